@@ -1,0 +1,156 @@
+//! How much goes where.
+//!
+//! This folder owns the decision, one file a balancer, each a pure state
+//! machine: it is told what there is, what finished and when, and which device
+//! was lost; it answers who does what next. It reads no clock, takes no lock
+//! and calls no device, so the same code runs on real devices and in the
+//! simulator, and every test of it is deterministic.
+//!
+//! ## The picture of a step
+//!
+//! A step has `units` units (rows). At the barrier before it, [`Balancer::plan`]
+//! says for each device how many units it *holds* in its own memory
+//! ([`StepPlan::held`], 0 for a device that shares the host's memory) and how
+//! many of the others, the *pool* in host memory, it should do
+//! ([`StepPlan::pooled`]; a device with its own memory streams them). Held
+//! units are computed by their holder in any case. Pool units are handed out
+//! in chunks while the step runs: whenever a device could take more,
+//! [`Balancer::next`] is asked. Each device first consumes its own planned
+//! segment of the pool and then what is left of others', from the far end.
+//!
+//! Units change hands (held by one device, then by another or the pool) only
+//! at barriers, and that costs a transfer within the step that follows.
+
+use crate::machine::DeviceKind;
+use crate::time::Nanos;
+
+/// What a balancer knows of a device before anything ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceView {
+    pub kind: DeviceKind,
+    /// Most units it can hold in its own memory; `None` for a device that
+    /// computes on host memory.
+    pub capacity: Option<u64>,
+    /// Units a second that its link could stream at best (in and out at
+    /// once), where known; only for devices with a capacity.
+    pub stream_limit: Option<f64>,
+    /// Units below which a chunk is mostly overhead.
+    pub min_chunk: u64,
+}
+
+/// What is to be balanced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// Units a step, all of which are computed exactly once.
+    pub units: u64,
+    pub steps: u32,
+    pub devices: Vec<DeviceView>,
+}
+
+/// Who holds and who should do what in a step; one entry a device.
+///
+/// The sums of both lists together are `units`; `held[d]` is at most the
+/// capacity and 0 where there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepPlan {
+    pub held: Vec<u64>,
+    pub pooled: Vec<u64>,
+}
+
+/// The state of a step when a device could take a chunk.
+#[derive(Clone, Copy, Debug)]
+pub struct StepState<'a> {
+    pub step: u32,
+    /// When the step began.
+    pub began: Nanos,
+    pub now: Nanos,
+    /// Pool units not yet handed out, by the device whose segment they are in.
+    pub left: &'a [u64],
+    /// Units handed out and not yet completed, held ones included, by device.
+    pub in_flight: &'a [u64],
+}
+
+/// A balancer's answer to a device that could take a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Do this many pool units (the engine hands out at most what is left).
+    Take(u64),
+    /// Nothing now; ask again after the next completion.
+    Wait,
+    /// Nothing more in this step.
+    Done,
+}
+
+/// A finished piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkDone {
+    pub step: u32,
+    pub device: usize,
+    pub units: u64,
+    /// Whether the units were held by the device (else from the pool).
+    pub held: bool,
+    /// When it was handed out, when its first command started and when its
+    /// last ended.
+    pub issued: Nanos,
+    pub started: Nanos,
+    pub ended: Nanos,
+}
+
+/// What a device did in a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStep {
+    /// Units computed: held, and from the pool.
+    pub held: u64,
+    pub pooled: u64,
+    /// Time during which at least one kernel on held units ran.
+    pub held_busy: Nanos,
+    /// Time during which at least one command for pool units ran.
+    pub pooled_busy: Nanos,
+    /// From the step's begin to the start of its first kernel; 0 if it did
+    /// nothing.
+    pub waited: Nanos,
+    /// From the step's begin to the end of its last command; 0 if it did
+    /// nothing.
+    pub finished: Nanos,
+}
+
+/// A whole step, told at its barrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepReport {
+    pub step: u32,
+    /// From barrier to barrier.
+    pub duration: Nanos,
+    /// Units that changed hands at the step's begin.
+    pub moved: u64,
+    pub devices: Vec<DeviceStep>,
+}
+
+/// Decides how a divisible workload is shared. See the folder's page for the
+/// picture of a step.
+pub trait Balancer {
+    /// Its name as on the command line.
+    fn name(&self) -> String;
+
+    /// What each device holds and should do in `step`. Called once a step, at
+    /// the barrier, and once more after a loss within the step.
+    fn plan(&mut self, step: u32) -> StepPlan;
+
+    /// What `device` does next from the pool. Must not answer `Wait` or `Done`
+    /// for every device while pool units are left and nothing is in flight.
+    fn next(&mut self, device: usize, state: &StepState) -> Next;
+
+    /// A piece of work has ended.
+    fn completed(&mut self, _done: &ChunkDone) {}
+
+    /// A step has ended.
+    fn step_ended(&mut self, _report: &StepReport) {}
+
+    /// A device is gone; it must get nothing any more.
+    fn lost(&mut self, device: usize);
+
+    /// How many further steps may be planned before the reports of earlier
+    /// ones arrive. Above 0 the engine keeps a lone device's queue filled.
+    fn lookahead(&self) -> u32 {
+        0
+    }
+}

@@ -1,0 +1,60 @@
+//! A device, with what matters for sharing work.
+
+use serde::{Deserialize, Serialize};
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    Cpu,
+    Gpu,
+    Accelerator,
+}
+
+/// Who runs a device's commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuntimeKind {
+    Host,
+    Opencl,
+    Sim,
+}
+
+/// How a device can be divided into sub-devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubDeviceSupport {
+    pub equally: bool,
+    pub by_counts: bool,
+    pub by_affinity: bool,
+}
+
+/// A device or sub-device that work can be given to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// How the user names it: `host`, `host:8`, `opencl0.0`, `opencl1.0:4`.
+    pub name: String,
+    /// What the vendor calls it.
+    pub model: String,
+    pub kind: DeviceKind,
+    pub runtime: RuntimeKind,
+    /// Cores of a CPU, multiprocessors of a GPU.
+    pub compute_units: u32,
+    /// Memory in bytes; for a device that shares the host's, the host's.
+    pub memory: u64,
+    /// Largest single allocation in bytes.
+    pub max_allocation: u64,
+    /// Highest clock in MHz, where known.
+    pub clock_mhz: Option<u32>,
+    /// Whether it computes on host memory without transfers.
+    pub shares_host_memory: bool,
+    /// Whether it computes in double precision.
+    pub fp64: bool,
+    pub sub_devices: SubDeviceSupport,
+    /// In-order queues that overlap usefully (copy engines and compute).
+    pub queues: u32,
+    /// Driver or implementation and its version.
+    pub driver: String,
+    /// An expectation of the link's bandwidth in bytes a second, each way,
+    /// where known beforehand; `None` for a device without a link.
+    pub link_bandwidth: Option<f64>,
+}

@@ -1,0 +1,126 @@
+//! What can be enqueued, and what comes back when it has ended.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{DeviceId, EventId, Nanos, QueueId};
+use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Value};
+
+/// Part of a host allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostSpan {
+    pub memory: HostMemoryId,
+    /// Offset in bytes.
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+/// Where in a device's buffer a transfer begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceSpan {
+    pub buffer: BufferId,
+    /// Offset in bytes.
+    pub offset: u64,
+}
+
+/// A kernel over a range of a workload's units.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub codelet: Arc<Codelet>,
+    /// The units (rows, say) to compute.
+    pub units: Range<u64>,
+    /// Arguments in the codelet's order.
+    pub args: Vec<Value>,
+    /// What the launch costs: operations and bytes of memory traffic.
+    pub cost: Cost,
+}
+
+/// A command for a queue.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Host to device (H2D).
+    Write { from: HostSpan, to: DeviceSpan },
+    /// An NDRange, or its host equivalent.
+    Launch(Launch),
+    /// Device to host (D2H).
+    Read { from: DeviceSpan, to: HostSpan },
+}
+
+impl Command {
+    /// What kind of command this is.
+    pub fn kind(&self) -> CommandKind {
+        match self {
+            Self::Write { .. } => CommandKind::Write,
+            Self::Launch(_) => CommandKind::Launch,
+            Self::Read { .. } => CommandKind::Read,
+        }
+    }
+
+    /// Bytes moved between host and device; 0 for a launch.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Write { from, .. } => from.bytes,
+            Self::Read { to, .. } => to.bytes,
+            Self::Launch(_) => 0,
+        }
+    }
+}
+
+/// The three kinds of command, by OpenCL's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CommandKind {
+    Write,
+    Launch,
+    Read,
+}
+
+impl CommandKind {
+    /// The name in traces: `write`, `ndrange` or `read`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Launch => "ndrange",
+            Self::Read => "read",
+        }
+    }
+}
+
+/// What a command is for; carried through to its completion and the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The step it belongs to, counted from 0.
+    pub step: u32,
+    /// What it does, in a word or two: `resident`, `halo`, `chunk` ...
+    pub label: &'static str,
+    /// The units concerned.
+    pub units: Range<u64>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    Done,
+    /// The command failed; the device may still work.
+    Failed(String),
+    /// The device is gone, with what its memory held.
+    DeviceLost(String),
+}
+
+/// The end of a command.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    pub event: EventId,
+    pub device: DeviceId,
+    pub queue: QueueId,
+    pub kind: CommandKind,
+    pub tag: Tag,
+    /// Handed to the queue.
+    pub queued: Nanos,
+    /// Handed to the device.
+    pub submitted: Nanos,
+    pub started: Nanos,
+    pub ended: Nanos,
+    /// Bytes moved between host and device.
+    pub bytes: u64,
+    pub status: Status,
+}

@@ -1,0 +1,49 @@
+//! What a runtime can refuse, each with the thing, the place and the remedy.
+
+use thiserror::Error;
+
+/// An error of a runtime.
+#[derive(Debug, Error)]
+pub enum RuntimeError {
+    #[error("no {what} with this id; it was never created here or was released")]
+    Unknown { what: &'static str },
+
+    #[error("{device}: {requested} bytes of memory do not fit: {why}")]
+    OutOfMemory {
+        device: String,
+        requested: u64,
+        why: String,
+    },
+
+    #[error("{device}: kernel `{kernel}` does not compile; the compiler says:\n{log}")]
+    Build {
+        device: String,
+        kernel: String,
+        log: String,
+    },
+
+    #[error("{device}: codelet `{codelet}` has no implementation for this kind of device")]
+    NoImplementation { device: String, codelet: String },
+
+    #[error("{device} was lost: {why}")]
+    DeviceLost { device: String, why: String },
+
+    #[error("host memory cannot be looked at while commands are in flight")]
+    Busy,
+
+    #[error("this simulated run carries no data; ask for verification to have some")]
+    NoData,
+
+    #[error("no OpenCL: {0}")]
+    NoOpenCl(String),
+
+    #[error("{device}: {call} failed: {why}")]
+    Call {
+        device: String,
+        call: &'static str,
+        why: String,
+    },
+
+    #[error("{0}")]
+    Selection(String),
+}

@@ -1,0 +1,158 @@
+//! The one seam to hardware.
+//!
+//! This folder owns everything that touches a device: memory, queues, commands
+//! and the stream of completions. Above it nobody knows OpenCL or threads;
+//! below it nobody knows scheduling.
+//!
+//! * [`Runtime`] is what an engine drives. [`sim`] implements it over virtual
+//!   time; [`union`] implements it over any number of real backends.
+//! * [`Backend`] is one real way to run commands: [`host`] (native code on
+//!   pinned thread pools) or [`opencl`]. A backend pushes its completions into
+//!   the channel that the union owns, so that several act as one machine.
+//!
+//! Nothing blocks except [`Runtime::wait`].
+
+pub mod command;
+pub mod error;
+pub mod ids;
+
+pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
+pub use error::RuntimeError;
+pub use ids::{DeviceId, EventId, QueueId};
+
+pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
+pub use crate::time::Nanos;
+
+use std::time::Duration;
+
+use crate::machine::Device;
+
+/// Devices, their memory and queues, and a stream of completions.
+///
+/// Commands on one queue run in order. A command starts after everything
+/// before it in its queue and every event of its wait list has ended; when one
+/// of those failed, it fails too, without running.
+pub trait Runtime {
+    /// The devices, in the order of their [`DeviceId`]s.
+    fn devices(&self) -> &[Device];
+
+    /// The present time on the runtime's clock (virtual in the simulator).
+    fn now(&self) -> Nanos;
+
+    /// Whether times and results come from a simulation.
+    fn simulated(&self) -> bool {
+        false
+    }
+
+    /// Allocates `bytes` of host memory that every device can transfer from
+    /// and to at full speed (pinned where a device wants that). Its contents
+    /// are unspecified.
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError>;
+
+    /// Releases host memory. Pending commands that use it keep it alive.
+    fn free_host(&mut self, memory: HostMemoryId);
+
+    /// The bytes of a host allocation, page-aligned, for filling and reading.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Busy`] while any command is in flight, and
+    /// [`RuntimeError::NoData`] in a simulation that carries no data.
+    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError>;
+
+    /// Allocates `bytes` on a device that has memory of its own.
+    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError>;
+
+    /// Releases device memory. Pending commands that use it keep it alive.
+    fn free(&mut self, buffer: BufferId);
+
+    /// A new in-order queue of a device.
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
+
+    /// Enqueues a command that waits for `wait`, and makes sure that it starts
+    /// without further calls. Returns the event that its completion carries.
+    ///
+    /// # Errors
+    /// Only for what can be told at once (an unknown id, a kernel that does
+    /// not compile, a lost device). What fails later arrives as a completion.
+    fn submit(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+    ) -> Result<EventId, RuntimeError>;
+
+    /// The next completion; every submitted command yields exactly one.
+    /// `Ok(None)` when nothing completed within `timeout` (`None`: wait for
+    /// as long as anything is in flight) or nothing is in flight.
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError>;
+
+    /// Tells the runtime that a step begins. The simulator's faults may be
+    /// scheduled by step; the host backend looks at its affinity mask again.
+    fn mark_step(&mut self, _step: u32) {}
+}
+
+/// One real way to run commands, driven by the union.
+///
+/// As [`Runtime`], except that completions are sent into the channel given at
+/// construction, and that device ids are local to the backend.
+pub trait Backend {
+    /// The backend's devices.
+    fn devices(&self) -> &[Device];
+
+    /// Whether host memory allocated here is pinned for a device's transfers;
+    /// the union allocates from such a backend where there is one.
+    fn pins_host_memory(&self) -> bool;
+
+    /// Allocates host memory; see [`Runtime::alloc_host`].
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError>;
+
+    /// Makes a host region, allocated by any backend, known here.
+    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError>;
+
+    /// Forgets a region.
+    fn forget_host(&mut self, memory: HostMemoryId);
+
+    /// See [`Runtime::alloc`].
+    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError>;
+
+    /// See [`Runtime::free`].
+    fn free(&mut self, buffer: BufferId);
+
+    /// See [`Runtime::queue`].
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
+
+    /// See [`Runtime::submit`]; `event` is chosen by the caller, and every id
+    /// in `wait` belongs to this backend.
+    fn submit(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+        event: EventId,
+    ) -> Result<(), RuntimeError>;
+
+    /// See [`Runtime::mark_step`].
+    fn mark_step(&mut self, _step: u32) {}
+}
+
+/// A host allocation that several backends share; freed with its last clone.
+#[derive(Clone)]
+pub struct HostRegion {
+    /// Its id, unique in the process.
+    pub id: HostMemoryId,
+    /// First byte, page-aligned.
+    pub address: std::ptr::NonNull<u8>,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// What keeps the memory mapped.
+    pub keeper: std::sync::Arc<dyn Send + Sync>,
+}
+
+// SAFETY: a region is an address and a length; its bytes are reached only by
+// backends, whose commands the engine orders by events, and by
+// `Runtime::host_bytes`, which refuses while commands are in flight.
+unsafe impl Send for HostRegion {}
+// SAFETY: as above; no method of a shared region touches its bytes.
+unsafe impl Sync for HostRegion {}

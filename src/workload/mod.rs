@@ -1,0 +1,71 @@
+//! What users run, built of codelets.
+//!
+//! A [`Divisible`] workload tells an engine how many units it has, what a
+//! range of units reads and writes, which codelet computes it, and what the
+//! sequential reference is. It knows no device and no share.
+
+pub mod stencil;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::codelet::{Codelet, Cost, Memory, Value};
+
+/// Where a run of units lies in memory: a ring of `slots` slots of one unit
+/// each, of which unit `unit` is in slot `slot`. Unit `unit + i` is in slot
+/// `(slot + i) mod slots`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    pub memory: Memory,
+    pub slots: u64,
+    pub unit: u64,
+    pub slot: u64,
+}
+
+impl Ring {
+    /// The slot of a unit at or after `self.unit - slots`.
+    pub fn slot_of(&self, unit: u64) -> u64 {
+        let ahead = unit as i128 - self.unit as i128 + self.slot as i128;
+        ahead.rem_euclid(self.slots as i128) as u64
+    }
+}
+
+/// An iterative workload whose units can be divided among devices: in each
+/// step unit `u`'s next version is computed from the present versions of units
+/// `u - halo ..= u + halo`.
+pub trait Divisible {
+    /// Its name as on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Units a step.
+    fn units(&self) -> u64;
+
+    /// Bytes of one unit.
+    fn unit_bytes(&self) -> u64;
+
+    /// Points (or other elements that throughput counts) of one unit.
+    fn unit_points(&self) -> u64;
+
+    /// Units on either side that a unit reads.
+    fn halo(&self) -> u64;
+
+    /// Whether it computes in double precision.
+    fn fp64(&self) -> bool;
+
+    /// The codelet of a step.
+    fn codelet(&self) -> Arc<Codelet>;
+
+    /// The codelet's arguments for computing `units` from their present
+    /// versions in `from` to their next in `to`.
+    fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value>;
+
+    /// What computing this many units costs.
+    fn cost(&self, units: u64) -> Cost;
+
+    /// Writes the first version of `units` into `bytes`.
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]);
+
+    /// Compares a result after `steps` steps with the sequential reference.
+    /// Returns the largest absolute difference, and whether it is allowed.
+    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool);
+}

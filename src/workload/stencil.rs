@@ -1,0 +1,216 @@
+//! The stencil workload: a grid, its first version, its codelet and its
+//! sequential reference.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::{Divisible, Ring};
+use crate::codelet::stencil::{self, Dimensions, Precision};
+use crate::codelet::{Codelet, Cost, Value};
+
+/// What a grid cannot be.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum StencilError {
+    #[error("{axis} is {value}; a stencil needs at least 3 points along each axis")]
+    TooSmall { axis: &'static str, value: u64 },
+    #[error("{axis} is {value}; at most {} points along an axis are possible", u32::MAX / 2)]
+    TooLarge { axis: &'static str, value: u64 },
+    #[error("a grid of {0} needs more bytes than can be counted; choose a smaller size")]
+    Overflow(String),
+}
+
+/// A Jacobi stencil on a grid of `nx` x `ny` (x `nz`) points.
+///
+/// A unit is a row in 2-D and a plane in 3-D. The first version is drawn
+/// uniformly from [0, 1) by a hash of the seed and a point's index.
+#[derive(Clone, Debug)]
+pub struct Stencil {
+    nx: u64,
+    ny: u64,
+    nz: Option<u64>,
+    precision: Precision,
+    seed: u64,
+    codelet: Arc<Codelet>,
+}
+
+impl Stencil {
+    /// A grid of `nx` points a row, `ny` rows, and `nz` planes in 3-D.
+    ///
+    /// # Errors
+    /// When an axis is shorter than 3 or longer than 2^31 - 1 points, or when
+    /// the grid's bytes overflow 63 bits.
+    pub fn new(
+        nx: u64,
+        ny: u64,
+        nz: Option<u64>,
+        precision: Precision,
+        seed: u64,
+    ) -> Result<Self, StencilError> {
+        for (axis, value) in [("nx", Some(nx)), ("ny", Some(ny)), ("nz", nz)] {
+            let Some(value) = value else { continue };
+            if value < 3 {
+                return Err(StencilError::TooSmall { axis, value });
+            }
+            if value > u64::from(u32::MAX / 2) {
+                return Err(StencilError::TooLarge { axis, value });
+            }
+        }
+        let bytes = [nx, ny, nz.unwrap_or(1), precision.bytes()]
+            .into_iter()
+            .try_fold(1u64, |product, factor| product.checked_mul(factor))
+            .filter(|bytes| *bytes < 1 << 62);
+        if bytes.is_none() {
+            return Err(StencilError::Overflow(shape(nx, ny, nz)));
+        }
+        let dimensions = if nz.is_some() {
+            Dimensions::Three
+        } else {
+            Dimensions::Two
+        };
+        Ok(Self {
+            nx,
+            ny,
+            nz,
+            precision,
+            seed,
+            codelet: Arc::new(stencil::codelet(dimensions, precision)),
+        })
+    }
+
+    /// Points along each axis: columns, rows, and planes in 3-D.
+    pub fn shape(&self) -> (u64, u64, Option<u64>) {
+        (self.nx, self.ny, self.nz)
+    }
+
+    /// The grid's floating-point type.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The seed of the first version.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The weight of a point in the sum.
+    fn weight(&self) -> f64 {
+        match self.nz {
+            None => 1.0 / 5.0,
+            Some(_) => 1.0 / 7.0,
+        }
+    }
+
+    /// The first value of the point with this index, in [0, 1).
+    fn value(&self, index: u64) -> f64 {
+        // splitmix64's finaliser: every bit of the index reaches every bit of
+        // the value, and any range can be drawn by itself.
+        let mut z = index
+            .wrapping_add(self.seed.wrapping_mul(0xa076_1d64_78bd_642f))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        // 24 bits are exact in both precisions.
+        (z >> 40) as f64 / f64::from(1 << 24)
+    }
+}
+
+fn shape(nx: u64, ny: u64, nz: Option<u64>) -> String {
+    match nz {
+        None => format!("{nx} x {ny}"),
+        Some(nz) => format!("{nx} x {ny} x {nz}"),
+    }
+}
+
+impl Divisible for Stencil {
+    fn name(&self) -> &'static str {
+        "stencil"
+    }
+
+    fn units(&self) -> u64 {
+        self.nz.unwrap_or(self.ny)
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.unit_points() * self.precision.bytes()
+    }
+
+    fn unit_points(&self) -> u64 {
+        match self.nz {
+            None => self.nx,
+            Some(_) => self.nx * self.ny,
+        }
+    }
+
+    fn halo(&self) -> u64 {
+        1
+    }
+
+    fn fp64(&self) -> bool {
+        self.precision == Precision::F64
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        Arc::clone(&self.codelet)
+    }
+
+    fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
+        // Every count fits 32 bits: the axes are checked, and a ring has at
+        // most a few slots more than twice the units.
+        let number = |n: u64| Value::U32(n as u32);
+        vec![
+            Value::Memory(from.memory),
+            Value::Memory(to.memory),
+            number(from.slot_of(units.start)),
+            number(from.slots),
+            number(to.slot_of(units.start)),
+            number(to.slots),
+            number(units.start),
+            number(units.end - units.start),
+            number(self.units()),
+            number(self.nx),
+            number(self.nz.map_or(1, |_| self.ny)),
+            match self.precision {
+                Precision::F64 => Value::F64(self.weight()),
+                Precision::F32 => Value::F32(self.weight() as f32),
+            },
+        ]
+    }
+
+    fn cost(&self, units: u64) -> Cost {
+        let points = (units * self.unit_points()) as f64;
+        let flops = if self.nz.is_some() { 7.0 } else { 5.0 };
+        Cost {
+            flops: points * flops,
+            bytes: points * 2.0 * self.precision.bytes() as f64,
+        }
+    }
+
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {
+        let first = units.start * self.unit_points();
+        match self.precision {
+            Precision::F64 => {
+                for (i, v) in bytemuck::cast_slice_mut::<u8, f64>(bytes)
+                    .iter_mut()
+                    .enumerate()
+                {
+                    *v = self.value(first + i as u64);
+                }
+            }
+            Precision::F32 => {
+                for (i, v) in bytemuck::cast_slice_mut::<u8, f32>(bytes)
+                    .iter_mut()
+                    .enumerate()
+                {
+                    *v = self.value(first + i as u64) as f32;
+                }
+            }
+        }
+    }
+
+    fn verify(&self, _steps: u32, _result: &[u8]) -> (f64, bool) {
+        (f64::NAN, false)
+    }
+}
