@@ -1,52 +1,45 @@
-//! Sets of points in time, as sorted disjoint intervals.
-
-use std::ops::Range;
+//! Sets of times as sorted, disjoint intervals. Pure.
 
 use crate::time::Nanos;
 
-/// A set of instants: sorted, disjoint, none empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Intervals(Vec<Range<Nanos>>);
+/// Sorted, disjoint intervals.
+pub type Intervals = Vec<(Nanos, Nanos)>;
 
-impl Intervals {
-    /// The union of any intervals, in any order; empty and reversed ones
-    /// contribute nothing.
-    pub fn union(intervals: impl IntoIterator<Item = Range<Nanos>>) -> Self {
-        let mut sorted: Vec<_> = intervals.into_iter().filter(|i| i.start < i.end).collect();
-        sorted.sort_unstable_by_key(|i| i.start);
-        let mut merged: Vec<Range<Nanos>> = Vec::with_capacity(sorted.len());
-        for interval in sorted {
-            match merged.last_mut() {
-                Some(last) if interval.start <= last.end => last.end = last.end.max(interval.end),
-                _ => merged.push(interval),
-            }
+/// The union of any intervals.
+pub fn union(mut intervals: Intervals) -> Intervals {
+    intervals.sort_unstable();
+    let mut merged: Intervals = Vec::with_capacity(intervals.len());
+    for (start, end) in intervals {
+        match merged.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ if start < end => merged.push((start, end)),
+            _ => {}
         }
-        Self(merged)
     }
+    merged
+}
 
-    /// The instants that are in both sets.
-    pub fn intersection(&self, other: &Self) -> Self {
-        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
-        let mut common = Vec::new();
-        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
-            let both = x.start.max(y.start)..x.end.min(y.end);
-            let x_ends_first = x.end < y.end;
-            if both.start < both.end {
-                common.push(both);
-            }
-            if x_ends_first {
-                a.next();
-            } else {
-                b.next();
-            }
+/// What two unions have in common.
+pub fn overlap(a: &[(Nanos, Nanos)], b: &[(Nanos, Nanos)]) -> Intervals {
+    let (mut i, mut j) = (0, 0);
+    let mut common = Intervals::new();
+    while i < a.len() && j < b.len() {
+        let (start, end) = (a[i].0.max(b[j].0), a[i].1.min(b[j].1));
+        if start < end {
+            common.push((start, end));
         }
-        Self(common)
+        if a[i].1 < b[j].1 {
+            i += 1;
+        } else {
+            j += 1;
+        }
     }
+    common
+}
 
-    /// Nanoseconds in the set.
-    pub fn length(&self) -> Nanos {
-        self.0.iter().map(|i| i.end - i.start).sum()
-    }
+/// The length of a union.
+pub fn total(intervals: &[(Nanos, Nanos)]) -> Nanos {
+    intervals.iter().map(|(start, end)| end - start).sum()
 }
 
 #[cfg(test)]
@@ -55,47 +48,25 @@ mod tests {
 
     use super::*;
 
-    /// The set as one flag an instant.
-    fn instants(intervals: &[Range<Nanos>]) -> Vec<bool> {
-        let mut set = vec![false; 64];
-        for interval in intervals {
-            for t in interval.clone() {
-                set[t as usize] = true;
-            }
-        }
-        set
-    }
-
-    fn some() -> impl Strategy<Value = Vec<Range<Nanos>>> {
-        prop::collection::vec((0u64..60, 0u64..60).prop_map(|(a, b)| a..b), 0..12)
-    }
-
-    #[test]
-    fn touching_intervals_become_one() {
-        assert_eq!(
-            Intervals::union([5..9, 0..5, 20..21]),
-            Intervals(vec![0..9, 20..21])
-        );
+    fn set(raw: &[(u64, u64)]) -> Intervals {
+        union(raw.iter().map(|(s, n)| (*s, s + n)).collect())
     }
 
     proptest! {
         #[test]
-        fn union_is_the_set_of_instants(a in some()) {
-            let union = Intervals::union(a.clone());
-            prop_assert_eq!(instants(&union.0), instants(&a));
-            prop_assert!(union.0.windows(2).all(|w| w[0].end < w[1].start));
-            prop_assert_eq!(union.length() as usize, instants(&a).iter().filter(|x| **x).count());
-        }
-
-        #[test]
-        fn intersection_is_the_common_instants(a in some(), b in some()) {
-            let common = Intervals::union(a.clone()).intersection(&Intervals::union(b.clone()));
-            let expected: Vec<bool> = instants(&a)
-                .iter()
-                .zip(instants(&b))
-                .map(|(x, y)| *x && y)
-                .collect();
-            prop_assert_eq!(instants(&common.0), expected);
+        fn agree_with_counting(
+            a in proptest::collection::vec((0u64..50, 0u64..9), 0..12),
+            b in proptest::collection::vec((0u64..50, 0u64..9), 0..12),
+        ) {
+            let inside = |raw: &[(u64, u64)], t| raw.iter().any(|(s, n)| (*s..s + n).contains(&t));
+            prop_assert_eq!(
+                total(&set(&a)),
+                (0..60).filter(|t| inside(&a, *t)).count() as u64
+            );
+            prop_assert_eq!(
+                total(&overlap(&set(&a), &set(&b))),
+                (0..60).filter(|t| inside(&a, *t) && inside(&b, *t)).count() as u64
+            );
         }
     }
 }

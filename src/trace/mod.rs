@@ -16,7 +16,8 @@ pub mod summary;
 
 use std::ops::Range;
 
-use crate::runtime::{CommandKind, Nanos};
+use crate::runtime::CommandKind;
+use crate::time::Nanos;
 
 /// A command from being enqueued to its end. Times are nanoseconds on the
 /// runtime's clock.
@@ -94,7 +95,8 @@ pub(crate) mod samples {
     //! Hand-made traces for the exporters' tests.
 
     use super::{About, Span, Trace};
-    use crate::runtime::{CommandKind, Nanos};
+    use crate::runtime::CommandKind;
+    use crate::time::Nanos;
 
     /// A span that was ready 10 ns before it started.
     pub fn span(

@@ -3,7 +3,7 @@
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 
-use super::intervals::Intervals;
+use super::intervals::{overlap, total, union};
 use super::{Span, Trace};
 
 /// What the spans of one device add up to, in nanoseconds and bytes.
@@ -48,11 +48,12 @@ pub fn makespan(trace: &Trace) -> Nanos {
 
 fn of_spans(spans: &[&Span]) -> DeviceSummary {
     let running = |wanted: fn(CommandKind) -> bool| {
-        Intervals::union(
+        union(
             spans
                 .iter()
-                .filter(|s| wanted(s.kind))
-                .map(|s| s.started..s.ended),
+                .filter(|s| wanted(s.kind) && s.started < s.ended)
+                .map(|s| (s.started, s.ended))
+                .collect(),
         )
     };
     let moved = |kind: CommandKind| {
@@ -65,10 +66,10 @@ fn of_spans(spans: &[&Span]) -> DeviceSummary {
     let kernels = running(|kind| kind == CommandKind::Launch);
     let copies = running(|kind| kind != CommandKind::Launch);
     DeviceSummary {
-        busy: running(|_| true).length(),
-        kernel: kernels.length(),
-        copy: copies.length(),
-        overlapped: copies.intersection(&kernels).length(),
+        busy: total(&running(|_| true)),
+        kernel: total(&kernels),
+        copy: total(&copies),
+        overlapped: total(&overlap(&copies, &kernels)),
         waiting: spans
             .iter()
             .map(|s| s.started.saturating_sub(s.ready))
