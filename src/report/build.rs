@@ -97,7 +97,10 @@ fn device_parts(outcome: &Outcome, context: &Context) -> Vec<DevicePart> {
                 chunks: own.iter().map(|r| r.chunks).sum(),
                 bytes_h2d: own.iter().map(|r| r.bytes_h2d).sum(),
                 bytes_d2h: own.iter().map(|r| r.bytes_d2h).sum(),
-                wait_seconds: waits.get(device).map_or(0.0, |w| w.waiting as f64 / 1e9),
+                wait_seconds: waits
+                    .get(device)
+                    .filter(|_| !outcome.trace.spans.is_empty())
+                    .map(|w| w.waiting as f64 / 1e9),
             }
         })
         .collect()
@@ -167,6 +170,8 @@ mod tests {
         assert_eq!(report.steps[1].moved, 10);
         assert_eq!(report.overlap, Some(0.75));
         assert!(report.machine.simulated);
+        // Two commands of 10 ns of waiting each in the sample's trace.
+        assert_eq!(report.devices[1].wait_seconds, Some(2e-8));
     }
 
     #[test]
@@ -202,6 +207,7 @@ mod tests {
     fn a_run_that_never_began_has_no_infinite_figures() {
         let report = report(&Outcome::default(), &context());
         assert_eq!(report.throughput.value, 0.0);
+        assert!(report.devices.is_empty());
         assert_eq!((report.imbalance, report.overlap), (0.0, None));
     }
 }

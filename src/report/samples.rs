@@ -3,6 +3,9 @@
 use super::build::Context;
 use super::schema::{HostInfo, Machine, Parameters, Workload};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
+use crate::runtime::CommandKind;
+use crate::trace::Trace;
+use crate::trace::samples::span;
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 
 /// Four steps of 0.1 s on 100 rows, the host's share 0.5 and then 0.4.
@@ -36,6 +39,14 @@ pub fn outcome() -> Outcome {
         seconds: 0.4,
         setup_seconds: 0.01,
         gather_seconds: 0.02,
+        trace: Trace {
+            devices: vec!["host".into(), "gpu0".into()],
+            spans: vec![
+                span(1, 0, CommandKind::Write, 100, 200),
+                span(1, 0, CommandKind::Launch, 200, 300),
+            ],
+            steps: Vec::new(),
+        },
         ..Outcome::default()
     }
 }

@@ -146,8 +146,9 @@ pub struct DevicePart {
     pub chunks: u64,
     pub bytes_h2d: u64,
     pub bytes_d2h: u64,
-    /// From ready to start, summed over its commands.
-    pub wait_seconds: f64,
+    /// From ready to start, summed over its commands; `None` if the run kept no
+    /// spans.
+    pub wait_seconds: Option<f64>,
 }
 
 /// One step.

@@ -179,7 +179,9 @@ fn devices(report: &Report, out: &mut String) -> fmt::Result {
             device.units.to_string(),
             Seconds(device.busy_seconds).to_string(),
             Seconds(device.idle_seconds).to_string(),
-            Seconds(device.wait_seconds).to_string(),
+            device
+                .wait_seconds
+                .map_or_else(|| "-".into(), |w| Seconds(w).to_string()),
             device.chunks.to_string(),
             Bytes(device.bytes_h2d).to_string(),
             Bytes(device.bytes_d2h).to_string(),
