@@ -14,6 +14,7 @@
 
 pub mod command;
 pub mod error;
+pub mod host;
 pub mod ids;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
