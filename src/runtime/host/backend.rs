@@ -16,8 +16,8 @@ use crate::codelet::{HostValue, Memory, Value};
 use crate::machine::host::{Host, allowed_cores};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::{
-    Backend, BufferId, Command, DeviceId, DeviceSpan, EventId, HostMemoryId, HostRegion, HostSpan,
-    Launch, QueueId, RuntimeError, Tag,
+    Backend, BufferId, Command, Completion, DeviceId, DeviceSpan, EventId, HostMemoryId,
+    HostRegion, HostSpan, Launch, QueueId, RuntimeError, Tag,
 };
 
 /// A pool to open: one worker thread on each of these cores.
@@ -56,7 +56,7 @@ impl HostBackend {
     /// When a pool has no cores, or the system starts no more threads.
     pub fn open(
         pools: &[PoolSpec],
-        completions: Sender<crate::runtime::Completion>,
+        completions: Sender<Completion>,
         epoch: Instant,
     ) -> Result<Self, RuntimeError> {
         Self::watching(getpid(), pools, completions, epoch)
@@ -64,10 +64,10 @@ impl HostBackend {
 
     /// As [`Self::open`], following the affinity mask of the thread `watched`
     /// (that of the process is its main thread's).
-    fn watching(
+    pub(super) fn watching(
         watched: Pid,
         pools: &[PoolSpec],
-        completions: Sender<crate::runtime::Completion>,
+        completions: Sender<Completion>,
         epoch: Instant,
     ) -> Result<Self, RuntimeError> {
         if let Some(empty) = pools.iter().find(|pool| pool.cores.is_empty()) {

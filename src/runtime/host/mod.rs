@@ -22,3 +22,6 @@ mod tiles;
 
 pub use backend::{HostBackend, PoolSpec};
 pub use crew::SPIN;
+
+#[cfg(test)]
+mod tests;
