@@ -22,6 +22,7 @@ mod tiles;
 
 pub use backend::{HostBackend, PoolSpec};
 pub use crew::SPIN;
+pub use region::map as map_region;
 
 #[cfg(test)]
 mod tests;

@@ -431,7 +431,7 @@ fn workers_leave_cores_that_are_taken_away_and_return_with_them() {
     let mut backend = HostBackend::watching(gettid(), &[pool(2)], sender, Instant::now()).unwrap();
     let queue = backend.queue(DeviceId(0)).unwrap();
     let note = codelet(note_core);
-    let mut cores_used = |backend: &mut HostBackend| {
+    let cores_used = |backend: &mut HostBackend| {
         let memory = backend.alloc_host(4 * CpuSet::MAX_CPU as u64).unwrap();
         let args = [Value::Memory(Memory::Host(memory.id))];
         submit(backend, queue, launch(&note, 0..400, &args), &[]);
