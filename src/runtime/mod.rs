@@ -14,7 +14,9 @@
 
 pub mod command;
 pub mod error;
+pub mod host;
 pub mod ids;
+pub mod union;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
 pub use error::RuntimeError;
