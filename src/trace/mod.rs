@@ -3,9 +3,12 @@
 //! Engines write spans; the exporters and the summary read them. This folder
 //! knows neither balancers nor runtimes' insides.
 
+pub mod intervals;
+
 use std::ops::Range;
 
-use crate::runtime::{CommandKind, Nanos};
+use crate::runtime::CommandKind;
+use crate::time::Nanos;
 
 /// A command from being enqueued to its end. Times are nanoseconds on the
 /// runtime's clock.
