@@ -40,11 +40,11 @@ impl Drive<'_> {
         };
         let ring = own.held.present();
         let [low, high] = without(&old, &new);
-        let mut ranges = vec![low.clone(), high.clone()];
-        if !new.is_empty() && !low.is_empty() && new.start == low.end {
+        let mut ranges = [low.clone(), high.clone()];
+        if !low.is_empty() && !new.is_empty() && old.contains(&new.start) {
             ranges[0].end += 1;
         }
-        if !new.is_empty() && !high.is_empty() && new.end == high.start {
+        if !high.is_empty() {
             ranges[1].start -= 1;
         }
         let mut events = Vec::new();

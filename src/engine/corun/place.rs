@@ -104,8 +104,8 @@ impl Division {
             )
             .max(1);
         let streams = STREAM_LANES * (2 * chunk + 2);
-        if available < streams || largest / unit_bytes < chunk + 2 {
-            return Err(streams.saturating_mul(unit_bytes));
+        if available <= streams || largest / unit_bytes < chunk + 2 {
+            return Err((streams + 1).saturating_mul(unit_bytes));
         }
         let slots = (available - streams)
             .min(2 * units + 3)
@@ -170,7 +170,7 @@ pub fn prepare(
             slot: 0,
         })
     };
-    let held = Held::new(ring(runtime, division.slots.max(1))?);
+    let held = Held::new(ring(runtime, division.slots)?);
     let main = lane(runtime)?;
     let edges = lane(runtime)?;
     let mut streams = Vec::new();
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn memory_too_small_for_one_chunk_says_what_it_needs() {
-        assert_eq!(Division::of(100, 1000, 11_000, u64::MAX), Err(12_000));
-        let d = Division::of(100, 1000, 12_000, u64::MAX).unwrap();
+        assert_eq!(Division::of(100, 1000, 12_999, u64::MAX), Err(13_000));
+        let d = Division::of(100, 1000, 13_000, u64::MAX).unwrap();
         assert_eq!((d.capacity, d.chunk), (0, 1));
         assert!(Division::of(100, 1000, 1 << 30, 2000).is_err());
     }
