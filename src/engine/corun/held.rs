@@ -120,7 +120,7 @@ mod tests {
         let mut held = Held::new(ring(23));
         held.hold(4..14);
         assert_eq!(held.window(), 10);
-        assert!(held.windows().eq([4..14]));
+        assert_eq!(held.windows().next(), Some(4..14));
         let mut tight = Held::new(ring(16));
         tight.hold(4..14);
         assert_eq!(
