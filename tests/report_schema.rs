@@ -1,7 +1,7 @@
 //! Reports conform to their published schema, and the schema's page describes
 //! every field.
 
-mod common;
+mod json_schema;
 
 use pdawl::engine::{DeviceRecord, Loss, Outcome, StepRecord};
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
@@ -94,13 +94,13 @@ fn full() -> Value {
 
 #[test]
 fn a_report_conforms() {
-    let found = common::violations(&common::report_schema(), &full());
+    let found = json_schema::violations(&json_schema::report_schema(), &full());
     assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]
 fn what_does_not_conform_is_found() {
-    let schema = common::report_schema();
+    let schema = json_schema::report_schema();
     for (pointer, wrong) in [
         ("/schema", json!("pdawl-report/2")),
         ("/seconds", json!(null)),
@@ -112,7 +112,7 @@ fn what_does_not_conform_is_found() {
         let mut report = full();
         *report.pointer_mut(pointer).unwrap() = wrong;
         assert!(
-            !common::violations(&schema, &report).is_empty(),
+            !json_schema::violations(&schema, &report).is_empty(),
             "{pointer}"
         );
     }
@@ -122,7 +122,7 @@ fn what_does_not_conform_is_found() {
 #[test]
 fn every_field_is_described() {
     let page = include_str!("../docs/report.md");
-    let schema = common::report_schema();
+    let schema = json_schema::report_schema();
     for (name, value) in full().as_object().unwrap() {
         assert!(schema["properties"].get(name).is_some(), "{name}");
         assert!(page.contains(&format!("`{name}")), "{name}");

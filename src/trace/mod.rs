@@ -14,6 +14,8 @@ pub mod gantt;
 pub mod intervals;
 pub mod summary;
 
+pub mod intervals;
+
 use std::ops::Range;
 
 use crate::runtime::CommandKind;
