@@ -17,6 +17,7 @@ pub mod error;
 pub mod host;
 pub mod ids;
 pub mod union;
+pub mod opencl;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
 pub use error::RuntimeError;
