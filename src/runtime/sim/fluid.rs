@@ -33,8 +33,6 @@ pub type FlowKey = u64;
 struct Flow {
     key: FlowKey,
     uses: Vec<Use>,
-    /// Most progress a second, whatever the resources allow.
-    limit: f64,
     /// Fraction still to be done.
     left: f64,
     /// Progress a second.
@@ -66,13 +64,11 @@ impl Fluid {
         self.stale = true;
     }
 
-    /// Starts a flow. It progresses at most `limit` (of 1) a second; one that
-    /// needs nothing and has no limit ends at once.
-    pub fn start(&mut self, key: FlowKey, uses: Vec<Use>, limit: f64) {
+    /// Starts a flow. One that needs nothing ends at once.
+    pub fn start(&mut self, key: FlowKey, uses: Vec<Use>) {
         self.flows.push(Flow {
             key,
-            uses,
-            limit,
+            uses: uses.into_iter().filter(|u| u.amount > 0.0).collect(),
             left: 1.0,
             rate: 0.0,
         });
@@ -129,9 +125,8 @@ impl Fluid {
             .map(|f| {
                 f.uses
                     .iter()
-                    .filter(|u| u.amount > 0.0)
                     .map(|u| self.capacities[u.resource.0] / u.amount)
-                    .fold(f.limit, f64::min)
+                    .fold(f64::INFINITY, f64::min)
             })
             .collect();
         let mut free = self.capacities.clone();
@@ -141,7 +136,7 @@ impl Fluid {
         while !open.is_empty() {
             wanted.fill(0.0);
             for &i in &open {
-                for u in self.flows[i].uses.iter().filter(|u| u.amount > 0.0) {
+                for u in &self.flows[i].uses {
                     wanted[u.resource.0] += u.amount * alone[i];
                 }
             }
@@ -154,14 +149,10 @@ impl Fluid {
                 .collect();
             open.retain(|&i| {
                 let flow = &mut self.flows[i];
-                let frozen = level >= 1.0
-                    || flow
-                        .uses
-                        .iter()
-                        .any(|u| u.amount > 0.0 && full[u.resource.0]);
+                let frozen = level >= 1.0 || flow.uses.iter().any(|u| full[u.resource.0]);
                 if frozen {
                     flow.rate = level * alone[i];
-                    for u in flow.uses.iter().filter(|u| u.amount > 0.0) {
+                    for u in &flow.uses {
                         free[u.resource.0] -= u.amount * flow.rate;
                     }
                 }
@@ -170,10 +161,13 @@ impl Fluid {
         }
     }
 
-    /// Progress a second of every flow.
+    /// Progress a second of every flow, in the order of their start.
     #[cfg(test)]
-    pub fn rates(&mut self) -> Vec<(FlowKey, f64)> {
+    pub fn rates(&mut self) -> Vec<f64> {
         self.share();
-        self.flows.iter().map(|f| (f.key, f.rate)).collect()
+        self.flows.iter().map(|f| f.rate).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,8 +29,6 @@ pub struct Work {
     /// Time after its start before it uses any resource.
     pub latency: Nanos,
     pub uses: Vec<Use>,
-    /// Most progress (of 1) a second.
-    pub limit: f64,
 }
 
 /// How a job ended.
@@ -273,8 +271,7 @@ impl Schedule {
             desk.free -= 1;
             let started = self.now + job.work.gap;
             job.state = State::Delayed { started };
-            self.timers
-                .push(Reverse((started + job.work.latency, id)));
+            self.timers.push(Reverse((started + job.work.latency, id)));
             return true;
         }
         false
@@ -287,7 +284,7 @@ impl Schedule {
         if let State::Delayed { started } = job.state {
             job.state = State::Flowing { started };
             let uses = std::mem::take(&mut job.work.uses);
-            self.fluid.start(id, uses, job.work.limit);
+            self.fluid.start(id, uses);
         }
     }
 
