@@ -18,6 +18,7 @@ pub mod host;
 pub mod ids;
 pub mod union;
 pub mod opencl;
+pub mod sim;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
 pub use error::RuntimeError;
