@@ -237,7 +237,7 @@ pub(super) fn check<T: Point, const INPUTS: usize>(
         // SAFETY: the case's memory holds its rings; the level is available.
         unsafe { run_at(level, stores, &grid, tile) }
     };
-    compare(case, tiles, launch, &format!("{level:?} {stores:?}"));
+    compare::<T>(case, tiles, launch, &format!("{level:?} {stores:?}"));
 }
 
 /// Checks the kernel as the codelet has it.
@@ -246,5 +246,5 @@ pub(super) fn check_dispatched<T: Point, const INPUTS: usize>(case: &Case, tiles
         // SAFETY: the case's memory holds its rings.
         unsafe { run::<T, INPUTS>(args, case.first, tile) }
     };
-    compare(case, tiles, launch, "dispatched");
+    compare::<T>(case, tiles, launch, "dispatched");
 }
