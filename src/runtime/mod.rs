@@ -14,6 +14,7 @@
 
 pub mod command;
 pub mod error;
+pub mod faulty;
 pub mod host;
 pub mod ids;
 pub mod union;
