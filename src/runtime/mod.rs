@@ -17,6 +17,7 @@ pub mod error;
 pub mod faulty;
 pub mod host;
 pub mod ids;
+pub mod select;
 pub mod union;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
