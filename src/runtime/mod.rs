@@ -14,8 +14,10 @@
 
 pub mod command;
 pub mod error;
+pub mod faulty;
 pub mod host;
 pub mod ids;
+pub mod select;
 pub mod union;
 pub mod opencl;
 pub mod sim;
