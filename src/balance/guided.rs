@@ -62,12 +62,14 @@ impl Guided {
     /// What each device should hold by its power.
     fn implied(&self) -> Vec<u64> {
         let powers: Vec<f64> = (0..self.devices.len()).map(|d| self.power(d)).collect();
-        (largest_remainder(self.units, &powers).iter().zip(&self.devices))
-            .map(|(count, device)| {
-                let held = (*count as f64 * HELD_PART).floor() as u64;
-                held.min(device.capacity.unwrap_or(0))
-            })
-            .collect()
+        (largest_remainder(self.units, &powers)
+            .iter()
+            .zip(&self.devices))
+        .map(|(count, device)| {
+            let held = (*count as f64 * HELD_PART).floor() as u64;
+            held.min(device.capacity.unwrap_or(0))
+        })
+        .collect()
     }
 
     fn is_steady(&self, held: &[u64], implied: &[u64]) -> bool {

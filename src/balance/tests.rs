@@ -28,7 +28,10 @@ fn oracle(machine: &Machine, step: u32) -> f64 {
 /// An unlike pair of host pools.
 fn pool(rate: f64) -> Real {
     Real {
-        view: super::DeviceView { compute_units: 1, ..cpu() },
+        view: super::DeviceView {
+            compute_units: 1,
+            ..cpu()
+        },
         ..real_cpu(rate)
     }
 }
@@ -39,16 +42,22 @@ fn machines() -> Vec<(&'static str, Machine)> {
     // Rows of 131 kB (and 262 kB), 16 bytes a point.
     let gbs = |gigabytes: f64, row: f64| gigabytes * 1e3 / row;
     let k20 = |n, row: f64, capacity| {
-        Machine::new(n, vec![
-            real_cpu(gbs(60.0, 2.0 * row)),
-            real_gpu(capacity, gbs(150.0, 2.0 * row), gbs(6.0, row)),
-        ])
+        Machine::new(
+            n,
+            vec![
+                real_cpu(gbs(60.0, 2.0 * row)),
+                real_gpu(capacity, gbs(150.0, 2.0 * row), gbs(6.0, row)),
+            ],
+        )
     };
     let k40 = |n, row: f64, capacity| {
-        Machine::new(n, vec![
-            real_cpu(gbs(20.0, 2.0 * row)),
-            real_gpu(capacity, gbs(220.0, 2.0 * row), gbs(10.0, row)),
-        ])
+        Machine::new(
+            n,
+            vec![
+                real_cpu(gbs(20.0, 2.0 * row)),
+                real_gpu(capacity, gbs(220.0, 2.0 * row), gbs(10.0, row)),
+            ],
+        )
     };
     let mut laptop = Machine::new(8192, vec![pool(0.5), pool(0.8)]);
     laptop.host_limit = 0.9;
@@ -56,7 +65,9 @@ fn machines() -> Vec<(&'static str, Machine)> {
     contended.host_limit = 0.6;
     let with_gpus = |cpus: &[f64], gpus: &[(u64, f64, f64)]| {
         let cpus = cpus.iter().map(|rate| real_cpu(*rate));
-        let gpus = gpus.iter().map(|(capacity, held, stream)| real_gpu(*capacity, *held, *stream));
+        let gpus = gpus
+            .iter()
+            .map(|(capacity, held, stream)| real_gpu(*capacity, *held, *stream));
         Machine::new(16384, cpus.chain(gpus).collect())
     };
     vec![
@@ -69,12 +80,33 @@ fn machines() -> Vec<(&'static str, Machine)> {
         ("k40 in memory", k40(16384, 131_072.0, 16384)),
         ("k40 beyond memory", k40(40_000, 320_000.0, 18_000)),
         ("laptop", laptop),
-        ("unlike pools", Machine::new(4096, vec![pool(0.2), pool(0.07)])),
-        ("cpu and two gpus", with_gpus(&[0.45], &[(16384, 12.0, 0.35), (16384, 4.0, 0.3)])),
-        ("cpu and three gpus", with_gpus(&[0.45], &[(3000, 12.0, 0.35), (3000, 4.0, 0.3), (3000, 2.0, 0.1)])),
-        ("two cpus and a gpu", with_gpus(&[0.3, 0.1], &[(16384, 5.0, 0.3)])),
-        ("forty to one", Machine::new(16384, vec![pool(0.02), pool(0.8)])),
-        ("a gpu that only streams, slowly", with_gpus(&[1.0], &[(0, 2.0, 0.05)])),
+        (
+            "unlike pools",
+            Machine::new(4096, vec![pool(0.2), pool(0.07)]),
+        ),
+        (
+            "cpu and two gpus",
+            with_gpus(&[0.45], &[(16384, 12.0, 0.35), (16384, 4.0, 0.3)]),
+        ),
+        (
+            "cpu and three gpus",
+            with_gpus(
+                &[0.45],
+                &[(3000, 12.0, 0.35), (3000, 4.0, 0.3), (3000, 2.0, 0.1)],
+            ),
+        ),
+        (
+            "two cpus and a gpu",
+            with_gpus(&[0.3, 0.1], &[(16384, 5.0, 0.3)]),
+        ),
+        (
+            "forty to one",
+            Machine::new(16384, vec![pool(0.02), pool(0.8)]),
+        ),
+        (
+            "a gpu that only streams, slowly",
+            with_gpus(&[1.0], &[(0, 2.0, 0.05)]),
+        ),
     ]
 }
 
@@ -100,7 +132,11 @@ fn dawl_is_within_three_percent_from_the_fourth_step() {
     for (name, machine) in machines() {
         let best = oracle(&machine, 0);
         let times = dawl(&machine);
-        let ratios: Vec<f64> = times.iter().take(8).map(|t| (t / best * 1e3).round() / 1e3).collect();
+        let ratios: Vec<f64> = times
+            .iter()
+            .take(8)
+            .map(|t| (t / best * 1e3).round() / 1e3)
+            .collect();
         println!("{name}: best {best:.0} us, ratios {ratios:?}");
         let late = late(&times, 3, best, 1.03);
         if !late.is_empty() {

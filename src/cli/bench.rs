@@ -27,11 +27,9 @@ enum Workload {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
+#[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
                         pdawl bench stencil --strategies cpu,fixed:0.4,dawl --repeats 9\n  \
-                        pdawl bench stencil --machine h200 --format json"
-)]
+                        pdawl bench stencil --machine h200 --format json")]
 struct Stencil {
     /// The strategies, which take turns [default: cpu,gpu,guided,dawl,oracle,
     /// or those of them that the devices allow]

@@ -46,8 +46,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn listing(devices: &[Device]) -> String {
     let header = [
-        "Device", "Kind", "Runtime", "Units", "Memory", "Clock", "fp64", "Queues", "Divisible",
-        "Model", "Driver",
+        "Device",
+        "Kind",
+        "Runtime",
+        "Units",
+        "Memory",
+        "Clock",
+        "fp64",
+        "Queues",
+        "Divisible",
+        "Model",
+        "Driver",
     ];
     let mut table = table::plain(&header, |column| matches!(column, 3..=5 | 7));
     for device in devices {
@@ -121,8 +130,17 @@ mod tests {
             link_bandwidth: None,
         }]);
         for part in [
-            "opencl0.0", "gpu", "opencl", "132", "139 GiB", "1980 MHz", "yes", "3",
-            "equally, counts", "A GPU", "CUDA 535.1",
+            "opencl0.0",
+            "gpu",
+            "opencl",
+            "132",
+            "139 GiB",
+            "1980 MHz",
+            "yes",
+            "3",
+            "equally, counts",
+            "A GPU",
+            "CUDA 535.1",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }

@@ -12,7 +12,10 @@ pub enum Failure {
     /// The command line is wrong.
     Usage { what: String, remedy: String },
     /// The command line is right and it did not work out.
-    Failed { what: String, remedy: Option<String> },
+    Failed {
+        what: String,
+        remedy: Option<String>,
+    },
     /// The parser's own error, or the help that was asked for.
     Parser(clap::Error),
     /// Ctrl-C; what there was to say has been printed.
@@ -75,7 +78,10 @@ impl Failure {
             }
             Self::Parser(error) => {
                 let text = error.render().to_string();
-                terminal::complain(text.strip_prefix("error: ").unwrap_or(&text).trim_end(), None);
+                terminal::complain(
+                    text.strip_prefix("error: ").unwrap_or(&text).trim_end(),
+                    None,
+                );
                 ExitCode::from(2)
             }
             Self::Interrupted => ExitCode::from(130),

@@ -17,7 +17,9 @@ pub struct FaultSpec {
 /// Why a text is no fault.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum FaultError {
-    #[error("it must end in the step at which it happens, such as @10, or in a time, such as @1.5s")]
+    #[error(
+        "it must end in the step at which it happens, such as @10, or in a time, such as @1.5s"
+    )]
     When,
     #[error(
         "write DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP, \
@@ -94,7 +96,12 @@ mod tests {
             ("gpu0:lost@0", "gpu0", What::Lost, At::Step(0)),
             ("gpu0:back@1.5s", "gpu0", What::Restored, At::Seconds(1.5)),
             ("host:cores:4@10", "host", What::Cores(4), At::Step(10)),
-            ("host:8:slow:1.5@3", "host:8", What::Slowed(1.5), At::Step(3)),
+            (
+                "host:8:slow:1.5@3",
+                "host:8",
+                What::Slowed(1.5),
+                At::Step(3),
+            ),
             ("gpu1:fail:3@7", "gpu1", What::FailNext(3), At::Step(7)),
         ] {
             let device = device.to_owned();

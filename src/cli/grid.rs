@@ -59,14 +59,34 @@ enum PrecisionArg {
     F32,
 }
 
+/// So many grids must fit into so much memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    pub memory: ByteSize,
+    pub grids: u64,
+}
+
+impl Budget {
+    /// The one that allows the smaller grid.
+    pub fn tighter(self, other: Self) -> Self {
+        let each = |budget: &Self| budget.memory.0 / budget.grids.max(1);
+        if each(&other) < each(&self) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
 impl Grid {
-    /// The stencil, which with `copies` grids must fit into `memory` bytes.
+    /// The stencil that was asked for, or the default if that fits.
     ///
     /// # Errors
     /// Axes that contradict each other, that a stencil cannot have, or that do
     /// not fit.
-    pub fn stencil(&self, memory: ByteSize, copies: u64) -> Result<Stencil, Failure> {
-        let fits = |stencil: &Stencil| needed(stencil, copies) <= memory.0;
+    pub fn stencil(&self, budget: Budget) -> Result<Stencil, Failure> {
+        let Budget { memory, grids } = budget;
+        let fits = |stencil: &Stencil| needed(stencil, grids) <= memory.0;
         if self.size.is_none() && self.nx.is_none() {
             let mut edge = self.default_edge();
             let mut stencil = self.of_edge(edge)?;
@@ -80,9 +100,9 @@ impl Grid {
         if !fits(&stencil) {
             return Err(Failure::failed(
                 format!(
-                    "{copies} grids of {} need {} of host memory, and {} may be used",
+                    "{grids} grids of {} need {} of host memory, and {} may be used",
                     Workload::title(&self.workload(&stencil)),
-                    Bytes(needed(&stencil, copies)),
+                    Bytes(needed(&stencil, grids)),
                     Bytes(memory.0)
                 ),
                 "a smaller --size, --precision f32, or a larger --host-memory where there is one",
@@ -155,9 +175,9 @@ impl Grid {
 }
 
 /// Bytes of so many grids.
-fn needed(stencil: &Stencil, copies: u64) -> u64 {
+fn needed(stencil: &Stencil, grids: u64) -> u64 {
     let grid = stencil.units().saturating_mul(stencil.unit_bytes());
-    grid.saturating_mul(copies)
+    grid.saturating_mul(grids)
 }
 
 #[cfg(test)]
@@ -177,7 +197,7 @@ mod tests {
     fn shape(line: &str, memory: ByteSize) -> Result<(u64, u64, Option<u64>), String> {
         let words = ["pdawl"].into_iter().chain(line.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|e| e.to_string())?;
-        match line.grid.stencil(memory, 2) {
+        match line.grid.stencil(Budget { memory, grids: 2 }) {
             Ok(stencil) => Ok(stencil.shape()),
             Err(Failure::Usage { what, .. } | Failure::Failed { what, .. }) => Err(what),
             Err(other) => panic!("{other:?}"),

@@ -65,7 +65,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn save(shelf: &Shelf, name: &str) -> Result<(), Failure> {
     let machine = session::measured(name)?;
     let path = shelf.save(&machine).map_err(Failure::of)?;
-    terminal::print(&format!("{}saved in {}\n", list_text(&[machine]), path.display()))
+    terminal::print(&format!(
+        "{}saved in {}\n",
+        list_text(&[machine]),
+        path.display()
+    ))
 }
 
 /// A line of the list, and of schema `pdawl-machines/1`.

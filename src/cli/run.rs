@@ -93,9 +93,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut session = Session::open(&args.place, &args.grid, args.verify)?;
     let strategy = args.strategy.clone().unwrap_or(Strategy::Dawl);
     let bar = terminal::progress(args.format, args.grid.steps.into(), &strategy.to_string());
-    let outcome = session.run(&strategy, stop, &mut |done, _| bar.set_position(done.into()));
+    let outcome = session.run(&strategy, stop, &mut |done, _| {
+        bar.set_position(done.into())
+    });
     bar.finish_and_clear();
     let outcome = outcome?;
+    if !outcome.interrupted {
+        session.compare(&strategy, stop)?;
+    }
 
     let context = session.context(&strategy);
     let about = About {
@@ -185,10 +190,16 @@ impl Prepared {
     fn write(self, outcome: &Outcome, about: &About) -> Result<(), Failure> {
         type Export = fn(&pdawl::trace::Trace, &About, &mut dyn Write) -> io::Result<()>;
         let exports: [(Option<Output>, Export); 4] = [
-            (self.trace, |trace, about, out| chrome::write(trace, about, out)),
+            (self.trace, |trace, about, out| {
+                chrome::write(trace, about, out)
+            }),
             (self.csv, |trace, about, out| csv::write(trace, about, out)),
-            (self.page, |trace, about, out| gantt::write_html(trace, about, out)),
-            (self.svg, |trace, about, out| gantt::write_svg(trace, about, out)),
+            (self.page, |trace, about, out| {
+                gantt::write_html(trace, about, out)
+            }),
+            (self.svg, |trace, about, out| {
+                gantt::write_svg(trace, about, out)
+            }),
         ];
         for (output, export) in exports {
             if let Some(output) = output {

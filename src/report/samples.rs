@@ -3,10 +3,10 @@
 use super::build::Context;
 use super::schema::{HostInfo, Machine, Parameters, Workload};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
+use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::CommandKind;
 use crate::trace::Trace;
 use crate::trace::samples::span;
-use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 
 /// Four steps of 0.1 s on 100 rows, the host's share 0.5 and then 0.4.
 pub fn outcome() -> Outcome {

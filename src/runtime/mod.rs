@@ -17,10 +17,10 @@ pub mod error;
 pub mod faulty;
 pub mod host;
 pub mod ids;
-pub mod select;
-pub mod union;
 pub mod opencl;
+pub mod select;
 pub mod sim;
+pub mod union;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
 pub use error::RuntimeError;

@@ -159,7 +159,8 @@ impl Dawl {
         let kind = self.devices[device].kind;
         let all = 0..self.devices.len();
         let alike = all.clone().filter(|d| self.devices[*d].kind == kind);
-        (alike.filter_map(&known).reduce(f64::max)).or_else(|| all.filter_map(&known).reduce(f64::max))
+        (alike.filter_map(&known).reduce(f64::max))
+            .or_else(|| all.filter_map(&known).reduce(f64::max))
     }
 
     /// Whether an observation waits for its confirmation: no time for trials.
@@ -282,7 +283,9 @@ impl Dawl {
         }
         // While units change hands, devices wait for those as well.
         if did.held + did.pooled > 0 && (!moved || gauge.overhead.value().is_none()) {
-            let idle = did.finished.saturating_sub(did.held_busy.max(did.pooled_busy));
+            let idle = did
+                .finished
+                .saturating_sub(did.held_busy.max(did.pooled_busy));
             gauge.overhead.observe_anew(seconds(did.waited.min(idle)));
         }
         changed
@@ -380,7 +383,10 @@ impl Balancer for Dawl {
             && self.planned > self.replanned + 1
             && self.crew.trial.is_none()
             && !self.is_doubtful()
-            && self.crew.lone().is_some_and(|d| self.plan.held[d] == self.units);
+            && self
+                .crew
+                .lone()
+                .is_some_and(|d| self.plan.held[d] == self.units);
         if !settled {
             return 0;
         }

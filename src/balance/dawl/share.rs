@@ -124,7 +124,13 @@ pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Di
         .map(|(ability, held)| ability.held_until(*held))
         .fold(0.0, f64::max);
     let on_host: Vec<Ability> = (abilities.iter())
-        .map(|a| if a.capacity == 0 { *a } else { Ability::default() })
+        .map(|a| {
+            if a.capacity == 0 {
+                *a
+            } else {
+                Ability::default()
+            }
+        })
         .collect();
     let streamed: Vec<Ability> = abilities.iter().map(|a| a.streaming()).collect();
     let shared = match finish_together(pool, &on_host) {
@@ -144,14 +150,19 @@ mod tests {
     use proptest::prelude::*;
 
     fn ability() -> impl Strategy<Value = Ability> {
-        (0u64..3, 1u64..20_000, 0.01f64..20.0, 0.01f64..5.0, 0.0f64..300.0).prop_map(
-            |(kind, capacity, held_rate, pool_rate, overhead)| Ability {
+        (
+            0u64..3,
+            1u64..20_000,
+            0.01f64..20.0,
+            0.01f64..5.0,
+            0.0f64..300.0,
+        )
+            .prop_map(|(kind, capacity, held_rate, pool_rate, overhead)| Ability {
                 capacity: if kind == 0 { 0 } else { capacity },
                 held_rate,
                 pool_rate,
                 overhead,
-            },
-        )
+            })
     }
 
     #[test]
