@@ -17,6 +17,7 @@ pub mod error;
 pub mod faulty;
 pub mod host;
 pub mod ids;
+pub mod opencl;
 pub mod select;
 pub mod union;
 
