@@ -1,5 +1,7 @@
 //! Which OpenCL devices there are.
 
+use std::sync::{Mutex, PoisonError};
+
 use opencl3::device::{
     CL_DEVICE_AFFINITY_DOMAIN_NUMA, CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN,
     CL_DEVICE_PARTITION_BY_COUNTS, CL_DEVICE_PARTITION_EQUALLY, CL_DEVICE_TYPE_ALL,
@@ -46,6 +48,10 @@ pub(super) fn find() -> (Vec<Found>, Vec<String>) {
     if !cl3::is_opencl_runtime_available() {
         return (Vec::new(), vec![warnings::NO_LOADER.to_owned()]);
     }
+    // Loaders and drivers set themselves up on the first call, and not all of
+    // them survive two first calls at once: PoCL then shows no devices.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut complaints = Vec::new();
     let platforms = match get_platforms() {
         Ok(platforms) => platforms,
@@ -62,17 +68,19 @@ pub(super) fn find() -> (Vec<Found>, Vec<String>) {
     for (index, platform) in platforms.into_iter().enumerate() {
         let name = platform.name().unwrap_or_else(|_| "unnamed".to_owned());
         match platform.get_devices(CL_DEVICE_TYPE_ALL) {
-            Ok(ids) => found.extend(ids.into_iter().enumerate().map(|(device, id)| {
-                let id = ClDevice::new(id);
-                Found {
-                    platform: index,
-                    device,
-                    info: describe(format!("opencl{index}.{device}"), &name, id),
-                    platform_id: platform,
-                    id,
-                }
-            })),
-            Err(ClError(CL_DEVICE_NOT_FOUND)) => complaints.push(format!(
+            Ok(ids) if !ids.is_empty() => {
+                found.extend(ids.into_iter().enumerate().map(|(device, id)| {
+                    let id = ClDevice::new(id);
+                    Found {
+                        platform: index,
+                        device,
+                        info: describe(format!("opencl{index}.{device}"), &name, id),
+                        platform_id: platform,
+                        id,
+                    }
+                }))
+            }
+            Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => complaints.push(format!(
                 "OpenCL platform {index} ({name}) has no devices; check that its hardware is \
                  visible here (in a container, that its device files are passed in)"
             )),

@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use crossbeam_channel::unbounded;
 
-pub use plan::{Choice, Offer, Offers, Plan, plan};
+pub use plan::{Offer, Offers, Plan, plan};
 pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 
 use super::host::HostBackend;
+use super::opencl::{self, OpenClBackend};
 use super::union::Union;
 use super::{Backend, Runtime, RuntimeError};
 use crate::machine::host::allowed_cores;
@@ -45,7 +46,7 @@ pub fn open_union(
 ) -> Result<(Union, Vec<String>), RuntimeError> {
     // Loading OpenCL drivers takes a while; who wants only the host is spared.
     let offers = if selection.is_none_or(Selection::names_opencl) {
-        discover()
+        opencl::discover().into()
     } else {
         Offers::default()
     };
@@ -59,5 +60,18 @@ pub fn open_union(
         notes.extend_from_slice(host.warnings());
         backends.push(Box::new(host));
     }
+    if !plan.opencl.is_empty() {
+        match OpenClBackend::open(&plan.opencl, completions, epoch) {
+            Ok(opencl) => backends.push(Box::new(opencl)),
+            // Nobody asked for these by name, and the host can do it alone.
+            Err(error) if selection.is_none() => {
+                notes.push(format!("every OpenCL device is left out: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
     Ok((Union::new(backends, receiver, epoch), notes))
 }
+
+#[cfg(test)]
+mod tests;

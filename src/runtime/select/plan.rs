@@ -4,6 +4,7 @@ use super::selection::{DeviceSpec, Selection, SelectionError, Source};
 use crate::machine::{Device, DeviceKind};
 use crate::runtime::RuntimeError;
 use crate::runtime::host::PoolSpec;
+use crate::runtime::opencl::{Discovery, Found, Selected};
 
 /// An OpenCL device that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,19 +35,25 @@ pub struct Offers {
     pub warnings: Vec<String>,
 }
 
-/// An OpenCL device to open; `units` for a sub-device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    pub platform: usize,
-    pub device: usize,
-    pub units: Option<u32>,
+impl From<Discovery> for Offers {
+    fn from(discovery: Discovery) -> Self {
+        let offer = |found: Found| Offer {
+            platform: found.platform,
+            device: found.device,
+            info: found.info,
+        };
+        Self {
+            devices: discovery.devices.into_iter().map(offer).collect(),
+            warnings: discovery.warnings,
+        }
+    }
 }
 
 /// What to open. Host pools come before OpenCL devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub pools: Vec<PoolSpec>,
-    pub opencl: Vec<Choice>,
+    pub opencl: Vec<Selected>,
     /// What was left out, and why.
     pub notes: Vec<String>,
 }
@@ -91,7 +98,7 @@ fn everything(offers: &Offers, allowed: &[usize], fp64: bool) -> Plan {
         } else if fp64 && !offer.info.fp64 {
             "it does not compute in double precision"
         } else {
-            plan.opencl.push(Choice {
+            plan.opencl.push(Selected {
                 platform: offer.platform,
                 device: offer.device,
                 units: None,
@@ -137,7 +144,7 @@ fn chosen(
                         model: offer.info.model.clone(),
                     });
                 }
-                plan.opencl.push(Choice {
+                plan.opencl.push(Selected {
                     platform,
                     device,
                     units,

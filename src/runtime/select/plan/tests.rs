@@ -59,7 +59,7 @@ fn pools(text: &str, allowed: &[usize]) -> Vec<(String, Vec<usize>)> {
 fn by_default_the_host_and_the_gpus_take_part() {
     let plan = plan(None, &offers(), &[0, 1], true).unwrap();
     assert_eq!(plan.pools[0].cores, [0, 1]);
-    let gpu = Choice {
+    let gpu = Selected {
         platform: 1,
         device: 0,
         units: None,
