@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::{session, terminal};
+use super::terminal;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  pdawl machine save mine\n  pdawl machine list\n  \
+    after_help = "Examples:\n  pdawl machine list\n  \
                         pdawl machine show k40\n  pdawl run stencil --machine k40"
 )]
 pub struct Args {
@@ -22,12 +22,6 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Measure this machine's links and memory, and keep the figures in a file
-    #[command(after_help = "Example:\n  pdawl machine save mine")]
-    Save {
-        /// Letters, digits, `-`, `_` and `.`
-        name: String,
-    },
     /// List the machines that --machine knows
     #[command(after_help = "Example:\n  pdawl machine list")]
     List {
@@ -50,7 +44,6 @@ enum What {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shelf = Shelf::of_user();
     match &args.what {
-        What::Save { name } => save(&shelf, name),
         What::List { format } => list(&shelf, *format),
         What::Show { name, format } => {
             let machine = shelf.find(name).map_err(Failure::of)?;
@@ -60,16 +53,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
         }
     }
-}
-
-fn save(shelf: &Shelf, name: &str) -> Result<(), Failure> {
-    let machine = session::measured(name)?;
-    let path = shelf.save(&machine).map_err(Failure::of)?;
-    terminal::print(&format!(
-        "{}saved in {}\n",
-        list_text(&[machine]),
-        path.display()
-    ))
 }
 
 /// A line of the list, and of schema `pdawl-machines/1`.

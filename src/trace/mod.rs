@@ -14,8 +14,6 @@ pub mod gantt;
 pub mod intervals;
 pub mod summary;
 
-pub mod intervals;
-
 use std::ops::Range;
 
 use crate::runtime::CommandKind;
