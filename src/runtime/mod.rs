@@ -15,6 +15,7 @@
 pub mod command;
 pub mod error;
 pub mod ids;
+pub mod opencl;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
 pub use error::RuntimeError;
