@@ -2,9 +2,24 @@
 //!
 //! * [`Device`] is a runtime's own account of a device.
 //! * [`Host`] describes the machine around the devices.
+//! * [`MachineFile`] is a machine as a TOML file describes it, [`Shelf`] finds
+//!   and saves such files, and [`Fingerprint`] tells whether one describes this
+//!   machine.
 
+mod check;
 pub mod device;
+pub mod error;
+pub mod file;
+pub mod fingerprint;
 pub mod host;
+pub mod shelf;
+
+#[cfg(test)]
+mod tests;
 
 pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
+pub use error::MachineError;
+pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise};
+pub use fingerprint::Fingerprint;
 pub use host::Host;
+pub use shelf::{Shelf, load};

@@ -19,6 +19,7 @@ pub mod host;
 pub mod ids;
 pub mod opencl;
 pub mod select;
+pub mod sim;
 pub mod union;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};

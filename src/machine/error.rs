@@ -1,0 +1,69 @@
+//! What can be wrong with a machine file, each with the file, the key and the
+//! remedy.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// An error of machine files.
+#[derive(Debug, Error)]
+pub enum MachineError {
+    #[error("{file}: cannot be read: {source}")]
+    Read {
+        file: String,
+        source: std::io::Error,
+    },
+
+    #[error(
+        "{file}: the first key must be `format = \"{expected}\"`, found {found}; \
+         add it, or save the machine again with this version"
+    )]
+    Format {
+        file: String,
+        expected: &'static str,
+        found: String,
+    },
+
+    #[error(
+        "{file}: {why}\ncompare it with a shipped file; `pdawl machine show h200` prints a whole one"
+    )]
+    Parse { file: String, why: String },
+
+    #[error("{file}: `{key}` is {value}: {why}; {remedy}")]
+    Value {
+        file: String,
+        key: String,
+        value: String,
+        why: &'static str,
+        remedy: String,
+    },
+
+    #[error(
+        "no machine is called `{name}`; known are {}. \
+         Add one with `pdawl machine save NAME`, or put NAME.toml into {}",
+        .known.join(", "), .directory.display()
+    )]
+    Unknown {
+        name: String,
+        known: Vec<String>,
+        directory: PathBuf,
+    },
+
+    #[error(
+        "`{name}` cannot name a machine: use 1 to 64 letters, digits, `-`, `_` or `.`, \
+         beginning with a letter or digit"
+    )]
+    Name { name: String },
+
+    #[error(
+        "no directory for machine files: neither PDAWL_MACHINES, XDG_CONFIG_HOME nor HOME is set; \
+         set PDAWL_MACHINES to one"
+    )]
+    NoDirectory,
+
+    #[error("{}: cannot be written: {source}; set PDAWL_MACHINES to a writable directory", .file.display())]
+    Write {
+        file: PathBuf,
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,212 @@
+//! A machine as a file describes it: what the simulator simulates, and what
+//! measuring a machine fills in.
+//!
+//! The format is TOML with the header `format = "pdawl-machine/1"`. Units are
+//! plain: bytes, bytes a second, operations a second, MHz, nanoseconds. A
+//! memory bandwidth is that of a copy, reads and writes both counted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DeviceKind, MachineError, check};
+
+/// The header of this version of the format.
+pub const FORMAT: &str = "pdawl-machine/1";
+
+/// A described machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineFile {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// What the command line calls it, and the file's name without `.toml`.
+    pub name: String,
+    /// One line for lists.
+    pub title: String,
+    /// What it is and where its figures come from, in a few sentences.
+    pub description: String,
+    /// The [`super::Fingerprint`] of the machine, if it is a particular one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    pub host: HostSpec,
+    /// GPUs and other devices beside the host's cores.
+    #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceSpec>,
+    #[serde(default, skip_serializing_if = "Noise::is_zero")]
+    pub noise: Noise,
+    /// For a key, a group of keys or `everything`: where its figures come from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub source: BTreeMap<String, String>,
+}
+
+/// The host: its cores and its memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// CPU model.
+    pub model: String,
+    pub sockets: u32,
+    /// Cores that work can be given to, on all sockets together.
+    pub cores: u32,
+    /// Absent where a virtual machine hides it; nothing is computed from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
+    /// Bytes of a core's L2 cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2: Option<u64>,
+    /// Bytes of a socket's L3 cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l3: Option<u64>,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Bytes a second of a copy by all cores.
+    pub memory_bandwidth: f64,
+    /// Bytes a second of a copy by one core.
+    pub core_bandwidth: f64,
+    /// Double-precision operations a second of all cores; when absent, kernels
+    /// are limited by memory alone. Single precision counts twice as fast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<f64>,
+    /// Time to dispatch a command on a pool of cores, before it starts.
+    pub launch_overhead_ns: u64,
+    /// From a command's end until the driver thread knows.
+    pub completion_latency_ns: u64,
+    /// Fraction of the copy's bandwidth that a codelet reaches; see
+    /// [`efficiency`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub efficiency: BTreeMap<String, f64>,
+}
+
+/// A device beside the host's cores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSpec {
+    /// How the user names it.
+    pub name: String,
+    /// What the vendor calls it.
+    pub model: String,
+    pub kind: DeviceKind,
+    /// Multiprocessors of a GPU.
+    pub compute_units: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
+    /// Bytes of its memory; of the host's, if it shares that.
+    pub memory: u64,
+    /// Bytes a second of a copy within its memory.
+    pub memory_bandwidth: f64,
+    /// Whether it computes in double precision.
+    #[serde(default = "yes")]
+    pub fp64: bool,
+    /// Operations a second in double and single precision; when absent,
+    /// kernels are limited by memory alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_f64: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_f32: Option<f64>,
+    /// 1: transfers of both directions take turns; 2: one engine each way.
+    pub copy_engines: u32,
+    /// In-order queues that overlap usefully.
+    pub queues: u32,
+    /// Kernels of several queues that run at once.
+    pub concurrent_kernels: u32,
+    /// Time on the device between back-to-back kernels.
+    pub launch_overhead_ns: u64,
+    /// Host time of enqueueing one command.
+    pub enqueue_ns: u64,
+    /// From a command's end until the driver thread knows.
+    pub completion_latency_ns: u64,
+    /// Whether it computes on host memory without transfers.
+    #[serde(default)]
+    pub shares_host_memory: bool,
+    /// Fraction of the copy's bandwidth that a codelet reaches; see
+    /// [`efficiency`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub efficiency: BTreeMap<String, f64>,
+    /// Absent exactly when it shares the host's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkSpec>,
+}
+
+/// The way between host memory and a device's, for pinned host memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Bytes a second host to device, nothing else running.
+    pub h2d: f64,
+    /// Bytes a second device to host, nothing else running.
+    pub d2h: f64,
+    /// Bytes a second each way while both are busy.
+    pub both_ways: f64,
+    /// Time of a transfer of nothing.
+    pub latency_ns: u64,
+}
+
+/// How much times vary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// Relative standard deviation of a command's time.
+    pub relative: f64,
+}
+
+impl Noise {
+    fn is_zero(&self) -> bool {
+        self.relative == 0.0
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The fraction of a copy's bandwidth that `codelet` reaches: the entry of its
+/// name, else of its name up to the first `-` (`stencil5` for
+/// `stencil5-f64`), else 1.
+pub fn efficiency(table: &BTreeMap<String, f64>, codelet: &str) -> f64 {
+    let family = codelet.split('-').next().unwrap_or(codelet);
+    table
+        .get(codelet)
+        .or_else(|| table.get(family))
+        .copied()
+        .unwrap_or(1.0)
+}
+
+impl MachineFile {
+    /// Reads and checks a description; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// Names the file, the key and what to do: another format, a missing or
+    /// unknown key, a value that cannot be.
+    pub fn parse(text: &str, file: &str) -> Result<Self, MachineError> {
+        let parse_error = |e: toml::de::Error| MachineError::Parse {
+            file: file.to_owned(),
+            why: e.to_string().trim_end().to_owned(),
+        };
+        let table: toml::Table = toml::from_str(text).map_err(parse_error)?;
+        match table.get("format").and_then(toml::Value::as_str) {
+            Some(FORMAT) => {}
+            found => {
+                return Err(MachineError::Format {
+                    file: file.to_owned(),
+                    expected: FORMAT,
+                    found: found.map_or("none".to_owned(), |f| format!("`{f}`")),
+                });
+            }
+        }
+        let machine: Self = toml::from_str(text).map_err(parse_error)?;
+        check::check(&machine, file)?;
+        Ok(machine)
+    }
+
+    /// The description as TOML; [`Self::parse`] reads it back.
+    ///
+    /// # Errors
+    /// When a number does not fit TOML's.
+    pub fn to_toml(&self) -> Result<String, MachineError> {
+        toml::to_string_pretty(self).map_err(|e| MachineError::Parse {
+            file: format!("{}.toml", self.name),
+            why: e.to_string(),
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Machine files: the shipped ones, wrong ones, and the way to disk and back.
+
+use super::*;
+
+const K40: &str = include_str!("../../datasets/machines/k40.toml");
+
+fn shelf() -> (tempfile::TempDir, Shelf) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let shelf = Shelf::at(directory.path().join("machines"));
+    (directory, shelf)
+}
+
+/// The message for the K40's file with `from` replaced by `to`.
+fn message(from: &str, to: &str) -> String {
+    assert!(K40.contains(from), "the file has {from:?}");
+    MachineFile::parse(&K40.replacen(from, to, 1), "k40.toml")
+        .expect_err("a wrong file")
+        .to_string()
+}
+
+#[test]
+fn every_shipped_file_is_right_and_survives_writing() {
+    let (_directory, shelf) = shelf();
+    assert_eq!(
+        shelf.names(),
+        ["h200", "k20-32", "k20-40", "k40", "laptop", "titan"]
+    );
+    for name in shelf.names() {
+        let machine = shelf.find(&name).expect("a shipped file is right");
+        assert_eq!(machine.name, name);
+        assert!(!machine.source.is_empty(), "{name} says its sources");
+        let text = machine.to_toml().expect("it can be written");
+        assert_eq!(
+            MachineFile::parse(&text, "again").expect("read back"),
+            machine
+        );
+    }
+}
+
+#[test]
+fn shipped_files_carry_table_1_of_the_pdawl_paper() {
+    let (_directory, shelf) = shelf();
+    let row = |name: &str| {
+        let m = shelf.find(name).expect("shipped");
+        let gpu = &m.devices[0];
+        (
+            m.host.cores,
+            m.host.sockets,
+            gpu.compute_units,
+            gpu.memory,
+            gpu.link.as_ref().expect("a link").h2d,
+        )
+    };
+    assert_eq!(row("k20-32"), (32, 2, 13, 4_800_000_000, 6.1e9));
+    assert_eq!(row("k20-40"), (40, 2, 13, 4_800_000_000, 6.1e9));
+    assert_eq!(row("k40"), (8, 1, 15, 12_000_000_000, 10.3e9));
+    assert_eq!(row("titan"), (12, 1, 14, 6_000_000_000, 11.5e9));
+}
+
+#[test]
+fn a_wrong_file_is_told_by_file_key_and_remedy() {
+    for (from, to, words) in [
+        (
+            "cores = 8\n",
+            "",
+            ["k40.toml", "missing field `cores`", "pdawl machine show"],
+        ),
+        (
+            "cores = 8\n",
+            "kores = 8\n",
+            ["k40.toml", "unknown field `kores`", "pdawl machine show"],
+        ),
+        (
+            "cores = 8\n",
+            "cores = 0\n",
+            ["k40.toml", "host.cores", "not positive"],
+        ),
+        (
+            "h2d = 10.3e9",
+            "h2d = -1.0",
+            ["k40.toml", "device.link.h2d` of `gpu0", "not positive"],
+        ),
+        (
+            "h2d = 10.3e9",
+            "h2d = nan",
+            ["k40.toml", "h2d", "not a finite number"],
+        ),
+        (
+            "h2d = 10.3e9",
+            "h2d = 10.3",
+            ["k40.toml", "h2d", "bytes a second, such as 55e9"],
+        ),
+        (
+            "clock_mhz = 3400",
+            "clock_mhz = 3",
+            ["k40.toml", "clock_mhz", "MHz, such as 2600"],
+        ),
+        (
+            "memory = 12_000_000_000",
+            "memory = 12",
+            ["k40.toml", "memory", "give bytes"],
+        ),
+        (
+            "both_ways = 8.6e9",
+            "both_ways = 17e9",
+            ["k40.toml", "both_ways", "figure of one way"],
+        ),
+        (
+            "core_bandwidth = 12e9",
+            "core_bandwidth = 50e9",
+            ["k40.toml", "host.core_bandwidth", "at most"],
+        ),
+        (
+            "copy_engines = 2",
+            "copy_engines = 3",
+            ["k40.toml", "copy_engines", "from 1 to 2"],
+        ),
+        (
+            "pdawl-machine/1",
+            "pdawl-machine/9",
+            ["k40.toml", "`pdawl-machine/9`", "save the machine again"],
+        ),
+        (
+            "[device.link]\nh2d = 10.3e9\nd2h = 10.3e9\nboth_ways = 8.6e9\nlatency_ns = 10000\n",
+            "",
+            ["k40.toml", "device.link", "add [device.link]"],
+        ),
+    ] {
+        let message = message(from, to);
+        for word in words {
+            assert!(message.contains(word), "{to:?}: no {word:?} in {message}");
+        }
+    }
+    let none = MachineFile::parse("name = \"x\"", "x.toml").expect_err("no header");
+    assert!(none.to_string().contains("found none"), "{none}");
+}
+
+#[test]
+fn saving_and_finding_again() {
+    let (directory, shelf) = shelf();
+    let mut machine = shelf.find("k40").expect("shipped");
+    machine.name = "mine".into();
+    machine.fingerprint = Some("Some CPU x2".into());
+    let path = shelf.save(&machine).expect("saved");
+    assert_eq!(load(&path).expect("loaded"), machine);
+    assert_eq!(shelf.find("mine").expect("found"), machine);
+    assert!(shelf.names().contains(&"mine".to_owned()));
+    let left = std::fs::read_dir(path.parent().expect("a parent")).expect("listed");
+    assert_eq!(left.count(), 1, "nothing but the file is left");
+
+    machine.name = "k40".into();
+    machine.title = "my own".into();
+    shelf.save(&machine).expect("saved");
+    let found = shelf.find("k40").expect("found");
+    assert_eq!(found.title, "my own", "a user's file hides the shipped one");
+
+    let message = shelf.find("none").expect_err("unknown").to_string();
+    for word in ["`none`", "k20-32", "mine", "pdawl machine save"] {
+        assert!(message.contains(word), "no {word:?} in {message}");
+    }
+    for odd in ["", "../k40", ".hidden", "-x", "a/b", "a b", &"x".repeat(65)] {
+        machine.name = odd.into();
+        assert!(shelf.save(&machine).is_err(), "{odd:?} names a file");
+        assert!(shelf.find(odd).is_err(), "{odd:?} is looked for");
+    }
+    drop(directory);
+}
+
+#[test]
+fn a_directory_that_is_a_file_cannot_be_saved_into() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let shelf = Shelf::at(file.path());
+    let machine = shelf.find("k40").expect("shipped");
+    let message = shelf.save(&machine).expect_err("no directory").to_string();
+    assert!(message.contains("PDAWL_MACHINES"), "{message}");
+}
+
+#[test]
+fn a_fingerprint_ignores_order_and_spelling() {
+    let a = Fingerprint::of(
+        "Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz",
+        16,
+        ["NVIDIA H200", "Tesla K20", "NVIDIA H200"],
+    );
+    assert_eq!(
+        a.to_string(),
+        "Intel Xeon E5-2670 0 x16 + 2 NVIDIA H200 + Tesla K20"
+    );
+    let b = Fingerprint::of(
+        "Intel Xeon  E5-2670 0",
+        16,
+        ["Tesla K20", "NVIDIA H200", "NVIDIA H200"],
+    );
+    assert_eq!(a, b);
+    assert!(b.is(Some(&a.to_string())));
+    assert!(!b.is(None));
+    assert!(!Fingerprint::of("Intel Xeon E5-2670 0", 8, []).is(Some(&a.to_string())));
+}

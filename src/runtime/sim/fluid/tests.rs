@@ -1,0 +1,181 @@
+//! The properties that make rates max-min fair, and that work is conserved.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn uses(amounts: &[(Resource, f64)]) -> Vec<Use> {
+    let pair = |(resource, amount): &(Resource, f64)| Use {
+        resource: *resource,
+        amount: *amount,
+    };
+    amounts.iter().map(pair).collect()
+}
+
+/// Runs until nothing flows; (key, nanosecond of its end) in order of ending.
+fn run(fluid: &mut Fluid) -> Vec<(FlowKey, Nanos)> {
+    let mut now = 0;
+    let mut ends = Vec::new();
+    while let Some(ns) = fluid.next_end() {
+        now += ns;
+        ends.extend(fluid.advance(ns).into_iter().map(|key| (key, now)));
+    }
+    ends
+}
+
+#[test]
+fn one_flow_takes_as_long_as_its_slowest_resource() {
+    let mut fluid = Fluid::default();
+    let (a, b) = (fluid.resource(10.0), fluid.resource(4.0));
+    fluid.start(1, uses(&[(a, 10.0), (b, 8.0)]));
+    assert_eq!(run(&mut fluid), [(1, 2_000_000_000)]);
+}
+
+#[test]
+fn both_ways_of_a_link_share_its_total() {
+    let mut fluid = Fluid::default();
+    let (up, down, both) = (
+        fluid.resource(55.0),
+        fluid.resource(55.0),
+        fluid.resource(92.0),
+    );
+    fluid.start(1, uses(&[(up, 46.0), (both, 46.0)]));
+    fluid.start(2, uses(&[(down, 92.0), (both, 92.0)]));
+    // A second of 46 both ways, then 46 left at 55 alone.
+    let alone = (46.0 / 55.0 * 1e9_f64).ceil() as Nanos;
+    assert_eq!(
+        run(&mut fluid),
+        [(1, 1_000_000_000), (2, 1_000_000_000 + alone)]
+    );
+}
+
+#[test]
+fn what_one_cannot_use_the_others_get() {
+    let mut fluid = Fluid::default();
+    let (slow, shared) = (fluid.resource(1.0), fluid.resource(10.0));
+    fluid.start(1, uses(&[(slow, 1.0), (shared, 1.0)]));
+    fluid.start(2, uses(&[(slow, 1.0), (shared, 1.0)]));
+    fluid.start(3, uses(&[(shared, 9.0)]));
+    // 1 and 2 are held to half of the slow one; 3 gets all that is left.
+    let rates = fluid.rates();
+    assert!((rates[0] - 0.5).abs() < 1e-12);
+    assert!((rates[1] - 0.5).abs() < 1e-12);
+    assert!((rates[2] - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn what_meets_slows_by_one_factor() {
+    let mut fluid = Fluid::default();
+    let (link, memory) = (fluid.resource(55.0), fluid.resource(132.0));
+    fluid.start(1, uses(&[(link, 55.0), (memory, 55.0)]));
+    fluid.start(2, uses(&[(memory, 132.0)]));
+    for rate in fluid.rates() {
+        assert!((rate - 132.0 / 187.0).abs() < 1e-12, "{rate}");
+    }
+}
+
+#[test]
+fn a_flow_of_nothing_ends_at_once_and_one_without_capacity_never() {
+    let mut fluid = Fluid::default();
+    let dead = fluid.resource(0.0);
+    fluid.start(1, uses(&[]));
+    fluid.start(2, uses(&[(dead, 1.0)]));
+    assert_eq!(run(&mut fluid), [(1, 0)]);
+    fluid.set_capacity(dead, 1.0);
+    assert_eq!(run(&mut fluid), [(2, 1_000_000_000)]);
+    assert_eq!(fluid.next_end(), None);
+}
+
+#[test]
+fn a_stopped_flow_gives_its_share_back() {
+    let mut fluid = Fluid::default();
+    let a = fluid.resource(1.0);
+    fluid.start(1, uses(&[(a, 1.0)]));
+    fluid.start(2, uses(&[(a, 1.0)]));
+    assert_eq!(fluid.advance(500_000_000), []);
+    fluid.stop(1);
+    // A quarter is done, the rest goes at full speed.
+    assert_eq!(run(&mut fluid), [(2, 750_000_000)]);
+}
+
+/// Capacities, and for each flow what it needs of each (0: nothing).
+fn scenes() -> impl Strategy<Value = (Vec<f64>, Vec<Vec<f64>>)> {
+    (1usize..6).prop_flat_map(|resources| {
+        let capacities = prop::collection::vec(0.1..100.0, resources);
+        let amount = prop_oneof![Just(0.0), 0.01..50.0];
+        let needs = prop::collection::vec(amount, resources)
+            .prop_filter("needs something", |needs| needs.iter().any(|a| *a > 0.0));
+        (capacities, prop::collection::vec(needs, 1..12))
+    })
+}
+
+fn build(capacities: &[f64], flows: &[Vec<f64>]) -> Fluid {
+    let mut fluid = Fluid::default();
+    let resources: Vec<Resource> = capacities.iter().map(|c| fluid.resource(*c)).collect();
+    for (key, needs) in flows.iter().enumerate() {
+        let needs: Vec<(Resource, f64)> = resources
+            .iter()
+            .copied()
+            .zip(needs.iter().copied())
+            .collect();
+        fluid.start(key as FlowKey, uses(&needs));
+    }
+    fluid
+}
+
+proptest! {
+    #[test]
+    fn no_capacity_is_exceeded_and_shares_are_max_min((capacities, flows) in scenes()) {
+        let mut fluid = build(&capacities, &flows);
+        let rates = fluid.rates();
+        let share = |i: usize| {
+            let alone = capacities.iter().zip(&flows[i]).filter(|(_, a)| **a > 0.0)
+                .map(|(c, a)| c / a).fold(f64::INFINITY, f64::min);
+            rates[i] / alone
+        };
+        let load: Vec<f64> = (0..capacities.len())
+            .map(|r| flows.iter().zip(&rates).map(|(needs, rate)| needs[r] * rate).sum())
+            .collect();
+        for (load, capacity) in load.iter().zip(&capacities) {
+            prop_assert!(*load <= capacity * (1.0 + 1e-9));
+        }
+        // Each flow has a full resource on which no other has a larger share;
+        // so it can gain only from one that has no more than itself.
+        for i in 0..flows.len() {
+            let bottleneck = (0..capacities.len()).any(|r| {
+                flows[i][r] > 0.0
+                    && load[r] >= capacities[r] * (1.0 - 1e-9)
+                    && (0..flows.len()).all(|j| flows[j][r] == 0.0 || share(j) <= share(i) * (1.0 + 1e-9))
+            });
+            prop_assert!(bottleneck, "flow {i} of rates {rates:?} has no bottleneck");
+        }
+    }
+
+    #[test]
+    fn work_is_conserved((capacities, flows) in scenes()) {
+        let mut fluid = build(&capacities, &flows);
+        let mut served = vec![0.0; capacities.len()];
+        let mut ends = 0;
+        while let Some(ns) = fluid.next_end() {
+            // Stop half-way too: progress must not depend on when one looks.
+            for part in [ns / 2, ns - ns / 2] {
+                let rates = fluid.rates();
+                let keys = fluid.flows.iter().map(|f| f.key);
+                let rates: Vec<(FlowKey, f64)> = keys.zip(rates).collect();
+                for (key, rate) in rates {
+                    for (served, need) in served.iter_mut().zip(&flows[key as usize]) {
+                        *served += rate * need * part as f64 * 1e-9;
+                    }
+                }
+                ends += fluid.advance(part).len();
+            }
+        }
+        prop_assert_eq!(ends, flows.len());
+        for (r, served) in served.iter().enumerate() {
+            let needed: f64 = flows.iter().map(|needs| needs[r]).sum();
+            // Each end is rounded up to a nanosecond.
+            let rounding = capacities[r] * 1e-9 * (flows.len() + 1) as f64;
+            prop_assert!((served - needed).abs() <= needed * 1e-6 + rounding);
+        }
+    }
+}

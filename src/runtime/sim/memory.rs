@@ -1,0 +1,216 @@
+//! Simulated memory: who has how much, and its bytes if the run has data.
+
+use std::collections::HashMap;
+
+use memmap2::MmapMut;
+
+use super::RuntimeError;
+use crate::codelet::{HostValue, Memory, Value};
+use crate::runtime::Launch;
+
+/// What fresh memory holds: as `f64` and as `f32` it is not a number, so that
+/// whoever reads what nobody wrote gets a wrong result.
+const POISON: u8 = 0xff;
+
+struct Block {
+    /// The device that it lies on; `None` for the host.
+    device: Option<usize>,
+    bytes: u64,
+    data: Option<MmapMut>,
+    /// Commands in flight that use it.
+    users: u32,
+    freed: bool,
+}
+
+/// A memory's size and what of it is taken.
+struct Place {
+    name: String,
+    capacity: u64,
+    taken: u64,
+}
+
+/// All memory of a simulated machine.
+pub(super) struct Store {
+    with_data: bool,
+    host: Place,
+    devices: Vec<Place>,
+    blocks: HashMap<Memory, Block>,
+}
+
+impl Store {
+    /// Memory of a host and of devices, each with name and bytes.
+    pub fn new(with_data: bool, host: u64, devices: impl Iterator<Item = (String, u64)>) -> Self {
+        let place = |name, capacity| Place {
+            name,
+            capacity,
+            taken: 0,
+        };
+        Self {
+            with_data,
+            host: place("host".to_owned(), host),
+            devices: devices.map(|(name, bytes)| place(name, bytes)).collect(),
+            blocks: HashMap::new(),
+        }
+    }
+
+    /// Whether memory has bytes.
+    pub fn has_data(&self) -> bool {
+        self.with_data
+    }
+
+    fn place(&mut self, device: Option<usize>) -> &mut Place {
+        match device {
+            None => &mut self.host,
+            Some(d) => &mut self.devices[d],
+        }
+    }
+
+    /// Takes memory, poisoned if there is data.
+    pub fn alloc(
+        &mut self,
+        id: Memory,
+        device: Option<usize>,
+        bytes: u64,
+    ) -> Result<(), RuntimeError> {
+        let with_data = self.with_data;
+        let place = self.place(device);
+        let free = place.capacity - place.taken;
+        let refuse = |why: String| RuntimeError::OutOfMemory {
+            device: place.name.clone(),
+            requested: bytes,
+            why,
+        };
+        if bytes > free {
+            let all = place.capacity;
+            return Err(refuse(format!("{free} of its {all} bytes are free")));
+        }
+        let data = if with_data {
+            let length = usize::try_from(bytes.max(1)).map_err(|e| refuse(e.to_string()))?;
+            let mut map = MmapMut::map_anon(length)
+                .map_err(|e| refuse(format!("this machine cannot hold the data: {e}")))?;
+            map.fill(POISON);
+            Some(map)
+        } else {
+            None
+        };
+        place.taken += bytes;
+        self.blocks.insert(
+            id,
+            Block {
+                device,
+                bytes,
+                data,
+                users: 0,
+                freed: false,
+            },
+        );
+        Ok(())
+    }
+
+    /// Gives memory back as soon as nothing in flight uses it.
+    pub fn free(&mut self, id: Memory) {
+        if let Some(block) = self.blocks.get_mut(&id) {
+            block.freed = true;
+        }
+        self.drop_unused(id);
+    }
+
+    /// A command in flight uses this memory.
+    pub fn retain(&mut self, id: Memory) {
+        if let Some(block) = self.blocks.get_mut(&id) {
+            block.users += 1;
+        }
+    }
+
+    /// A command that used this memory has ended.
+    pub fn release(&mut self, id: Memory) {
+        if let Some(block) = self.blocks.get_mut(&id) {
+            block.users -= 1;
+        }
+        self.drop_unused(id);
+    }
+
+    fn drop_unused(&mut self, id: Memory) {
+        if let Some(block) = self.blocks.get(&id)
+            && block.freed
+            && block.users == 0
+        {
+            let (device, bytes) = (block.device, block.bytes);
+            self.blocks.remove(&id);
+            self.place(device).taken -= bytes;
+        }
+    }
+
+    /// Device (`None`: the host) and length of memory not yet given back.
+    pub fn lookup(&self, id: Memory) -> Option<(Option<usize>, u64)> {
+        let block = self.blocks.get(&id).filter(|b| !b.freed)?;
+        Some((block.device, block.bytes))
+    }
+
+    /// The bytes of memory not yet given back.
+    pub fn bytes(&mut self, id: Memory) -> Result<&mut [u8], RuntimeError> {
+        let block = self.blocks.get_mut(&id).filter(|b| !b.freed);
+        let block = block.ok_or(RuntimeError::Unknown {
+            what: "host memory",
+        })?;
+        let length = block.bytes as usize;
+        let data = block.data.as_mut().ok_or(RuntimeError::NoData)?;
+        Ok(&mut data[..length])
+    }
+
+    /// A lost device's memory is worth nothing.
+    pub fn poison(&mut self, device: usize) {
+        let lost = |block: &&mut Block| block.device == Some(device);
+        for block in self.blocks.values_mut().filter(lost) {
+            if let Some(data) = &mut block.data {
+                data.fill(POISON);
+            }
+        }
+    }
+
+    /// Copies bytes between two blocks, whose ranges were checked.
+    pub fn copy(&mut self, from: (Memory, u64), to: (Memory, u64), bytes: u64) {
+        let target = self.blocks.get_mut(&to.0);
+        let Some(mut data) = target.and_then(|block| block.data.take()) else {
+            return;
+        };
+        if let Some(source) = self.blocks.get(&from.0).and_then(|b| b.data.as_ref()) {
+            let (from, to, bytes) = (from.1 as usize, to.1 as usize, bytes as usize);
+            data[to..to + bytes].copy_from_slice(&source[from..from + bytes]);
+        }
+        if let Some(block) = self.blocks.get_mut(&to.0) {
+            block.data = Some(data);
+        }
+    }
+
+    /// Computes a launch with its native implementation, if there is data.
+    pub fn compute(&mut self, launch: &Launch) {
+        let Some(kernel) = launch.codelet.host.filter(|_| self.with_data) else {
+            return;
+        };
+        let mut arguments = Vec::with_capacity(launch.args.len());
+        for value in &launch.args {
+            arguments.push(match value {
+                Value::U32(n) => HostValue::U32(*n),
+                Value::F32(x) => HostValue::F32(*x),
+                Value::F64(x) => HostValue::F64(*x),
+                Value::Memory(id) => {
+                    let block = self.blocks.get_mut(id);
+                    let Some((data, bytes)) = block.and_then(|b| Some((b.data.as_mut()?, b.bytes)))
+                    else {
+                        return;
+                    };
+                    HostValue::Memory {
+                        address: data.as_mut_ptr(),
+                        bytes,
+                    }
+                }
+            });
+        }
+        // SAFETY: the addresses are of blocks that the launch keeps alive, and
+        // the simulator runs one kernel at a time in the thread that owns
+        // them; that the arguments are the codelet's own is the caller's part
+        // of `Launch`, as on every runtime.
+        unsafe { kernel(&arguments, launch.units.start, launch.units.clone()) };
+    }
+}

@@ -1,0 +1,165 @@
+//! What a simulation is asked for beyond the machine: which of its devices,
+//! noise, data, and faults.
+
+use super::RuntimeError;
+use crate::machine::MachineFile;
+
+/// A device of a simulated run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimDevice {
+    /// A pool of this many of the host's cores, or of all of them.
+    Host { cores: Option<u32> },
+    /// The device of this name in the machine file.
+    Named(String),
+}
+
+/// When a fault happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum At {
+    /// Seconds of virtual time since the runtime's creation.
+    Seconds(f64),
+    /// At the begin of this step; see [`crate::runtime::Runtime::mark_step`].
+    Step(u32),
+}
+
+/// What a fault does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    /// The device is gone, with what its memory held: its commands end as
+    /// `DeviceLost`, and so does every later one.
+    Lost,
+    /// Its compute, memory and link are this many times slower than described.
+    Slowed(f64),
+    /// It is back, at full speed and with all its cores, its memory undefined
+    /// if it was lost.
+    Restored,
+    /// Only this many of a host pool's cores are left to it.
+    Cores(u32),
+    /// Its next so many commands fail when their turn comes.
+    FailNext(u32),
+}
+
+/// A scheduled fault.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fault {
+    /// Index of the device in [`crate::runtime::Runtime::devices`].
+    pub device: usize,
+    pub at: At,
+    pub what: What,
+}
+
+/// What a simulation is asked for. The default is every device of the machine,
+/// the machine file's noise, no data and no faults.
+#[derive(Clone, Debug, Default)]
+pub struct SimOptions {
+    /// Equal seeds give equal runs.
+    pub seed: u64,
+    /// Relative standard deviation of a command's time; `None` leaves the
+    /// machine file's.
+    pub noise: Option<f64>,
+    /// Whether memory is real and commands compute, when they end, what they
+    /// say. Without, nothing is allocated.
+    pub data: bool,
+    pub faults: Vec<Fault>,
+    /// The devices in their order; `None` for one pool of all cores and every
+    /// other device of the machine.
+    pub devices: Option<Vec<SimDevice>>,
+}
+
+impl SimOptions {
+    /// The devices asked for, each pool with its number of cores.
+    pub(super) fn selection(&self, machine: &MachineFile) -> Result<Vec<Selected>, RuntimeError> {
+        let all = || {
+            let named = machine.devices.iter().map(|d| d.name.clone());
+            std::iter::once(SimDevice::Host { cores: None })
+                .chain(named.map(SimDevice::Named))
+                .collect()
+        };
+        let asked: Vec<SimDevice> = self.devices.clone().unwrap_or_else(all);
+        let mut selected = Vec::new();
+        let mut cores_left = machine.host.cores;
+        for device in asked {
+            let next = match device {
+                SimDevice::Host { cores } => {
+                    let cores = cores.unwrap_or(machine.host.cores);
+                    cores_left = cores_left.checked_sub(cores).filter(|_| cores > 0).ok_or_else(|| {
+                        refuse(format!(
+                            "machine {}: a pool of {cores} cores is not possible: {cores_left} of its {} \
+                             cores are not yet taken; a core can be in one pool only",
+                            machine.name, machine.host.cores
+                        ))
+                    })?;
+                    Selected::Pool(cores)
+                }
+                SimDevice::Named(name) => {
+                    let index = machine.devices.iter().position(|d| d.name == name);
+                    let index = index.ok_or_else(|| {
+                        let known: Vec<&str> =
+                            machine.devices.iter().map(|d| d.name.as_str()).collect();
+                        refuse(format!(
+                            "machine {} has no device `{name}`; it has host, {}",
+                            machine.name,
+                            known.join(", ")
+                        ))
+                    })?;
+                    if selected.contains(&Selected::Device(index)) {
+                        return Err(refuse(format!("device `{name}` is named twice")));
+                    }
+                    Selected::Device(index)
+                }
+            };
+            selected.push(next);
+        }
+        if selected.is_empty() {
+            return Err(refuse("no device is selected; name at least one".into()));
+        }
+        Ok(selected)
+    }
+
+    /// Refuses noise and faults that cannot be.
+    pub(super) fn check(&self, devices: &[Selected]) -> Result<(), RuntimeError> {
+        if let Some(noise) = self.noise.filter(|n| !(0.0..=1.0).contains(n)) {
+            return Err(refuse(format!(
+                "noise is {noise}; it is a relative standard deviation from 0 to 1"
+            )));
+        }
+        for fault in &self.faults {
+            let Some(device) = devices.get(fault.device) else {
+                return Err(refuse(format!(
+                    "a fault is for device {}, but there are {}; they are counted from 0",
+                    fault.device,
+                    devices.len()
+                )));
+            };
+            let possible = match (fault.what, device) {
+                (What::Slowed(factor), _) => factor.is_finite() && factor > 0.0,
+                (What::Cores(cores), Selected::Pool(all)) => (1..=*all).contains(&cores),
+                (What::Cores(_), Selected::Device(_)) => false,
+                (What::Lost | What::Restored | What::FailNext(_), _) => true,
+            };
+            let when = match fault.at {
+                At::Seconds(s) => (0.0..=1e9).contains(&s),
+                At::Step(_) => true,
+            };
+            if !possible || !when {
+                return Err(refuse(format!(
+                    "the fault {fault:?} cannot be: times are 0 or more seconds, factors above 0, \
+                     and cores at least 1 and at most those of the host pool that it is for"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A device asked for: a pool of so many cores, or the machine's device of
+/// this index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Selected {
+    Pool(u32),
+    Device(usize),
+}
+
+fn refuse(why: String) -> RuntimeError {
+    RuntimeError::Selection(why)
+}

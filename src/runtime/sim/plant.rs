@@ -1,0 +1,274 @@
+//! The simulated devices: what each command costs on which resource.
+//!
+//! | command | resources |
+//! |---|---|
+//! | kernel on a host pool | the pool's compute and bandwidth, host memory |
+//! | kernel on a device | its compute and memory bandwidth; host memory if it shares that |
+//! | write, read | the link's direction, the link both ways, host memory |
+
+use std::collections::BTreeMap;
+
+use super::fluid::{Fluid, Resource, Use};
+use super::options::Selected;
+use super::schedule::{Schedule, Station, Work};
+use crate::machine::file::efficiency;
+use crate::machine::{
+    Device, DeviceKind, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport,
+};
+use crate::runtime::{CommandKind, Launch};
+use crate::time::Nanos;
+
+/// A simulated device.
+pub(super) struct Part {
+    pub device: Device,
+    /// Host time of an enqueue, and from a command's end until the driver
+    /// knows.
+    pub enqueue: Nanos,
+    pub completion: Nanos,
+    launch_overhead: Nanos,
+    kernels: Station,
+    /// Seconds of the whole device.
+    compute: Resource,
+    /// Bytes to and from the memory, as the device itself can.
+    memory: Resource,
+    memory_rate: f64,
+    host_memory: Resource,
+    /// Operations a second in double and single precision.
+    flops: (Option<f64>, Option<f64>),
+    efficiency: BTreeMap<String, f64>,
+    cores: Option<Cores>,
+    link: Option<Link>,
+    slowed: f64,
+}
+
+/// A pool's cores.
+struct Cores {
+    all: u32,
+    now: u32,
+    /// Bytes a second that one reaches.
+    bandwidth: f64,
+}
+
+struct Link {
+    spec: LinkSpec,
+    up: Resource,
+    down: Resource,
+    both: Resource,
+    up_engine: Station,
+    down_engine: Station,
+}
+
+/// Builds the schedule and the devices selected from a machine.
+pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, Vec<Part>) {
+    let mut fluid = Fluid::default();
+    let host_memory = fluid.resource(machine.host.memory_bandwidth);
+    let mut schedule = Schedule::new(fluid, selected.len());
+    let parts = selected
+        .iter()
+        .map(|device| match device {
+            Selected::Pool(cores) => pool(machine, *cores, host_memory, &mut schedule),
+            Selected::Device(i) => other(machine, &machine.devices[*i], host_memory, &mut schedule),
+        })
+        .collect();
+    (schedule, parts)
+}
+
+fn pool(machine: &MachineFile, cores: u32, host_memory: Resource, to: &mut Schedule) -> Part {
+    let host = &machine.host;
+    let flops = host
+        .flops
+        .map(|f| f * f64::from(cores) / f64::from(host.cores));
+    let memory_rate = (f64::from(cores) * host.core_bandwidth).min(host.memory_bandwidth);
+    Part {
+        device: Device {
+            name: if cores == host.cores {
+                "host".into()
+            } else {
+                format!("host:{cores}")
+            },
+            model: host.model.clone(),
+            kind: DeviceKind::Cpu,
+            runtime: RuntimeKind::Sim,
+            compute_units: cores,
+            memory: host.memory,
+            max_allocation: host.memory,
+            clock_mhz: host.clock_mhz,
+            shares_host_memory: true,
+            fp64: true,
+            sub_devices: SubDeviceSupport {
+                equally: true,
+                by_counts: true,
+                by_affinity: false,
+            },
+            queues: 1,
+            driver: driver(machine),
+            link_bandwidth: None,
+        },
+        enqueue: 0,
+        completion: host.completion_latency_ns,
+        launch_overhead: host.launch_overhead_ns,
+        kernels: to.station(1),
+        compute: to.fluid().resource(1.0),
+        memory: to.fluid().resource(memory_rate),
+        memory_rate,
+        host_memory,
+        flops: (flops, flops.map(|f| 2.0 * f)),
+        efficiency: host.efficiency.clone(),
+        cores: Some(Cores {
+            all: cores,
+            now: cores,
+            bandwidth: host.core_bandwidth,
+        }),
+        link: None,
+        slowed: 1.0,
+    }
+}
+
+fn other(
+    machine: &MachineFile,
+    spec: &DeviceSpec,
+    host_memory: Resource,
+    to: &mut Schedule,
+) -> Part {
+    let link = spec.link.as_ref().map(|link| {
+        let up_engine = to.station(1);
+        Link {
+            spec: link.clone(),
+            up: to.fluid().resource(link.h2d),
+            down: to.fluid().resource(link.d2h),
+            both: to.fluid().resource(2.0 * link.both_ways),
+            up_engine,
+            down_engine: if spec.copy_engines == 1 {
+                up_engine
+            } else {
+                to.station(1)
+            },
+        }
+    });
+    Part {
+        device: Device {
+            name: spec.name.clone(),
+            model: spec.model.clone(),
+            kind: spec.kind,
+            runtime: RuntimeKind::Sim,
+            compute_units: spec.compute_units,
+            memory: spec.memory,
+            max_allocation: spec.memory,
+            clock_mhz: spec.clock_mhz,
+            shares_host_memory: spec.shares_host_memory,
+            fp64: spec.fp64,
+            sub_devices: SubDeviceSupport::default(),
+            queues: spec.queues,
+            driver: driver(machine),
+            link_bandwidth: spec.link.as_ref().map(|link| link.both_ways),
+        },
+        enqueue: spec.enqueue_ns,
+        completion: spec.completion_latency_ns,
+        launch_overhead: spec.launch_overhead_ns,
+        kernels: to.station(spec.concurrent_kernels),
+        compute: to.fluid().resource(1.0),
+        memory: to.fluid().resource(spec.memory_bandwidth),
+        memory_rate: spec.memory_bandwidth,
+        host_memory,
+        flops: (spec.flops_f64, spec.flops_f32),
+        efficiency: spec.efficiency.clone(),
+        cores: None,
+        link,
+        slowed: 1.0,
+    }
+}
+
+fn driver(machine: &MachineFile) -> String {
+    format!("simulated {} ({})", machine.name, machine.format)
+}
+
+impl Part {
+    /// What a kernel needs, `noise` times as much as described.
+    ///
+    /// A codelet's efficiency is a limit of the device, not traffic: host
+    /// memory that it leaves idle is free for others.
+    pub fn kernel(&self, launch: &Launch, noise: f64) -> Work {
+        let codelet = &launch.codelet;
+        let fp64 = codelet.opencl.as_ref().is_none_or(|kernel| kernel.fp64);
+        let flops = if fp64 { self.flops.0 } else { self.flops.1 };
+        let traffic = launch.cost.bytes * noise;
+        let bytes = traffic / efficiency(&self.efficiency, codelet.name);
+        let mut seconds = flops.map_or(0.0, |rate| launch.cost.flops * noise / rate);
+        if let Some(cores) = &self.cores {
+            // Fewer units than cores leave some cores idle, and one core
+            // cannot use all of the memory's bandwidth.
+            let units = launch.units.end.saturating_sub(launch.units.start).max(1);
+            let busy = f64::from(cores.all).min(units as f64);
+            seconds = (seconds * f64::from(cores.all) / busy).max(bytes / (busy * cores.bandwidth));
+        }
+        let mut uses = vec![
+            Use {
+                resource: self.memory,
+                amount: bytes,
+            },
+            Use {
+                resource: self.compute,
+                amount: seconds,
+            },
+        ];
+        if self.device.shares_host_memory {
+            uses.push(Use {
+                resource: self.host_memory,
+                amount: traffic,
+            });
+        }
+        Work {
+            station: self.kernels,
+            gap: self.launch_overhead,
+            latency: 0,
+            uses,
+        }
+    }
+
+    /// What a transfer needs; `None` for a device without a link.
+    pub fn transfer(&self, kind: CommandKind, bytes: u64, noise: f64) -> Option<Work> {
+        let link = self.link.as_ref()?;
+        let (way, station) = match kind {
+            CommandKind::Write => (link.up, link.up_engine),
+            CommandKind::Read => (link.down, link.down_engine),
+            CommandKind::Launch => return None,
+        };
+        let amount = bytes as f64 * noise;
+        let uses = [way, link.both, self.host_memory];
+        Some(Work {
+            station,
+            gap: 0,
+            latency: link.spec.latency_ns,
+            uses: uses.map(|resource| Use { resource, amount }).into(),
+        })
+    }
+
+    /// From now on everything of the device is `factor` times slower than
+    /// described.
+    pub fn slow(&mut self, factor: f64, fluid: &mut Fluid) {
+        self.slowed = factor;
+        self.set_capacities(fluid);
+    }
+
+    /// From now on a pool has this many cores (`None`: all).
+    pub fn set_cores(&mut self, left: Option<u32>, fluid: &mut Fluid) {
+        if let Some(cores) = &mut self.cores {
+            cores.now = left.unwrap_or(cores.all);
+        }
+        self.set_capacities(fluid);
+    }
+
+    fn set_capacities(&self, fluid: &mut Fluid) {
+        let compute = self
+            .cores
+            .as_ref()
+            .map_or(1.0, |cores| f64::from(cores.now) / f64::from(cores.all));
+        fluid.set_capacity(self.compute, compute / self.slowed);
+        fluid.set_capacity(self.memory, self.memory_rate / self.slowed);
+        if let Some(link) = &self.link {
+            fluid.set_capacity(link.up, link.spec.h2d / self.slowed);
+            fluid.set_capacity(link.down, link.spec.d2h / self.slowed);
+            fluid.set_capacity(link.both, 2.0 * link.spec.both_ways / self.slowed);
+        }
+    }
+}
