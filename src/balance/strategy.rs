@@ -45,24 +45,34 @@ pub enum Strategy {
 /// Why there is no such strategy, or why it cannot run here.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum StrategyError {
-    #[error("unknown strategy '{0}'; known are cpu, gpu, fixed:SHARE[,SHARE...], guided, dawl, oracle")]
+    #[error(
+        "unknown strategy '{0}'; known are cpu, gpu, fixed:SHARE[,SHARE...], guided, dawl, oracle"
+    )]
     Unknown(String),
-    #[error("share '{0}' is not a number; give the CPU's part of the work, such as fixed:0.3, or one share a device, such as fixed:0.2,0.5,0.3")]
+    #[error(
+        "share '{0}' is not a number; give the CPU's part of the work, such as fixed:0.3, or one share a device, such as fixed:0.2,0.5,0.3"
+    )]
     NotANumber(String),
-    #[error("share {0} is outside 0 to 1: it is a fraction of the work, 0 for none and 1 for all of it")]
+    #[error(
+        "share {0} is outside 0 to 1: it is a fraction of the work, 0 for none and 1 for all of it"
+    )]
     Outside(String),
     #[error("the shares give the work to no device; at least one must be above 0")]
     Nothing,
     #[error("{shares} shares for {devices} devices; give one a device, or the CPU's alone")]
     Count { shares: usize, devices: usize },
-    #[error("strategy {strategy} needs a {needs}, and no such device takes part; add one to the devices or choose another strategy")]
+    #[error(
+        "strategy {strategy} needs a {needs}, and no such device takes part; add one to the devices or choose another strategy"
+    )]
     NoDevice {
         strategy: String,
         needs: &'static str,
     },
     #[error("there is no device to share the work among")]
     NoDevices,
-    #[error("the oracle is a sweep of many runs, not one balancer; run a Sweep and take its best shares")]
+    #[error(
+        "the oracle is a sweep of many runs, not one balancer; run a Sweep and take its best shares"
+    )]
     Sweep,
 }
 
@@ -182,8 +192,8 @@ pub(super) fn shares_by_kind(setup: &Setup, cpu: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::testbed::{cpu, gpu, setup};
     use crate::balance::StepPlan;
+    use crate::balance::testbed::{cpu, gpu, setup};
 
     fn plan(strategy: &str, setup: &Setup) -> Result<StepPlan, StrategyError> {
         let strategy: Strategy = strategy.parse()?;
@@ -192,7 +202,15 @@ mod tests {
 
     #[test]
     fn names_go_there_and_back() {
-        for name in ["cpu", "gpu", "guided", "dawl", "oracle", "fixed:0.3", "fixed:0.2,0.5,0.3"] {
+        for name in [
+            "cpu",
+            "gpu",
+            "guided",
+            "dawl",
+            "oracle",
+            "fixed:0.3",
+            "fixed:0.2,0.5,0.3",
+        ] {
             let strategy: Strategy = name.parse().unwrap();
             assert_eq!(strategy.to_string(), name);
         }
@@ -207,7 +225,9 @@ mod tests {
         assert!(message("fixed:").contains("is not a number"));
         assert!(message("fixed:0,0").contains("no device"));
         let unknown = message("fastest");
-        for known in ["fastest", "cpu", "gpu", "fixed:", "guided", "dawl", "oracle"] {
+        for known in [
+            "fastest", "cpu", "gpu", "fixed:", "guided", "dawl", "oracle",
+        ] {
             assert!(unknown.contains(known), "{unknown}");
         }
     }
@@ -233,14 +253,26 @@ mod tests {
     #[test]
     fn what_cannot_run_is_refused() {
         let only = setup(10, vec![cpu()]);
-        assert!(matches!(plan("gpu", &only), Err(StrategyError::NoDevice { needs: "GPU", .. })));
-        assert!(matches!(plan("fixed:0.5", &only), Err(StrategyError::NoDevice { .. })));
+        assert!(matches!(
+            plan("gpu", &only),
+            Err(StrategyError::NoDevice { needs: "GPU", .. })
+        ));
+        assert!(matches!(
+            plan("fixed:0.5", &only),
+            Err(StrategyError::NoDevice { .. })
+        ));
         assert!(plan("fixed:1", &only).is_ok());
         assert_eq!(plan("oracle", &only), Err(StrategyError::Sweep));
         assert_eq!(
             plan("fixed:0.5,0.2,0.3", &only),
-            Err(StrategyError::Count { shares: 3, devices: 1 })
+            Err(StrategyError::Count {
+                shares: 3,
+                devices: 1
+            })
         );
-        assert_eq!(plan("dawl", &setup(10, vec![])), Err(StrategyError::NoDevices));
+        assert_eq!(
+            plan("dawl", &setup(10, vec![])),
+            Err(StrategyError::NoDevices)
+        );
     }
 }

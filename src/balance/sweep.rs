@@ -5,8 +5,8 @@
 //! line: first among the CPU devices, then among the others, then between the
 //! two kinds; more than two devices are then polished one by one.
 
-use super::strategy::is_a_cpu;
 use super::Setup;
+use super::strategy::is_a_cpu;
 
 /// Shares that are tried first, and their mirror images. The best CPU share
 /// is often a few percent, so they are dense near the ends.
@@ -48,7 +48,11 @@ impl Line {
         if self.waiting.is_empty() {
             let best = self.best()?;
             let at = self.tried[best].0;
-            let far = if at.min(1.0 - at) < EDGE { FINE } else { COARSE };
+            let far = if at.min(1.0 - at) < EDGE {
+                FINE
+            } else {
+                COARSE
+            };
             let neighbours = [best.checked_sub(1), Some(best + 1)];
             for neighbour in neighbours.into_iter().flatten() {
                 if let Some((share, _)) = self.tried.get(neighbour)
@@ -135,7 +139,11 @@ impl Sweep {
     /// The seconds that the last proposal took; anything but a number counts
     /// as forever.
     pub fn tell(&mut self, seconds: f64) {
-        let seconds = if seconds.is_nan() { f64::INFINITY } else { seconds };
+        let seconds = if seconds.is_nan() {
+            f64::INFINITY
+        } else {
+            seconds
+        };
         let Some(shares) = self.proposed.take() else {
             return;
         };
@@ -220,10 +228,12 @@ impl Sweep {
     fn joined(&self, split: &Split, these: f64) -> Vec<f64> {
         let shares = self.shares(split, these);
         (0..self.weights.len())
-            .map(|d| match split.these.contains(&d) || split.those.contains(&d) {
-                true => shares[d],
-                false => self.weights[d],
-            })
+            .map(
+                |d| match split.these.contains(&d) || split.those.contains(&d) {
+                    true => shares[d],
+                    false => self.weights[d],
+                },
+            )
             .collect()
     }
 }
@@ -239,7 +249,10 @@ mod tests {
         let mut sweep = Sweep::new(setup);
         let mut runs = 0;
         while let Some(shares) = sweep.next() {
-            assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+            assert!(
+                (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9,
+                "{shares:?}"
+            );
             let times = shares.iter().zip(rates).map(|(share, rate)| share / rate);
             sweep.tell(times.fold(0.0, f64::max));
             runs += 1;

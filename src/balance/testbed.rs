@@ -118,7 +118,9 @@ impl Machine {
     /// Runs all steps; gives the microseconds of each.
     pub fn run(&self, balancer: &mut dyn Balancer) -> Vec<f64> {
         let mut run = Run::new(self);
-        (0..self.steps).map(|step| run.step(step, balancer)).collect()
+        (0..self.steps)
+            .map(|step| run.step(step, balancer))
+            .collect()
     }
 }
 
@@ -193,8 +195,14 @@ impl<'a> Run<'a> {
         let sum: u64 = plan.held.iter().chain(&plan.pooled).sum();
         assert_eq!(sum, self.machine.units, "{plan:?}");
         for (d, device) in self.machine.devices.iter().enumerate() {
-            assert!(plan.held[d] <= device.view.capacity.unwrap_or(0), "{plan:?}");
-            assert!(self.alive[d] || plan.held[d] + plan.pooled[d] == 0, "{plan:?}");
+            assert!(
+                plan.held[d] <= device.view.capacity.unwrap_or(0),
+                "{plan:?}"
+            );
+            assert!(
+                self.alive[d] || plan.held[d] + plan.pooled[d] == 0,
+                "{plan:?}"
+            );
         }
     }
 
@@ -247,7 +255,10 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        assert!(left.iter().all(|units| *units == 0), "units were left: {left:?}");
+        assert!(
+            left.iter().all(|units| *units == 0),
+            "units were left: {left:?}"
+        );
         let done: u64 = lanes.iter().map(|l| l.step.held + l.step.pooled).sum();
         assert_eq!(done, self.machine.units);
         let several = lanes.iter().filter(|l| l.finished > 0.0).count() > 1;
@@ -386,7 +397,11 @@ impl<'a> Run<'a> {
                 };
                 let Some(piece) = piece else { continue };
                 if piece.delay > 0.0 {
-                    piece.delay = if piece.delay <= next * (1.0 + 1e-12) { 0.0 } else { piece.delay - next };
+                    piece.delay = if piece.delay <= next * (1.0 + 1e-12) {
+                        0.0
+                    } else {
+                        piece.delay - next
+                    };
                     continue;
                 }
                 let from = self.now - next;
@@ -400,7 +415,10 @@ impl<'a> Run<'a> {
                     piece.stage += 1;
                     let stages = if r.index.is_some() && r.streams { 3 } else { 1 };
                     if piece.stage == stages && ended.is_none() {
-                        ended = Some(Event::Piece { device: r.device, held: r.index.is_none() });
+                        ended = Some(Event::Piece {
+                            device: r.device,
+                            held: r.index.is_none(),
+                        });
                     } else if piece.stage == stages {
                         // Another ended at the same time: this one an instant later.
                         piece.stage -= 1;
@@ -436,14 +454,24 @@ impl<'a> Run<'a> {
                     continue;
                 };
                 let kernel = streams && stage == 1;
-                let rate = if kernel { real.held_rate } else { real.pool_rate };
+                let rate = if kernel {
+                    real.held_rate
+                } else {
+                    real.pool_rate
+                };
                 let rate = rate * speed / lane.chunks[i].slow;
                 let host = match (lane.chunks[i].delay > 0.0 || kernel, streams) {
                     (true, _) => 0.0,
                     (false, true) => 0.5 * rate,
                     (false, false) => rate,
                 };
-                running.push(Running { device: d, index: Some(i), rate, host, streams });
+                running.push(Running {
+                    device: d,
+                    index: Some(i),
+                    rate,
+                    host,
+                    streams,
+                });
             }
         }
         running
@@ -458,7 +486,11 @@ impl<'a> Run<'a> {
         lane: &mut Lane,
         balancer: &mut dyn Balancer,
     ) {
-        let piece = if held { lane.held.take() } else { lane.chunks.pop_front() };
+        let piece = if held {
+            lane.held.take()
+        } else {
+            lane.chunks.pop_front()
+        };
         let piece = piece.expect("a piece that ended was there");
         if held {
             lane.step.held += piece.units;

@@ -164,6 +164,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_ignored() {
-        assert_eq!(after(&[1.0, f64::NAN, f64::INFINITY, -1.0]).value(), Some(1.0));
+        assert_eq!(
+            after(&[1.0, f64::NAN, f64::INFINITY, -1.0]).value(),
+            Some(1.0)
+        );
     }
 }
