@@ -96,6 +96,7 @@ impl<'a> Drive<'a> {
             };
             views.push(DeviceView {
                 kind: device.kind,
+                compute_units: device.compute_units,
                 capacity,
                 stream_limit: device
                     .link_bandwidth

@@ -82,7 +82,8 @@ pub fn compute<T: Real>(
 /// Largest absolute difference of two grids, NaN if either has one, and
 /// whether they agree bit for bit.
 pub fn compare<T: Real>(a: &[T], b: &[T]) -> (f64, bool) {
-    let same = a.len() == b.len() && bytemuck::cast_slice::<T, u8>(a) == bytemuck::cast_slice(b);
+    let same =
+        a.len() == b.len() && bytemuck::cast_slice::<T, u8>(a) == bytemuck::cast_slice::<T, u8>(b);
     let largest = a.iter().zip(b).fold(0.0f64, |largest, (a, b)| {
         let difference = (a.wide() - b.wide()).abs();
         if largest.is_nan() || difference.is_nan() {
