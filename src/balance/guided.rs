@@ -3,11 +3,14 @@
 //! `packet_i = max(min_i, floor(G_r P_i / (k_i n sum P)))`, with `G_r` the
 //! remaining work, `P_i` the powers, `n` the devices and `k` = 2.
 //!
-//! Powers are equal at first and then measured. Devices with memory of their
-//! own hold a part of what their power implies; the packets are of the rest.
+//! Powers are equal at first and then measured, smoothed over steps. Devices
+//! with memory of their own hold a part of what their power on held units
+//! implies; the packets are of the rest, the pool, and weighted by the powers
+//! measured on it: a GPU that streams is not as fast as one that need not.
 
 use super::division::largest_remainder;
 use super::{Balancer, DeviceView, Next, Setup, StepPlan, StepReport, StepState};
+use crate::time::Nanos;
 
 /// The published divisor, within its range of 1 to 4.
 const K: f64 = 2.0;
@@ -19,57 +22,64 @@ const LAST: f64 = 0.5;
 /// Relative change of a device's held units below which nothing moves.
 const STEADY: f64 = 0.05;
 
+/// Units a second, smoothed; `None` before anything was measured.
+type Power = Option<f64>;
+
 /// The balancer. See the module's page.
 #[derive(Clone, Debug)]
 pub struct Guided {
     units: u64,
     devices: Vec<DeviceView>,
     alive: Vec<bool>,
-    /// Units a second; `None` before anything was measured.
-    powers: Vec<Option<f64>>,
+    /// On units where the device is best at them: its own, or the host's.
+    home: Vec<Power>,
+    /// On units of the pool, which is what packets are made of.
+    pool: Vec<Power>,
     held: Option<Vec<u64>>,
 }
 
 impl Guided {
     pub fn new(setup: &Setup) -> Self {
+        let count = setup.devices.len();
         Self {
             units: setup.units,
             devices: setup.devices.clone(),
-            alive: vec![true; setup.devices.len()],
-            powers: vec![None; setup.devices.len()],
+            alive: vec![true; count],
+            home: vec![None; count],
+            pool: vec![None; count],
             held: None,
         }
     }
 
-    /// A device's power; the unmeasured are as strong as the mean.
-    fn power(&self, device: usize) -> f64 {
+    /// A device's power in the pool; the unmeasured are as strong as the mean.
+    fn pool_power(&self, device: usize) -> f64 {
         if !self.alive[device] {
             return 0.0;
         }
-        self.powers[device].unwrap_or_else(|| {
-            let known = || self.powers.iter().flatten();
-            match known().count() {
-                0 => 1.0,
-                count => known().sum::<f64>() / count as f64,
-            }
-        })
+        self.pool[device].unwrap_or_else(|| mean(&self.pool))
     }
 
-    fn total_power(&self) -> f64 {
-        (0..self.devices.len()).map(|d| self.power(d)).sum()
+    fn pool_powers(&self) -> Vec<f64> {
+        (0..self.devices.len())
+            .map(|d| self.pool_power(d))
+            .collect()
     }
 
     /// What each device should hold by its power.
     fn implied(&self) -> Vec<u64> {
-        let powers: Vec<f64> = (0..self.devices.len()).map(|d| self.power(d)).collect();
-        (largest_remainder(self.units, &powers)
-            .iter()
-            .zip(&self.devices))
-        .map(|(count, device)| {
-            let held = (*count as f64 * HELD_PART).floor() as u64;
-            held.min(device.capacity.unwrap_or(0))
-        })
-        .collect()
+        let powers: Vec<f64> = (self.home.iter().zip(&self.alive))
+            .map(|(home, alive)| match alive {
+                true => home.unwrap_or_else(|| mean(&self.home)),
+                false => 0.0,
+            })
+            .collect();
+        let counts = largest_remainder(self.units, &powers);
+        (counts.iter().zip(&self.devices))
+            .map(|(count, device)| {
+                let held = (*count as f64 * HELD_PART).floor() as u64;
+                held.min(device.capacity.unwrap_or(0))
+            })
+            .collect()
     }
 
     fn is_steady(&self, held: &[u64], implied: &[u64]) -> bool {
@@ -93,8 +103,7 @@ impl Balancer for Guided {
         };
         self.held = Some(held.clone());
         let pool = self.units - held.iter().sum::<u64>();
-        let powers: Vec<f64> = (0..self.devices.len()).map(|d| self.power(d)).collect();
-        let pooled = largest_remainder(pool, &powers);
+        let pooled = largest_remainder(pool, &self.pool_powers());
         StepPlan { held, pooled }
     }
 
@@ -103,20 +112,19 @@ impl Balancer for Guided {
         if left == 0 || !self.alive[device] {
             return Next::Done;
         }
-        let part = self.power(device) / (K * self.devices.len() as f64 * self.total_power());
+        let total: f64 = (0..self.devices.len()).map(|d| self.pool_power(d)).sum();
+        let part = self.pool_power(device) / (K * self.devices.len() as f64 * total);
         let packet = (left as f64 * part).floor() as u64;
         Next::Take(packet.max(self.devices[device].min_chunk).clamp(1, left))
     }
 
     fn step_ended(&mut self, report: &StepReport) {
-        for (power, did) in self.powers.iter_mut().zip(&report.devices) {
-            let busy = did.held_busy.max(did.pooled_busy).max(1);
-            let units = did.held + did.pooled;
-            if units == 0 {
-                continue;
+        for (d, did) in report.devices.iter().enumerate() {
+            learn(&mut self.pool[d], did.pooled, did.pooled_busy);
+            match self.devices[d].capacity {
+                Some(_) => learn(&mut self.home[d], did.held, did.held_busy),
+                None => self.home[d] = self.pool[d],
             }
-            let measured = units as f64 * 1e9 / busy as f64;
-            *power = Some(power.map_or(measured, |old| old + LAST * (measured - old)));
         }
     }
 
@@ -125,5 +133,22 @@ impl Balancer for Guided {
         if let Some(held) = &mut self.held {
             held[device] = 0;
         }
+    }
+}
+
+/// Takes in that `units` took `busy` nanoseconds.
+fn learn(power: &mut Power, units: u64, busy: Nanos) {
+    if units > 0 && busy > 0 {
+        let measured = units as f64 * 1e9 / busy as f64;
+        *power = Some(power.map_or(measured, |old| old + LAST * (measured - old)));
+    }
+}
+
+/// The mean of what is known; 1 if nothing is.
+fn mean(powers: &[Power]) -> f64 {
+    let known = || powers.iter().flatten();
+    match known().count() {
+        0 => 1.0,
+        count => known().sum::<f64>() / count as f64,
     }
 }

@@ -1,8 +1,10 @@
 //! Acting: the only drivers of a runtime.
 //!
-//! [`outcome`] is what an engine gives back.
+//! [`outcome`] is what an engine gives back; [`measure`] drives a runtime to
+//! measure the machine behind it.
 
 pub mod corun;
+pub mod measure;
 pub mod outcome;
 
 pub use outcome::{DeviceRecord, Loss, Outcome, StepRecord};

@@ -3,6 +3,7 @@
 //! Most mistakes are slips of the unit (GB for bytes, GHz for MHz), so each
 //! figure has a range that no machine leaves, and the message says the unit.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::{DeviceSpec, HostSpec, LinkSpec, MachineError, MachineFile, shelf};
@@ -43,7 +44,9 @@ impl Check<'_> {
     fn host(&self, host: &HostSpec) -> Result<(), MachineError> {
         self.count("host.sockets", host.sockets, 64)?;
         self.count("host.cores", host.cores, 1 << 16)?;
-        self.clock("host.clock_mhz", host.clock_mhz)?;
+        if let Some(clock) = host.clock_mhz {
+            self.clock("host.clock_mhz", clock)?;
+        }
         if let Some(l2) = host.l2 {
             self.cache("host.l2", l2)?;
         }
@@ -125,11 +128,7 @@ impl Check<'_> {
         self.delay(&key("latency_ns"), link.latency_ns)
     }
 
-    fn efficiency(
-        &self,
-        of: &str,
-        table: &std::collections::BTreeMap<String, f64>,
-    ) -> Result<(), MachineError> {
+    fn efficiency(&self, of: &str, table: &BTreeMap<String, f64>) -> Result<(), MachineError> {
         for (codelet, fraction) in table {
             self.range(
                 &format!("efficiency.{codelet}` of `{of}"),

@@ -49,7 +49,9 @@ pub struct HostSpec {
     pub sockets: u32,
     /// Cores that work can be given to, on all sockets together.
     pub cores: u32,
-    pub clock_mhz: u32,
+    /// Absent where a virtual machine hides it; nothing is computed from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
     /// Bytes of a core's L2 cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2: Option<u64>,

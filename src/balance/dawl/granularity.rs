@@ -1,52 +1,46 @@
 //! How fine a device's part of the pool is cut.
 
 use super::handout::Progress;
+use super::rates::Estimate;
 
-/// Chunks a step of a device that computes on host memory: few, since it
-/// gains nothing from more, but enough to correct what turned out wrong.
-const ON_HOST: Range = Range {
-    first: 8,
-    fewest: 2,
-    most: 16,
-};
-/// Of one that streams: the first chunk's write and the last one's read
-/// overlap with nothing, so more and smaller ones cost less.
-const STREAMED: Range = Range {
-    first: 24,
-    fewest: 6,
-    most: 64,
-};
 /// A chunk should take this many times as long as it takes to start one.
 const WORTH_STARTING: f64 = 20.0;
 
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    first: u64,
-    fewest: u64,
-    most: u64,
-}
-
-/// A device's granularity.
-#[derive(Clone, Copy, Debug)]
+/// A device's granularity: a few chunks a step, fewer where the metrics of the
+/// steps before say that they would be over too soon after they started.
+#[derive(Clone, Debug)]
 pub struct Granularity {
-    range: Range,
-    pieces: u64,
+    /// Most and fewest chunks a step.
+    most: u64,
+    fewest: u64,
     min_chunk: u64,
+    /// Seconds to start a chunk.
+    start: Estimate,
 }
 
 impl Granularity {
+    /// A device that computes on host memory gains nothing from many chunks,
+    /// but needs some so that what turned out wrong can be corrected. Of one
+    /// that streams, the first chunk's write and the last one's read overlap
+    /// with nothing: more and smaller ones cost less.
     pub fn new(streams: bool, min_chunk: u64) -> Self {
-        let range = if streams { STREAMED } else { ON_HOST };
+        let (most, fewest) = if streams { (24, 6) } else { (8, 2) };
         Self {
-            range,
-            pieces: range.first,
+            most,
+            fewest,
             min_chunk: min_chunk.max(1),
+            start: Estimate::default(),
         }
     }
 
-    /// Units a chunk when the device should do about `units`.
-    pub fn chunk(&self, units: u64) -> u64 {
-        units.div_ceil(self.pieces).max(self.min_chunk)
+    /// Units a chunk when the device should do about `units` in the step, at
+    /// `rate` units a second where that is known.
+    pub fn chunk(&self, units: u64, rate: Option<f64>) -> u64 {
+        let (finest, coarsest) = (units.div_ceil(self.most), units.div_ceil(self.fewest));
+        let worth = WORTH_STARTING * rate.unwrap_or(0.0) * self.start.value().unwrap_or(0.0);
+        (worth.round() as u64)
+            .clamp(finest, coarsest)
+            .max(self.min_chunk)
     }
 
     /// Units below which a chunk is mostly overhead.
@@ -54,16 +48,10 @@ impl Granularity {
         self.min_chunk
     }
 
-    /// Coarsens chunks that were over too soon after they started, and
-    /// refines those that were far longer than that.
+    /// Takes in how long chunks took to start in a step.
     pub fn adapt(&mut self, progress: &Progress) {
-        let (Some(chunk), Some(start)) = (progress.seconds_a_chunk(), progress.latency()) else {
-            return;
-        };
-        if chunk < WORTH_STARTING * start {
-            self.pieces = (self.pieces / 2).max(self.range.fewest);
-        } else if chunk > 4.0 * WORTH_STARTING * start {
-            self.pieces = (self.pieces + self.pieces / 2).min(self.range.most);
+        if let Some(start) = progress.latency() {
+            self.start.observe(start);
         }
     }
 }
@@ -73,43 +61,36 @@ mod tests {
     use super::*;
     use crate::balance::ChunkDone;
 
-    /// A step of eight chunks.
-    fn step(latency: u64, duration: u64) -> Progress {
+    /// A step with one chunk that took `latency` nanoseconds to start.
+    fn step(latency: u64) -> Progress {
         let mut progress = Progress::default();
-        for i in 0..8 {
-            let issued = i * (latency + duration);
-            progress.completed(&ChunkDone {
-                step: 0,
-                device: 0,
-                units: 10,
-                held: false,
-                issued,
-                started: issued + latency,
-                ended: issued + latency + duration,
-            });
-        }
+        progress.completed(&ChunkDone {
+            step: 0,
+            device: 0,
+            units: 10,
+            held: false,
+            issued: 0,
+            started: latency,
+            ended: latency + 1000,
+        });
         progress
     }
 
     #[test]
-    fn short_chunks_are_coarsened_down_to_the_fewest() {
+    fn chunks_that_would_be_over_too_soon_are_coarsened() {
         let mut granularity = Granularity::new(false, 4);
-        let before = granularity.chunk(800);
-        granularity.adapt(&step(10_000, 50_000));
-        assert_eq!(granularity.chunk(800), 2 * before);
-        for _ in 0..10 {
-            granularity.adapt(&step(10_000, 50_000));
-        }
-        assert_eq!(granularity.chunk(800), 400);
+        assert_eq!(granularity.chunk(800, Some(1e6)), 100);
+        granularity.adapt(&step(10_000));
+        assert_eq!(granularity.chunk(800, Some(1e6)), 200);
+        assert_eq!(granularity.chunk(800, Some(1e7)), 400);
+        assert_eq!(granularity.chunk(8000, Some(1e6)), 1000);
     }
 
     #[test]
-    fn long_chunks_are_refined_up_to_the_most() {
-        let mut granularity = Granularity::new(true, 4);
-        for _ in 0..10 {
-            granularity.adapt(&step(10_000, 5_000_000));
-        }
-        assert_eq!(granularity.chunk(6400), 100);
-        assert_eq!(granularity.chunk(64), 4);
+    fn no_chunk_is_below_the_least() {
+        let granularity = Granularity::new(true, 4);
+        assert_eq!(granularity.chunk(2400, None), 100);
+        assert_eq!(granularity.chunk(24, None), 4);
+        assert_eq!(granularity.chunk(0, Some(1.0)), 4);
     }
 }

@@ -53,11 +53,6 @@ impl Progress {
         (self.done > 0 && self.span > 0).then(|| self.done as f64 / seconds(self.span))
     }
 
-    /// Mean duration of a chunk.
-    pub fn seconds_a_chunk(&self) -> Option<f64> {
-        (self.chunks > 0).then(|| seconds(self.span) / self.chunks as f64)
-    }
-
     /// Least time to start a chunk.
     pub fn latency(&self) -> Option<f64> {
         self.latency.map(seconds)
@@ -121,7 +116,8 @@ impl Handout {
             let segment = plan.pooled[d];
             self.min_chunk[d] = grain.min_chunk();
             // One without a segment helps the others with a part of theirs.
-            self.chunk[d] = grain.chunk(if segment > 0 { segment } else { pool / 4 });
+            let part = if segment > 0 { segment } else { pool / 4 };
+            self.chunk[d] = grain.chunk(part, expected[d].rate);
             self.before[d] = segment as f64;
             self.progress[d] = Progress {
                 held_left: plan.held[d],
@@ -207,21 +203,27 @@ impl Handout {
     fn chunk_in_time(&mut self, device: usize, state: &StepState, left: u64) -> Option<u64> {
         let me = self.runners[device];
         let least = self.min_chunk[device].min(left);
-        let together = tail::finish(left, &self.runners, None);
-        let others = tail::finish(left, &self.runners, Some(device));
-        // Those whose segment it is will be through before the held units
-        // are: help would gain nothing.
-        let needed = state.left[device] > 0 || others > self.held_until(state) * (1.0 + SLACK);
+        let held = self.held_until(state) * (1.0 + SLACK);
+        let nothing_runs = state.in_flight.iter().all(|units| *units == 0);
+        // Those whose segments they are will be through with them before the
+        // held units are done: help would gain nothing.
+        let in_time = |d: usize| {
+            let runner = &self.runners[d];
+            let left = state.left[d] as f64;
+            left == 0.0 || runner.ready + left / runner.rate <= held
+        };
+        if state.left[device] == 0 && (0..self.runners.len()).all(in_time) {
+            return (nothing_runs && self.is_first(device, least)).then_some(least);
+        }
+        let together = tail::finish(left, &self.runners, None).max(held);
         let fair = ((together - me.ready) * me.rate).max(0.0) as u64;
         let chunk = self.most(device, left).min(fair);
-        if needed && chunk >= least {
+        if chunk >= least {
             return Some(chunk);
         }
-        if needed && me.ready + least as f64 / me.rate <= others {
-            return Some(least);
-        }
-        let nothing_runs = state.in_flight.iter().all(|units| *units == 0);
-        (nothing_runs && self.is_first(device, least)).then_some(least)
+        let others = tail::finish(left, &self.runners, Some(device)).max(held);
+        let is_early = me.ready + least as f64 / me.rate <= others;
+        (is_early || nothing_runs && self.is_first(device, least)).then_some(least)
     }
 
     /// Most units of a chunk: the granularity's, and in the last tenth no

@@ -33,6 +33,8 @@ use super::{
 /// Steps in which a move need not pay for itself: what is learned in them
 /// serves all that follow.
 const LEARNING: u32 = 2;
+/// How many times what a move costs it must gain.
+const PAYS: f64 = 1.25;
 /// Shares below this are worth asking whether they are worth it.
 const SMALL_SHARE: f64 = 0.1;
 /// Relative change of a plan after which earlier timings say little.
@@ -201,7 +203,7 @@ impl Dawl {
         let learning = step <= LEARNING || self.changed.is_some_and(|c| step <= c + LEARNING);
         let (noise, pays) = match learning {
             true => (0.01, true),
-            false => (0.02, gain * remaining > 1.25 * self.moving(&target.held)),
+            false => (0.02, gain * remaining > PAYS * self.moving(&target.held)),
         };
         if gain > noise * target.seconds && pays {
             target
@@ -216,7 +218,7 @@ impl Dawl {
         let remaining = f64::from(self.steps.saturating_sub(step));
         let pays = |dawl: &Self, seconds: f64, to: &Division| {
             let gain = reference - seconds;
-            gain > PROMISE * reference && gain * remaining > 2.0 * dawl.moving(&to.held)
+            gain > PROMISE * reference && gain * remaining > PAYS * dawl.moving(&to.held)
         };
         let share = |d: &usize| division.held[*d] + division.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
@@ -301,11 +303,14 @@ impl Dawl {
     }
 
     /// What the handout may expect of the step that begins.
-    fn expectations(&self) -> Vec<Expected> {
+    fn expectations(&self, before: &[u64]) -> Vec<Expected> {
         let held_until = |d: usize| {
             let gauge = &self.gauges[d];
-            let work = self.plan.held[d] as f64 / gauge.held.value()?;
-            Some(gauge.overhead.value().unwrap_or(0.0) + work)
+            let held = self.plan.held[d];
+            let work = held as f64 / gauge.held.value()?;
+            let moved = held.abs_diff(before.get(d).copied().unwrap_or(held));
+            let overhead = gauge.overhead.value().unwrap_or(0.0);
+            Some(overhead + moved as f64 / self.link(d) + work)
         };
         (0..self.devices.len())
             .map(|d| Expected {
@@ -333,9 +338,9 @@ impl Balancer for Dawl {
         if is_other(&self.plan, &plan, self.units) {
             self.replanned = step;
         }
-        self.plan = plan;
+        let before = std::mem::replace(&mut self.plan, plan);
         self.planned = step;
-        let expected = self.expectations();
+        let expected = self.expectations(&before.held);
         self.handout.begin(&self.plan, &self.grain, expected);
         self.plan.clone()
     }

@@ -115,33 +115,45 @@ pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Division> {
     })
 }
 
-/// The best that can be done without moving held units: the pool goes to the
-/// devices that compute on host memory, and is streamed as well if they would
-/// not be through with it when the held units are.
+/// The best that can be done without moving held units: the devices that
+/// compute on host memory do what they can while the held units are computed,
+/// and only what they leave is streamed.
 pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Division> {
     let pool = units.checked_sub(held.iter().sum())?;
     let until = (abilities.iter().zip(held))
         .map(|(ability, held)| ability.held_until(*held))
         .fold(0.0, f64::max);
-    let on_host: Vec<Ability> = (abilities.iter())
-        .map(|a| {
-            if a.capacity == 0 {
-                *a
-            } else {
-                Ability::default()
-            }
-        })
-        .collect();
-    let streamed: Vec<Ability> = abilities.iter().map(|a| a.streaming()).collect();
-    let shared = match finish_together(pool, &on_host) {
-        Some(division) if division.seconds <= until => division,
-        _ => finish_together(pool, &streamed)?,
+    let only = |streaming: bool| -> Vec<Ability> {
+        (abilities.iter())
+            .map(|a| match (a.capacity > 0) == streaming {
+                true => a.streaming(),
+                false => Ability::default(),
+            })
+            .collect()
     };
-    Some(Division {
+    let division = |pooled, seconds: f64| Division {
         held: held.to_vec(),
-        pooled: shared.pooled,
-        seconds: shared.seconds.max(until),
-    })
+        pooled,
+        seconds: seconds.max(until),
+    };
+    let on_host = finish_together(pool, &only(false));
+    if let Some(on_host) = on_host.filter(|division| division.seconds <= until) {
+        return Some(division(on_host.pooled, on_host.seconds));
+    }
+    let streamed: Vec<Ability> = abilities.iter().map(|a| a.streaming()).collect();
+    let all = finish_together(pool, &streamed)?;
+    if all.seconds > until {
+        return Some(division(all.pooled, all.seconds));
+    }
+    let mut pooled: Vec<u64> = (only(false).iter())
+        .map(|host| host.within(until).1.floor() as u64)
+        .collect();
+    let rest = pool.checked_sub(pooled.iter().sum())?;
+    let rest = finish_together(rest, &only(true))?;
+    for (count, streamed) in pooled.iter_mut().zip(&rest.pooled) {
+        *count += streamed;
+    }
+    Some(division(pooled, rest.seconds))
 }
 
 #[cfg(test)]
@@ -216,6 +228,8 @@ mod tests {
         };
         let in_time = around_held(1050, &[0, 1000], &[cpu, gpu]).unwrap();
         assert_eq!(in_time.pooled, [50, 0]);
+        let nearly = around_held(1130, &[0, 1000], &[cpu, gpu]).unwrap();
+        assert_eq!(nearly.pooled, [100, 30]);
         let late = around_held(1400, &[0, 1000], &[cpu, gpu]).unwrap();
         assert_eq!(late.pooled, [200, 200]);
     }

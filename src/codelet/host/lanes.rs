@@ -5,7 +5,9 @@ use std::ops::{Add, Mul};
 use crate::codelet::HostValue;
 
 /// A point's type: `f64` or `f32`.
-pub(crate) trait Real: Copy + Add<Output = Self> + Mul<Output = Self> + 'static {
+pub(crate) trait Real:
+    Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static
+{
     /// Its vectors, one type an instruction set.
     #[cfg(target_arch = "x86_64")]
     type Sse2: Lanes<Scalar = Self>;

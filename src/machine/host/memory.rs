@@ -48,10 +48,17 @@ impl Memory {
             .map_or(self.installed, |limit| limit.min(self.installed))
     }
 
-    /// The most that can be had now.
-    pub fn obtainable(&self) -> u64 {
+    /// The most that a process can have altogether, of which it has already
+    /// touched `touched` bytes.
+    pub fn obtainable(&self, touched: u64) -> u64 {
         let free = self.available.saturating_add(self.swap_free);
-        self.limit.map_or(free, |limit| limit.min(free))
+        let most = free.saturating_add(touched);
+        self.limit.map_or(most, |limit| limit.min(most))
+    }
+
+    /// Bytes of anonymous memory that this process has touched.
+    pub fn resident() -> Option<u64> {
+        parse::meminfo(&read("/proc/self/status")?, "RssAnon")
     }
 }
 
@@ -74,14 +81,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn touched_memory_counts_as_resident() {
+        let before = Memory::resident().unwrap();
+        let touched = std::hint::black_box(vec![1u8; 64 << 20]);
+        assert!(Memory::resident().unwrap() > before);
+        drop(touched);
+    }
+
+    #[test]
     fn the_least_of_what_limits_counts() {
         let text = "MemTotal: 100 kB\nMemAvailable: 60 kB\nSwapFree: 10 kB\n";
         let mut memory = Memory::parse(text).unwrap();
         assert_eq!(memory.total(), 100 << 10);
-        assert_eq!(memory.obtainable(), 70 << 10);
+        assert_eq!(memory.obtainable(0), 70 << 10);
+        assert_eq!(memory.obtainable(5 << 10), 75 << 10);
         memory.limit = Some(50 << 10);
         assert_eq!(memory.total(), 50 << 10);
-        assert_eq!(memory.obtainable(), 50 << 10);
+        assert_eq!(memory.obtainable(5 << 10), 50 << 10);
         assert_eq!(
             memory.to_string(),
             "61440 bytes of 102400 are available, and the control group allows 51200"

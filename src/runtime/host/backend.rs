@@ -1,6 +1,5 @@
 //! The backend's face: pools, memory and commands.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -9,15 +8,14 @@ use crossbeam_channel::{Sender, bounded};
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
 
-use super::job::{Job, Label, Work};
-use super::tiles::Tiles;
+use super::job::{Job, Label};
+use super::memories::{Memories, Place};
 use super::{affinity, crew::Crew, region};
-use crate::codelet::{HostValue, Memory, Value};
 use crate::machine::host::{Host, allowed_cores};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::{
-    Backend, BufferId, Command, Completion, DeviceId, DeviceSpan, EventId, HostMemoryId,
-    HostRegion, HostSpan, Launch, QueueId, RuntimeError, Tag,
+    Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, QueueId,
+    RuntimeError, Tag,
 };
 
 /// A pool to open: one worker thread on each of these cores.
@@ -38,8 +36,7 @@ pub struct HostBackend {
     workers: Vec<JoinHandle<()>>,
     /// Each worker's thread, pool by pool.
     threads: Vec<Pid>,
-    regions: HashMap<HostMemoryId, HostRegion>,
-    buffers: HashMap<BufferId, HostRegion>,
+    memory: Memories,
     /// The thread whose affinity mask says what the process may use.
     watched: Pid,
     /// Cores allowed when the pools were opened, and at the last look.
@@ -85,8 +82,7 @@ impl HostBackend {
             crew: Arc::new(Crew::new(&sizes, completions, epoch)),
             workers: Vec::new(),
             threads: Vec::new(),
-            regions: HashMap::new(),
-            buffers: HashMap::new(),
+            memory: Memories::default(),
             watched,
             first_allowed: allowed.clone(),
             allowed,
@@ -150,104 +146,6 @@ impl HostBackend {
             None => Err(RuntimeError::Unknown { what: "device" }),
         }
     }
-
-    fn region(&self, memory: Memory) -> Result<&HostRegion, RuntimeError> {
-        match memory {
-            Memory::Host(id) => self.regions.get(&id).ok_or(RuntimeError::Unknown {
-                what: "host memory",
-            }),
-            Memory::Device(id) => self
-                .buffers
-                .get(&id)
-                .ok_or(RuntimeError::Unknown { what: "buffer" }),
-        }
-    }
-
-    fn launch(&self, device: DeviceId, launch: &Launch) -> Result<Prepared, RuntimeError> {
-        let kernel = launch
-            .codelet
-            .host
-            .ok_or_else(|| RuntimeError::NoImplementation {
-                device: self.name(device),
-                codelet: launch.codelet.name.to_owned(),
-            })?;
-        let mut keep = Vec::new();
-        let mut args = Vec::with_capacity(launch.args.len());
-        for arg in &launch.args {
-            args.push(match *arg {
-                Value::Memory(memory) => {
-                    let region = self.region(memory)?;
-                    keep.push(Arc::clone(&region.keeper));
-                    HostValue::Memory {
-                        address: region.address.as_ptr(),
-                        bytes: region.bytes,
-                    }
-                }
-                Value::U32(value) => HostValue::U32(value),
-                Value::F32(value) => HostValue::F32(value),
-                Value::F64(value) => HostValue::F64(value),
-            });
-        }
-        let units = launch.units.clone();
-        let count = units.end.saturating_sub(units.start);
-        Ok(Prepared {
-            tiles: Tiles::of(count, launch.cost, self.homes[device.0].len()),
-            work: Work::Kernel {
-                kernel,
-                args,
-                units,
-            },
-            keep,
-        })
-    }
-
-    fn copy(
-        &self,
-        device: DeviceId,
-        call: &'static str,
-        host: HostSpan,
-        own: DeviceSpan,
-    ) -> Result<Prepared, RuntimeError> {
-        let locate = |memory: Memory, offset: u64| {
-            let region = self.region(memory)?;
-            let end = offset.checked_add(host.bytes);
-            if end.is_none_or(|end| end > region.bytes) {
-                return Err(RuntimeError::Call {
-                    device: self.name(device),
-                    call,
-                    why: format!(
-                        "{} bytes from byte {offset} on do not lie within its {} bytes",
-                        host.bytes, region.bytes
-                    ),
-                });
-            }
-            // SAFETY: the offset lies within the region or at its end.
-            let address = unsafe { region.address.add(offset as usize) };
-            Ok((address.as_ptr(), Arc::clone(&region.keeper)))
-        };
-        let (host_address, host_keeper) = locate(Memory::Host(host.memory), host.offset)?;
-        let (own_address, own_keeper) = locate(Memory::Device(own.buffer), own.offset)?;
-        let (from, to) = match call {
-            "write" => (host_address, own_address),
-            _ => (own_address, host_address),
-        };
-        Ok(Prepared {
-            work: Work::Copy {
-                from,
-                to,
-                bytes: host.bytes,
-            },
-            tiles: Tiles::of_copy(host.bytes, self.homes[device.0].len()),
-            keep: vec![host_keeper, own_keeper],
-        })
-    }
-}
-
-/// A command, checked and resolved.
-struct Prepared {
-    work: Work,
-    tiles: Tiles,
-    keep: Vec<Arc<dyn Send + Sync>>,
 }
 
 fn device(pool: &PoolSpec, host: &Host) -> Device {
@@ -286,29 +184,29 @@ impl Backend for HostBackend {
 
     fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
         let region = region::map("host", bytes)?;
-        self.regions.insert(region.id, region.clone());
+        self.memory.regions.insert(region.id, region.clone());
         Ok(region)
     }
 
     fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
-        self.regions.insert(region.id, region);
+        self.memory.regions.insert(region.id, region);
         Ok(())
     }
 
     fn forget_host(&mut self, memory: HostMemoryId) {
-        self.regions.remove(&memory);
+        self.memory.regions.remove(&memory);
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
         self.known(device)?;
         let region = region::map(&self.name(device), bytes)?;
         let buffer = BufferId::fresh();
-        self.buffers.insert(buffer, region);
+        self.memory.buffers.insert(buffer, region);
         Ok(buffer)
     }
 
     fn free(&mut self, buffer: BufferId) {
-        self.buffers.remove(&buffer);
+        self.memory.buffers.remove(&buffer);
     }
 
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
@@ -332,10 +230,14 @@ impl Backend for HostBackend {
             .with_board(|board| board.pool(queue))
             .map(DeviceId)
             .ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let place = Place {
+            name: &self.devices[device.0].name,
+            workers: self.homes[device.0].len(),
+        };
         let prepared = match &command {
-            Command::Launch(launch) => self.launch(device, launch)?,
-            Command::Write { from, to } => self.copy(device, "write", *from, *to)?,
-            Command::Read { from, to } => self.copy(device, "read", *to, *from)?,
+            Command::Launch(launch) => self.memory.launch(place, launch)?,
+            Command::Write { from, to } => self.memory.write(place, *from, *to)?,
+            Command::Read { from, to } => self.memory.read(place, *from, *to)?,
         };
         let label = Label {
             event,

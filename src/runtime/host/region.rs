@@ -2,8 +2,9 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use memmap2::{Advice, MmapOptions};
+use memmap2::{Advice, MmapMut, MmapOptions};
 
 use crate::codelet::HostMemoryId;
 use crate::machine::host::Memory;
@@ -12,6 +13,52 @@ use crate::runtime::{HostRegion, RuntimeError};
 /// Size and alignment of a huge page. Fewer page faults and fewer misses of
 /// the address cache were worth 13 % of a stencil's speed.
 const HUGE: usize = 2 << 20;
+
+/// Bytes of all regions of the process, touched or not.
+static PROMISED: AtomicU64 = AtomicU64::new(0);
+
+/// A part of what was promised, given back when dropped.
+struct Promise(u64);
+
+impl Promise {
+    /// Promises so much, if the machine can keep it beside the others.
+    ///
+    /// Linux promises more memory than it has, and kills who uses it; so
+    /// nothing is asked of it that it could not keep.
+    fn make(bytes: u64) -> Result<Self, String> {
+        let memory = Memory::read();
+        let resident = Memory::resident().unwrap_or(0);
+        let most = |before: u64| match &memory {
+            // What was promised and touched is no longer available, but ours.
+            Some(memory) => memory.obtainable(before.min(resident)),
+            None => u64::MAX,
+        };
+        PROMISED
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+                let after = before.checked_add(bytes)?;
+                (after <= most(before)).then_some(after)
+            })
+            .map(|_| Self(bytes))
+            .map_err(|before| {
+                let memory = memory.map_or_else(String::new, |memory| format!("{memory}, and "));
+                format!(
+                    "{memory}{before} bytes are already promised to this run; choose a smaller size"
+                )
+            })
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        PROMISED.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// What keeps a region mapped.
+struct Keeper {
+    _mapping: MmapMut,
+    _promise: Promise,
+}
 
 /// Maps `bytes` of zeroed memory without touching it, so that each page comes
 /// to lie near the worker that writes it first. From 2 MiB on it is aligned to
@@ -25,43 +72,31 @@ pub fn map(device: &str, bytes: u64) -> Result<HostRegion, RuntimeError> {
         requested: bytes,
         why,
     };
-    let memory = Memory::read();
-    // Linux promises more memory than it has and kills who uses it; so the
-    // promise is not asked for.
-    if let Some(memory) = &memory
-        && bytes > memory.obtainable()
-    {
-        return Err(refuse(format!("{memory}; choose a smaller size")));
-    }
-    let length = usize::try_from(bytes.max(1))
-        .map_err(|_| refuse("more than this processor can address".to_owned()))?;
-    let huge = length >= HUGE;
-    let mapped = if huge {
-        length
-            .checked_add(HUGE)
-            .ok_or_else(|| refuse("more than this processor can address".to_owned()))?
-    } else {
-        length
-    };
+    let promise = Promise::make(bytes).map_err(refuse)?;
+    let too_long = || refuse("more than this processor can address".to_owned());
+    let length = usize::try_from(bytes.max(1)).map_err(|_| too_long())?;
+    let slack = if length < HUGE { 0 } else { HUGE };
+    let mapped = length.checked_add(slack).ok_or_else(too_long)?;
     let mut mapping = MmapOptions::new().len(mapped).map_anon().map_err(|error| {
-        let state = memory.map_or_else(String::new, |memory| format!(" ({memory})"));
+        let state = Memory::read().map_or_else(String::new, |memory| format!(" ({memory})"));
         refuse(format!("{error}{state}"))
     })?;
-    let address = mapping.as_mut_ptr();
-    let address = if huge {
+    let mut address = mapping.as_mut_ptr();
+    if slack > 0 {
         // A kernel without huge pages refuses; small pages serve as well.
         let _ = mapping.advise(Advice::HugePage);
-        address.wrapping_add(address.align_offset(HUGE))
-    } else {
-        address
-    };
+        address = address.wrapping_add(address.align_offset(HUGE));
+    }
     let address =
         NonNull::new(address).ok_or_else(|| refuse("the mapping has no address".to_owned()))?;
     Ok(HostRegion {
         id: HostMemoryId::fresh(),
         address,
         bytes,
-        keeper: Arc::new(mapping),
+        keeper: Arc::new(Keeper {
+            _mapping: mapping,
+            _promise: promise,
+        }),
     })
 }
 
@@ -102,5 +137,18 @@ mod tests {
             );
             assert!(text.contains("available"), "{text}");
         }
+    }
+
+    #[test]
+    fn regions_that_fit_one_by_one_but_not_together_are_refused() {
+        let memory = Memory::read().unwrap();
+        let half = memory.obtainable(0) / 5 * 3;
+        let first = map("host", half).unwrap();
+        let Err(error) = map("host", half) else {
+            panic!("both were promised");
+        };
+        assert!(error.to_string().contains("already promised"), "{error}");
+        drop(first);
+        assert!(map("host", half).is_ok());
     }
 }

@@ -92,7 +92,7 @@ fn pool(machine: &MachineFile, cores: u32, host_memory: Resource, to: &mut Sched
             compute_units: cores,
             memory: host.memory,
             max_allocation: host.memory,
-            clock_mhz: Some(host.clock_mhz),
+            clock_mhz: host.clock_mhz,
             shares_host_memory: true,
             fp64: true,
             sub_devices: SubDeviceSupport {

@@ -23,55 +23,65 @@ use crate::codelet::host::{LINE, Lanes, Stores};
 /// block is. PREFETCH_MEASURED
 const AHEAD_BYTES: usize = 2048;
 
-/// Computes the points `at`, inner points of a row of `nx`, of a block's rows.
+/// Computes the points `at`, inner points of a row, of `ROWS` rows that lie
+/// one behind the other in the target and in every input; `first` is the first
+/// of them, and `nx` their length.
 ///
 /// A row's vectors run from the first aligned target at or after `at.start` to
 /// the first at or after `at.end`, so that neighbouring ranges meet whatever
 /// the rows' phases; `at` is therefore a multiple of a line long, unless it
 /// ends where the inner points do. There, and where they begin, plain loops
-/// fill in what is less than a vector.
+/// fill in the rest.
 ///
-/// `next` are the rows that will follow: their first points are prefetched as
-/// the block comes to its end.
+/// `next` is the row that will follow the block: what it and those behind it
+/// read is prefetched as the block comes to its end.
 ///
 /// # Safety
 /// Those of [`scalar::points`] for every row, and the processor has `V`.
 #[inline(always)]
 pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
-    rows: &[Row<V::Scalar, INPUTS>; ROWS],
-    next: &[*const V::Scalar; ROWS],
-    at: Range<usize>,
+    first: &Row<V::Scalar, INPUTS>,
+    next: &Row<V::Scalar, INPUTS>,
     nx: usize,
+    at: Range<usize>,
     weight: V::Scalar,
     stores: Stores,
 ) {
     let is_tail = at.end == nx - 1;
     let mut starts = [0; ROWS];
     let mut vectors = usize::MAX;
-    for h in 0..ROWS {
-        starts[h] = aligned(rows[h].to, at.start).min(at.end);
+    for (h, start) in starts.iter_mut().enumerate() {
+        let to = first.to.wrapping_add(h * nx);
+        *start = aligned(to, at.start).min(at.end);
+        // The vector to the east of the last one is loaded too.
         let points = if is_tail {
-            at.end - starts[h]
+            nx - *start
         } else {
-            at.len()
+            at.len() + V::POINTS
         };
-        vectors = vectors.min(points / V::POINTS);
+        vectors = vectors.min((points / V::POINTS).saturating_sub(1));
     }
-    // SAFETY: the caller's contract. In the tail the vectors end within `at`;
-    // elsewhere they end less than a line after it, within the inner points.
+    // SAFETY: the caller's contract. In the tail the vectors and one more end
+    // within the row; elsewhere less than a line and a vector after `at`,
+    // where there are more inner points than that.
     unsafe {
         match stores {
-            Stores::Plain => stream::<V, INPUTS, ROWS, false>(rows, next, &starts, vectors, weight),
-            Stores::Stream => stream::<V, INPUTS, ROWS, true>(rows, next, &starts, vectors, weight),
+            Stores::Plain => {
+                vectorised::<V, INPUTS, ROWS, false>(first, next, nx, &starts, vectors, weight);
+            }
+            Stores::Stream => {
+                vectorised::<V, INPUTS, ROWS, true>(first, next, nx, &starts, vectors, weight);
+            }
         }
-        for h in 0..ROWS {
+        for (h, start) in starts.into_iter().enumerate() {
+            let row = first.further(h * nx);
             if at.start == 1 {
-                rows[h].keep(0);
-                scalar::points(&rows[h], 1..starts[h], weight);
+                row.keep(0);
+                scalar::points(&row, 1..start, weight);
             }
             if is_tail {
-                scalar::points(&rows[h], starts[h] + vectors * V::POINTS..at.end, weight);
-                rows[h].keep(at.end);
+                scalar::points(&row, start + vectors * V::POINTS..at.end, weight);
+                row.keep(at.end);
             }
         }
     }
@@ -86,70 +96,63 @@ fn aligned<T>(row: *const T, x: usize) -> usize {
 
 /// Computes as many vectors of every row, row `h` from `starts[h]` on.
 ///
+/// All rows and inputs are reached from few addresses and an offset a row, so
+/// that the loop keeps them in registers.
+///
 /// # Safety
-/// As for [`compute`]; the rows have the vectors and a point on either side.
+/// As for [`compute`]; the rows have one vector more, and a point before.
 #[inline(always)]
-unsafe fn stream<V: Lanes, const INPUTS: usize, const ROWS: usize, const STREAM: bool>(
-    rows: &[Row<V::Scalar, INPUTS>; ROWS],
-    next: &[*const V::Scalar; ROWS],
+unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STREAM: bool>(
+    first: &Row<V::Scalar, INPUTS>,
+    next: &Row<V::Scalar, INPUTS>,
+    nx: usize,
     starts: &[usize; ROWS],
     vectors: usize,
     weight: V::Scalar,
 ) {
-    if vectors == 0 {
-        return;
-    }
     let ahead = AHEAD_BYTES / size_of::<V::Scalar>();
     // From here on what lies ahead is in the rows that follow.
     let turn = vectors.saturating_sub(ahead / V::POINTS);
-    let mut soon = [std::ptr::null(); ROWS];
+    let here_soon = first.fresh().wrapping_add(ahead);
+    let next_soon = next.fresh().wrapping_sub(turn * V::POINTS);
     // SAFETY: the caller's contract; addresses that are only prefetched need
     // not be valid, and are computed by wrapping.
     unsafe {
         let weight = V::splat(weight);
-        let mut before = [weight; ROWS];
-        let mut here = [weight; ROWS];
+        let (mut before, mut here) = ([weight; ROWS], [weight; ROWS]);
+        let mut offsets = [0; ROWS];
         for h in 0..ROWS {
-            let row = rows[h].inputs[0].add(starts[h]);
+            offsets[h] = h * nx + starts[h];
+            let row = first.inputs[0].add(offsets[h]);
             // Of the vector before the first only the last point matters.
             before[h] = V::splat(*row.sub(1));
             here[h] = V::load(row);
-            soon[h] = rows[h].fresh().wrapping_add(starts[h] + ahead);
         }
-        for i in 0..vectors {
-            if i == turn {
+        for (part, soon) in [(0..turn, here_soon), (turn..vectors, next_soon)] {
+            for _ in part {
+                let mut results = [weight; ROWS];
                 for h in 0..ROWS {
-                    soon[h] = next[h].wrapping_sub(turn * V::POINTS);
+                    let input = |k: usize| V::load(first.inputs[k].add(offsets[h]));
+                    let after = V::load(first.inputs[0].add(offsets[h] + V::POINTS));
+                    let (west, east) = (here[h].west(before[h]), here[h].east(after));
+                    let cross = input(1).add(input(2)).add(west.add(east));
+                    let centre = if INPUTS == 3 {
+                        here[h]
+                    } else {
+                        input(3).add(input(4)).add(here[h])
+                    };
+                    results[h] = cross.add(centre).mul(weight);
+                    (before[h], here[h]) = (here[h], after);
+                    prefetch(soon.wrapping_add(offsets[h]));
                 }
-            }
-            let mut results = [weight; ROWS];
-            for h in 0..ROWS {
-                let x = starts[h] + i * V::POINTS;
-                let east = rows[h].inputs[0].add(x + V::POINTS);
-                // Beyond the last vector there is only one point for certain.
-                let after = if i + 1 < vectors {
-                    V::load(east)
-                } else {
-                    V::splat(*east)
-                };
-                let (west, east) = (here[h].west(before[h]), here[h].east(after));
-                let input = |k: usize| V::load(rows[h].inputs[k].add(x));
-                let cross = input(1).add(input(2)).add(west.add(east));
-                let centre = if INPUTS == 3 {
-                    here[h]
-                } else {
-                    input(3).add(input(4)).add(here[h])
-                };
-                results[h] = cross.add(centre).mul(weight);
-                (before[h], here[h]) = (here[h], after);
-                prefetch(soon[h].wrapping_add(i * V::POINTS));
-            }
-            for h in 0..ROWS {
-                let to = rows[h].to.add(starts[h] + i * V::POINTS);
-                if STREAM {
-                    results[h].stream(to)
-                } else {
-                    results[h].store(to)
+                for h in 0..ROWS {
+                    let to = first.to.add(offsets[h]);
+                    if STREAM {
+                        results[h].stream(to);
+                    } else {
+                        results[h].store(to);
+                    }
+                    offsets[h] += V::POINTS;
                 }
             }
         }

@@ -22,7 +22,7 @@ pub(super) struct Grid<T, const INPUTS: usize> {
 }
 
 /// A row to be computed: where its points are read and written.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Row<T, const INPUTS: usize> {
     /// The row's present version; north and south of it; in 3-D below and
     /// above it.
@@ -39,6 +39,15 @@ impl<T: Copy, const INPUTS: usize> Row<T, INPUTS> {
     pub(super) unsafe fn keep(&self, x: usize) {
         // SAFETY: the caller's contract.
         unsafe { *self.to.add(x) = *self.inputs[0].add(x) }
+    }
+
+    /// The row that lies `points` further on in the target and all inputs.
+    #[inline(always)]
+    pub(super) fn further(&self, points: usize) -> Self {
+        Self {
+            inputs: self.inputs.map(|input| input.wrapping_add(points)),
+            to: self.to.wrapping_add(points),
+        }
     }
 
     /// The input that no earlier row has needed: south in 2-D, above in 3-D.

@@ -15,6 +15,11 @@ use crate::codelet::host::{Lanes, Real, Stores, fence};
 /// second-level cache of a megabyte. BAND_MEASURED
 const BAND_BYTES: usize = 64 << 10;
 
+/// Rows of a block. ROWS_MEASURED
+const ROWS: usize = 4;
+
+const BAND3_BYTES: usize = 8 << 10;
+
 /// Bytes of the three planes' bands.
 const PLANES_BYTES: usize = 512 << 10;
 
@@ -27,7 +32,7 @@ pub(super) unsafe fn avx512<T: Real, const INPUTS: usize>(
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Avx512, INPUTS, 4, 2>(stores, grid, units) }
+    unsafe { sweep::<T::Avx512, INPUTS>(stores, grid, units) }
 }
 
 /// # Safety
@@ -39,7 +44,7 @@ pub(super) unsafe fn avx2<T: Real, const INPUTS: usize>(
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Avx2, INPUTS, 4, 2>(stores, grid, units) }
+    unsafe { sweep::<T::Avx2, INPUTS>(stores, grid, units) }
 }
 
 /// # Safety
@@ -50,43 +55,25 @@ pub(super) unsafe fn sse2<T: Real, const INPUTS: usize>(
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Sse2, INPUTS, 4, 2>(stores, grid, units) }
+    unsafe { sweep::<T::Sse2, INPUTS>(stores, grid, units) }
 }
 
-/// Computes inner units, `ROWS` rows at a time, then `FEW`, then one.
+/// Computes inner units band by band.
 ///
 /// # Safety
 /// That of `HostKernel`; `units` have both neighbours, and the processor has
 /// `V`.
 #[inline(always)]
-unsafe fn sweep<V: Lanes, const INPUTS: usize, const ROWS: usize, const FEW: usize>(
+unsafe fn sweep<V: Lanes, const INPUTS: usize>(
     stores: Stores,
     grid: &Grid<V::Scalar, INPUTS>,
     units: Range<u64>,
 ) {
-    if units.is_empty() {
-        return;
-    }
-    for rows in row_bands::<V::Scalar, INPUTS>(grid) {
-        for columns in column_bands::<V::Scalar>(grid.nx) {
-            let count = (units.end - units.start) as usize * rows.len();
-            let mut done = 0;
+    for rows in row_bands(grid) {
+        for columns in column_bands(grid) {
             // SAFETY: the caller's contract; the bands partition the inner
-            // points, and every row of the band is visited once.
-            unsafe {
-                while count - done >= ROWS {
-                    at::<V, INPUTS, ROWS>(stores, grid, units.start, &rows, &columns, done, count);
-                    done += ROWS;
-                }
-                while count - done >= FEW {
-                    at::<V, INPUTS, FEW>(stores, grid, units.start, &rows, &columns, done, count);
-                    done += FEW;
-                }
-                while done < count {
-                    at::<V, INPUTS, 1>(stores, grid, units.start, &rows, &columns, done, count);
-                    done += 1;
-                }
-            }
+            // points.
+            unsafe { band::<V, INPUTS>(stores, grid, &units, &rows, &columns) }
         }
     }
     if stores == Stores::Stream {
@@ -94,54 +81,72 @@ unsafe fn sweep<V: Lanes, const INPUTS: usize, const ROWS: usize, const FEW: usi
     }
 }
 
-/// Computes the `columns` of the band's rows `done .. done + ROWS`, counted
-/// through all units.
+/// Computes the same rows and columns of every unit, [`ROWS`] at a time where
+/// as many lie one behind the other, else one.
 #[inline(always)]
-unsafe fn at<V: Lanes, const INPUTS: usize, const ROWS: usize>(
+unsafe fn band<V: Lanes, const INPUTS: usize>(
     stores: Stores,
     grid: &Grid<V::Scalar, INPUTS>,
-    first: u64,
-    band: &Range<usize>,
+    units: &Range<u64>,
+    rows: &Range<usize>,
     columns: &Range<usize>,
-    done: usize,
-    count: usize,
 ) {
-    // SAFETY: the caller's contract.
+    let count = (units.end - units.start) as usize * rows.len();
+    // SAFETY: the caller's contract; every row of the band is visited once.
     unsafe {
         let row = |n: usize| {
-            let (unit, y) = (n / band.len(), n % band.len());
-            grid.row(first + unit as u64, band.start + y)
+            let n = n.min(count - 1);
+            let (unit, y) = (n / rows.len(), n % rows.len());
+            grid.row(units.start + unit as u64, rows.start + y)
         };
-        let rows = std::array::from_fn(|h| row(done + h));
-        let next = std::array::from_fn(|h| {
-            row((done + ROWS + h).min(count - 1))
-                .fresh()
-                .wrapping_add(columns.start)
-        });
-        block::compute::<V, INPUTS, ROWS>(
-            &rows,
-            &next,
-            columns.clone(),
-            grid.nx,
-            grid.weight,
-            stores,
-        );
+        let (nx, weight) = (grid.nx, grid.weight);
+        let mut done = 0;
+        while done < count {
+            let first = row(done);
+            // A ring's end or a plane's lies between rows that are not.
+            if done + ROWS <= count && row(done + ROWS - 1) == first.further((ROWS - 1) * nx) {
+                let next = row(done + ROWS);
+                block::compute::<V, INPUTS, ROWS>(
+                    &first,
+                    &next,
+                    nx,
+                    columns.clone(),
+                    weight,
+                    stores,
+                );
+                done += ROWS;
+            } else {
+                let next = row(done + 1);
+                block::compute::<V, INPUTS, 1>(&first, &next, nx, columns.clone(), weight, stores);
+                done += 1;
+            }
+        }
     }
 }
 
-/// The inner columns of a row of `nx`, in bands whose length is a multiple of
-/// a line; only the last, which has at least half a band, may differ.
-fn column_bands<T>(nx: usize) -> impl Iterator<Item = Range<usize>> {
-    let band = BAND_BYTES / size_of::<T>();
-    bands(1..nx - 1, band)
+/// The inner columns of a row, in bands.
+fn column_bands<T: Real, const INPUTS: usize>(
+    grid: &Grid<T, INPUTS>,
+) -> impl Iterator<Item = Range<usize>> {
+    bands(1..grid.nx - 1, column_band::<T, INPUTS>())
+}
+
+/// Columns of a band; a multiple of a line.
+fn column_band<T, const INPUTS: usize>() -> usize {
+    let bytes = if INPUTS == 3 { BAND_BYTES } else { BAND3_BYTES };
+    bytes / size_of::<T>()
 }
 
 /// The inner rows of a unit, in bands of which three planes fit the cache.
 fn row_bands<T: Real, const INPUTS: usize>(
     grid: &Grid<T, INPUTS>,
 ) -> impl Iterator<Item = Range<usize>> {
-    let band = (PLANES_BYTES / 3 / size_of::<T>() / grid.nx).max(8);
-    bands(scalar::inner_rows::<INPUTS>(grid.ny), band)
+    let columns = grid.nx.min(column_band::<T, INPUTS>());
+    let rows = PLANES_BYTES / 3 / (columns * size_of::<T>());
+    bands(
+        scalar::inner_rows::<INPUTS>(grid.ny),
+        rows.next_multiple_of(ROWS),
+    )
 }
 
 /// Cuts a range into pieces of `band`; the last has between a half and one and

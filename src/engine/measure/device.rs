@@ -1,0 +1,179 @@
+//! Measuring a device beside the host's cores, and its link.
+
+use std::collections::BTreeMap;
+
+use super::MeasureError;
+use super::probe::{HostMemory, Probe, device_span, host_span, median, rounded, seconds};
+use crate::codelet::{BufferId, Memory};
+use crate::machine::{DeviceSpec, LinkSpec};
+use crate::runtime::{Command, CommandKind, Completion, DeviceId, QueueId};
+
+/// Transfers each way that meet on the link.
+const MEETING: usize = 4;
+
+/// What is assumed where nothing measures it.
+const CONCURRENT_KERNELS: u32 = 16;
+
+/// The device's memory, its overheads, and its link if it has one.
+pub fn measure(
+    probe: &mut Probe,
+    id: DeviceId,
+    memory: &HostMemory,
+    progress: &mut dyn FnMut(&str, &str),
+) -> Result<DeviceSpec, MeasureError> {
+    let device = probe.device(id).clone();
+    let queue = probe.queue(id)?;
+    let bytes = probe.size(id, 8)?.min(memory.bytes);
+
+    let mut link = None;
+    let mut copy_engines = 1;
+    let (from, to) = if device.shares_host_memory {
+        (Memory::Host(memory.from), Memory::Host(memory.to))
+    } else {
+        let buffer = probe.buffer(id, bytes)?;
+        let second = probe.buffer(id, bytes)?;
+        progress(&device.name, "transfers");
+        let (found, engines) = measure_link(probe, id, memory, buffer, bytes)?;
+        (link, copy_engines) = (Some(found), engines);
+        (Memory::Device(buffer), Memory::Device(second))
+    };
+
+    progress(&device.name, "copy in its memory");
+    let (copy, traffic) = probe.large_copy(from, to, bytes);
+    let memory_bandwidth = rounded(probe.rate(queue, &copy, traffic)?);
+
+    let mut efficiency = BTreeMap::new();
+    if device.fp64 {
+        progress(&device.name, "stencils");
+        efficiency = probe.efficiencies(queue, (from, to), bytes, memory_bandwidth)?;
+    }
+
+    progress(&device.name, "launch overhead and completion latency");
+    let short = probe.copy(from, to, device.compute_units.into(), 16);
+    let row = probe.row(queue, &copy, &short)?;
+    let completion_latency_ns = probe.completion(queue, &short)?;
+    probe.free_buffers();
+
+    Ok(DeviceSpec {
+        name: device.name,
+        model: device.model,
+        kind: device.kind,
+        compute_units: device.compute_units,
+        clock_mhz: device.clock_mhz,
+        memory: device.memory,
+        memory_bandwidth,
+        fp64: device.fp64,
+        flops_f64: None,
+        flops_f32: None,
+        copy_engines,
+        queues: device.queues,
+        concurrent_kernels: CONCURRENT_KERNELS,
+        launch_overhead_ns: row.period,
+        enqueue_ns: row.enqueue,
+        completion_latency_ns,
+        shares_host_memory: device.shares_host_memory,
+        efficiency,
+        link,
+    })
+}
+
+/// Both directions alone and together, the latency, and the copy engines.
+fn measure_link(
+    probe: &mut Probe,
+    id: DeviceId,
+    memory: &HostMemory,
+    buffer: BufferId,
+    bytes: u64,
+) -> Result<(LinkSpec, u32), MeasureError> {
+    let (up, down) = (probe.queue(id)?, probe.queue(id)?);
+    let write = |bytes| Command::Write {
+        from: host_span(memory.from, 0..bytes),
+        to: device_span(buffer, 0),
+    };
+    let read = Command::Read {
+        from: device_span(buffer, 0),
+        to: host_span(memory.to, 0..bytes),
+    };
+    let h2d = probe.rate(up, &write(bytes), bytes as f64)?;
+    let d2h = probe.rate(down, &read, bytes as f64)?;
+
+    // Each direction has its half of the buffer.
+    let half = bytes / 2;
+    let away = Command::Read {
+        from: device_span(buffer, half),
+        to: host_span(memory.to, half..bytes),
+    };
+    let mut overlaps = Vec::new();
+    let both_ways = probe.median(|probe| {
+        let done = meet(probe, (up, &write(half)), (down, &away))?;
+        let meeting = Meeting::of(&done);
+        overlaps.push(meeting.overlap);
+        Ok(meeting.each_way)
+    })?;
+    // Directions that took turns hardly overlap.
+    let copy_engines = if median(overlaps) > 0.5 { 2 } else { 1 };
+    let latency_ns = probe.row(up, &write(bytes), &write(64))?.period;
+    let link = LinkSpec {
+        h2d: rounded(h2d),
+        d2h: rounded(d2h),
+        both_ways: rounded(both_ways.min(h2d.max(d2h))),
+        latency_ns,
+    };
+    Ok((link, copy_engines))
+}
+
+/// Several transfers each way, enqueued in turn.
+fn meet(
+    probe: &mut Probe,
+    up: (QueueId, &Command),
+    down: (QueueId, &Command),
+) -> Result<Vec<Completion>, MeasureError> {
+    for _ in 0..MEETING {
+        for (queue, command) in [up, down] {
+            probe.submit(queue, command.clone())?;
+        }
+    }
+    probe.all(2 * MEETING)
+}
+
+/// What transfers in both directions at once show.
+struct Meeting {
+    /// Bytes a second each way, from when both directions run until one ends.
+    each_way: f64,
+    /// Fraction of that time in which a write and a read ran together.
+    overlap: f64,
+}
+
+impl Meeting {
+    fn of(done: &[Completion]) -> Self {
+        let of = |kind| move |c: &&Completion| c.kind == kind;
+        let span = |kind| {
+            let begin = done.iter().filter(of(kind)).map(|c| c.started).min();
+            let end = done.iter().filter(of(kind)).map(|c| c.ended).max();
+            (begin.unwrap_or(0), end.unwrap_or(0))
+        };
+        let (up, down) = (span(CommandKind::Write), span(CommandKind::Read));
+        let (begin, end) = (up.0.max(down.0), up.1.min(down.1));
+        let within = |a: &Completion, begin, end| {
+            let (begin, end) = (a.started.max(begin), a.ended.min(end));
+            end.saturating_sub(begin) as f64 * 1e-9
+        };
+        let moved: f64 = done
+            .iter()
+            .map(|c| c.bytes as f64 * within(c, begin, end) / seconds(c.started, c.ended))
+            .sum();
+        let together: f64 = done
+            .iter()
+            .filter(of(CommandKind::Write))
+            .flat_map(|write| {
+                let reads = done.iter().filter(of(CommandKind::Read));
+                reads.map(move |read| within(read, write.started, write.ended))
+            })
+            .sum();
+        let window = seconds(begin, end);
+        Self {
+            each_way: moved / window / 2.0,
+            overlap: together / window,
+        }
+    }
+}

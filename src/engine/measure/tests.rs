@@ -1,0 +1,182 @@
+//! Measuring the simulator of a machine gives its figures back: the proof that
+//! simulating and measuring mean the same things.
+
+use super::*;
+use crate::codelet::{HostValue, NdRange, OpenClKernel, Value};
+use crate::machine::{Shelf, file};
+use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
+
+/// A copying codelet with the arguments that measuring relies on.
+fn copy() -> Arc<Codelet> {
+    Arc::new(Codelet {
+        name: "copy",
+        host: Some(|args: &[HostValue], _, _| assert_eq!(args.len(), 3)),
+        opencl: Some(OpenClKernel {
+            source: "",
+            file: "none",
+            entry: "copy",
+            options: "",
+            fp64: false,
+            ndrange: |units: &std::ops::Range<u64>, _: &[Value]| NdRange {
+                global: vec![(units.end - units.start) as usize],
+                local: None,
+            },
+        }),
+    })
+}
+
+fn described(name: &str) -> MachineFile {
+    let shelf = Shelf::at("/nonexistent");
+    shelf.find(name).expect("a shipped machine")
+}
+
+fn about() -> About {
+    About {
+        name: "measured".into(),
+        title: "A measured machine".into(),
+        description: "Measured.".into(),
+        sockets: 1,
+        ..About::default()
+    }
+}
+
+fn measured(machine: &MachineFile, options: SimOptions) -> Result<MachineFile, MeasureError> {
+    let mut sim = Sim::new(machine, options).expect("a simulator");
+    let mut told = Vec::new();
+    let mut progress = |device: &str, what: &str| told.push(format!("{device}: {what}"));
+    let result = measure(
+        &mut sim,
+        &copy(),
+        about(),
+        MeasureOptions::default(),
+        &mut progress,
+    );
+    assert!(told[0].starts_with("host: "), "{told:?}");
+    result
+}
+
+#[track_caller]
+fn assert_near(what: &str, value: f64, expected: f64, tolerance: f64) {
+    let off = (value / expected - 1.0).abs();
+    assert!(off <= tolerance, "{what}: {value} for {expected}");
+}
+
+fn assert_same_figures(found: &MachineFile, described: &MachineFile, tolerance: f64) {
+    let near = |what: &str, value, expected| assert_near(what, value, expected, tolerance);
+    let (a, b) = (&found.host, &described.host);
+    assert_eq!(a.cores, b.cores);
+    near("memory", a.memory_bandwidth, b.memory_bandwidth);
+    near("core", a.core_bandwidth, b.core_bandwidth);
+    near(
+        "launch",
+        a.launch_overhead_ns as f64,
+        b.launch_overhead_ns as f64,
+    );
+    near(
+        "completion",
+        a.completion_latency_ns as f64,
+        b.completion_latency_ns as f64,
+    );
+    for codelet in ["stencil5-f64", "stencil7-f64"] {
+        let of = |m: &MachineFile| file::efficiency(&m.host.efficiency, codelet);
+        near("host efficiency", of(found), of(described));
+    }
+    assert_eq!(found.devices.len(), described.devices.len());
+    for (a, b) in found.devices.iter().zip(&described.devices) {
+        assert_eq!(a.copy_engines, b.copy_engines);
+        near("device memory", a.memory_bandwidth, b.memory_bandwidth);
+        near(
+            "device launch",
+            a.launch_overhead_ns as f64,
+            b.launch_overhead_ns as f64,
+        );
+        near("device enqueue", a.enqueue_ns as f64, b.enqueue_ns as f64);
+        near(
+            "device completion",
+            a.completion_latency_ns as f64,
+            b.completion_latency_ns as f64,
+        );
+        for codelet in ["stencil5-f64", "stencil7-f64"] {
+            let of = |d: &crate::machine::DeviceSpec| file::efficiency(&d.efficiency, codelet);
+            near("device efficiency", of(a), of(b));
+        }
+        match (&a.link, &b.link) {
+            (Some(a), Some(b)) => {
+                near("h2d", a.h2d, b.h2d);
+                near("d2h", a.d2h, b.d2h);
+                near("both ways", a.both_ways, b.both_ways);
+                near("latency", a.latency_ns as f64, b.latency_ns as f64);
+            }
+            (a, b) => assert_eq!(a, b),
+        }
+    }
+}
+
+#[test]
+fn measuring_a_simulated_machine_gives_its_figures_back() {
+    for name in ["k20-32", "k20-40", "k40", "titan", "h200", "laptop"] {
+        let machine = described(name);
+        let found = measured(&machine, SimOptions::default()).expect("measured");
+        assert_same_figures(&found, &machine, 0.02);
+    }
+}
+
+#[test]
+fn medians_see_through_noise() {
+    let machine = described("k40");
+    let options = SimOptions {
+        seed: 4,
+        noise: Some(0.03),
+        ..SimOptions::default()
+    };
+    let found = measured(&machine, options).expect("measured");
+    assert_same_figures(&found, &machine, 0.05);
+}
+
+#[test]
+fn a_measured_machine_can_be_saved_and_simulated() {
+    let mut found = measured(&described("k40"), SimOptions::default()).expect("measured");
+    found.fingerprint = Some("Some CPU x8".into());
+    let directory = tempfile::tempdir().expect("a directory");
+    let shelf = Shelf::at(directory.path());
+    shelf.save(&found).expect("saved");
+    let again = shelf.find("measured").expect("found");
+    assert_eq!(again, found);
+    let twice = measured(&again, SimOptions::default()).expect("measured");
+    assert_same_figures(&twice, &found, 0.02);
+}
+
+#[test]
+fn a_machine_that_cannot_be_measured_says_why() {
+    let machine = described("k40");
+    let fault = Fault {
+        device: 1,
+        at: At::Seconds(0.0),
+        what: What::FailNext(1),
+    };
+    let options = SimOptions {
+        faults: vec![fault],
+        ..SimOptions::default()
+    };
+    let message = measured(&machine, options)
+        .expect_err("a failure")
+        .to_string();
+    assert!(message.contains("gpu0: a write failed"), "{message}");
+
+    let mut small = described("k40");
+    small.devices[0].memory = 1_000_000;
+    let message = measured(&small, SimOptions::default()).expect_err("too small");
+    assert!(
+        matches!(message, MeasureError::TooSmall { .. }),
+        "{message}"
+    );
+}
+
+#[test]
+fn figures_are_rounded_to_four_digits() {
+    assert_eq!(probe::rounded(10_298_765_432.1), 10_300_000_000.0);
+    assert_eq!(probe::rounded(0.814_29), 0.8143);
+    assert_eq!(probe::rounded(0.0), 0.0);
+    assert_eq!(probe::median(vec![3.0, 1.0, 2.0]), 2.0);
+    assert_eq!(probe::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+}

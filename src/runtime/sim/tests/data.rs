@@ -1,0 +1,125 @@
+//! Results: effects happen when commands end, in the order of ending.
+
+use super::*;
+use crate::codelet::stencil::Precision;
+use crate::workload::stencil::Stencil;
+use crate::workload::{Divisible, Ring};
+
+fn with_data(name: &str) -> Sim {
+    let options = SimOptions {
+        data: true,
+        ..SimOptions::default()
+    };
+    Sim::new(&machine(name), options).expect("a simulator")
+}
+
+#[test]
+fn a_missing_event_gives_a_wrong_result() {
+    for ordered in [true, false] {
+        let mut sim = with_data("k40");
+        let pair = Pair::new(&mut sim, 1, 8 << 20);
+        sim.host_bytes(pair.host).expect("bytes").fill(0);
+        let (a, b) = (
+            sim.queue(DeviceId(1)).expect("a queue"),
+            sim.queue(DeviceId(1)).expect("a queue"),
+        );
+        let written = sim.submit(a, pair.write(), &[], tag()).expect("submitted");
+        let wait: &[EventId] = if ordered { &[written] } else { &[] };
+        let kernel = pair.launch(traffic(1e6));
+        let ran = sim.submit(b, kernel, wait, tag()).expect("submitted");
+        sim.submit(a, pair.read(), &[ran], tag())
+            .expect("submitted");
+        drain(&mut sim);
+        let bytes = sim.host_bytes(pair.host).expect("bytes");
+        let right = bytemuck::cast_slice::<u8, u64>(bytes)
+            .iter()
+            .all(|n| *n == 1);
+        assert_eq!(right, ordered);
+    }
+}
+
+#[test]
+fn a_stencil_on_two_devices_equals_a_scalar_loop() {
+    let (nx, ny, cut) = (37u64, 23u64, 9u64);
+    let stencil = Stencil::new(nx, ny, None, Precision::F64, 5).expect("a stencil");
+    let row = stencil.unit_bytes();
+    let mut sim = with_data("k40");
+    let (from, to) = (
+        sim.alloc_host(ny * row).expect("memory"),
+        sim.alloc_host(ny * row).expect("memory"),
+    );
+    stencil.initial(0..ny, sim.host_bytes(from).expect("bytes"));
+
+    let ring = |memory, slots, unit| Ring {
+        memory,
+        slots,
+        unit,
+        slot: 0,
+    };
+    let launch = |units: std::ops::Range<u64>, from: &Ring, to: &Ring| {
+        Command::Launch(Launch {
+            codelet: stencil.codelet(),
+            units: units.clone(),
+            args: stencil.args(units.clone(), from, to),
+            cost: stencil.cost(units.end - units.start),
+        })
+    };
+    let host_queue = sim.queue(DeviceId(0)).expect("a queue");
+    let gpu_queue = sim.queue(DeviceId(1)).expect("a queue");
+
+    // The host's rows, in place.
+    let whole = |memory| ring(Memory::Host(memory), ny, 0);
+    let command = launch(0..cut, &whole(from), &whole(to));
+    sim.submit(host_queue, command, &[], tag())
+        .expect("submitted");
+
+    // The GPU's rows and their halo above, through its own memory.
+    let held = ny - cut + 1;
+    let present = sim.alloc(DeviceId(1), held * row).expect("a buffer");
+    let next = sim.alloc(DeviceId(1), held * row).expect("a buffer");
+    let span = |memory, first: u64, rows: u64| HostSpan {
+        memory,
+        offset: first * row,
+        bytes: rows * row,
+    };
+    let at = |buffer, slot: u64| DeviceSpan {
+        buffer,
+        offset: slot * row,
+    };
+    for command in [
+        Command::Write {
+            from: span(from, cut - 1, held),
+            to: at(present, 0),
+        },
+        launch(
+            cut..ny,
+            &ring(Memory::Device(present), held, cut - 1),
+            &ring(Memory::Device(next), held, cut - 1),
+        ),
+        Command::Read {
+            from: at(next, 1),
+            to: span(to, cut, ny - cut),
+        },
+    ] {
+        sim.submit(gpu_queue, command, &[], tag())
+            .expect("submitted");
+    }
+    assert!(drain(&mut sim).iter().all(|c| c.status == Status::Done));
+
+    let before: Vec<f64> = bytemuck::cast_slice(sim.host_bytes(from).expect("bytes")).to_vec();
+    let after: &[f64] = bytemuck::cast_slice(sim.host_bytes(to).expect("bytes"));
+    let (nx, ny) = (nx as usize, ny as usize);
+    for y in 0..ny {
+        for x in 0..nx {
+            let i = y * nx + x;
+            let edge = y == 0 || y == ny - 1 || x == 0 || x == nx - 1;
+            let expected = if edge {
+                before[i]
+            } else {
+                (((before[i - nx] + before[i + nx]) + (before[i - 1] + before[i + 1])) + before[i])
+                    * (1.0 / 5.0)
+            };
+            assert_eq!(after[i].to_bits(), expected.to_bits(), "at {x}, {y}");
+        }
+    }
+}
