@@ -11,10 +11,8 @@ use super::failure::Failure;
 use super::terminal;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  pdawl machine list\n  \
-                        pdawl machine show k40\n  pdawl run stencil --machine k40"
-)]
+#[command(after_help = "Examples:\n  pdawl machine list\n  \
+                        pdawl machine show k40\n  pdawl run stencil --machine k40")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
