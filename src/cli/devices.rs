@@ -1,5 +1,6 @@
 //! `pdawl devices`: what there is.
 
+use comfy_table::ContentArrangement;
 use pdawl::machine::{Device, RuntimeKind, SubDeviceSupport};
 use pdawl::quantity::Bytes;
 use pdawl::report::{table, text};
@@ -59,6 +60,8 @@ fn listing(devices: &[Device]) -> String {
         "Driver",
     ];
     let mut table = table::plain(&header, |column| matches!(column, 3..=5 | 7));
+    // On a narrow terminal long names of drivers wrap within their column.
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     for device in devices {
         table.add_row(vec![
             device.name.clone(),

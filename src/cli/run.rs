@@ -110,11 +110,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         simulated: context.machine.simulated,
     };
     let report = report::report(&outcome, &context);
+    // The files do not depend on who reads the report, nor the report on them.
+    let written = files.write(&outcome, &about);
     match args.format {
         Format::Text => terminal::print(&text::render(&report))?,
         Format::Json => terminal::print_json(&report)?,
     }
-    files.write(&outcome, &about)?;
+    written?;
     verdict(&outcome)
 }
 

@@ -30,6 +30,9 @@ impl FromStr for ByteSize {
             .find(|c: char| !c.is_ascii_digit() && c != '.')
             .unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
+        if number.is_empty() {
+            return Err(ByteSizeError::Malformed);
+        }
         let factor = factor(unit.trim())?;
         // Whole numbers stay exact; a float has 53 bits.
         let bytes = match number.parse::<u64>() {
@@ -98,7 +101,7 @@ mod tests {
             ("0.0", Zero),
             ("", Malformed),
             ("GiB", Malformed),
-            ("-1", Unit("-1".into())),
+            ("-1", Malformed),
             ("1.2.3", Malformed),
             ("2 GiG", Unit("GiG".into())),
             ("2kmB", Unit("kmB".into())),
