@@ -230,7 +230,7 @@ impl<R: Runtime> Runtime for Faulty<R> {
         let passed_on = lane.failed || wait.iter().any(|event| self.failed.contains(event));
         let status = match struck {
             Some(status) => status,
-            None if passed_on => Status::Failed("a command it waited for failed".to_owned()),
+            None if passed_on => Status::Skipped,
             None => {
                 let event = self.inner.submit(queue, command, wait, tag)?;
                 lane.sent += 1;

@@ -164,7 +164,7 @@ impl Crew {
     }
 
     fn refuse(&self, job: &Job) {
-        self.tell(job.refusal(self.now(), "a command it waited for failed"));
+        self.tell(job.refusal(self.now()));
     }
 
     fn tell(&self, completion: Completion) {

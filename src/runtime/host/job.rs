@@ -160,9 +160,9 @@ impl Job {
     }
 
     /// The completion of a job that never ran.
-    pub fn refusal(&self, now: Nanos, why: &str) -> Completion {
+    pub fn refusal(&self, now: Nanos) -> Completion {
         self.mark_submitted(now);
-        self.end(now, now, Status::Failed(why.to_owned()))
+        self.end(now, now, Status::Skipped)
     }
 
     fn end(&self, started: Nanos, ended: Nanos, status: Status) -> Completion {

@@ -10,7 +10,7 @@ use cl3::types::cl_event;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::bridge::bridge;
-use super::completion::{Ended, Keep, Outlets, Token, precursor_failed};
+use super::completion::{Ended, Keep, Outlets, Token};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
 use super::handle::Event;
@@ -208,7 +208,7 @@ impl Backend for OpenClBackend {
         if open.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(wait) {
             open.poisoned.store(true, Ordering::Release);
             self.outlets.failures.note(event);
-            completion.status = precursor_failed();
+            completion.status = Status::Skipped;
             // A receiver that is gone has no more interest in completions.
             let _ = self.outlets.completions.send(completion);
             return Ok(());

@@ -133,10 +133,7 @@ fn a_failure_reaches_everything_behind_it() {
         .into_iter()
         .chain([next(&completions), next(&completions)])
     {
-        assert!(
-            matches!(&completion.status, Status::Failed(why) if why.contains("waited for")),
-            "{completion:?}"
-        );
+        assert_eq!(completion.status, Status::Skipped, "{completion:?}");
     }
     // A new queue starts afresh.
     let event = submit(&mut backend, fresh, memory, &[]);

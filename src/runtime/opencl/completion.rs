@@ -90,7 +90,7 @@ impl Token {
         if code < 0 {
             completion.status = status_of(code);
         } else if self.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(&self.waits) {
-            completion.status = precursor_failed();
+            completion.status = Status::Skipped;
         }
         if completion.status != Status::Done {
             self.poisoned.store(true, Ordering::Release);
@@ -108,11 +108,6 @@ impl Token {
         let _ = self.outlets.completions.send(completion);
         let _ = self.outlets.ended.send(ended);
     }
-}
-
-/// The status of a command whose precursor failed.
-pub(super) fn precursor_failed() -> Status {
-    Status::Failed("a command that it waited for, or one before it in its queue, failed".to_owned())
 }
 
 /// The driver's call when a command has ended.
