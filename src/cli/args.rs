@@ -36,7 +36,7 @@ pub struct Place {
     #[arg(long, value_name = "SIZE")]
     pub gpu_memory: Option<ByteSize>,
 
-    /// Use at most this much of the host's memory
+    /// Memory of the host that may be used [default: what is free]
     #[arg(long, value_name = "SIZE")]
     pub host_memory: Option<ByteSize>,
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
+use super::size::ByteSize;
 use super::{session, terminal};
 
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,9 @@ enum What {
     Save {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
+        /// Size of the largest copies; much more than any cache
+        #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+        copy_size: ByteSize,
     },
     /// List the machines that --machine knows
     #[command(after_help = "Example:\n  pdawl machine list")]
@@ -50,7 +54,7 @@ enum What {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shelf = Shelf::of_user();
     match &args.what {
-        What::Save { name } => save(&shelf, name),
+        What::Save { name, copy_size } => save(&shelf, name, *copy_size),
         What::List { format } => list(&shelf, *format),
         What::Show { name, format } => {
             let machine = shelf.find(name).map_err(Failure::of)?;
@@ -62,13 +66,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn save(shelf: &Shelf, name: &str) -> Result<(), Failure> {
+fn save(shelf: &Shelf, name: &str, copy_size: ByteSize) -> Result<(), Failure> {
     // Measuring takes a while; a name that cannot be is told before.
     if let Err(error @ MachineError::Name { .. }) = shelf.find(name) {
         return Err(Failure::of(error));
     }
     let bar = terminal::spinner();
-    let machine = session::measured(name, &mut |device, what| {
+    let machine = session::measured(name, copy_size, &mut |device, what| {
         bar.set_message(format!("{device}: {what}"));
     });
     bar.finish_and_clear();

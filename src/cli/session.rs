@@ -392,7 +392,12 @@ impl Session {
         };
         let pool: Selection = pool.name.parse().map_err(wrong_devices)?;
         let (mut runtime, _) = select::open(Some(&pool), false).map_err(refused)?;
-        let file = measure_all(runtime.as_mut(), About::default(), &mut |_, _| {})?;
+        let file = measure_all(
+            runtime.as_mut(),
+            About::default(),
+            ByteSize(MeasureOptions::default().bytes),
+            &mut |_, _| {},
+        )?;
         Ok(Some(file.host.memory_bandwidth))
     }
 }
@@ -426,12 +431,16 @@ pub fn found() -> Result<(Vec<Device>, Vec<String>), Failure> {
     Ok((devices, warnings))
 }
 
-/// This machine, measured, under a name. `progress` is told the device and
+/// This machine, measured with copies of this size, under a name. `progress` is told the device and
 /// what of it is measured next.
 ///
 /// # Errors
 /// When the devices cannot be opened or measured.
-pub fn measured(name: &str, progress: &mut dyn FnMut(&str, &str)) -> Result<MachineFile, Failure> {
+pub fn measured(
+    name: &str,
+    copy_size: ByteSize,
+    progress: &mut dyn FnMut(&str, &str),
+) -> Result<MachineFile, Failure> {
     let host = Host::detect();
     let (mut runtime, notes) = select::open(None, false).map_err(refused)?;
     let about = About {
@@ -443,25 +452,22 @@ pub fn measured(name: &str, progress: &mut dyn FnMut(&str, &str)) -> Result<Mach
         l2: host.l2.map(|cache| cache.bytes),
         l3: host.l3.map(|cache| cache.bytes),
     };
-    measure_all(runtime.as_mut(), about, progress)
+    measure_all(runtime.as_mut(), about, copy_size, progress)
 }
 
 fn measure_all(
     runtime: &mut dyn Runtime,
     about: About,
+    copy_size: ByteSize,
     progress: &mut dyn FnMut(&str, &str),
 ) -> Result<MachineFile, Failure> {
-    let mut options = MeasureOptions::default();
-    // Several copies are kept at a time.
-    options.bytes = options.bytes.min(Host::detect().memory.obtainable() / 8);
-    measure(
-        runtime,
-        &Arc::new(copy::codelet()),
-        about,
-        options,
-        progress,
-    )
-    .map_err(Failure::of)
+    let options = MeasureOptions {
+        // Several copies are kept at a time.
+        bytes: copy_size.0.min(Host::detect().memory.obtainable(0) / 8),
+        ..MeasureOptions::default()
+    };
+    let copy = Arc::new(copy::codelet());
+    measure(runtime, &copy, about, options, progress).map_err(Failure::of)
 }
 
 /// Which machine this is.
