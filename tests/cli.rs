@@ -153,7 +153,9 @@ fn this_machine_is_measured_and_not_simulated() {
         command.env("PDAWL_MACHINES", folder.path());
         command
     };
-    here("machine save mine --copy-size 64MiB").assert().success();
+    here("machine save mine --copy-size 64MiB")
+        .assert()
+        .success();
     let shown = here("machine show mine --format json").assert().success();
     let shown: Value = serde_json::from_slice(&shown.get_output().stdout).unwrap();
     assert!(shown["host"]["memory_bandwidth"].as_f64().unwrap() > 1e8);
