@@ -7,9 +7,10 @@
 //!   addresses and hands it over as a job.
 //! * `board` knows which jobs may run: queues in order, waits for events.
 //! * `crew` is the workers: they claim tiles of the first runnable job that
-//!   has some left, so a worker that the operating system holds back delays
-//!   nobody, and those without a tile go on to the next job.
-//! * `tiles` cuts a command, `job` runs its tiles and tells the last one.
+//!   has some left, and those without a tile go on to the next job.
+//! * `tiles` cuts a command; `job` hands its tiles out, first to each worker
+//!   from a run of its own and then from the others', so that one that the
+//!   operating system holds back delays nobody; and tells the last one.
 //! * `memories` knows what memory commands may name, `region` maps it.
 //! * `affinity` decides who runs on which core.
 
