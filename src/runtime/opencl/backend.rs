@@ -94,14 +94,14 @@ impl OpenClBackend {
         wait: &[EventId],
         device: &OpenDevice,
     ) -> Result<Vec<Arc<Event>>, RuntimeError> {
-        let live = wait.iter().filter_map(|id| self.live.get(id));
-        live.map(|(event, context)| {
+        let live = wait.iter().filter_map(|id| Some((*id, self.live.get(id)?)));
+        live.map(|(id, (event, context))| {
             if *context == device.context {
-                Ok(Arc::clone(event))
-            } else {
-                bridge(event, &self.contexts[device.context].context)
-                    .map_err(|code| device.shared.failed("clCreateUserEvent", code))
+                return Ok(Arc::clone(event));
             }
+            let here = &self.contexts[device.context].context;
+            bridge(id, event, here, &self.outlets.failures)
+                .map_err(|code| device.shared.failed("clCreateUserEvent", code))
         })
         .collect()
     }
@@ -280,3 +280,7 @@ impl Drop for OpenClBackend {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "backend_tests.rs"]
+mod tests;

@@ -70,7 +70,8 @@ impl Token {
         token.deliver(code);
     }
 
-    fn deliver(self, code: cl_int) {
+    /// Sends the completion of a command that ended with `code`.
+    pub(super) fn deliver(self, code: cl_int) {
         let heard = self.device.clock.now();
         let mut completion = self.completion;
         let stamps = (code == CL_COMPLETE)
