@@ -3,7 +3,7 @@
 //! This folder owns the worker threads, the memory that they compute on and
 //! the order of their commands. Each pool is one device.
 //!
-//! * [`HostBackend`] (in [`backend`]) checks a command, resolves its arguments to
+//! * [`HostBackend`] (in `backend`) checks a command, resolves its arguments to
 //!   addresses and hands it over as a job.
 //! * `board` knows which jobs may run: queues in order, waits for events.
 //! * `crew` is the workers: they claim tiles of the first runnable job that
