@@ -6,6 +6,8 @@ pub mod balance;
 pub mod codelet;
 pub mod engine;
 pub mod machine;
+pub mod quantity;
+pub mod report;
 pub mod runtime;
 pub mod time;
 pub mod trace;

@@ -21,13 +21,33 @@
 //! Units change hands (held by one device, then by another or the pool) only
 //! at barriers, and that costs a transfer within the step that follows.
 
+pub mod dawl;
+mod division;
+pub mod fixed;
+pub mod guided;
+pub mod strategy;
+pub mod sweep;
+#[cfg(test)]
+mod testbed;
+#[cfg(test)]
+mod tests;
+
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
+
+pub use dawl::Dawl;
+pub use fixed::Fixed;
+pub use guided::Guided;
+pub use strategy::{Shares, Strategy, StrategyError};
+pub use sweep::Sweep;
 
 /// What a balancer knows of a device before anything ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceView {
     pub kind: DeviceKind,
+    /// Cores of a CPU, multiprocessors of a GPU: how devices of one kind
+    /// divide what nothing has been measured for.
+    pub compute_units: u32,
     /// Most units it can hold in its own memory; `None` for a device that
     /// computes on host memory.
     pub capacity: Option<u64>,

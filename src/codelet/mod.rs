@@ -5,6 +5,8 @@
 //! [`memory`] holds what arguments are made of, [`stencil`] the stencils. A
 //! codelet knows nothing of runtimes, shares or steps.
 
+pub mod copy;
+pub(crate) mod host;
 pub mod memory;
 pub mod stencil;
 

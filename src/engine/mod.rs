@@ -3,6 +3,7 @@
 //! [`outcome`] is what an engine gives back; [`measure`] drives a runtime to
 //! measure the machine behind it.
 
+pub mod corun;
 pub mod measure;
 pub mod outcome;
 

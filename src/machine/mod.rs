@@ -1,14 +1,17 @@
 //! What there is: devices, links and the host, as found or as described.
 //!
-//! [`Device`] is a runtime's own account of a device. [`MachineFile`] is a
-//! machine as a TOML file describes it, [`Shelf`] finds and saves such files,
-//! and [`Fingerprint`] tells whether one describes this machine.
+//! * [`Device`] is a runtime's own account of a device.
+//! * [`Host`] describes the machine around the devices.
+//! * [`MachineFile`] is a machine as a TOML file describes it, [`Shelf`] finds
+//!   and saves such files, and [`Fingerprint`] tells whether one describes this
+//!   machine.
 
 mod check;
 pub mod device;
 pub mod error;
 pub mod file;
 pub mod fingerprint;
+pub mod host;
 pub mod shelf;
 
 #[cfg(test)]
@@ -18,4 +21,5 @@ pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 pub use error::MachineError;
 pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise};
 pub use fingerprint::Fingerprint;
+pub use host::Host;
 pub use shelf::{Shelf, load};

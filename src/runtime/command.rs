@@ -102,6 +102,8 @@ pub enum Status {
     Done,
     /// The command failed; the device may still work.
     Failed(String),
+    /// Not run, because a command that it waited for did not end well.
+    Skipped,
     /// The device is gone, with what its memory held.
     DeviceLost(String),
 }

@@ -14,8 +14,13 @@
 
 pub mod command;
 pub mod error;
+pub mod faulty;
+pub mod host;
 pub mod ids;
+pub mod opencl;
+pub mod select;
 pub mod sim;
+pub mod union;
 
 pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
 pub use error::RuntimeError;

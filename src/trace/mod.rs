@@ -2,10 +2,22 @@
 //!
 //! Engines write spans; the exporters and the summary read them. This folder
 //! knows neither balancers nor runtimes' insides.
+//!
+//! * [`summary`] reduces the spans to figures, by way of [`intervals`].
+//! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one a format. They
+//!   are pure: from a [`Trace`] and an [`About`] to an `impl Write`.
+
+pub mod chrome;
+pub mod csv;
+mod escape;
+pub mod gantt;
+pub mod intervals;
+pub mod summary;
 
 use std::ops::Range;
 
-use crate::runtime::{CommandKind, Nanos};
+use crate::runtime::CommandKind;
+use crate::time::Nanos;
 
 /// A command from being enqueued to its end. Times are nanoseconds on the
 /// runtime's clock.
@@ -38,4 +50,101 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Begin and end of each step.
     pub steps: Vec<(Nanos, Nanos)>,
+}
+
+/// A device's name; traces are plain data, so an index may be out of range.
+fn device_name(trace: &Trace, device: usize) -> &str {
+    trace.devices.get(device).map_or("?", String::as_str)
+}
+
+/// What a trace is of. Every exporter writes it into its file, so that a
+/// simulated run can never be taken for a measured one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// `stencil 4096 x 4096 f64`, say.
+    pub workload: String,
+    pub strategy: String,
+    pub machine: String,
+    pub simulated: bool,
+}
+
+impl About {
+    /// `simulated` or `measured`.
+    pub fn origin(&self) -> &'static str {
+        if self.simulated {
+            "simulated"
+        } else {
+            "measured"
+        }
+    }
+
+    /// One line for a heading.
+    pub fn title(&self) -> String {
+        format!(
+            "{}, {} on {} ({})",
+            self.workload,
+            self.strategy,
+            self.machine,
+            self.origin()
+        )
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    //! Hand-made traces for the exporters' tests.
+
+    use super::{About, Span, Trace};
+    use crate::runtime::CommandKind;
+    use crate::time::Nanos;
+
+    /// A span that was ready 10 ns before it started.
+    pub fn span(
+        device: usize,
+        queue: usize,
+        kind: CommandKind,
+        started: Nanos,
+        ended: Nanos,
+    ) -> Span {
+        Span {
+            device,
+            queue,
+            kind,
+            label: "chunk",
+            step: 0,
+            units: 0..8,
+            ready: started.saturating_sub(10),
+            queued: started.saturating_sub(20),
+            submitted: started.saturating_sub(5),
+            started,
+            ended,
+            bytes: match kind {
+                CommandKind::Launch => 0,
+                CommandKind::Write | CommandKind::Read => 4096,
+            },
+        }
+    }
+
+    /// One host kernel beside a write, a kernel and a read on a GPU.
+    pub fn two_devices() -> Trace {
+        Trace {
+            devices: vec!["host".into(), "gpu <0> & \"co\"".into()],
+            spans: vec![
+                span(0, 0, CommandKind::Launch, 100, 900),
+                span(1, 0, CommandKind::Write, 100, 300),
+                span(1, 0, CommandKind::Launch, 300, 700),
+                span(1, 1, CommandKind::Read, 600, 1000),
+            ],
+            steps: vec![(90, 1000)],
+        }
+    }
+
+    pub fn about() -> About {
+        About {
+            workload: "stencil 8 x 8 f64".into(),
+            strategy: "dawl".into(),
+            machine: "k40".into(),
+            simulated: true,
+        }
+    }
 }

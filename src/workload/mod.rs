@@ -28,12 +28,22 @@ impl Ring {
         let ahead = unit as i128 - self.unit as i128 + self.slot as i128;
         ahead.rem_euclid(self.slots as i128) as u64
     }
+
+    /// The runs of consecutive slots in which `units` lie: each run's units
+    /// and its first slot. One run, or two where the ring's end lies between.
+    pub fn runs(&self, units: Range<u64>) -> impl Iterator<Item = (Range<u64>, u64)> + use<> {
+        let first = self.slot_of(units.start);
+        let middle = units.end.min(units.start + (self.slots - first));
+        [(units.start..middle, first), (middle..units.end, 0)]
+            .into_iter()
+            .filter(|(run, _)| !run.is_empty())
+    }
 }
 
 /// An iterative workload whose units can be divided among devices: in each
 /// step unit `u`'s next version is computed from the present versions of units
 /// `u - halo ..= u + halo`.
-pub trait Divisible {
+pub trait Divisible: Sync {
     /// Its name as on the command line.
     fn name(&self) -> &'static str;
 

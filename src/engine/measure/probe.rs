@@ -153,6 +153,11 @@ impl<'a> Probe<'a> {
                 let device = &self.device(done.device).name;
                 Err(failed(device, done.kind.name(), why))
             }
+            Status::Skipped => {
+                let device = &self.device(done.device).name;
+                let why = "a command before it failed";
+                Err(failed(device, done.kind.name(), why))
+            }
         }
     }
 

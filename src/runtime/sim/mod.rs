@@ -220,7 +220,7 @@ impl Sim {
             status: match ended.end {
                 End::Done => Status::Done,
                 End::Failed => Status::Failed("a simulated fault".into()),
-                End::Spoilt => Status::Failed("a command before it did not end well".into()),
+                End::Spoilt => Status::Skipped,
                 End::DeviceLost => Status::DeviceLost("a simulated fault".into()),
             },
         };

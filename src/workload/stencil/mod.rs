@@ -1,6 +1,8 @@
 //! The stencil workload: a grid, its first version, its codelet and its
 //! sequential reference.
 
+mod reference;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -210,7 +212,80 @@ impl Divisible for Stencil {
         }
     }
 
-    fn verify(&self, _steps: u32, _result: &[u8]) -> (f64, bool) {
-        (f64::NAN, false)
+    /// Results must agree bit for bit: the codelets fix the order of
+    /// operations.
+    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+        match self.precision {
+            Precision::F64 => self.compare::<f64>(steps, result),
+            Precision::F32 => self.compare::<f32>(steps, result),
+        }
+    }
+}
+
+impl Stencil {
+    fn compare<T: reference::Real>(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+        let mut first = vec![T::zeroed(); (self.units() * self.unit_points()) as usize];
+        self.initial(0..self.units(), bytemuck::cast_slice_mut(&mut first));
+        let (nx, ny) = (self.nx as usize, self.ny as usize);
+        let right = reference::compute(first, nx, ny, self.nz.map(|z| z as usize), steps);
+        reference::compare(bytemuck::cast_slice(result), &right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        let new = |nx, ny, nz| Stencil::new(nx, ny, nz, Precision::F64, 0).err();
+        assert_eq!(
+            new(2, 9, None),
+            Some(StencilError::TooSmall {
+                axis: "nx",
+                value: 2
+            })
+        );
+        assert!(matches!(
+            new(9, 1 << 40, None),
+            Some(StencilError::TooLarge { axis: "ny", .. })
+        ));
+        let big = u64::from(u32::MAX / 2);
+        assert!(matches!(
+            new(big, big, Some(big)),
+            Some(StencilError::Overflow(_))
+        ));
+        assert_eq!(new(3, 3, Some(3)), None);
+    }
+
+    #[test]
+    fn any_range_of_the_first_version_can_be_drawn_by_itself() {
+        let stencil = Stencil::new(7, 5, None, Precision::F64, 3).unwrap();
+        let mut whole = vec![0u8; 7 * 5 * 8];
+        stencil.initial(0..5, &mut whole);
+        let mut part = vec![0u8; 2 * 7 * 8];
+        stencil.initial(2..4, &mut part);
+        assert_eq!(part, whole[2 * 56..4 * 56]);
+        let values: &[f64] = bytemuck::cast_slice(&whole);
+        assert!(values.iter().all(|v| (0.0..1.0).contains(v)));
+        let mean = values.iter().sum::<f64>() / 35.0;
+        assert!((0.3..0.7).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn one_step_by_hand() {
+        let stencil = Stencil::new(3, 3, None, Precision::F64, 1).unwrap();
+        let mut bytes = vec![0u8; 72];
+        stencil.initial(0..3, &mut bytes);
+        let mut grid: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
+        let mean = (grid[1] + grid[7] + grid[3] + grid[5] + grid[4]) / 5.0;
+        grid[4] = (((grid[1] + grid[7]) + (grid[3] + grid[5])) + grid[4]) * 0.2;
+        assert!((grid[4] - mean).abs() < 1e-15);
+        let (error, right) = stencil.verify(1, bytemuck::cast_slice(&grid));
+        assert_eq!((error, right), (0.0, true));
+        grid[4] = f64::from_bits(grid[4].to_bits() + 1);
+        assert!(!stencil.verify(1, bytemuck::cast_slice(&grid)).1);
+        grid[0] = f64::NAN;
+        assert!(stencil.verify(1, bytemuck::cast_slice(&grid)).0.is_nan());
     }
 }

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Installs PoCL, an OpenCL implementation for CPUs, if this machine has no
+# OpenCL CPU device. The tests run kernels on it.
+set -eu
+
+vendors=${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}
+
+have_loader() {
+    { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | grep -q 'libOpenCL\.so\.1'
+}
+
+# PoCL and Intel's runtime are the implementations with CPU devices.
+have_cpu_device() {
+    ls "$vendors" 2>/dev/null | grep -Eqi 'pocl|intel.*cpu|intel64'
+}
+
+if have_loader && have_cpu_device; then
+    exit 0
+fi
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+echo "installing an OpenCL CPU device (PoCL) for the tests"
+if command -v apt-get >/dev/null; then
+    as_root apt-get update -q
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1
+elif command -v dnf >/dev/null; then
+    as_root dnf install -y pocl ocl-icd
+elif command -v pacman >/dev/null; then
+    as_root pacman -S --noconfirm --needed pocl ocl-icd
+elif command -v zypper >/dev/null; then
+    as_root zypper --non-interactive install pocl libOpenCL1
+else
+    echo "no known package manager: install PoCL and an OpenCL loader (libOpenCL.so.1) by hand" >&2
+    exit 1
+fi
+
+if ! have_loader || ! have_cpu_device; then
+    echo "PoCL was installed, but no OpenCL CPU device is registered in $vendors" >&2
+    exit 1
+fi

@@ -1,0 +1,176 @@
+//! Who takes part. A device can cost more than it helps: halos must pass, a
+//! barrier of two takes longer, and memory is shared. What a model of rates
+//! cannot tell, a step without it does.
+
+use super::rates::Gauge;
+
+/// Steps after which a decision is tried again, doubled each time.
+const PATIENCE: u32 = 64;
+/// Least relative gain that a trial must promise.
+pub const PROMISE: f64 = 0.02;
+
+/// A step with one device more or fewer.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    pub step: u32,
+    pub device: usize,
+    /// Seconds of a step as it was, and as it turned out.
+    reference: f64,
+    pub seconds: Option<f64>,
+    /// What was known before.
+    gauges: Vec<Gauge>,
+}
+
+/// The devices that are there, and those that take part.
+#[derive(Clone, Debug)]
+pub struct Crew {
+    alive: Vec<bool>,
+    works: Vec<bool>,
+    /// First step in which a change of a device's part may be tried.
+    again: Vec<u32>,
+    patience: Vec<u32>,
+    pub trial: Option<Trial>,
+}
+
+impl Crew {
+    pub fn new(devices: usize) -> Self {
+        Self {
+            alive: vec![true; devices],
+            works: vec![true; devices],
+            again: vec![0; devices],
+            patience: vec![PATIENCE; devices],
+            trial: None,
+        }
+    }
+
+    pub fn works(&self, device: usize) -> bool {
+        self.works[device]
+    }
+
+    pub fn is_alive(&self, device: usize) -> bool {
+        self.alive[device]
+    }
+
+    /// The device that alone takes part, if there is one.
+    pub fn lone(&self) -> Option<usize> {
+        let mut working = (0..self.works.len()).filter(|d| self.works[*d]);
+        working.next().filter(|_| working.next().is_none())
+    }
+
+    /// Those whose part may be changed in `step`.
+    pub fn candidates(&self, step: u32, working: bool) -> Vec<usize> {
+        (0..self.works.len())
+            .filter(|d| self.alive[*d] && self.works[*d] == working && step >= self.again[*d])
+            .collect()
+    }
+
+    /// The first step in which a device that is left out may be tried again.
+    pub fn next_try(&self) -> Option<u32> {
+        (0..self.works.len())
+            .filter(|d| self.alive[*d] && !self.works[*d])
+            .map(|d| self.again[d])
+            .min()
+    }
+
+    /// Tries a step with `device`'s part changed.
+    pub fn try_other(&mut self, step: u32, device: usize, reference: f64, gauges: &[Gauge]) {
+        self.works[device] = !self.works[device];
+        self.defer(device, step);
+        self.trial = Some(Trial {
+            step,
+            device,
+            reference,
+            seconds: None,
+            gauges: gauges.to_vec(),
+        });
+    }
+
+    /// Leaves a device's part as it is for a long while.
+    pub fn defer(&mut self, device: usize, step: u32) {
+        self.again[device] = step.saturating_add(self.patience[device]);
+        self.patience[device] = self.patience[device].saturating_mul(2);
+    }
+
+    /// Ends a trial that has been measured. Gives back what was known before
+    /// it when it did not pay.
+    pub fn conclude(&mut self) -> Option<Vec<Gauge>> {
+        let seconds = self.trial.as_ref()?.seconds?;
+        let trial = self.trial.take()?;
+        // One left out stays so unless that was clearly worse; one taken in
+        // must be clearly better.
+        let allowed = match self.works[trial.device] {
+            false => 1.0 + 0.5 * PROMISE,
+            true => 1.0 - 0.5 * PROMISE,
+        };
+        if seconds <= trial.reference * allowed {
+            return None;
+        }
+        self.works[trial.device] = !self.works[trial.device];
+        Some(trial.gauges)
+    }
+
+    /// Something has changed for good: everyone takes part again.
+    pub fn start_over(&mut self, step: u32) {
+        self.trial = None;
+        self.works.clone_from(&self.alive);
+        self.patience.fill(PATIENCE);
+        self.again.fill(step.saturating_add(2));
+    }
+
+    pub fn lost(&mut self, device: usize) {
+        self.alive[device] = false;
+        self.works[device] = false;
+        self.trial = None;
+        if !self.works.contains(&true) {
+            self.works.clone_from(&self.alive);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(seconds: f64) -> Crew {
+        let mut crew = Crew::new(2);
+        crew.try_other(2, 0, 1.0, &[Gauge::default(), Gauge::default()]);
+        assert_eq!(crew.lone(), Some(1));
+        if let Some(trial) = &mut crew.trial {
+            trial.seconds = Some(seconds);
+        }
+        crew
+    }
+
+    #[test]
+    fn a_device_without_which_it_goes_faster_stays_out() {
+        let mut crew = tried(0.95);
+        assert!(crew.conclude().is_none());
+        assert_eq!(crew.lone(), Some(1));
+        assert_eq!(crew.next_try(), Some(2 + PATIENCE));
+    }
+
+    #[test]
+    fn a_device_that_is_missed_comes_back() {
+        let mut crew = tried(1.05);
+        assert!(crew.conclude().is_some());
+        assert!(crew.works(0));
+        assert!(crew.candidates(3, true).iter().all(|d| *d != 0));
+    }
+
+    #[test]
+    fn a_change_brings_everyone_back_but_the_lost() {
+        let mut crew = Crew::new(3);
+        crew.lost(2);
+        crew.try_other(5, 0, 1.0, &[]);
+        crew.start_over(6);
+        assert!(crew.works(0) && crew.works(1) && !crew.works(2));
+    }
+
+    #[test]
+    fn when_all_at_work_are_lost_those_left_out_come_in() {
+        let mut crew = tried(0.9);
+        crew.conclude();
+        crew.lost(1);
+        assert!(crew.works(0));
+    }
+}

@@ -1,0 +1,96 @@
+//! How fine a device's part of the pool is cut.
+
+use super::handout::Progress;
+use super::rates::Estimate;
+
+/// A chunk should take this many times as long as it takes to start one.
+const WORTH_STARTING: f64 = 20.0;
+
+/// A device's granularity: a few chunks a step, fewer where the metrics of the
+/// steps before say that they would be over too soon after they started.
+#[derive(Clone, Debug)]
+pub struct Granularity {
+    /// Most and fewest chunks a step.
+    most: u64,
+    fewest: u64,
+    min_chunk: u64,
+    /// Seconds to start a chunk.
+    start: Estimate,
+}
+
+impl Granularity {
+    /// A device that computes on host memory gains nothing from many chunks,
+    /// but needs some so that what turned out wrong can be corrected. Of one
+    /// that streams, the first chunk's write and the last one's read overlap
+    /// with nothing: more and smaller ones cost less.
+    pub fn new(streams: bool, min_chunk: u64) -> Self {
+        let (most, fewest) = if streams { (24, 6) } else { (8, 2) };
+        Self {
+            most,
+            fewest,
+            min_chunk: min_chunk.max(1),
+            start: Estimate::default(),
+        }
+    }
+
+    /// Units a chunk when the device should do about `units` in the step, at
+    /// `rate` units a second where that is known.
+    pub fn chunk(&self, units: u64, rate: Option<f64>) -> u64 {
+        let (finest, coarsest) = (units.div_ceil(self.most), units.div_ceil(self.fewest));
+        let worth = WORTH_STARTING * rate.unwrap_or(0.0) * self.start.value().unwrap_or(0.0);
+        (worth.round() as u64)
+            .clamp(finest, coarsest)
+            .max(self.min_chunk)
+    }
+
+    /// Units below which a chunk is mostly overhead.
+    pub fn min_chunk(&self) -> u64 {
+        self.min_chunk
+    }
+
+    /// Takes in how long chunks took to start in a step.
+    pub fn adapt(&mut self, progress: &Progress) {
+        if let Some(start) = progress.latency() {
+            self.start.observe(start);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::ChunkDone;
+
+    /// A step with one chunk that took `latency` nanoseconds to start.
+    fn step(latency: u64) -> Progress {
+        let mut progress = Progress::default();
+        progress.completed(&ChunkDone {
+            step: 0,
+            device: 0,
+            units: 10,
+            held: false,
+            issued: 0,
+            started: latency,
+            ended: latency + 1000,
+        });
+        progress
+    }
+
+    #[test]
+    fn chunks_that_would_be_over_too_soon_are_coarsened() {
+        let mut granularity = Granularity::new(false, 4);
+        assert_eq!(granularity.chunk(800, Some(1e6)), 100);
+        granularity.adapt(&step(10_000));
+        assert_eq!(granularity.chunk(800, Some(1e6)), 200);
+        assert_eq!(granularity.chunk(800, Some(1e7)), 400);
+        assert_eq!(granularity.chunk(8000, Some(1e6)), 1000);
+    }
+
+    #[test]
+    fn no_chunk_is_below_the_least() {
+        let granularity = Granularity::new(true, 4);
+        assert_eq!(granularity.chunk(2400, None), 100);
+        assert_eq!(granularity.chunk(24, None), 4);
+        assert_eq!(granularity.chunk(0, Some(1.0)), 4);
+    }
+}

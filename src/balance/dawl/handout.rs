@@ -1,0 +1,264 @@
+//! The running step: what each device has done of the pool, and the answer to
+//! one that could take more (steps 3 to 5 of the paper).
+
+use crate::balance::{ChunkDone, Next, StepPlan, StepState};
+use crate::time::Nanos;
+
+use super::granularity::Granularity;
+use super::tail::{self, Runner};
+
+/// The part of a step's units below which step 5 applies.
+const TAIL: f64 = 0.1;
+/// Estimates are not better than this, relative to a step.
+const SLACK: f64 = 0.02;
+/// Part of a device's segment that probes a device of unknown speed.
+const PROBE: u64 = 32;
+
+/// A device's work on the pool in this step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    pub done: u64,
+    chunks: u64,
+    /// Nanoseconds during which it had pool work, start-up not counted.
+    span: Nanos,
+    /// End of its last chunk.
+    mark: Nanos,
+    /// When it was last given work while it had none.
+    busy_from: Nanos,
+    /// Least time from being handed out to starting.
+    latency: Option<Nanos>,
+    held_left: u64,
+}
+
+impl Progress {
+    /// Takes in a finished piece of work.
+    pub fn completed(&mut self, done: &ChunkDone) {
+        if done.held {
+            self.held_left = self.held_left.saturating_sub(done.units);
+            return;
+        }
+        // A chunk that waited for the one before it continues its span.
+        let continues = self.chunks > 0 && done.issued < self.mark;
+        let from = if continues { self.mark } else { done.started };
+        self.span += done.ended.saturating_sub(from);
+        self.mark = self.mark.max(done.ended);
+        self.done += done.units;
+        self.chunks += 1;
+        let latency = done.started.saturating_sub(done.issued);
+        self.latency = Some(self.latency.map_or(latency, |least| least.min(latency)));
+    }
+
+    /// Pool units a second in this step.
+    pub fn rate(&self) -> Option<f64> {
+        (self.done > 0 && self.span > 0).then(|| self.done as f64 / seconds(self.span))
+    }
+
+    /// Least time to start a chunk.
+    pub fn latency(&self) -> Option<f64> {
+        self.latency.map(seconds)
+    }
+}
+
+/// Nanoseconds in seconds.
+pub fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 * 1e-9
+}
+
+/// What is expected of a device in the step that begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expected {
+    pub works: bool,
+    pub streams: bool,
+    /// Pool units a second, where known.
+    pub rate: Option<f64>,
+    /// Seconds after the step's begin at which its held units are done, where
+    /// known.
+    pub held_until: Option<f64>,
+}
+
+/// Hands out the pool of a step. Nothing here allocates but [`Handout::begin`].
+#[derive(Clone, Debug)]
+pub struct Handout {
+    units: u64,
+    expected: Vec<Expected>,
+    chunk: Vec<u64>,
+    min_chunk: Vec<u64>,
+    progress: Vec<Progress>,
+    /// What counts as done for step 5: this step's work on the pool, steadied
+    /// by what was done or planned of it before.
+    before: Vec<f64>,
+    done: Vec<f64>,
+    quota: Vec<u64>,
+    in_tail: bool,
+    runners: Vec<Runner>,
+}
+
+impl Handout {
+    pub fn new(units: u64, devices: usize) -> Self {
+        Self {
+            units,
+            expected: vec![Expected::default(); devices],
+            chunk: vec![1; devices],
+            min_chunk: vec![1; devices],
+            progress: vec![Progress::default(); devices],
+            before: vec![0.0; devices],
+            done: vec![0.0; devices],
+            quota: vec![0; devices],
+            in_tail: false,
+            runners: vec![Runner::default(); devices],
+        }
+    }
+
+    /// A step begins, or begins again after a loss.
+    pub fn begin(&mut self, plan: &StepPlan, grain: &[Granularity], expected: Vec<Expected>) {
+        let pool: u64 = plan.pooled.iter().sum();
+        for (d, grain) in grain.iter().enumerate() {
+            let segment = plan.pooled[d];
+            self.min_chunk[d] = grain.min_chunk();
+            // One without a segment helps the others with a part of theirs.
+            let part = if segment > 0 { segment } else { pool / 4 };
+            self.chunk[d] = grain.chunk(part, expected[d].rate);
+            self.before[d] = segment as f64;
+            self.progress[d] = Progress {
+                held_left: plan.held[d],
+                ..Progress::default()
+            };
+        }
+        self.expected = expected;
+        self.in_tail = false;
+    }
+
+    /// Takes in a finished piece of work.
+    pub fn completed(&mut self, done: &ChunkDone) {
+        if let Some(progress) = self.progress.get_mut(done.device) {
+            progress.completed(done);
+        }
+    }
+
+    pub fn progress(&self, device: usize) -> &Progress {
+        &self.progress[device]
+    }
+
+    /// What `device`, which takes part, does next.
+    pub fn next(&mut self, device: usize, state: &StepState) -> Next {
+        let left: u64 = state.left.iter().sum();
+        if left == 0 {
+            return Next::Done;
+        }
+        if !self.expected[device].works {
+            return Next::Wait;
+        }
+        self.survey(state);
+        let answer = match self.runners[device].rate > 0.0 {
+            true => self.chunk_in_time(device, state, left),
+            false => self.probe(device, state, left),
+        };
+        let Some(units) = answer else {
+            return Next::Wait;
+        };
+        if state.in_flight[device] <= self.progress[device].held_left {
+            self.progress[device].busy_from = state.now;
+        }
+        self.quota[device] = self.quota[device].saturating_sub(units);
+        Next::Take(units)
+    }
+
+    /// Estimates when each device will be ready, and how fast it is.
+    fn survey(&mut self, state: &StepState) {
+        let now = seconds(state.now.saturating_sub(state.began));
+        for (d, expected) in self.expected.iter().enumerate() {
+            let progress = &self.progress[d];
+            let rate = match (progress.rate(), expected.rate) {
+                _ if !expected.works => 0.0,
+                // One chunk says less than the steps before.
+                (Some(live), Some(_)) if progress.chunks >= 2 => live,
+                (Some(live), None) => live,
+                (_, history) => history.unwrap_or(0.0),
+            };
+            let pooled = state.in_flight[d].saturating_sub(progress.held_left);
+            let mut ready = now;
+            if pooled > 0 && rate > 0.0 {
+                let from = progress.mark.max(progress.busy_from).max(state.began);
+                ready = now.max(seconds(from - state.began) + pooled as f64 / rate);
+            }
+            if expected.streams && (pooled == 0 || progress.mark < progress.busy_from) {
+                // The pipeline is empty: a chunk is written before it is read.
+                ready += self.chunk[d].min(self.units) as f64 / rate.max(f64::MIN_POSITIVE);
+            }
+            self.runners[d] = Runner { ready, rate };
+        }
+    }
+
+    /// A first chunk for a device of which nothing is known.
+    fn probe(&self, device: usize, state: &StepState, left: u64) -> Option<u64> {
+        let progress = &self.progress[device];
+        let pooled = state.in_flight[device].saturating_sub(progress.held_left);
+        let segment = (self.units / self.expected.len() as u64) / PROBE;
+        let nothing_runs = state.in_flight.iter().all(|units| *units == 0);
+        (pooled == 0 || nothing_runs).then(|| segment.max(self.min_chunk[device]).min(left))
+    }
+
+    /// The next chunk of a device of known speed, unless the others would be
+    /// through with it before.
+    fn chunk_in_time(&mut self, device: usize, state: &StepState, left: u64) -> Option<u64> {
+        let me = self.runners[device];
+        let least = self.min_chunk[device].min(left);
+        let held = self.held_until(state) * (1.0 + SLACK);
+        let nothing_runs = state.in_flight.iter().all(|units| *units == 0);
+        // Those whose segments they are will be through with them before the
+        // held units are done: help would gain nothing.
+        let in_time = |d: usize| {
+            let runner = &self.runners[d];
+            let left = state.left[d] as f64;
+            left == 0.0 || runner.ready + left / runner.rate <= held
+        };
+        if state.left[device] == 0 && (0..self.runners.len()).all(in_time) {
+            return (nothing_runs && self.is_first(device, least)).then_some(least);
+        }
+        let together = tail::finish(left, &self.runners, None).max(held);
+        let fair = ((together - me.ready) * me.rate).max(0.0) as u64;
+        let chunk = self.most(device, left).min(fair);
+        if chunk >= least {
+            return Some(chunk);
+        }
+        let others = tail::finish(left, &self.runners, Some(device)).max(held);
+        let is_early = me.ready + least as f64 / me.rate <= others;
+        (is_early || nothing_runs && self.is_first(device, least)).then_some(least)
+    }
+
+    /// Most units of a chunk: the granularity's, and in the last tenth no
+    /// more than the quota, until leftovers go to whoever is early.
+    fn most(&mut self, device: usize, left: u64) -> u64 {
+        let chunk = self.chunk[device];
+        if left as f64 > TAIL * self.units as f64 {
+            return chunk;
+        }
+        if !self.in_tail {
+            self.in_tail = true;
+            for (d, progress) in self.progress.iter().enumerate() {
+                self.done[d] = self.before[d] + progress.done as f64;
+            }
+            tail::quotas(left, &self.done, &mut self.quota);
+        }
+        match self.quota[device] {
+            0 => (chunk / 2).max(self.min_chunk[device]),
+            quota => chunk.min(quota),
+        }
+    }
+
+    /// When all held units should be done, in seconds after the step's begin.
+    fn held_until(&self, state: &StepState) -> f64 {
+        let now = seconds(state.now.saturating_sub(state.began));
+        (self.expected.iter().zip(&self.progress))
+            .filter(|(_, progress)| progress.held_left > 0)
+            .map(|(expected, _)| expected.held_until.unwrap_or(0.0).max(now))
+            .fold(0.0, f64::max)
+    }
+
+    /// Whether nobody would be through with `units` before this device.
+    fn is_first(&self, device: usize, units: u64) -> bool {
+        let end = |runner: &Runner| runner.ready + units as f64 / runner.rate;
+        let mine = end(&self.runners[device]);
+        (self.runners.iter()).all(|other| other.rate <= 0.0 || end(other) >= mine)
+    }
+}

@@ -1,0 +1,278 @@
+//! Strategies by name, as on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::{Balancer, Dawl, Fixed, Guided, Setup};
+use crate::machine::DeviceKind;
+
+/// Fixed shares: one, the CPU devices' part of the work, or one a device.
+/// Each is in 0 to 1, and several sum to more than 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares(Vec<f64>);
+
+impl Shares {
+    /// # Errors
+    /// When there is none, one is outside 0 to 1, or several are all 0.
+    pub fn new(shares: Vec<f64>) -> Result<Self, StrategyError> {
+        if let Some(share) = shares.iter().find(|s| !(0.0..=1.0).contains(*s)) {
+            return Err(StrategyError::Outside(share.to_string()));
+        }
+        if shares.is_empty() || (shares.len() > 1 && shares.iter().sum::<f64>() <= 0.0) {
+            return Err(StrategyError::Nothing);
+        }
+        Ok(Self(shares))
+    }
+}
+
+/// How the work is to be shared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Strategy {
+    /// All of it on the CPU devices.
+    Cpu,
+    /// All of it on the GPUs and accelerators.
+    Gpu,
+    Fixed(Shares),
+    Guided,
+    Dawl,
+    /// The best fixed shares, found by measuring many: not one balancer but a
+    /// [`Sweep`](super::Sweep) that its caller runs.
+    Oracle,
+}
+
+/// Why there is no such strategy, or why it cannot run here.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum StrategyError {
+    #[error(
+        "unknown strategy '{0}'; known are cpu, gpu, fixed:SHARE[,SHARE...], guided, dawl, oracle"
+    )]
+    Unknown(String),
+    #[error(
+        "share '{0}' is not a number; give the CPU's part of the work, such as fixed:0.3, or one share a device, such as fixed:0.2,0.5,0.3"
+    )]
+    NotANumber(String),
+    #[error(
+        "share {0} is outside 0 to 1: it is a fraction of the work, 0 for none and 1 for all of it"
+    )]
+    Outside(String),
+    #[error("the shares give the work to no device; at least one must be above 0")]
+    Nothing,
+    #[error("{shares} shares for {devices} devices; give one a device, or the CPU's alone")]
+    Count { shares: usize, devices: usize },
+    #[error(
+        "strategy {strategy} needs a {needs}, and no such device takes part; add one to the devices or choose another strategy"
+    )]
+    NoDevice {
+        strategy: String,
+        needs: &'static str,
+    },
+    #[error("there is no device to share the work among")]
+    NoDevices,
+    #[error(
+        "the oracle is a sweep of many runs, not one balancer; run a Sweep and take its best shares"
+    )]
+    Sweep,
+}
+
+impl FromStr for Strategy {
+    type Err = StrategyError;
+
+    fn from_str(text: &str) -> Result<Self, StrategyError> {
+        match text {
+            "cpu" => return Ok(Self::Cpu),
+            "gpu" => return Ok(Self::Gpu),
+            "guided" => return Ok(Self::Guided),
+            "dawl" => return Ok(Self::Dawl),
+            "oracle" => return Ok(Self::Oracle),
+            _ => {}
+        }
+        let Some(shares) = text.strip_prefix("fixed:") else {
+            return Err(StrategyError::Unknown(text.to_owned()));
+        };
+        let number = |share: &str| {
+            let share = share.trim();
+            (share.parse::<f64>()).map_err(|_| StrategyError::NotANumber(share.to_owned()))
+        };
+        let shares = shares.split(',').map(number).collect::<Result<_, _>>()?;
+        Shares::new(shares).map(Self::Fixed)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Gpu => f.write_str("gpu"),
+            Self::Guided => f.write_str("guided"),
+            Self::Dawl => f.write_str("dawl"),
+            Self::Oracle => f.write_str("oracle"),
+            Self::Fixed(Shares(shares)) => {
+                let shares: Vec<String> = shares.iter().map(f64::to_string).collect();
+                write!(f, "fixed:{}", shares.join(","))
+            }
+        }
+    }
+}
+
+impl Strategy {
+    /// The balancer for this strategy.
+    ///
+    /// # Errors
+    /// When a strategy needs a device that is not there, when the number of
+    /// shares fits neither the CPU alone nor the devices, and for the oracle.
+    pub fn build(&self, setup: &Setup) -> Result<Box<dyn Balancer>, StrategyError> {
+        if setup.devices.is_empty() {
+            return Err(StrategyError::NoDevices);
+        }
+        let fixed = |shares: Vec<f64>| -> Result<Box<dyn Balancer>, StrategyError> {
+            Ok(Box::new(Fixed::new(self.to_string(), setup, &shares)))
+        };
+        match self {
+            Self::Cpu => fixed(self.by_kind(setup, 1.0)?),
+            Self::Gpu => fixed(self.by_kind(setup, 0.0)?),
+            Self::Fixed(Shares(shares)) => match shares.as_slice() {
+                [cpu] => fixed(self.by_kind(setup, *cpu)?),
+                shares if shares.len() == setup.devices.len() => fixed(shares.to_vec()),
+                shares => Err(StrategyError::Count {
+                    shares: shares.len(),
+                    devices: setup.devices.len(),
+                }),
+            },
+            Self::Guided => Ok(Box::new(Guided::new(setup))),
+            Self::Dawl => Ok(Box::new(Dawl::new(setup))),
+            Self::Oracle => Err(StrategyError::Sweep),
+        }
+    }
+
+    /// One share a device, the CPU devices together having `cpu`.
+    fn by_kind(&self, setup: &Setup, cpu: f64) -> Result<Vec<f64>, StrategyError> {
+        let has = |is_cpu: bool| (setup.devices.iter()).any(|d| is_cpu == is_a_cpu(d.kind));
+        let missing = match (cpu > 0.0 && !has(true), cpu < 1.0 && !has(false)) {
+            (true, _) => Some("CPU"),
+            (_, true) => Some("GPU"),
+            _ => None,
+        };
+        match missing {
+            Some(needs) => Err(StrategyError::NoDevice {
+                strategy: self.to_string(),
+                needs,
+            }),
+            None => Ok(shares_by_kind(setup, cpu)),
+        }
+    }
+}
+
+pub(super) fn is_a_cpu(kind: DeviceKind) -> bool {
+    kind == DeviceKind::Cpu
+}
+
+/// One share a device: `cpu` of the work for the CPU devices, the rest for
+/// the others, each kind's part divided by compute units.
+pub(super) fn shares_by_kind(setup: &Setup, cpu: f64) -> Vec<f64> {
+    let total = |is_cpu: bool| -> f64 {
+        (setup.devices.iter())
+            .filter(|d| is_a_cpu(d.kind) == is_cpu)
+            .map(|d| f64::from(d.compute_units.max(1)))
+            .sum()
+    };
+    let (cpus, others) = (total(true), total(false));
+    (setup.devices.iter())
+        .map(|device| {
+            let units = f64::from(device.compute_units.max(1));
+            match is_a_cpu(device.kind) {
+                true => cpu * units / cpus,
+                false => (1.0 - cpu) * units / others,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::StepPlan;
+    use crate::balance::testbed::{cpu, gpu, setup};
+
+    fn plan(strategy: &str, setup: &Setup) -> Result<StepPlan, StrategyError> {
+        let strategy: Strategy = strategy.parse()?;
+        Ok(strategy.build(setup)?.plan(0))
+    }
+
+    #[test]
+    fn names_go_there_and_back() {
+        for name in [
+            "cpu",
+            "gpu",
+            "guided",
+            "dawl",
+            "oracle",
+            "fixed:0.3",
+            "fixed:0.2,0.5,0.3",
+        ] {
+            let strategy: Strategy = name.parse().unwrap();
+            assert_eq!(strategy.to_string(), name);
+        }
+    }
+
+    #[test]
+    fn wrong_names_and_shares_say_what_is_wrong() {
+        let message = |text: &str| text.parse::<Strategy>().unwrap_err().to_string();
+        assert!(message("fixed:1.5").starts_with("share 1.5 is outside 0 to 1: "));
+        assert!(message("fixed:-0.1").contains("outside 0 to 1"));
+        assert!(message("fixed:NaN").contains("outside 0 to 1"));
+        assert!(message("fixed:").contains("is not a number"));
+        assert!(message("fixed:0,0").contains("no device"));
+        let unknown = message("fastest");
+        for known in [
+            "fastest", "cpu", "gpu", "fixed:", "guided", "dawl", "oracle",
+        ] {
+            assert!(unknown.contains(known), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_single_share_is_the_cpus_and_kinds_divide_by_compute_units() {
+        let mut setup = setup(1000, vec![cpu(), cpu(), gpu(300, 1.0), gpu(1000, 1.0)]);
+        setup.devices[0].compute_units = 3;
+        setup.devices[1].compute_units = 1;
+        setup.devices[2].compute_units = 1;
+        setup.devices[3].compute_units = 1;
+        let both = plan("fixed:0.2", &setup).unwrap();
+        assert_eq!(both.pooled, [150, 50, 100, 0]);
+        assert_eq!(both.held, [0, 0, 300, 400]);
+        let cpus = plan("cpu", &setup).unwrap();
+        assert_eq!(cpus.pooled, [750, 250, 0, 0]);
+        let gpus = plan("gpu", &setup).unwrap();
+        assert_eq!(gpus.held, [0, 0, 300, 500]);
+        let each = plan("fixed:0.1,0.1,0.2,0.6", &setup).unwrap();
+        assert_eq!(each.held, [0, 0, 200, 600]);
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused() {
+        let only = setup(10, vec![cpu()]);
+        assert!(matches!(
+            plan("gpu", &only),
+            Err(StrategyError::NoDevice { needs: "GPU", .. })
+        ));
+        assert!(matches!(
+            plan("fixed:0.5", &only),
+            Err(StrategyError::NoDevice { .. })
+        ));
+        assert!(plan("fixed:1", &only).is_ok());
+        assert_eq!(plan("oracle", &only), Err(StrategyError::Sweep));
+        assert_eq!(
+            plan("fixed:0.5,0.2,0.3", &only),
+            Err(StrategyError::Count {
+                shares: 3,
+                devices: 1
+            })
+        );
+        assert_eq!(
+            plan("dawl", &setup(10, vec![])),
+            Err(StrategyError::NoDevices)
+        );
+    }
+}

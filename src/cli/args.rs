@@ -1,0 +1,60 @@
+//! Arguments that several subcommands share.
+
+use clap::{Args, ValueEnum};
+
+use super::fault::FaultSpec;
+use super::size::ByteSize;
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs; docs/report.md describes it
+    Json,
+}
+
+/// Where a workload runs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Machine")]
+pub struct Place {
+    /// Devices to use, `:N` for a part of N cores: host:8,opencl0.0
+    ///
+    /// Without it all cores of the CPU, through the embedded runtime, and every
+    /// OpenCL device that is not the same CPU. `pdawl devices` lists them.
+    #[arg(long, value_name = "LIST")]
+    pub devices: Option<String>,
+
+    /// A machine by name; simulated unless it is this one
+    ///
+    /// `pdawl machine list` shows the names; a path of a machine file works, too.
+    #[arg(long, value_name = "NAME")]
+    pub machine: Option<String>,
+
+    /// Use at most this much of each GPU's memory: 2GiB, 512MiB
+    #[arg(long, value_name = "SIZE")]
+    pub gpu_memory: Option<ByteSize>,
+
+    /// Use at most this much of the host's memory
+    #[arg(long, value_name = "SIZE")]
+    pub host_memory: Option<ByteSize>,
+
+    /// Make something happen to a simulated device, such as gpu0:slow:2@10
+    ///
+    /// DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP,
+    /// DEVICE:cores:N@STEP, DEVICE:fail:N@STEP (the next N commands). A time
+    /// such as @1.5s may stand for the step. May be given several times.
+    #[arg(long, value_name = "FAULT")]
+    pub fault: Vec<FaultSpec>,
+
+    /// Relative standard deviation of simulated times, such as 0.02
+    #[arg(long, value_name = "FRACTION", value_parser = noise)]
+    pub noise: Option<f64>,
+}
+
+fn noise(text: &str) -> Result<f64, String> {
+    (text.parse().ok())
+        .filter(|noise| (0.0..=1.0).contains(noise))
+        .ok_or_else(|| "noise is a fraction from 0 to 1, such as 0.02".to_owned())
+}

@@ -1,0 +1,154 @@
+//! `pdawl bench`: strategies in turns on one workload.
+
+use std::sync::atomic::Ordering;
+
+use clap::Subcommand;
+use pdawl::balance::Strategy;
+use pdawl::report::bench::{Bench, SCHEMA, host_ratio, results};
+use pdawl::report::bench_text;
+
+use super::args::{Format, Place};
+use super::failure::Failure;
+use super::grid::Grid;
+use super::session::Session;
+use super::{interrupt, terminal};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  pdawl bench stencil --size 8192")]
+pub struct Args {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Debug, Subcommand)]
+enum Workload {
+    /// A Jacobi stencil: 2-D 5-point or 3-D 7-point
+    Stencil(Box<Stencil>),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
+                        pdawl bench stencil --strategies cpu,fixed:0.4,dawl --repeats 9\n  \
+                        pdawl bench stencil --machine h200 --format json")]
+struct Stencil {
+    /// The strategies, which take turns [default: cpu,gpu,guided,dawl,oracle,
+    /// or those of them that the devices allow]
+    #[arg(long, value_name = "LIST", value_parser = strategies)]
+    strategies: Option<Strategies>,
+
+    /// Runs of each strategy
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+
+    #[command(flatten)]
+    grid: Grid,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// How the comparison is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+#[derive(Clone, Debug)]
+struct Strategies(Vec<Strategy>);
+
+/// A list of strategies. Shares have commas, too: a number belongs to the
+/// strategy before it.
+fn strategies(text: &str) -> Result<Strategies, String> {
+    let mut names: Vec<String> = Vec::new();
+    for word in text.split(',') {
+        match names.last_mut() {
+            Some(name) if word.trim().parse::<f64>().is_ok() => {
+                name.push(',');
+                name.push_str(word.trim());
+            }
+            _ => names.push(word.trim().to_owned()),
+        }
+    }
+    let list = names
+        .iter()
+        .map(|name| name.parse().map_err(|e| format!("{e}")))
+        .collect::<Result<Vec<Strategy>, String>>()?;
+    for (i, strategy) in list.iter().enumerate() {
+        if list[..i].contains(strategy) {
+            return Err(format!("{strategy} is named twice"));
+        }
+    }
+    Ok(Strategies(list))
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let Workload::Stencil(args) = &args.workload;
+    args.grid.check()?;
+    let stop = interrupt::listen()?;
+    let mut session = Session::open(&args.place, &args.grid, false)?;
+    let list = match &args.strategies {
+        Some(Strategies(list)) => list.clone(),
+        None => session.strategies(),
+    };
+    let turns = u64::from(args.repeats) * list.len() as u64;
+    let bar = terminal::progress(args.format, turns, "runs");
+    let mut runs: Vec<(String, Vec<f64>)> =
+        list.iter().map(|s| (s.to_string(), Vec::new())).collect();
+    let mut outcome = Ok(());
+    'turns: for _ in 0..args.repeats {
+        for (strategy, (_, seconds)) in list.iter().zip(&mut runs) {
+            match session.run(strategy, stop, &mut |_, _| {}) {
+                // A run that was cut short says nothing of the strategy.
+                Ok(done) if done.interrupted => break 'turns,
+                Ok(done) => seconds.push(done.seconds),
+                Err(failure) => {
+                    outcome = Err(failure);
+                    break 'turns;
+                }
+            }
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    outcome?;
+
+    let bytes_per_point = session.bytes_per_point();
+    let context = session.context(&Strategy::Dawl);
+    let results = results(session.points(), &runs);
+    let host = session
+        .copy_bandwidth()
+        .and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
+    let bench = Bench {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        workload: context.workload,
+        machine: context.machine,
+        repeats: args.repeats,
+        results,
+        host,
+        interrupted: stop.load(Ordering::Relaxed),
+        notes: context.notes,
+    };
+    match args.format {
+        Format::Text => terminal::print(&bench_text::render(&bench))?,
+        Format::Json => terminal::print_json(&bench)?,
+    }
+    match bench.interrupted {
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_stay_with_their_strategy() {
+        let list = strategies("cpu, fixed:0.2,0.5,0.3 ,dawl,fixed:0.4").unwrap();
+        let names: Vec<String> = list.0.iter().map(Strategy::to_string).collect();
+        assert_eq!(names, ["cpu", "fixed:0.2,0.5,0.3", "dawl", "fixed:0.4"]);
+        assert!(strategies("cpu,cpu").unwrap_err().contains("twice"));
+        assert!(strategies("0.5").is_err());
+        assert!(strategies("").is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! `pdawl devices`: what there is.
+
+use comfy_table::ContentArrangement;
+use pdawl::machine::{Device, RuntimeKind, SubDeviceSupport};
+use pdawl::quantity::Bytes;
+use pdawl::report::{table, text};
+use serde::Serialize;
+
+use super::args::Format;
+use super::failure::Failure;
+use super::{session, terminal};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  pdawl devices --format json")]
+pub struct Args {
+    /// How the devices are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Schema `pdawl-devices/1`.
+#[derive(Serialize)]
+struct Listing {
+    schema: &'static str,
+    devices: Vec<Device>,
+    warnings: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (devices, warnings) = session::found()?;
+    match args.format {
+        Format::Json => terminal::print_json(&Listing {
+            schema: "pdawl-devices/1",
+            devices,
+            warnings,
+        }),
+        Format::Text => {
+            terminal::print(&listing(&devices))?;
+            for warning in &warnings {
+                terminal::warn(warning);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn listing(devices: &[Device]) -> String {
+    let header = [
+        "Device",
+        "Kind",
+        "Runtime",
+        "Units",
+        "Memory",
+        "Clock",
+        "fp64",
+        "Queues",
+        "Divisible",
+        "Model",
+        "Driver",
+    ];
+    let mut table = table::plain(&header, |column| matches!(column, 3..=5 | 7));
+    // On a narrow terminal long names of drivers wrap within their column.
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    for device in devices {
+        table.add_row(vec![
+            device.name.clone(),
+            text::kind(device.kind).into(),
+            runtime(device.runtime).into(),
+            device.compute_units.to_string(),
+            Bytes(device.memory).to_string(),
+            device
+                .clock_mhz
+                .map_or_else(|| "-".into(), |mhz| format!("{mhz} MHz")),
+            if device.fp64 { "yes" } else { "no" }.into(),
+            device.queues.to_string(),
+            divisible(device.sub_devices),
+            device.model.clone(),
+            device.driver.clone(),
+        ]);
+    }
+    format!("{}\n", table.trim_fmt())
+}
+
+fn runtime(kind: RuntimeKind) -> &'static str {
+    match kind {
+        RuntimeKind::Host => "host",
+        RuntimeKind::Opencl => "opencl",
+        RuntimeKind::Sim => "sim",
+    }
+}
+
+/// The ways in which a device can be divided into sub-devices.
+fn divisible(support: SubDeviceSupport) -> String {
+    let ways = [
+        (support.equally, "equally"),
+        (support.by_counts, "counts"),
+        (support.by_affinity, "numa"),
+    ];
+    let names: Vec<&str> = ways.iter().filter(|w| w.0).map(|w| w.1).collect();
+    match names.is_empty() {
+        true => "no".into(),
+        false => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pdawl::machine::DeviceKind;
+
+    use super::*;
+
+    #[test]
+    fn everything_that_matters_is_shown() {
+        let text = listing(&[Device {
+            name: "opencl0.0".into(),
+            model: "A GPU".into(),
+            kind: DeviceKind::Gpu,
+            runtime: RuntimeKind::Opencl,
+            compute_units: 132,
+            memory: 139 << 30,
+            max_allocation: 35 << 30,
+            clock_mhz: Some(1980),
+            shares_host_memory: false,
+            fp64: true,
+            sub_devices: SubDeviceSupport {
+                equally: true,
+                by_counts: true,
+                by_affinity: false,
+            },
+            queues: 3,
+            driver: "CUDA 535.1".into(),
+            link_bandwidth: None,
+        }]);
+        for part in [
+            "opencl0.0",
+            "gpu",
+            "opencl",
+            "132",
+            "139 GiB",
+            "1980 MHz",
+            "yes",
+            "3",
+            "equally, counts",
+            "A GPU",
+            "CUDA 535.1",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+}

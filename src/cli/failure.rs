@@ -1,0 +1,97 @@
+//! How a command fails: what happened, what to do, and the exit status.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use super::terminal;
+
+/// Why a command ends other than well.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line is wrong.
+    Usage { what: String, remedy: String },
+    /// The command line is right and it did not work out.
+    Failed {
+        what: String,
+        remedy: Option<String>,
+    },
+    /// The parser's own error, or the help that was asked for.
+    Parser(clap::Error),
+    /// Ctrl-C; what there was to say has been printed.
+    Interrupted,
+    /// The reader of standard output has gone, which is not our failure.
+    ReaderGone,
+}
+
+impl Failure {
+    /// A wrong command line.
+    pub fn usage(what: impl Display, remedy: impl Display) -> Self {
+        Self::Usage {
+            what: what.to_string(),
+            remedy: remedy.to_string(),
+        }
+    }
+
+    /// A failure with its remedy.
+    pub fn failed(what: impl Display, remedy: impl Display) -> Self {
+        Self::Failed {
+            what: what.to_string(),
+            remedy: Some(remedy.to_string()),
+        }
+    }
+
+    /// A failure whose message says itself what to do.
+    pub fn of(error: impl std::error::Error) -> Self {
+        Self::Failed {
+            what: error.to_string(),
+            remedy: None,
+        }
+    }
+
+    /// From writing to standard output.
+    pub fn of_printing(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            _ => Self::failed(
+                format!("standard output: {error}"),
+                "send it elsewhere, or make room there",
+            ),
+        }
+    }
+
+    /// Prints it on standard error, and gives the exit status.
+    pub fn tell(self) -> ExitCode {
+        match self {
+            Self::Usage { what, remedy } => {
+                terminal::complain(&what, Some(&remedy));
+                ExitCode::from(2)
+            }
+            Self::Failed { what, remedy } => {
+                terminal::complain(&what, remedy.as_deref());
+                ExitCode::from(1)
+            }
+            Self::Parser(error) if !error.use_stderr() => {
+                // Help and version; a reader that has gone has read enough.
+                let _ = error.print();
+                ExitCode::SUCCESS
+            }
+            Self::Parser(error) => {
+                let text = error.render().to_string();
+                terminal::complain(
+                    text.strip_prefix("error: ").unwrap_or(&text).trim_end(),
+                    None,
+                );
+                ExitCode::from(2)
+            }
+            Self::Interrupted => ExitCode::from(130),
+            Self::ReaderGone => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<clap::Error> for Failure {
+    fn from(error: clap::Error) -> Self {
+        Self::Parser(error)
+    }
+}

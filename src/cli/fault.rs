@@ -1,0 +1,125 @@
+//! Faults for simulated machines: `gpu0:slow:2@10`, `gpu0:lost@10`.
+
+use std::str::FromStr;
+
+use pdawl::runtime::sim::{At, What};
+use thiserror::Error;
+
+/// What is to happen to a device of the simulation, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultSpec {
+    /// The device's name.
+    pub device: String,
+    pub what: What,
+    pub at: At,
+}
+
+/// Why a text is no fault.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum FaultError {
+    #[error(
+        "it must end in the step at which it happens, such as @10, or in a time, such as @1.5s"
+    )]
+    When,
+    #[error(
+        "write DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP, \
+         DEVICE:cores:N@STEP or DEVICE:fail:N@STEP"
+    )]
+    What,
+    #[error("`{0}` is not a number that `{1}` can take: {2}")]
+    Number(String, &'static str, &'static str),
+}
+
+impl FromStr for FaultSpec {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let (fault, at) = text.rsplit_once('@').ok_or(FaultError::When)?;
+        let at = when(at).ok_or(FaultError::When)?;
+        // A device's name may have a colon of its own, so read from the end.
+        let (rest, last) = fault.rsplit_once(':').ok_or(FaultError::What)?;
+        let (device, what) = match last {
+            "lost" => (rest, What::Lost),
+            "back" => (rest, What::Restored),
+            number => {
+                let (device, action) = rest.rsplit_once(':').ok_or(FaultError::What)?;
+                (device, with_number(action, number)?)
+            }
+        };
+        if device.is_empty() {
+            return Err(FaultError::What);
+        }
+        Ok(Self {
+            device: device.to_owned(),
+            what,
+            at,
+        })
+    }
+}
+
+fn when(text: &str) -> Option<At> {
+    match text.strip_suffix('s') {
+        None => text.parse().ok().map(At::Step),
+        Some(seconds) => {
+            let seconds: f64 = seconds.parse().ok()?;
+            (seconds.is_finite() && seconds >= 0.0).then_some(At::Seconds(seconds))
+        }
+    }
+}
+
+fn with_number(action: &str, number: &str) -> Result<What, FaultError> {
+    let wrong = |action, why| FaultError::Number(number.to_owned(), action, why);
+    match action {
+        "slow" => (number.parse().ok())
+            .filter(|factor: &f64| factor.is_finite() && *factor > 0.0)
+            .map(What::Slowed)
+            .ok_or(wrong("slow", "give a factor above 0, 2 for half the speed")),
+        "cores" => (number.parse().ok())
+            .filter(|cores| *cores > 0)
+            .map(What::Cores)
+            .ok_or(wrong("cores", "give the number of cores left, at least 1")),
+        "fail" => (number.parse().ok())
+            .map(What::FailNext)
+            .ok_or(wrong("fail", "give how many of its next commands fail")),
+        _ => Err(FaultError::What),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults() {
+        for (text, device, what, at) in [
+            ("gpu0:slow:2@10", "gpu0", What::Slowed(2.0), At::Step(10)),
+            ("gpu0:lost@0", "gpu0", What::Lost, At::Step(0)),
+            ("gpu0:back@1.5s", "gpu0", What::Restored, At::Seconds(1.5)),
+            ("host:cores:4@10", "host", What::Cores(4), At::Step(10)),
+            (
+                "host:8:slow:1.5@3",
+                "host:8",
+                What::Slowed(1.5),
+                At::Step(3),
+            ),
+            ("gpu1:fail:3@7", "gpu1", What::FailNext(3), At::Step(7)),
+        ] {
+            let device = device.to_owned();
+            assert_eq!(text.parse(), Ok(FaultSpec { device, what, at }), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_fault() {
+        for text in ["gpu0:lost", "gpu0:lost@", "gpu0:lost@-1", "gpu0:lost@-1s"] {
+            assert_eq!(text.parse::<FaultSpec>(), Err(FaultError::When), "{text}");
+        }
+        for text in ["lost@1", ":lost@1", "gpu0@1", "gpu0:gone:3@1", "slow:2@1"] {
+            assert_eq!(text.parse::<FaultSpec>(), Err(FaultError::What), "{text}");
+        }
+        for text in ["g:slow:0@1", "g:slow:inf@1", "g:cores:0@1", "g:fail:-1@1"] {
+            let error = text.parse::<FaultSpec>().unwrap_err();
+            assert!(matches!(error, FaultError::Number(..)), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The stencil as users describe it.
+
+use clap::{Args, ValueEnum};
+use pdawl::codelet::stencil::Precision;
+use pdawl::quantity::Bytes;
+use pdawl::report::schema::{Parameters, Workload};
+use pdawl::workload::Divisible;
+use pdawl::workload::stencil::Stencil;
+
+use super::failure::Failure;
+use super::size::ByteSize;
+
+/// Points along an axis by default, in 2-D and 3-D: 2^24 points either way.
+const DEFAULT_2D: u64 = 4096;
+const DEFAULT_3D: u64 = 256;
+
+/// A stencil's grid and steps.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Workload")]
+pub struct Grid {
+    /// Points along each axis [default: 4096 in 2-D, 256 in 3-D, or what fits
+    /// into memory]
+    #[arg(long, value_name = "N", conflicts_with_all = ["nx", "ny", "nz"])]
+    size: Option<u64>,
+
+    /// Points of a row
+    #[arg(long, value_name = "N", requires = "ny")]
+    nx: Option<u64>,
+
+    /// Rows (of a plane in 3-D)
+    #[arg(long, value_name = "N", requires = "nx")]
+    ny: Option<u64>,
+
+    /// Planes; makes it 3-D
+    #[arg(long, value_name = "N", requires = "nx")]
+    nz: Option<u64>,
+
+    /// 2: 5-point, 3: 7-point [default: 3 with --nz, else 2]
+    #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
+    dims: Option<u8>,
+
+    /// Steps, with a barrier after each
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    pub steps: u32,
+
+    /// Floating-point type
+    #[arg(long, value_enum, default_value_t)]
+    precision: PrecisionArg,
+
+    /// Of the first data, and of a simulation's noise
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum PrecisionArg {
+    #[default]
+    F64,
+    F32,
+}
+
+/// So many grids must fit into so much memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    pub memory: ByteSize,
+    pub grids: u64,
+}
+
+impl Budget {
+    /// The one that allows the smaller grid.
+    pub fn tighter(self, other: Self) -> Self {
+        let each = |budget: &Self| budget.memory.0 / budget.grids.max(1);
+        if each(&other) < each(&self) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+impl Grid {
+    /// The stencil that was asked for, or the default if that fits.
+    ///
+    /// # Errors
+    /// Axes that contradict each other, that a stencil cannot have, or that do
+    /// not fit.
+    pub fn stencil(&self, budget: Budget) -> Result<Stencil, Failure> {
+        let Budget { memory, grids } = budget;
+        let fits = |stencil: &Stencil| needed(stencil, grids) <= memory.0;
+        if self.size.is_none() && self.nx.is_none() {
+            let mut edge = self.default_edge();
+            let mut stencil = self.of_edge(edge)?;
+            while !fits(&stencil) && edge > 3 {
+                edge = (edge / 2).max(3);
+                stencil = self.of_edge(edge)?;
+            }
+            return Ok(stencil);
+        }
+        let stencil = self.asked()?;
+        if !fits(&stencil) {
+            return Err(Failure::failed(
+                format!(
+                    "{grids} grids of {} need {} of host memory, and {} may be used",
+                    Workload::title(&self.workload(&stencil)),
+                    Bytes(needed(&stencil, grids)),
+                    Bytes(memory.0)
+                ),
+                "a smaller --size, --precision f32, or a larger --host-memory where there is one",
+            ));
+        }
+        Ok(stencil)
+    }
+
+    /// Whether the arguments agree, without looking at any machine.
+    ///
+    /// # Errors
+    /// As [`Self::stencil`], but for memory.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.asked().map(drop)
+    }
+
+    fn asked(&self) -> Result<Stencil, Failure> {
+        match (self.size, self.nx, self.ny) {
+            (Some(edge), ..) => self.of_edge(edge),
+            (None, Some(nx), Some(ny)) => match (self.dims, self.nz) {
+                (Some(2), Some(_)) => Err(Failure::usage(
+                    "--nz makes the grid 3-D, and --dims says 2",
+                    "leave one of them out",
+                )),
+                (Some(3), None) => Err(Failure::usage(
+                    "--dims 3 with --nx and --ny needs --nz as well",
+                    "--nz N, or --size N for a cube",
+                )),
+                (_, nz) => self.build(nx, ny, nz),
+            },
+            _ => self.of_edge(self.default_edge()),
+        }
+    }
+
+    fn default_edge(&self) -> u64 {
+        match self.dims {
+            Some(3) => DEFAULT_3D,
+            _ => DEFAULT_2D,
+        }
+    }
+
+    fn of_edge(&self, edge: u64) -> Result<Stencil, Failure> {
+        self.build(edge, edge, (self.dims == Some(3)).then_some(edge))
+    }
+
+    fn build(&self, nx: u64, ny: u64, nz: Option<u64>) -> Result<Stencil, Failure> {
+        let precision = match self.precision {
+            PrecisionArg::F64 => Precision::F64,
+            PrecisionArg::F32 => Precision::F32,
+        };
+        Stencil::new(nx, ny, nz, precision, self.seed)
+            .map_err(|error| Failure::usage(error, "another --size, or --nx, --ny and --nz"))
+    }
+
+    /// The workload as reports tell it.
+    pub fn workload(&self, stencil: &Stencil) -> Workload {
+        let (nx, ny, nz) = stencil.shape();
+        Workload {
+            name: stencil.name(),
+            parameters: Parameters {
+                nx,
+                ny,
+                nz,
+                precision: stencil.precision().name(),
+                steps: self.steps,
+                seed: self.seed,
+            },
+        }
+    }
+}
+
+/// Bytes of so many grids.
+fn needed(stencil: &Stencil, grids: u64) -> u64 {
+    let grid = stencil.units().saturating_mul(stencil.unit_bytes());
+    grid.saturating_mul(grids)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        grid: Grid,
+    }
+
+    const MUCH: ByteSize = ByteSize(1 << 40);
+
+    fn shape(line: &str, memory: ByteSize) -> Result<(u64, u64, Option<u64>), String> {
+        let words = ["pdawl"].into_iter().chain(line.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|e| e.to_string())?;
+        match line.grid.stencil(Budget { memory, grids: 2 }) {
+            Ok(stencil) => Ok(stencil.shape()),
+            Err(Failure::Usage { what, .. } | Failure::Failed { what, .. }) => Err(what),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn shapes() {
+        for (line, expected) in [
+            ("", (4096, 4096, None)),
+            ("--dims 3", (256, 256, Some(256))),
+            ("--size 17", (17, 17, None)),
+            ("--size 17 --dims 3", (17, 17, Some(17))),
+            ("--nx 17 --ny 4099", (17, 4099, None)),
+            ("--nx 5 --ny 6 --nz 7", (5, 6, Some(7))),
+            ("--nx 5 --ny 6 --nz 7 --dims 3", (5, 6, Some(7))),
+        ] {
+            assert_eq!(shape(line, MUCH), Ok(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_default_shrinks_until_it_fits_and_a_wish_does_not() {
+        let little = ByteSize(16 << 20);
+        assert_eq!(shape("", little), Ok((1024, 1024, None)));
+        let message = shape("--size 4096", little).unwrap_err();
+        assert_eq!(
+            message,
+            "2 grids of stencil 4096 x 4096 f64 need 256 MiB of host memory, \
+             and 16.0 MiB may be used"
+        );
+    }
+
+    #[test]
+    fn what_is_no_grid() {
+        for (line, part) in [
+            ("--size 2", "at least 3"),
+            ("--size 4000000000", "at most"),
+            ("--nx 2000000000 --ny 2000000000 --nz 2000000000", "bytes"),
+            ("--nx 5", "--ny"),
+            ("--nz 5", "--nx"),
+            ("--size 5 --nx 5 --ny 5", "cannot be used with"),
+            ("--nx 5 --ny 5 --dims 3", "needs --nz"),
+            ("--nx 5 --ny 5 --nz 5 --dims 2", "--dims says 2"),
+            ("--dims 4", "2..=3"),
+            ("--steps 0", "1.."),
+            ("--size -3", "unexpected argument"),
+        ] {
+            let message = shape(line, MUCH).unwrap_err();
+            assert!(message.contains(part), "{line}: {message}");
+        }
+    }
+}

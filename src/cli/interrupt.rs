@@ -1,0 +1,26 @@
+//! Ctrl-C: the first ends the run at its next barrier, the second at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::failure::Failure;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// The flag that Ctrl-C sets from now on.
+///
+/// # Errors
+/// When the system refuses a handler.
+pub fn listen() -> Result<&'static AtomicBool, Failure> {
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(|e| {
+        Failure::failed(
+            format!("cannot listen for Ctrl-C: {e}"),
+            "run it where signals are allowed",
+        )
+    })?;
+    Ok(&STOP)
+}

@@ -1,0 +1,115 @@
+//! `pdawl machine`: machine files.
+
+use clap::Subcommand;
+use pdawl::machine::{MachineFile, Shelf};
+use pdawl::quantity::{Bytes, Count};
+use pdawl::report::table;
+use serde::Serialize;
+
+use super::args::Format;
+use super::failure::Failure;
+use super::terminal;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  pdawl machine list\n  \
+                        pdawl machine show k40\n  pdawl run stencil --machine k40")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the machines that --machine knows
+    #[command(after_help = "Example:\n  pdawl machine list")]
+    List {
+        /// How the list is printed
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Show a machine file
+    #[command(after_help = "Example:\n  pdawl machine show k40")]
+    Show {
+        /// As `pdawl machine list` shows it
+        name: String,
+        /// TOML as in the file, or JSON
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let shelf = Shelf::of_user();
+    match &args.what {
+        What::List { format } => list(&shelf, *format),
+        What::Show { name, format } => {
+            let machine = shelf.find(name).map_err(Failure::of)?;
+            match format {
+                Format::Text => terminal::print(&machine.to_toml().map_err(Failure::of)?),
+                Format::Json => terminal::print_json(&machine),
+            }
+        }
+    }
+}
+
+/// A line of the list, and of schema `pdawl-machines/1`.
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    title: String,
+    cores: u32,
+    devices: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    schema: &'static str,
+    machines: Vec<Entry>,
+}
+
+fn list(shelf: &Shelf, format: Format) -> Result<(), Failure> {
+    let mut machines = Vec::new();
+    for name in shelf.names() {
+        match shelf.find(&name) {
+            Ok(machine) => machines.push(machine),
+            // One broken file must not hide the others.
+            Err(error) => terminal::warn(&error.to_string()),
+        }
+    }
+    match format {
+        Format::Text => terminal::print(&list_text(&machines)),
+        Format::Json => terminal::print_json(&Listing {
+            schema: "pdawl-machines/1",
+            machines: machines
+                .into_iter()
+                .map(|machine| Entry {
+                    name: machine.name,
+                    title: machine.title,
+                    cores: machine.host.cores,
+                    devices: machine.devices.into_iter().map(|d| d.name).collect(),
+                })
+                .collect(),
+        }),
+    }
+}
+
+fn list_text(machines: &[MachineFile]) -> String {
+    let header = ["Machine", "Cores", "Host copy", "Devices", "Title"];
+    let mut table = table::plain(&header, |column| matches!(column, 1 | 2));
+    for machine in machines {
+        let devices: Vec<String> = machine
+            .devices
+            .iter()
+            .map(|d| format!("{} ({})", d.name, Bytes(d.memory)))
+            .collect();
+        table.add_row(vec![
+            machine.name.clone(),
+            machine.host.cores.to_string(),
+            Count(machine.host.memory_bandwidth, "B/s").to_string(),
+            devices.join(", "),
+            machine.title.clone(),
+        ]);
+    }
+    format!("{}\n", table.trim_fmt())
+}

@@ -1,0 +1,85 @@
+//! The command line: one file a subcommand. The only place that prints.
+//!
+//! * [`args`], [`grid`], [`size`] and [`fault`] are what users type.
+//! * [`session`] is what a run needs, made of that: a runtime, a machine and a
+//!   workload. Everything the commands know of the library's insides is there.
+//! * [`output`] writes files whole or not at all, [`terminal`] prints,
+//!   [`interrupt`] hears Ctrl-C, and [`failure`] is how a command fails.
+//!
+//! Exit status: 0 fine, 1 failure, 2 usage, 130 interrupted.
+
+mod args;
+mod bench;
+mod devices;
+mod failure;
+mod fault;
+mod grid;
+mod interrupt;
+mod machine;
+mod output;
+mod run;
+mod session;
+mod size;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// Splits data-parallel work across the CPU and the GPUs of one machine so
+/// that all of them finish together.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pdawl",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  pdawl devices\n  pdawl run stencil --adaptive\n  \
+                  pdawl bench stencil --size 8192\n  \
+                  pdawl run stencil --machine k40 --gantt run.html"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show every device, with what matters for sharing work
+    Devices(devices::Args),
+    /// Measure this machine, and list or show machine files
+    Machine(machine::Args),
+    /// Run a workload on all devices
+    Run(run::Args),
+    /// Compare strategies on a workload
+    Bench(bench::Args),
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let result = Cli::try_parse()
+        .map_err(Failure::from)
+        .and_then(|cli| match cli.command {
+            Command::Devices(args) => devices::run(&args),
+            Command::Machine(args) => machine::run(&args),
+            Command::Run(args) => run::run(&args),
+            Command::Bench(args) => bench::run(&args),
+        });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.tell(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,213 @@
+//! `pdawl run`: one run of a workload, and its report.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Subcommand};
+use pdawl::balance::Strategy;
+use pdawl::engine::Outcome;
+use pdawl::report::{self, text};
+use pdawl::trace::{About, chrome, csv, gantt};
+
+use super::args::{Format, Place};
+use super::failure::Failure;
+use super::grid::Grid;
+use super::output::Output;
+use super::session::Session;
+use super::{interrupt, terminal};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  pdawl run stencil --adaptive")]
+pub struct Args {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Debug, Subcommand)]
+enum Workload {
+    /// A Jacobi stencil: 2-D 5-point or 3-D 7-point
+    Stencil(Box<Stencil>),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    group = ArgGroup::new("how").args(["strategy", "adaptive"]),
+    after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
+                  pdawl run stencil --size 16384 --gpu-memory 2GiB --gantt run.html\n  \
+                  pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
+                  pdawl run stencil --machine k40 --fault gpu0:slow:2@10"
+)]
+struct Stencil {
+    /// How the work is shared: cpu, gpu, fixed:SHARE, guided, dawl or oracle
+    ///
+    /// SHARE is the CPU's part of the work, from 0 to 1; fixed:0.2,0.5,0.3 gives
+    /// one share a device instead.
+    #[arg(long, value_name = "STRATEGY")]
+    strategy: Option<Strategy>,
+
+    /// Learn the shares while it runs (the default, as --strategy dawl)
+    #[arg(long)]
+    adaptive: bool,
+
+    #[command(flatten)]
+    grid: Grid,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Compare the result with the sequential reference
+    #[arg(long, help_heading = "Output")]
+    verify: bool,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+
+    #[command(flatten)]
+    files: Files,
+}
+
+/// What is to be written beside the report.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct Files {
+    /// Write a Chrome trace, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Write a Gantt chart; FILE ends in .html or .svg
+    #[arg(long, value_name = "FILE", value_parser = gantt_path)]
+    gantt: Option<PathBuf>,
+
+    /// Write a row a command
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let Workload::Stencil(args) = &args.workload;
+    args.grid.check()?;
+    let files = args.files.prepare()?;
+    let stop = interrupt::listen()?;
+    let mut session = Session::open(&args.place, &args.grid, args.verify)?;
+    let strategy = args.strategy.clone().unwrap_or(Strategy::Dawl);
+    let bar = terminal::progress(args.format, args.grid.steps.into(), &strategy.to_string());
+    let outcome = session.run(&strategy, stop, &mut |done, _| {
+        bar.set_position(done.into())
+    });
+    bar.finish_and_clear();
+    let outcome = outcome?;
+    if !outcome.interrupted {
+        session.compare(&strategy, stop)?;
+    }
+
+    let context = session.context(&strategy);
+    let about = About {
+        workload: context.workload.title(),
+        strategy: context.strategy.clone(),
+        machine: context.machine.name.clone(),
+        simulated: context.machine.simulated,
+    };
+    let report = report::report(&outcome, &context);
+    // The files do not depend on who reads the report, nor the report on them.
+    let written = files.write(&outcome, &about);
+    match args.format {
+        Format::Text => terminal::print(&text::render(&report))?,
+        Format::Json => terminal::print_json(&report)?,
+    }
+    written?;
+    verdict(&outcome)
+}
+
+/// What the exit status tells beyond the report.
+fn verdict(outcome: &Outcome) -> Result<(), Failure> {
+    if outcome.verified == Some(false) {
+        let error = outcome.max_abs_error.unwrap_or(f64::NAN);
+        return Err(Failure::failed(
+            format!("the result differs from the sequential reference by up to {error:e}"),
+            "the same run on single devices (--strategy cpu, --devices ...) to find the one that \
+             computes wrongly",
+        ));
+    }
+    if outcome.interrupted {
+        return Err(Failure::Interrupted);
+    }
+    Ok(())
+}
+
+/// The formats of a chart, by the file's ending.
+fn gantt_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match is_page(&path).is_some() {
+        true => Ok(path),
+        false => Err("a chart is HTML or SVG: FILE must end in .html or .svg".to_owned()),
+    }
+}
+
+/// Whether the ending asks for a page (else an SVG); `None` for other endings.
+fn is_page(path: &std::path::Path) -> Option<bool> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    match ending.as_str() {
+        "html" | "htm" => Some(true),
+        "svg" => Some(false),
+        _ => None,
+    }
+}
+
+/// Files that could be opened.
+struct Prepared {
+    trace: Option<Output>,
+    csv: Option<Output>,
+    page: Option<Output>,
+    svg: Option<Output>,
+}
+
+impl Files {
+    fn prepare(&self) -> Result<Prepared, Failure> {
+        let given = [&self.trace, &self.gantt, &self.csv];
+        for (i, path) in given.iter().enumerate() {
+            if let Some(path) = path.as_ref().filter(|_| given[..i].contains(path)) {
+                return Err(Failure::usage(
+                    format!("two outputs have the path {}", path.display()),
+                    "a path of its own for each",
+                ));
+            }
+        }
+        let open = |path: Option<&PathBuf>| path.map(|path| Output::prepare(path)).transpose();
+        let gantt = |page| {
+            let path = self.gantt.as_ref();
+            open(path.filter(|path| is_page(path) == Some(page)))
+        };
+        Ok(Prepared {
+            trace: open(self.trace.as_ref())?,
+            csv: open(self.csv.as_ref())?,
+            page: gantt(true)?,
+            svg: gantt(false)?,
+        })
+    }
+}
+
+impl Prepared {
+    fn write(self, outcome: &Outcome, about: &About) -> Result<(), Failure> {
+        type Export = fn(&pdawl::trace::Trace, &About, &mut dyn Write) -> io::Result<()>;
+        let exports: [(Option<Output>, Export); 4] = [
+            (self.trace, |trace, about, out| {
+                chrome::write(trace, about, out)
+            }),
+            (self.csv, |trace, about, out| csv::write(trace, about, out)),
+            (self.page, |trace, about, out| {
+                gantt::write_html(trace, about, out)
+            }),
+            (self.svg, |trace, about, out| {
+                gantt::write_svg(trace, about, out)
+            }),
+        ];
+        for (output, export) in exports {
+            if let Some(output) = output {
+                output.write(|out| export(&outcome.trace, about, out))?;
+            }
+        }
+        Ok(())
+    }
+}

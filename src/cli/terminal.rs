@@ -1,0 +1,69 @@
+//! Printing. Styles are dropped where they are not wanted (not a terminal,
+//! `NO_COLOR`), and nothing here panics when a reader has gone.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::args::Format;
+use super::failure::Failure;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const REMEDY: Style = Style::new().bold();
+
+/// Prints text that may carry ANSI styles to standard output.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] for a closed pipe.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|e| Failure::of_printing(&e))
+}
+
+/// Prints a value as indented JSON to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(Failure::of)?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Tells an error and its remedy on standard error.
+pub fn complain(what: &str, remedy: Option<&str>) {
+    let mut err = anstream::stderr().lock();
+    // Where standard error is closed there is nobody to tell.
+    let _ = writeln!(err, "{ERROR}pdawl:{ERROR:#} {what}");
+    if let Some(remedy) = remedy {
+        let _ = writeln!(err, "  {REMEDY}try:{REMEDY:#} {remedy}");
+    }
+}
+
+/// Tells a warning on standard error.
+pub fn warn(what: &str) {
+    let _ = writeln!(
+        anstream::stderr().lock(),
+        "{WARNING}pdawl: warning:{WARNING:#} {what}"
+    );
+}
+
+/// A bar on standard error, hidden unless a person is there to see it.
+pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
+    if format != Format::Text || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} [{elapsed}]");
+    let bar = ProgressBar::new(steps).with_message(what.to_owned());
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

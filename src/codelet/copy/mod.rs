@@ -1,0 +1,80 @@
+//! Copying memory: the yardstick of memory bandwidth.
+//!
+//! A unit is a piece of memory of a chosen size. A launch copies its units one
+//! behind the other; the launch's first unit begins at the first byte of both
+//! memories. Nothing moves memory faster than a copy, so its bytes a second,
+//! read and written, bound every computation that streams its data.
+//!
+//! ## Arguments
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `from` | memory | units to be read |
+//! | 1 | `to` | memory | units to be written; does not overlap `from` |
+//! | 2 | `unit_bytes` | u32 | bytes of a unit, a multiple of 16 |
+
+mod host;
+
+use std::ops::Range;
+
+use super::{Codelet, Cost, NdRange, OpenClKernel, Value};
+
+/// Work-items that copy a unit on an OpenCL device.
+const GROUP: usize = 256;
+
+/// The copying codelet.
+pub fn codelet() -> Codelet {
+    Codelet {
+        name: "copy",
+        host: Some(host::run),
+        opencl: Some(OpenClKernel {
+            source: include_str!("../../../kernels/copy.cl"),
+            file: "kernels/copy.cl",
+            entry: "copy",
+            options: "",
+            fp64: false,
+            ndrange: groups,
+        }),
+    }
+}
+
+/// What copying `units` of `unit_bytes` costs: every byte read and written.
+pub fn cost(units: u64, unit_bytes: u32) -> Cost {
+    Cost {
+        flops: 0.0,
+        bytes: 2.0 * units as f64 * f64::from(unit_bytes),
+    }
+}
+
+/// The arguments for copying units of `unit_bytes`.
+pub fn args(from: super::Memory, to: super::Memory, unit_bytes: u32) -> Vec<Value> {
+    vec![
+        Value::Memory(from),
+        Value::Memory(to),
+        Value::U32(unit_bytes),
+    ]
+}
+
+fn groups(units: &Range<u64>, _args: &[Value]) -> NdRange {
+    NdRange {
+        global: vec![(units.end - units.start) as usize * GROUP],
+        local: Some(vec![GROUP]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_costs_a_read_and_a_write() {
+        assert_eq!(cost(3, 16).bytes, 96.0);
+    }
+
+    #[test]
+    fn a_unit_is_a_work_group() {
+        let ndrange = groups(&(10..13), &[]);
+        assert_eq!(ndrange.global, [3 * GROUP]);
+        assert_eq!(ndrange.local, Some(vec![GROUP]));
+    }
+}

@@ -1,0 +1,167 @@
+//! Several rows at once.
+//!
+//! The rows of a block advance along x together, so that memory always has
+//! several streams of reads and of writes to work on. Each row begins where
+//! its own target is aligned to a cache line: streaming stores want that, and
+//! a row length that is no multiple of a line gives every row another phase.
+//!
+//! West and east are made from registers: the row's vectors at the west, here
+//! and at the east are carried along. Loading them unaligned instead costs a
+//! quarter of the speed where source and target lie a multiple of 4 KiB apart
+//! (two grids in huge pages always do): such a load overlaps, in the address
+//! bits that processors compare, the store of the vector before, and waits for
+//! it. For the same reason a block's stores come after all its loads.
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::ops::Range;
+
+use super::grid::Row;
+use super::scalar;
+use crate::codelet::host::{LINE, Lanes, Stores};
+
+/// Points of a row that is wanted soon: prefetched this far ahead of where the
+/// block is. PREFETCH_MEASURED
+const AHEAD_BYTES: usize = 2048;
+
+/// Computes the points `at`, inner points of a row, of `ROWS` rows that lie
+/// one behind the other in the target and in every input; `first` is the first
+/// of them, and `nx` their length.
+///
+/// A row's vectors run from the first aligned target at or after `at.start` to
+/// the first at or after `at.end`, so that neighbouring ranges meet whatever
+/// the rows' phases; `at` is therefore a multiple of a line long, unless it
+/// ends where the inner points do. There, and where they begin, plain loops
+/// fill in the rest.
+///
+/// `next` is the row that will follow the block: what it and those behind it
+/// read is prefetched as the block comes to its end.
+///
+/// # Safety
+/// Those of [`scalar::points`] for every row, and the processor has `V`.
+#[inline(always)]
+pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
+    first: &Row<V::Scalar, INPUTS>,
+    next: &Row<V::Scalar, INPUTS>,
+    nx: usize,
+    at: Range<usize>,
+    weight: V::Scalar,
+    stores: Stores,
+) {
+    let is_tail = at.end == nx - 1;
+    let mut starts = [0; ROWS];
+    let mut vectors = usize::MAX;
+    for (h, start) in starts.iter_mut().enumerate() {
+        let to = first.to.wrapping_add(h * nx);
+        *start = aligned(to, at.start).min(at.end);
+        // The vector to the east of the last one is loaded too.
+        let points = if is_tail {
+            nx - *start
+        } else {
+            at.len() + V::POINTS
+        };
+        vectors = vectors.min((points / V::POINTS).saturating_sub(1));
+    }
+    // SAFETY: the caller's contract. In the tail the vectors and one more end
+    // within the row; elsewhere less than a line and a vector after `at`,
+    // where there are more inner points than that.
+    unsafe {
+        match stores {
+            Stores::Plain => {
+                vectorised::<V, INPUTS, ROWS, false>(first, next, nx, &starts, vectors, weight);
+            }
+            Stores::Stream => {
+                vectorised::<V, INPUTS, ROWS, true>(first, next, nx, &starts, vectors, weight);
+            }
+        }
+        for (h, start) in starts.into_iter().enumerate() {
+            let row = first.further(h * nx);
+            if at.start == 1 {
+                row.keep(0);
+                scalar::points(&row, 1..start, weight);
+            }
+            if is_tail {
+                scalar::points(&row, start + vectors * V::POINTS..at.end, weight);
+                row.keep(at.end);
+            }
+        }
+    }
+}
+
+/// The first position at or after `x` at which `row` is aligned to a line.
+#[inline(always)]
+fn aligned<T>(row: *const T, x: usize) -> usize {
+    let beyond = row.wrapping_add(x) as usize % LINE;
+    x + (LINE - beyond) % LINE / size_of::<T>()
+}
+
+/// Computes as many vectors of every row, row `h` from `starts[h]` on.
+///
+/// All rows and inputs are reached from few addresses and an offset a row, so
+/// that the loop keeps them in registers.
+///
+/// # Safety
+/// As for [`compute`]; the rows have one vector more, and a point before.
+#[inline(always)]
+unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STREAM: bool>(
+    first: &Row<V::Scalar, INPUTS>,
+    next: &Row<V::Scalar, INPUTS>,
+    nx: usize,
+    starts: &[usize; ROWS],
+    vectors: usize,
+    weight: V::Scalar,
+) {
+    let ahead = AHEAD_BYTES / size_of::<V::Scalar>();
+    // From here on what lies ahead is in the rows that follow.
+    let turn = vectors.saturating_sub(ahead / V::POINTS);
+    let here_soon = first.fresh().wrapping_add(ahead);
+    let next_soon = next.fresh().wrapping_sub(turn * V::POINTS);
+    // SAFETY: the caller's contract; addresses that are only prefetched need
+    // not be valid, and are computed by wrapping.
+    unsafe {
+        let weight = V::splat(weight);
+        let (mut before, mut here) = ([weight; ROWS], [weight; ROWS]);
+        let mut offsets = [0; ROWS];
+        for h in 0..ROWS {
+            offsets[h] = h * nx + starts[h];
+            let row = first.inputs[0].add(offsets[h]);
+            // Of the vector before the first only the last point matters.
+            before[h] = V::splat(*row.sub(1));
+            here[h] = V::load(row);
+        }
+        for (part, soon) in [(0..turn, here_soon), (turn..vectors, next_soon)] {
+            for _ in part {
+                let mut results = [weight; ROWS];
+                for h in 0..ROWS {
+                    let input = |k: usize| V::load(first.inputs[k].add(offsets[h]));
+                    let after = V::load(first.inputs[0].add(offsets[h] + V::POINTS));
+                    let (west, east) = (here[h].west(before[h]), here[h].east(after));
+                    let cross = input(1).add(input(2)).add(west.add(east));
+                    let centre = if INPUTS == 3 {
+                        here[h]
+                    } else {
+                        input(3).add(input(4)).add(here[h])
+                    };
+                    results[h] = cross.add(centre).mul(weight);
+                    (before[h], here[h]) = (here[h], after);
+                    prefetch(soon.wrapping_add(offsets[h]));
+                }
+                for h in 0..ROWS {
+                    let to = first.to.add(offsets[h]);
+                    if STREAM {
+                        results[h].stream(to);
+                    } else {
+                        results[h].store(to);
+                    }
+                    offsets[h] += V::POINTS;
+                }
+            }
+        }
+    }
+}
+
+/// Asks for the line at `at`, which need not be a valid address.
+#[inline(always)]
+fn prefetch<T>(at: *const T) {
+    // SAFETY: a prefetch never faults.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+}

@@ -1,0 +1,177 @@
+//! The arguments, decoded, and where rows lie.
+
+use crate::codelet::HostValue;
+use crate::codelet::host::Real;
+
+/// A launch's arguments. `INPUTS` is the number of rows that a row is computed
+/// from: 3 in 2-D, where a unit is a row, and 5 in 3-D, where it is a plane.
+pub(super) struct Grid<T, const INPUTS: usize> {
+    from: *const T,
+    to: *mut T,
+    /// Unit whose slots are `from_slot` and `to_slot`.
+    first: u64,
+    from_slot: u64,
+    from_slots: u64,
+    to_slot: u64,
+    to_slots: u64,
+    /// Units of the whole grid.
+    pub(super) units: u64,
+    pub(super) nx: usize,
+    pub(super) ny: usize,
+    pub(super) weight: T,
+}
+
+/// A row to be computed: where its points are read and written.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Row<T, const INPUTS: usize> {
+    /// The row's present version; north and south of it; in 3-D below and
+    /// above it.
+    pub(super) inputs: [*const T; INPUTS],
+    pub(super) to: *mut T,
+}
+
+impl<T: Copy, const INPUTS: usize> Row<T, INPUTS> {
+    /// Copies the point at `x`, which keeps its value.
+    ///
+    /// # Safety
+    /// The row has the point, and nobody else touches it.
+    #[inline(always)]
+    pub(super) unsafe fn keep(&self, x: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { *self.to.add(x) = *self.inputs[0].add(x) }
+    }
+
+    /// The row that lies `points` further on in the target and all inputs.
+    #[inline(always)]
+    pub(super) fn further(&self, points: usize) -> Self {
+        Self {
+            inputs: self.inputs.map(|input| input.wrapping_add(points)),
+            to: self.to.wrapping_add(points),
+        }
+    }
+
+    /// The input that no earlier row has needed: south in 2-D, above in 3-D.
+    #[inline(always)]
+    pub(super) fn fresh(&self) -> *const T {
+        self.inputs[INPUTS - 1]
+    }
+}
+
+impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
+    /// # Panics
+    /// When the arguments are not those that the codelet documents, which is a
+    /// fault in the caller's code.
+    pub(super) fn decode(args: &[HostValue], first: u64) -> Self {
+        let memory = |i: usize| match args[i] {
+            HostValue::Memory { address, .. } => address,
+            other => unreachable!("stencil argument {i} is memory, not {other:?}"),
+        };
+        let number = |i: usize| match args[i] {
+            HostValue::U32(n) => n,
+            other => unreachable!("stencil argument {i} is a u32, not {other:?}"),
+        };
+        let Some(weight) = T::from_value(args[11]) else {
+            unreachable!(
+                "stencil argument 11 has the grid's type, not {:?}",
+                args[11]
+            )
+        };
+        Self {
+            from: memory(0).cast_const().cast(),
+            to: memory(1).cast(),
+            first,
+            from_slot: number(2).into(),
+            from_slots: number(3).into(),
+            to_slot: number(4).into(),
+            to_slots: number(5).into(),
+            units: number(8).into(),
+            nx: number(9) as usize,
+            ny: number(10) as usize,
+            weight,
+        }
+    }
+
+    /// Points of a unit.
+    fn unit_points(&self) -> usize {
+        self.nx * self.ny
+    }
+
+    /// Bytes of the rings, which a step goes through before it comes back to
+    /// the same unit.
+    pub(super) fn working_set(&self) -> u64 {
+        let slots = if std::ptr::eq(self.from, self.to.cast_const()) {
+            self.from_slots.max(self.to_slots)
+        } else {
+            self.from_slots + self.to_slots
+        };
+        slots * (self.unit_points() * size_of::<T>()) as u64
+    }
+
+    /// The present version of `unit`, which is within a halo of the launch.
+    ///
+    /// # Safety
+    /// The ring is as long as the arguments say.
+    #[inline(always)]
+    unsafe fn source(&self, unit: u64) -> *const T {
+        // Added first, because the unit before the launch is `first - 1`.
+        let slot = (self.from_slot + self.from_slots + unit - self.first) % self.from_slots;
+        // SAFETY: the slot is one of the ring's.
+        unsafe { self.from.add(slot as usize * self.unit_points()) }
+    }
+
+    /// The next version of `unit`, which is in the launch.
+    ///
+    /// # Safety
+    /// The ring is as long as the arguments say.
+    #[inline(always)]
+    unsafe fn target(&self, unit: u64) -> *mut T {
+        let slot = (self.to_slot + unit - self.first) % self.to_slots;
+        // SAFETY: the slot is one of the ring's.
+        unsafe { self.to.add(slot as usize * self.unit_points()) }
+    }
+
+    /// The row `y` of an inner unit; in 3-D an inner row, in 2-D row 0.
+    ///
+    /// # Safety
+    /// That of `HostKernel`.
+    #[inline(always)]
+    pub(super) unsafe fn row(&self, unit: u64, y: usize) -> Row<T, INPUTS> {
+        let at = y * self.nx;
+        // SAFETY: an inner unit has both neighbours, and in 3-D an inner row
+        // has both within its plane.
+        unsafe {
+            let here = self.source(unit).add(at);
+            let (before, after) = (self.source(unit - 1).add(at), self.source(unit + 1).add(at));
+            let mut inputs = [here; INPUTS];
+            if INPUTS == 3 {
+                inputs[1] = before;
+            } else {
+                inputs[1] = here.sub(self.nx);
+                inputs[2] = here.add(self.nx);
+                inputs[3] = before;
+            }
+            inputs[INPUTS - 1] = after;
+            let to = self.target(unit).add(at);
+            Row { inputs, to }
+        }
+    }
+
+    /// Copies those rows of a unit that keep their values.
+    ///
+    /// # Safety
+    /// That of `HostKernel`.
+    pub(super) unsafe fn keep_border_rows(&self, unit: u64) {
+        let (nx, points) = (self.nx, self.unit_points());
+        // SAFETY: both slots hold a whole unit, and they differ.
+        unsafe {
+            let (from, to) = (self.source(unit), self.target(unit));
+            if unit == 0 || unit + 1 == self.units {
+                to.copy_from_nonoverlapping(from, points);
+            } else if INPUTS == 5 {
+                to.copy_from_nonoverlapping(from, nx);
+                let last = points - nx;
+                to.add(last).copy_from_nonoverlapping(from.add(last), nx);
+            }
+        }
+    }
+}

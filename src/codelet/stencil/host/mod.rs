@@ -1,0 +1,82 @@
+//! The stencils' native implementation.
+//!
+//! [`grid`] decodes the arguments and finds rows in the rings; [`sweep`] says
+//! in which order a tile's rows are computed; [`block`] computes several rows
+//! together with vectors, and [`scalar`] part of one row with a plain loop:
+//! the ends of rows, and everything where there are no vectors. Here the
+//! processor's level is chosen.
+//!
+//! A sweep is bound by memory, so the kernel is made of what keeps memory
+//! busy: streaming stores, several rows at once, each prefetched well ahead,
+//! and bands of columns whose rows stay in the core's own cache.
+
+#[cfg(target_arch = "x86_64")]
+mod block;
+mod grid;
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use super::{Dimensions, Precision};
+use crate::codelet::host::{Level, Real, Stores};
+use crate::codelet::{HostKernel, HostValue};
+use grid::Grid;
+
+/// Rows that a row of the 5-point stencil is computed from.
+const FIVE: usize = 3;
+/// Rows that a row of the 7-point stencil is computed from.
+const SEVEN: usize = 5;
+
+/// The native kernel of a stencil.
+pub fn kernel(dimensions: Dimensions, precision: Precision) -> HostKernel {
+    match (dimensions, precision) {
+        (Dimensions::Two, Precision::F64) => run::<f64, FIVE>,
+        (Dimensions::Two, Precision::F32) => run::<f32, FIVE>,
+        (Dimensions::Three, Precision::F64) => run::<f64, SEVEN>,
+        (Dimensions::Three, Precision::F32) => run::<f32, SEVEN>,
+    }
+}
+
+/// # Safety
+/// That of [`HostKernel`].
+unsafe fn run<T: Real, const INPUTS: usize>(args: &[HostValue], first: u64, units: Range<u64>) {
+    let grid = Grid::<T, INPUTS>::decode(args, first);
+    let stores = Stores::for_bytes(grid.working_set());
+    // SAFETY: the caller's contract, and the level is this processor's.
+    unsafe { run_at(Level::best(), stores, &grid, units) }
+}
+
+/// Computes `units` with the instructions of `level`.
+///
+/// # Safety
+/// The processor has the level; otherwise that of [`HostKernel`].
+unsafe fn run_at<T: Real, const INPUTS: usize>(
+    level: Level,
+    stores: Stores,
+    grid: &Grid<T, INPUTS>,
+    units: Range<u64>,
+) {
+    // SAFETY: the caller's contract. The border's rows are copied here; the
+    // other units have both neighbours.
+    unsafe {
+        for unit in units.clone() {
+            grid.keep_border_rows(unit);
+        }
+        let inner = units.start.max(1)..units.end.min(grid.units.saturating_sub(1));
+        match level {
+            Level::Scalar => scalar::sweep(grid, inner),
+            #[cfg(target_arch = "x86_64")]
+            Level::Sse2 => sweep::sse2(stores, grid, inner),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => sweep::avx2(stores, grid, inner),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => sweep::avx512(stores, grid, inner),
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = stores;
+}

@@ -1,0 +1,70 @@
+//! The stencil as a plain loop.
+
+use std::ops::Range;
+
+use super::grid::{Grid, Row};
+use crate::codelet::host::Real;
+
+/// Computes inner units row by row.
+///
+/// # Safety
+/// That of `HostKernel`; `units` have both neighbours.
+pub(super) unsafe fn sweep<T: Real, const INPUTS: usize>(
+    grid: &Grid<T, INPUTS>,
+    units: Range<u64>,
+) {
+    let rows = inner_rows::<INPUTS>(grid.ny);
+    for unit in units {
+        for y in rows.clone() {
+            // SAFETY: the caller's contract; the ends of a row are kept.
+            unsafe {
+                let row = grid.row(unit, y);
+                row.keep(0);
+                points(&row, 1..grid.nx - 1, grid.weight);
+                row.keep(grid.nx - 1);
+            }
+        }
+    }
+}
+
+/// The rows of an inner unit that are computed: the only one in 2-D, all but
+/// the outermost in 3-D.
+#[inline(always)]
+pub(super) fn inner_rows<const INPUTS: usize>(ny: usize) -> Range<usize> {
+    if INPUTS == 3 { 0..1 } else { 1..ny - 1 }
+}
+
+/// Computes the points `at` of a row.
+///
+/// # Safety
+/// Every input and the target hold `at` and one point on either side; nobody
+/// else writes the inputs or touches the target's points.
+#[inline(always)]
+pub(super) unsafe fn points<T: Real, const INPUTS: usize>(
+    row: &Row<T, INPUTS>,
+    at: Range<usize>,
+    weight: T,
+) {
+    let count = at.len();
+    // SAFETY: the caller's contract; the target differs from every input.
+    unsafe {
+        let input = |i: usize| std::slice::from_raw_parts(row.inputs[i].add(at.start), count);
+        let (here, north) = (input(0), input(1));
+        let west = std::slice::from_raw_parts(row.inputs[0].add(at.start).sub(1), count);
+        let east = std::slice::from_raw_parts(row.inputs[0].add(at.start + 1), count);
+        let to = std::slice::from_raw_parts_mut(row.to.add(at.start), count);
+        let south = input(2);
+        if INPUTS == 3 {
+            for x in 0..count {
+                to[x] = (((north[x] + south[x]) + (west[x] + east[x])) + here[x]) * weight;
+            }
+        } else {
+            let (below, above) = (input(3), input(4));
+            for x in 0..count {
+                to[x] = (((north[x] + south[x]) + (west[x] + east[x]))
+                    + ((below[x] + above[x]) + here[x]))
+                    * weight;
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The order in which a tile's rows are computed.
+//!
+//! A block reads rows that the block before it has read, and they should still
+//! be in the core's own cache. Rows too long for that are cut into bands of
+//! columns, planes too large for it into bands of rows, and a tile is computed
+//! band by band.
+
+use std::ops::Range;
+
+use super::grid::Grid;
+use super::{block, scalar};
+use crate::codelet::host::{Lanes, Real, Stores, fence};
+
+/// Bytes of a row's band. A block of six rows reads eight: half a typical
+/// second-level cache of a megabyte. BAND_MEASURED
+const BAND_BYTES: usize = 64 << 10;
+
+/// Rows of a block. ROWS_MEASURED
+const ROWS: usize = 4;
+
+const BAND3_BYTES: usize = 8 << 10;
+
+/// Bytes of the three planes' bands.
+const PLANES_BYTES: usize = 512 << 10;
+
+/// # Safety
+/// The processor has AVX-512F; otherwise as for `sweep`.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn avx512<T: Real, const INPUTS: usize>(
+    stores: Stores,
+    grid: &Grid<T, INPUTS>,
+    units: Range<u64>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { sweep::<T::Avx512, INPUTS>(stores, grid, units) }
+}
+
+/// # Safety
+/// The processor has AVX2; otherwise as for `sweep`.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn avx2<T: Real, const INPUTS: usize>(
+    stores: Stores,
+    grid: &Grid<T, INPUTS>,
+    units: Range<u64>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { sweep::<T::Avx2, INPUTS>(stores, grid, units) }
+}
+
+/// # Safety
+/// As for `sweep`; every x86-64 processor has SSE2.
+pub(super) unsafe fn sse2<T: Real, const INPUTS: usize>(
+    stores: Stores,
+    grid: &Grid<T, INPUTS>,
+    units: Range<u64>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { sweep::<T::Sse2, INPUTS>(stores, grid, units) }
+}
+
+/// Computes inner units band by band.
+///
+/// # Safety
+/// That of `HostKernel`; `units` have both neighbours, and the processor has
+/// `V`.
+#[inline(always)]
+unsafe fn sweep<V: Lanes, const INPUTS: usize>(
+    stores: Stores,
+    grid: &Grid<V::Scalar, INPUTS>,
+    units: Range<u64>,
+) {
+    for rows in row_bands(grid) {
+        for columns in column_bands(grid) {
+            // SAFETY: the caller's contract; the bands partition the inner
+            // points.
+            unsafe { band::<V, INPUTS>(stores, grid, &units, &rows, &columns) }
+        }
+    }
+    if stores == Stores::Stream {
+        fence();
+    }
+}
+
+/// Computes the same rows and columns of every unit, [`ROWS`] at a time where
+/// as many lie one behind the other, else one.
+#[inline(always)]
+unsafe fn band<V: Lanes, const INPUTS: usize>(
+    stores: Stores,
+    grid: &Grid<V::Scalar, INPUTS>,
+    units: &Range<u64>,
+    rows: &Range<usize>,
+    columns: &Range<usize>,
+) {
+    let count = (units.end - units.start) as usize * rows.len();
+    // SAFETY: the caller's contract; every row of the band is visited once.
+    unsafe {
+        let row = |n: usize| {
+            let n = n.min(count - 1);
+            let (unit, y) = (n / rows.len(), n % rows.len());
+            grid.row(units.start + unit as u64, rows.start + y)
+        };
+        let (nx, weight) = (grid.nx, grid.weight);
+        let mut done = 0;
+        while done < count {
+            let first = row(done);
+            // A ring's end or a plane's lies between rows that are not.
+            if done + ROWS <= count && row(done + ROWS - 1) == first.further((ROWS - 1) * nx) {
+                let next = row(done + ROWS);
+                block::compute::<V, INPUTS, ROWS>(
+                    &first,
+                    &next,
+                    nx,
+                    columns.clone(),
+                    weight,
+                    stores,
+                );
+                done += ROWS;
+            } else {
+                let next = row(done + 1);
+                block::compute::<V, INPUTS, 1>(&first, &next, nx, columns.clone(), weight, stores);
+                done += 1;
+            }
+        }
+    }
+}
+
+/// The inner columns of a row, in bands.
+fn column_bands<T: Real, const INPUTS: usize>(
+    grid: &Grid<T, INPUTS>,
+) -> impl Iterator<Item = Range<usize>> {
+    bands(1..grid.nx - 1, column_band::<T, INPUTS>())
+}
+
+/// Columns of a band; a multiple of a line.
+fn column_band<T, const INPUTS: usize>() -> usize {
+    let bytes = if INPUTS == 3 { BAND_BYTES } else { BAND3_BYTES };
+    bytes / size_of::<T>()
+}
+
+/// The inner rows of a unit, in bands of which three planes fit the cache.
+fn row_bands<T: Real, const INPUTS: usize>(
+    grid: &Grid<T, INPUTS>,
+) -> impl Iterator<Item = Range<usize>> {
+    let columns = grid.nx.min(column_band::<T, INPUTS>());
+    let rows = PLANES_BYTES / 3 / (columns * size_of::<T>());
+    bands(
+        scalar::inner_rows::<INPUTS>(grid.ny),
+        rows.next_multiple_of(ROWS),
+    )
+}
+
+/// Cuts a range into pieces of `band`; the last has between a half and one and
+/// a half.
+fn bands(range: Range<usize>, band: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut start = range.start;
+    std::iter::from_fn(move || {
+        let left = range.end.checked_sub(start).filter(|left| *left > 0)?;
+        let piece = if left < band + band / 2 { left } else { band };
+        start += piece;
+        Some(start - piece..start)
+    })
+}

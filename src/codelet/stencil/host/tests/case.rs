@@ -1,0 +1,250 @@
+//! A launch in poisoned memory, and what that memory must hold afterwards.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use super::super::grid::Grid;
+use super::super::{run, run_at};
+use crate::codelet::HostValue;
+use crate::codelet::host::{Level, Real, Stores};
+
+/// A point's type with what the tests need of it.
+pub(super) trait Point: Real + Debug {
+    /// Not a number, with bits that no computation gives.
+    const POISON: Self;
+    const WEIGHT: Self;
+    fn bits(self) -> u64;
+    fn from_random(random: u64) -> Self;
+    fn value(self) -> HostValue;
+}
+
+impl Point for f64 {
+    const POISON: Self = f64::from_bits(0x7ff8_0000_dead_beef);
+    const WEIGHT: Self = 1.0 / 7.0;
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+    fn from_random(random: u64) -> Self {
+        (random >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+    }
+    fn value(self) -> HostValue {
+        HostValue::F64(self)
+    }
+}
+
+impl Point for f32 {
+    const POISON: Self = f32::from_bits(0x7fc0_beef);
+    const WEIGHT: Self = 1.0 / 7.0;
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+    fn from_random(random: u64) -> Self {
+        (random >> 40) as f32 / (1u32 << 24) as f32 - 0.5
+    }
+    fn value(self) -> HostValue {
+        HostValue::F32(self)
+    }
+}
+
+/// A launch over part of a grid.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) nx: usize,
+    /// 1 in 2-D.
+    pub(super) ny: usize,
+    pub(super) units: u64,
+    pub(super) first: u64,
+    pub(super) count: u64,
+    /// Slot of the first unit, and slots.
+    pub(super) from_ring: (u64, u64),
+    pub(super) to_ring: (u64, u64),
+    /// Whether both rings are one memory.
+    pub(super) in_place: bool,
+    /// Points between a cache line's start and the rings' (from, to).
+    pub(super) skew: (usize, usize),
+    pub(super) seed: u64,
+}
+
+impl Case {
+    /// A launch over all of a grid, between two plain arrays.
+    pub(super) fn whole(nx: usize, ny: usize, units: u64) -> Self {
+        Self {
+            nx,
+            ny,
+            units,
+            first: 0,
+            count: units,
+            from_ring: (0, units),
+            to_ring: (0, units),
+            in_place: false,
+            skew: (0, 0),
+            seed: nx as u64 * 31 + units,
+        }
+    }
+
+    fn unit_points(&self) -> usize {
+        self.nx * self.ny
+    }
+
+    /// Where a unit begins in a ring.
+    fn offset(&self, ring: (u64, u64), unit: u64) -> usize {
+        let slot = (ring.0 + ring.1 + unit - self.first) % ring.1;
+        slot as usize * self.unit_points()
+    }
+
+    /// Units whose present versions the launch may read.
+    fn readable(&self) -> Range<u64> {
+        self.first.saturating_sub(1)..(self.first + self.count + 1).min(self.units)
+    }
+
+    fn args<T: Point>(&self, from: *mut T, to: *mut T) -> [HostValue; 12] {
+        let bytes = |ring: (u64, u64)| ring.1 * (self.unit_points() * size_of::<T>()) as u64;
+        let memory = |at: *mut T, bytes| HostValue::Memory {
+            address: at.cast(),
+            bytes,
+        };
+        let number = |n: u64| HostValue::U32(n as u32);
+        [
+            memory(from, bytes(self.from_ring)),
+            memory(to, bytes(self.to_ring)),
+            number(self.from_ring.0),
+            number(self.from_ring.1),
+            number(self.to_ring.0),
+            number(self.to_ring.1),
+            number(self.first),
+            number(self.count),
+            number(self.units),
+            number(self.nx as u64),
+            number(self.ny as u64),
+            T::WEIGHT.value(),
+        ]
+    }
+}
+
+/// The present version of the whole grid.
+fn present<T: Point>(case: &Case) -> Vec<T> {
+    let mut state = case.seed;
+    (0..case.unit_points() as u64 * case.units)
+        .map(|_| {
+            // splitmix64.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            T::from_random(z ^ (z >> 31))
+        })
+        .collect()
+}
+
+/// The next version of the whole grid, by the formulas of the stencils' page.
+fn next<T: Point>(case: &Case, v: &[T]) -> Vec<T> {
+    let (nx, ny, units) = (case.nx, case.ny, case.units as usize);
+    let mut result = v.to_vec();
+    for z in 1..units - 1 {
+        let rows = if ny == 1 { 0..1 } else { 1..ny - 1 };
+        for y in rows {
+            for x in 1..nx - 1 {
+                let i = (z * ny + y) * nx + x;
+                let (west, east) = (v[i - 1], v[i + 1]);
+                result[i] = if ny == 1 {
+                    let (north, south) = (v[i - nx], v[i + nx]);
+                    (((north + south) + (west + east)) + v[i]) * T::WEIGHT
+                } else {
+                    let (north, south) = (v[i - nx], v[i + nx]);
+                    let (below, above) = (v[i - nx * ny], v[i + nx * ny]);
+                    (((north + south) + (west + east)) + ((below + above) + v[i])) * T::WEIGHT
+                };
+            }
+        }
+    }
+    result
+}
+
+/// Poisoned memory with a guard around a ring that begins `skew` points after
+/// the start of a cache line.
+struct Memory<T> {
+    points: Vec<T>,
+    start: usize,
+}
+
+impl<T: Point> Memory<T> {
+    const GUARD: usize = 64;
+
+    fn new(len: usize, skew: usize) -> Self {
+        let points = vec![T::POISON; len + 2 * Self::GUARD];
+        let line = points.as_ptr().align_offset(64);
+        let start = line + skew;
+        Self { points, start }
+    }
+}
+
+/// Runs `tiles` of the case and compares all memory with what it must hold.
+fn compare<T: Point>(
+    case: &Case,
+    tiles: &[Range<u64>],
+    launch: impl Fn(&[HostValue; 12], Range<u64>),
+    what: &str,
+) {
+    let unit = case.unit_points();
+    let len = |ring: (u64, u64)| ring.1 as usize * unit;
+    let grid = present::<T>(case);
+    let result = next(case, &grid);
+    let version = |of: &[T], u: u64| of[u as usize * unit..][..unit].to_vec();
+    let mut from = Memory::<T>::new(len(case.from_ring), case.skew.0);
+    let mut to = Memory::<T>::new(len(case.to_ring), case.skew.1);
+    for u in case.readable() {
+        let at = from.start + case.offset(case.from_ring, u);
+        from.points[at..at + unit].copy_from_slice(&version(&grid, u));
+    }
+    let target = if case.in_place { &mut from } else { &mut to };
+    let mut wanted = target.points.clone();
+    for u in tiles.iter().cloned().flatten() {
+        let at = target.start + case.offset(case.to_ring, u);
+        wanted[at..at + unit].copy_from_slice(&version(&result, u));
+    }
+    let from_at = from.points[from.start..].as_mut_ptr();
+    let to_at = if case.in_place {
+        from_at
+    } else {
+        to.points[to.start..].as_mut_ptr()
+    };
+    let args = case.args(from_at, to_at);
+    for tile in tiles {
+        launch(&args, tile.clone());
+    }
+    let written = if case.in_place {
+        &from.points
+    } else {
+        &to.points
+    };
+    for (i, (have, want)) in written.iter().zip(&wanted).enumerate() {
+        assert!(
+            have.bits() == want.bits(),
+            "{what}: point {i} of the target is {have:?}, not {want:?}, for {tiles:?} of {case:?}"
+        );
+    }
+}
+
+/// Checks one level with one kind of stores.
+pub(super) fn check<T: Point, const INPUTS: usize>(
+    level: Level,
+    stores: Stores,
+    case: &Case,
+    tiles: &[Range<u64>],
+) {
+    let launch = |args: &[HostValue; 12], tile| {
+        let grid = Grid::<T, INPUTS>::decode(args, case.first);
+        // SAFETY: the case's memory holds its rings; the level is available.
+        unsafe { run_at(level, stores, &grid, tile) }
+    };
+    compare::<T>(case, tiles, launch, &format!("{level:?} {stores:?}"));
+}
+
+/// Checks the kernel as the codelet has it.
+pub(super) fn check_dispatched<T: Point, const INPUTS: usize>(case: &Case, tiles: &[Range<u64>]) {
+    let launch = |args: &[HostValue; 12], tile| {
+        // SAFETY: the case's memory holds its rings.
+        unsafe { run::<T, INPUTS>(args, case.first, tile) }
+    };
+    compare::<T>(case, tiles, launch, "dispatched");
+}

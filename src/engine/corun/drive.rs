@@ -1,0 +1,517 @@
+//! The state of a run, and its dealings with the runtime: submitting,
+//! collecting completions, noticing losses.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::layout::{Layout, length};
+use super::ledger::Ledger;
+use super::place::{Lane, Place, prepare};
+use super::step::Piece;
+use super::{CorunError, GATHER, MakeBalancer, Options, WARM, grids};
+use crate::balance::{Balancer, DeviceView, Setup};
+use crate::codelet::Codelet;
+use crate::engine::{Loss, Outcome};
+use crate::runtime::{
+    Command, Completion, DeviceId, DeviceSpan, EventId, HostMemoryId, HostSpan, Launch, Memory,
+    Runtime, RuntimeError, Status, Tag,
+};
+use crate::trace::Span;
+use crate::workload::{Divisible, Ring};
+
+/// A run under way.
+pub struct Drive<'a> {
+    pub(super) runtime: &'a mut dyn Runtime,
+    pub(super) workload: &'a dyn Divisible,
+    codelet: Arc<Codelet>,
+    options: Options,
+    pub(super) balancer: Box<dyn Balancer>,
+    pub(super) places: Vec<Place>,
+    /// Most units a device can hold; 0 for one on host memory.
+    capacity: Vec<u64>,
+    pub(super) alive: Vec<bool>,
+    grids: [HostMemoryId; 2],
+    /// Which grid is the present version.
+    pub(super) present: usize,
+    /// Where everything lies, or is on its way to.
+    pub(super) layout: Layout,
+    /// Where the coming step wants it, once planned.
+    planned: Option<(u32, Layout)>,
+    /// Devices whose memory has something that is nowhere else.
+    entrusted: Vec<bool>,
+    /// When the last step ended.
+    pub(super) barrier: u64,
+    /// The same in real time, for the engine's own cost.
+    clock: Instant,
+    pub(super) ledger: Ledger,
+    /// A device that held units was lost in this step.
+    pub(super) spoiled: bool,
+    pub(super) outcome: Outcome,
+    /// Real time spent inside the runtime's calls since it was last reset.
+    outside: Duration,
+    opened: Instant,
+    opened_at: u64,
+}
+
+/// What a command belongs to.
+#[derive(Clone, Copy)]
+pub struct For {
+    pub device: usize,
+    pub lane: Lane,
+    pub job: Option<usize>,
+    pub step: u32,
+    pub label: &'static str,
+}
+
+impl<'a> Drive<'a> {
+    /// Allocates everything and fills the first version.
+    pub fn open(
+        runtime: &'a mut dyn Runtime,
+        workload: &'a dyn Divisible,
+        make: MakeBalancer,
+        options: &Options,
+    ) -> Result<Self, CorunError> {
+        let opened_at = runtime.now();
+        let devices = runtime.devices().to_vec();
+        if devices.is_empty() {
+            return Err(CorunError::NoDevice);
+        }
+        if let Some(single) = devices.iter().find(|d| workload.fp64() && !d.fp64) {
+            return Err(CorunError::NoDouble {
+                device: single.name.clone(),
+                workload: workload.name(),
+            });
+        }
+        let bytes = workload.units() * workload.unit_bytes();
+        let grids = [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?];
+        let mut places = Vec::new();
+        let mut views = Vec::new();
+        for (id, device) in devices.iter().enumerate() {
+            let (place, capacity) =
+                prepare(runtime, DeviceId(id), device, workload, options.gpu_memory)?;
+            let min_chunk = match &place {
+                Place::Host { .. } => (MIN_CHUNK_BYTES / workload.unit_bytes()).max(1),
+                Place::Own(own) => own.chunk,
+            };
+            views.push(DeviceView {
+                kind: device.kind,
+                compute_units: device.compute_units,
+                capacity,
+                stream_limit: device
+                    .link_bandwidth
+                    .map(|b| b / workload.unit_bytes() as f64),
+                min_chunk,
+            });
+            places.push(place);
+        }
+        grids::fill(runtime, workload, grids[0], grids[1])?;
+        let balancer = make(&Setup {
+            units: workload.units(),
+            steps: options.steps,
+            devices: views.clone(),
+        })
+        .map_err(CorunError::Strategy)?;
+        let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
+        let mut outcome = Outcome {
+            devices: names.clone(),
+            ..Outcome::default()
+        };
+        outcome.trace.devices = names;
+        Ok(Self {
+            codelet: workload.codelet(),
+            options: *options,
+            balancer,
+            capacity: views.iter().map(|v| v.capacity.unwrap_or(0)).collect(),
+            alive: vec![true; devices.len()],
+            layout: Layout::unplanned(workload.units(), devices.len()),
+            planned: None,
+            entrusted: vec![false; devices.len()],
+            barrier: opened_at,
+            clock: Instant::now(),
+            runtime,
+            workload,
+            places,
+            grids,
+            present: 0,
+            ledger: Ledger::default(),
+            spoiled: false,
+            outcome,
+            outside: Duration::ZERO,
+            opened: Instant::now(),
+            opened_at,
+        })
+    }
+
+    /// Runs each device's kernel once on a few units, into memory that the
+    /// first step overwrites: compilation, page tables and clocks belong to
+    /// the setup.
+    pub fn warm_up(&mut self) -> Result<(), CorunError> {
+        for device in 0..self.places.len() {
+            let lanes = self.places[device].lanes();
+            for lane in 0..lanes {
+                let units = 0..self.places[device]
+                    .longest_chunk()
+                    .min(self.workload.units())
+                    .min(WARM_UNITS);
+                let piece = Piece {
+                    device,
+                    lane,
+                    job: None,
+                    step: 0,
+                    label: WARM,
+                };
+                self.chunk_on(piece, units, &[])?;
+            }
+        }
+        self.drain()?;
+        self.ledger.open();
+        Ok(())
+    }
+
+    /// Moves units to where the first plan wants them, before the first step.
+    pub fn begin(&mut self) -> Result<(), CorunError> {
+        self.plan(0)?;
+        self.relocate(0)?;
+        self.drain()?;
+        self.keep_spans();
+        self.ledger.open();
+        self.barrier = self.runtime.now();
+        self.clock = Instant::now();
+        self.outside = Duration::ZERO;
+        Ok(())
+    }
+
+    /// Notes that the setup is over.
+    pub fn set_up(&mut self) {
+        self.outcome.setup_seconds = if self.runtime.simulated() {
+            (self.runtime.now() - self.opened_at) as f64 / 1e9
+        } else {
+            self.opened.elapsed().as_secs_f64()
+        };
+    }
+
+    /// After a loss of held units: the first version again, on what is left.
+    /// `steps` were done and have to be done again.
+    pub fn restart(&mut self, steps: u32) -> Result<(), CorunError> {
+        if let Some(loss) = self.outcome.losses.last_mut() {
+            loss.repeated = steps;
+        }
+        self.spoiled = false;
+        self.ledger.open();
+        grids::fill(self.runtime, self.workload, self.grids[0], self.grids[1])?;
+        self.present = 0;
+        for place in &mut self.places {
+            if let Place::Own(own) = place {
+                own.held.hold(0..0);
+            }
+        }
+        self.layout = Layout::unplanned(self.workload.units(), self.places.len());
+        self.planned = None;
+        self.begin()
+    }
+
+    /// Asks the balancer for a step's plan, once.
+    pub fn plan(&mut self, step: u32) -> Result<(), CorunError> {
+        if self.planned.as_ref().is_some_and(|(s, _)| *s == step) {
+            return Ok(());
+        }
+        self.runtime.mark_step(step);
+        let plan = self.balancer.plan(step);
+        let layout = Layout::of(&plan, self.workload.units(), &self.capacity)
+            .ok_or_else(|| self.balancer_fault(step, "the plan does not divide the units"))?;
+        let dead =
+            |d: usize| !self.alive[d] && length(&layout.held[d]) + length(&layout.segments[d]) > 0;
+        if (0..self.places.len()).any(dead) {
+            return Err(self.balancer_fault(step, "a lost device was planned for"));
+        }
+        self.planned = Some((step, layout));
+        Ok(())
+    }
+
+    /// Takes up the planned layout; returns the one before.
+    pub(super) fn take_up(&mut self) -> Layout {
+        let before = self.layout.clone();
+        if let Some((_, layout)) = &self.planned {
+            self.layout = layout.clone();
+        }
+        for (device, entrusted) in self.entrusted.iter_mut().enumerate() {
+            *entrusted = !before.held[device].is_empty() || !self.layout.held[device].is_empty();
+        }
+        before
+    }
+
+    /// The device whose queue can be kept filled without barriers in the
+    /// planned step.
+    pub fn sole_holder(&self) -> Option<usize> {
+        let (_, layout) = self.planned.as_ref()?;
+        layout
+            .sole_holder()
+            .filter(|_| self.balancer.lookahead() > 0 && *layout == self.layout)
+    }
+
+    pub(super) fn balancer_fault(&self, step: u32, what: &'static str) -> CorunError {
+        CorunError::Balancer {
+            balancer: self.balancer.name(),
+            step,
+            what,
+        }
+    }
+
+    /// The grid of the present (0) or next (1) version, as a ring.
+    pub(super) fn grid(&self, ahead: usize) -> Ring {
+        Ring {
+            memory: Memory::Host(self.grids[(self.present + ahead) % 2]),
+            slots: self.workload.units(),
+            unit: 0,
+            slot: 0,
+        }
+    }
+
+    /// Enqueues a launch over `units`.
+    pub(super) fn launch(
+        &mut self,
+        whose: For,
+        units: Range<u64>,
+        from: &Ring,
+        to: &Ring,
+        wait: &[EventId],
+    ) -> Result<Option<EventId>, CorunError> {
+        let command = Command::Launch(Launch {
+            codelet: Arc::clone(&self.codelet),
+            args: self.workload.args(units.clone(), from, to),
+            cost: self.workload.cost(length(&units)),
+            units: units.clone(),
+        });
+        self.submit(whose, command, units, wait)
+    }
+
+    /// Enqueues writes of `units` from the host grid `ahead` into a ring.
+    pub(super) fn write(
+        &mut self,
+        whose: For,
+        units: Range<u64>,
+        ahead: usize,
+        ring: &Ring,
+        wait: &[EventId],
+    ) -> Result<(), CorunError> {
+        for (run, host, device) in self.spans(units, ahead, ring) {
+            let command = Command::Write {
+                from: host,
+                to: device,
+            };
+            self.submit(whose, command, run, wait)?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues reads of `units` from a ring into the host grid `ahead`;
+    /// returns their events.
+    pub(super) fn read(
+        &mut self,
+        whose: For,
+        units: Range<u64>,
+        ahead: usize,
+        ring: &Ring,
+        wait: &[EventId],
+    ) -> Result<Vec<EventId>, CorunError> {
+        let mut events = Vec::new();
+        for (run, host, device) in self.spans(units, ahead, ring) {
+            let command = Command::Read {
+                from: device,
+                to: host,
+            };
+            events.extend(self.submit(whose, command, run, wait)?);
+        }
+        Ok(events)
+    }
+
+    fn spans(
+        &self,
+        units: Range<u64>,
+        ahead: usize,
+        ring: &Ring,
+    ) -> Vec<(Range<u64>, HostSpan, DeviceSpan)> {
+        let unit_bytes = self.workload.unit_bytes();
+        let Memory::Device(buffer) = ring.memory else {
+            return Vec::new();
+        };
+        let memory = self.grids[(self.present + ahead) % 2];
+        ring.runs(units)
+            .map(|(run, slot)| {
+                let host = HostSpan {
+                    memory,
+                    offset: run.start * unit_bytes,
+                    bytes: length(&run) * unit_bytes,
+                };
+                let device = DeviceSpan {
+                    buffer,
+                    offset: slot * unit_bytes,
+                };
+                (run, host, device)
+            })
+            .collect()
+    }
+
+    /// Submits a command; `None` when its device turns out to be lost.
+    fn submit(
+        &mut self,
+        whose: For,
+        command: Command,
+        units: Range<u64>,
+        wait: &[EventId],
+    ) -> Result<Option<EventId>, CorunError> {
+        let tag = Tag {
+            step: whose.step,
+            label: whose.label,
+            units,
+        };
+        let before = Instant::now();
+        let submitted = self.runtime.submit(whose.lane.queue, command, wait, tag);
+        self.outside += before.elapsed();
+        match submitted {
+            Ok(event) => {
+                self.ledger
+                    .submitted(event, whose.device, whose.lane.index, whose.job, wait);
+                Ok(Some(event))
+            }
+            Err(RuntimeError::DeviceLost { why, .. }) => {
+                if let Some(job) = whose.job {
+                    self.ledger.jobs[job].failed = true;
+                }
+                self.lose(whose.device, whose.step, why)?;
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The next completion, booked; its device, and its job if that is over.
+    pub(super) fn collect(&mut self) -> Result<Option<(Completion, Option<usize>)>, CorunError> {
+        let before = Instant::now();
+        let waited = self.runtime.wait(None);
+        self.outside += before.elapsed();
+        let Some(completion) = waited? else {
+            return Ok(None);
+        };
+        let ok = completion.status == Status::Done;
+        let Some((device, job)) = self.ledger.completed(&completion, ok) else {
+            return Ok(Some((completion, None)));
+        };
+        if let Status::Failed(why) | Status::DeviceLost(why) = &completion.status {
+            self.lose(device, completion.tag.step, why.clone())?;
+        }
+        Ok(Some((completion, job)))
+    }
+
+    /// Waits until nothing is in flight.
+    pub(super) fn drain(&mut self) -> Result<(), CorunError> {
+        while !self.ledger.idle() {
+            if self.collect()?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Books a device's loss.
+    fn lose(&mut self, device: usize, step: u32, why: String) -> Result<(), CorunError> {
+        if !self.alive[device] {
+            return Ok(());
+        }
+        self.alive[device] = false;
+        self.spoiled |= self.entrusted[device];
+        self.balancer.lost(device);
+        self.outcome.losses.push(Loss {
+            device,
+            step,
+            why: why.clone(),
+            repeated: 0,
+        });
+        if self.alive.contains(&true) {
+            Ok(())
+        } else {
+            Err(CorunError::AllLost { why })
+        }
+    }
+
+    /// Notes that the run ends early.
+    pub fn interrupted(&mut self) {
+        self.outcome.interrupted = true;
+    }
+
+    /// Seconds of real time that the engine itself took since the last call.
+    pub(super) fn engine_time(&mut self) -> f64 {
+        let own = self.clock.elapsed().saturating_sub(self.outside);
+        self.clock = Instant::now();
+        self.outside = Duration::ZERO;
+        own.as_secs_f64()
+    }
+
+    /// Moves the step's spans into the trace, if one is kept.
+    pub(super) fn keep_spans(&mut self) {
+        let spans = std::mem::take(&mut self.ledger.spans);
+        self.keep(spans);
+    }
+
+    /// Adds spans to the trace, if one is kept.
+    pub(super) fn keep(&mut self, spans: Vec<Span>) {
+        if self.options.trace {
+            self.outcome.trace.spans.extend(spans);
+        }
+    }
+
+    /// Brings the result to host memory. `false` when a device was lost with
+    /// its part of it.
+    pub fn gather(&mut self, steps: u32) -> Result<bool, CorunError> {
+        let began = self.runtime.now();
+        for device in 0..self.places.len() {
+            let Some((own, whose)) = self.own(device, steps.saturating_sub(1), GATHER) else {
+                continue;
+            };
+            let (units, ring) = (own.held.units(), own.held.present());
+            self.read(whose, units, 0, &ring, &[])?;
+        }
+        self.drain()?;
+        self.keep_spans();
+        self.outcome.gather_seconds += (self.runtime.now() - began) as f64 / 1e9;
+        Ok(!self.spoiled)
+    }
+
+    /// Verifies the result of `steps` steps if asked, and ends the run.
+    pub fn close(mut self, steps: u32) -> Result<Outcome, CorunError> {
+        self.outcome.seconds = self.outcome.steps.iter().map(|s| s.seconds).sum();
+        if self.options.verify {
+            let result = self.runtime.host_bytes(self.grids[self.present])?;
+            let (error, right) = self.workload.verify(steps, result);
+            self.outcome.max_abs_error = Some(error);
+            self.outcome.verified = Some(right);
+        }
+        Ok(std::mem::take(&mut self.outcome))
+    }
+}
+
+impl Drop for Drive<'_> {
+    fn drop(&mut self) {
+        for place in &self.places {
+            if let Place::Own(own) = place {
+                let rings = own.streams.iter().flat_map(|s| [s.input, s.output]);
+                for ring in rings.chain([own.held.present()]) {
+                    if let Memory::Device(buffer) = ring.memory {
+                        self.runtime.free(buffer);
+                    }
+                }
+            }
+        }
+        for grid in self.grids {
+            self.runtime.free_host(grid);
+        }
+    }
+}
+
+/// Bytes below which a chunk on a host-memory device is mostly overhead:
+/// about 20 us of one core's bandwidth.
+const MIN_CHUNK_BYTES: u64 = 256 << 10;
+
+/// Most units of a warm-up launch.
+const WARM_UNITS: u64 = 256;

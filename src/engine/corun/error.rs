@@ -1,0 +1,50 @@
+//! Why a co-run cannot begin or go on.
+
+use thiserror::Error;
+
+use crate::runtime::RuntimeError;
+
+/// An error of [`super::run`].
+#[derive(Debug, Error)]
+pub enum CorunError {
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+
+    #[error("there is no device to run on")]
+    NoDevice,
+
+    #[error("{0}")]
+    Strategy(String),
+
+    #[error("a run of 0 steps computes nothing; ask for at least 1")]
+    NoSteps,
+
+    #[error(
+        "{device} computes in single precision only, and `{workload}` needs double; \
+         leave it out of the devices, or choose single precision"
+    )]
+    NoDouble {
+        device: String,
+        workload: &'static str,
+    },
+
+    #[error(
+        "{device}: {limit} bytes of its memory are too few; streaming alone needs {needed} \
+         bytes at this size; raise the memory limit or leave the device out"
+    )]
+    DeviceMemory {
+        device: String,
+        limit: u64,
+        needed: u64,
+    },
+
+    #[error("all devices were lost; the last: {why}")]
+    AllLost { why: String },
+
+    #[error("balancer `{balancer}`: {what} in step {step} (a fault of the balancer)")]
+    Balancer {
+        balancer: String,
+        step: u32,
+        what: &'static str,
+    },
+}

@@ -1,0 +1,176 @@
+//! The units that a device holds, in one ring of slots.
+//!
+//! A second grid would halve what a device's memory holds. Instead the next
+//! version is written *in front of* the present one, window by window: with
+//! `n` units held (and one neighbour's unit, the halo, on either side) in slots
+//! `b .. b + n + 2`, the step's first window of `w` units goes to the `w` free
+//! slots just below `b`; after it, the slots of its old versions are free and
+//! take the second window, and so on. Each step thus shifts the units down the
+//! ring by `w + 1` slots. `n + w + 3` slots hold `n` units; with twice the
+//! slots `w = n` and a step is a single launch. Pure arithmetic.
+
+use std::ops::Range;
+
+use super::layout::length;
+use crate::workload::Ring;
+
+/// The ring of a device's held units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Where the ring is; `unit`/`slot` say where the present versions lie.
+    ring: Ring,
+    units: Range<u64>,
+}
+
+/// Slots beyond the units and the window: the two halo units of the present
+/// version, and one for the lower halo of the next.
+const SPARE: u64 = 3;
+
+impl Held {
+    /// A ring that holds nothing yet.
+    pub fn new(ring: Ring) -> Self {
+        Self {
+            ring: Ring {
+                unit: 0,
+                slot: 0,
+                ..ring
+            },
+            units: 0..0,
+        }
+    }
+
+    /// Most units that `slots` slots can hold with windows of at least
+    /// `window` units.
+    pub fn capacity(slots: u64, window: u64) -> u64 {
+        slots.saturating_sub(window.max(1) + SPARE)
+    }
+
+    /// The units held.
+    pub fn units(&self) -> Range<u64> {
+        self.units.clone()
+    }
+
+    /// Where the present versions lie.
+    pub fn present(&self) -> Ring {
+        self.ring
+    }
+
+    /// Where the next versions go.
+    pub fn next(&self) -> Ring {
+        let shift = self.window() + 1;
+        let slots = self.ring.slots;
+        Ring {
+            slot: (self.ring.slot + slots - shift % slots) % slots,
+            ..self.ring
+        }
+    }
+
+    /// The next versions have become the present ones.
+    pub fn advance(&mut self) {
+        self.ring = self.next();
+    }
+
+    /// Units of a window: as many as the free slots allow.
+    pub fn window(&self) -> u64 {
+        let held = length(&self.units);
+        held.min(self.ring.slots.saturating_sub(held + SPARE))
+            .max(1)
+    }
+
+    /// The step's launches, in the order in which they must run.
+    pub fn windows(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let (units, window) = (self.units.clone(), self.window());
+        (0..length(&units).div_ceil(window)).map(move |i| {
+            let start = units.start + i * window;
+            start..units.end.min(start + window)
+        })
+    }
+
+    /// Changes what is held. Units in both the old range and the new keep
+    /// their slots; the slots of the others are to be written.
+    pub fn hold(&mut self, units: Range<u64>) {
+        let slots = self.ring.slots;
+        debug_assert!(Self::capacity(slots, 1) >= length(&units));
+        self.ring.slot = self.ring.slot_of(units.start);
+        self.ring.unit = units.start;
+        self.units = units;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::codelet::{BufferId, Memory};
+
+    fn ring(slots: u64) -> Ring {
+        Ring {
+            memory: Memory::Device(BufferId::fresh()),
+            slots,
+            unit: 0,
+            slot: 0,
+        }
+    }
+
+    #[test]
+    fn twice_the_slots_make_one_launch() {
+        let mut held = Held::new(ring(23));
+        held.hold(4..14);
+        assert_eq!(held.window(), 10);
+        assert_eq!(held.windows().next(), Some(4..14));
+        let mut tight = Held::new(ring(16));
+        tight.hold(4..14);
+        assert_eq!(
+            tight.windows().collect::<Vec<_>>(),
+            [4..7, 7..10, 10..13, 13..14]
+        );
+        assert_eq!(Held::capacity(16, 3), 10);
+        assert_eq!(Held::capacity(3, 1), 0);
+    }
+
+    proptest! {
+        /// Plays launches on a model of the slots: no window may overwrite a
+        /// version that it or a later one still reads, whatever was held
+        /// before.
+        #[test]
+        fn windows_never_overwrite_what_is_still_read(
+            slots in 5u64..40,
+            moves in proptest::collection::vec((0u64..30, 0u64..40), 1..20),
+        ) {
+            let mut held = Held::new(ring(slots));
+            // What lies in a slot: (unit, version).
+            let mut memory: HashMap<u64, (u64, u64)> = HashMap::new();
+            for (version, (start, count)) in moves.into_iter().enumerate() {
+                let version = version as u64;
+                let count = count.min(Held::capacity(slots, 1));
+                let before = held.units();
+                held.hold(start + 1..start + 1 + count);
+                for unit in start..start + count + 2 {
+                    let slot = held.present().slot_of(unit);
+                    if before.contains(&unit) && held.units().contains(&unit) {
+                        prop_assert_eq!(memory.get(&slot), Some(&(unit, version)));
+                    }
+                    memory.insert(slot, (unit, version));
+                }
+                for window in held.windows() {
+                    for unit in window.start - 1..window.end + 1 {
+                        let slot = held.present().slot_of(unit);
+                        prop_assert_eq!(memory.get(&slot), Some(&(unit, version)));
+                    }
+                    // All reads of a launch race with all its writes.
+                    for unit in window.clone() {
+                        let to = held.next().slot_of(unit);
+                        for read in window.start - 1..window.end + 1 {
+                            prop_assert_ne!(held.present().slot_of(read), to);
+                        }
+                        memory.insert(to, (unit, version + 1));
+                    }
+                }
+                held.advance();
+            }
+        }
+    }
+}

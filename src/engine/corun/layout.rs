@@ -1,0 +1,158 @@
+//! Which units lie where: the pool in host memory first, then the ranges that
+//! devices hold, in the devices' order. Pure arithmetic on ranges.
+
+use std::ops::Range;
+
+use crate::balance::StepPlan;
+
+/// The division of `0..units` in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Units in host memory, handed out in chunks.
+    pub pool: Range<u64>,
+    /// The pool's segments, one a device, in pool order of the device list.
+    pub segments: Vec<Range<u64>>,
+    /// What each device holds in its own memory.
+    pub held: Vec<Range<u64>>,
+}
+
+impl Layout {
+    /// Everything in host memory and nothing planned.
+    pub fn unplanned(units: u64, devices: usize) -> Self {
+        Self {
+            pool: 0..units,
+            segments: vec![0..0; devices],
+            held: vec![units..units; devices],
+        }
+    }
+
+    /// The layout of a plan; `None` when the plan is not a division of `units`
+    /// among `capacity.len()` devices of these capacities.
+    pub fn of(plan: &StepPlan, units: u64, capacity: &[u64]) -> Option<Self> {
+        if plan.held.len() != capacity.len() || plan.pooled.len() != capacity.len() {
+            return None;
+        }
+        if plan
+            .held
+            .iter()
+            .zip(capacity)
+            .any(|(held, most)| held > most)
+        {
+            return None;
+        }
+        let mut at = 0u64;
+        let mut ranges = |counts: &[u64]| -> Option<Vec<Range<u64>>> {
+            counts
+                .iter()
+                .map(|count| {
+                    let start = at;
+                    at = at.checked_add(*count)?;
+                    Some(start..at)
+                })
+                .collect()
+        };
+        let segments = ranges(&plan.pooled)?;
+        let held = ranges(&plan.held)?;
+        let pool = 0..segments.last().map_or(0, |s| s.end);
+        (at == units).then_some(Self {
+            pool,
+            segments,
+            held,
+        })
+    }
+
+    /// The device that holds every unit, if one does.
+    pub fn sole_holder(&self) -> Option<usize> {
+        let all = self.held.last()?.end;
+        (self.pool.is_empty())
+            .then(|| self.held.iter().position(|h| *h == (0..all)))
+            .flatten()
+    }
+
+    /// Units that are held elsewhere than in `before`.
+    pub fn moved_since(&self, before: &Self) -> u64 {
+        self.held
+            .iter()
+            .zip(&before.held)
+            .map(|(now, then)| {
+                let [low, high] = without(now, then);
+                length(&low) + length(&high) + {
+                    let [low, high] = without(then, now);
+                    length(&low) + length(&high)
+                }
+            })
+            .sum::<u64>()
+            .div_ceil(2)
+    }
+}
+
+/// Units of a range.
+pub fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+/// The parts of `range` below and above `other`.
+pub fn without(range: &Range<u64>, other: &Range<u64>) -> [Range<u64>; 2] {
+    if range.is_empty() {
+        return [0..0, 0..0];
+    }
+    if other.is_empty() || other.end <= range.start || range.end <= other.start {
+        return [range.clone(), 0..0];
+    }
+    [
+        range.start..other.start.max(range.start),
+        other.end.min(range.end)..range.end,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn pool_first_then_held_in_order() {
+        let plan = StepPlan {
+            held: vec![0, 5, 2],
+            pooled: vec![3, 0, 1],
+        };
+        let layout = Layout::of(&plan, 11, &[0, 5, 9]).unwrap();
+        assert_eq!(layout.pool, 0..4);
+        assert_eq!(layout.segments, [0..3, 3..3, 3..4]);
+        assert_eq!(layout.held, [4..4, 4..9, 9..11]);
+        assert_eq!(layout.sole_holder(), None);
+    }
+
+    #[test]
+    fn plans_that_are_no_division_are_refused() {
+        let plan = |held: &[u64], pooled: &[u64]| StepPlan {
+            held: held.to_vec(),
+            pooled: pooled.to_vec(),
+        };
+        assert!(Layout::of(&plan(&[1], &[1]), 3, &[3]).is_none());
+        assert!(Layout::of(&plan(&[2], &[0]), 2, &[1]).is_none());
+        assert!(Layout::of(&plan(&[2], &[]), 2, &[2]).is_none());
+        assert!(Layout::of(&plan(&[u64::MAX], &[3]), 2, &[u64::MAX]).is_none());
+        assert_eq!(
+            Layout::of(&plan(&[2], &[0]), 2, &[2])
+                .unwrap()
+                .sole_holder(),
+            Some(0)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_without_another_range_is_the_difference(
+            a in 0u64..20, b in 0u64..20, c in 0u64..20, d in 0u64..20
+        ) {
+            let (range, other) = (a..a.max(b), c..c.max(d));
+            let [low, high] = without(&range, &other);
+            for unit in 0..20 {
+                let inside = low.contains(&unit) || high.contains(&unit);
+                prop_assert_eq!(inside, range.contains(&unit) && !other.contains(&unit));
+            }
+        }
+    }
+}

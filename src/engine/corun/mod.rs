@@ -1,0 +1,128 @@
+//! Co-running: a divisible workload, a balancer, and the devices of a runtime.
+//!
+//! The engine keeps two grids in host memory, the present version and the
+//! next, and on each device with memory of its own a ring of held units
+//! ([`held`]). A step is: ask the balancer for a plan, lay it out ([`layout`]),
+//! move what changes hands and the halos ([`moves`]), launch what is held, hand
+//! out the pool in chunks as devices become free ([`pool`], [`step`]), and wait
+//! for everything: the barrier. A lone device that holds everything needs no
+//! barrier with the host; its queue is kept filled instead ([`solo`]).
+//!
+//! Invariant at a barrier: the present host grid has the pool's units and the
+//! first and last unit of every held range; each ring has its held units.
+//! So a halo is always one write from the host grid.
+//!
+//! A device that fails gives its chunks back. If it held units, their present
+//! version is gone with it, and the run begins again from the first version on
+//! the devices that are left.
+
+mod drive;
+mod error;
+mod grids;
+pub mod held;
+pub mod layout;
+mod ledger;
+mod moves;
+pub mod place;
+pub mod pool;
+mod record;
+mod solo;
+mod step;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use error::CorunError;
+
+use crate::balance::{Balancer, Setup};
+use crate::engine::Outcome;
+use crate::runtime::Runtime;
+use crate::workload::Divisible;
+use drive::Drive;
+use step::StepEnd;
+
+/// Label of launches on held units.
+pub const HELD: &str = "held";
+/// Label of commands for pool units.
+pub const CHUNK: &str = "chunk";
+/// Label of writes of neighbours' units.
+pub const HALO: &str = "halo";
+/// Label of reads of a held range's first and last unit.
+pub const EDGE: &str = "edge";
+/// Label of transfers of units that change hands.
+pub const MOVE: &str = "move";
+/// Label of the result's way to host memory.
+pub const GATHER: &str = "gather";
+/// Label of launches whose results are thrown away.
+pub const WARM: &str = "warm-up";
+
+/// What a co-run is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Steps to compute, at least 1.
+    pub steps: u32,
+    /// Most bytes to use of a device's own memory; `None`: what it has.
+    pub gpu_memory: Option<u64>,
+    /// Compare the result with the sequential reference.
+    pub verify: bool,
+    /// Keep the spans of all commands.
+    pub trace: bool,
+}
+
+/// How a run is watched and stopped.
+pub struct Control<'a> {
+    /// Set from outside: end at the next barrier.
+    pub stop: &'a AtomicBool,
+    /// Told the steps done and the steps asked for.
+    pub progress: &'a mut dyn FnMut(u32, u32),
+}
+
+/// Makes a balancer for what the engine found; the error is shown to the user.
+pub type MakeBalancer<'a> = &'a mut dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String>;
+
+/// Computes `options.steps` steps of a workload over all devices of a runtime.
+///
+/// # Errors
+/// When nothing can run, memory does not fit, a kernel does not compile, all
+/// devices are lost, or the balancer's answers make no sense.
+pub fn run(
+    runtime: &mut dyn Runtime,
+    workload: &dyn Divisible,
+    make: MakeBalancer,
+    options: &Options,
+    control: &mut Control,
+) -> Result<Outcome, CorunError> {
+    if options.steps == 0 {
+        return Err(CorunError::NoSteps);
+    }
+    let mut drive = Drive::open(runtime, workload, make, options)?;
+    drive.warm_up()?;
+    drive.begin()?;
+    drive.set_up();
+    let (mut step, mut steps) = (0, options.steps);
+    loop {
+        while step < steps {
+            drive.plan(step)?;
+            let end = match drive.sole_holder() {
+                Some(device) => drive.solo(device, step, steps, control)?,
+                None => drive.step(step)?,
+            };
+            match end {
+                StepEnd::Done(done) => step += done,
+                StepEnd::Spoiled => {
+                    drive.restart(step)?;
+                    step = 0;
+                }
+            }
+            (control.progress)(step, steps);
+            if control.stop.load(Ordering::Relaxed) && step < steps {
+                drive.interrupted();
+                steps = step;
+            }
+        }
+        if drive.gather(step)? {
+            return drive.close(step);
+        }
+        drive.restart(step)?;
+        step = 0;
+    }
+}

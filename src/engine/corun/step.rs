@@ -1,0 +1,304 @@
+//! One step: moves and halos, held units, the pool, the barrier.
+
+use std::ops::Range;
+
+use super::drive::{Drive, For};
+use super::layout::length;
+use super::ledger::Job;
+use super::place::Place;
+use super::pool::Pool;
+use super::record::{self, Frame};
+use super::{CHUNK, CorunError, EDGE, HELD};
+use crate::balance::{ChunkDone, Next, StepState};
+use crate::runtime::EventId;
+use crate::time::Nanos;
+use crate::workload::Ring;
+
+/// How a step, or several at once, ended.
+pub enum StepEnd {
+    /// So many steps are done.
+    Done(u32),
+    /// Held units were lost; the run must begin again.
+    Spoiled,
+}
+
+/// Which lane a chunk goes to, and what for.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    pub device: usize,
+    pub lane: usize,
+    pub job: Option<usize>,
+    pub step: u32,
+    pub label: &'static str,
+}
+
+/// What is handed out while a step runs.
+struct Hand {
+    pool: Pool,
+    /// The job on each lane of each device.
+    lanes: Vec<Vec<Option<usize>>>,
+    /// Devices that want nothing more in this step.
+    done: Vec<bool>,
+    /// Units handed out and not completed, by device.
+    in_flight: Vec<u64>,
+    /// After these the host grid is complete.
+    home: Vec<EventId>,
+    began: Nanos,
+}
+
+impl Drive<'_> {
+    /// Computes one step, which must have been planned.
+    pub fn step(&mut self, step: u32) -> Result<StepEnd, CorunError> {
+        let (moved, home) = self.relocate(step)?;
+        let mut hand = Hand {
+            pool: Pool::new(&self.layout.segments),
+            lanes: self.places.iter().map(|p| vec![None; p.lanes()]).collect(),
+            done: vec![false; self.places.len()],
+            in_flight: vec![0; self.places.len()],
+            home,
+            began: self.barrier,
+        };
+        for device in 0..self.places.len() {
+            hand.in_flight[device] += self.launch_held(device, step)?;
+        }
+        self.run_pool(step, &mut hand)?;
+        if self.spoiled {
+            self.note(step, moved);
+            return Ok(StepEnd::Spoiled);
+        }
+        for place in &mut self.places {
+            if let Place::Own(own) = place {
+                own.held.advance();
+            }
+        }
+        self.present = 1 - self.present;
+        self.note(step, moved);
+        Ok(StepEnd::Done(1))
+    }
+
+    /// Launches what a device holds, and reads the edges that neighbours need.
+    /// Returns the units.
+    fn launch_held(&mut self, device: usize, step: u32) -> Result<u64, CorunError> {
+        let now = self.runtime.now();
+        let units = self.layout.held[device].clone();
+        let Some((own, mut whose)) = self.own(device, step, HELD).filter(|_| !units.is_empty())
+        else {
+            return Ok(0);
+        };
+        let (from, to, edges) = (own.held.present(), own.held.next(), own.edges);
+        let windows: Vec<_> = own.held.windows().collect();
+        whose.job = Some(self.ledger.job(device, None, units.clone(), now));
+        let (mut first, mut last) = (None, None);
+        for window in windows {
+            last = self.launch(whose, window, &from, &to, &[])?;
+            first = first.or(last);
+        }
+        let reads = For {
+            lane: edges,
+            job: None,
+            label: EDGE,
+            ..whose
+        };
+        let low = (units.start > 0).then_some((units.start, first));
+        let high = (units.end < self.workload.units()).then_some((units.end - 1, last));
+        for (unit, after) in [low, high].into_iter().flatten() {
+            let Some(after) = after else { continue };
+            self.read(reads, unit..unit + 1, 1, &to, &[after])?;
+        }
+        Ok(length(&units))
+    }
+
+    /// Hands out the pool and waits until everything has ended.
+    fn run_pool(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+        loop {
+            if !self.spoiled {
+                self.hand_out(step, hand)?;
+            }
+            if self.ledger.idle() {
+                if self.spoiled || hand.pool.is_empty() {
+                    return Ok(());
+                }
+                return Err(self.balancer_fault(step, "units were left to nobody"));
+            }
+            let Some((_, job)) = self.collect()? else {
+                return Err(self.balancer_fault(step, "commands vanished"));
+            };
+            if let Some(job) = job {
+                self.job_ended(step, job, hand);
+            }
+        }
+    }
+
+    /// Asks the balancer for every free lane until nobody takes more.
+    fn hand_out(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+        let mut more = true;
+        while more && !hand.pool.is_empty() {
+            more = false;
+            for device in 0..self.places.len() {
+                if !self.alive[device] || hand.done[device] || hand.pool.is_empty() {
+                    continue;
+                }
+                let Some(lane) = hand.lanes[device].iter().position(Option::is_none) else {
+                    continue;
+                };
+                let next = self.balancer.next(
+                    device,
+                    &StepState {
+                        step,
+                        began: hand.began,
+                        now: self.runtime.now(),
+                        left: hand.pool.left(),
+                        in_flight: &hand.in_flight,
+                    },
+                );
+                match next {
+                    Next::Take(most) => {
+                        let most = most.min(self.places[device].longest_chunk());
+                        let Some(units) = hand.pool.take(device, most) else {
+                            continue;
+                        };
+                        self.chunk(device, lane, units, step, hand)?;
+                        more = true;
+                    }
+                    Next::Wait => {}
+                    Next::Done => hand.done[device] = true,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Enqueues a chunk of the pool.
+    fn chunk(
+        &mut self,
+        device: usize,
+        lane: usize,
+        units: Range<u64>,
+        step: u32,
+        hand: &mut Hand,
+    ) -> Result<(), CorunError> {
+        let now = self.runtime.now();
+        let job = self.ledger.job(device, Some(lane), units.clone(), now);
+        hand.lanes[device][lane] = Some(job);
+        hand.in_flight[device] += length(&units);
+        let home = hand.home.clone();
+        let piece = Piece {
+            device,
+            lane,
+            job: Some(job),
+            step,
+            label: CHUNK,
+        };
+        self.chunk_on(piece, units, &home)?;
+        if self.ledger.jobs[job].outstanding == 0 {
+            // The device was lost before anything was enqueued.
+            self.job_ended(step, job, hand);
+        }
+        Ok(())
+    }
+
+    /// The commands of a chunk: a launch in place, or write, launch and read.
+    pub(super) fn chunk_on(
+        &mut self,
+        piece: Piece,
+        units: Range<u64>,
+        wait: &[EventId],
+    ) -> Result<(), CorunError> {
+        let Piece { device, lane, .. } = piece;
+        let whose = |lane| For {
+            device,
+            lane,
+            job: piece.job,
+            step: piece.step,
+            label: piece.label,
+        };
+        let stream = match &self.places[device] {
+            Place::Host { lanes } => {
+                let whose = whose(lanes[lane]);
+                let (from, to) = (self.grid(0), self.grid(1));
+                self.launch(whose, units, &from, &to, wait)?;
+                return Ok(());
+            }
+            Place::Own(own) => own.streams[lane],
+        };
+        let whose = whose(stream.lane);
+        let halo = self.workload.halo();
+        let needed = units.start.saturating_sub(halo)..self.workload.units().min(units.end + halo);
+        let input = Ring {
+            unit: needed.start,
+            ..stream.input
+        };
+        let output = Ring {
+            unit: units.start,
+            ..stream.output
+        };
+        self.write(whose, needed, 0, &input, wait)?;
+        self.launch(whose, units.clone(), &input, &output, &[])?;
+        self.read(whose, units, 1, &output, &[])?;
+        Ok(())
+    }
+
+    /// A job has no command left: tell the balancer, or put its units back.
+    fn job_ended(&mut self, step: u32, index: usize, hand: &mut Hand) {
+        let Job {
+            device,
+            lane,
+            units,
+            issued,
+            started,
+            ended,
+            failed,
+            ..
+        } = self.ledger.jobs[index].clone();
+        hand.in_flight[device] -= length(&units);
+        if let Some(lane) = lane {
+            hand.lanes[device][lane] = None;
+        }
+        if !failed {
+            self.balancer.completed(&ChunkDone {
+                step,
+                device,
+                units: length(&units),
+                held: lane.is_none(),
+                issued,
+                started,
+                ended,
+            });
+            return;
+        }
+        let Some(heir) = self.alive.iter().position(|alive| *alive) else {
+            return;
+        };
+        if lane.is_some() {
+            hand.pool.give_back(heir, units);
+        }
+        if !self.alive[device] {
+            hand.pool.reassign(device, heir);
+        }
+        // Those who had enough must be asked again.
+        hand.done.fill(false);
+    }
+
+    /// Books a step that has ended.
+    fn note(&mut self, step: u32, moved: u64) {
+        let frame = Frame {
+            step,
+            began: self.barrier,
+            ended: self.runtime.now(),
+            moved,
+            devices: self.places.len(),
+        };
+        let report = record::report(&frame, &self.ledger.jobs, &self.ledger.spans);
+        if !self.spoiled {
+            self.balancer.step_ended(&report);
+        }
+        let engine = self.engine_time();
+        let (jobs, spans) = (&self.ledger.jobs, &self.ledger.spans);
+        let record = record::record(&frame, &report, jobs, spans, engine);
+        self.outcome.steps.push(record);
+        self.outcome.trace.steps.push((frame.began, frame.ended));
+        self.keep_spans();
+        self.ledger.open();
+        self.barrier = frame.ended;
+    }
+}

@@ -1,0 +1,202 @@
+//! The host: processor, caches and memory, as Linux describes them.
+//!
+//! [`Host::detect`] asks the kernel; `parse` understands its texts and `memory`
+//! its accounts. What cannot be found out is `None` or 0, never a guess.
+
+mod memory;
+mod parse;
+
+use std::fs;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity};
+use serde::{Deserialize, Serialize};
+
+pub use memory::Memory;
+
+/// One instance of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    pub bytes: u64,
+    /// Logical cores that share it.
+    pub cores: u32,
+}
+
+/// The host that the process runs on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// What the vendor calls the processor.
+    pub model: String,
+    /// Logical cores that the process may use, by number.
+    pub cores: Vec<usize>,
+    /// Logical cores that are online.
+    pub online: u32,
+    pub sockets: u32,
+    pub numa_nodes: u32,
+    /// Highest clock in MHz, or the present one where that is not told.
+    pub clock_mhz: Option<u32>,
+    pub l1d: Option<Cache>,
+    pub l2: Option<Cache>,
+    pub l3: Option<Cache>,
+    pub memory: Memory,
+    /// Cores' worth of time that the control group grants, where limited.
+    pub cpu_quota: Option<f64>,
+}
+
+impl Host {
+    /// Asks the kernel.
+    pub fn detect() -> Self {
+        let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+        let text = |key| parse::cpuinfo(&cpuinfo, key);
+        let cores = allowed_cores(None);
+        let online = listed("/sys/devices/system/cpu/online").unwrap_or_else(|| cores.clone());
+        let first = cores.first().copied().unwrap_or(0);
+        let [l1d, l2, l3] = [1, 2, 3].map(|level| cache(first, level));
+        Self {
+            model: text("model name").unwrap_or("unknown processor").to_owned(),
+            sockets: sockets(&online),
+            online: count(online.len()),
+            numa_nodes: listed("/sys/devices/system/node/online")
+                .map_or(1, |nodes| count(nodes.len())),
+            clock_mhz: max_clock(first).or_else(|| {
+                let mhz: f64 = text("cpu MHz")?.parse().ok()?;
+                Some(mhz.round() as u32)
+            }),
+            l1d,
+            l2,
+            l3,
+            memory: Memory::read().unwrap_or_default(),
+            cpu_quota: cpu_quota(),
+            cores,
+        }
+    }
+
+    /// What would make runs slower than the hardware allows, in sentences.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(quota) = self.cpu_quota
+            && quota < self.cores.len() as f64
+        {
+            warnings.push(format!(
+                "the control group grants {quota} cores' worth of time to {} cores: workers will \
+                 be halted now and then; use at most host:{}",
+                self.cores.len(),
+                (quota as usize).max(1)
+            ));
+        }
+        if let Some(limit) = self.memory.limit
+            && limit < self.memory.installed
+        {
+            warnings.push(format!(
+                "the control group allows {limit} of the {} bytes of memory",
+                self.memory.installed
+            ));
+        }
+        warnings
+    }
+}
+
+/// The logical cores that a thread may use (`None`: the calling one), in
+/// ascending order; never empty.
+pub fn allowed_cores(thread: Option<Pid>) -> Vec<usize> {
+    let cores: Vec<usize> = match sched_getaffinity(thread) {
+        Ok(set) => (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).collect(),
+        Err(_) => Vec::new(),
+    };
+    if cores.is_empty() {
+        // More processors than a plain mask can name.
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        return (0..count).collect();
+    }
+    cores
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+fn listed(path: &str) -> Option<Vec<usize>> {
+    parse::list(&read(path)?)
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn cpu(core: usize, file: &str) -> Option<String> {
+    read(&format!("/sys/devices/system/cpu/cpu{core}/{file}"))
+}
+
+fn sockets(online: &[usize]) -> u32 {
+    let mut packages: Vec<String> = online
+        .iter()
+        .filter_map(|core| cpu(*core, "topology/physical_package_id"))
+        .collect();
+    packages.sort_unstable();
+    packages.dedup();
+    count(packages.len()).max(1)
+}
+
+fn max_clock(core: usize) -> Option<u32> {
+    let khz: u32 = cpu(core, "cpufreq/cpuinfo_max_freq")?.trim().parse().ok()?;
+    Some(khz / 1000)
+}
+
+fn cache(core: usize, level: u32) -> Option<Cache> {
+    (0..8).find_map(|index| {
+        let file = |name: &str| cpu(core, &format!("cache/index{index}/{name}"));
+        if file("level")?.trim() != level.to_string() {
+            return None;
+        }
+        parse::cache(&file("type")?, &file("size")?, &file("shared_cpu_list")?)
+    })
+}
+
+/// The least value that `limit` finds in the control groups around the process.
+fn cgroup_least<T: PartialOrd>(controller: &str, limit: impl Fn(&str) -> Option<T>) -> Option<T> {
+    parse::cgroup_directories(&read("/proc/self/cgroup")?, controller)
+        .iter()
+        .filter_map(|directory| limit(&format!("/sys/fs/cgroup/{directory}")))
+        .reduce(|least, other| if other < least { other } else { least })
+}
+
+fn cpu_quota() -> Option<f64> {
+    cgroup_least("cpu", |directory| {
+        let file = |name: &str| read(&format!("{directory}/{name}"));
+        match file("cpu.max") {
+            Some(text) => parse::cpu_max(&text),
+            None => parse::cpu_quota(&file("cpu.cfs_quota_us")?, &file("cpu.cfs_period_us")?),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_is_described() {
+        let host = Host::detect();
+        assert!(!host.cores.is_empty());
+        assert!(host.online as usize >= host.cores.len());
+        assert!(host.memory.available > 0);
+        assert!(host.memory.available <= host.memory.installed);
+        let text = serde_json::to_string(&host).unwrap();
+        assert_eq!(serde_json::from_str::<Host>(&text).unwrap(), host);
+    }
+
+    #[test]
+    fn limits_are_warned_of() {
+        let mut host = Host::detect();
+        host.cores = vec![0, 1, 2, 3];
+        host.cpu_quota = Some(1.5);
+        host.memory.limit = Some(host.memory.installed / 2);
+        let warnings = host.warnings();
+        assert!(warnings[0].contains("1.5 cores' worth of time to 4 cores"));
+        assert!(warnings[0].ends_with("use at most host:1"));
+        assert_eq!(warnings.len(), 2);
+        host.cpu_quota = None;
+        host.memory.limit = None;
+        assert_eq!(host.warnings(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,157 @@
+//! The comparison of strategies as JSON, schema `pdawl-bench/1`.
+
+use serde::Serialize;
+
+use super::schema::{Machine, Throughput, Workload};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "pdawl-bench/1";
+
+/// Strategies that were run in turns on one workload and machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bench {
+    pub schema: &'static str,
+    /// Of the program.
+    pub version: &'static str,
+    pub workload: Workload,
+    pub machine: Machine,
+    /// Runs of each strategy, as asked for.
+    pub repeats: u32,
+    pub results: Vec<BenchResult>,
+    pub host: Option<HostRatio>,
+    pub interrupted: bool,
+    pub notes: Vec<String>,
+}
+
+/// One strategy's runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BenchResult {
+    pub strategy: String,
+    /// Seconds of all steps, by run.
+    pub seconds: Vec<f64>,
+    /// Of the median run.
+    pub throughput: Throughput,
+    /// Its throughput over that of the better of `cpu` and `gpu`; `None` if
+    /// neither was run.
+    pub to_best_single: Option<f64>,
+    /// Its throughput over the oracle's; `None` if that was not run.
+    pub to_oracle: Option<f64>,
+}
+
+/// How near the host alone comes to what its memory allows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostRatio {
+    /// Bytes a second that a copy reads and writes, measured (or, simulated,
+    /// from the machine file).
+    pub copy_bandwidth: f64,
+    /// Bytes that a point must move.
+    pub bytes_per_point: f64,
+    /// What that bandwidth allows.
+    pub allowed: Throughput,
+    /// The throughput of `cpu` over that.
+    pub ratio: f64,
+}
+
+/// The results in the order of the strategies, from each one's seconds by run.
+/// Strategies that never ran are left out.
+pub fn results(points: u64, runs: &[(String, Vec<f64>)]) -> Vec<BenchResult> {
+    let throughput =
+        |seconds: &[f64]| median(seconds).map(|seconds| Throughput::of_points(points, seconds));
+    let value = |name: &str| {
+        let (_, seconds) = runs.iter().find(|(strategy, _)| strategy == name)?;
+        throughput(seconds).map(|t| t.value).filter(|v| *v > 0.0)
+    };
+    let single = match (value("cpu"), value("gpu")) {
+        (Some(cpu), Some(gpu)) => Some(cpu.max(gpu)),
+        (one, other) => one.or(other),
+    };
+    let oracle = value("oracle");
+    runs.iter()
+        .filter_map(|(strategy, seconds)| {
+            let throughput = throughput(seconds)?;
+            Some(BenchResult {
+                strategy: strategy.clone(),
+                seconds: seconds.clone(),
+                to_best_single: single.map(|s| throughput.value / s),
+                to_oracle: oracle.map(|o| throughput.value / o),
+                throughput,
+            })
+        })
+        .collect()
+}
+
+/// The host's ratio, if `cpu` was run.
+pub fn host_ratio(
+    results: &[BenchResult],
+    copy_bandwidth: f64,
+    bytes_per_point: f64,
+) -> Option<HostRatio> {
+    let cpu = results.iter().find(|r| r.strategy == "cpu")?;
+    let allowed = copy_bandwidth / bytes_per_point;
+    Some(HostRatio {
+        copy_bandwidth,
+        bytes_per_point,
+        allowed: Throughput {
+            value: allowed,
+            unit: cpu.throughput.unit,
+        },
+        ratio: cpu.throughput.value / allowed,
+    })
+}
+
+/// The median; of an even number the mean of the two in the middle.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(of: &[(&str, &[f64])]) -> Vec<(String, Vec<f64>)> {
+        of.iter()
+            .map(|(name, seconds)| ((*name).into(), seconds.to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn ratios_are_of_medians() {
+        let results = results(
+            1000,
+            &runs(&[
+                ("cpu", &[2.0, 9.0, 2.0]),
+                ("gpu", &[4.0, 4.0]),
+                ("dawl", &[1.25, 1.0, 1.5]),
+                ("oracle", &[1.0]),
+                ("guided", &[]),
+            ]),
+        );
+        assert_eq!(results.len(), 4);
+        assert_eq!(results[0].throughput.value, 500.0);
+        assert_eq!(results[2].to_best_single, Some(1.6));
+        assert_eq!(results[2].to_oracle, Some(0.8));
+        let host = host_ratio(&results, 10_000.0, 16.0).unwrap();
+        assert_eq!((host.allowed.value, host.ratio), (625.0, 0.8));
+    }
+
+    #[test]
+    fn what_was_not_run_is_not_compared_with() {
+        let results = results(1000, &runs(&[("dawl", &[1.0])]));
+        assert_eq!(results[0].to_best_single, None);
+        assert_eq!(results[0].to_oracle, None);
+        assert_eq!(host_ratio(&results, 1e9, 16.0), None);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
+    }
+}

@@ -1,0 +1,110 @@
+//! The comparison of strategies for people.
+
+use std::fmt::{self, Write};
+
+use super::bench::{Bench, median};
+use super::table;
+use super::text::{ALARM, MAIN, STRONG, line, origin, styled};
+use crate::quantity::{Count, Percent, Seconds};
+
+/// Writes the comparison, with ANSI styles.
+pub fn render(bench: &Bench) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_bench(bench, &mut text);
+    text
+}
+
+fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
+    let origin = origin(bench.machine.simulated);
+    writeln!(
+        out,
+        "{}, {} steps, {} runs a strategy, in turns\non {}{origin}\n",
+        styled(STRONG, bench.workload.title()),
+        bench.workload.parameters.steps,
+        bench.repeats,
+        styled(STRONG, &bench.machine.name),
+    )?;
+    let throughput = match bench.machine.simulated {
+        true => "Throughput (simulated)",
+        false => "Throughput",
+    };
+    let header = [
+        "Strategy",
+        throughput,
+        "Median",
+        "Least",
+        "Greatest",
+        "To best single",
+        "To oracle",
+    ];
+    let mut table = table::plain(&header, |column| column > 0);
+    for result in &bench.results {
+        let seconds =
+            |value: Option<f64>| value.map_or_else(String::new, |v| Seconds(v).to_string());
+        let ratio = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.3}"));
+        let runs = || result.seconds.iter().copied();
+        table.add_row(vec![
+            result.strategy.clone(),
+            Count(result.throughput.value, "point/s").to_string(),
+            seconds(median(&result.seconds)),
+            seconds(runs().min_by(f64::total_cmp)),
+            seconds(runs().max_by(f64::total_cmp)),
+            ratio(result.to_best_single),
+            ratio(result.to_oracle),
+        ]);
+    }
+    writeln!(out, "{}\n", table.trim_fmt())?;
+    if let Some(host) = &bench.host {
+        line(
+            out,
+            "Host",
+            format!(
+                "{} of the {} that its copy bandwidth of {} allows at {} bytes a point{origin}",
+                styled(MAIN, Percent(host.ratio)),
+                Count(host.allowed.value, "point/s"),
+                Count(host.copy_bandwidth, "B/s"),
+                host.bytes_per_point
+            ),
+        )?;
+    }
+    if bench.interrupted {
+        writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
+    }
+    for note in &bench.notes {
+        writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{SCHEMA, host_ratio, results};
+    use super::super::samples::context;
+    use super::*;
+
+    #[test]
+    fn reads_like_this() {
+        let context = context();
+        let results = results(
+            40_000,
+            &[
+                ("cpu".into(), vec![0.8, 0.82, 0.81]),
+                ("dawl".into(), vec![0.4, 0.41, 0.42]),
+            ],
+        );
+        let bench = Bench {
+            schema: SCHEMA,
+            version: "0",
+            workload: context.workload,
+            machine: context.machine,
+            repeats: 3,
+            host: host_ratio(&results, 1e6, 16.0),
+            results,
+            interrupted: false,
+            notes: vec!["a busy machine".into()],
+        };
+        let text = anstream::adapter::strip_str(&render(&bench)).to_string();
+        assert_eq!(text, include_str!("golden/bench.txt"));
+    }
+}

@@ -1,0 +1,213 @@
+//! From an engine's outcome to a report.
+
+use std::collections::BTreeSet;
+
+use super::schema::{
+    DevicePart, Lost, Machine, Report, SCHEMA, Single, Step, Throughput, Workload,
+};
+use crate::engine::{DeviceRecord, Outcome, StepRecord};
+use crate::machine::DeviceKind;
+use crate::trace::summary;
+
+/// What a report tells beyond the outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Context {
+    pub workload: Workload,
+    /// Its devices in the order of the outcome's.
+    pub machine: Machine,
+    pub strategy: String,
+    pub comparison: Vec<Single>,
+    pub notes: Vec<String>,
+}
+
+/// The report of a run.
+pub fn report(outcome: &Outcome, context: &Context) -> Report {
+    let points = {
+        let distinct: BTreeSet<u32> = outcome.steps.iter().map(|s| s.step).collect();
+        context
+            .workload
+            .points()
+            .saturating_mul(distinct.len() as u64)
+    };
+    Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        workload: context.workload.clone(),
+        machine: context.machine.clone(),
+        strategy: context.strategy.clone(),
+        seconds: outcome.seconds,
+        setup_seconds: outcome.setup_seconds,
+        gather_seconds: outcome.gather_seconds,
+        points,
+        throughput: Throughput::of_points(points, outcome.seconds),
+        devices: device_parts(outcome, context),
+        steps: outcome.steps.iter().map(step).collect(),
+        imbalance: imbalance(&outcome.steps),
+        overlap: overlap(&outcome.steps),
+        engine_seconds: outcome.steps.iter().map(|s| s.engine_seconds).sum(),
+        verified: outcome.verified,
+        max_abs_error: outcome.max_abs_error,
+        lost: outcome
+            .losses
+            .iter()
+            .map(|loss| Lost {
+                device: device_name(outcome, loss.device),
+                step: loss.step,
+                why: loss.why.clone(),
+                repeated: loss.repeated,
+            })
+            .collect(),
+        interrupted: outcome.interrupted,
+        comparison: context.comparison.clone(),
+        notes: context.notes.clone(),
+    }
+}
+
+fn device_name(outcome: &Outcome, device: usize) -> String {
+    outcome
+        .devices
+        .get(device)
+        .cloned()
+        .unwrap_or_else(|| format!("device {device}"))
+}
+
+fn device_parts(outcome: &Outcome, context: &Context) -> Vec<DevicePart> {
+    let waits = summary::by_device(&outcome.trace);
+    let all: u64 = records(outcome).map(|r| r.units).sum();
+    (0..outcome.devices.len())
+        .map(|device| {
+            let own: Vec<&DeviceRecord> = outcome
+                .steps
+                .iter()
+                .filter_map(|s| s.devices.get(device))
+                .collect();
+            let units = own.iter().map(|r| r.units).sum();
+            let busy: f64 = own.iter().map(|r| r.busy_seconds).sum();
+            DevicePart {
+                name: device_name(outcome, device),
+                kind: context
+                    .machine
+                    .devices
+                    .get(device)
+                    .map_or(DeviceKind::Accelerator, |d| d.kind),
+                share: fraction(units, all),
+                units,
+                busy_seconds: busy,
+                idle_seconds: (outcome.seconds - busy).max(0.0),
+                chunks: own.iter().map(|r| r.chunks).sum(),
+                bytes_h2d: own.iter().map(|r| r.bytes_h2d).sum(),
+                bytes_d2h: own.iter().map(|r| r.bytes_d2h).sum(),
+                wait_seconds: waits
+                    .get(device)
+                    .filter(|_| !outcome.trace.spans.is_empty())
+                    .map(|w| w.waiting as f64 / 1e9),
+            }
+        })
+        .collect()
+}
+
+fn step(record: &StepRecord) -> Step {
+    let all = record.devices.iter().map(|d| d.units).sum();
+    Step {
+        step: record.step,
+        seconds: record.seconds,
+        shares: record
+            .devices
+            .iter()
+            .map(|d| fraction(d.units, all))
+            .collect(),
+        imbalance: record.imbalance(),
+        moved: record.moved,
+    }
+}
+
+fn imbalance(steps: &[StepRecord]) -> f64 {
+    let whole: f64 = steps.iter().map(|s| s.seconds).sum();
+    if whole <= 0.0 {
+        return 0.0;
+    }
+    steps.iter().map(|s| s.imbalance() * s.seconds).sum::<f64>() / whole
+}
+
+fn overlap(steps: &[StepRecord]) -> Option<f64> {
+    let all = || steps.iter().flat_map(|s| &s.devices);
+    let copies: f64 = all().map(|d| d.copy_seconds).sum();
+    let hidden: f64 = all().map(|d| d.overlapped_seconds).sum();
+    (copies > 0.0).then(|| hidden / copies)
+}
+
+fn records(outcome: &Outcome) -> impl Iterator<Item = &DeviceRecord> {
+    outcome.steps.iter().flat_map(|s| &s.devices)
+}
+
+fn fraction(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    part as f64 / whole as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{context, outcome};
+    use super::*;
+    use crate::engine::Loss;
+
+    #[test]
+    fn figures_add_up() {
+        let report = report(&outcome(), &context());
+        assert_eq!(report.points, 4 * 100 * 100);
+        assert_eq!(report.throughput.value, 40_000.0 / 0.4);
+        let shares: f64 = report.devices.iter().map(|d| d.share).sum();
+        assert!((shares - 1.0).abs() < 1e-12);
+        // 50, 40, 40 and 40 of 100 rows.
+        assert!((report.devices[0].share - 0.425).abs() < 1e-12);
+        for device in &report.devices {
+            let whole = device.busy_seconds + device.idle_seconds;
+            assert!((whole - report.seconds).abs() < 1e-12, "{}", device.name);
+        }
+        assert_eq!(report.steps[1].shares, [0.4, 0.6]);
+        assert_eq!(report.steps[1].moved, 10);
+        assert_eq!(report.overlap, Some(0.75));
+        assert!(report.machine.simulated);
+        // Two commands of 10 ns of waiting each in the sample's trace.
+        assert_eq!(report.devices[1].wait_seconds, Some(2e-8));
+    }
+
+    #[test]
+    fn imbalance_is_weighted_by_time() {
+        let mut outcome = outcome();
+        outcome.steps[0].seconds = 0.3;
+        for (i, step) in outcome.steps.iter_mut().enumerate() {
+            step.devices[0].finished_seconds = if i == 0 { 0.05 } else { 0.1 };
+            step.devices[1].finished_seconds = 0.1;
+        }
+        // 0.25 for 0.3 s, and 0 for three times 0.1 s.
+        assert!((report(&outcome, &context()).imbalance - 0.125).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_repeated_step_counts_its_points_once() {
+        let mut outcome = outcome();
+        let repeated = outcome.steps[2].clone();
+        outcome.steps.insert(3, repeated);
+        outcome.losses.push(Loss {
+            device: 1,
+            step: 3,
+            why: "fell off the bus".into(),
+            repeated: 1,
+        });
+        let report = report(&outcome, &context());
+        assert_eq!(report.points, 4 * 100 * 100);
+        assert_eq!(report.lost[0].device, "gpu0");
+        assert_eq!(report.lost[0].repeated, 1);
+    }
+
+    #[test]
+    fn a_run_that_never_began_has_no_infinite_figures() {
+        let report = report(&Outcome::default(), &context());
+        assert_eq!(report.throughput.value, 0.0);
+        assert!(report.devices.is_empty());
+        assert_eq!((report.imbalance, report.overlap), (0.0, None));
+    }
+}

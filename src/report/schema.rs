@@ -1,0 +1,183 @@
+//! The report of a run as JSON, schema `pdawl-report/1`.
+//!
+//! A field may be added within version 1; none may go or change its meaning.
+
+use serde::Serialize;
+
+use crate::machine::{Device, DeviceKind};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "pdawl-report/1";
+
+/// A whole run. Times are seconds, on the simulator's virtual clock if
+/// `machine.simulated`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    pub schema: &'static str,
+    /// Of the program.
+    pub version: &'static str,
+    pub workload: Workload,
+    pub machine: Machine,
+    pub strategy: String,
+    /// All steps, barrier to barrier.
+    pub seconds: f64,
+    pub setup_seconds: f64,
+    pub gather_seconds: f64,
+    /// Points computed in all completed steps; a step that had to be computed
+    /// again counts once.
+    pub points: u64,
+    pub throughput: Throughput,
+    pub devices: Vec<DevicePart>,
+    pub steps: Vec<Step>,
+    /// Mean of the steps' imbalance, weighted by their seconds.
+    pub imbalance: f64,
+    /// Fraction of the time of copies during which a kernel ran on the same
+    /// device; `None` without copies.
+    pub overlap: Option<f64>,
+    /// Time that the engine and the balancer took, within `seconds`.
+    pub engine_seconds: f64,
+    /// Whether the result was found right; `None` if not asked.
+    pub verified: Option<bool>,
+    pub max_abs_error: Option<f64>,
+    pub lost: Vec<Lost>,
+    pub interrupted: bool,
+    /// What single devices reach on the same workload and machine, where known.
+    pub comparison: Vec<Single>,
+    pub notes: Vec<String>,
+}
+
+/// What was computed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Workload {
+    pub name: &'static str,
+    pub parameters: Parameters,
+}
+
+/// The workload's parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parameters {
+    pub nx: u64,
+    pub ny: u64,
+    /// `None` in 2-D.
+    pub nz: Option<u64>,
+    /// `f64` or `f32`.
+    pub precision: &'static str,
+    /// Steps asked for.
+    pub steps: u32,
+    /// Of the first data.
+    pub seed: u64,
+}
+
+impl Workload {
+    /// One line: `stencil 4096 x 4096 f64`.
+    pub fn title(&self) -> String {
+        let Parameters {
+            nx,
+            ny,
+            nz,
+            precision,
+            ..
+        } = &self.parameters;
+        let depth = nz.map_or_else(String::new, |nz| format!(" x {nz}"));
+        format!("{} {nx} x {ny}{depth} {precision}", self.name)
+    }
+
+    /// Points of the grid, computed in each step.
+    pub fn points(&self) -> u64 {
+        let Parameters { nx, ny, nz, .. } = self.parameters;
+        nx.saturating_mul(ny).saturating_mul(nz.unwrap_or(1))
+    }
+}
+
+/// What it was computed on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Machine {
+    pub name: String,
+    /// Whether every time in the report is virtual.
+    pub simulated: bool,
+    pub host: HostInfo,
+    /// The devices that took part.
+    pub devices: Vec<Device>,
+}
+
+/// The host, as far as a reader needs it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostInfo {
+    pub cpu: String,
+    pub cores: u32,
+    /// Bytes.
+    pub memory: u64,
+}
+
+/// Work a second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Throughput {
+    pub value: f64,
+    pub unit: &'static str,
+}
+
+impl Throughput {
+    /// Points a second; 0 when nothing was done.
+    pub fn of_points(points: u64, seconds: f64) -> Self {
+        let value = if seconds > 0.0 {
+            points as f64 / seconds
+        } else {
+            0.0
+        };
+        Self {
+            value,
+            unit: "points/s",
+        }
+    }
+}
+
+/// A device's part in the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DevicePart {
+    pub name: String,
+    pub kind: DeviceKind,
+    /// Fraction of all units that were computed.
+    pub share: f64,
+    pub units: u64,
+    /// At least one of its commands ran.
+    pub busy_seconds: f64,
+    /// The rest of `seconds`.
+    pub idle_seconds: f64,
+    pub chunks: u64,
+    pub bytes_h2d: u64,
+    pub bytes_d2h: u64,
+    /// From ready to start, summed over its commands; `None` if the run kept no
+    /// spans.
+    pub wait_seconds: Option<f64>,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    pub step: u32,
+    pub seconds: f64,
+    /// Fraction of the step's units, by device.
+    pub shares: Vec<f64>,
+    /// 1 - mean / latest of the finishing times of the devices that had work.
+    pub imbalance: f64,
+    /// Units that changed hands at its begin.
+    pub moved: u64,
+}
+
+/// A device that was lost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lost {
+    pub device: String,
+    pub step: u32,
+    pub why: String,
+    /// Steps computed again.
+    pub repeated: u32,
+}
+
+/// A single device's throughput on the same workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Single {
+    /// `cpu` or `gpu`: the strategy that uses it alone.
+    pub strategy: String,
+    pub throughput: Throughput,
+}

@@ -1,0 +1,315 @@
+//! The report of a run for people.
+
+use std::fmt::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use super::schema::{Report, Step};
+use super::{bars, table};
+use crate::quantity::{Bytes, Count, Percent, Seconds};
+
+/// For headings.
+pub const STRONG: Style = Style::new().bold();
+/// For the main figure.
+pub const MAIN: Style = AnsiColor::Green.on_default().bold();
+/// For what is less important.
+pub const FAINT: Style = Style::new().dimmed();
+/// For what should not be missed.
+pub const ALARM: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Writes the report, with ANSI styles.
+pub fn render(report: &Report) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_report(report, &mut text);
+    text
+}
+
+fn write_report(report: &Report, out: &mut String) -> fmt::Result {
+    heading(report, out)?;
+    figures(report, out)?;
+    devices(report, out)?;
+    shares(report, out)?;
+    remarks(report, out)
+}
+
+/// `word` in a style.
+pub(super) fn styled(style: Style, word: impl fmt::Display) -> String {
+    format!("{style}{word}{style:#}")
+}
+
+/// ` simulated` in a style, or nothing.
+pub(super) fn origin(simulated: bool) -> String {
+    match simulated {
+        true => format!(" {}", styled(ALARM, "simulated")),
+        false => String::new(),
+    }
+}
+
+fn heading(report: &Report, out: &mut String) -> fmt::Result {
+    let parameters = &report.workload.parameters;
+    writeln!(
+        out,
+        "{}, {} steps, {}",
+        styled(STRONG, report.workload.title()),
+        parameters.steps,
+        styled(STRONG, &report.strategy)
+    )?;
+    let machine = &report.machine;
+    writeln!(
+        out,
+        "on {}{}: {}",
+        styled(STRONG, &machine.name),
+        origin(machine.simulated),
+        styled(
+            FAINT,
+            machine
+                .devices
+                .iter()
+                .map(|d| format!("{} ({})", d.name, d.model))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
+    )?;
+    writeln!(out)
+}
+
+fn figures(report: &Report, out: &mut String) -> fmt::Result {
+    let simulated = report.machine.simulated;
+    line(
+        out,
+        "Throughput",
+        format!(
+            "{}{}",
+            styled(MAIN, Count(report.throughput.value, "point/s")),
+            origin(simulated)
+        ),
+    )?;
+    line(
+        out,
+        "Time",
+        format!(
+            "{} for {} steps; setup {}, gather {}",
+            styled(MAIN, Seconds(report.seconds)),
+            report.steps.len(),
+            Seconds(report.setup_seconds),
+            Seconds(report.gather_seconds)
+        ),
+    )?;
+    if let Some((least, median, most)) = spread(&report.steps) {
+        line(
+            out,
+            "Step",
+            format!(
+                "{} median, {} to {}",
+                Seconds(median),
+                Seconds(least),
+                Seconds(most)
+            ),
+        )?;
+    }
+    line(out, "Imbalance", Percent(report.imbalance))?;
+    if let Some(overlap) = report.overlap {
+        line(
+            out,
+            "Overlap",
+            format!("{} of copy time under kernels", Percent(overlap)),
+        )?;
+    }
+    if report.seconds > 0.0 {
+        line(
+            out,
+            "Engine",
+            format!(
+                "{} ({} of the time)",
+                Seconds(report.engine_seconds),
+                Percent(report.engine_seconds / report.seconds)
+            ),
+        )?;
+    }
+    if let Some(right) = report.verified {
+        let error = match report.max_abs_error {
+            Some(0.0) => ", bit for bit".into(),
+            Some(error) => format!(", largest difference {error:e}"),
+            None => String::new(),
+        };
+        let verdict = match right {
+            true => styled(MAIN, "right"),
+            false => styled(ALARM, "WRONG"),
+        };
+        line(out, "Verified", format!("{verdict}{error}"))?;
+    }
+    for single in &report.comparison {
+        line(
+            out,
+            &format!("vs {}", single.strategy),
+            format!(
+                "{:.2} x its {}{}",
+                report.throughput.value / single.throughput.value,
+                Count(single.throughput.value, "point/s"),
+                origin(simulated)
+            ),
+        )?;
+    }
+    writeln!(out)
+}
+
+pub(super) fn line(out: &mut String, name: &str, value: impl fmt::Display) -> fmt::Result {
+    writeln!(out, "  {name:<12}{value}")
+}
+
+/// Least, median and greatest seconds of a step.
+fn spread(steps: &[Step]) -> Option<(f64, f64, f64)> {
+    let mut seconds: Vec<f64> = steps.iter().map(|s| s.seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    let (least, most) = (*seconds.first()?, *seconds.last()?);
+    Some((least, super::bench::median(&seconds)?, most))
+}
+
+fn devices(report: &Report, out: &mut String) -> fmt::Result {
+    let header = [
+        "Device", "Kind", "Share", "Units", "Busy", "Idle", "Waits", "Chunks", "H2D", "D2H",
+    ];
+    let mut table = table::plain(&header, |column| column > 1);
+    for device in &report.devices {
+        table.add_row(vec![
+            device.name.clone(),
+            kind(device.kind).into(),
+            Percent(device.share).to_string(),
+            device.units.to_string(),
+            Seconds(device.busy_seconds).to_string(),
+            Seconds(device.idle_seconds).to_string(),
+            device
+                .wait_seconds
+                .map_or_else(|| "-".into(), |w| Seconds(w).to_string()),
+            device.chunks.to_string(),
+            Bytes(device.bytes_h2d).to_string(),
+            Bytes(device.bytes_d2h).to_string(),
+        ]);
+    }
+    writeln!(out, "{}\n", table.trim_fmt())
+}
+
+/// A kind of device as in the JSON report.
+pub fn kind(kind: crate::machine::DeviceKind) -> &'static str {
+    use crate::machine::DeviceKind::{Accelerator, Cpu, Gpu};
+    match kind {
+        Cpu => "cpu",
+        Gpu => "gpu",
+        Accelerator => "accelerator",
+    }
+}
+
+fn shares(report: &Report, out: &mut String) -> fmt::Result {
+    let (Some(first), Some(last)) = (report.steps.first(), report.steps.last()) else {
+        return Ok(());
+    };
+    if report.devices.len() < 2 || report.steps.len() < 2 {
+        return Ok(());
+    }
+    writeln!(out, "  Shares over steps {} to {}", first.step, last.step)?;
+    let width = report
+        .devices
+        .iter()
+        .map(|d| d.name.chars().count())
+        .max()
+        .unwrap_or(0);
+    for (i, device) in report.devices.iter().enumerate() {
+        let of = |step: &Step| step.shares.get(i).copied().unwrap_or(0.0);
+        let series: Vec<f64> = report.steps.iter().map(of).collect();
+        writeln!(
+            out,
+            "  {:<width$}  {:>7} {} {}",
+            device.name,
+            Percent(of(first)),
+            styled(AnsiColor::Cyan.on_default(), bars::row(&series)),
+            Percent(of(last)),
+        )?;
+    }
+    writeln!(out)
+}
+
+fn remarks(report: &Report, out: &mut String) -> fmt::Result {
+    for lost in &report.lost {
+        writeln!(
+            out,
+            "{} {} in step {}: {}; steps computed again: {}",
+            styled(ALARM, "Lost"),
+            lost.device,
+            lost.step,
+            lost.why,
+            lost.repeated
+        )?;
+    }
+    if report.interrupted {
+        writeln!(
+            out,
+            "{} after {} of {} steps, on request",
+            styled(ALARM, "Interrupted"),
+            report.steps.len(),
+            report.workload.parameters.steps
+        )?;
+    }
+    for note in &report.notes {
+        writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build::report;
+    use super::super::samples::{context, outcome};
+    use super::super::schema::{Single, Throughput};
+    use super::*;
+    use crate::engine::Loss;
+
+    fn plain(report: &Report) -> String {
+        anstream::adapter::strip_str(&render(report)).to_string()
+    }
+
+    #[test]
+    fn reads_like_this() {
+        let mut context = context();
+        context.comparison.push(Single {
+            strategy: "cpu".into(),
+            throughput: Throughput::of_points(40_000, 0.8),
+        });
+        context.notes.push("no fingerprint matched".into());
+        let mut outcome = outcome();
+        outcome.verified = Some(true);
+        outcome.max_abs_error = Some(0.0);
+        outcome.losses.push(Loss {
+            device: 1,
+            step: 3,
+            why: "fell off the bus".into(),
+            repeated: 2,
+        });
+        outcome.interrupted = true;
+        assert_eq!(
+            plain(&report(&outcome, &context)),
+            include_str!("golden/report.txt")
+        );
+    }
+
+    #[test]
+    fn simulated_is_said_in_the_heading_and_at_the_throughput() {
+        let mut context = context();
+        let text = plain(&report(&outcome(), &context));
+        let with: Vec<&str> = text.lines().filter(|l| l.contains("simulated")).collect();
+        assert!(with[0].starts_with("on k40 simulated"));
+        assert!(with[1].contains("Throughput"));
+        context.machine.simulated = false;
+        assert!(!plain(&report(&outcome(), &context)).contains("simulated"));
+    }
+
+    #[test]
+    fn nothing_done_is_still_a_report() {
+        let mut outcome = outcome();
+        outcome.steps.clear();
+        outcome.seconds = 0.0;
+        let text = plain(&report(&outcome, &context()));
+        assert!(text.contains("0 ns for 0 steps"));
+        assert!(!text.contains("NaN"));
+    }
+}

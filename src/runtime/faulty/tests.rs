@@ -1,0 +1,123 @@
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::*;
+use crate::codelet::{Codelet, Cost, HostValue};
+use crate::runtime::Launch;
+use crate::runtime::host::{HostBackend, PoolSpec};
+use crate::runtime::union::Union;
+
+unsafe fn nothing(_args: &[HostValue], _first: u64, _units: Range<u64>) {}
+
+/// Two pools of one worker, a queue each, and a second queue of the first.
+fn open(faults: Vec<Fault>) -> (Faulty<Union>, [QueueId; 3]) {
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    let epoch = Instant::now();
+    let pool = PoolSpec {
+        name: "host:1".to_owned(),
+        cores: vec![0],
+    };
+    let backend = HostBackend::open(&[pool.clone(), pool], sender, epoch).unwrap();
+    let union = Union::new(vec![Box::new(backend)], receiver, epoch);
+    let mut faulty = Faulty::new(union, faults);
+    let queues = [0, 1, 0].map(|device| faulty.queue(DeviceId(device)).unwrap());
+    (faulty, queues)
+}
+
+fn launch(
+    runtime: &mut impl Runtime,
+    queue: QueueId,
+    wait: &[EventId],
+) -> Result<EventId, RuntimeError> {
+    let codelet = Codelet {
+        name: "nothing",
+        host: Some(nothing),
+        opencl: None,
+    };
+    let command = Command::Launch(Launch {
+        codelet: Arc::new(codelet),
+        units: 0..1,
+        args: Vec::new(),
+        cost: Cost::default(),
+    });
+    let tag = Tag {
+        step: 0,
+        label: "test",
+        units: 0..1,
+    };
+    runtime.submit(queue, command, wait, tag)
+}
+
+fn statuses(runtime: &mut impl Runtime) -> HashMap<EventId, Status> {
+    let mut statuses = HashMap::new();
+    while let Some(completion) = runtime.wait(None).unwrap() {
+        let before = statuses.insert(completion.event, completion.status);
+        assert_eq!(before, None, "an event completed twice");
+    }
+    statuses
+}
+
+#[test]
+fn a_lost_device_takes_what_depends_on_it_along_and_no_more() {
+    let (mut runtime, [first, second, third]) = open(vec![Fault {
+        device: DeviceId(0),
+        when: When::Launch(1),
+        effect: Effect::Lose,
+    }]);
+    let before = launch(&mut runtime, first, &[]).unwrap();
+    let lost = launch(&mut runtime, first, &[before]).unwrap();
+    let also = launch(&mut runtime, third, &[]).unwrap();
+    let beside = launch(&mut runtime, second, &[before]).unwrap();
+    let waiting = launch(&mut runtime, second, &[lost]).unwrap();
+    let statuses = statuses(&mut runtime);
+    assert_eq!(statuses.len(), 5);
+    assert_eq!(statuses[&before], Status::Done);
+    assert_eq!(statuses[&lost], Status::DeviceLost(LOST.to_owned()));
+    assert_eq!(statuses[&also], Status::DeviceLost(LOST.to_owned()));
+    assert_eq!(statuses[&beside], Status::Done);
+    assert_eq!(statuses[&waiting], Status::Skipped);
+    let refused = launch(&mut runtime, first, &[]).unwrap_err().to_string();
+    assert_eq!(refused, "host:1 was lost: lost on purpose");
+    assert!(runtime.queue(DeviceId(0)).is_err());
+    assert!(runtime.alloc(DeviceId(0), 8).is_err());
+    assert!(runtime.queue(DeviceId(1)).is_ok());
+}
+
+#[test]
+fn a_device_is_lost_with_its_step() {
+    let (mut runtime, [first, second, _]) = open(vec![Fault {
+        device: DeviceId(1),
+        when: When::Step(3),
+        effect: Effect::Lose,
+    }]);
+    for step in 0..5 {
+        runtime.mark_step(step);
+        let good = launch(&mut runtime, first, &[]).unwrap();
+        let other = launch(&mut runtime, second, &[]);
+        let statuses = statuses(&mut runtime);
+        assert_eq!(statuses[&good], Status::Done);
+        match (step, other) {
+            (0..3, Ok(event)) => assert_eq!(statuses[&event], Status::Done),
+            (3, Ok(event)) => assert!(matches!(statuses[&event], Status::DeviceLost(_))),
+            (4, Err(RuntimeError::DeviceLost { .. })) => {}
+            (step, other) => panic!("step {step}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn one_command_fails_and_the_device_goes_on_with_another_queue() {
+    let (mut runtime, [first, _, third]) = open(vec![Fault {
+        device: DeviceId(0),
+        when: When::Launch(0),
+        effect: Effect::Fail,
+    }]);
+    let failed = launch(&mut runtime, first, &[]).unwrap();
+    let behind = launch(&mut runtime, first, &[]).unwrap();
+    let beside = launch(&mut runtime, third, &[]).unwrap();
+    let statuses = statuses(&mut runtime);
+    assert!(matches!(&statuses[&failed], Status::Failed(why) if why == "failed on purpose"));
+    assert_eq!(statuses[&behind], Status::Skipped);
+    assert_eq!(statuses[&beside], Status::Done);
+}

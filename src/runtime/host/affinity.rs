@@ -1,0 +1,108 @@
+//! Which worker runs on which core, and which rest, when the cores that the
+//! process may use change.
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Binds a thread (`None`: the calling one) to a core. False when the system
+/// refuses; the thread then runs wherever it is let.
+pub fn pin(thread: Option<Pid>, core: usize) -> bool {
+    if core >= CpuSet::MAX_CPU {
+        return false;
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(thread, &set).is_ok()
+}
+
+/// For each pool and worker the core to run on, or `None` to rest.
+///
+/// `homes` are the cores that each pool's workers were opened with and
+/// `allowed` those that may be used now. A worker whose home is allowed stays;
+/// the others move to allowed cores that are no one's home; who finds none
+/// rests. A pool left without any core keeps one worker, on a core that it
+/// then shares, so that its commands still end.
+pub fn assign(homes: &[Vec<usize>], allowed: &[usize]) -> Vec<Vec<Option<usize>>> {
+    if allowed.is_empty() {
+        return homes
+            .iter()
+            .map(|pool| pool.iter().copied().map(Some).collect())
+            .collect();
+    }
+    let mut free: Vec<usize> = allowed.to_vec();
+    let mut take = |wanted: Option<usize>| {
+        let position = match wanted {
+            Some(core) => free.iter().position(|free| *free == core),
+            None => (!free.is_empty()).then_some(0),
+        }?;
+        Some(free.remove(position))
+    };
+    let mut cores: Vec<Vec<Option<usize>>> = homes
+        .iter()
+        .map(|pool| pool.iter().map(|home| take(Some(*home))).collect())
+        .collect();
+    // Pools without a core come first, so that none starves beside a full one.
+    let mut order: Vec<usize> = (0..cores.len()).collect();
+    order.sort_by_key(|pool| cores[*pool].iter().flatten().count());
+    for pool in order {
+        for core in &mut cores[pool] {
+            if core.is_none() {
+                *core = take(None);
+            }
+        }
+    }
+    for (index, pool) in cores.iter_mut().enumerate() {
+        if pool.iter().all(Option::is_none)
+            && let Some(first) = pool.first_mut()
+        {
+            *first = Some(allowed[index % allowed.len()]);
+        }
+    }
+    cores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_stay_at_home_while_it_is_allowed() {
+        let cores = assign(&[vec![0, 1], vec![2, 3]], &[0, 1, 2, 3]);
+        assert_eq!(cores, [vec![Some(0), Some(1)], vec![Some(2), Some(3)]]);
+    }
+
+    #[test]
+    fn no_more_workers_than_allowed_cores_run() {
+        let cores = assign(&[vec![0, 1, 2, 3]], &[1, 3]);
+        assert_eq!(cores, [vec![None, Some(1), None, Some(3)]]);
+    }
+
+    #[test]
+    fn workers_move_to_cores_that_replace_theirs() {
+        let cores = assign(&[vec![0, 1, 2, 3]], &[2, 3, 4, 5]);
+        assert_eq!(cores, [vec![Some(4), Some(5), Some(2), Some(3)]]);
+    }
+
+    #[test]
+    fn a_pool_that_lost_every_core_shares_one() {
+        let cores = assign(&[vec![0], vec![1]], &[0]);
+        assert_eq!(cores, [vec![Some(0)], vec![Some(0)]]);
+    }
+
+    #[test]
+    fn a_pool_without_cores_is_served_before_a_fuller_one() {
+        let cores = assign(&[vec![0, 1], vec![2]], &[0, 3]);
+        assert_eq!(cores, [vec![Some(0), None], vec![Some(3)]]);
+    }
+
+    #[test]
+    fn workers_that_share_a_home_take_turns_for_it() {
+        let cores = assign(&[vec![0, 0, 0]], &[0, 1]);
+        assert_eq!(cores, [vec![Some(0), Some(1), None]]);
+    }
+
+    #[test]
+    fn an_unreadable_mask_changes_nothing() {
+        assert_eq!(assign(&[vec![5]], &[]), [vec![Some(5)]]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Which commands may run: the order of queues and the waits for events.
+//!
+//! A plain state machine behind the backend's one lock. It is consulted once
+//! or twice a command and once a worker and command, never for a tile.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::job::Job;
+use crate::runtime::{EventId, QueueId};
+
+/// Commands that have not ended, by what they wait for.
+pub struct Board {
+    lanes: HashMap<QueueId, Lane>,
+    nodes: HashMap<EventId, Node>,
+    /// Events of commands that failed. Other events without a node are done.
+    failed: HashSet<EventId>,
+    /// A list for each pool of jobs that workers may claim tiles of.
+    runnable: Vec<VecDeque<Arc<Job>>>,
+}
+
+/// An in-order queue.
+struct Lane {
+    pool: usize,
+    /// The latest command, ended or not.
+    last: Option<EventId>,
+}
+
+/// A command that has not ended.
+struct Node {
+    job: Arc<Job>,
+    pool: usize,
+    /// Events that it still waits for.
+    unmet: usize,
+    /// Whether something that it waited for has failed.
+    doomed: bool,
+    /// Commands that wait for this one.
+    dependents: Vec<EventId>,
+}
+
+impl Board {
+    /// A board for this many pools.
+    pub fn new(pools: usize) -> Self {
+        Self {
+            lanes: HashMap::new(),
+            nodes: HashMap::new(),
+            failed: HashSet::new(),
+            runnable: vec![VecDeque::new(); pools],
+        }
+    }
+
+    /// Opens a queue of a pool.
+    pub fn open(&mut self, queue: QueueId, pool: usize) {
+        self.lanes.insert(queue, Lane { pool, last: None });
+    }
+
+    /// The pool of a queue.
+    pub fn pool(&self, queue: QueueId) -> Option<usize> {
+        self.lanes.get(&queue).map(|lane| lane.pool)
+    }
+
+    /// Adds a command behind its queue and the events of `wait`. `ready` is
+    /// called when it can run at once; a command that can never run is
+    /// returned.
+    pub fn submit(&mut self, job: Job, wait: &[EventId], ready: impl Fn(&Job)) -> Option<Arc<Job>> {
+        let job = Arc::new(job);
+        let event = job.label.event;
+        let lane = self.lanes.get_mut(&job.label.queue)?;
+        let pool = lane.pool;
+        let before = lane.last.replace(event);
+        let (mut unmet, mut doomed) = (0, false);
+        for awaited in wait.iter().copied().chain(before) {
+            if let Some(node) = self.nodes.get_mut(&awaited) {
+                node.dependents.push(event);
+                unmet += 1;
+            } else if self.failed.contains(&awaited) {
+                doomed = true;
+            }
+        }
+        if unmet > 0 {
+            let node = Node {
+                job,
+                pool,
+                unmet,
+                doomed,
+                dependents: Vec::new(),
+            };
+            self.nodes.insert(event, node);
+            return None;
+        }
+        if doomed {
+            self.failed.insert(event);
+            return Some(job);
+        }
+        ready(&job);
+        self.runnable[pool].push_back(Arc::clone(&job));
+        let node = Node {
+            job,
+            pool,
+            unmet,
+            doomed,
+            dependents: Vec::new(),
+        };
+        self.nodes.insert(event, node);
+        None
+    }
+
+    /// Takes note that a command has ended. `ready` is called for each command
+    /// that can run now; those that never will are returned, in an order that
+    /// respects their queues.
+    pub fn end(&mut self, event: EventId, failed: bool, ready: impl Fn(&Job)) -> Vec<Arc<Job>> {
+        let mut casualties = Vec::new();
+        let mut ended = VecDeque::from([(event, failed)]);
+        while let Some((event, failed)) = ended.pop_front() {
+            if failed {
+                self.failed.insert(event);
+            }
+            let Some(node) = self.nodes.remove(&event) else {
+                continue;
+            };
+            for dependent in node.dependents {
+                let Some(waiting) = self.nodes.get_mut(&dependent) else {
+                    continue;
+                };
+                waiting.unmet -= 1;
+                waiting.doomed |= failed;
+                if waiting.unmet > 0 {
+                    continue;
+                }
+                if waiting.doomed {
+                    casualties.push(Arc::clone(&waiting.job));
+                    ended.push_back((dependent, true));
+                } else {
+                    ready(&waiting.job);
+                    self.runnable[waiting.pool].push_back(Arc::clone(&waiting.job));
+                }
+            }
+        }
+        casualties
+    }
+
+    /// Claims a tile of the pool's first command that has one.
+    pub fn claim(&mut self, pool: usize) -> Option<(Arc<Job>, u64)> {
+        let jobs = &mut self.runnable[pool];
+        while let Some(job) = jobs.front() {
+            if let Some(tile) = job.claim() {
+                return Some((Arc::clone(job), tile));
+            }
+            jobs.pop_front();
+        }
+        None
+    }
+
+    /// Tiles of a pool's runnable commands that nobody has claimed.
+    pub fn unclaimed(&self, pool: usize) -> u64 {
+        self.runnable[pool].iter().map(|job| job.unclaimed()).sum()
+    }
+}

@@ -1,0 +1,194 @@
+//! A command made ready for workers: tiles, a counter to claim them from, and
+//! a counter that tells who finishes last.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::tiles::Tiles;
+use crate::codelet::{HostKernel, HostValue};
+use crate::runtime::{CommandKind, Completion, DeviceId, EventId, Nanos, QueueId, Status, Tag};
+
+/// What a command's tiles do.
+pub enum Work {
+    /// Computes units.
+    Kernel {
+        kernel: HostKernel,
+        args: Vec<HostValue>,
+        units: Range<u64>,
+    },
+    /// Copies bytes; the two ranges do not overlap.
+    Copy {
+        from: *const u8,
+        to: *mut u8,
+        bytes: u64,
+    },
+}
+
+// SAFETY: the pointers lead into mappings that the job's `keep` holds; who may
+// write what when is ordered by queues and events (the contracts of `Runtime`
+// and `HostKernel`), and tiles of one command do not overlap.
+unsafe impl Send for Work {}
+// SAFETY: as above.
+unsafe impl Sync for Work {}
+
+/// Who a command is; what of it goes into its completion.
+#[derive(Clone, Debug)]
+pub struct Label {
+    pub event: EventId,
+    pub device: DeviceId,
+    pub queue: QueueId,
+    pub kind: CommandKind,
+    pub tag: Tag,
+    pub queued: Nanos,
+    pub bytes: u64,
+}
+
+/// A command that workers run tile by tile.
+pub struct Job {
+    pub label: Label,
+    work: Work,
+    tiles: Tiles,
+    /// The next tile that nobody has claimed.
+    next: AtomicU64,
+    /// Tiles that have ended.
+    ended: AtomicU64,
+    submitted: AtomicU64,
+    started: AtomicU64,
+    /// Why a tile failed. The rest is then claimed without being run.
+    failure: OnceLock<String>,
+    /// Keeps the memory that the work uses mapped.
+    _keep: Vec<Arc<dyn Send + Sync>>,
+}
+
+impl Job {
+    pub fn new(label: Label, work: Work, tiles: Tiles, keep: Vec<Arc<dyn Send + Sync>>) -> Self {
+        Self {
+            label,
+            work,
+            tiles,
+            next: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            submitted: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            failure: OnceLock::new(),
+            _keep: keep,
+        }
+    }
+
+    /// Notes that everything it waited for has ended.
+    pub fn mark_submitted(&self, now: Nanos) {
+        self.submitted.store(now, Ordering::Relaxed);
+    }
+
+    /// Tiles that nobody has claimed yet.
+    pub fn unclaimed(&self) -> u64 {
+        let next = self.next.load(Ordering::Relaxed);
+        self.tiles.count.saturating_sub(next)
+    }
+
+    /// Claims the next tile, so that workers that claim one after another get
+    /// neighbours and share the cache lines of their borders.
+    pub fn claim(&self) -> Option<u64> {
+        let tile = self.next.fetch_add(1, Ordering::Relaxed);
+        (tile < self.tiles.count).then_some(tile)
+    }
+
+    /// Runs a claimed tile. True for the tile that ends the job: the caller
+    /// then sees every other tile's writes.
+    pub fn run(&self, tile: u64, now: impl Fn() -> Nanos) -> bool {
+        if tile == 0 {
+            self.started.store(now(), Ordering::Relaxed);
+        }
+        if self.failure.get().is_none() {
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.work_on(tile)));
+            if let Err(panic) = outcome {
+                // When several tiles panic, the first reason is kept.
+                let _ = self.failure.set(reason(panic.as_ref()));
+            }
+        }
+        self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.tiles.count
+    }
+
+    fn work_on(&self, tile: u64) {
+        let begin = tile * self.tiles.size;
+        match &self.work {
+            Work::Kernel {
+                kernel,
+                args,
+                units,
+            } => {
+                let first = units.start;
+                let begin = first + begin;
+                let part = begin..(begin + self.tiles.size).min(units.end);
+                if part.is_empty() {
+                    return;
+                }
+                // SAFETY: who submitted the launch vouches for its arguments
+                // and for the order of what touches the same memory; tiles are
+                // disjoint parts of the launch's units.
+                unsafe { kernel(args, first, part) }
+            }
+            Work::Copy { from, to, bytes } => {
+                let length = self.tiles.size.min(bytes.saturating_sub(begin));
+                // SAFETY: both ranges were checked against their memory when
+                // the command was submitted, are kept mapped by the job and do
+                // not overlap; the tile lies within them.
+                unsafe {
+                    let from = from.add(begin as usize);
+                    let to = to.add(begin as usize);
+                    std::ptr::copy_nonoverlapping(from, to, length as usize);
+                }
+            }
+        }
+    }
+
+    /// Whether a tile failed; settled once the job has ended.
+    pub fn failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
+    /// The completion of a job whose tiles have all ended.
+    pub fn completion(&self, ended: Nanos) -> Completion {
+        let status = match self.failure.get() {
+            None => Status::Done,
+            Some(why) => Status::Failed(why.clone()),
+        };
+        self.end(self.started.load(Ordering::Relaxed), ended, status)
+    }
+
+    /// The completion of a job that never ran.
+    pub fn refusal(&self, now: Nanos) -> Completion {
+        self.mark_submitted(now);
+        self.end(now, now, Status::Skipped)
+    }
+
+    fn end(&self, started: Nanos, ended: Nanos, status: Status) -> Completion {
+        let label = self.label.clone();
+        Completion {
+            event: label.event,
+            device: label.device,
+            queue: label.queue,
+            kind: label.kind,
+            tag: label.tag,
+            queued: label.queued,
+            submitted: self.submitted.load(Ordering::Relaxed),
+            started,
+            ended,
+            bytes: label.bytes,
+            status,
+        }
+    }
+}
+
+/// What a panic says.
+fn reason(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    format!("the codelet panicked: {text}")
+}

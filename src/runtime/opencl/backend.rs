@@ -1,0 +1,286 @@
+//! The backend: opening devices, and the [`Backend`] trait.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use cl3::command_queue::{finish, flush};
+use cl3::types::cl_event;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::bridge::bridge;
+use super::completion::{Ended, Keep, Outlets, Token};
+use super::device::{OpenDevice, new_queue};
+use super::failure::Failures;
+use super::handle::Event;
+use super::launch::Site;
+use super::memory::{pageable, pinned};
+use super::open::open_devices;
+use super::partition::Selected;
+use super::program::Programs;
+use super::queue::{Buffer, Direction, Memories, OpenQueue};
+use crate::codelet::{BufferId, HostMemoryId};
+use crate::machine::Device;
+use crate::runtime::{
+    Backend, Command, Completion, DeviceId, EventId, HostRegion, QueueId, RuntimeError, Status, Tag,
+};
+
+/// How long a backend that is dropped waits for the last callbacks.
+const LAST_CALLBACKS: Duration = Duration::from_millis(200);
+
+/// OpenCL devices, chosen when it was opened.
+pub struct OpenClBackend {
+    infos: Vec<Device>,
+    devices: Vec<OpenDevice>,
+    /// One for each platform in use.
+    contexts: Vec<Programs>,
+    queues: HashMap<QueueId, OpenQueue>,
+    memories: Memories,
+    /// The commands in flight, each with its last event and its context.
+    live: HashMap<EventId, (Arc<Event>, usize)>,
+    ended: Receiver<Ended>,
+    outlets: Outlets,
+}
+
+impl OpenClBackend {
+    /// Opens these devices; the order is that of their [`DeviceId`]s.
+    /// Completions go to `completions`, with times counted from `epoch`.
+    ///
+    /// # Errors
+    /// When there is no OpenCL, no such device, or a device cannot be divided
+    /// as is asked; when two selections of one device would share compute
+    /// units; and when a driver refuses.
+    pub fn open(
+        selection: &[Selected],
+        completions: Sender<Completion>,
+        epoch: Instant,
+    ) -> Result<Self, RuntimeError> {
+        let (devices, contexts) = open_devices(selection, epoch)?;
+        let (sender, ended) = unbounded();
+        Ok(Self {
+            infos: devices.iter().map(|d| d.info.clone()).collect(),
+            devices,
+            contexts: contexts.into_iter().map(Programs::new).collect(),
+            queues: HashMap::new(),
+            memories: Memories::default(),
+            live: HashMap::new(),
+            ended,
+            outlets: Outlets {
+                completions,
+                ended: sender,
+                failures: Arc::new(Failures::default()),
+            },
+        })
+    }
+
+    fn device(&mut self, id: DeviceId) -> Result<&mut OpenDevice, RuntimeError> {
+        self.devices
+            .get_mut(id.0)
+            .ok_or(RuntimeError::Unknown { what: "device" })
+    }
+
+    /// Lets go of what ended commands used. An event that is no longer known
+    /// has ended, so nobody need wait for it.
+    fn retire(&mut self) {
+        for ended in self.ended.try_iter() {
+            self.live.remove(&ended.event);
+        }
+    }
+
+    /// The events to wait for, in terms of a context.
+    fn wait_list(
+        &self,
+        wait: &[EventId],
+        device: &OpenDevice,
+    ) -> Result<Vec<Arc<Event>>, RuntimeError> {
+        let live = wait.iter().filter_map(|id| Some((*id, self.live.get(id)?)));
+        live.map(|(id, (event, context))| {
+            if *context == device.context {
+                return Ok(Arc::clone(event));
+            }
+            let here = &self.contexts[device.context].context;
+            bridge(id, event, here, &self.outlets.failures)
+                .map_err(|code| device.shared.failed("clCreateUserEvent", code))
+        })
+        .collect()
+    }
+}
+
+impl Backend for OpenClBackend {
+    fn devices(&self) -> &[Device] {
+        &self.infos
+    }
+
+    fn pins_host_memory(&self) -> bool {
+        self.infos.iter().any(|info| !info.shares_host_memory)
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
+        let apart = self.devices.iter().find(|d| !d.info.shares_host_memory);
+        let region = match apart {
+            Some(device) => pinned(device, &self.contexts[device.context].context, bytes),
+            None => pageable(bytes),
+        }?;
+        self.memories.hosts.insert(region.id, region.clone());
+        Ok(region)
+    }
+
+    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
+        self.memories.hosts.insert(region.id, region);
+        Ok(())
+    }
+
+    fn forget_host(&mut self, memory: HostMemoryId) {
+        self.retire();
+        for queue in self.queues.values_mut() {
+            queue.views.remove(&memory);
+        }
+        self.memories.hosts.remove(&memory);
+    }
+
+    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
+        self.retire();
+        let context = self.device(device)?.context;
+        let context = Arc::clone(&self.contexts[context].context);
+        let mem = self.device(device)?.alloc(&context, bytes)?;
+        let id = BufferId::fresh();
+        let buffer = Buffer {
+            mem: Arc::new(mem),
+            device: device.0,
+            bytes,
+        };
+        self.memories.buffers.insert(id, buffer);
+        Ok(id)
+    }
+
+    fn free(&mut self, buffer: BufferId) {
+        self.retire();
+        if let Some(buffer) = self.memories.buffers.remove(&buffer) {
+            self.devices[buffer.device].freed(buffer.bytes);
+        }
+    }
+
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        let open = self.device(device)?;
+        open.shared.check()?;
+        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
+        let raw = new_queue(&self.contexts[context].context, id, &shared)?;
+        let queue = QueueId::fresh();
+        self.queues.insert(queue, OpenQueue::new(device.0, raw));
+        Ok(queue)
+    }
+
+    fn submit(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+        event: EventId,
+    ) -> Result<(), RuntimeError> {
+        self.retire();
+        let unknown = RuntimeError::Unknown { what: "queue" };
+        let Some(index) = self.queues.get(&queue).map(|open| open.device) else {
+            return Err(unknown);
+        };
+        let device = &self.devices[index];
+        device.shared.check()?;
+        let events = self.wait_list(wait, device)?;
+        let raw: Vec<cl_event> = events.iter().map(|event| event.raw()).collect();
+        let now = device.shared.clock.now();
+        let mut completion = Completion {
+            event,
+            device: DeviceId(index),
+            queue,
+            kind: command.kind(),
+            tag,
+            queued: now,
+            submitted: now,
+            started: now,
+            ended: now,
+            bytes: command.bytes(),
+            status: Status::Done,
+        };
+        let Some(open) = self.queues.get_mut(&queue) else {
+            return Err(unknown);
+        };
+        if open.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(wait) {
+            open.poisoned.store(true, Ordering::Release);
+            self.outlets.failures.note(event);
+            completion.status = Status::Skipped;
+            // A receiver that is gone has no more interest in completions.
+            let _ = self.outlets.completions.send(completion);
+            return Ok(());
+        }
+        let enqueued = match command {
+            Command::Write { from, to } => {
+                open.transfer(device, &self.memories, Direction::ToDevice, from, to, &raw)
+            }
+            Command::Read { from, to } => {
+                open.transfer(device, &self.memories, Direction::ToHost, to, from, &raw)
+            }
+            Command::Launch(launch) => {
+                let siblings: Vec<&OpenDevice> = self
+                    .devices
+                    .iter()
+                    .filter(|d| d.context == device.context)
+                    .collect();
+                let site = Site {
+                    device,
+                    siblings: &siblings,
+                    programs: &mut self.contexts[device.context],
+                    memories: &self.memories,
+                };
+                open.launch(&launch, site, &raw)
+            }
+        }?;
+        // The command runs whatever comes next, so it must have its token. A
+        // device that cannot even flush is lost, and the next call says so.
+        if let Err(code) = flush(open.raw.raw()) {
+            let _ = device.shared.failed("clFlush", code);
+        }
+        let last = Arc::clone(&enqueued.last);
+        self.live.insert(event, (Arc::clone(&last), device.context));
+        let mut keeps = enqueued.keeps;
+        keeps.extend(events.into_iter().map(|event| event as Keep));
+        let token = Token {
+            completion,
+            waits: wait.to_vec(),
+            timed: enqueued.timed,
+            device: Arc::clone(&device.shared),
+            poisoned: Arc::clone(&open.poisoned),
+            keeps,
+            outlets: self.outlets.clone(),
+        };
+        token.attach(&last);
+        Ok(())
+    }
+}
+
+impl Drop for OpenClBackend {
+    /// Waits for what is still running, so that no driver thread works while
+    /// the process ends.
+    fn drop(&mut self) {
+        self.retire();
+        if self.live.is_empty() {
+            return;
+        }
+        for queue in self.queues.values() {
+            if self.devices[queue.device].shared.check().is_ok() {
+                let _ = finish(queue.raw.raw());
+            }
+        }
+        let deadline = Instant::now() + LAST_CALLBACKS;
+        while !self.live.is_empty() {
+            let Ok(ended) = self.ended.recv_deadline(deadline) else {
+                return;
+            };
+            self.live.remove(&ended.event);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "backend_tests.rs"]
+mod tests;

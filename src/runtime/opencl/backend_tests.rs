@@ -1,0 +1,312 @@
+//! What only the inside can bring about: failures, and devices unlike PoCL's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cl3::event::{CL_COMPLETE, create_user_event, set_user_event_status, wait_for_events};
+
+use super::super::bridge::Crossing;
+use super::*;
+use crate::codelet::{Codelet, Cost, Memory, NdRange, OpenClKernel, Value};
+use crate::machine::DeviceKind;
+use crate::runtime::opencl::discover;
+use crate::runtime::{CommandKind, DeviceSpan, HostSpan, Launch};
+
+fn cpu() -> (OpenClBackend, Receiver<Completion>) {
+    let discovery = discover();
+    let cpu = discovery
+        .devices
+        .iter()
+        .find(|found| found.info.kind == DeviceKind::Cpu)
+        .unwrap_or_else(|| {
+            panic!(
+                "this test needs an OpenCL CPU device: apt-get install pocl-opencl-icd \
+                 (found none; {:?})",
+                discovery.warnings
+            )
+        });
+    let selected = Selected {
+        platform: cpu.platform,
+        device: cpu.device,
+        units: None,
+    };
+    let (sender, completions) = unbounded();
+    let backend = OpenClBackend::open(&[selected], sender, Instant::now()).expect("it opens");
+    (backend, completions)
+}
+
+fn tag() -> Tag {
+    Tag {
+        step: 0,
+        label: "test",
+        units: 0..1,
+    }
+}
+
+/// `a[i] += n` over 64 unsigned integers.
+fn add(memory: Memory, n: u32) -> Command {
+    let kernel = OpenClKernel {
+        source: "__kernel void add(__global uint *a, uint n) { a[get_global_id(0)] += n; }",
+        file: "add.cl",
+        entry: "add",
+        options: "",
+        fp64: false,
+        ndrange: |_, _| NdRange {
+            global: vec![64],
+            local: None,
+        },
+    };
+    Command::Launch(Launch {
+        codelet: Arc::new(Codelet {
+            name: "add",
+            host: None,
+            opencl: Some(kernel),
+        }),
+        units: 0..1,
+        args: vec![Value::Memory(memory), Value::U32(n)],
+        cost: Cost::default(),
+    })
+}
+
+fn next(completions: &Receiver<Completion>) -> Completion {
+    completions
+        .recv_timeout(Duration::from_secs(60))
+        .expect("a completion within a minute")
+}
+
+fn numbers(region: &HostRegion) -> Vec<u32> {
+    // SAFETY: the region is that long and aligned, and the tests look at it
+    // only between commands.
+    unsafe { std::slice::from_raw_parts(region.address.as_ptr().cast::<u32>(), 64).to_vec() }
+}
+
+fn filled(backend: &mut OpenClBackend, value: u32) -> HostRegion {
+    let region = backend.alloc_host(256).expect("host memory");
+    for i in 0..64 {
+        // SAFETY: the region has 64 aligned words, and no command uses it.
+        unsafe { region.address.cast::<u32>().add(i).write(value) };
+    }
+    region
+}
+
+/// A user event that stands for a command which has not ended.
+fn gate(backend: &OpenClBackend) -> Arc<Event> {
+    let context = backend.contexts[0].context.raw();
+    Arc::new(Event::new(create_user_event(context).expect("an event")))
+}
+
+fn submit(
+    backend: &mut OpenClBackend,
+    queue: QueueId,
+    memory: Memory,
+    wait: &[EventId],
+) -> EventId {
+    let event = EventId::fresh();
+    backend
+        .submit(queue, add(memory, 1), wait, tag(), event)
+        .expect("submitted");
+    event
+}
+
+#[test]
+fn a_failure_reaches_everything_behind_it() {
+    let (mut backend, completions) = cpu();
+    let [first, second, third, fresh] =
+        [(); 4].map(|()| backend.queue(DeviceId(0)).expect("a queue"));
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let memory = Memory::Device(buffer);
+    let gate = gate(&backend);
+    let precursor = EventId::fresh();
+    backend.live.insert(precursor, (Arc::clone(&gate), 0));
+
+    // Both are on their way when the precursor fails.
+    let waiting = submit(&mut backend, first, memory, &[precursor]);
+    let behind = submit(&mut backend, second, memory, &[waiting]);
+    backend.outlets.failures.note(precursor);
+    set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
+    let ended = [next(&completions), next(&completions)];
+    assert_eq!([ended[0].event, ended[1].event], [waiting, behind]);
+    // These come after: one behind it in the queue, one by the event.
+    submit(&mut backend, first, memory, &[]);
+    submit(&mut backend, third, memory, &[behind]);
+    for completion in ended
+        .into_iter()
+        .chain([next(&completions), next(&completions)])
+    {
+        assert_eq!(completion.status, Status::Skipped, "{completion:?}");
+    }
+    // A new queue starts afresh.
+    let event = submit(&mut backend, fresh, memory, &[]);
+    let completion = next(&completions);
+    assert_eq!((completion.event, completion.status), (event, Status::Done));
+}
+
+/// The completion of a command whose event ends with this code.
+fn ended_with(code: i32) -> (Completion, OpenClBackend) {
+    let (backend, completions) = cpu();
+    let event = gate(&backend);
+    let token = Token {
+        completion: Completion {
+            event: EventId::fresh(),
+            device: DeviceId(0),
+            queue: QueueId::fresh(),
+            kind: CommandKind::Launch,
+            tag: tag(),
+            queued: 5,
+            submitted: 5,
+            started: 5,
+            ended: 5,
+            bytes: 0,
+            status: Status::Done,
+        },
+        waits: Vec::new(),
+        timed: event,
+        device: Arc::clone(&backend.devices[0].shared),
+        poisoned: Arc::default(),
+        keeps: Vec::new(),
+        outlets: backend.outlets.clone(),
+    };
+    token.deliver(code);
+    (next(&completions), backend)
+}
+
+#[test]
+fn what_the_driver_reports_is_told() {
+    let (failed, backend) = ended_with(-5);
+    assert!(
+        matches!(&failed.status, Status::Failed(why) if why.contains("CL_OUT_OF_RESOURCES")),
+        "{failed:?}"
+    );
+    assert!(failed.queued == 5 && failed.started >= 5 && failed.ended >= failed.started);
+    assert!(backend.devices[0].shared.check().is_ok());
+    assert!(backend.outlets.failures.any(&[failed.event]));
+
+    let (lost, backend) = ended_with(-2);
+    assert!(matches!(lost.status, Status::DeviceLost(_)), "{lost:?}");
+    assert!(backend.devices[0].shared.check().is_err());
+}
+
+#[test]
+fn a_lost_device_refuses_everything() {
+    let (mut backend, _completions) = cpu();
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    backend.devices[0].shared.lose("it fell off the bus");
+    backend.devices[0].shared.lose("a later reason");
+    let submitted = backend.submit(
+        queue,
+        add(Memory::Device(buffer), 1),
+        &[],
+        tag(),
+        EventId::fresh(),
+    );
+    for error in [
+        submitted.err(),
+        backend.queue(DeviceId(0)).err(),
+        backend.alloc(DeviceId(0), 16).err(),
+    ] {
+        let text = error.map(|e| e.to_string()).unwrap_or_default();
+        assert!(text.contains("was lost: it fell off the bus"), "{text}");
+    }
+}
+
+#[test]
+fn a_device_that_may_cache_sees_host_memory_and_shows_its_own() {
+    let (mut backend, completions) = cpu();
+    // As an integrated GPU: it shares host memory, but is no CPU.
+    backend.devices[0].info.kind = DeviceKind::Gpu;
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let region = filled(&mut backend, 1);
+    for round in 1..=3 {
+        let event = EventId::fresh();
+        backend
+            .submit(queue, add(Memory::Host(region.id), 10), &[], tag(), event)
+            .expect("submitted");
+        let completion = next(&completions);
+        assert_eq!((completion.event, completion.status), (event, Status::Done));
+        assert_eq!(numbers(&region), [1 + 10 * round; 64]);
+        let view = &backend.queues[&queue].views[&region.id];
+        assert!(view.mapped.is_some(), "at rest it is mapped");
+    }
+}
+
+#[test]
+fn a_device_apart_gets_pinned_memory_and_computes_only_in_its_own() {
+    let (mut backend, completions) = cpu();
+    backend.devices[0].info.shares_host_memory = false;
+    backend.infos[0].shares_host_memory = false;
+    assert!(backend.pins_host_memory());
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let region = filled(&mut backend, 7);
+    assert_eq!(region.address.as_ptr().addr() % 4096, 0);
+    let refused = backend.submit(
+        queue,
+        add(Memory::Host(region.id), 1),
+        &[],
+        tag(),
+        EventId::fresh(),
+    );
+    let text = refused.expect_err("host memory").to_string();
+    assert!(text.contains("memory of its own"), "{text}");
+
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let host = HostSpan {
+        memory: region.id,
+        offset: 0,
+        bytes: 256,
+    };
+    let there = DeviceSpan { buffer, offset: 0 };
+    for command in [
+        Command::Write {
+            from: host,
+            to: there,
+        },
+        add(Memory::Device(buffer), 3),
+        Command::Read {
+            from: there,
+            to: host,
+        },
+    ] {
+        backend
+            .submit(queue, command, &[], tag(), EventId::fresh())
+            .expect("submitted");
+    }
+    for _ in 0..3 {
+        assert_eq!(next(&completions).status, Status::Done);
+    }
+    assert_eq!(numbers(&region), [10; 64]);
+    backend.forget_host(region.id);
+}
+
+#[test]
+fn a_command_waits_for_one_of_another_context() {
+    let (mut backend, completions) = cpu();
+    let (foreign, _) = cpu();
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let gate = gate(&foreign);
+    let precursor = EventId::fresh();
+    backend.live.insert(precursor, (Arc::clone(&gate), 1));
+    submit(&mut backend, queue, Memory::Device(buffer), &[precursor]);
+    let early = completions.recv_timeout(Duration::from_millis(50));
+    assert!(early.is_err(), "it must wait: {early:?}");
+    set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
+    assert_eq!(next(&completions).status, Status::Done);
+    backend.live.remove(&precursor);
+}
+
+#[test]
+fn a_failure_crosses_into_another_context() {
+    let (backend, _) = cpu();
+    let event = gate(&backend);
+    let id = EventId::fresh();
+    let crossing = Crossing {
+        id,
+        user: Arc::clone(&event),
+        failures: Arc::clone(&backend.outlets.failures),
+    };
+    crossing.end(-5);
+    // What waits is let go, and learns of the failure.
+    assert_eq!(wait_for_events(&[event.raw()]), Ok(()));
+    assert!(backend.outlets.failures.any(&[id]));
+}

@@ -1,0 +1,122 @@
+//! From an OpenCL event to a [`Completion`].
+//!
+//! Every command carries a [`Token`], which its event's callback turns into
+//! the completion on a thread of the driver's. The callback makes no OpenCL
+//! call but the query of the times; what it would have to release goes back to
+//! the backend's thread as an [`Ended`]. Against a thread that waits for
+//! events, callbacks were as quick on PoCL and need no thread a queue.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cl3::event::{CL_COMPLETE, set_event_callback, wait_for_events};
+use cl3::types::{cl_event, cl_int};
+use crossbeam_channel::Sender;
+
+use super::clock::Stamps;
+use super::device::Shared;
+use super::failure::{Failures, status_of};
+use super::handle::Event;
+use crate::runtime::{Completion, EventId, Status};
+
+/// What must outlive a command.
+pub(super) type Keep = Arc<dyn Send + Sync>;
+
+/// Where completions go.
+#[derive(Clone)]
+pub(super) struct Outlets {
+    pub completions: Sender<Completion>,
+    pub ended: Sender<Ended>,
+    pub failures: Arc<Failures>,
+}
+
+/// What a command that has ended no longer needs. The backend's thread drops
+/// it, since releasing memory may block in the driver.
+pub(super) struct Ended {
+    pub event: EventId,
+    _timed: Arc<Event>,
+    _keeps: Vec<Keep>,
+}
+
+/// All that a completion is made of, but the times and the status.
+pub(super) struct Token {
+    /// The completion, as it is when all goes well.
+    pub completion: Completion,
+    /// The commands it waited for.
+    pub waits: Vec<EventId>,
+    /// The event whose times are the command's.
+    pub timed: Arc<Event>,
+    pub device: Arc<Shared>,
+    /// Set once a command of the queue has failed.
+    pub poisoned: Arc<AtomicBool>,
+    pub keeps: Vec<Keep>,
+    pub outlets: Outlets,
+}
+
+impl Token {
+    /// Delivers the completion when `event` has ended.
+    pub(super) fn attach(self, event: &Event) {
+        let data = Box::into_raw(Box::new(self));
+        if set_event_callback(event.raw(), CL_COMPLETE, on_end, data.cast()).is_ok() {
+            return;
+        }
+        // The driver takes no callback: the command is on its way none the
+        // less, so wait for it here.
+        // SAFETY: no callback has the pointer, so it is still ours alone.
+        let token = unsafe { Box::from_raw(data) };
+        let code = wait_for_events(&[event.raw()]).err().unwrap_or(CL_COMPLETE);
+        token.deliver(code);
+    }
+
+    /// Sends the completion of a command that ended with `code`.
+    pub(super) fn deliver(self, code: cl_int) {
+        let heard = self.device.clock.now();
+        let mut completion = self.completion;
+        let stamps = (code == CL_COMPLETE)
+            .then(|| Stamps::of(&self.timed))
+            .flatten();
+        if let Some(stamps) = stamps {
+            let times = self.device.clock.times(completion.queued, &stamps, heard);
+            completion.submitted = times.submitted;
+            completion.started = times.started;
+            completion.ended = times.ended;
+        } else {
+            completion.submitted = completion.queued;
+            completion.started = heard;
+            completion.ended = heard;
+        }
+        if code < 0 {
+            completion.status = status_of(code);
+        } else if self.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(&self.waits) {
+            completion.status = Status::Skipped;
+        }
+        if completion.status != Status::Done {
+            self.poisoned.store(true, Ordering::Release);
+            self.outlets.failures.note(completion.event);
+        }
+        if let Status::DeviceLost(why) = &completion.status {
+            self.device.lose(why);
+        }
+        let ended = Ended {
+            event: completion.event,
+            _timed: self.timed,
+            _keeps: self.keeps,
+        };
+        // A receiver that is gone has no more interest in completions.
+        let _ = self.outlets.completions.send(completion);
+        let _ = self.outlets.ended.send(ended);
+    }
+}
+
+/// The driver's call when a command has ended.
+extern "C" fn on_end(_event: cl_event, code: cl_int, data: *mut c_void) {
+    // A panic must not reach the driver: it would abort the process.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: `data` is the box that `attach` gave away, and the driver
+        // calls once for the one status it was registered for.
+        let token = unsafe { Box::from_raw(data.cast::<Token>()) };
+        token.deliver(code);
+    }));
+}

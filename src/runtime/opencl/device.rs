@@ -1,0 +1,209 @@
+//! A device that was opened: its identity, its limits and its memory.
+
+use std::ffi::c_void;
+use std::sync::{Arc, OnceLock};
+
+use cl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_write_buffer};
+use cl3::event::wait_for_events;
+use cl3::memory::{CL_MEM_READ_WRITE, create_buffer};
+use cl3::types::{CL_TRUE, cl_int};
+use opencl3::device::Device as ClDevice;
+
+use super::clock::{Clock, Stamps};
+use super::failure::{call_error, describe, is_out_of_memory};
+use super::handle::{Context, Event, Mem, Queue, SubDevice};
+use crate::machine::Device;
+use crate::runtime::RuntimeError;
+
+/// Tiny writes that calibrate a device's clock.
+const CALIBRATION_SAMPLES: usize = 16;
+
+/// What a device's commands need to know of it on the driver's threads.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub name: String,
+    pub clock: Clock,
+    lost: OnceLock<String>,
+}
+
+impl Shared {
+    pub(super) fn new(name: String, clock: Clock) -> Self {
+        Self {
+            name,
+            clock,
+            lost: OnceLock::new(),
+        }
+    }
+
+    /// Notes that the device is gone; the first reason stays.
+    pub(super) fn lose(&self, why: &str) {
+        self.lost.get_or_init(|| why.to_owned());
+    }
+
+    /// Refuses a device that is gone.
+    pub(super) fn check(&self) -> Result<(), RuntimeError> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some(why) => Err(RuntimeError::DeviceLost {
+                device: self.name.clone(),
+                why: why.clone(),
+            }),
+        }
+    }
+
+    /// The error of a failed call; remembers a loss.
+    pub(super) fn failed(&self, call: &'static str, code: cl_int) -> RuntimeError {
+        let error = call_error(&self.name, call, code);
+        if let RuntimeError::DeviceLost { why, .. } = &error {
+            self.lose(why);
+        }
+        error
+    }
+}
+
+/// An open device.
+pub(super) struct OpenDevice {
+    pub shared: Arc<Shared>,
+    pub info: Device,
+    pub id: ClDevice,
+    /// Index of its context.
+    pub context: usize,
+    /// Most work-items a group, along each dimension.
+    pub group_limits: Vec<usize>,
+    /// A queue for what the backend does by itself.
+    pub service: Arc<Queue>,
+    /// Bytes allocated here.
+    allocated: u64,
+    /// The reference to a sub-device, given back last.
+    _sub_device: Option<SubDevice>,
+}
+
+/// An in-order queue that stamps its commands.
+pub(super) fn new_queue(
+    context: &Context,
+    device: ClDevice,
+    shared: &Shared,
+) -> Result<Queue, RuntimeError> {
+    // SAFETY: context and device are alive; the properties are plain bits.
+    let raw =
+        unsafe { create_command_queue(context.raw(), device.id(), CL_QUEUE_PROFILING_ENABLE) };
+    raw.map(Queue::new)
+        .map_err(|code| shared.failed("clCreateCommandQueue", code))
+}
+
+impl OpenDevice {
+    /// Opens a device of a context and calibrates its clock.
+    pub(super) fn open(
+        info: Device,
+        id: ClDevice,
+        sub_device: Option<SubDevice>,
+        context: (usize, &Context),
+        clock: Clock,
+    ) -> Result<Self, RuntimeError> {
+        let shared = Arc::new(Shared::new(info.name.clone(), clock));
+        let service = Arc::new(new_queue(context.1, id, &shared)?);
+        let device = Self {
+            shared,
+            info,
+            id,
+            context: context.0,
+            group_limits: id.max_work_item_sizes().unwrap_or_default(),
+            service,
+            allocated: 0,
+            _sub_device: sub_device,
+        };
+        device.calibrate(context.1)?;
+        Ok(device)
+    }
+
+    fn calibrate(&self, context: &Context) -> Result<(), RuntimeError> {
+        let scratch = self.create(context, 64)?;
+        let mut samples = Vec::with_capacity(CALIBRATION_SAMPLES);
+        for _ in 0..CALIBRATION_SAMPLES {
+            let before = self.shared.clock.now();
+            let event = self.touch(&scratch)?;
+            let after = self.shared.clock.now();
+            if let Some(stamps) = Stamps::of(&event) {
+                samples.push((before, stamps, after));
+            }
+        }
+        self.shared.clock.calibrate(&samples);
+        Ok(())
+    }
+
+    /// Allocates a buffer, and makes sure that the memory is really there:
+    /// drivers may put the allocation off until the first use.
+    pub(super) fn alloc(&mut self, context: &Context, bytes: u64) -> Result<Mem, RuntimeError> {
+        self.shared.check()?;
+        let free = self.info.memory.saturating_sub(self.allocated);
+        if bytes > free {
+            return Err(self.out_of_memory(bytes, "more than the device has left"));
+        }
+        let mem = self.create(context, bytes)?;
+        self.touch(&mem).map_err(|error| match error {
+            RuntimeError::Call { why, .. } => self.out_of_memory(bytes, &why),
+            other => other,
+        })?;
+        self.allocated += bytes;
+        Ok(mem)
+    }
+
+    /// Notes that so many bytes were freed.
+    pub(super) fn freed(&mut self, bytes: u64) {
+        self.allocated = self.allocated.saturating_sub(bytes);
+    }
+
+    fn create(&self, context: &Context, bytes: u64) -> Result<Mem, RuntimeError> {
+        let size = usize::try_from(bytes.max(1))
+            .map_err(|_| self.out_of_memory(bytes, "more than can be addressed"))?;
+        // SAFETY: no host pointer is given.
+        let raw =
+            unsafe { create_buffer(context.raw(), CL_MEM_READ_WRITE, size, std::ptr::null_mut()) };
+        raw.map(Mem::new).map_err(|code| {
+            if is_out_of_memory(code) {
+                self.out_of_memory(bytes, &describe(code))
+            } else {
+                self.shared.failed("clCreateBuffer", code)
+            }
+        })
+    }
+
+    /// Writes a buffer's first byte and waits for that.
+    fn touch(&self, mem: &Mem) -> Result<Event, RuntimeError> {
+        let zero = [0u8; 1];
+        // SAFETY: the buffer has a byte, and the write blocks until it has
+        // read `zero`.
+        let raw = unsafe {
+            enqueue_write_buffer(
+                self.service.raw(),
+                mem.raw(),
+                CL_TRUE,
+                0,
+                zero.len(),
+                zero.as_ptr().cast::<c_void>(),
+                0,
+                std::ptr::null(),
+            )
+        };
+        let event = raw
+            .map(Event::new)
+            .map_err(|code| self.shared.failed("clEnqueueWriteBuffer", code))?;
+        // Some drivers return before the event is marked complete, and its
+        // times can be read only then.
+        wait_for_events(&[event.raw()])
+            .map_err(|code| self.shared.failed("clWaitForEvents", code))?;
+        Ok(event)
+    }
+
+    fn out_of_memory(&self, requested: u64, why: &str) -> RuntimeError {
+        RuntimeError::OutOfMemory {
+            device: self.info.name.clone(),
+            requested,
+            why: format!(
+                "{why}; of its {} bytes {} are allocated here, and one allocation may have \
+                 {}; choose a smaller size or limit the memory that is used",
+                self.info.memory, self.allocated, self.info.max_allocation
+            ),
+        }
+    }
+}

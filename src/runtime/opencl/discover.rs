@@ -1,0 +1,149 @@
+//! Which OpenCL devices there are.
+
+use std::sync::{Mutex, PoisonError};
+
+use opencl3::device::{
+    CL_DEVICE_AFFINITY_DOMAIN_NUMA, CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN,
+    CL_DEVICE_PARTITION_BY_COUNTS, CL_DEVICE_PARTITION_EQUALLY, CL_DEVICE_TYPE_ALL,
+    CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device as ClDevice,
+};
+use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClError};
+use opencl3::platform::{Platform, get_platforms};
+
+use super::warnings;
+use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
+
+/// A device found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Index of its platform.
+    pub platform: usize,
+    /// Index within its platform.
+    pub device: usize,
+    pub info: Device,
+    pub(super) platform_id: Platform,
+    pub(super) id: ClDevice,
+}
+
+/// What there is, and what would hurt.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    pub devices: Vec<Found>,
+    /// A sentence or two each, with the remedy.
+    pub warnings: Vec<String>,
+}
+
+/// Looks for every device of every platform. Never fails: what is missing or
+/// broken becomes a warning.
+pub fn discover() -> Discovery {
+    let (devices, mut warnings) = find();
+    let gpu = devices.iter().any(|d| d.info.kind == DeviceKind::Gpu);
+    warnings.extend(warnings::surroundings(gpu));
+    warnings.extend(devices.iter().filter_map(warnings::ignored_affinity));
+    Discovery { devices, warnings }
+}
+
+/// The devices, and what the loader and the drivers complain of.
+pub(super) fn find() -> (Vec<Found>, Vec<String>) {
+    if !cl3::is_opencl_runtime_available() {
+        return (Vec::new(), vec![warnings::NO_LOADER.to_owned()]);
+    }
+    // Loaders and drivers set themselves up on the first call, and not all of
+    // them survive two first calls at once: PoCL then shows no devices.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut complaints = Vec::new();
+    let platforms = match get_platforms() {
+        Ok(platforms) => platforms,
+        Err(ClError(code)) => {
+            complaints.push(if code == CL_PLATFORM_NOT_FOUND_KHR {
+                warnings::NO_PLATFORM.to_owned()
+            } else {
+                format!("the OpenCL loader lists no platforms: {}", ClError(code))
+            });
+            Vec::new()
+        }
+    };
+    let mut found = Vec::new();
+    for (index, platform) in platforms.into_iter().enumerate() {
+        let name = platform.name().unwrap_or_else(|_| "unnamed".to_owned());
+        match platform.get_devices(CL_DEVICE_TYPE_ALL) {
+            Ok(ids) if !ids.is_empty() => {
+                found.extend(ids.into_iter().enumerate().map(|(device, id)| {
+                    let id = ClDevice::new(id);
+                    Found {
+                        platform: index,
+                        device,
+                        info: describe(format!("opencl{index}.{device}"), &name, id),
+                        platform_id: platform,
+                        id,
+                    }
+                }))
+            }
+            Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => complaints.push(format!(
+                "OpenCL platform {index} ({name}) has no devices; check that its hardware is \
+                 visible here (in a container, that its device files are passed in)"
+            )),
+            Err(error) => complaints.push(format!(
+                "OpenCL platform {index} ({name}) lists no devices: {error}; its driver may be \
+                 broken or not match the kernel's module"
+            )),
+        }
+    }
+    (found, complaints)
+}
+
+/// A device's account of itself; what it does not tell is left at zero.
+pub(super) fn describe(name: String, platform: &str, id: ClDevice) -> Device {
+    let kinds = id.dev_type().unwrap_or(0);
+    let kind = if kinds & CL_DEVICE_TYPE_CPU != 0 {
+        DeviceKind::Cpu
+    } else if kinds & CL_DEVICE_TYPE_GPU != 0 {
+        DeviceKind::Gpu
+    } else {
+        DeviceKind::Accelerator
+    };
+    let shares_host_memory = kind == DeviceKind::Cpu || id.host_unified_memory().unwrap_or(false);
+    let driver = id.driver_version().unwrap_or_default();
+    Device {
+        name,
+        model: id.name().unwrap_or_default().trim().to_owned(),
+        kind,
+        runtime: RuntimeKind::Opencl,
+        compute_units: id.max_compute_units().unwrap_or(0),
+        memory: id.global_mem_size().unwrap_or(0),
+        max_allocation: id.max_mem_alloc_size().unwrap_or(0),
+        clock_mhz: id.max_clock_frequency().ok().filter(|mhz| *mhz > 0),
+        shares_host_memory,
+        fp64: id.double_fp_config().is_ok_and(|config| config != 0),
+        sub_devices: sub_device_support(id),
+        // Two copy engines and the compute units overlap on a discrete GPU;
+        // elsewhere a second queue hides the wait between commands.
+        queues: if kind == DeviceKind::Gpu && !shares_host_memory {
+            3
+        } else {
+            2
+        },
+        driver: format!("{platform} {}", driver.trim()),
+        link_bandwidth: None,
+    }
+}
+
+fn sub_device_support(id: ClDevice) -> SubDeviceSupport {
+    // A device that can be divided at all says into how many parts.
+    if id.partition_max_sub_devices().unwrap_or(0) < 2 {
+        return SubDeviceSupport::default();
+    }
+    let ways = id.partition_properties().unwrap_or_default();
+    let domains = id
+        .partition_affinity_domain()
+        .unwrap_or_default()
+        .into_iter()
+        .fold(0, |all, domain| all | domain);
+    SubDeviceSupport {
+        equally: ways.contains(&CL_DEVICE_PARTITION_EQUALLY),
+        by_counts: ways.contains(&CL_DEVICE_PARTITION_BY_COUNTS),
+        by_affinity: ways.contains(&CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN)
+            && domains & CL_DEVICE_AFFINITY_DOMAIN_NUMA != 0,
+    }
+}

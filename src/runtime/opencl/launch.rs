@@ -1,0 +1,259 @@
+//! Kernels on a queue: arguments, sizes, and host memory made visible.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use cl3::command_queue::{enqueue_nd_range_kernel, enqueue_unmap_mem_object, finish};
+use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg};
+use cl3::types::cl_event;
+
+use super::completion::Keep;
+use super::device::OpenDevice;
+use super::handle::{Event, Kernel};
+use super::memory::{View, map};
+use super::program::Programs;
+use super::queue::{Enqueued, Memories, OpenQueue, list};
+use super::shape::fit;
+use crate::codelet::{HostMemoryId, Memory, NdRange, OpenClKernel, Value};
+use crate::machine::DeviceKind;
+use crate::runtime::{Launch, RuntimeError};
+
+/// A queue's kernel objects: one for each kernel, because a kernel's arguments
+/// are part of it.
+pub(super) type Kernels = HashMap<Key, Loaded>;
+
+/// The addresses and lengths of a kernel's static texts: source, entry, options.
+type Key = [(usize, usize); 3];
+
+/// A kernel, ready to be launched on one device.
+pub(super) struct Loaded {
+    kernel: Kernel,
+    /// Most work-items a group.
+    group: usize,
+}
+
+/// What a launch needs beside its queue.
+pub(super) struct Site<'a> {
+    pub device: &'a OpenDevice,
+    /// All devices of the context.
+    pub siblings: &'a [&'a OpenDevice],
+    pub programs: &'a mut Programs,
+    pub memories: &'a Memories,
+}
+
+fn key(kernel: &OpenClKernel) -> Key {
+    [kernel.source, kernel.entry, kernel.options].map(|text| (text.as_ptr().addr(), text.len()))
+}
+
+impl OpenQueue {
+    /// Enqueues a kernel.
+    pub(super) fn launch(
+        &mut self,
+        launch: &Launch,
+        site: Site<'_>,
+        wait: &[cl_event],
+    ) -> Result<Enqueued, RuntimeError> {
+        let device = site.device;
+        let Some(source) = &launch.codelet.opencl else {
+            return Err(RuntimeError::NoImplementation {
+                device: device.info.name.clone(),
+                codelet: launch.codelet.name.to_owned(),
+            });
+        };
+        let sizes = (source.ndrange)(&launch.units, &launch.args);
+        if sizes.global.contains(&0) || sizes.global.is_empty() {
+            return self.marker(device, wait);
+        }
+        self.load(source, device, site.siblings, site.programs)?;
+        let hosts = self.look_at(&launch.args, &site)?;
+        let keeps = self.bind(source, &launch.args, &site)?;
+        // CPUs compute in host memory itself. PoCL takes 20 us for a map and
+        // an unmap, and they would change nothing there.
+        let hosts = if device.info.kind == DeviceKind::Cpu {
+            Vec::new()
+        } else {
+            hosts
+        };
+        self.enqueue(source, device, &sizes, &hosts, keeps, wait)
+    }
+
+    /// Makes sure that the kernel is there.
+    fn load(
+        &mut self,
+        source: &OpenClKernel,
+        device: &OpenDevice,
+        siblings: &[&OpenDevice],
+        programs: &mut Programs,
+    ) -> Result<(), RuntimeError> {
+        if self.kernels.contains_key(&key(source)) {
+            return Ok(());
+        }
+        let kernel = programs.kernel(source, device, siblings)?;
+        let group =
+            get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
+                .map(usize::from)
+                .map_err(|code| device.shared.failed("clGetKernelWorkGroupInfo", code))?;
+        self.kernels.insert(key(source), Loaded { kernel, group });
+        Ok(())
+    }
+
+    /// Makes sure of a view of every host region among the arguments; returns
+    /// the regions, each once.
+    fn look_at(
+        &mut self,
+        args: &[Value],
+        site: &Site<'_>,
+    ) -> Result<Vec<HostMemoryId>, RuntimeError> {
+        let mut hosts = Vec::new();
+        for arg in args {
+            let Value::Memory(Memory::Host(id)) = arg else {
+                continue;
+            };
+            if hosts.contains(id) {
+                continue;
+            }
+            hosts.push(*id);
+            if self.views.contains_key(id) {
+                continue;
+            }
+            let region = site.memories.host(*id)?;
+            if !site.device.info.shares_host_memory {
+                return Err(RuntimeError::Call {
+                    device: site.device.info.name.clone(),
+                    call: "clSetKernelArg",
+                    why: "it has memory of its own and cannot compute in host memory; write \
+                          the data into a buffer of the device first"
+                        .to_owned(),
+                });
+            }
+            let view = View::over(&site.programs.context, region)
+                .map_err(|code| site.device.shared.failed("clCreateBuffer", code))?;
+            self.views.insert(*id, view);
+        }
+        Ok(hosts)
+    }
+
+    /// Sets the arguments; returns what must outlive the command.
+    fn bind(
+        &self,
+        source: &OpenClKernel,
+        args: &[Value],
+        site: &Site<'_>,
+    ) -> Result<Vec<Keep>, RuntimeError> {
+        let kernel = &self.kernels[&key(source)].kernel;
+        let mut keeps: Vec<Keep> = Vec::new();
+        for (index, arg) in args.iter().enumerate() {
+            let set = match arg {
+                Value::U32(n) => set(kernel, index, n),
+                Value::F32(x) => set(kernel, index, x),
+                Value::F64(x) => set(kernel, index, x),
+                Value::Memory(Memory::Device(id)) => {
+                    let buffer = site.memories.buffer(*id, self.device)?;
+                    keeps.push(Arc::clone(&buffer.mem) as Keep);
+                    set(kernel, index, &buffer.mem.raw())
+                }
+                Value::Memory(Memory::Host(id)) => {
+                    let view = &self.views[id];
+                    keeps.push(Arc::clone(&view.mem) as Keep);
+                    keeps.push(Arc::clone(&view.keeper));
+                    set(kernel, index, &view.mem.raw())
+                }
+            };
+            set.map_err(
+                |code| match site.device.shared.failed("clSetKernelArg", code) {
+                    RuntimeError::Call { device, call, why } => RuntimeError::Call {
+                        device,
+                        call,
+                        why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry),
+                    },
+                    other => other,
+                },
+            )?;
+        }
+        Ok(keeps)
+    }
+
+    /// Enqueues the kernel; views of `hosts` are unmapped before it and mapped
+    /// after it, so that host and device see each other's results.
+    fn enqueue(
+        &mut self,
+        source: &OpenClKernel,
+        device: &OpenDevice,
+        sizes: &NdRange,
+        hosts: &[HostMemoryId],
+        keeps: Vec<Keep>,
+        wait: &[cl_event],
+    ) -> Result<Enqueued, RuntimeError> {
+        let failed = |call| move |code| device.shared.failed(call, code);
+        for (id, view) in &mut self.views {
+            if let (true, Some(address)) = (hosts.contains(id), view.mapped.take()) {
+                let (count, events) = list(wait);
+                // SAFETY: the view is mapped at this address.
+                let event = unsafe {
+                    enqueue_unmap_mem_object(
+                        self.raw.raw(),
+                        view.mem.raw(),
+                        address.as_ptr(),
+                        count,
+                        events,
+                    )
+                };
+                drop(Event::new(
+                    event.map_err(failed("clEnqueueUnmapMemObject"))?,
+                ));
+            }
+        }
+        let loaded = &self.kernels[&key(source)];
+        let local = sizes
+            .local
+            .as_ref()
+            .map(|wanted| fit(&sizes.global, wanted, &device.group_limits, loaded.group));
+        let (count, events) = list(wait);
+        // SAFETY: the arguments are set, the sizes have as many dimensions as
+        // is said, and what the arguments name outlives the command.
+        let event = unsafe {
+            enqueue_nd_range_kernel(
+                self.raw.raw(),
+                loaded.kernel.raw(),
+                sizes.global.len() as u32,
+                std::ptr::null(),
+                sizes.global.as_ptr(),
+                local.as_ref().map_or(std::ptr::null(), |l| l.as_ptr()),
+                count,
+                events,
+            )
+        };
+        let timed = event.map_err(failed("clEnqueueNDRangeKernel"))?;
+        let timed = Arc::new(Event::new(timed));
+        let mut last = Arc::clone(&timed);
+        for (id, view) in &mut self.views {
+            if hosts.contains(id) {
+                let mapped = map(&self.raw, &view.mem, view.size, false, &[]);
+                let (address, event) = mapped.map_err(|code| {
+                    // The kernel is on its way; what it uses is kept until then.
+                    let _ = finish(self.raw.raw());
+                    failed("clEnqueueMapBuffer")(code)
+                })?;
+                view.mapped = NonNull::new(address);
+                last = Arc::new(event);
+            }
+        }
+        Ok(Enqueued { last, timed, keeps })
+    }
+}
+
+/// Sets an argument to a plain value.
+fn set<T: Copy>(kernel: &Kernel, index: usize, value: &T) -> Result<(), i32> {
+    // SAFETY: the driver copies `size_of::<T>()` bytes from `value`, and the
+    // kernel belongs to this thread alone.
+    unsafe {
+        set_kernel_arg(
+            kernel.raw(),
+            index as u32,
+            size_of::<T>(),
+            std::ptr::from_ref(value).cast::<c_void>(),
+        )
+    }
+}

@@ -1,0 +1,193 @@
+//! Host memory: pinned for transfers, and computed upon where it lies.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object, flush};
+use cl3::memory::{
+    CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR,
+    create_buffer,
+};
+use cl3::types::{CL_FALSE, CL_TRUE, cl_event};
+use memmap2::MmapMut;
+
+use super::completion::Keep;
+use super::device::OpenDevice;
+use super::failure::describe;
+use super::handle::{Context, Event, Mem, Queue};
+use crate::codelet::HostMemoryId;
+use crate::runtime::{HostRegion, RuntimeError};
+
+/// What host memory is aligned to.
+const PAGE: usize = 4096;
+
+/// A buffer of host memory that the driver pinned, mapped for its whole life.
+struct Pinned {
+    mem: Mem,
+    queue: Arc<Queue>,
+    mapped: NonNull<c_void>,
+}
+
+// SAFETY: the address is only given back to OpenCL, from any thread.
+unsafe impl Send for Pinned {}
+// SAFETY: as above; nothing is done through a shared reference.
+unsafe impl Sync for Pinned {}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: the buffer is alive and mapped at this address. An error
+        // leaves the memory to the driver.
+        let unmapped = unsafe {
+            enqueue_unmap_mem_object(
+                self.queue.raw(),
+                self.mem.raw(),
+                self.mapped.as_ptr(),
+                0,
+                std::ptr::null(),
+            )
+        };
+        if let Ok(event) = unmapped {
+            drop(Event::new(event));
+            let _ = flush(self.queue.raw());
+        }
+    }
+}
+
+/// Host memory that the device transfers from and to at full speed.
+pub(super) fn pinned(
+    device: &OpenDevice,
+    context: &Context,
+    bytes: u64,
+) -> Result<HostRegion, RuntimeError> {
+    let refuse = |why: String| RuntimeError::OutOfMemory {
+        device: format!("pinned host memory for {}", device.info.name),
+        requested: bytes,
+        why: format!("{why}; lower the size, or raise the limit on locked memory (ulimit -l)"),
+    };
+    let size = usize::try_from(bytes)
+        .ok()
+        .and_then(|size| size.max(1).checked_add(PAGE))
+        .ok_or_else(|| refuse("more than can be addressed".to_owned()))?;
+    // SAFETY: the driver allocates; no host pointer is given.
+    let mem = unsafe {
+        create_buffer(
+            context.raw(),
+            CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+            size,
+            std::ptr::null_mut(),
+        )
+    }
+    .map(Mem::new)
+    .map_err(|code| refuse(describe(code)))?;
+    let (mapped, event) =
+        map(&device.service, &mem, size, true, &[]).map_err(|code| refuse(describe(code)))?;
+    drop(event);
+    let mapped = NonNull::new(mapped).ok_or_else(|| refuse("it maps to nothing".to_owned()))?;
+    let keeper = Pinned {
+        mem,
+        queue: Arc::clone(&device.service),
+        mapped,
+    };
+    // SAFETY: the mapping has a page more than was asked for, so the next
+    // page boundary and `bytes` bytes behind it lie inside.
+    let address = unsafe {
+        let first = mapped.cast::<u8>();
+        first.add(first.align_offset(PAGE))
+    };
+    Ok(HostRegion {
+        id: HostMemoryId::fresh(),
+        address,
+        bytes,
+        keeper: Arc::new(keeper),
+    })
+}
+
+/// Host memory where no device wants it pinned.
+pub(super) fn pageable(bytes: u64) -> Result<HostRegion, RuntimeError> {
+    let refuse = |why: String| RuntimeError::OutOfMemory {
+        device: "host".to_owned(),
+        requested: bytes,
+        why,
+    };
+    let size = usize::try_from(bytes.max(1)).map_err(|error| refuse(error.to_string()))?;
+    let mut map = MmapMut::map_anon(size).map_err(|error| refuse(error.to_string()))?;
+    let address =
+        NonNull::new(map.as_mut_ptr()).ok_or_else(|| refuse("it maps to nothing".to_owned()))?;
+    Ok(HostRegion {
+        id: HostMemoryId::fresh(),
+        address,
+        bytes,
+        keeper: Arc::new(map),
+    })
+}
+
+/// Maps all of a buffer for reading and writing.
+pub(super) fn map(
+    queue: &Queue,
+    mem: &Mem,
+    size: usize,
+    blocking: bool,
+    wait: &[cl_event],
+) -> Result<(*mut c_void, Event), i32> {
+    let mut address = std::ptr::null_mut();
+    // SAFETY: queue, buffer and events are alive and of one context.
+    let event = unsafe {
+        enqueue_map_buffer(
+            queue.raw(),
+            mem.raw(),
+            if blocking { CL_TRUE } else { CL_FALSE },
+            CL_MAP_READ | CL_MAP_WRITE,
+            0,
+            size,
+            &mut address,
+            wait.len() as u32,
+            if wait.is_empty() {
+                std::ptr::null()
+            } else {
+                wait.as_ptr()
+            },
+        )
+    }?;
+    Ok((address, Event::new(event)))
+}
+
+/// A host region as one queue's kernels see it: a buffer over the region.
+///
+/// Each queue has its own, so that the driver sees no dependency between the
+/// commands of different queues that work on different parts of a region.
+pub(super) struct View {
+    /// The buffer, dropped before the memory that it lies over.
+    pub mem: Arc<Mem>,
+    pub size: usize,
+    /// Where it is mapped. A device that is no CPU may cache, so its views
+    /// are unmapped only while a kernel works on them.
+    pub mapped: Option<NonNull<c_void>>,
+    pub keeper: Keep,
+}
+
+// SAFETY: the address is only given back to OpenCL.
+unsafe impl Send for View {}
+
+impl View {
+    /// A buffer of `context` over a region.
+    pub(super) fn over(context: &Context, region: &HostRegion) -> Result<Self, i32> {
+        let size = region.bytes.max(1) as usize;
+        // SAFETY: the region is that long, and `keeper` keeps it mapped until
+        // the buffer is released.
+        let mem = unsafe {
+            create_buffer(
+                context.raw(),
+                CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                size,
+                region.address.as_ptr().cast(),
+            )
+        }?;
+        Ok(Self {
+            mem: Arc::new(Mem::new(mem)),
+            size,
+            mapped: None,
+            keeper: Arc::clone(&region.keeper) as Keep,
+        })
+    }
+}

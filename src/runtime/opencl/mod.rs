@@ -1,0 +1,40 @@
+//! OpenCL devices as a [`Backend`](super::Backend).
+//!
+//! This folder owns every OpenCL call. The loader is looked for when the
+//! program runs, so it starts where no OpenCL is installed.
+//!
+//! * [`discover()`] lists devices and what would hurt (`discover`, `warnings`).
+//! * [`OpenClBackend`] opens a selection of them: `partition` decides on
+//!   sub-devices, `open` makes one context for each platform, `device` holds
+//!   what is open, and `backend` puts it behind the trait.
+//! * A command goes through `queue` (transfers) or `launch` (kernels, which
+//!   `program` compiles and `shape` fits to the device). It leaves a token with
+//!   the driver, out of which `completion` makes the completion, with times
+//!   that `clock` brings onto the runtime's clock. `bridge` carries an event
+//!   into another platform's context.
+//! * `memory` pins host memory, and lets kernels work on it where a device
+//!   shares it. `handle` owns OpenCL objects, `failure` explains error codes.
+//!
+//! A queue in which a command failed stays failed, since everything behind the
+//! failure would compute on what is not there; a new queue starts afresh.
+
+mod backend;
+mod bridge;
+mod clock;
+mod completion;
+mod device;
+mod discover;
+mod failure;
+mod handle;
+mod launch;
+mod memory;
+mod open;
+mod partition;
+mod program;
+mod queue;
+mod shape;
+mod warnings;
+
+pub use backend::OpenClBackend;
+pub use discover::{Discovery, Found, discover};
+pub use partition::Selected;

@@ -1,0 +1,151 @@
+//! From a selection to open devices and their contexts.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use cl3::context::{CL_CONTEXT_PLATFORM, create_context};
+use cl3::types::cl_device_id;
+use opencl3::device::Device as ClDevice;
+
+use super::clock::Clock;
+use super::device::OpenDevice;
+use super::discover::{Found, find};
+use super::failure::call_error;
+use super::handle::{Context, SubDevice};
+use super::partition::{Plan, Selected, divide, plan};
+use crate::machine::Device;
+use crate::runtime::RuntimeError;
+
+/// A selected device, or the part of it that was selected.
+struct Chosen {
+    info: Device,
+    id: ClDevice,
+    sub_device: Option<SubDevice>,
+    platform: usize,
+}
+
+/// Opens what was selected, in that order, with one context for each platform.
+pub(super) fn open_devices(
+    selection: &[Selected],
+    epoch: Instant,
+) -> Result<(Vec<OpenDevice>, Vec<Context>), RuntimeError> {
+    let (found, complaints) = find();
+    if found.is_empty() && !selection.is_empty() {
+        return Err(RuntimeError::NoOpenCl(complaints.join("; ")));
+    }
+    let chosen = choose(selection, &found)?;
+    let mut members: BTreeMap<usize, Vec<cl_device_id>> = BTreeMap::new();
+    for device in &chosen {
+        members
+            .entry(device.platform)
+            .or_default()
+            .push(device.id.id());
+    }
+    let mut contexts = Vec::new();
+    let mut context_of = BTreeMap::new();
+    for (platform, ids) in &members {
+        context_of.insert(*platform, contexts.len());
+        contexts.push(new_context(*platform, ids, &found)?);
+    }
+    let devices = chosen
+        .into_iter()
+        .map(|device| {
+            let context = context_of[&device.platform];
+            OpenDevice::open(
+                device.info,
+                device.id,
+                device.sub_device,
+                (context, &contexts[context]),
+                Clock::new(epoch),
+            )
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok((devices, contexts))
+}
+
+/// Finds and divides the selected devices; in the order of the selection.
+fn choose(selection: &[Selected], found: &[Found]) -> Result<Vec<Chosen>, RuntimeError> {
+    let mut by_root: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    for (position, selected) in selection.iter().enumerate() {
+        by_root
+            .entry((selected.platform, selected.device))
+            .or_default()
+            .push(position);
+    }
+    let mut chosen: BTreeMap<usize, Chosen> = BTreeMap::new();
+    for ((platform, device), positions) in by_root {
+        let root = found
+            .iter()
+            .find(|f| (f.platform, f.device) == (platform, device))
+            .ok_or_else(|| no_such_device(platform, device, found))?;
+        let wanted: Vec<_> = positions.iter().map(|p| selection[*p].units).collect();
+        let plan = plan(&root.info, &wanted)?;
+        let mut parts = divide(&root.info.name, root.id, &plan)?.into_iter();
+        for (nth, position) in positions.into_iter().enumerate() {
+            let (info, id, sub_device) = match plan {
+                Plan::Whole => (root.info.clone(), root.id, None),
+                Plan::Counts(_) | Plan::Equally(_) => {
+                    let part = parts.next().ok_or_else(|| {
+                        RuntimeError::Selection(format!(
+                            "{}: the driver made fewer sub-devices than it was asked for",
+                            root.info.name
+                        ))
+                    })?;
+                    let id = ClDevice::new(part.raw());
+                    (part_info(&root.info, &wanted, nth, id), id, Some(part))
+                }
+            };
+            chosen.insert(
+                position,
+                Chosen {
+                    info,
+                    id,
+                    sub_device,
+                    platform,
+                },
+            );
+        }
+    }
+    Ok(chosen.into_values().collect())
+}
+
+/// The account of the `nth` part of a device. Parts of equal size are numbered
+/// from the second on, so that every name is unique.
+fn part_info(root: &Device, wanted: &[Option<u32>], nth: usize, id: ClDevice) -> Device {
+    let units = wanted[nth].unwrap_or(root.compute_units);
+    let equals = wanted[..nth].iter().filter(|w| **w == wanted[nth]).count();
+    let mut name = format!("{}:{units}", root.name);
+    if equals > 0 {
+        name.push_str(&format!("#{}", equals + 1));
+    }
+    Device {
+        name,
+        compute_units: id.max_compute_units().unwrap_or(units),
+        ..root.clone()
+    }
+}
+
+fn new_context(
+    platform: usize,
+    ids: &[cl_device_id],
+    found: &[Found],
+) -> Result<Context, RuntimeError> {
+    let name = format!("opencl{platform}");
+    let handle = found
+        .iter()
+        .find(|f| f.platform == platform)
+        .map(|f| f.platform_id)
+        .ok_or_else(|| no_such_device(platform, 0, found))?;
+    let properties = [CL_CONTEXT_PLATFORM, handle.id() as isize, 0];
+    create_context(ids, properties.as_ptr(), None, std::ptr::null_mut())
+        .map(Context::new)
+        .map_err(|code| call_error(&name, "clCreateContext", code))
+}
+
+fn no_such_device(platform: usize, device: usize, found: &[Found]) -> RuntimeError {
+    let names: Vec<&str> = found.iter().map(|f| f.info.name.as_str()).collect();
+    RuntimeError::Selection(format!(
+        "there is no device opencl{platform}.{device}; OpenCL has {}",
+        names.join(", ")
+    ))
+}

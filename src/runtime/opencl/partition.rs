@@ -1,0 +1,158 @@
+//! Dividing a device into sub-devices.
+
+use opencl3::device::{
+    CL_DEVICE_PARTITION_BY_COUNTS, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END,
+    CL_DEVICE_PARTITION_EQUALLY, Device as ClDevice,
+};
+
+use super::failure::call_error;
+use super::handle::SubDevice;
+use crate::machine::Device;
+use crate::runtime::RuntimeError;
+
+/// A device to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Index of the platform.
+    pub platform: usize,
+    /// Index of the device within its platform.
+    pub device: usize,
+    /// Take a sub-device of so many compute units; `None` takes it whole.
+    pub units: Option<u32>,
+}
+
+/// How to divide one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Not at all.
+    Whole,
+    /// Into parts of these compute units.
+    Counts(Vec<u32>),
+    /// Into as many parts as there are of this many compute units.
+    Equally(u32),
+}
+
+/// Decides how to divide `root` so that every selection of it gets compute
+/// units of its own. `wanted` holds one entry a selection.
+pub(super) fn plan(root: &Device, wanted: &[Option<u32>]) -> Result<Plan, RuntimeError> {
+    let refuse = |why: String| Err(RuntimeError::Selection(format!("{}: {why}", root.name)));
+    let total = root.compute_units;
+    if let [only] = wanted
+        && only.is_none_or(|units| units == total)
+    {
+        return Ok(Plan::Whole);
+    }
+    let Some(counts) = wanted.iter().copied().collect::<Option<Vec<u32>>>() else {
+        return refuse(format!(
+            "it is named {} times, once as a whole, so that compute units would be given out \
+             twice; give every one a number of units, as in `{}:N`",
+            wanted.len(),
+            root.name
+        ));
+    };
+    let sum: u64 = counts.iter().map(|n| u64::from(*n)).sum();
+    if counts.contains(&0) || sum > u64::from(total) {
+        return refuse(format!(
+            "sub-devices of {counts:?} compute units were asked for; each needs at least 1, \
+             and together they may have {total}"
+        ));
+    }
+    let units = counts[0];
+    if root.sub_devices.by_counts {
+        Ok(Plan::Counts(counts))
+    } else if !root.sub_devices.equally {
+        refuse("it cannot be divided into sub-devices; take it whole".to_owned())
+    } else if counts.iter().all(|n| *n == units) && total.is_multiple_of(units) {
+        Ok(Plan::Equally(units))
+    } else {
+        refuse(format!(
+            "it can only be divided equally; {counts:?} is not {total} compute units divided \
+             by a whole number"
+        ))
+    }
+}
+
+/// Divides a device. The parts come in the order of the plan.
+pub(super) fn divide(
+    name: &str,
+    root: ClDevice,
+    plan: &Plan,
+) -> Result<Vec<SubDevice>, RuntimeError> {
+    let properties = match plan {
+        Plan::Whole => return Ok(Vec::new()),
+        Plan::Equally(units) => vec![CL_DEVICE_PARTITION_EQUALLY, *units as isize, 0],
+        Plan::Counts(counts) => {
+            let mut list = vec![CL_DEVICE_PARTITION_BY_COUNTS];
+            list.extend(counts.iter().map(|n| *n as isize));
+            list.extend([CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0]);
+            list
+        }
+    };
+    cl3::device::create_sub_devices(root.id(), &properties)
+        .map(|ids| ids.into_iter().map(SubDevice::new).collect())
+        .map_err(|code| call_error(name, "clCreateSubDevices", code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{DeviceKind, RuntimeKind, SubDeviceSupport};
+
+    fn cpu(by_counts: bool, equally: bool) -> Device {
+        Device {
+            name: "opencl0.0".to_owned(),
+            model: String::new(),
+            kind: DeviceKind::Cpu,
+            runtime: RuntimeKind::Opencl,
+            compute_units: 12,
+            memory: 0,
+            max_allocation: 0,
+            clock_mhz: None,
+            shares_host_memory: true,
+            fp64: true,
+            sub_devices: SubDeviceSupport {
+                equally,
+                by_counts,
+                by_affinity: false,
+            },
+            queues: 2,
+            driver: String::new(),
+            link_bandwidth: None,
+        }
+    }
+
+    #[test]
+    fn selections_of_one_device_never_share_units() {
+        let any = cpu(true, true);
+        assert_eq!(plan(&any, &[None]).ok(), Some(Plan::Whole));
+        assert_eq!(plan(&any, &[Some(12)]).ok(), Some(Plan::Whole));
+        assert_eq!(
+            plan(&any, &[Some(3), Some(9)]).ok(),
+            Some(Plan::Counts(vec![3, 9]))
+        );
+        for twice in [
+            &[None, Some(3)][..],
+            &[None, None],
+            &[Some(6), Some(7)],
+            &[Some(0)],
+            &[Some(13)],
+        ] {
+            let message = plan(&any, twice).unwrap_err().to_string();
+            assert!(message.contains("opencl0.0"), "{message}");
+        }
+    }
+
+    #[test]
+    fn equal_parts_serve_where_counts_do_not() {
+        let equal = cpu(false, true);
+        assert_eq!(
+            plan(&equal, &[Some(4), Some(4)]).ok(),
+            Some(Plan::Equally(4))
+        );
+        assert!(plan(&equal, &[Some(5)]).is_err());
+        assert!(plan(&equal, &[Some(4), Some(6)]).is_err());
+        let whole = cpu(false, false);
+        let message = plan(&whole, &[Some(4)]).unwrap_err().to_string();
+        assert!(message.contains("cannot be divided"), "{message}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Making a launch's local size acceptable to the device.
+
+/// A local size that divides `global` and stays within the limits: `wanted`
+/// where that does, else the nearest below along each dimension. `axes` holds
+/// the limits of the dimensions, `group` that of their product.
+pub(super) fn fit(global: &[usize], wanted: &[usize], axes: &[usize], group: usize) -> Vec<usize> {
+    let mut local: Vec<usize> = global
+        .iter()
+        .enumerate()
+        .map(|(axis, extent)| {
+            let wish = wanted.get(axis).copied().unwrap_or(1);
+            let limit = axes.get(axis).copied().unwrap_or(usize::MAX);
+            divisor_below(*extent, wish.min(limit))
+        })
+        .collect();
+    while local.iter().product::<usize>() > group.max(1) {
+        // The last of the longest: groups stay long along x.
+        let Some(axis) = (0..local.len()).max_by_key(|axis| local[*axis]) else {
+            break;
+        };
+        local[axis] = divisor_below(global[axis], local[axis] - 1);
+    }
+    local
+}
+
+/// The greatest divisor of `extent` that is at most `most`, and at least 1.
+fn divisor_below(extent: usize, most: usize) -> usize {
+    (1..=most.max(1))
+        .rev()
+        .find(|divisor| extent.is_multiple_of(*divisor))
+        .unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_fits_is_left_alone() {
+        assert_eq!(fit(&[1024, 7], &[128, 1], &[4096, 4096], 4096), [128, 1]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        assert_eq!(fit(&[1024], &[512], &[4096], 256), [256]);
+        assert_eq!(fit(&[1000], &[128], &[4096], 4096), [125]);
+        assert_eq!(fit(&[1024, 64], &[128, 8], &[4096, 1], 4096), [128, 1]);
+        assert_eq!(fit(&[4099], &[128], &[4096], 4096), [1]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_fitted_size_is_always_legal(
+            global in prop::collection::vec(1usize..5000, 1..4),
+            wanted in prop::collection::vec(0usize..600, 0..4),
+            axes in prop::collection::vec(1usize..2000, 0..4),
+            group in 0usize..2000,
+        ) {
+            let local = fit(&global, &wanted, &axes, group);
+            prop_assert_eq!(local.len(), global.len());
+            for (axis, size) in local.iter().enumerate() {
+                prop_assert!(*size >= 1 && global[axis].is_multiple_of(*size));
+                prop_assert!(*size <= axes.get(axis).copied().unwrap_or(usize::MAX));
+            }
+            prop_assert!(local.iter().product::<usize>() <= group.max(1));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What would hurt, and what to do about it.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, getrlimit};
+
+use super::discover::Found;
+use crate::machine::DeviceKind;
+
+/// No loader.
+pub(super) const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install ocl-icd-libopencl1 \
+     (Debian, Ubuntu) or ocl-icd (Fedora, Arch); only the host runtime serves until then";
+
+/// A loader, but nothing behind it.
+pub(super) const NO_PLATFORM: &str = "the OpenCL loader finds no driver: install pocl-opencl-icd \
+     for the CPU, or your GPU vendor's OpenCL driver";
+
+/// The NVIDIA driver's OpenCL library.
+const NVIDIA_LIBRARY: &str = "libnvidia-opencl.so.1";
+
+/// Locked memory that pinning a few streaming buffers takes.
+const LITTLE_LOCKED: u64 = 64 << 20;
+
+/// Checks the machine around OpenCL.
+pub(super) fn surroundings(gpu: bool) -> Vec<String> {
+    let vendors = vendors_directory(std::env::var_os("OCL_ICD_VENDORS").map(PathBuf::from));
+    let libraries = library_directories(Path::new("/"), std::env::var_os("LD_LIBRARY_PATH"));
+    let mut all = icd_warnings(&vendors, &libraries);
+    let card = ["/dev/nvidia0", "/proc/driver/nvidia"]
+        .iter()
+        .any(|path| Path::new(path).exists());
+    all.extend(nvidia_warning(Path::new("/"), &vendors, &libraries, card));
+    if gpu {
+        all.extend(memlock_warning(getrlimit(Resource::Memlock).current));
+    }
+    all.extend(cgroup_warning(Path::new("/")));
+    all
+}
+
+/// Where the loader looks for drivers.
+fn vendors_directory(variable: Option<PathBuf>) -> PathBuf {
+    variable
+        .filter(|path| !path.as_os_str().is_empty())
+        .unwrap_or_else(|| PathBuf::from("/etc/OpenCL/vendors"))
+}
+
+/// The directories in which a library is looked for by its bare name.
+fn library_directories(root: &Path, variable: Option<std::ffi::OsString>) -> Vec<PathBuf> {
+    let mut directories: Vec<PathBuf> = variable
+        .iter()
+        .flat_map(std::env::split_paths)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    let mut configurations = vec![root.join("etc/ld.so.conf")];
+    configurations.extend(files_ending(&root.join("etc/ld.so.conf.d"), "conf"));
+    for file in configurations {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let lines = text.lines().map(str::trim);
+        directories.extend(lines.filter(|l| l.starts_with('/')).map(PathBuf::from));
+    }
+    let machine = std::env::consts::ARCH;
+    for usual in ["lib", "usr/lib", "lib64", "usr/lib64", "usr/local/lib"] {
+        directories.push(root.join(usual));
+    }
+    directories.push(root.join(format!("lib/{machine}-linux-gnu")));
+    directories.push(root.join(format!("usr/lib/{machine}-linux-gnu")));
+    directories
+}
+
+/// The files of a directory with this ending, or the path itself when it is
+/// such a file; in order of name.
+fn files_ending(path: &Path, ending: &str) -> Vec<PathBuf> {
+    let is_one = |path: &Path| path.extension().is_some_and(|e| e == ending);
+    if path.is_file() && is_one(path) {
+        return vec![path.to_owned()];
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| is_one(p)).collect();
+    files.sort();
+    files
+}
+
+/// ICD files that name a library that is not there. `vendors` is the
+/// directory of the `.icd` files, or one such file.
+fn icd_warnings(vendors: &Path, libraries: &[PathBuf]) -> Vec<String> {
+    let mut all = Vec::new();
+    for file in files_ending(vendors, "icd") {
+        let shown = file.display();
+        let name = match std::fs::read_to_string(&file) {
+            Ok(text) => text.lines().next().unwrap_or("").trim().to_owned(),
+            Err(error) => {
+                all.push(format!("{shown} cannot be read: {error}"));
+                continue;
+            }
+        };
+        if name.is_empty() {
+            all.push(format!(
+                "{shown} is empty: write the driver library's name into it, or remove it"
+            ));
+        } else if locate(&name, libraries).is_none() {
+            all.push(format!(
+                "{shown} names {name}, which is not there: install the driver that it belongs \
+                 to, or remove the file"
+            ));
+        }
+    }
+    all
+}
+
+/// Where a library is: an absolute path itself, a bare name where the dynamic
+/// linker looks.
+fn locate(name: &str, libraries: &[PathBuf]) -> Option<PathBuf> {
+    let path = Path::new(name);
+    if name.contains('/') {
+        return path.exists().then(|| path.to_owned());
+    }
+    libraries
+        .iter()
+        .map(|directory| directory.join(name))
+        .find(|path| path.exists())
+}
+
+/// An NVIDIA GPU, or its driver, that no ICD file registers. `card` says
+/// whether the kernel's driver shows a GPU.
+fn nvidia_warning(
+    root: &Path,
+    vendors: &Path,
+    libraries: &[PathBuf],
+    card: bool,
+) -> Option<String> {
+    let mut usual = libraries.to_vec();
+    usual.extend(
+        [
+            "usr/local/nvidia/lib64",
+            "usr/local/nvidia/lib",
+            "usr/lib/nvidia",
+        ]
+        .map(|directory| root.join(directory)),
+    );
+    let library = locate(NVIDIA_LIBRARY, &usual);
+    if !card && library.is_none() {
+        return None;
+    }
+    let registered = files_ending(vendors, "icd")
+        .iter()
+        .any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("nvidia-opencl")));
+    if registered {
+        return None;
+    }
+    let file = if vendors.is_file() {
+        vendors.to_owned()
+    } else {
+        vendors.join("nvidia.icd")
+    };
+    let Some(library) = library else {
+        return Some(format!(
+            "an NVIDIA GPU is here, but not its OpenCL library {NVIDIA_LIBRARY}: install \
+             NVIDIA's driver libraries (in a container, set NVIDIA_DRIVER_CAPABILITIES to \
+             include compute)"
+        ));
+    };
+    let line = if libraries.iter().any(|dir| library.starts_with(dir)) {
+        NVIDIA_LIBRARY.to_owned()
+    } else {
+        library.display().to_string()
+    };
+    Some(format!(
+        "NVIDIA's OpenCL driver is here, but no file in {} registers it: run `mkdir -p {} && \
+         echo {line} > {}`",
+        vendors.display(),
+        vendors.display(),
+        file.display()
+    ))
+}
+
+/// A limit on locked memory that pinned buffers may hit; `None` is unlimited.
+fn memlock_warning(limit: Option<u64>) -> Option<String> {
+    let limit = limit.filter(|limit| *limit < LITTLE_LOCKED)?;
+    Some(format!(
+        "locked memory is limited to {} KiB, and some drivers cannot pin host memory then: run \
+         `ulimit -l unlimited`, or raise memlock in /etc/security/limits.conf",
+        limit >> 10
+    ))
+}
+
+/// A control group that allows less memory than the machine has.
+fn cgroup_warning(root: &Path) -> Option<String> {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let own = read("proc/self/cgroup")
+        .and_then(|text| {
+            let line = text.lines().find_map(|l| l.strip_prefix("0::/"))?;
+            Some(format!("sys/fs/cgroup/{line}/memory.max"))
+        })
+        .unwrap_or_default();
+    let limit = [
+        own.as_str(),
+        "sys/fs/cgroup/memory.max",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ]
+    .iter()
+    .filter(|path| !path.is_empty())
+    .filter_map(|path| read(path)?.trim().parse::<u64>().ok())
+    .min()?;
+    let meminfo = read("proc/meminfo")?;
+    let total = meminfo.lines().find_map(|line| {
+        let kib = line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?;
+        kib.trim().parse::<u64>().ok()
+    })? << 10;
+    (limit < total).then(|| {
+        format!(
+            "this process may use {:.1} of the machine's {:.1} GiB of memory (control group); \
+             a larger grid would get it killed",
+            gib(limit),
+            gib(total)
+        )
+    })
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
+}
+
+/// PoCL takes every core, whatever the affinity mask says.
+pub(super) fn ignored_affinity(found: &Found) -> Option<String> {
+    let allowed = std::thread::available_parallelism().ok()?.get();
+    let taken = found.info.compute_units as usize;
+    let pocl = found.info.driver.starts_with("Portable Computing Language");
+    (pocl && found.info.kind == DeviceKind::Cpu && taken > allowed).then(|| {
+        format!(
+            "{} takes {taken} cores where this process may use {allowed}: set \
+             POCL_MAX_PTHREAD_COUNT={allowed}",
+            found.info.name
+        )
+    })
+}
+
+#[cfg(test)]
+#[path = "warnings_tests.rs"]
+mod tests;

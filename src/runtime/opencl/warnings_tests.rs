@@ -1,0 +1,131 @@
+use std::fs;
+
+use super::*;
+
+/// A root directory with these files.
+fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(path, text).expect("a file");
+    }
+    root
+}
+
+#[test]
+fn an_icd_file_whose_library_is_missing_is_named() {
+    let root = root(&[
+        ("vendors/gone.icd", "libgone.so.1\n"),
+        ("vendors/good.icd", "libgood.so.1\n"),
+        ("vendors/empty.icd", "\n"),
+        ("vendors/readme.txt", "libnothing.so"),
+        ("lib/libgood.so.1", ""),
+    ]);
+    let here = |path: &str| root.path().join(path);
+    let path = here("vendors/absolute.icd");
+    fs::write(path, here("lib/absent.so").display().to_string()).expect("a file");
+    let warnings = icd_warnings(&here("vendors"), &[here("lib")]);
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[0].contains("absolute.icd") && warnings[0].contains("absent.so"));
+    assert!(warnings[1].contains("empty.icd"));
+    assert!(warnings[2].contains("gone.icd") && warnings[2].contains("libgone.so.1"));
+    assert!(icd_warnings(&here("nowhere"), &[]).is_empty());
+    assert_eq!(icd_warnings(&here("vendors/gone.icd"), &[]).len(), 1);
+}
+
+#[test]
+fn an_unregistered_nvidia_driver_gets_the_line_to_write() {
+    let root = root(&[
+        ("vendors/pocl.icd", "libpocl.so.2"),
+        ("usr/local/nvidia/lib64/libnvidia-opencl.so.1", ""),
+    ]);
+    let vendors = root.path().join("vendors");
+    let warning = nvidia_warning(root.path(), &vendors, &[], false).expect("a warning");
+    let library = root
+        .path()
+        .join("usr/local/nvidia/lib64/libnvidia-opencl.so.1");
+    let line = format!(
+        "echo {} > {}",
+        library.display(),
+        vendors.join("nvidia.icd").display()
+    );
+    assert!(warning.contains(&line), "{warning}");
+
+    // Where the dynamic linker looks, the bare name is enough.
+    let directory = root.path().join("usr/local/nvidia/lib64");
+    let warning = nvidia_warning(root.path(), &vendors, &[directory], true).expect("a warning");
+    assert!(
+        warning.contains("echo libnvidia-opencl.so.1 >"),
+        "{warning}"
+    );
+
+    fs::write(vendors.join("nvidia.icd"), "libnvidia-opencl.so.1").expect("a file");
+    assert_eq!(nvidia_warning(root.path(), &vendors, &[], true), None);
+}
+
+#[test]
+fn a_card_without_its_library_is_told_from_no_card() {
+    let root = root(&[]);
+    let vendors = root.path().join("vendors");
+    assert_eq!(nvidia_warning(root.path(), &vendors, &[], false), None);
+    let warning = nvidia_warning(root.path(), &vendors, &[], true).expect("a warning");
+    assert!(warning.contains("NVIDIA_DRIVER_CAPABILITIES"), "{warning}");
+}
+
+#[test]
+fn little_locked_memory_is_told() {
+    assert_eq!(memlock_warning(None), None);
+    assert_eq!(memlock_warning(Some(u64::MAX)), None);
+    let warning = memlock_warning(Some(8 << 20)).expect("a warning");
+    assert!(warning.contains("8192 KiB") && warning.contains("ulimit -l"));
+}
+
+#[test]
+fn a_control_group_below_the_machines_memory_is_told() {
+    let meminfo = (
+        "proc/meminfo",
+        "MemFree: 1 kB\nMemTotal:       16777216 kB\n",
+    );
+    let limited = root(&[
+        meminfo,
+        ("proc/self/cgroup", "0::/box\n"),
+        ("sys/fs/cgroup/memory.max", "max\n"),
+        ("sys/fs/cgroup/box/memory.max", "4294967296\n"),
+    ]);
+    let warning = cgroup_warning(limited.path()).expect("a warning");
+    assert!(
+        warning.contains("4.0 of the machine's 16.0 GiB"),
+        "{warning}"
+    );
+    let old = root(&[
+        meminfo,
+        (
+            "sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "9223372036854771712\n",
+        ),
+    ]);
+    assert_eq!(cgroup_warning(old.path()), None);
+    assert_eq!(cgroup_warning(root(&[]).path()), None);
+}
+
+#[test]
+fn libraries_are_looked_for_where_the_linker_does() {
+    let root = root(&[
+        (
+            "etc/ld.so.conf",
+            "include /etc/ld.so.conf.d/*.conf\n/opt/one\n",
+        ),
+        ("etc/ld.so.conf.d/two.conf", "# comment\n/opt/two\n"),
+    ]);
+    let directories = library_directories(root.path(), Some("/mine::/yours".into()));
+    for expected in ["/mine", "/yours", "/opt/one", "/opt/two"] {
+        assert!(directories.contains(&PathBuf::from(expected)), "{expected}");
+    }
+    assert!(directories.contains(&root.path().join("usr/lib64")));
+    assert_eq!(
+        vendors_directory(Some(PathBuf::new())),
+        PathBuf::from("/etc/OpenCL/vendors")
+    );
+    assert_eq!(vendors_directory(Some("/v".into())), PathBuf::from("/v"));
+}

@@ -1,0 +1,77 @@
+//! Which devices take part, as the user says it, and opening them.
+//!
+//! `selection` reads `host:8,opencl0.0,opencl1.0:4`; `plan` checks it against
+//! what exists, without opening anything, so that the same cores are never
+//! given to two devices; [`open`] opens what the plan says.
+
+mod plan;
+mod selection;
+
+use std::time::Instant;
+
+use crossbeam_channel::unbounded;
+
+pub use plan::{Offer, Offers, Plan, plan};
+pub use selection::{DeviceSpec, Selection, SelectionError, Source};
+
+use super::host::HostBackend;
+use super::opencl::{self, OpenClBackend};
+use super::union::Union;
+use super::{Backend, Runtime, RuntimeError};
+use crate::machine::host::allowed_cores;
+
+/// Opens the selected devices as one runtime; without a selection the host
+/// with every core that the process may use, and every OpenCL device that is
+/// no CPU. `fp64` says whether the work needs double precision. The texts
+/// returned tell what was left out and what went less well than asked.
+///
+/// # Errors
+/// [`RuntimeError::Selection`] for a selection that cannot be; otherwise what
+/// a backend refuses.
+pub fn open(
+    selection: Option<&Selection>,
+    fp64: bool,
+) -> Result<(Box<dyn Runtime>, Vec<String>), RuntimeError> {
+    let (union, notes) = open_union(selection, fp64)?;
+    Ok((Box::new(union), notes))
+}
+
+/// As [`open`], for who wraps the runtime.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_union(
+    selection: Option<&Selection>,
+    fp64: bool,
+) -> Result<(Union, Vec<String>), RuntimeError> {
+    // Loading OpenCL drivers takes a while; who wants only the host is spared.
+    let offers = if selection.is_none_or(Selection::names_opencl) {
+        opencl::discover().into()
+    } else {
+        Offers::default()
+    };
+    let plan = plan(selection, &offers, &allowed_cores(None), fp64)?;
+    let mut notes = plan.notes;
+    let (completions, receiver) = unbounded();
+    let epoch = Instant::now();
+    let mut backends: Vec<Box<dyn Backend>> = Vec::new();
+    if !plan.pools.is_empty() {
+        let host = HostBackend::open(&plan.pools, completions.clone(), epoch)?;
+        notes.extend_from_slice(host.warnings());
+        backends.push(Box::new(host));
+    }
+    if !plan.opencl.is_empty() {
+        match OpenClBackend::open(&plan.opencl, completions, epoch) {
+            Ok(opencl) => backends.push(Box::new(opencl)),
+            // Nobody asked for these by name, and the host can do it alone.
+            Err(error) if selection.is_none() => {
+                notes.push(format!("every OpenCL device is left out: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((Union::new(backends, receiver, epoch), notes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+use super::*;
+use crate::machine::{RuntimeKind, SubDeviceSupport};
+
+fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> Offer {
+    let divisible = kind == DeviceKind::Cpu;
+    Offer {
+        platform,
+        device,
+        info: Device {
+            name: format!("opencl{platform}.{device}"),
+            model: format!("model {platform}"),
+            kind,
+            runtime: RuntimeKind::Opencl,
+            compute_units: units,
+            memory: 1 << 30,
+            max_allocation: 1 << 28,
+            clock_mhz: None,
+            shares_host_memory: divisible,
+            fp64,
+            sub_devices: SubDeviceSupport {
+                equally: divisible,
+                by_counts: divisible,
+                by_affinity: false,
+            },
+            queues: 3,
+            driver: String::new(),
+            link_bandwidth: None,
+        },
+    }
+}
+
+/// PoCL on two cores, a GPU, and a GPU without double precision.
+fn offers() -> Offers {
+    Offers {
+        devices: vec![
+            offer(0, 0, DeviceKind::Cpu, 2, true),
+            offer(1, 0, DeviceKind::Gpu, 132, true),
+            offer(2, 0, DeviceKind::Gpu, 24, false),
+        ],
+        warnings: Vec::new(),
+    }
+}
+
+fn check(text: &str, allowed: &[usize]) -> Result<Plan, SelectionError> {
+    let selection: Selection = text.parse().unwrap();
+    plan(Some(&selection), &offers(), allowed, true)
+}
+
+fn refusal(text: &str, allowed: &[usize]) -> String {
+    check(text, allowed).unwrap_err().to_string()
+}
+
+fn pools(text: &str, allowed: &[usize]) -> Vec<(String, Vec<usize>)> {
+    let plan = check(text, allowed).unwrap();
+    plan.pools.into_iter().map(|p| (p.name, p.cores)).collect()
+}
+
+#[test]
+fn by_default_the_host_and_the_gpus_take_part() {
+    let plan = plan(None, &offers(), &[0, 1], true).unwrap();
+    assert_eq!(plan.pools[0].cores, [0, 1]);
+    let gpu = Selected {
+        platform: 1,
+        device: 0,
+        units: None,
+    };
+    assert_eq!(plan.opencl, [gpu]);
+    assert_eq!(
+        plan.notes,
+        [
+            "opencl0.0 (model 0) is left out: its cores are the host's",
+            "opencl2.0 (model 2) is left out: it does not compute in double precision",
+        ]
+    );
+    let single = super::plan(None, &offers(), &[0, 1], false).unwrap();
+    assert_eq!(single.opencl.len(), 2);
+}
+
+#[test]
+fn no_core_is_given_twice() {
+    assert_eq!(
+        pools("host:1,host:2,host:1", &[3, 5, 7, 9]),
+        [
+            ("host:1".to_owned(), vec![3]),
+            ("host:2".to_owned(), vec![5, 7]),
+            ("host:1#2".to_owned(), vec![9]),
+        ]
+    );
+    assert_eq!(
+        pools("opencl0.0:1,host:1", &[0, 1]),
+        [("host:1".to_owned(), vec![1])]
+    );
+    assert_eq!(
+        pools("host,opencl0.0:1", &[0, 1, 2]),
+        [("host".to_owned(), vec![0, 1])]
+    );
+    assert_eq!(
+        pools("host:1,host", &[0, 1, 2]),
+        [
+            ("host:1".to_owned(), vec![0]),
+            ("host".to_owned(), vec![1, 2])
+        ]
+    );
+}
+
+#[test]
+fn the_same_cores_are_refused_with_a_way_out() {
+    let shared = "name the same cores: 2 + 2 cores asked of 2; use e.g. host:1,opencl0.0:1";
+    for text in ["host:2,opencl0.0", "host,opencl0.0", "host:2,opencl0.0:2"] {
+        assert!(refusal(text, &[0, 1]).ends_with(shared), "{text}");
+    }
+    assert!(refusal("host:2,opencl0.0", &[0, 1]).starts_with("host:2 and opencl0.0 name"));
+    assert_eq!(
+        refusal("host:3", &[0, 1]),
+        "host:3 asks for 3 cores of 2; use host:2 at most"
+    );
+    assert_eq!(
+        refusal("opencl0.0", &[1]),
+        "opencl0.0 asks for 2 cores of 1; use opencl0.0:1 at most"
+    );
+    assert!(refusal("host:1,host:1,host:1", &[0, 1]).ends_with("name at most 2 of them"));
+    assert!(refusal("host:4294967295,host:4294967295", &[0]).contains("cores asked of 1"));
+}
+
+#[test]
+fn devices_named_too_often_are_refused() {
+    let twice = "opencl1.0 is named twice; name it once";
+    assert_eq!(refusal("opencl1.0,opencl1.0", &[0, 1]), twice);
+    assert_eq!(refusal("opencl1.0,host:1,opencl1.0:132", &[0, 1]), twice);
+    assert!(refusal("host,host", &[0, 1]).contains("write e.g. host:1,host:1"));
+    // More cores than the device has units do not make it two devices.
+    let cores = [0, 1, 2, 3];
+    assert!(refusal("opencl0.0,opencl0.0", &cores).contains("named twice"));
+    let plan = check("opencl0.0:1,opencl0.0:1", &cores).unwrap();
+    assert_eq!(plan.opencl.len(), 2);
+}
+
+#[test]
+fn what_a_device_cannot_do_is_refused() {
+    assert_eq!(
+        refusal("opencl3.0", &[0]),
+        "there is no opencl3.0; this machine has host, opencl0.0 (model 0), \
+         opencl1.0 (model 1), opencl2.0 (model 2)"
+    );
+    assert!(refusal("opencl0.0:3", &[0]).contains("ask for at most 2"));
+    assert_eq!(
+        refusal("opencl1.0:4", &[0]),
+        "opencl1.0 cannot be divided into sub-devices; write opencl1.0 without `:4`"
+    );
+    assert!(refusal("opencl2.0", &[0]).contains("(model 2) does not compute in double"));
+    let whole = check("opencl1.0:132", &[0]).unwrap();
+    assert_eq!(whole.opencl[0].units, None);
+}
+
+#[test]
+fn why_a_device_is_missing_is_told() {
+    let none = Offers {
+        devices: Vec::new(),
+        warnings: vec!["no OpenCL loader was found".to_owned()],
+    };
+    let selection: Selection = "opencl0.0".parse().unwrap();
+    let error = plan(Some(&selection), &none, &[0], true).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no opencl0.0; this machine has host; no OpenCL loader was found"
+    );
+    let default = plan(None, &none, &[0], true).unwrap();
+    assert_eq!(default.notes, ["no OpenCL loader was found"]);
+}

@@ -1,0 +1,248 @@
+//! The words of a selection.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Where a device comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The embedded host runtime.
+    Host,
+    /// An OpenCL device, by the numbers of its platform and of itself there.
+    Opencl { platform: usize, device: usize },
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host => f.write_str("host"),
+            Self::Opencl { platform, device } => write!(f, "opencl{platform}.{device}"),
+        }
+    }
+}
+
+/// A device, or with `units` a sub-device of so many cores or compute units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceSpec {
+    pub source: Source,
+    pub units: Option<u32>,
+}
+
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.source)?;
+        match self.units {
+            Some(units) => write!(f, ":{units}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The devices that take part, in the user's order; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    devices: Vec<DeviceSpec>,
+}
+
+impl Selection {
+    /// The devices, in the user's order.
+    pub fn devices(&self) -> &[DeviceSpec] {
+        &self.devices
+    }
+
+    /// Whether an OpenCL device is among them.
+    pub fn names_opencl(&self) -> bool {
+        self.devices.iter().any(|spec| spec.source != Source::Host)
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, device) in self.devices.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma}{device}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a selection cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SelectionError {
+    #[error("no device is named; write e.g. host or host:2,opencl0.0")]
+    Empty,
+
+    #[error(
+        "`{item}` is no device; write host, host:N, openclP.D or openclP.D:N (platform P, its \
+         device D, a sub-device of N units), separated by commas"
+    )]
+    Syntax { item: String },
+
+    #[error("`{item}` asks for no units; ask for at least 1, or leave the device out")]
+    NoUnits { item: String },
+
+    #[error("there is no {item}; {exists}")]
+    Unknown { item: String, exists: String },
+
+    #[error("{item} asks for more than the {units} units of {device}; ask for at most {units}")]
+    TooManyUnits {
+        item: String,
+        device: String,
+        units: u32,
+    },
+
+    #[error("{device} cannot be divided into sub-devices; write {device} without `:{units}`")]
+    Indivisible { device: String, units: u32 },
+
+    #[error("{item} is named twice; name it once")]
+    Twice { item: String },
+
+    #[error("host is named twice without a number of cores; write e.g. host:1,host:1")]
+    TwoHosts,
+
+    #[error("{names} name the same cores: {sum} cores asked of {cores}; {remedy}")]
+    SameCores {
+        names: String,
+        sum: String,
+        cores: usize,
+        remedy: String,
+    },
+
+    #[error("{name} asks for {asked} cores of {cores}; use {source_name}:{cores} at most")]
+    TooManyCores {
+        name: String,
+        source_name: String,
+        asked: usize,
+        cores: usize,
+    },
+
+    #[error(
+        "{item} ({model}) does not compute in double precision; leave it out or choose single \
+         precision"
+    )]
+    NoFp64 { item: String, model: String },
+}
+
+impl FromStr for Selection {
+    type Err = SelectionError;
+
+    fn from_str(text: &str) -> Result<Self, SelectionError> {
+        if text.trim().is_empty() {
+            return Err(SelectionError::Empty);
+        }
+        let devices = text.split(',').map(|item| item.trim().parse());
+        Ok(Self {
+            devices: devices.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl FromStr for DeviceSpec {
+    type Err = SelectionError;
+
+    fn from_str(item: &str) -> Result<Self, SelectionError> {
+        let wrong = || SelectionError::Syntax {
+            item: item.to_owned(),
+        };
+        let (name, units) = match item.split_once(':') {
+            Some((name, units)) => (name, Some(number(units).ok_or_else(wrong)?)),
+            None => (item, None),
+        };
+        if units == Some(0) {
+            return Err(SelectionError::NoUnits {
+                item: item.to_owned(),
+            });
+        }
+        let source = match name.strip_prefix("opencl") {
+            Some(numbers) => {
+                let (platform, device) = numbers.split_once('.').ok_or_else(wrong)?;
+                Source::Opencl {
+                    platform: number(platform).ok_or_else(wrong)?,
+                    device: number(device).ok_or_else(wrong)?,
+                }
+            }
+            None if name == "host" => Source::Host,
+            None => return Err(wrong()),
+        };
+        Ok(Self { source, units })
+    }
+}
+
+/// Digits only: `+1` is no number here.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_is_read_and_written_alike() {
+        let text = "host:8,opencl0.0,opencl12.3:4,host";
+        let selection: Selection = text.parse().unwrap();
+        assert_eq!(selection.to_string(), text);
+        let opencl = Source::Opencl {
+            platform: 12,
+            device: 3,
+        };
+        assert_eq!(
+            selection.devices()[2],
+            DeviceSpec {
+                source: opencl,
+                units: Some(4)
+            }
+        );
+        assert_eq!(selection.devices()[3].units, None);
+        assert!(selection.names_opencl());
+        assert!(
+            !"host:1, host:2"
+                .parse::<Selection>()
+                .unwrap()
+                .names_opencl()
+        );
+    }
+
+    #[test]
+    fn what_is_no_selection_is_refused_by_its_item() {
+        let refused = |text: &str| text.parse::<Selection>().unwrap_err();
+        assert_eq!(refused(" "), SelectionError::Empty);
+        for item in [
+            "gpu",
+            "host:",
+            "host:x",
+            "host:-1",
+            "host:+1",
+            "opencl",
+            "opencl0",
+            "opencl0.",
+            "opencl.0",
+            "opencl0.0:",
+            "Host",
+            "host:99999999999",
+            "opencl0.0.0",
+            "",
+        ] {
+            let error = refused(&format!("host,{item}"));
+            assert_eq!(
+                error,
+                SelectionError::Syntax {
+                    item: item.to_owned()
+                }
+            );
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("`{item}` is no device"))
+            );
+        }
+        assert_eq!(
+            refused("opencl0.0:0").to_string(),
+            "`opencl0.0:0` asks for no units; ask for at least 1, or leave the device out"
+        );
+    }
+}

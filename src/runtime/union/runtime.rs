@@ -1,0 +1,147 @@
+//! The union as a [`Runtime`].
+
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::RecvTimeoutError;
+
+use super::{Held, Released, Union};
+use crate::machine::Device;
+use crate::runtime::{
+    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Nanos, QueueId, Runtime,
+    RuntimeError, Tag,
+};
+
+impl Runtime for Union {
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn now(&self) -> Nanos {
+        self.epoch.elapsed().as_nanos() as Nanos
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        let pinning = self.backends.iter().position(|b| b.pins_host_memory());
+        let owner = pinning.unwrap_or(0);
+        let backend = self
+            .backends
+            .get_mut(owner)
+            .ok_or(RuntimeError::Unknown { what: "device" })?;
+        let region = backend.alloc_host(bytes)?;
+        for index in 0..self.backends.len() {
+            if index == owner {
+                continue;
+            }
+            if let Err(error) = self.backends[index].adopt_host(region.clone()) {
+                self.release(Released::Host(region.id));
+                return Err(error);
+            }
+        }
+        let id = region.id;
+        self.regions.insert(id, region);
+        Ok(id)
+    }
+
+    fn free_host(&mut self, memory: HostMemoryId) {
+        if self.regions.remove(&memory).is_some() {
+            self.release_in_time(Released::Host(memory));
+        }
+    }
+
+    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
+        self.drain();
+        if !self.flying.is_empty() {
+            return Err(RuntimeError::Busy);
+        }
+        let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
+            what: "host memory",
+        })?;
+        // SAFETY: the region is mapped, initialised by the system and this
+        // long; no command is in flight, and none can be submitted while the
+        // slice borrows the runtime.
+        Ok(unsafe {
+            std::slice::from_raw_parts_mut(region.address.as_ptr(), region.bytes as usize)
+        })
+    }
+
+    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
+        let (backend, local) = self.place(device)?;
+        let buffer = self.backends[backend].alloc(local, bytes)?;
+        self.buffers.insert(buffer, backend);
+        Ok(buffer)
+    }
+
+    fn free(&mut self, buffer: BufferId) {
+        self.release_in_time(Released::Buffer(buffer));
+    }
+
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        let (backend, local) = self.place(device)?;
+        let queue = self.backends[backend].queue(local)?;
+        self.queues.insert(queue, device);
+        self.order.open(queue, backend);
+        Ok(queue)
+    }
+
+    fn submit(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+    ) -> Result<EventId, RuntimeError> {
+        self.drain();
+        if !self.queues.contains_key(&queue) {
+            return Err(RuntimeError::Unknown { what: "queue" });
+        }
+        let event = EventId::fresh();
+        let now = self.now();
+        self.flying.insert(event, (queue, now));
+        if let Some(wait) = self.order.pass(queue, event, wait) {
+            if let Err(error) = self.send(event, command, &wait, tag) {
+                self.flying.remove(&event);
+                self.order.withdrawn(event);
+                return Err(error);
+            }
+        } else {
+            self.order.hold(queue, event, wait, Held { command, tag });
+            self.advance();
+        }
+        Ok(event)
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        self.drain();
+        while self.arrived.is_empty() && !self.flying.is_empty() {
+            let received = match deadline {
+                Some(deadline) => self.completions.recv_deadline(deadline),
+                None => self
+                    .completions
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match received {
+                Ok(completion) => self.take_in(completion),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RuntimeError::Call {
+                        device: "every device".to_owned(),
+                        call: "waiting for a completion",
+                        why: format!(
+                            "all backends have ended with {} commands in flight",
+                            self.flying.len()
+                        ),
+                    });
+                }
+            }
+        }
+        Ok(self.arrived.pop_front())
+    }
+
+    fn mark_step(&mut self, step: u32) {
+        for backend in &mut self.backends {
+            backend.mark_step(step);
+        }
+    }
+}

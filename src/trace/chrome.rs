@@ -1,0 +1,273 @@
+//! Spans as Chrome trace events, for Perfetto (<https://ui.perfetto.dev>) and
+//! `chrome://tracing`.
+//!
+//! A process is a device and a thread one of its queues; a process of its own
+//! carries the steps. A command is a complete event (`X`) from its start to
+//! its end. Its wait from ready to start is a pair of async events (`b`, `e`),
+//! because waits in one queue may overlap. Times are microseconds. Source: the
+//! Trace Event Format, sections "Complete Events" and "Async Events".
+//!
+//! Events are written one by one, so a long run needs no memory for them.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::{About, Trace};
+use crate::time::Nanos;
+
+/// The process of the steps; device `d` is process `d + 1`.
+const STEPS: usize = 0;
+
+#[derive(Serialize)]
+struct Event<'a, A> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'a str>,
+    ph: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<usize>,
+    pid: usize,
+    tid: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<A>,
+}
+
+#[derive(Serialize)]
+struct CommandArgs<'a> {
+    label: &'a str,
+    step: u32,
+    first_unit: u64,
+    units: u64,
+    bytes: u64,
+    queued_us: f64,
+    wait_us: f64,
+}
+
+#[derive(Serialize)]
+struct StepArgs {
+    step: usize,
+}
+
+#[derive(Serialize)]
+struct NameArgs<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Other<'a> {
+    producer: &'a str,
+    simulated: bool,
+    machine: &'a str,
+    workload: &'a str,
+    strategy: &'a str,
+}
+
+/// Writes the trace as one JSON object.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<()> {
+    let mut out = out;
+    out.write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":")?;
+    serde_json::to_writer(
+        &mut out,
+        &Other {
+            producer: concat!("pdawl ", env!("CARGO_PKG_VERSION")),
+            simulated: about.simulated,
+            machine: &about.machine,
+            workload: &about.workload,
+            strategy: &about.strategy,
+        },
+    )?;
+    out.write_all(b",\"traceEvents\":[")?;
+    let mut events = Events { out, any: false };
+    names(trace, about, &mut events)?;
+    for (step, (began, ended)) in trace.steps.iter().enumerate() {
+        events.push(&Event {
+            name: &format!("step {step}"),
+            cat: Some("step"),
+            ph: "X",
+            ts: Some(us(*began)),
+            dur: Some(us(ended.saturating_sub(*began))),
+            id: None,
+            pid: STEPS,
+            tid: 0,
+            args: Some(StepArgs { step }),
+        })?;
+    }
+    commands(trace, &mut events)?;
+    events.out.write_all(b"\n]}\n")?;
+    events.out.flush()
+}
+
+/// The array of events, with its commas.
+struct Events<W> {
+    out: W,
+    any: bool,
+}
+
+impl<W: Write> Events<W> {
+    fn push<A: Serialize>(&mut self, event: &Event<A>) -> std::io::Result<()> {
+        self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
+        self.any = true;
+        Ok(serde_json::to_writer(&mut self.out, event)?)
+    }
+
+    fn name(&mut self, what: &str, pid: usize, tid: usize, name: &str) -> std::io::Result<()> {
+        self.push(&Event {
+            name: what,
+            cat: None,
+            ph: "M",
+            ts: None,
+            dur: None,
+            id: None,
+            pid,
+            tid,
+            args: Some(NameArgs { name }),
+        })
+    }
+}
+
+fn names<W: Write>(trace: &Trace, about: &About, events: &mut Events<W>) -> std::io::Result<()> {
+    events.name("process_name", STEPS, 0, &about.title())?;
+    events.name("thread_name", STEPS, 0, "steps")?;
+    for (device, name) in trace.devices.iter().enumerate() {
+        events.name("process_name", device + 1, 0, name)?;
+    }
+    let queues: BTreeSet<(usize, usize)> =
+        trace.spans.iter().map(|s| (s.device, s.queue)).collect();
+    for (device, queue) in queues {
+        events.name("thread_name", device + 1, queue, &format!("queue {queue}"))?;
+    }
+    Ok(())
+}
+
+fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<()> {
+    for (id, span) in trace.spans.iter().enumerate() {
+        let waited = span.started.saturating_sub(span.ready);
+        let (pid, tid) = (span.device + 1, span.queue);
+        events.push(&Event {
+            name: span.label,
+            cat: Some(span.kind.name()),
+            ph: "X",
+            ts: Some(us(span.started)),
+            dur: Some(us(span.ended.saturating_sub(span.started))),
+            id: None,
+            pid,
+            tid,
+            args: Some(CommandArgs {
+                label: span.label,
+                step: span.step,
+                first_unit: span.units.start,
+                units: span.units.end.saturating_sub(span.units.start),
+                bytes: span.bytes,
+                queued_us: us(span.queued),
+                wait_us: us(waited),
+            }),
+        })?;
+        if waited == 0 {
+            continue;
+        }
+        let name = format!("wait, queue {}", span.queue);
+        for (ph, at) in [("b", span.ready), ("e", span.started)] {
+            events.push(&Event::<()> {
+                name: &name,
+                cat: Some("wait"),
+                ph,
+                ts: Some(us(at)),
+                dur: None,
+                id: Some(id),
+                pid,
+                tid,
+                args: None,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn us(time: Nanos) -> f64 {
+    time as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::samples::{about, span, two_devices};
+    use super::*;
+    use crate::runtime::CommandKind;
+
+    fn written(trace: &Trace) -> Value {
+        let mut out = Vec::new();
+        write(trace, &about(), &mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    fn events<'a>(trace: &'a Value, ph: &str) -> Vec<&'a Value> {
+        trace["traceEvents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|e| e["ph"] == ph)
+            .collect()
+    }
+
+    #[test]
+    fn a_command_is_a_slice_and_its_wait_a_pair() {
+        let json = written(&two_devices());
+        assert_eq!(json["otherData"]["simulated"], true);
+        let slices = events(&json, "X");
+        assert_eq!(slices.len(), 1 + 4);
+        let read = slices[4];
+        assert_eq!((&read["pid"], &read["tid"]), (&2.into(), &1.into()));
+        assert_eq!(read["ts"], 0.6);
+        assert_eq!(read["dur"], 0.4);
+        assert_eq!(read["args"]["wait_us"], 0.01);
+        assert_eq!(read["args"]["bytes"], 4096);
+        let (begins, ends) = (events(&json, "b"), events(&json, "e"));
+        assert_eq!((begins.len(), ends.len()), (4, 4));
+        assert_eq!(begins[3]["ts"], 0.59);
+        assert_eq!(ends[3]["ts"], read["ts"]);
+        assert_eq!(begins[3]["id"], ends[3]["id"]);
+    }
+
+    #[test]
+    fn every_device_and_queue_is_named() {
+        let json = written(&two_devices());
+        let names: Vec<String> = events(&json, "M")
+            .iter()
+            .map(|e| format!("{}.{} {}", e["pid"], e["tid"], e["args"]["name"]))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "0.0 \"stencil 8 x 8 f64, dawl on k40 (simulated)\"",
+                "0.0 \"steps\"",
+                "1.0 \"host\"",
+                "2.0 \"gpu <0> & \\\"co\\\"\"",
+                "1.0 \"queue 0\"",
+                "2.0 \"queue 0\"",
+                "2.1 \"queue 1\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hundred_thousand_spans_load() {
+        let trace = Trace {
+            devices: vec!["gpu".into()],
+            spans: (0..100_000)
+                .map(|i| span(0, 0, CommandKind::Launch, 100 + i * 50, 140 + i * 50))
+                .collect(),
+            steps: vec![],
+        };
+        assert_eq!(events(&written(&trace), "X").len(), 100_000);
+    }
+}

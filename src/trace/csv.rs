@@ -1,0 +1,125 @@
+//! Spans as CSV, one a row, for data frames and spreadsheets.
+//!
+//! | column | meaning |
+//! |---|---|
+//! | `origin` | `simulated` or `measured` |
+//! | `machine`, `strategy` | as in the report |
+//! | `device`, `queue` | device name, index of the queue within the device |
+//! | `kind` | `write` (H2D), `ndrange` or `read` (D2H) |
+//! | `label` | what the command was for |
+//! | `step` | the step it belongs to, counted from 0 |
+//! | `first_unit`, `units` | the units concerned |
+//! | `bytes` | bytes moved between host and device |
+//! | `ready_ns` ... `ended_ns` | nanoseconds on the runtime's clock |
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::{About, Trace};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    origin: &'a str,
+    machine: &'a str,
+    strategy: &'a str,
+    device: &'a str,
+    queue: usize,
+    kind: &'a str,
+    label: &'a str,
+    step: u32,
+    first_unit: u64,
+    units: u64,
+    bytes: u64,
+    ready_ns: u64,
+    queued_ns: u64,
+    submitted_ns: u64,
+    started_ns: u64,
+    ended_ns: u64,
+}
+
+/// The header, in the order of the columns.
+const HEADER: [&str; 16] = [
+    "origin",
+    "machine",
+    "strategy",
+    "device",
+    "queue",
+    "kind",
+    "label",
+    "step",
+    "first_unit",
+    "units",
+    "bytes",
+    "ready_ns",
+    "queued_ns",
+    "submitted_ns",
+    "started_ns",
+    "ended_ns",
+];
+
+/// Writes the header and every span.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<()> {
+    // The header is written by hand: a trace without spans has one, too.
+    let mut writer = csv::WriterBuilder::new()
+        .has_headers(false)
+        .from_writer(out);
+    writer.write_record(HEADER)?;
+    for span in &trace.spans {
+        writer.serialize(Row {
+            origin: about.origin(),
+            machine: &about.machine,
+            strategy: &about.strategy,
+            device: super::device_name(trace, span.device),
+            queue: span.queue,
+            kind: span.kind.name(),
+            label: span.label,
+            step: span.step,
+            first_unit: span.units.start,
+            units: span.units.end.saturating_sub(span.units.start),
+            bytes: span.bytes,
+            ready_ns: span.ready,
+            queued_ns: span.queued,
+            submitted_ns: span.submitted,
+            started_ns: span.started,
+            ended_ns: span.ended,
+        })?;
+    }
+    writer.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{about, two_devices};
+    use super::*;
+
+    fn text(trace: &Trace) -> String {
+        let mut out = Vec::new();
+        write(trace, &about(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn reads_back_what_was_written() {
+        let trace = two_devices();
+        let text = text(&trace);
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.headers().unwrap(), &HEADER[..]);
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), trace.spans.len());
+        let write = &rows[1];
+        assert_eq!(&write[0], "simulated");
+        assert_eq!(&write[3], "gpu <0> & \"co\"");
+        assert_eq!(&write[5], "write");
+        assert_eq!((&write[8], &write[9], &write[10]), ("0", "8", "4096"));
+        assert_eq!((&write[11], &write[14], &write[15]), ("90", "100", "300"));
+    }
+
+    #[test]
+    fn an_empty_trace_still_has_its_header() {
+        assert_eq!(text(&Trace::default()).trim(), HEADER.join(","));
+    }
+}

@@ -1,0 +1,179 @@
+//! From spans to rows of bars, one row a device queue.
+
+use std::collections::BTreeMap;
+
+use crate::runtime::CommandKind;
+use crate::time::Nanos;
+use crate::trace::{Span, Trace};
+
+/// The kinds in the order of [`Bar::parts`].
+pub const KINDS: [CommandKind; 3] = [CommandKind::Write, CommandKind::Launch, CommandKind::Read];
+
+/// The commands of one queue.
+#[derive(Debug)]
+pub struct Row<'a> {
+    pub device: usize,
+    pub queue: usize,
+    pub bars: Vec<Bar<'a>>,
+}
+
+/// A command, or several that are too short to be told apart.
+#[derive(Debug)]
+pub struct Bar<'a> {
+    pub began: Nanos,
+    pub ended: Nanos,
+    /// Number and running time of its commands, by kind.
+    pub parts: [Part; 3],
+    /// The command, if it is a single one.
+    pub span: Option<&'a Span>,
+}
+
+/// What the commands of one kind add to a bar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    pub commands: u64,
+    pub busy: Nanos,
+}
+
+impl<'a> Bar<'a> {
+    fn of(span: &'a Span) -> Self {
+        let mut bar = Self {
+            began: span.started,
+            ended: span.ended.max(span.started),
+            parts: Default::default(),
+            span: Some(span),
+        };
+        bar.count(span);
+        bar
+    }
+
+    fn count(&mut self, span: &Span) {
+        let part = &mut self.parts[kind_index(span.kind)];
+        part.commands += 1;
+        part.busy += span.ended.saturating_sub(span.started);
+    }
+
+    /// The part of its time in which a command ran, 0 to 1.
+    pub fn density(&self) -> f64 {
+        let busy: Nanos = self.parts.iter().map(|p| p.busy).sum();
+        let whole = self.ended.saturating_sub(self.began).max(1);
+        (busy as f64 / whole as f64).min(1.0)
+    }
+
+    /// The kind that ran longest in it.
+    pub fn kind(&self) -> CommandKind {
+        let longest =
+            (0..KINDS.len()).max_by_key(|k| (self.parts[*k].busy, self.parts[*k].commands));
+        KINDS[longest.unwrap_or(1)]
+    }
+}
+
+fn kind_index(kind: CommandKind) -> usize {
+    match kind {
+        CommandKind::Write => 0,
+        CommandKind::Launch => 1,
+        CommandKind::Read => 2,
+    }
+}
+
+/// The rows, by device and queue; a device without commands has one empty row.
+/// Neighbouring commands shorter than `resolution` become one bar as long as
+/// it stays shorter than that.
+pub fn rows(trace: &Trace, resolution: Nanos) -> Vec<Row<'_>> {
+    let mut queues: BTreeMap<(usize, usize), Vec<&Span>> = BTreeMap::new();
+    for span in &trace.spans {
+        queues
+            .entry((span.device, span.queue))
+            .or_default()
+            .push(span);
+    }
+    for device in 0..trace.devices.len() {
+        if queues
+            .range((device, 0)..=(device, usize::MAX))
+            .next()
+            .is_none()
+        {
+            queues.insert((device, 0), Vec::new());
+        }
+    }
+    queues
+        .into_iter()
+        .map(|((device, queue), mut spans)| {
+            spans.sort_by_key(|s| (s.started, s.ended));
+            Row {
+                device,
+                queue,
+                bars: bars(&spans, resolution),
+            }
+        })
+        .collect()
+}
+
+fn bars<'a>(spans: &[&'a Span], resolution: Nanos) -> Vec<Bar<'a>> {
+    let mut bars: Vec<Bar> = Vec::new();
+    for span in spans {
+        let joins = bars
+            .last()
+            .is_some_and(|bar| span.ended.saturating_sub(bar.began) < resolution);
+        match bars.last_mut() {
+            Some(bar) if joins => {
+                bar.ended = bar.ended.max(span.ended);
+                bar.span = None;
+                bar.count(span);
+            }
+            _ => bars.push(Bar::of(span)),
+        }
+    }
+    bars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::samples::{span, two_devices};
+
+    #[test]
+    fn one_row_a_queue_and_every_device_has_one() {
+        let mut trace = two_devices();
+        trace.devices.push("idle".into());
+        let found: Vec<(usize, usize, usize)> = rows(&trace, 1)
+            .iter()
+            .map(|r| (r.device, r.queue, r.bars.len()))
+            .collect();
+        assert_eq!(found, [(0, 0, 1), (1, 0, 2), (1, 1, 1), (2, 0, 0)]);
+    }
+
+    #[test]
+    fn thin_commands_merge_and_none_is_lost() {
+        let trace = Trace {
+            devices: vec!["gpu".into()],
+            spans: (0..10_000)
+                .map(|i| {
+                    let kind = KINDS[i as usize % 3];
+                    span(0, 0, kind, i * 10, i * 10 + if i % 3 == 1 { 9 } else { 4 })
+                })
+                .collect(),
+            steps: vec![],
+        };
+        let rows = rows(&trace, 1_000);
+        let bars = &rows[0].bars;
+        assert!(bars.len() <= 101, "{}", bars.len());
+        let commands: u64 = bars.iter().flat_map(|b| b.parts).map(|p| p.commands).sum();
+        assert_eq!(commands, 10_000);
+        assert!(bars.iter().all(|b| b.kind() == CommandKind::Launch));
+        // Of every 30 ns a kernel ran 9 and two copies 4 each.
+        assert!(
+            bars.iter()
+                .all(|b| (b.density() - 17.0 / 30.0).abs() < 0.02)
+        );
+        assert!(bars.windows(2).all(|w| w[0].ended <= w[1].began));
+    }
+
+    #[test]
+    fn long_commands_stay_single() {
+        let trace = two_devices();
+        for row in rows(&trace, 150) {
+            assert!(row.bars.iter().all(|b| b.span.is_some()));
+        }
+    }
+}

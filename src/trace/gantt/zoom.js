@@ -1,0 +1,82 @@
+
+'use strict';
+const byId = id => document.getElementById(id);
+const plot = byId('plot'), axis = byId('axis'), unit = byId('unit'), steps = byId('steps');
+const number = name => Number(plot.getAttribute(name));
+const left = number('x'), bottom = number('y') + number('height');
+const width = number('width'), height = number('height');
+const span = Number(plot.dataset.span), room = Number(steps.dataset.room);
+const lineRoom = Number(steps.dataset.lineRoom);
+const lines = [...plot.querySelectorAll('.step')];
+const labelY = number('y') - 6;
+let from = 0, view = width;
+
+function text(parent, x, y, words, anchor) {
+  const node = document.createElementNS('http://www.w3.org/2000/svg', 'text');
+  node.setAttribute('x', x);
+  node.setAttribute('y', y);
+  node.setAttribute('text-anchor', anchor);
+  node.textContent = words;
+  parent.append(node);
+}
+
+function drawAxis() {
+  const began = from / width * span, shown = view / width * span;
+  const least = Math.max(1, shown / 10);
+  const decade = 10 ** Math.floor(Math.log10(least));
+  const tick = decade * [1, 2, 5, 10].find(f => f * decade >= least);
+  const [name, scale] = shown < 1e4 ? ['ns', 1] : shown < 1e7 ? ['us', 1e3]
+    : shown < 1e10 ? ['ms', 1e6] : ['s', 1e9];
+  axis.replaceChildren();
+  for (let i = Math.ceil(began / tick); i * tick <= began + shown; i++) {
+    const x = left + (i * tick - began) / shown * width;
+    text(axis, x, bottom + 18, String(Number((i * tick / scale).toPrecision(12))), 'middle');
+  }
+  unit.textContent = `time [${name}]`;
+}
+
+function drawSteps() {
+  steps.replaceChildren();
+  let free = -Infinity, freeLine = -Infinity;
+  for (const line of lines) {
+    const x = (Number(line.dataset.x) - from) / view * width;
+    line.style.display = x < freeLine ? 'none' : '';
+    if (x >= freeLine) freeLine = x + lineRoom;
+    if (x < -0.5 || x > width || x < free) continue;
+    free = x + room;
+    text(steps, left + x, labelY, line.dataset.step, 'start');
+  }
+}
+
+function draw() {
+  view = Math.min(width, Math.max(width * 1e-5, view));
+  from = Math.min(width - view, Math.max(0, from));
+  plot.setAttribute('viewBox', `${from} 0 ${view} ${height}`);
+  drawAxis();
+  drawSteps();
+}
+
+plot.addEventListener('wheel', event => {
+  event.preventDefault();
+  const at = (event.clientX - plot.getBoundingClientRect().left) / width;
+  const before = view;
+  view = Math.min(width, Math.max(width * 1e-5, view * 1.0015 ** event.deltaY));
+  from += at * (before - view);
+  draw();
+}, { passive: false });
+
+let held = null;
+plot.addEventListener('pointerdown', event => {
+  held = event.clientX;
+  plot.setPointerCapture(event.pointerId);
+});
+plot.addEventListener('pointermove', event => {
+  if (held === null) return;
+  from -= (event.clientX - held) / width * view;
+  held = event.clientX;
+  draw();
+});
+plot.addEventListener('pointerup', () => { held = null; });
+plot.addEventListener('pointercancel', () => { held = null; });
+plot.addEventListener('dblclick', () => { from = 0; view = width; draw(); });
+draw();

@@ -1,0 +1,371 @@
+//! The program as its users meet it.
+
+mod json_schema;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command as Process, Stdio};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::{contains, starts_with};
+use serde_json::Value;
+
+/// `pdawl` with these words.
+fn pdawl(line: &str) -> Command {
+    let mut command = Command::cargo_bin("pdawl").unwrap();
+    command.args(line.split_whitespace());
+    // A user's own machine files must not change what is tested.
+    command.env("PDAWL_MACHINES", "/nonexistent/pdawl-machines");
+    command.timeout(Duration::from_secs(120));
+    command
+}
+
+fn json(line: &str) -> Value {
+    let output = pdawl(line).assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output).expect("JSON on standard output")
+}
+
+fn conforms(report: &Value) {
+    let found = json_schema::violations(&json_schema::report_schema(), report);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+const SIMULATED: &str = "run stencil --machine k40 --size 256 --steps 5";
+
+#[test]
+fn every_help_holds_an_example() {
+    for line in [
+        "",
+        "devices",
+        "machine",
+        "machine list",
+        "machine show",
+        "run",
+        "run stencil",
+        "bench",
+        "bench stencil",
+    ] {
+        pdawl(&format!("{line} --help"))
+            .assert()
+            .success()
+            .stdout(contains("Example").and(contains("  pdawl ")));
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_says_what_is_right() {
+    for (line, part) in [
+        ("run stencil --gpu-memory 0", "leaves nothing to work in"),
+        ("run stencil --gpu-memory 2GiG", "not a unit of bytes"),
+        ("run stencil --host-memory much", "this is not a size"),
+        ("run stencil --size 2", "at least 3 points"),
+        (
+            "run stencil --size 2000000000 --dims 3",
+            "more bytes than can be counted",
+        ),
+        ("run stencil --nx 7", "--ny"),
+        ("run stencil --nx 7 --ny 7 --dims 3", "needs --nz"),
+        ("run stencil --nx 7 --ny 7 --nz 7 --dims 2", "--dims says 2"),
+        ("run stencil --steps 0", "0 is not in 1.."),
+        ("run stencil --strategy fixed:1.5", "outside 0 to 1"),
+        ("run stencil --strategy fastest", "known are cpu, gpu"),
+        (
+            "run stencil --strategy cpu --adaptive",
+            "cannot be used with",
+        ),
+        ("run stencil --gantt run.png", "must end in .html or .svg"),
+        (
+            "run stencil --trace a --csv a",
+            "two outputs have the path a",
+        ),
+        ("run stencil --fault gpu0:slow:2", "must end in the step"),
+        ("run stencil --fault gpu0:slow:0@1", "above 0"),
+        ("run stencil --noise 2", "fraction from 0 to 1"),
+        (
+            "run stencil --devices host --fault host:slow:2@1",
+            "for simulated machines",
+        ),
+        (
+            "run stencil --devices host --noise 0.1",
+            "for simulated machines",
+        ),
+        ("run stencil --devices fast", "`fast` is no device"),
+        ("run stencil --devices host,host", "--devices"),
+        ("run stencil --devices host:1000000", "host"),
+        ("run stencil --devices host --strategy gpu", "needs a GPU"),
+        ("run stencil --machine k40 --devices gpu7", "gpu7"),
+        ("run stencil --machine k40 --devices host:9", "8"),
+        (
+            "run stencil --machine k40 --fault gpu7:lost@1",
+            "no device `gpu7`",
+        ),
+        (
+            "run stencil --machine k40 --strategy fixed:0.1,0.2,0.7",
+            "3 shares for 2 devices",
+        ),
+        ("bench stencil --strategies cpu,cpu", "named twice"),
+        ("bench stencil --repeats 0", "0 is not in 1.."),
+        ("run", "pdawl"),
+        ("dance", "unrecognized subcommand"),
+    ] {
+        pdawl(line)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(part).and(contains("panicked").not()));
+    }
+}
+
+#[test]
+fn errors_begin_with_the_programs_name_and_name_a_remedy() {
+    pdawl("run stencil --devices host --noise 0.1")
+        .assert()
+        .stderr(starts_with("pdawl: ").and(contains("\n  try: --machine NAME")));
+    pdawl("run stencil --size x")
+        .assert()
+        .stderr(starts_with("pdawl: invalid value").and(contains("--help")));
+}
+
+#[test]
+fn an_unknown_machine_is_told_with_the_known_ones() {
+    pdawl("run stencil --machine k41")
+        .assert()
+        .code(1)
+        .stderr(contains("`k41`").and(contains("k40")));
+    pdawl("machine show k41").assert().code(1);
+}
+
+#[test]
+fn a_machine_file_with_a_missing_field_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = pdawl("machine show k40").assert().success();
+    let text = String::from_utf8(whole.get_output().stdout.clone()).unwrap();
+    let without: Vec<&str> = text.lines().filter(|l| !l.starts_with("cores =")).collect();
+    std::fs::write(folder.path().join("broken.toml"), without.join("\n")).unwrap();
+    pdawl("run stencil --machine broken")
+        .env("PDAWL_MACHINES", folder.path())
+        .assert()
+        .code(1)
+        .stderr(contains("broken.toml").and(contains("cores")));
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_refused_before_the_run() {
+    for option in ["--trace", "--csv"] {
+        // Nobody can create a file there, not even the administrator.
+        for (path, part) in [
+            ("/proc/pdawl.out", "cannot write /proc/pdawl.out"),
+            ("/nonexistent/pdawl.out", "its folder does not exist"),
+            ("/", "it is a folder"),
+        ] {
+            pdawl(&format!("{SIMULATED} {option} {path}"))
+                .assert()
+                .code(1)
+                .stdout("")
+                .stderr(contains(part).and(contains("try: ")));
+        }
+    }
+}
+
+#[test]
+fn a_grid_that_exceeds_memory_is_told_with_the_figures() {
+    pdawl("run stencil --size 8192 --host-memory 64MiB")
+        .assert()
+        .code(1)
+        .stderr(contains(
+            "1.00 GiB of host memory, and 64.0 MiB may be used",
+        ));
+    let report = json("run stencil --machine k40 --steps 2 --host-memory 64MiB --format json");
+    assert_eq!(report["workload"]["parameters"]["nx"], 2048);
+}
+
+#[test]
+fn the_devices_are_listed() {
+    let listing = json("devices --format json");
+    assert_eq!(listing["schema"], "pdawl-devices/1");
+    assert_eq!(listing["devices"][0]["name"], "host");
+    pdawl("devices").assert().success().stdout(contains("host"));
+}
+
+#[test]
+fn the_machines_are_listed_and_shown() {
+    let listing = json("machine list --format json");
+    let names: Vec<&str> = listing["machines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|m| m["name"].as_str())
+        .collect();
+    for name in ["k20-32", "k20-40", "k40", "titan", "h200", "laptop"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    assert_eq!(json("machine show h200 --format json")["name"], "h200");
+}
+
+#[test]
+fn a_simulated_run_says_so_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    pdawl(SIMULATED)
+        .args(["--trace".as_ref(), file("t.json").as_os_str()])
+        .args(["--csv".as_ref(), file("t.csv").as_os_str()])
+        .args(["--gantt".as_ref(), file("t.svg").as_os_str()])
+        .assert()
+        .success()
+        .stdout(
+            contains("on k40 simulated")
+                .and(predicate::str::is_match("Throughput .* simulated").unwrap())
+                .and(contains("is not this one")),
+        );
+    let read = |name: &str| std::fs::read_to_string(file(name)).unwrap();
+    let trace: Value = serde_json::from_str(&read("t.json")).unwrap();
+    assert_eq!(trace["otherData"]["simulated"], true);
+    assert!(trace["traceEvents"].as_array().unwrap().len() > 10);
+    assert!(
+        read("t.csv")
+            .lines()
+            .skip(1)
+            .all(|l| l.starts_with("simulated,k40,dawl,"))
+    );
+    assert!(read("t.svg").contains("dawl on k40 (simulated)</title>"));
+}
+
+#[test]
+fn a_simulated_report_conforms_and_is_reproducible() {
+    let line = format!("{SIMULATED} --noise 0.02 --seed 7 --format json");
+    let mut report = json(&line);
+    conforms(&report);
+    assert_eq!(report["machine"]["simulated"], true);
+    assert_eq!(report["verified"], Value::Null);
+    assert_eq!(report["comparison"][0]["strategy"], "cpu");
+    let mut again = json(&line);
+    for report in [&mut report, &mut again] {
+        // The engine's own time is real, in a simulation, too.
+        report["engine_seconds"].take();
+    }
+    assert_eq!(report, again);
+}
+
+#[test]
+fn a_simulated_result_is_right_for_every_strategy() {
+    for strategy in ["cpu", "gpu", "fixed:0.3", "guided", "dawl", "oracle"] {
+        let report = json(&format!(
+            "{SIMULATED} --strategy {strategy} --verify --format json"
+        ));
+        assert_eq!(report["verified"], true, "{strategy}");
+        assert_eq!(report["max_abs_error"], 0.0, "{strategy}");
+        assert_eq!(report["strategy"], strategy);
+    }
+}
+
+#[test]
+fn a_lost_device_is_told_and_the_result_is_right() {
+    let report = json(&format!(
+        "{SIMULATED} --fault gpu0:lost@2 --verify --format json"
+    ));
+    conforms(&report);
+    assert_eq!(report["lost"][0]["device"], "gpu0");
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["points"], 256 * 256 * 5);
+}
+
+#[test]
+fn a_run_on_this_machine_is_right_and_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("run.html");
+    let report = json(&format!(
+        "run stencil --nx 17 --ny 409 --steps 7 --devices host --verify --format json --gantt {}",
+        chart.display()
+    ));
+    conforms(&report);
+    assert_eq!(report["machine"]["simulated"], false);
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["points"], 17 * 409 * 7);
+    assert_eq!(report["steps"].as_array().unwrap().len(), 7);
+    assert!(
+        std::fs::read_to_string(chart)
+            .unwrap()
+            .contains("(measured)")
+    );
+}
+
+#[test]
+fn strategies_are_compared() {
+    let bench = json(
+        "bench stencil --machine k40 --size 512 --steps 10 --strategies cpu,gpu,dawl,oracle \
+         --repeats 2 --format json",
+    );
+    assert_eq!(bench["schema"], "pdawl-bench/1");
+    let results = bench["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for result in results {
+        assert_eq!(result["seconds"].as_array().unwrap().len(), 2);
+        assert!(result["to_best_single"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(results[3]["to_oracle"], 1.0);
+    let ratio = bench["host"]["ratio"].as_f64().unwrap();
+    assert!(ratio > 0.0 && ratio <= 1.0, "{ratio}");
+}
+
+#[test]
+fn no_colour_goes_into_a_pipe() {
+    pdawl(SIMULATED)
+        .assert()
+        .success()
+        .stdout(contains("\u{1b}").not())
+        .stderr("");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let mut child = Process::new(assert_cmd::cargo::cargo_bin("pdawl"))
+        .args("run stencil --machine k40 --size 64 --steps 2000 --format json".split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "{\n");
+    // The reader is dropped here, with far more to come than a pipe holds.
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success(), "{}", output.status);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_ends_a_run_with_the_report_so_far() {
+    let child = Process::new(assert_cmd::cargo::cargo_bin("pdawl"))
+        .args("run stencil --size 512 --steps 4000000 --devices host:1 --format json".split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let listens = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+        // SIGINT is signal 2, and bit 1.
+        caught & 2 != 0
+    };
+    while !listens() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let signalled = Process::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(signalled.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    conforms(&report);
+    assert_eq!(report["interrupted"], true);
+    let steps = report["steps"].as_array().unwrap().len();
+    assert!(steps > 0 && steps < 4_000_000, "{steps}");
+}

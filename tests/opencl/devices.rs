@@ -1,0 +1,108 @@
+//! Discovery and sub-devices.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pdawl::codelet::{Memory, Value};
+use pdawl::machine::RuntimeKind;
+use pdawl::runtime::opencl::{OpenClBackend, Selected};
+use pdawl::runtime::{Backend, DeviceId, RuntimeError};
+
+use crate::harness::{Bench, codelet, contents, cpu, launch, select};
+
+#[test]
+fn a_device_tells_all_of_itself() {
+    let found = cpu();
+    let info = found.info;
+    assert_eq!(
+        info.name,
+        format!("opencl{}.{}", found.platform, found.device)
+    );
+    assert_eq!(info.runtime, RuntimeKind::Opencl);
+    assert!(info.shares_host_memory && info.fp64);
+    assert!(info.compute_units > 0 && info.memory > 0);
+    assert!(info.max_allocation > 0 && info.max_allocation <= info.memory);
+    assert!(!info.model.is_empty() && !info.driver.is_empty());
+    assert_eq!((info.queues, info.link_bandwidth), (2, None));
+}
+
+fn refusal(selection: &[Selected]) -> RuntimeError {
+    let (sender, _completions) = crossbeam_channel::unbounded();
+    match OpenClBackend::open(selection, sender, Instant::now()) {
+        Ok(_) => panic!("{selection:?} opens"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn what_cannot_be_selected_is_refused() {
+    let units = cpu().info.compute_units;
+    for selection in [
+        vec![select(None), select(None)],
+        vec![select(Some(units + 1))],
+        vec![select(Some(0))],
+        vec![select(None), select(Some(1))],
+        vec![Selected {
+            platform: 999,
+            device: 0,
+            units: None,
+        }],
+    ] {
+        let error = refusal(&selection);
+        assert!(matches!(error, RuntimeError::Selection(_)), "{error}");
+        assert!(error.to_string().contains("opencl"), "{error}");
+    }
+}
+
+#[test]
+fn sub_devices_of_one_device_work_side_by_side() {
+    let units = cpu().info.compute_units;
+    assert!(
+        units >= 2,
+        "this test needs two cores, or POCL_MAX_PTHREAD_COUNT=2"
+    );
+    let mut bench = Bench::open(&[select(Some(1)), select(Some(1))]);
+    let infos = bench.backend.devices();
+    assert_ne!(infos[0].name, infos[1].name);
+    assert!(infos.iter().all(|info| info.compute_units == 1));
+    assert!(infos[0].name.ends_with(":1"), "{}", infos[0].name);
+
+    // Long enough for both to run at once, on parts of one host region.
+    let spin = codelet(
+        "__kernel void spin(__global ulong *a, uint at, uint n)
+        {
+            ulong s = 1;
+            for (uint i = 0; i < n; i++)
+                s = s * 6364136223846793005ul + 1442695040888963407ul;
+            a[at + get_global_id(0)] = s;
+        }",
+        "spin",
+    );
+    let region = bench.host(&[0u64; 128]);
+    let queues = [0, 1].map(|d| bench.backend.queue(DeviceId(d)).expect("a queue"));
+    let args = |half: u32| {
+        vec![
+            Value::Memory(Memory::Host(region.id)),
+            Value::U32(half * 64),
+            Value::U32(8_000_000),
+        ]
+    };
+    // The first round compiles.
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let events =
+            [0, 1].map(|d| bench.submit(queues[d], launch(&spin, 64, args(d as u32)), &[]));
+        ends = events.map(|event| bench.done(event)).into();
+    }
+    let both =
+        ends[0].ended.min(ends[1].ended) as f64 - ends[0].started.max(ends[1].started) as f64;
+    let shorter = ends
+        .iter()
+        .map(|c| c.ended - c.started)
+        .min()
+        .unwrap_or_default() as f64;
+    assert!(both > 0.3 * shorter, "at once for {both} of {shorter} ns");
+    let first = contents::<u64>(&region)[0];
+    assert!(first != 0 && contents::<u64>(&region).iter().all(|v| *v == first));
+    assert_eq!(Arc::strong_count(&spin), 1);
+}
