@@ -39,6 +39,7 @@ fn every_help_holds_an_example() {
         "",
         "devices",
         "machine",
+        "machine save",
         "machine list",
         "machine show",
         "run",
@@ -91,8 +92,8 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "for simulated machines",
         ),
         ("run stencil --devices fast", "`fast` is no device"),
-        ("run stencil --devices host,host", "--devices"),
-        ("run stencil --devices host:1000000", "host"),
+        ("run stencil --devices host,host", "named twice"),
+        ("run stencil --devices host:1000000", "1000000"),
         ("run stencil --devices host --strategy gpu", "needs a GPU"),
         ("run stencil --machine k40 --devices gpu7", "gpu7"),
         ("run stencil --machine k40 --devices host:9", "8"),
@@ -134,6 +135,32 @@ fn an_unknown_machine_is_told_with_the_known_ones() {
         .code(1)
         .stderr(contains("`k41`").and(contains("k40")));
     pdawl("machine show k41").assert().code(1);
+}
+
+#[test]
+fn a_machine_cannot_have_any_name() {
+    pdawl("machine save a/b")
+        .assert()
+        .code(1)
+        .stderr(contains("cannot name a machine"));
+}
+
+#[test]
+fn this_machine_is_measured_and_not_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = |line: &str| {
+        let mut command = pdawl(line);
+        command.env("PDAWL_MACHINES", folder.path());
+        command
+    };
+    here("machine save mine").assert().success();
+    let shown = here("machine show mine --format json").assert().success();
+    let shown: Value = serde_json::from_slice(&shown.get_output().stdout).unwrap();
+    assert!(shown["host"]["memory_bandwidth"].as_f64().unwrap() > 1e8);
+    let run = here("run stencil --machine mine --size 64 --steps 2 --format json").assert();
+    let report: Value = serde_json::from_slice(&run.success().get_output().stdout).unwrap();
+    assert_eq!(report["machine"]["simulated"], false);
+    assert_eq!(report["machine"]["name"], "mine");
 }
 
 #[test]

@@ -114,9 +114,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let bytes_per_point = session.bytes_per_point();
     let context = session.context(&Strategy::Dawl);
     let results = results(session.points(), &runs);
-    let host = session
-        .copy_bandwidth()
-        .and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
+    let host = match list.contains(&Strategy::Cpu) && !stop.load(Ordering::Relaxed) {
+        true => session.copy_bandwidth()?,
+        false => None,
+    };
+    let host = host.and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
     let bench = Bench {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

@@ -1,18 +1,20 @@
 //! `pdawl machine`: machine files.
 
 use clap::Subcommand;
-use pdawl::machine::{MachineFile, Shelf};
+use pdawl::machine::{MachineError, MachineFile, Shelf};
 use pdawl::quantity::{Bytes, Count};
 use pdawl::report::table;
 use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::terminal;
+use super::{session, terminal};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  pdawl machine list\n  \
-                        pdawl machine show k40\n  pdawl run stencil --machine k40")]
+#[command(
+    after_help = "Examples:\n  pdawl machine save mine\n  pdawl machine list\n  \
+                        pdawl machine show k40\n  pdawl run stencil --machine k40"
+)]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -20,6 +22,12 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Measure this machine's links and memory, and keep the figures in a file
+    #[command(after_help = "Example:\n  pdawl machine save mine")]
+    Save {
+        /// Letters, digits, `-`, `_` and `.`
+        name: String,
+    },
     /// List the machines that --machine knows
     #[command(after_help = "Example:\n  pdawl machine list")]
     List {
@@ -42,6 +50,7 @@ enum What {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shelf = Shelf::of_user();
     match &args.what {
+        What::Save { name } => save(&shelf, name),
         What::List { format } => list(&shelf, *format),
         What::Show { name, format } => {
             let machine = shelf.find(name).map_err(Failure::of)?;
@@ -51,6 +60,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
         }
     }
+}
+
+fn save(shelf: &Shelf, name: &str) -> Result<(), Failure> {
+    // Measuring takes a while; a name that cannot be is told before.
+    if let Err(error @ MachineError::Name { .. }) = shelf.find(name) {
+        return Err(Failure::of(error));
+    }
+    let bar = terminal::spinner();
+    let machine = session::measured(name, &mut |device, what| {
+        bar.set_message(format!("{device}: {what}"));
+    });
+    bar.finish_and_clear();
+    let machine = machine?;
+    let path = shelf.save(&machine).map_err(Failure::of)?;
+    terminal::print(&format!(
+        "{}saved in {}\n",
+        list_text(&[machine]),
+        path.display()
+    ))
 }
 
 /// A line of the list, and of schema `pdawl-machines/1`.

@@ -2,12 +2,17 @@
 //! the command line meets the library's runtimes, engine and balancers.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::{Balancer, Fixed, Setup, Strategy, Sweep};
+use pdawl::codelet::copy;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, CorunError};
-use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile, Shelf, load};
+use pdawl::engine::measure::{About, MeasureOptions, measure};
+use pdawl::machine::{
+    Device, DeviceKind, Fingerprint, Host, MachineFile, RuntimeKind, Shelf, load,
+};
 use pdawl::report::Context;
 use pdawl::report::bench::median;
 use pdawl::report::schema::{HostInfo, Machine, Single, Throughput};
@@ -371,12 +376,24 @@ impl Session {
         self.stencil.cost(1).bytes / points as f64
     }
 
-    /// Bytes a second that a copy by the host reads and writes, where known.
-    pub fn copy_bandwidth(&self) -> Option<f64> {
-        match &self.ground {
-            Ground::Simulated(file, _) => Some(file.host.memory_bandwidth),
-            Ground::Real(_) => None,
+    /// Bytes a second that a copy by the host's cores reads and writes:
+    /// measured now, or the machine file's. `None` if no cores take part
+    /// through the embedded runtime.
+    ///
+    /// # Errors
+    /// When the measurement fails.
+    pub fn copy_bandwidth(&self) -> Result<Option<f64>, Failure> {
+        if let Ground::Simulated(file, _) = &self.ground {
+            return Ok(Some(file.host.memory_bandwidth));
         }
+        let mut devices = self.machine.devices.iter();
+        let Some(pool) = devices.find(|d| d.runtime == RuntimeKind::Host) else {
+            return Ok(None);
+        };
+        let pool: Selection = pool.name.parse().map_err(wrong_devices)?;
+        let (mut runtime, _) = select::open(Some(&pool), false).map_err(refused)?;
+        let file = measure_all(runtime.as_mut(), About::default(), &mut |_, _| {})?;
+        Ok(Some(file.host.memory_bandwidth))
     }
 }
 
@@ -407,6 +424,44 @@ pub fn found() -> Result<(Vec<Device>, Vec<String>), Failure> {
     warnings.extend(Host::detect().warnings());
     warnings.extend(discovery.warnings);
     Ok((devices, warnings))
+}
+
+/// This machine, measured, under a name. `progress` is told the device and
+/// what of it is measured next.
+///
+/// # Errors
+/// When the devices cannot be opened or measured.
+pub fn measured(name: &str, progress: &mut dyn FnMut(&str, &str)) -> Result<MachineFile, Failure> {
+    let host = Host::detect();
+    let (mut runtime, notes) = select::open(None, false).map_err(refused)?;
+    let about = About {
+        name: name.to_owned(),
+        title: format!("{} with {} cores", host.model, host.cores.len()),
+        description: format!("Measured by `pdawl machine save`. {}", notes.join(" ")),
+        fingerprint: Some(fingerprint().to_string()),
+        sockets: host.sockets,
+        l2: host.l2.map(|cache| cache.bytes),
+        l3: host.l3.map(|cache| cache.bytes),
+    };
+    measure_all(runtime.as_mut(), about, progress)
+}
+
+fn measure_all(
+    runtime: &mut dyn Runtime,
+    about: About,
+    progress: &mut dyn FnMut(&str, &str),
+) -> Result<MachineFile, Failure> {
+    let mut options = MeasureOptions::default();
+    // Several copies are kept at a time.
+    options.bytes = options.bytes.min(Host::detect().memory.obtainable() / 8);
+    measure(
+        runtime,
+        &Arc::new(copy::codelet()),
+        about,
+        options,
+        progress,
+    )
+    .map_err(Failure::of)
 }
 
 /// Which machine this is.
