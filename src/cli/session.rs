@@ -453,7 +453,7 @@ fn measure_all(
 ) -> Result<MachineFile, Failure> {
     let mut options = MeasureOptions::default();
     // Several copies are kept at a time.
-    options.bytes = options.bytes.min(Host::detect().memory.obtainable() / 8);
+    options.bytes = options.bytes.min(Host::detect().memory.obtainable(0) / 8);
     measure(
         runtime,
         &Arc::new(copy::codelet()),
