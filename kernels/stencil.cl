@@ -1,12 +1,15 @@
 // 2-D 5-point and 3-D 7-point Jacobi stencils over rings of rows or planes.
 // Arguments and order of operations: src/codelet/stencil/mod.rs.
 //
-// A work-item owns a column of the launch and marches down UNITS_PER_ITEM
-// units of it with three of them in registers, so that each point is loaded
-// once from beyond the first-level cache; its neighbours along x come from
-// there, loaded just before by the neighbours of the same group. Only units
-// that exist are read. Rings wrap by a comparison, the grid's borders are
-// chosen by selection: the only branch is for the two outermost columns.
+// A work-item owns UNITS_PER_ITEM units of one column. It loads them and one
+// more on either side into registers at once, so that many loads are under way
+// together; its neighbours along x were loaded by the same group and come from
+// the first-level cache. Only units that exist are read. Rings wrap by a
+// comparison, borders are chosen by selection: the only branch that divides a
+// warp is that of the outermost columns.
+//
+// `restrict` holds for one memory in both roles too, since the slots read and
+// the slots written differ.
 //
 // REAL and UNITS_PER_ITEM come from src/codelet/stencil/opencl.rs.
 
@@ -54,26 +57,31 @@ __kernel void stencil5(__global const REAL *restrict from, __global REAL *restri
 
     const size_t from_end = (size_t)from_slots * nx;
     const size_t to_end = (size_t)to_slots * nx;
-    size_t target = place(to_slot, begin, to_slots, nx);
-    size_t row = place(from_slot, begin, from_slots, nx);
-    REAL centre = from[row + x];
-    REAL north = from[(unit == 0 ? row : previous(row, nx, from_end)) + x];
+    size_t row[UNITS_PER_ITEM + 2];
+    row[1] = place(from_slot, begin, from_slots, nx);
+    row[0] = unit == 0 ? row[1] : previous(row[1], nx, from_end);
+#pragma unroll
+    for (uint r = 0; r < UNITS_PER_ITEM; r++)
+        row[r + 2] = r < below ? next(row[r + 1], nx, from_end) : row[r + 1];
 
+    REAL column[UNITS_PER_ITEM + 2];
+#pragma unroll
+    for (uint r = 0; r < UNITS_PER_ITEM + 2; r++)
+        column[r] = from[row[r] + x];
+
+    size_t target = place(to_slot, begin, to_slots, nx);
 #pragma unroll
     for (uint r = 0; r < UNITS_PER_ITEM; r++) {
-        const size_t row_below = r < below ? next(row, nx, from_end) : row;
-        const REAL south = from[row_below + x];
+        const REAL centre = column[r + 1];
         REAL value = centre;
         if (inside) {
-            const REAL sum = (north + south) + (from[row + x - 1] + from[row + x + 1]);
+            __global const REAL *here = from + row[r + 1] + x;
+            const REAL sum = (column[r] + column[r + 2]) + (here[-1] + here[1]);
             const bool border = unit + r == 0 || unit + r + 1 >= units;
             value = border ? centre : (sum + centre) * weight;
         }
         if (r < rows)
             to[target + x] = value;
-        north = centre;
-        centre = south;
-        row = row_below;
         target = next(target, nx, to_end);
     }
 }
@@ -99,27 +107,32 @@ __kernel void stencil7(__global const REAL *restrict from, __global REAL *restri
     const size_t at = y * nx + x;
     const size_t from_end = from_slots * size;
     const size_t to_end = to_slots * size;
-    size_t target = place(to_slot, begin, to_slots, size);
-    size_t plane = place(from_slot, begin, from_slots, size);
-    REAL centre = from[plane + at];
-    REAL below = from[(unit == 0 ? plane : previous(plane, size, from_end)) + at];
+    size_t plane[UNITS_PER_ITEM + 2];
+    plane[1] = place(from_slot, begin, from_slots, size);
+    plane[0] = unit == 0 ? plane[1] : previous(plane[1], size, from_end);
+#pragma unroll
+    for (uint p = 0; p < UNITS_PER_ITEM; p++)
+        plane[p + 2] = p < over ? next(plane[p + 1], size, from_end) : plane[p + 1];
 
+    REAL column[UNITS_PER_ITEM + 2];
+#pragma unroll
+    for (uint p = 0; p < UNITS_PER_ITEM + 2; p++)
+        column[p] = from[plane[p] + at];
+
+    size_t target = place(to_slot, begin, to_slots, size);
 #pragma unroll
     for (uint p = 0; p < UNITS_PER_ITEM; p++) {
-        const size_t plane_above = p < over ? next(plane, size, from_end) : plane;
-        const REAL above = from[plane_above + at];
+        const REAL centre = column[p + 1];
         REAL value = centre;
         if (inside) {
-            __global const REAL *here = from + plane + at;
+            __global const REAL *here = from + plane[p + 1] + at;
             const REAL around = (here[-(long)nx] + here[nx]) + (here[-1] + here[1]);
+            const REAL along = (column[p] + column[p + 2]) + centre;
             const bool border = unit + p == 0 || unit + p + 1 >= units;
-            value = border ? centre : (around + ((below + above) + centre)) * weight;
+            value = border ? centre : (around + along) * weight;
         }
         if (p < planes)
             to[target + at] = value;
-        below = centre;
-        centre = above;
-        plane = plane_above;
         target = next(target, size, to_end);
     }
 }

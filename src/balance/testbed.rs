@@ -3,8 +3,8 @@
 //!
 //! Work is a fluid: each device has a queue of held units and one of pool
 //! chunks, a streaming device passes chunks through write, kernel and read,
-//! and everything that touches host memory slows down together when the host
-//! memory is at its limit.
+//! its kernels share its compute units, and everything that touches host
+//! memory slows down together when the host memory is at its limit.
 
 use std::collections::VecDeque;
 
@@ -440,11 +440,18 @@ impl<'a> Run<'a> {
             let real = &self.machine.devices[d];
             let speed = self.speed(step, d);
             let streams = real.view.capacity.is_some();
+            // Kernels on held units and on streamed ones share the device.
+            let kernels = |p: &Piece| streams && p.stage == 1;
+            let held_runs = lane.held.as_ref().is_some_and(|p| p.delay <= 0.0);
+            let compute = match held_runs && lane.chunks.iter().any(kernels) {
+                true => 0.5 * real.held_rate,
+                false => real.held_rate,
+            };
             if let Some(piece) = &lane.held {
                 running.push(Running {
                     device: d,
                     index: None,
-                    rate: real.held_rate * speed / piece.slow,
+                    rate: compute * speed / piece.slow,
                     host: 0.0,
                     streams,
                 });
@@ -454,11 +461,7 @@ impl<'a> Run<'a> {
                     continue;
                 };
                 let kernel = streams && stage == 1;
-                let rate = if kernel {
-                    real.held_rate
-                } else {
-                    real.pool_rate
-                };
+                let rate = if kernel { compute } else { real.pool_rate };
                 let rate = rate * speed / lane.chunks[i].slow;
                 let host = match (lane.chunks[i].delay > 0.0 || kernel, streams) {
                     (true, _) => 0.0,

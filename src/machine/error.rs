@@ -41,12 +41,12 @@ pub enum MachineError {
     #[error(
         "no machine is called `{name}`; known are {}. \
          Add one with `pdawl machine save NAME`, or put NAME.toml into {}",
-        .known.join(", "), .directory.display()
+        .known.join(", "), .directory
     )]
     Unknown {
         name: String,
         known: Vec<String>,
-        directory: PathBuf,
+        directory: String,
     },
 
     #[error(

@@ -1,6 +1,7 @@
 //! Where machine files are kept: the user's directory, then those that ship
 //! with the program.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -35,12 +36,9 @@ impl Shelf {
     /// The user's shelf: `$PDAWL_MACHINES`, else `$XDG_CONFIG_HOME/pdawl/machines`,
     /// else `~/.config/pdawl/machines`, before the shipped files.
     pub fn of_user() -> Self {
-        let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty());
-        let directory = variable("PDAWL_MACHINES")
-            .map(PathBuf::from)
-            .or_else(|| variable("XDG_CONFIG_HOME").map(|d| Path::new(&d).join("pdawl/machines")))
-            .or_else(|| variable("HOME").map(|d| Path::new(&d).join(".config/pdawl/machines")));
-        Self { directory }
+        Self {
+            directory: directory(|name| std::env::var_os(name)),
+        }
     }
 
     /// A shelf with this directory before the shipped files.
@@ -89,7 +87,10 @@ impl Shelf {
             None => Err(MachineError::Unknown {
                 name: name.to_owned(),
                 known: self.names(),
-                directory: self.directory.clone().ok_or(MachineError::NoDirectory)?,
+                directory: match &self.directory {
+                    Some(directory) => directory.display().to_string(),
+                    None => "a directory that PDAWL_MACHINES names".to_owned(),
+                },
             }),
         }
     }
@@ -120,6 +121,17 @@ impl Shelf {
         })?;
         Ok(path)
     }
+}
+
+/// The user's directory of machine files, from the environment.
+pub(super) fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let under = |name, path: &str| {
+        let value = variable(name).filter(|value| !value.is_empty())?;
+        Some(Path::new(&value).join(path))
+    };
+    under("PDAWL_MACHINES", "")
+        .or_else(|| under("XDG_CONFIG_HOME", "pdawl/machines"))
+        .or_else(|| under("HOME", ".config/pdawl/machines"))
 }
 
 /// Reads a machine file.

@@ -8,7 +8,7 @@ use pdawl::machine::RuntimeKind;
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::{Backend, DeviceId, RuntimeError};
 
-use crate::harness::{Bench, codelet, contents, cpu, launch, select};
+use crate::harness::{Bench, again, alone, codelet, contents, cpu, launch, select};
 
 #[test]
 fn a_device_tells_all_of_itself() {
@@ -56,6 +56,9 @@ fn what_cannot_be_selected_is_refused() {
 
 #[test]
 fn sub_devices_of_one_device_work_side_by_side() {
+    if !alone("devices::sub_devices_of_one_device_work_side_by_side") {
+        return;
+    }
     let units = cpu().info.compute_units;
     assert!(
         units >= 2,
@@ -105,4 +108,19 @@ fn sub_devices_of_one_device_work_side_by_side() {
     let first = contents::<u64>(&region)[0];
     assert!(first != 0 && contents::<u64>(&region).iter().all(|v| *v == first));
     assert_eq!(Arc::strong_count(&spin), 1);
+}
+
+#[test]
+fn a_machine_without_drivers_is_told_what_to_install() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let vendors = empty.path().to_string_lossy();
+    let output = again(
+        "devices::a_device_tells_all_of_itself",
+        "OCL_ICD_VENDORS",
+        &vendors,
+    );
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{text}");
+    assert!(text.contains("apt-get install pocl-opencl-icd"), "{text}");
+    assert!(text.contains("the OpenCL loader finds no driver"), "{text}");
 }

@@ -202,3 +202,30 @@ pub fn codelet(source: &'static str, entry: &'static str) -> Arc<Codelet> {
         }),
     })
 }
+
+/// Whether this process runs the test `name` alone. Where it does not, the
+/// test is run, and has passed, in a process of its own: its figures would
+/// suffer from what other tests do meanwhile.
+pub fn alone(name: &str) -> bool {
+    const MARK: &str = "PDAWL_TEST_ALONE";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let output = again(name, MARK, "1");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}
+
+/// Runs one of these tests in a new process, with a variable set.
+pub fn again(name: &str, variable: &str, value: &str) -> std::process::Output {
+    std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args([name, "--exact", "--nocapture"])
+        .env(variable, value)
+        .output()
+        .expect("this program runs again")
+}

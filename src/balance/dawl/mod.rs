@@ -276,7 +276,10 @@ impl Dawl {
             }
         };
         if did.held > 0 && did.held_busy > 0 {
-            take(&mut gauge.held, did.held as f64 / seconds(did.held_busy));
+            // Kernels on streamed units took a part of that time.
+            let beside = (did.held_busy as f64 / did.pooled_busy.max(1) as f64).min(1.0);
+            let done = did.held as f64 + did.pooled as f64 * beside;
+            take(&mut gauge.held, done / seconds(did.held_busy));
         }
         let progress = self.handout.progress(d);
         let enough = progress.done >= self.grain[d].min_chunk() || gauge.pool.value().is_none();
@@ -307,7 +310,7 @@ impl Dawl {
         let held_until = |d: usize| {
             let gauge = &self.gauges[d];
             let held = self.plan.held[d];
-            let work = held as f64 / gauge.held.value()?;
+            let work = (held + self.plan.pooled[d]) as f64 / gauge.held.value()?;
             let moved = held.abs_diff(before.get(d).copied().unwrap_or(held));
             let overhead = gauge.overhead.value().unwrap_or(0.0);
             Some(overhead + moved as f64 / self.link(d) + work)

@@ -8,7 +8,8 @@ use crate::balance::division::largest_remainder;
 pub struct Ability {
     /// Most units that it can hold; 0 for one that computes on host memory.
     pub capacity: u64,
-    /// Held units a second.
+    /// Units a second of the kernels of a device that can hold some. Units
+    /// that it streams take as much of its time.
     pub held_rate: f64,
     /// Pool units a second (streamed, for a device with its own memory).
     pub pool_rate: f64,
@@ -17,33 +18,33 @@ pub struct Ability {
 }
 
 impl Ability {
-    /// Held and pool units done within `seconds`. A device streams only when
-    /// its memory is full, and then beside the kernels on what it holds.
+    /// Held and pool units done within `seconds`: it fills its memory before
+    /// it streams.
     fn within(&self, seconds: f64) -> (f64, f64) {
-        let time = (seconds - self.overhead).max(0.0);
-        let capacity = self.capacity as f64;
-        let held = (self.held_rate * time).min(capacity);
-        let pooled = if held < capacity {
-            0.0
-        } else {
-            self.pool_rate * time
-        };
-        (held, pooled)
+        let kernels = self.held_rate * self.time(seconds);
+        let held = kernels.min(self.capacity as f64);
+        (held, self.streamed(seconds, held))
+    }
+
+    /// Pool units done within `seconds` beside `held` units.
+    fn streamed(&self, seconds: f64, held: f64) -> f64 {
+        let streamed = self.pool_rate * self.time(seconds);
+        if self.capacity == 0 {
+            return streamed;
+        }
+        let kernels = self.held_rate * self.time(seconds);
+        streamed.min(kernels - held).max(0.0)
+    }
+
+    fn time(&self, seconds: f64) -> f64 {
+        (seconds - self.overhead).max(0.0)
     }
 
     /// When it is through with `held` units of its own.
     fn held_until(&self, held: u64) -> f64 {
-        if held == 0 {
-            return 0.0;
-        }
-        self.overhead + held as f64 / self.held_rate
-    }
-
-    /// The same device with nothing of its own.
-    fn streaming(self) -> Self {
-        Self {
-            capacity: 0,
-            ..self
+        match held {
+            0 => 0.0,
+            _ => self.overhead + held as f64 / self.held_rate,
         }
     }
 }
@@ -59,47 +60,13 @@ pub struct Division {
 /// The division with which all finish together. `None` if no device can do
 /// anything.
 pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Division> {
-    let needed = units as f64;
-    let all = |seconds: f64| -> f64 {
-        (abilities.iter().map(|a| a.within(seconds)))
-            .map(|(held, pooled)| held + pooled)
-            .sum()
-    };
-    let mut late = 1e-9;
-    while all(late) < needed {
-        late *= 2.0;
-        if late > 1e15 {
-            return None;
-        }
-    }
-    let mut early = 0.0;
-    // 60 halvings of the interval reach the last bits of a double.
-    for _ in 0..60 {
-        let middle = 0.5 * (early + late);
-        if all(middle) < needed {
-            early = middle;
-        } else {
-            late = middle;
-        }
-    }
-    // What can be done jumps when a memory becomes full: streaming starts.
-    // Between just before and just after, the remainder decides.
-    let (before, after) = (all(early), all(late));
-    let fraction = if after > before {
-        ((needed - before) / (after - before)).clamp(0.0, 1.0)
-    } else {
-        1.0
-    };
-    let between = |a: f64, b: f64| a + (b - a) * fraction;
-    let mut amounts = Vec::with_capacity(2 * abilities.len());
-    for pick in [|pair: (f64, f64)| pair.0, |pair: (f64, f64)| pair.1] {
-        for ability in abilities {
-            amounts.push(between(
-                pick(ability.within(early)),
-                pick(ability.within(late)),
-            ));
-        }
-    }
+    let done = |seconds: f64| abilities.iter().map(|a| a.within(seconds)).unzip();
+    let seconds = earliest(units, |seconds| {
+        let (held, pooled): (Vec<f64>, Vec<f64>) = done(seconds);
+        held.iter().chain(&pooled).sum()
+    })?;
+    let (mut amounts, pooled): (Vec<f64>, Vec<f64>) = done(seconds);
+    amounts.extend(pooled);
     let mut held = largest_remainder(units, &amounts);
     let mut pooled = held.split_off(abilities.len());
     for (d, ability) in abilities.iter().enumerate() {
@@ -111,49 +78,74 @@ pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Division> {
     Some(Division {
         held,
         pooled,
-        seconds: late,
+        seconds,
     })
 }
 
 /// The best that can be done without moving held units: the devices that
 /// compute on host memory do what they can while the held units are computed,
-/// and only what they leave is streamed.
+/// and only what they leave is streamed. `None` if more is held than there is,
+/// or if nobody can do the rest.
 pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Division> {
     let pool = units.checked_sub(held.iter().sum())?;
     let until = (abilities.iter().zip(held))
         .map(|(ability, held)| ability.held_until(*held))
         .fold(0.0, f64::max);
-    let only = |streaming: bool| -> Vec<Ability> {
-        (abilities.iter())
-            .map(|a| match (a.capacity > 0) == streaming {
-                true => a.streaming(),
-                false => Ability::default(),
-            })
-            .collect()
+    let streamed = |d: usize, seconds: f64| abilities[d].streamed(seconds, held[d] as f64);
+    let all = 0..abilities.len();
+    let seconds = earliest(pool, |seconds| {
+        all.clone().map(|d| streamed(d, seconds)).sum()
+    })?;
+    let seconds = seconds.max(until);
+    let (mut on_host, mut beside) = (vec![0.0; held.len()], vec![0.0; held.len()]);
+    for d in all {
+        let amounts = match abilities[d].capacity {
+            0 => &mut on_host,
+            _ => &mut beside,
+        };
+        amounts[d] = streamed(d, seconds);
+    }
+    let by_host = (on_host.iter().sum::<f64>().round() as u64).min(pool);
+    let by_host = if beside.iter().sum::<f64>() > 0.0 {
+        by_host
+    } else {
+        pool
     };
-    let division = |pooled, seconds: f64| Division {
+    let pooled = largest_remainder(by_host, &on_host);
+    let rest = pool - pooled.iter().sum::<u64>();
+    let rest = largest_remainder(rest, &beside);
+    Some(Division {
         held: held.to_vec(),
-        pooled,
-        seconds: seconds.max(until),
-    };
-    let on_host = finish_together(pool, &only(false));
-    if let Some(on_host) = on_host.filter(|division| division.seconds <= until) {
-        return Some(division(on_host.pooled, on_host.seconds));
+        pooled: pooled.iter().zip(&rest).map(|(p, r)| p + r).collect(),
+        seconds,
+    })
+}
+
+/// The least seconds within which `units` are done, of a `done` that never
+/// falls. `None` if they never are.
+fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
+    let needed = units as f64;
+    if units == 0 {
+        return Some(0.0);
     }
-    let streamed: Vec<Ability> = abilities.iter().map(|a| a.streaming()).collect();
-    let all = finish_together(pool, &streamed)?;
-    if all.seconds > until {
-        return Some(division(all.pooled, all.seconds));
+    let mut late = 1e-9;
+    while done(late) < needed {
+        late *= 2.0;
+        if late > 1e15 {
+            return None;
+        }
     }
-    let mut pooled: Vec<u64> = (only(false).iter())
-        .map(|host| host.within(until).1.floor() as u64)
-        .collect();
-    let rest = pool.checked_sub(pooled.iter().sum())?;
-    let rest = finish_together(rest, &only(true))?;
-    for (count, streamed) in pooled.iter_mut().zip(&rest.pooled) {
-        *count += streamed;
+    let mut early = 0.0;
+    // 60 halvings of the interval reach the last bits of a double.
+    for _ in 0..60 {
+        let middle = 0.5 * (early + late);
+        if done(middle) < needed {
+            early = middle;
+        } else {
+            late = middle;
+        }
     }
-    Some(division(pooled, rest.seconds))
+    Some(late)
 }
 
 #[cfg(test)]
@@ -203,10 +195,12 @@ mod tests {
             pool_rate: 10.0,
             overhead: 0.0,
         };
-        // At 10 s the memory is full, and the CPU did 100 of 150: 50 are left.
+        // The memory is full at 10 s; when the rest is streamed, the kernels
+        // that this takes are still done by 10.4 s.
         let division = finish_together(1150, &[cpu, gpu]).unwrap();
-        assert_eq!((division.held[1], division.pooled[0]), (1000, 100));
-        assert_eq!(division.pooled[1], 50);
+        assert_eq!((division.held[1], division.pooled[1]), (1000, 45));
+        assert_eq!(division.pooled[0], 105);
+        assert!((division.seconds - 10.4545).abs() < 1e-3);
     }
 
     #[test]
@@ -228,10 +222,12 @@ mod tests {
         };
         let in_time = around_held(1050, &[0, 1000], &[cpu, gpu]).unwrap();
         assert_eq!(in_time.pooled, [50, 0]);
-        let nearly = around_held(1130, &[0, 1000], &[cpu, gpu]).unwrap();
-        assert_eq!(nearly.pooled, [100, 30]);
         let late = around_held(1400, &[0, 1000], &[cpu, gpu]).unwrap();
         assert_eq!(late.pooled, [200, 200]);
+        // The memory is half full: streaming takes the kernels' time.
+        let half = around_held(1000, &[0, 500], &[cpu, gpu]).unwrap();
+        assert_eq!(half.pooled, [250, 250]);
+        assert_eq!(around_held(100, &[0, 500], &[cpu, gpu]), None);
     }
 
     proptest! {
@@ -247,12 +243,13 @@ mod tests {
                 prop_assert!(division.held[d] <= a.capacity);
                 // One unit more or less is the rounding.
                 let time = (division.seconds - a.overhead).max(0.0);
-                let held = (a.held_rate * time).min(a.capacity as f64);
-                prop_assert!((division.held[d] as f64 - held).abs() <= 1.001);
-                prop_assert!(division.pooled[d] as f64 <= a.pool_rate * time + 1.001);
-                if a.capacity == 0 {
-                    prop_assert!(division.pooled[d] as f64 >= a.pool_rate * time - 1.001);
-                }
+                let kernels = a.held_rate * time;
+                prop_assert!((division.held[d] as f64 - kernels.min(a.capacity as f64)).abs() <= 1.001);
+                let streamed = match a.capacity {
+                    0 => a.pool_rate * time,
+                    capacity => (kernels - capacity as f64).clamp(0.0, a.pool_rate * time),
+                };
+                prop_assert!((division.pooled[d] as f64 - streamed).abs() <= 1.001);
             }
         }
 
@@ -269,20 +266,19 @@ mod tests {
         }
 
         #[test]
-        fn keeping_held_units_never_beats_moving_them_where_streaming_is_slow(
-            units in 100u64..50_000,
-            cpu in 0.01f64..5.0,
-            gpu in 0.01f64..20.0,
-            kept in 0u64..100,
+        fn keeping_held_units_never_beats_moving_them(
+            units in 1u64..50_000,
+            kept in prop::collection::vec(0u64..=100, 6),
+            abilities in prop::collection::vec(ability(), 1..6),
         ) {
-            let cpu = Ability { pool_rate: cpu, ..Ability::default() };
-            let gpu = Ability { capacity: units, held_rate: gpu, pool_rate: gpu / 100.0, overhead: 0.0 };
-            let held = [0, units * kept / 100];
-            let best = finish_together(units, &[cpu, gpu]).unwrap();
-            let stay = around_held(units, &held, &[cpu, gpu]).unwrap();
-            prop_assert_eq!(stay.pooled.iter().sum::<u64>() + held[1], units);
-            // Streaming beside the kernels may gain the hundredth that it adds.
-            prop_assert!(stay.seconds >= best.seconds * 0.98);
+            let best = finish_together(units, &abilities).unwrap();
+            let each = units / abilities.len() as u64;
+            let held: Vec<u64> = (abilities.iter().zip(&kept))
+                .map(|(a, kept)| a.capacity.min(each * kept / 100))
+                .collect();
+            let stay = around_held(units, &held, &abilities).unwrap();
+            prop_assert_eq!(stay.held.iter().chain(&stay.pooled).sum::<u64>(), units);
+            prop_assert!(stay.seconds >= best.seconds * (1.0 - 1e-9));
         }
     }
 }

@@ -72,7 +72,7 @@ impl<'a> Drive<'a> {
         make: MakeBalancer,
         options: &Options,
     ) -> Result<Self, CorunError> {
-        let opened_at = runtime.now();
+        let (opened, opened_at) = (Instant::now(), runtime.now());
         let devices = runtime.devices().to_vec();
         if devices.is_empty() {
             return Err(CorunError::NoDevice);
@@ -138,7 +138,7 @@ impl<'a> Drive<'a> {
             spoiled: false,
             outcome,
             outside: Duration::ZERO,
-            opened: Instant::now(),
+            opened,
             opened_at,
         })
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::MeasureError;
-use super::probe::{HostMemory, Probe, device_span, host_span, median, rounded, seconds};
+use super::figures::{median, rounded, seconds};
+use super::probe::{HostMemory, Probe, device_span, host_span};
 use crate::codelet::{BufferId, Memory};
 use crate::machine::{DeviceSpec, LinkSpec};
 use crate::runtime::{Command, CommandKind, Completion, DeviceId, QueueId};

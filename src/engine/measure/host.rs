@@ -1,6 +1,7 @@
 //! Measuring the pool of host cores.
 
-use super::probe::{HostMemory, Probe, rounded};
+use super::figures::rounded;
+use super::probe::{HostMemory, Probe};
 use super::{About, MeasureError};
 use crate::codelet::Memory;
 use crate::machine::HostSpec;

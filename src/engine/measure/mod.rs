@@ -3,16 +3,19 @@
 //! What is measured means what the simulator makes of it: measuring the
 //! simulator of a machine gives that machine's figures back.
 //!
-//! * [`probe`] runs commands and times them;
-//! * [`host`] measures the pool of host cores, [`device`] everything else;
+//! * `probe` runs commands and times them, `figures` makes figures of times;
+//! * `host` measures the pool of host cores, `device` everything else, and
+//!   `stencils` how near real kernels come to a copy;
 //! * this file puts the figures together.
 //!
 //! Every figure is the median of several runs after one that is not counted.
 //! Data is random, since some memories and links are faster on zeros.
 
 mod device;
+mod figures;
 mod host;
 mod probe;
+mod stencils;
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! Running commands and timing them.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::figures::{median, seconds};
+use super::stencils::grid;
 use super::{MeasureError, MeasureOptions};
-use crate::codelet::stencil::Precision;
 use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Memory, Value};
 use crate::machine::Device;
 use crate::runtime::{
@@ -13,11 +13,10 @@ use crate::runtime::{
     Status, Tag,
 };
 use crate::time::Nanos;
-use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Ring};
+use crate::workload::Divisible;
 
 /// Bytes of a unit of the large copies.
-const UNIT: u64 = 64 << 10;
+pub const UNIT: u64 = 64 << 10;
 /// Fewer bytes than this measure caches.
 const LEAST: u64 = 1 << 20;
 /// Short commands in a row, for what one of them costs.
@@ -254,48 +253,6 @@ impl<'a> Probe<'a> {
             },
         })
     }
-
-    /// The fraction of `bandwidth` that each stencil reaches on grids of
-    /// `bytes` bytes, by the codelet's family.
-    pub fn efficiencies(
-        &mut self,
-        queue: QueueId,
-        (from, to): (Memory, Memory),
-        bytes: u64,
-        bandwidth: f64,
-    ) -> Result<BTreeMap<String, f64>, MeasureError> {
-        let mut table = BTreeMap::new();
-        for (family, stencil) in [("stencil5", grid(bytes)), ("stencil7", cube(bytes))] {
-            let Some(stencil) = stencil else { continue };
-            let units = stencil.units();
-            let ring = |memory| Ring {
-                memory,
-                slots: units,
-                unit: 0,
-                slot: 0,
-            };
-            let cost = stencil.cost(units);
-            let command = Command::Launch(Launch {
-                codelet: stencil.codelet(),
-                units: 0..units,
-                args: stencil.args(0..units, &ring(from), &ring(to)),
-                cost,
-            });
-            let rate = self.rate(queue, &command, cost.bytes)?;
-            table.insert(family.to_owned(), rounded(rate / bandwidth));
-        }
-        Ok(table)
-    }
-}
-
-/// The double grid of rows of 64 KiB that fills `bytes`.
-fn grid(bytes: u64) -> Option<Stencil> {
-    Stencil::new(UNIT / 8, bytes / UNIT, None, Precision::F64, 1).ok()
-}
-
-/// The double grid of planes of 256 x 256 points in `bytes`.
-fn cube(bytes: u64) -> Option<Stencil> {
-    Stencil::new(256, 256, Some(bytes / (256 * 256 * 8)), Precision::F64, 1).ok()
 }
 
 /// Part of host memory.
@@ -310,32 +267,4 @@ pub fn host_span(memory: HostMemoryId, range: Range<u64>) -> HostSpan {
 /// A place in a buffer.
 pub fn device_span(buffer: BufferId, offset: u64) -> DeviceSpan {
     DeviceSpan { buffer, offset }
-}
-
-/// Seconds between two times, at least a nanosecond.
-pub fn seconds(from: Nanos, to: Nanos) -> f64 {
-    to.saturating_sub(from).max(1) as f64 * 1e-9
-}
-
-/// The middle one, or the mean of the middle two; 0 of none.
-pub fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    let n = figures.len();
-    match (figures.get(n.saturating_sub(1) / 2), figures.get(n / 2)) {
-        (Some(low), Some(high)) => (low + high) / 2.0,
-        _ => 0.0,
-    }
-}
-
-/// To four digits, as much as a measurement is worth.
-pub fn rounded(figure: f64) -> f64 {
-    if figure == 0.0 || !figure.is_finite() {
-        return figure;
-    }
-    let scale = 10f64.powi(3 - figure.abs().log10().floor() as i32);
-    if scale.is_finite() && scale > 0.0 {
-        (figure * scale).round() / scale
-    } else {
-        figure
-    }
 }

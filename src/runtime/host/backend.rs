@@ -248,7 +248,13 @@ impl Backend for HostBackend {
             queued,
             bytes: command.bytes(),
         };
-        let job = Job::new(label, prepared.work, prepared.tiles, prepared.keep);
+        let job = Job::new(
+            label,
+            prepared.work,
+            prepared.tiles,
+            prepared.keep,
+            place.workers,
+        );
         self.crew.submit(job, wait);
         Ok(())
     }

@@ -139,11 +139,12 @@ impl Board {
         casualties
     }
 
-    /// Claims a tile of the pool's first command that has one.
-    pub fn claim(&mut self, pool: usize) -> Option<(Arc<Job>, u64)> {
+    /// Claims a tile of the pool's first command that has one, for this worker
+    /// of the pool.
+    pub fn claim(&mut self, pool: usize, worker: usize) -> Option<(Arc<Job>, u64)> {
         let jobs = &mut self.runnable[pool];
         while let Some(job) = jobs.front() {
-            if let Some(tile) = job.claim() {
+            if let Some(tile) = job.claim(worker) {
                 return Some((Arc::clone(job), tile));
             }
             jobs.pop_front();

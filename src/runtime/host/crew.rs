@@ -59,6 +59,8 @@ struct PoolSignal {
 /// A worker's place.
 struct Seat {
     pool: usize,
+    /// Its number within the pool.
+    worker: usize,
     thread: OnceLock<Thread>,
     asleep: AtomicBool,
     /// Whether it may claim tiles; false while it has no core.
@@ -69,8 +71,9 @@ impl Crew {
     /// A crew of pools with this many workers each.
     pub fn new(sizes: &[usize], completions: Sender<Completion>, epoch: Instant) -> Self {
         let seats = sizes.iter().enumerate().flat_map(|(pool, size)| {
-            (0..*size).map(move |_| Seat {
+            (0..*size).map(move |worker| Seat {
                 pool,
+                worker,
                 thread: OnceLock::new(),
                 asleep: AtomicBool::new(false),
                 active: AtomicBool::new(true),
@@ -139,14 +142,14 @@ impl Crew {
 
     /// Runs a claimed tile and further ones of the same job.
     fn run(&self, seat: usize, job: &Arc<Job>, tile: u64) {
+        let seat = &self.seats[seat];
         let mut claimed = Some(tile);
         while let Some(tile) = claimed {
             if job.run(tile, || self.now()) {
                 self.end(job);
             }
-            let stay = self.seats[seat].active.load(Ordering::Relaxed)
-                && !self.closed.load(Ordering::Relaxed);
-            claimed = if stay { job.claim() } else { None };
+            let stay = seat.active.load(Ordering::Relaxed) && !self.closed.load(Ordering::Relaxed);
+            claimed = if stay { job.claim(seat.worker) } else { None };
         }
     }
 
@@ -182,7 +185,7 @@ impl Crew {
                 return None;
             }
             if place.active.load(Ordering::Relaxed) {
-                if let Some(found) = state.board.claim(place.pool) {
+                if let Some(found) = state.board.claim(place.pool, place.worker) {
                     self.rouse(state);
                     return Some(found);
                 }

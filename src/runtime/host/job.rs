@@ -1,4 +1,4 @@
-//! A command made ready for workers: tiles, a counter to claim them from, and
+//! A command made ready for workers: tiles, counters to claim them from, and
 //! a counter that tells who finishes last.
 
 use std::any::Any;
@@ -51,11 +51,12 @@ pub struct Job {
     pub label: Label,
     work: Work,
     tiles: Tiles,
-    /// The next tile that nobody has claimed.
-    next: AtomicU64,
+    /// For each worker a run of neighbouring tiles.
+    runs: Vec<Run>,
     /// Tiles that have ended.
     ended: AtomicU64,
     submitted: AtomicU64,
+    /// When the first tile began; `u64::MAX` before that.
     started: AtomicU64,
     /// Why a tile failed. The rest is then claimed without being run.
     failure: OnceLock<String>,
@@ -63,16 +64,54 @@ pub struct Job {
     _keep: Vec<Arc<dyn Send + Sync>>,
 }
 
+/// Neighbouring tiles with a counter, on cache lines of its own.
+#[repr(align(128))]
+struct Run {
+    /// The next tile that nobody has claimed.
+    next: AtomicU64,
+    end: u64,
+}
+
+impl Run {
+    fn left(&self) -> u64 {
+        self.end.saturating_sub(self.next.load(Ordering::Relaxed))
+    }
+
+    fn claim(&self) -> Option<u64> {
+        if self.left() == 0 {
+            return None;
+        }
+        let tile = self.next.fetch_add(1, Ordering::Relaxed);
+        (tile < self.end).then_some(tile)
+    }
+}
+
 impl Job {
-    pub fn new(label: Label, work: Work, tiles: Tiles, keep: Vec<Arc<dyn Send + Sync>>) -> Self {
+    /// A job for a pool of this many workers.
+    pub fn new(
+        label: Label,
+        work: Work,
+        tiles: Tiles,
+        keep: Vec<Arc<dyn Send + Sync>>,
+        workers: usize,
+    ) -> Self {
+        let workers = workers.max(1) as u64;
+        // In 128 bits, as huge commands may have many tiles.
+        let bound = |worker: u64| {
+            (u128::from(tiles.count) * u128::from(worker) / u128::from(workers)) as u64
+        };
+        let runs = (0..workers).map(|worker| Run {
+            next: AtomicU64::new(bound(worker)),
+            end: bound(worker + 1),
+        });
         Self {
+            runs: runs.collect(),
             label,
             work,
             tiles,
-            next: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             submitted: AtomicU64::new(0),
-            started: AtomicU64::new(0),
+            started: AtomicU64::new(u64::MAX),
             failure: OnceLock::new(),
             _keep: keep,
         }
@@ -85,22 +124,35 @@ impl Job {
 
     /// Tiles that nobody has claimed yet.
     pub fn unclaimed(&self) -> u64 {
-        let next = self.next.load(Ordering::Relaxed);
-        self.tiles.count.saturating_sub(next)
+        self.runs.iter().map(Run::left).sum()
     }
 
-    /// Claims the next tile, so that workers that claim one after another get
-    /// neighbours and share the cache lines of their borders.
-    pub fn claim(&self) -> Option<u64> {
-        let tile = self.next.fetch_add(1, Ordering::Relaxed);
-        (tile < self.tiles.count).then_some(tile)
+    /// Claims a tile for a worker: the next of its own run, so that from one
+    /// step to the next it finds its neighbourhood in its caches, and on its
+    /// memory node; then, so that nobody waits for a slow worker, the next of
+    /// the run of which most is left.
+    pub fn claim(&self, worker: usize) -> Option<u64> {
+        let own = self.runs.get(worker).and_then(Run::claim);
+        if own.is_some() {
+            return own;
+        }
+        loop {
+            let longest = self.runs.iter().max_by_key(|run| run.left())?;
+            if longest.left() == 0 {
+                return None;
+            }
+            let claimed = longest.claim();
+            if claimed.is_some() {
+                return claimed;
+            }
+        }
     }
 
     /// Runs a claimed tile. True for the tile that ends the job: the caller
     /// then sees every other tile's writes.
     pub fn run(&self, tile: u64, now: impl Fn() -> Nanos) -> bool {
-        if tile == 0 {
-            self.started.store(now(), Ordering::Relaxed);
+        if self.started.load(Ordering::Relaxed) == u64::MAX {
+            self.started.fetch_min(now(), Ordering::Relaxed);
         }
         if self.failure.get().is_none() {
             let outcome = catch_unwind(AssertUnwindSafe(|| self.work_on(tile)));

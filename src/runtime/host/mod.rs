@@ -3,13 +3,14 @@
 //! This folder owns the worker threads, the memory that they compute on and
 //! the order of their commands. Each pool is one device.
 //!
-//! * [`HostBackend`] (in [`backend`]) checks a command, resolves its arguments to
+//! * [`HostBackend`] (in `backend`) checks a command, resolves its arguments to
 //!   addresses and hands it over as a job.
 //! * `board` knows which jobs may run: queues in order, waits for events.
 //! * `crew` is the workers: they claim tiles of the first runnable job that
-//!   has some left, so a worker that the operating system holds back delays
-//!   nobody, and those without a tile go on to the next job.
-//! * `tiles` cuts a command, `job` runs its tiles and tells the last one.
+//!   has some left, and those without a tile go on to the next job.
+//! * `tiles` cuts a command; `job` hands its tiles out, first to each worker
+//!   from a run of its own and then from the others', so that one that the
+//!   operating system holds back delays nobody; and tells the last one.
 //! * `memories` knows what memory commands may name, `region` maps it.
 //! * `affinity` decides who runs on which core.
 

@@ -159,13 +159,17 @@ impl OpenDevice {
         // SAFETY: no host pointer is given.
         let raw =
             unsafe { create_buffer(context.raw(), CL_MEM_READ_WRITE, size, std::ptr::null_mut()) };
-        raw.map(Mem::new).map_err(|code| {
-            if is_out_of_memory(code) {
-                self.out_of_memory(bytes, &describe(code))
-            } else {
-                self.shared.failed("clCreateBuffer", code)
-            }
-        })
+        raw.map(Mem::new)
+            .map_err(|code| self.no_buffer(bytes, code))
+    }
+
+    /// Why a buffer of `bytes` bytes could not be made.
+    pub(super) fn no_buffer(&self, bytes: u64, code: cl_int) -> RuntimeError {
+        if is_out_of_memory(code) {
+            self.out_of_memory(bytes, &describe(code))
+        } else {
+            self.shared.failed("clCreateBuffer", code)
+        }
     }
 
     /// Writes a buffer's first byte and waits for that.

@@ -69,8 +69,7 @@ impl OpenQueue {
         self.load(source, device, site.siblings, site.programs)?;
         let hosts = self.look_at(&launch.args, &site)?;
         let keeps = self.bind(source, &launch.args, &site)?;
-        // CPUs compute in host memory itself. PoCL takes 20 us for a map and
-        // an unmap, and they would change nothing there.
+        // A CPU computes in host memory itself: a map would change nothing.
         let hosts = if device.info.kind == DeviceKind::Cpu {
             Vec::new()
         } else {
@@ -129,7 +128,7 @@ impl OpenQueue {
                 });
             }
             let view = View::over(&site.programs.context, region)
-                .map_err(|code| site.device.shared.failed("clCreateBuffer", code))?;
+                .map_err(|code| site.device.no_buffer(region.bytes, code))?;
             self.views.insert(*id, view);
         }
         Ok(hosts)

@@ -9,8 +9,9 @@
 //! it ran alone. Progressive filling raises the share of all flows together
 //! until a resource is full, freezes that resource's users, and goes on with
 //! the others. So what meets on a full resource slows by the same factor,
-//! whatever its speed alone; that is what is seen where a CPU's kernel and a
-//! GPU's transfers meet on the host's memory. (Dominant shares: Ghodsi et al.,
+//! whatever its speed alone: a kernel of all cores keeps more of the host's
+//! memory than a transfer does, as it has more requests under way. Equal bytes
+//! for both would favour the transfer. (Dominant shares: Ghodsi et al.,
 //! Dominant Resource Fairness, NSDI 2011.)
 
 use crate::time::Nanos;

@@ -49,6 +49,8 @@ pub struct Union {
 struct Held {
     command: Command,
     tag: Tag,
+    /// How it failed, if its backend refused it.
+    refusal: Option<Status>,
 }
 
 enum Released {
@@ -126,16 +128,14 @@ impl Union {
                 Step::Send { event, held, wait } => {
                     let sent = self.send(event, held.command.clone(), &wait, held.tag.clone());
                     if let Err(error) = sent {
-                        let status = match error {
+                        let refusal = Some(match error {
                             RuntimeError::DeviceLost { why, .. } => Status::DeviceLost(why),
                             other => Status::Failed(other.to_string()),
-                        };
-                        self.fail(event, held, status);
+                        });
+                        self.order.put_back(event, Held { refusal, ..held });
                     }
                 }
-                Step::Fail { event, held } => {
-                    self.fail(event, held, Status::Skipped);
-                }
+                Step::Fail { event, held } => self.fail(event, held),
             }
         }
         if self.order.holds_nothing() {
@@ -161,7 +161,7 @@ impl Union {
     }
 
     /// Ends a command that its backend never got or refused.
-    fn fail(&mut self, event: EventId, held: Held, status: Status) {
+    fn fail(&mut self, event: EventId, held: Held) {
         let Some((queue, queued)) = self.flying.remove(&event) else {
             return;
         };
@@ -181,7 +181,7 @@ impl Union {
             started: now,
             ended: now,
             bytes: held.command.bytes(),
-            status,
+            status: held.refusal.unwrap_or(Status::Skipped),
         });
     }
 

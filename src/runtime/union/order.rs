@@ -136,6 +136,29 @@ impl<H> Order<H> {
         self.withdrawn(event);
     }
 
+    /// A command's backend would not have it: it comes back to the front of its
+    /// queue, and fails with all behind it once everything before has ended.
+    pub fn put_back(&mut self, event: EventId, held: H) {
+        let Some(place) = self.events.get_mut(&event) else {
+            return;
+        };
+        place.sent = false;
+        let queue = place.queue;
+        let Some(lane) = self.lanes.get_mut(&queue) else {
+            return;
+        };
+        lane.sent -= 1;
+        lane.failed = true;
+        if lane.held.is_empty() {
+            self.holding.push(queue);
+        }
+        lane.held.push_front(Waiting {
+            event,
+            wait: Vec::new(),
+            held,
+        });
+    }
+
     /// A command was refused and counts as never submitted.
     pub fn withdrawn(&mut self, event: EventId) {
         let Some(place) = self.events.remove(&event) else {

@@ -104,7 +104,16 @@ impl Runtime for Union {
                 return Err(error);
             }
         } else {
-            self.order.hold(queue, event, wait, Held { command, tag });
+            self.order.hold(
+                queue,
+                event,
+                wait,
+                Held {
+                    command,
+                    tag,
+                    refusal: None,
+                },
+            );
             self.advance();
         }
         Ok(event)

@@ -287,11 +287,17 @@ fn completions_carry_the_devices_of_the_whole_machine() {
 fn a_held_command_that_is_refused_fails_and_so_does_what_waits_for_it() {
     let mut world = world(&[1, 1]);
     let first = world.submit(0, &[]).unwrap();
+    let before = world.submit(2, &[]).unwrap();
     let refused = world.submit(2, &[first]).unwrap();
     let waiting = world.submit(1, &[refused]).unwrap();
     world.fakes[1].borrow_mut().refuses = true;
     world.end(0, first);
-    let ends: Vec<_> = (0..3).map(|_| world.poll().unwrap()).collect();
+    let mut ends = vec![world.poll().unwrap()];
+    // A queue's completions stay in order even then.
+    assert!(world.poll().is_none());
+    world.end(1, before);
+    assert_eq!(world.poll().unwrap().event, before);
+    ends.extend((0..2).map(|_| world.poll().unwrap()));
     assert_eq!(
         ends.iter().map(|c| c.event).collect::<Vec<_>>(),
         [first, refused, waiting]

@@ -7,11 +7,12 @@ mod order;
 mod rates;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
 use crate::codelet::{Codelet, Cost, HostValue, NdRange, OpenClKernel};
 use crate::machine::Shelf;
-use crate::runtime::{DeviceSpan, HostSpan};
+use crate::runtime::{BufferId, DeviceSpan, HostMemoryId, HostSpan, Launch, Runtime};
 
 /// A shipped machine.
 fn machine(name: &str) -> MachineFile {

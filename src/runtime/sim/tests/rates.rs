@@ -270,9 +270,9 @@ fn a_step_of_a_hundred_commands_is_simulated_in_well_under_a_millisecond() {
     let mut sim = sim("h200");
     let chunks: Vec<Pair> = (0..33).map(|_| Pair::new(&mut sim, 1, 1 << 26)).collect();
     let [write, kernel, read] = queues(&mut sim, 1);
-    let steps = 30;
-    let begin = std::time::Instant::now();
-    for step in 0..steps {
+    let mut best = Duration::MAX;
+    for step in 0..30 {
+        let begin = std::time::Instant::now();
         sim.mark_step(step);
         for chunk in &chunks {
             let written = submit(&mut sim, write, chunk.write(), &[]);
@@ -280,7 +280,7 @@ fn a_step_of_a_hundred_commands_is_simulated_in_well_under_a_millisecond() {
             submit(&mut sim, read, chunk.read(), &[ran]);
         }
         assert_eq!(drain(&mut sim).len(), 99);
+        best = best.min(begin.elapsed());
     }
-    let each = begin.elapsed() / steps;
-    assert!(each < Duration::from_millis(1), "a step took {each:?}");
+    assert!(best < Duration::from_micros(500), "a step took {best:?}");
 }

@@ -1,0 +1,31 @@
+//! From times to figures.
+
+use crate::time::Nanos;
+
+/// Seconds between two times, at least a nanosecond.
+pub fn seconds(from: Nanos, to: Nanos) -> f64 {
+    to.saturating_sub(from).max(1) as f64 * 1e-9
+}
+
+/// The middle one, or the mean of the middle two; 0 of none.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let n = figures.len();
+    match (figures.get(n.saturating_sub(1) / 2), figures.get(n / 2)) {
+        (Some(low), Some(high)) => (low + high) / 2.0,
+        _ => 0.0,
+    }
+}
+
+/// To four digits, as much as a measurement is worth.
+pub fn rounded(figure: f64) -> f64 {
+    if figure == 0.0 || !figure.is_finite() {
+        return figure;
+    }
+    let scale = 10f64.powi(3 - figure.abs().log10().floor() as i32);
+    if scale.is_finite() && scale > 0.0 {
+        (figure * scale).round() / scale
+    } else {
+        figure
+    }
+}

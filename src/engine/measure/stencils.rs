@@ -1,0 +1,56 @@
+//! How much of a copy's bandwidth the stencils reach.
+
+use std::collections::BTreeMap;
+
+use super::MeasureError;
+use super::figures::rounded;
+use super::probe::{Probe, UNIT};
+use crate::codelet::Memory;
+use crate::codelet::stencil::Precision;
+use crate::runtime::{Command, Launch, QueueId};
+use crate::workload::stencil::Stencil;
+use crate::workload::{Divisible, Ring};
+
+impl Probe<'_> {
+    /// The fraction of `bandwidth` that each stencil reaches on grids of
+    /// `bytes` bytes, by the codelet's family.
+    pub fn efficiencies(
+        &mut self,
+        queue: QueueId,
+        (from, to): (Memory, Memory),
+        bytes: u64,
+        bandwidth: f64,
+    ) -> Result<BTreeMap<String, f64>, MeasureError> {
+        let mut table = BTreeMap::new();
+        for (family, stencil) in [("stencil5", grid(bytes)), ("stencil7", cube(bytes))] {
+            let Some(stencil) = stencil else { continue };
+            let units = stencil.units();
+            let ring = |memory| Ring {
+                memory,
+                slots: units,
+                unit: 0,
+                slot: 0,
+            };
+            let cost = stencil.cost(units);
+            let command = Command::Launch(Launch {
+                codelet: stencil.codelet(),
+                units: 0..units,
+                args: stencil.args(0..units, &ring(from), &ring(to)),
+                cost,
+            });
+            let rate = self.rate(queue, &command, cost.bytes)?;
+            table.insert(family.to_owned(), rounded(rate / bandwidth));
+        }
+        Ok(table)
+    }
+}
+
+/// The double grid of rows of 64 KiB that fills `bytes`.
+pub fn grid(bytes: u64) -> Option<Stencil> {
+    Stencil::new(UNIT / 8, bytes / UNIT, None, Precision::F64, 1).ok()
+}
+
+/// The double grid of planes of 256 x 256 points in `bytes`.
+fn cube(bytes: u64) -> Option<Stencil> {
+    Stencil::new(256, 256, Some(bytes / (256 * 256 * 8)), Precision::F64, 1).ok()
+}

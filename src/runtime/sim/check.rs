@@ -1,0 +1,84 @@
+//! What a command may not be: refused before it is enqueued.
+
+use super::Sim;
+use crate::codelet::{Memory, Value};
+use crate::machine::DeviceKind;
+use crate::runtime::{Command, DeviceId, Launch, RuntimeError};
+
+impl Sim {
+    /// Refuses a command that its device cannot run.
+    pub(super) fn check(&self, device: DeviceId, command: &Command) -> Result<(), RuntimeError> {
+        match command {
+            Command::Launch(launch) => self.check_launch(device, launch),
+            Command::Write { from, to } => {
+                self.check_span(device, Memory::Host(from.memory), from.offset, from.bytes)?;
+                self.check_span(device, Memory::Device(to.buffer), to.offset, from.bytes)
+            }
+            Command::Read { from, to } => {
+                self.check_span(device, Memory::Device(from.buffer), from.offset, to.bytes)?;
+                self.check_span(device, Memory::Host(to.memory), to.offset, to.bytes)
+            }
+        }
+    }
+
+    fn check_launch(&self, device: DeviceId, launch: &Launch) -> Result<(), RuntimeError> {
+        let part = self.part(device)?;
+        for value in &launch.args {
+            if let Value::Memory(memory) = value {
+                self.check_span(device, *memory, 0, 0)?;
+                let on_host = matches!(memory, Memory::Host(_));
+                if on_host != part.device.shares_host_memory {
+                    return Err(self.refuse(
+                        device,
+                        "launch",
+                        "an argument is not in the memory that it computes on".into(),
+                    ));
+                }
+            }
+        }
+        // With data, whatever the device, the native implementation runs.
+        let codelet = &launch.codelet;
+        let on_cpu = part.device.kind == DeviceKind::Cpu;
+        let native = on_cpu || self.store.has_data();
+        if (native && codelet.host.is_none()) || (!on_cpu && codelet.opencl.is_none()) {
+            return Err(RuntimeError::NoImplementation {
+                device: part.device.name.clone(),
+                codelet: codelet.name.into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_span(
+        &self,
+        device: DeviceId,
+        memory: Memory,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(), RuntimeError> {
+        let (place, length) = self.store.lookup(memory).ok_or(RuntimeError::Unknown {
+            what: match memory {
+                Memory::Host(_) => "host memory",
+                Memory::Device(_) => "buffer",
+            },
+        })?;
+        if place.is_some_and(|place| place != device.0) {
+            let why = "the buffer is another device's".into();
+            return Err(self.refuse(device, "submit", why));
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > length) {
+            let why = format!("{bytes} bytes at {offset} leave memory of {length} bytes");
+            return Err(self.refuse(device, "submit", why));
+        }
+        Ok(())
+    }
+
+    /// A call that a device refuses.
+    pub(super) fn refuse(&self, device: DeviceId, call: &'static str, why: String) -> RuntimeError {
+        RuntimeError::Call {
+            device: self.devices[device.0].name.clone(),
+            call,
+            why,
+        }
+    }
+}

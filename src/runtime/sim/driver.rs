@@ -1,0 +1,173 @@
+//! The simulator as engines drive it.
+
+use std::time::Duration;
+
+use super::options::Fault;
+use super::{Event, Queue, Running, Sim, memories};
+use crate::codelet::{BufferId, HostMemoryId, Memory};
+use crate::machine::Device;
+use crate::runtime::{Command, Completion, DeviceId, EventId, QueueId, Runtime, RuntimeError, Tag};
+use crate::time::Nanos;
+
+impl Runtime for Sim {
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn simulated(&self) -> bool {
+        true
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        let id = HostMemoryId::fresh();
+        self.store.alloc(Memory::Host(id), None, bytes)?;
+        Ok(id)
+    }
+
+    fn free_host(&mut self, memory: HostMemoryId) {
+        self.store.free(Memory::Host(memory));
+    }
+
+    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
+        if !self.running.is_empty() || !self.deliveries.is_empty() {
+            return Err(RuntimeError::Busy);
+        }
+        self.store.bytes(Memory::Host(memory))
+    }
+
+    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
+        self.present(device)?;
+        if self.part(device)?.device.shares_host_memory {
+            let why = "it has no memory of its own; use host memory".into();
+            return Err(self.refuse(device, "alloc", why));
+        }
+        let id = BufferId::fresh();
+        self.store
+            .alloc(Memory::Device(id), Some(device.0), bytes)?;
+        Ok(id)
+    }
+
+    fn free(&mut self, buffer: BufferId) {
+        self.store.free(Memory::Device(buffer));
+    }
+
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.present(device)?;
+        let id = QueueId::fresh();
+        self.queues.insert(
+            id,
+            Queue {
+                device: device.0,
+                last: None,
+            },
+        );
+        Ok(id)
+    }
+
+    fn submit(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+    ) -> Result<EventId, RuntimeError> {
+        let line = self.queues.get(&queue);
+        let line = line.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let (device, last) = (line.device, line.last);
+        if wait.iter().any(|event| !self.events.contains_key(event)) {
+            return Err(RuntimeError::Unknown { what: "event" });
+        }
+        self.check(DeviceId(device), &command)?;
+
+        let part = &self.parts[device];
+        let noise = self.noise.factor(self.events.len() as u64);
+        let work = match &command {
+            Command::Launch(launch) => Some(part.kernel(launch, noise)),
+            transfer => part.transfer(transfer.kind(), transfer.bytes(), noise),
+        };
+        let Some(work) = work else {
+            let why = "it has no link to transfer over".into();
+            return Err(self.refuse(DeviceId(device), "submit", why));
+        };
+
+        self.now += self.parts[device].enqueue;
+        self.advance(self.now);
+        let mut after = Vec::with_capacity(wait.len() + 1);
+        let mut spoilt = false;
+        for event in wait.iter().chain(&last) {
+            match self.events.get(event) {
+                Some(Event::Pending(job)) => after.push(*job),
+                Some(Event::Ended { well }) => spoilt |= !well,
+                None => {}
+            }
+        }
+        for memory in memories(&command) {
+            self.store.retain(memory);
+        }
+        let event = EventId::fresh();
+        let job = self.schedule.submit(device, work, &after, spoilt);
+        self.events.insert(event, Event::Pending(job));
+        if let Some(line) = self.queues.get_mut(&queue) {
+            line.last = Some(event);
+        }
+        self.running.insert(
+            job,
+            Running {
+                device,
+                queue,
+                event,
+                command,
+                tag,
+                queued: self.now,
+            },
+        );
+        self.collect();
+        Ok(event)
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
+        let deadline = timeout.map(|t| {
+            let ns = Nanos::try_from(t.as_nanos()).unwrap_or(Nanos::MAX);
+            self.now.saturating_add(ns)
+        });
+        loop {
+            let delivery = self.deliveries.keys().next().map(|(at, _)| *at);
+            if delivery.is_none() && self.running.is_empty() {
+                return Ok(None);
+            }
+            let fault = self.timed.last().map(|(at, _)| *at);
+            let change = [self.schedule.next_change(), fault];
+            let change = change.into_iter().flatten().min();
+            // What happens first: somebody is told, or something changes.
+            let told = delivery.is_some_and(|at| change.is_none_or(|c| at <= c));
+            let Some(next) = (if told { delivery } else { change }) else {
+                return Ok(None);
+            };
+            if let Some(deadline) = deadline.filter(|d| *d < next) {
+                self.now = self.now.max(deadline);
+                return Ok(None);
+            }
+            if told {
+                self.now = self.now.max(next);
+                return Ok(self
+                    .deliveries
+                    .pop_first()
+                    .map(|(_, completion)| completion));
+            }
+            self.advance(next);
+        }
+    }
+
+    fn mark_step(&mut self, step: u32) {
+        self.advance(self.now);
+        let due = self.stepped.extract_if(.., |(at, _)| *at <= step);
+        let faults: Vec<Fault> = due.map(|(_, fault)| fault).collect();
+        for fault in faults {
+            self.strike(fault);
+        }
+    }
+}
