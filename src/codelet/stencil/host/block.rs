@@ -6,7 +6,7 @@
 //! a row length that is no multiple of a line gives every row another phase.
 //!
 //! West and east are made from registers: the row's vectors at the west, here
-//! and at the east are carried along. Loading them unaligned instead costs a
+//! and at the east are carried along. Loading them unaligned instead cost a
 //! quarter of the speed where source and target lie a multiple of 4 KiB apart
 //! (two grids in huge pages always do): such a load overlaps, in the address
 //! bits that processors compare, the store of the vector before, and waits for
@@ -19,8 +19,8 @@ use super::grid::Row;
 use super::scalar;
 use crate::codelet::host::{LINE, Lanes, Stores};
 
-/// Points of a row that is wanted soon: prefetched this far ahead of where the
-/// block is. PREFETCH_MEASURED
+/// How far ahead of the block its rows are prefetched. Measured as for the
+/// number of rows: 1 KiB 0.85, 2 and 3 KiB 0.94 of the copy's bandwidth.
 const AHEAD_BYTES: usize = 2048;
 
 /// Computes the points `at`, inner points of a row, of `ROWS` rows that lie
