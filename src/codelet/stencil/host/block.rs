@@ -19,8 +19,9 @@ use super::grid::Row;
 use super::scalar;
 use crate::codelet::host::{LINE, Lanes, Stores};
 
-/// How far ahead of the block its rows are prefetched. Measured as for the
-/// number of rows: 1 KiB 0.85, 2 and 3 KiB 0.94 of the copy's bandwidth.
+/// How far ahead of the block its rows are prefetched. Measured as the number
+/// of rows was (AVX2, AVX-512): 1 KiB 0.79 and 0.82, 2 KiB 0.95 and 0.90, 3 KiB
+/// 0.86 and 0.82, 4 KiB 0.85 and 0.78 of the copy's bandwidth.
 const AHEAD_BYTES: usize = 2048;
 
 /// Computes the points `at`, inner points of a row, of `ROWS` rows that lie

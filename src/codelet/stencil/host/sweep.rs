@@ -11,11 +11,16 @@ use super::grid::Grid;
 use super::{block, scalar};
 use crate::codelet::host::{Lanes, Real, Stores, fence};
 
-/// Rows of a block. Measured in 2-D, 8192 x 8192 doubles on one Zen 5 core, as
-/// a part of the copy's bandwidth: 4 rows 0.94 (AVX-512) and 0.95 (AVX2), 5
-/// rows 0.93 and 0.79, 6 rows 0.87 and 0.74, 8 rows 0.82 and 0.50. Fewer rows
-/// keep too few streams of reads going; more run out of registers (AVX2) and
-/// of ways of the first-level cache.
+/// Rows of a block. Measured in 2-D, 8192 x 8192 doubles on one Zen 5 core,
+/// best of 30 runs, as a part of the copy's bandwidth:
+///
+/// | rows | 2 | 3 | 4 | 5 | 6 | 8 |
+/// |---|---|---|---|---|---|---|
+/// | AVX2 | 0.75 | 0.88 | 0.93 | 0.73 | 0.71 | 0.22 |
+/// | AVX-512 | 0.79 | 0.88 | 0.90 | 0.85 | 0.84 | 0.78 |
+///
+/// Fewer rows keep too few streams of reads going; more run out of registers
+/// (AVX2) and of ways of the first-level cache.
 const ROWS: usize = 4;
 
 /// Bytes of a band of columns in 2-D: six rows of it are less than half of a
