@@ -23,6 +23,10 @@ pub struct Progress {
     chunks: u64,
     /// Nanoseconds during which it had pool work, start-up not counted.
     span: Nanos,
+    /// Units and nanoseconds of chunks that followed upon another: a stream's
+    /// pace without the time to fill it.
+    paced_units: u64,
+    paced_span: Nanos,
     /// End of its last chunk.
     mark: Nanos,
     /// When it was last given work while it had none.
@@ -44,7 +48,12 @@ impl Progress {
         // A chunk that waited for the one before it continues its span.
         let continues = self.chunks > 0 && done.issued < self.mark;
         let from = if continues { self.mark } else { done.started };
-        self.span += done.ended.saturating_sub(from);
+        let took = done.ended.saturating_sub(from);
+        self.span += took;
+        if continues {
+            self.paced_units += done.units;
+            self.paced_span += took;
+        }
         self.mark = self.mark.max(done.ended);
         self.done += done.units;
         self.chunks += 1;
@@ -57,12 +66,15 @@ impl Progress {
         (self.done > 0 && self.span > 0).then(|| self.done as f64 / seconds(self.span))
     }
 
-    /// The same, steadied by the rate of the steps before, which counts as if
+    /// Its pace, steadied by the rate of the steps before, which counts as if
     /// `units` had been done at it in this step; 0 if nothing is known.
-    fn rate_given(&self, before: Option<f64>, units: f64) -> f64 {
+    fn pace(&self, before: Option<f64>, units: f64) -> f64 {
         match before.filter(|rate| *rate > 0.0) {
             None => self.rate().unwrap_or(0.0),
-            Some(before) => (self.done as f64 + units) / (seconds(self.span) + units / before),
+            Some(before) => {
+                let span = seconds(self.paced_span) + units / before;
+                (self.paced_units as f64 + units) / span
+            }
         }
     }
 
@@ -185,7 +197,7 @@ impl Handout {
         for (d, expected) in self.expected.iter().enumerate() {
             let progress = &self.progress[d];
             let rate = if expected.works {
-                progress.rate_given(expected.rate, HISTORY * self.chunk[d] as f64)
+                progress.pace(expected.rate, HISTORY * self.chunk[d] as f64)
             } else {
                 0.0
             };
