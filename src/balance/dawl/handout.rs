@@ -11,6 +11,8 @@ use super::tail::{self, Runner};
 const TAIL: f64 = 0.1;
 /// Estimates are not better than this, relative to a step.
 const SLACK: f64 = 0.02;
+/// Chunks of this step that outweigh what the steps before said of a rate.
+const HISTORY: f64 = 3.0;
 /// Part of a device's segment that probes a device of unknown speed.
 const PROBE: u64 = 32;
 
@@ -21,6 +23,10 @@ pub struct Progress {
     chunks: u64,
     /// Nanoseconds during which it had pool work, start-up not counted.
     span: Nanos,
+    /// Units and nanoseconds of chunks that followed upon another: a stream's
+    /// pace without the time to fill it.
+    paced_units: u64,
+    paced_span: Nanos,
     /// End of its last chunk.
     mark: Nanos,
     /// When it was last given work while it had none.
@@ -28,6 +34,8 @@ pub struct Progress {
     /// Least time from being handed out to starting.
     latency: Option<Nanos>,
     held_left: u64,
+    /// Units of the pool asked for so far.
+    handed: u64,
 }
 
 impl Progress {
@@ -40,7 +48,12 @@ impl Progress {
         // A chunk that waited for the one before it continues its span.
         let continues = self.chunks > 0 && done.issued < self.mark;
         let from = if continues { self.mark } else { done.started };
-        self.span += done.ended.saturating_sub(from);
+        let took = done.ended.saturating_sub(from);
+        self.span += took;
+        if continues {
+            self.paced_units += done.units;
+            self.paced_span += took;
+        }
         self.mark = self.mark.max(done.ended);
         self.done += done.units;
         self.chunks += 1;
@@ -51,6 +64,18 @@ impl Progress {
     /// Pool units a second in this step.
     pub fn rate(&self) -> Option<f64> {
         (self.done > 0 && self.span > 0).then(|| self.done as f64 / seconds(self.span))
+    }
+
+    /// Its pace, steadied by the rate of the steps before, which counts as if
+    /// `units` had been done at it in this step; 0 if nothing is known.
+    fn pace(&self, before: Option<f64>, units: f64) -> f64 {
+        match before.filter(|rate| *rate > 0.0) {
+            None => self.rate().unwrap_or(0.0),
+            Some(before) => {
+                let span = seconds(self.paced_span) + units / before;
+                (self.paced_units as f64 + units) / span
+            }
+        }
     }
 
     /// Least time to start a chunk.
@@ -71,6 +96,8 @@ pub struct Expected {
     pub streams: bool,
     /// Pool units a second, where known.
     pub rate: Option<f64>,
+    /// Units a second of the kernels of a device that holds some, where known.
+    pub kernels: Option<f64>,
     /// Seconds after the step's begin at which its held units are done, where
     /// known.
     pub held_until: Option<f64>,
@@ -159,6 +186,7 @@ impl Handout {
         if state.in_flight[device] <= self.progress[device].held_left {
             self.progress[device].busy_from = state.now;
         }
+        self.progress[device].handed += units;
         self.quota[device] = self.quota[device].saturating_sub(units);
         Next::Take(units)
     }
@@ -168,12 +196,10 @@ impl Handout {
         let now = seconds(state.now.saturating_sub(state.began));
         for (d, expected) in self.expected.iter().enumerate() {
             let progress = &self.progress[d];
-            let rate = match (progress.rate(), expected.rate) {
-                _ if !expected.works => 0.0,
-                // One chunk says less than the steps before.
-                (Some(live), Some(_)) if progress.chunks >= 2 => live,
-                (Some(live), None) => live,
-                (_, history) => history.unwrap_or(0.0),
+            let rate = if expected.works {
+                progress.pace(expected.rate, HISTORY * self.chunk[d] as f64)
+            } else {
+                0.0
             };
             let pooled = state.in_flight[d].saturating_sub(progress.held_left);
             let mut ready = now;
@@ -212,7 +238,10 @@ impl Handout {
             let left = state.left[d] as f64;
             left == 0.0 || runner.ready + left / runner.rate <= held
         };
-        if state.left[device] == 0 && (0..self.runners.len()).all(in_time) {
+        let others = tail::finish(left, &self.runners, Some(device));
+        // Help also takes the time of the helper's own kernels.
+        let helps = || self.held_end(device, least, state) * (1.0 + SLACK) <= others;
+        if state.left[device] == 0 && ((0..self.runners.len()).all(in_time) || !helps()) {
             return (nothing_runs && self.is_first(device, least)).then_some(least);
         }
         let together = tail::finish(left, &self.runners, None).max(held);
@@ -221,8 +250,7 @@ impl Handout {
         if chunk >= least {
             return Some(chunk);
         }
-        let others = tail::finish(left, &self.runners, Some(device)).max(held);
-        let is_early = me.ready + least as f64 / me.rate <= others;
+        let is_early = me.ready + least as f64 / me.rate <= others.max(held);
         (is_early || nothing_runs && self.is_first(device, least)).then_some(least)
     }
 
@@ -248,11 +276,23 @@ impl Handout {
 
     /// When all held units should be done, in seconds after the step's begin.
     fn held_until(&self, state: &StepState) -> f64 {
-        let now = seconds(state.now.saturating_sub(state.began));
-        (self.expected.iter().zip(&self.progress))
-            .filter(|(_, progress)| progress.held_left > 0)
-            .map(|(expected, _)| expected.held_until.unwrap_or(0.0).max(now))
+        (0..self.progress.len())
+            .map(|d| self.held_end(d, 0, state))
             .fold(0.0, f64::max)
+    }
+
+    /// When a device's held units should be done if it takes `more` of the
+    /// pool. What it takes beyond its plan delays them.
+    fn held_end(&self, device: usize, more: u64, state: &StepState) -> f64 {
+        if self.progress[device].held_left == 0 {
+            return 0.0;
+        }
+        let now = seconds(state.now.saturating_sub(state.began));
+        let expected = &self.expected[device];
+        let end = expected.held_until.unwrap_or(0.0).max(now);
+        let handed = (self.progress[device].handed + more) as f64;
+        let unplanned = (handed - self.before[device]).max(0.0);
+        end + expected.kernels.map_or(0.0, |rate| unplanned / rate)
     }
 
     /// Whether nobody would be through with `units` before this device.

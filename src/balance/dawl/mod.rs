@@ -320,6 +320,7 @@ impl Dawl {
                 works: self.crew.works(d),
                 streams: self.devices[d].capacity.is_some(),
                 rate: (self.gauges[d].pool.value()).or(self.devices[d].stream_limit),
+                kernels: self.gauges[d].held.value(),
                 held_until: held_until(d),
             })
             .collect()
