@@ -117,6 +117,12 @@ impl fmt::Display for Strategy {
 }
 
 impl Strategy {
+    /// All of the work on one device of several.
+    pub fn alone(device: usize, devices: usize) -> Self {
+        let share = |d| if d == device { 1.0 } else { 0.0 };
+        Self::Fixed(Shares((0..devices).map(share).collect()))
+    }
+
     /// The balancer for this strategy.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
-use pdawl::report::bench::{Bench, SCHEMA, host_ratio, results};
+use pdawl::report::bench::{Bench, SCHEMA, host_ratio, median, results};
 use pdawl::report::bench_text;
 
 use super::args::{Format, Place};
@@ -94,7 +94,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut runs: Vec<(String, Vec<f64>)> =
         list.iter().map(|s| (s.to_string(), Vec::new())).collect();
     let mut outcome = Ok(());
+    let mut copies = Vec::new();
     'turns: for _ in 0..args.repeats {
+        if list.contains(&Strategy::Cpu) {
+            copies.extend(session.copy_bandwidth()?);
+        }
         for (strategy, (_, seconds)) in list.iter().zip(&mut runs) {
             match session.run(strategy, stop, &mut |_, _| {}) {
                 // A run that was cut short says nothing of the strategy.
@@ -113,12 +117,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
     let bytes_per_point = session.bytes_per_point();
     let context = session.context(&Strategy::Dawl);
-    let results = results(session.points(), &runs);
-    let host = match list.contains(&Strategy::Cpu) && !stop.load(Ordering::Relaxed) {
-        true => session.copy_bandwidth()?,
-        false => None,
-    };
-    let host = host.and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
+    let singles: Vec<String> = session
+        .single_devices()
+        .iter()
+        .map(Strategy::to_string)
+        .collect();
+    let results = results(session.points(), &runs, &singles);
+    let host =
+        median(&copies).and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
     let bench = Bench {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

@@ -9,7 +9,7 @@ use pdawl::balance::{Balancer, Fixed, Setup, Strategy, Sweep};
 use pdawl::codelet::copy;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, CorunError};
-use pdawl::engine::measure::{About, MeasureOptions, measure};
+use pdawl::engine::measure::{self, About, MeasureOptions};
 use pdawl::machine::{
     Device, DeviceKind, Fingerprint, Host, MachineFile, RuntimeKind, Shelf, load,
 };
@@ -18,7 +18,7 @@ use pdawl::report::bench::median;
 use pdawl::report::schema::{HostInfo, Machine, Single, Throughput};
 use pdawl::runtime::select::{self, Selection};
 use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
-use pdawl::runtime::{Runtime, RuntimeError, opencl};
+use pdawl::runtime::{DeviceId, Runtime, RuntimeError, opencl};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
@@ -27,6 +27,10 @@ use super::failure::Failure;
 use super::fault::FaultSpec;
 use super::grid::{Budget, Grid};
 use super::size::ByteSize;
+
+/// Bytes of the copies that the host's bandwidth is measured with: more than
+/// any cache.
+const COPY_BYTES: u64 = 512 << 20;
 
 /// Steps of a trial run of the oracle on real devices, where each takes time.
 const TRIAL_STEPS: u32 = 8;
@@ -331,6 +335,22 @@ impl Session {
         Ok(())
     }
 
+    /// Each device alone: `cpu` or `gpu` where there is one of that kind,
+    /// else a share of 1 for one device and 0 for the others.
+    pub fn single_devices(&self) -> Vec<Strategy> {
+        let devices = &self.machine.devices;
+        let is_cpu = |d: &Device| d.kind == DeviceKind::Cpu;
+        let alone = |i: usize| {
+            let kind = is_cpu(&devices[i]);
+            match (devices.iter().filter(|d| is_cpu(d) == kind).count(), kind) {
+                (1, true) => Strategy::Cpu,
+                (1, false) => Strategy::Gpu,
+                _ => Strategy::alone(i, devices.len()),
+            }
+        };
+        (0..devices.len()).map(alone).collect()
+    }
+
     /// `cpu` and `gpu`, where the machine has such a device.
     fn singles(&self) -> Vec<Strategy> {
         let has = |cpu: bool| {
@@ -346,6 +366,11 @@ impl Session {
     /// The strategies that a comparison is made of on these devices.
     pub fn strategies(&self) -> Vec<Strategy> {
         let mut all = self.singles();
+        for single in self.single_devices() {
+            if !all.contains(&single) {
+                all.push(single);
+            }
+        }
         all.extend([Strategy::Guided, Strategy::Dawl, Strategy::Oracle]);
         all
     }
@@ -382,23 +407,23 @@ impl Session {
     ///
     /// # Errors
     /// When the measurement fails.
-    pub fn copy_bandwidth(&self) -> Result<Option<f64>, Failure> {
-        if let Ground::Simulated(file, _) = &self.ground {
-            return Ok(Some(file.host.memory_bandwidth));
-        }
-        let mut devices = self.machine.devices.iter();
-        let Some(pool) = devices.find(|d| d.runtime == RuntimeKind::Host) else {
+    pub fn copy_bandwidth(&mut self) -> Result<Option<f64>, Failure> {
+        let runtime = match &mut self.ground {
+            Ground::Simulated(file, _) => return Ok(Some(file.host.memory_bandwidth)),
+            Ground::Real(runtime) => runtime,
+        };
+        let mut devices = runtime.devices().iter();
+        let Some(pool) = devices.position(|d| d.runtime == RuntimeKind::Host) else {
             return Ok(None);
         };
-        let pool: Selection = pool.name.parse().map_err(wrong_devices)?;
-        let (mut runtime, _) = select::open(Some(&pool), false).map_err(refused)?;
-        let file = measure_all(
-            runtime.as_mut(),
-            About::default(),
-            ByteSize(MeasureOptions::default().bytes),
-            &mut |_, _| {},
-        )?;
-        Ok(Some(file.host.memory_bandwidth))
+        let options = MeasureOptions {
+            bytes: COPY_BYTES,
+            repeats: 5,
+        };
+        let copy = Arc::new(copy::codelet());
+        measure::copy_bandwidth(runtime.as_mut(), &copy, DeviceId(pool), options)
+            .map(Some)
+            .map_err(Failure::of)
     }
 }
 
@@ -452,22 +477,13 @@ pub fn measured(
         l2: host.l2.map(|cache| cache.bytes),
         l3: host.l3.map(|cache| cache.bytes),
     };
-    measure_all(runtime.as_mut(), about, copy_size, progress)
-}
-
-fn measure_all(
-    runtime: &mut dyn Runtime,
-    about: About,
-    copy_size: ByteSize,
-    progress: &mut dyn FnMut(&str, &str),
-) -> Result<MachineFile, Failure> {
     let options = MeasureOptions {
         // Several copies are kept at a time.
-        bytes: copy_size.0.min(Host::detect().memory.obtainable(0) / 8),
+        bytes: copy_size.0.min(host.memory.obtainable(0) / 8),
         ..MeasureOptions::default()
     };
     let copy = Arc::new(copy::codelet());
-    measure(runtime, &copy, about, options, progress).map_err(Failure::of)
+    measure::measure(runtime.as_mut(), &copy, about, options, progress).map_err(Failure::of)
 }
 
 /// Which machine this is.

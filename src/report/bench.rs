@@ -31,8 +31,8 @@ pub struct BenchResult {
     pub seconds: Vec<f64>,
     /// Of the median run.
     pub throughput: Throughput,
-    /// Its throughput over that of the better of `cpu` and `gpu`; `None` if
-    /// neither was run.
+    /// Its throughput over that of the best device alone; `None` if none was
+    /// run alone.
     pub to_best_single: Option<f64>,
     /// Its throughput over the oracle's; `None` if that was not run.
     pub to_oracle: Option<f64>,
@@ -53,18 +53,19 @@ pub struct HostRatio {
 }
 
 /// The results in the order of the strategies, from each one's seconds by run.
-/// Strategies that never ran are left out.
-pub fn results(points: u64, runs: &[(String, Vec<f64>)]) -> Vec<BenchResult> {
+/// Strategies that never ran are left out. `singles` are the strategies that
+/// use one device alone.
+pub fn results(points: u64, runs: &[(String, Vec<f64>)], singles: &[String]) -> Vec<BenchResult> {
     let throughput =
         |seconds: &[f64]| median(seconds).map(|seconds| Throughput::of_points(points, seconds));
     let value = |name: &str| {
         let (_, seconds) = runs.iter().find(|(strategy, _)| strategy == name)?;
         throughput(seconds).map(|t| t.value).filter(|v| *v > 0.0)
     };
-    let single = match (value("cpu"), value("gpu")) {
-        (Some(cpu), Some(gpu)) => Some(cpu.max(gpu)),
-        (one, other) => one.or(other),
-    };
+    let single = singles
+        .iter()
+        .filter_map(|name| value(name))
+        .reduce(f64::max);
     let oracle = value("oracle");
     runs.iter()
         .filter_map(|(strategy, seconds)| {
@@ -131,6 +132,7 @@ mod tests {
                 ("oracle", &[1.0]),
                 ("guided", &[]),
             ]),
+            &["cpu".into(), "gpu".into()],
         );
         assert_eq!(results.len(), 4);
         assert_eq!(results[0].throughput.value, 500.0);
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_was_not_run_is_not_compared_with() {
-        let results = results(1000, &runs(&[("dawl", &[1.0])]));
+        let results = results(1000, &runs(&[("dawl", &[1.0])]), &["cpu".into()]);
         assert_eq!(results[0].to_best_single, None);
         assert_eq!(results[0].to_oracle, None);
         assert_eq!(host_ratio(&results, 1e9, 16.0), None);

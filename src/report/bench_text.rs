@@ -92,6 +92,7 @@ mod tests {
                 ("cpu".into(), vec![0.8, 0.82, 0.81]),
                 ("dawl".into(), vec![0.4, 0.41, 0.42]),
             ],
+            &["cpu".into()],
         );
         let bench = Bench {
             schema: SCHEMA,

@@ -138,6 +138,25 @@ pub fn measure(
     })
 }
 
+/// Bytes a second that a copy by a pool of host cores reads and writes: what
+/// bounds every kernel there.
+///
+/// # Errors
+/// As [`measure`].
+pub fn copy_bandwidth(
+    runtime: &mut dyn Runtime,
+    copy: &Arc<Codelet>,
+    pool: DeviceId,
+    options: MeasureOptions,
+) -> Result<f64, MeasureError> {
+    let mut probe = Probe::new(runtime, Arc::clone(copy), options);
+    let result = probe
+        .allocate(pool)
+        .and_then(|memory| host::copy_bandwidth(&mut probe, pool, &memory));
+    probe.free_all();
+    result
+}
+
 /// Where the figures of a measured file come from.
 fn sources(simulated: bool, options: MeasureOptions) -> BTreeMap<String, String> {
     let how = if simulated {
