@@ -6,11 +6,11 @@
 //! a row length that is no multiple of a line gives every row another phase.
 //!
 //! West and east are made from registers: the row's vectors at the west, here
-//! and at the east are carried along. Loading them unaligned instead cost a
-//! quarter of the speed where source and target lie a multiple of 4 KiB apart
-//! (two grids in huge pages always do): such a load overlaps, in the address
-//! bits that processors compare, the store of the vector before, and waits for
-//! it. For the same reason a block's stores come after all its loads.
+//! and at the east are carried along. Loading them unaligned cost a fifth of
+//! the speed where source and target lay a multiple of 4 KiB apart (as grids in
+//! huge pages do) and nothing where the target was shifted by 2240 bytes: the
+//! loads seem to wait for stores whose low address bits they share. For the
+//! same reason a block's stores come after all its loads.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ops::Range;
@@ -171,9 +171,9 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     }
 }
 
-/// Asks for the lines at the ends of the rows that follow. They are stored
-/// through the caches, and were they not there, every streaming store behind
-/// them would have to wait.
+/// Asks for the lines at the ends of the rows that follow, which are stored
+/// through the caches. Measured: 1.07 times as fast in 3-D (512 x 512 x 256
+/// doubles), no difference in 2-D.
 #[inline(always)]
 fn prefetch_ends<T, const INPUTS: usize, const ROWS: usize>(
     next: &Row<T, INPUTS>,
