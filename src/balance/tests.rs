@@ -343,7 +343,10 @@ proptest! {
     #[test]
     fn on_any_machine_dawl_ends_near_the_best(machine in machine()) {
         let best = oracle(&machine, 0);
-        let last = *dawl(&machine).last().unwrap();
+        let mut last = dawl(&machine).split_off(9);
+        // The median of three: one of them may be a trial or a move.
+        last.sort_by(f64::total_cmp);
+        let last = last[1];
         // A few chunks of slack where a step is only some.
         prop_assert!(last <= 1.05 * best + 60.0, "{last} against {best}");
     }
