@@ -35,6 +35,8 @@ use super::{
 const LEARNING: u32 = 2;
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
+/// How many times a prediction a measurement must be to be believed instead.
+const FAR_OFF: f64 = 1.1;
 /// Shares below this are worth asking whether they are worth it.
 const SMALL_SHARE: f64 = 0.1;
 /// Relative change of a plan after which earlier timings say little.
@@ -50,6 +52,8 @@ pub struct Dawl {
     gauges: Vec<Gauge>,
     /// Seconds from the last device's end to the barrier's.
     barrier: Estimate,
+    /// Seconds of the fastest step with the present plan.
+    fastest_step: Option<f64>,
     grain: Vec<Granularity>,
     handout: Handout,
     plan: StepPlan,
@@ -72,6 +76,7 @@ impl Dawl {
             crew: Crew::new(count),
             gauges: vec![Gauge::default(); count],
             barrier: Estimate::default(),
+            fastest_step: None,
             grain: (setup.devices.iter())
                 .map(|d| Granularity::new(d.capacity.is_some(), d.min_chunk))
                 .collect(),
@@ -214,7 +219,7 @@ impl Dawl {
 
     /// Starts a trial with one device fewer or more if it promises to pay.
     fn explore(&mut self, step: u32, division: &Division) -> bool {
-        let reference = division.seconds + self.barrier.value().unwrap_or(0.0);
+        let reference = self.as_it_is(step, division);
         let remaining = f64::from(self.steps.saturating_sub(step));
         let pays = |dawl: &Self, seconds: f64, to: &Division| {
             let gain = reference - seconds;
@@ -243,6 +248,16 @@ impl Dawl {
             self.crew.defer(device, step);
         }
         false
+    }
+
+    /// Seconds of a step with everyone who takes part now: as predicted, unless
+    /// a plan that was kept for some steps shows that prediction is far off.
+    fn as_it_is(&self, step: u32, division: &Division) -> f64 {
+        let predicted = division.seconds + self.barrier.value().unwrap_or(0.0);
+        self.fastest_step
+            .filter(|_| step > self.replanned + 2)
+            .filter(|measured| *measured > FAR_OFF * predicted)
+            .unwrap_or(predicted)
     }
 
     /// The least time that a step without `device` could take, and its
@@ -341,6 +356,7 @@ impl Balancer for Dawl {
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
             self.replanned = step;
+            self.fastest_step = None;
         }
         let before = std::mem::replace(&mut self.plan, plan);
         self.planned = step;
@@ -370,11 +386,14 @@ impl Balancer for Dawl {
         let finished = report.devices.iter().map(|d| d.finished).max().unwrap_or(0);
         (self.barrier).observe_anew(seconds(report.duration.saturating_sub(finished)));
         let clean = self.without_moves(report);
+        self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
         if let Some(trial) = self.crew.trial.as_mut().filter(|t| t.step == report.step) {
             trial.seconds = Some(clean);
         }
         if changed {
             self.changed = Some(report.step);
+            self.replanned = report.step + 1;
+            self.fastest_step = None;
             self.crew.start_over(report.step + 1);
         }
         self.reports += 1;
