@@ -8,7 +8,7 @@ const LEAST: f64 = (256 << 10) as f64;
 
 /// Most bytes of memory traffic of a tile. Above it, the last tile of a step
 /// is long enough to be waited for, and neighbouring tiles leave the cache.
-const MOST: f64 = (1 << 20) as f64;
+const MOST: f64 = (4 << 20) as f64;
 
 /// Tiles that every worker should get where there is enough work, so that a
 /// worker slowed by the operating system delays the others little.
@@ -72,11 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn a_large_grid_gets_tiles_of_a_megabyte_and_many_a_worker() {
+    fn a_large_grid_gets_tiles_of_some_megabytes_and_many_a_worker() {
         // 8192 x 8192 doubles: 128 KiB a row.
         let tiles = Tiles::of(8192, bytes(8192.0 * 8192.0 * 16.0), 2);
-        assert_eq!(tiles.size, 8);
-        assert_eq!(tiles.count, 1024);
+        assert_eq!(tiles.size, 32);
+        assert_eq!(tiles.count, 256);
     }
 
     #[test]
