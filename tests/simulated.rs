@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Dawl, Setup};
+use pdawl::balance::Dawl;
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::corun::{self, Control, CorunError, Options};
 use pdawl::engine::{Outcome, oracle};
@@ -13,6 +13,8 @@ use pdawl::runtime::sim::{At, Fault, Sim, SimOptions, What};
 use pdawl::workload::stencil::Stencil;
 
 const STEPS: u32 = 30;
+/// Enough for a fixed share's median step.
+const TRIAL_STEPS: u32 = 5;
 const GIB: u64 = 1 << 30;
 
 /// A machine, a size, and a limit of GPU memory.
@@ -67,7 +69,8 @@ impl Case {
     fn run(
         &self,
         faults: &[Fault],
-        make: &mut dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String>,
+        steps: u32,
+        make: corun::MakeBalancer,
     ) -> Result<Outcome, CorunError> {
         let options = SimOptions {
             faults: faults.to_vec(),
@@ -80,7 +83,7 @@ impl Case {
             &stencil,
             make,
             &Options {
-                steps: STEPS,
+                steps,
                 gpu_memory: self.gpu_memory,
                 verify: false,
                 trace: false,
@@ -93,12 +96,12 @@ impl Case {
     }
 
     fn oracle(&self, faults: &[Fault]) -> f64 {
-        let best = oracle::best_shares(|make| self.run(faults, make)).unwrap();
+        let best = oracle::best_shares(|make| self.run(faults, TRIAL_STEPS, make)).unwrap();
         best.step_seconds
     }
 
     fn dawl(&self, faults: &[Fault]) -> Outcome {
-        self.run(faults, &mut |setup| {
+        self.run(faults, STEPS, &mut |setup| {
             Ok(Box::new(Dawl::new(setup).from_equal_shares()))
         })
         .unwrap()
@@ -137,7 +140,7 @@ fn with_probes_dawl_is_within_5_percent_from_the_first_step_on() {
     for case in &CASES {
         let oracle = case.oracle(&[]);
         let outcome = case
-            .run(&[], &mut |setup| Ok(Box::new(Dawl::new(setup))))
+            .run(&[], STEPS, &mut |setup| Ok(Box::new(Dawl::new(setup))))
             .unwrap();
         all.extend(late(&case.name(), &outcome, oracle, 0, 1.05));
     }
