@@ -41,6 +41,8 @@ use super::{
 const LEARNING: u32 = 2;
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
+/// A rate counts if it was seen on this part of a device's units.
+const ENOUGH: u64 = 32;
 /// How many times a prediction a measurement must be to be believed instead.
 const FAR_OFF: f64 = 1.1;
 /// Shares below this are worth asking whether they are worth it.
@@ -283,7 +285,7 @@ impl Dawl {
         let learning = step <= LEARNING || self.changed.is_some_and(|c| step <= c + LEARNING);
         let (noise, pays) = match learning {
             true => (0.01, true),
-            false => (0.02, gain * remaining > PAYS * self.moving(&target.held)),
+            false => (0.03, gain * remaining > PAYS * self.moving(&target.held)),
         };
         if gain > noise * target.seconds && pays {
             target
@@ -381,13 +383,18 @@ impl Dawl {
         let (rate, alone) = match self.devices[d].capacity {
             Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
             None => {
-                let enough = self.grain[d].min_chunk().min(progress.done);
+                // A few units at the end do not occupy all cores.
+                let enough = self.grain[d].min_chunk().max(progress.done / ENOUGH);
+                let enough = enough.min(progress.done);
                 (progress.beside_rate(enough), progress.alone_rate(enough))
             }
         };
         let known = gauge.pool.value().is_some();
         let enough = !known || progress.done >= self.grain[d].min_chunk();
-        match rate.filter(|_| enough) {
+        // Units that change hands take bandwidth, and chunks wait for them.
+        let on_host = self.devices[d].capacity.is_none();
+        let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
+        match rate.filter(|_| enough && !disturbed) {
             Some(rate) => take(&mut gauge.pool, rate),
             None => gauge.pool.unobserved(),
         }

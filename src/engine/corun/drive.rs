@@ -91,7 +91,10 @@ impl<'a> Drive<'a> {
             let (place, capacity) =
                 prepare(runtime, DeviceId(id), device, workload, options.gpu_memory)?;
             let min_chunk = match &place {
-                Place::Host { .. } => (MIN_CHUNK_BYTES / workload.unit_bytes()).max(1),
+                Place::Host { .. } => {
+                    let cores = u64::from(device.compute_units.max(1));
+                    (cores * MIN_CHUNK_BYTES / workload.unit_bytes()).max(1)
+                }
                 Place::Own(own) => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.chunk),
             };
             views.push(DeviceView {
@@ -513,8 +516,8 @@ impl Drop for Drive<'_> {
     }
 }
 
-/// Bytes below which a chunk on a host-memory device is mostly overhead:
-/// about 20 us of one core's bandwidth.
+/// Bytes a core below which a chunk on a host-memory device is mostly
+/// overhead: about 20 us of its bandwidth.
 const MIN_CHUNK_BYTES: u64 = 256 << 10;
 
 /// Most units of a warm-up launch.

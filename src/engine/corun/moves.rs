@@ -1,21 +1,38 @@
 //! From one layout to the next: units that change hands, and halos.
 
+use std::ops::Range;
+
 use super::drive::{Drive, For};
 use super::layout::{Layout, length, without};
 use super::place::{Own, Place};
 use super::{CorunError, HALO, MOVE};
 use crate::runtime::EventId;
 
+/// Units on their way home to the host grid, and the events after which they
+/// are there.
+#[derive(Clone, Debug, Default)]
+pub struct Home(Vec<(Range<u64>, EventId)>);
+
+impl Home {
+    /// The events that whoever reads these units must wait for.
+    pub fn of(&self, units: &Range<u64>) -> Vec<EventId> {
+        (self.0.iter())
+            .filter(|(range, _)| range.start < units.end && units.start < range.end)
+            .map(|(_, event)| *event)
+            .collect()
+    }
+}
+
 impl Drive<'_> {
     /// Takes up the planned layout: moves units to where it wants them, and
     /// writes the held ranges' halos. Returns how many units change hands, and
     /// the events after which the host grid is complete again; everything on a
     /// device's main queue is ordered behind its own moves.
-    pub(super) fn relocate(&mut self, step: u32) -> Result<(u64, Vec<EventId>), CorunError> {
+    pub(super) fn relocate(&mut self, step: u32) -> Result<(u64, Home), CorunError> {
         let before = self.take_up();
-        let mut home = Vec::new();
+        let mut home = Home::default();
         for device in 0..self.places.len() {
-            home.extend(self.read_leaving(device, &before, step)?);
+            self.read_leaving(device, &before, step, &mut home)?;
         }
         for device in 0..self.places.len() {
             self.write_entering(device, &before, &home, step)?;
@@ -30,13 +47,14 @@ impl Drive<'_> {
         device: usize,
         before: &Layout,
         step: u32,
-    ) -> Result<Vec<EventId>, CorunError> {
+        home: &mut Home,
+    ) -> Result<(), CorunError> {
         let (old, new) = (
             before.held[device].clone(),
             self.layout.held[device].clone(),
         );
         let Some((own, whose)) = self.own(device, step, MOVE).filter(|_| old != new) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let ring = own.held.present();
         let [low, high] = without(&old, &new);
@@ -47,11 +65,12 @@ impl Drive<'_> {
         if !high.is_empty() {
             ranges[1].start -= 1;
         }
-        let mut events = Vec::new();
         for range in ranges.into_iter().filter(|r| !r.is_empty()) {
-            events.extend(self.read(whose, range, 0, &ring, &[])?);
+            for event in self.read(whose, range.clone(), 0, &ring, &[])? {
+                home.0.push((range.clone(), event));
+            }
         }
-        Ok(events)
+        Ok(())
     }
 
     /// Writes what a device now holds besides, and its halos.
@@ -59,7 +78,7 @@ impl Drive<'_> {
         &mut self,
         device: usize,
         before: &Layout,
-        home: &[EventId],
+        home: &Home,
         step: u32,
     ) -> Result<(), CorunError> {
         let (old, new) = (
@@ -77,7 +96,8 @@ impl Drive<'_> {
         }
         let ring = own.held.present();
         for range in without(&new, &old).into_iter().filter(|r| !r.is_empty()) {
-            self.write(moves, range, 0, &ring, home)?;
+            let after = home.of(&range);
+            self.write(moves, range, 0, &ring, &after)?;
         }
         let halos = For {
             label: HALO,
@@ -87,7 +107,8 @@ impl Drive<'_> {
         let below = new.start.saturating_sub(halo)..new.start;
         let above = new.end..self.workload.units().min(new.end + halo);
         for range in [below, above].into_iter().filter(|r| length(r) > 0) {
-            self.write(halos, range, 0, &ring, home)?;
+            let after = home.of(&range);
+            self.write(halos, range, 0, &ring, &after)?;
         }
         Ok(())
     }

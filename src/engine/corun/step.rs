@@ -7,6 +7,7 @@ use super::drive::{Drive, For};
 use super::launches::Enqueued;
 use super::layout::length;
 use super::ledger::Job;
+use super::moves::Home;
 use super::place::Place;
 use super::pool::Pool;
 use super::record::{self, Frame};
@@ -34,6 +35,10 @@ pub(super) struct Piece {
     pub label: &'static str,
 }
 
+/// Launches that are enqueued before the first streamed chunk, so that the
+/// kernels do not wait for its commands.
+const LEAD: u32 = 4;
+
 /// What is handed out while a step runs.
 struct Hand {
     pool: Pool,
@@ -43,8 +48,7 @@ struct Hand {
     done: Vec<bool>,
     /// Units handed out and not completed, by device.
     in_flight: Vec<u64>,
-    /// After these the host grid is complete.
-    home: Vec<EventId>,
+    home: Home,
     began: Nanos,
 }
 
@@ -82,12 +86,15 @@ impl Drive<'_> {
         Ok(StepEnd::Done(1))
     }
 
-    /// Enqueues what is held, and keeps host devices at work meanwhile.
+    /// Enqueues what is held, and keeps the others at work meanwhile: host
+    /// devices from the start, streams once the kernels have a lead.
     fn launch_held(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
         let mut launches: Vec<_> = (0..self.places.len())
             .filter_map(|device| self.held_launches(device, step))
             .collect();
+        let mut rounds = 0;
         while !launches.is_empty() {
+            rounds += 1;
             let mut i = 0;
             while i < launches.len() {
                 match self.launch_next(&mut launches[i])? {
@@ -106,7 +113,7 @@ impl Drive<'_> {
                 }
             }
             if !self.spoiled {
-                self.hand_out(step, hand, true)?;
+                self.hand_out(step, hand, rounds < LEAD)?;
             }
         }
         Ok(())
@@ -189,7 +196,10 @@ impl Drive<'_> {
         let job = self.ledger.job(device, Some(lane), units.clone(), now);
         hand.lanes[device][lane] = Some(job);
         hand.in_flight[device] += length(&units);
-        let home = hand.home.clone();
+        let halo = self.workload.halo();
+        let home = hand
+            .home
+            .of(&(units.start.saturating_sub(halo)..units.end + halo));
         let piece = Piece {
             device,
             lane,
