@@ -5,8 +5,8 @@
 //!   both field by field.
 //! * [`build`] makes the former from an [`Outcome`](crate::engine::Outcome) and
 //!   what the engine does not know.
-//! * [`text`] and [`bench_text`] write them for people, with [`bars`] and
-//!   [`table`].
+//! * [`text`] and [`bench_text`] write them for people, with [`bars`],
+//!   [`table`] and [`style`].
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
 //! them where they are not wanted.
@@ -16,6 +16,7 @@ pub mod bench;
 pub mod bench_text;
 pub mod build;
 pub mod schema;
+mod style;
 pub mod table;
 pub mod text;
 
