@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
-use super::place::{Lane, Place, prepare};
+use super::place::{LEAST_STREAM, Lane, Place, prepare};
 use super::step::Piece;
 use super::{CorunError, GATHER, MakeBalancer, Options, WARM, grids};
 use crate::balance::{Balancer, DeviceView, Setup};
@@ -29,7 +29,7 @@ pub struct Drive<'a> {
     pub(super) balancer: Box<dyn Balancer>,
     pub(super) places: Vec<Place>,
     /// Most units a device can hold; 0 for one on host memory.
-    capacity: Vec<u64>,
+    pub(super) capacity: Vec<u64>,
     pub(super) alive: Vec<bool>,
     grids: [HostMemoryId; 2],
     /// Which grid is the present version.
@@ -92,7 +92,7 @@ impl<'a> Drive<'a> {
                 prepare(runtime, DeviceId(id), device, workload, options.gpu_memory)?;
             let min_chunk = match &place {
                 Place::Host { .. } => (MIN_CHUNK_BYTES / workload.unit_bytes()).max(1),
-                Place::Own(own) => own.chunk,
+                Place::Own(own) => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.chunk),
             };
             views.push(DeviceView {
                 kind: device.kind,
@@ -386,10 +386,14 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The next completion, booked; its device, and its job if that is over.
-    pub(super) fn collect(&mut self) -> Result<Option<(Completion, Option<usize>)>, CorunError> {
+    /// The next completion within `timeout`, booked; and its job if that is
+    /// over.
+    pub(super) fn collect(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<(Completion, Option<usize>)>, CorunError> {
         let before = Instant::now();
-        let waited = self.runtime.wait(None);
+        let waited = self.runtime.wait(timeout);
         self.outside += before.elapsed();
         let Some(completion) = waited? else {
             return Ok(None);
@@ -407,7 +411,7 @@ impl<'a> Drive<'a> {
     /// Waits until nothing is in flight.
     pub(super) fn drain(&mut self) -> Result<(), CorunError> {
         while !self.ledger.idle() {
-            if self.collect()?.is_none() {
+            if self.collect(None)?.is_none() {
                 break;
             }
         }
