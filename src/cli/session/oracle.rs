@@ -1,15 +1,14 @@
-//! The oracle: fixed shares are measured until the best are found.
+//! The oracle on this session's ground.
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Fixed, Setup, Sweep};
 use pdawl::engine::Outcome;
-use pdawl::report::bench::median;
+use pdawl::engine::oracle::{Unfound, best_shares};
 
 use super::{Ground, Session};
 use crate::cli::failure::Failure;
 
-/// Steps of a trial run of the oracle on real devices, where each takes time.
+/// Steps of a trial run on real devices, where each takes time.
 const TRIAL_STEPS: u32 = 8;
 
 /// How a sweep ended.
@@ -27,37 +26,26 @@ impl Session {
         if let Ground::Real(_) = self.ground {
             options.steps = options.steps.min(TRIAL_STEPS);
         }
-        let mut sweep: Option<Sweep> = None;
-        let mut trials = 0;
-        while sweep.as_mut().is_none_or(|sweep| sweep.next().is_some()) {
-            let make = &mut |setup: &Setup| -> Result<Box<dyn Balancer>, String> {
-                let sweep = sweep.get_or_insert_with(|| Sweep::new(setup));
-                let shares = sweep.next().ok_or("there are no shares to try")?;
-                Ok(Box::new(Fixed::new("oracle", setup, &shares)))
-            };
-            let outcome = self.corun(make, options, stop, &mut |_, _| {})?;
-            if outcome.interrupted {
-                return Ok(Swept::Interrupted(Box::new(outcome)));
+        let best = best_shares(|make| self.corun(make, options, stop, &mut |_, _| {}));
+        let best = match best {
+            Ok(best) => best,
+            Err(Unfound::Interrupted(outcome)) => return Ok(Swept::Interrupted(outcome)),
+            Err(Unfound::Failed(failure)) => return Err(failure),
+            Err(Unfound::Nothing) => {
+                return Err(Failure::failed(
+                    "the oracle found no shares",
+                    "another --strategy, such as dawl",
+                ));
             }
-            // The first step moves data that later ones find in place.
-            let seconds: Vec<f64> = outcome.steps.iter().map(|s| s.seconds).collect();
-            if let Some(sweep) = &mut sweep {
-                sweep.tell(median(&seconds).unwrap_or(f64::INFINITY));
-            }
-            trials += 1;
-        }
-        let best = sweep.as_ref().and_then(Sweep::best);
-        let (shares, _) = best.ok_or_else(|| {
-            Failure::failed(
-                "the oracle found no shares",
-                "another --strategy, such as dawl",
-            )
-        })?;
-        let told: Vec<String> = shares.iter().map(|share| format!("{share:.4}")).collect();
+        };
+        let told: Vec<String> = (best.shares.iter())
+            .map(|share| format!("{share:.4}"))
+            .collect();
         self.notes.push(format!(
-            "the oracle's shares are {}, the best of {trials} trial runs",
-            told.join(", ")
+            "the oracle's shares are {}, the best of {} trial runs",
+            told.join(", "),
+            best.trials
         ));
-        Ok(Swept::Best(shares.to_vec()))
+        Ok(Swept::Best(best.shares))
     }
 }
