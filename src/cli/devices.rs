@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::{session, terminal};
+use super::{here, terminal};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  pdawl devices --format json")]
@@ -28,7 +28,7 @@ struct Listing {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (devices, warnings) = session::found()?;
+    let (devices, warnings) = here::found()?;
     match args.format {
         Format::Json => terminal::print_json(&Listing {
             schema: "pdawl-devices/1",

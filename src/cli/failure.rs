@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use pdawl::runtime::RuntimeError;
+
 use super::terminal;
 
 /// Why a command ends other than well.
@@ -93,5 +95,24 @@ impl Failure {
 impl From<clap::Error> for Failure {
     fn from(error: clap::Error) -> Self {
         Self::Parser(error)
+    }
+}
+
+/// A list of devices that cannot be.
+pub fn wrong_devices(why: impl Display) -> Failure {
+    Failure::usage(
+        format!("--devices: {why}"),
+        "`pdawl devices`, or `pdawl machine show NAME`, for the names",
+    )
+}
+
+/// A runtime's refusal; a wrong selection is the user's.
+pub fn refused(error: RuntimeError) -> Failure {
+    match error {
+        RuntimeError::Selection(why) => Failure::usage(
+            why,
+            "`pdawl devices`, or `pdawl machine show NAME`, for what there is",
+        ),
+        other => Failure::of(other),
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::args::Format;
 use super::failure::Failure;
 use super::size::ByteSize;
-use super::{session, terminal};
+use super::{here, terminal};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -72,7 +72,7 @@ fn save(shelf: &Shelf, name: &str, copy_size: ByteSize) -> Result<(), Failure> {
         return Err(Failure::of(error));
     }
     let bar = terminal::spinner();
-    let machine = session::measured(name, copy_size, &mut |device, what| {
+    let machine = here::measured(name, copy_size, &mut |device, what| {
         bar.set_message(format!("{device}: {what}"));
     });
     bar.finish_and_clear();

@@ -2,7 +2,8 @@
 //!
 //! * [`args`], [`grid`], [`size`] and [`fault`] are what users type.
 //! * [`session`] is what a run needs, made of that: a runtime, a machine and a
-//!   workload. Everything the commands know of the library's insides is there.
+//!   workload; [`here`] is this machine. Everything the commands know of the
+//!   library's insides is in these two.
 //! * [`output`] writes files whole or not at all, [`terminal`] prints,
 //!   [`interrupt`] hears Ctrl-C, and [`failure`] is how a command fails.
 //!
@@ -14,6 +15,7 @@ mod devices;
 mod failure;
 mod fault;
 mod grid;
+mod here;
 mod interrupt;
 mod machine;
 mod output;

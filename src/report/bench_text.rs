@@ -3,8 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::bench::{Bench, median};
+use super::style::{ALARM, MAIN, STRONG, line, origin, styled};
 use super::table;
-use super::text::{ALARM, MAIN, STRONG, line, origin, styled};
 use crate::quantity::{Count, Percent, Seconds};
 
 /// Writes the comparison, with ANSI styles.

@@ -1,12 +1,12 @@
 //! What a run's user reads: reports as JSON and as text.
 //!
-//! * [`schema`] is the report of a run, `pdawl-report/1`, and [`bench`] that of
+//! * [`schema`] is the report of a run, `pdawl-report/1`, and [`mod@bench`] that of
 //!   a comparison of strategies, `pdawl-bench/1`; docs/report.md describes
 //!   both field by field.
 //! * [`build`] makes the former from an [`Outcome`](crate::engine::Outcome) and
 //!   what the engine does not know.
-//! * [`text`] and [`bench_text`] write them for people, with [`bars`] and
-//!   [`table`].
+//! * [`text`] and [`bench_text`] write them for people, with `bars`,
+//!   [`table`] and `style`.
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
 //! them where they are not wanted.
@@ -16,6 +16,7 @@ pub mod bench;
 pub mod bench_text;
 pub mod build;
 pub mod schema;
+mod style;
 pub mod table;
 pub mod text;
 

@@ -2,20 +2,12 @@
 
 use std::fmt::{self, Write};
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 
 use super::schema::{Report, Step};
+use super::style::{ALARM, FAINT, MAIN, STRONG, line, origin, styled};
 use super::{bars, table};
 use crate::quantity::{Bytes, Count, Percent, Seconds};
-
-/// For headings.
-pub const STRONG: Style = Style::new().bold();
-/// For the main figure.
-pub const MAIN: Style = AnsiColor::Green.on_default().bold();
-/// For what is less important.
-pub const FAINT: Style = Style::new().dimmed();
-/// For what should not be missed.
-pub const ALARM: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Writes the report, with ANSI styles.
 pub fn render(report: &Report) -> String {
@@ -31,19 +23,6 @@ fn write_report(report: &Report, out: &mut String) -> fmt::Result {
     devices(report, out)?;
     shares(report, out)?;
     remarks(report, out)
-}
-
-/// `word` in a style.
-pub(super) fn styled(style: Style, word: impl fmt::Display) -> String {
-    format!("{style}{word}{style:#}")
-}
-
-/// ` simulated` in a style, or nothing.
-pub(super) fn origin(simulated: bool) -> String {
-    match simulated {
-        true => format!(" {}", styled(ALARM, "simulated")),
-        false => String::new(),
-    }
 }
 
 fn heading(report: &Report, out: &mut String) -> fmt::Result {
@@ -152,10 +131,6 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
         )?;
     }
     writeln!(out)
-}
-
-pub(super) fn line(out: &mut String, name: &str, value: impl fmt::Display) -> fmt::Result {
-    writeln!(out, "  {name:<12}{value}")
 }
 
 /// Least, median and greatest seconds of a step.

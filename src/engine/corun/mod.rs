@@ -3,10 +3,10 @@
 //! The engine keeps two grids in host memory, the present version and the
 //! next, and on each device with memory of its own a ring of held units
 //! ([`held`]). A step is: ask the balancer for a plan, lay it out ([`layout`]),
-//! move what changes hands and the halos ([`moves`]), launch what is held, hand
-//! out the pool in chunks as devices become free ([`pool`], [`step`]), and wait
+//! move what changes hands and the halos (`moves`), launch what is held, hand
+//! out the pool in chunks as devices become free ([`pool`], `step`), and wait
 //! for everything: the barrier. A lone device that holds everything needs no
-//! barrier with the host; its queue is kept filled instead ([`solo`]).
+//! barrier with the host; its queue is kept filled instead (`solo`).
 //!
 //! Invariant at a barrier: the present host grid has the pool's units and the
 //! first and last unit of every held range; each ring has its held units.

@@ -1,12 +1,16 @@
 //! Spans as a Gantt chart: one self-contained SVG, or that SVG in a page that
 //! zooms and pans.
 //!
-//! [`rows`] reduces the spans to bars that are at least a given time wide, so
-//! a long run gives a small file; [`axis`] chooses ticks; [`svg`] draws;
-//! [`html`] wraps the drawing with a few lines of script.
+//! `rows` reduces the spans to bars that are at least a given time wide, so
+//! a long run gives a small file; `axis` chooses ticks; `layout` says what
+//! lies where; `svg` draws the chart of each `bar` and the `labels` around
+//! them; `html` wraps the drawing with a few lines of script.
 
 mod axis;
+mod bar;
 mod html;
+mod labels;
+mod layout;
 mod rows;
 mod svg;
 

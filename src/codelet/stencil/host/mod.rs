@@ -1,8 +1,8 @@
 //! The stencils' native implementation.
 //!
-//! [`grid`] decodes the arguments and finds rows in the rings; [`sweep`] says
-//! in which order a tile's rows are computed; [`block`] computes several rows
-//! together with vectors, and [`scalar`] part of one row with a plain loop:
+//! `grid` decodes the arguments and finds rows in the rings; `sweep` says
+//! in which order a tile's rows are computed; `block` computes several rows
+//! together with vectors, and `scalar` part of one row with a plain loop:
 //! the ends of rows, and everything where there are no vectors. Here the
 //! processor's level is chosen.
 //!

@@ -1,0 +1,217 @@
+#!/usr/bin/env bash
+# Measures pdawl on a machine with a GPU, and collects what a dataset of
+# datasets/ needs: scripts/measure-gpu.sh OUTDIR
+#
+# OUTDIR gets at most eight files: devices.json, measured.toml, bench.json,
+# runs.json, verify.json, trace.json.gz, gantt.html.gz and provenance.txt.
+# A command that fails is recorded with what it said, and the script goes on.
+# When the time is up, running commands are asked for what they have so far,
+# and the rest is recorded as left out.
+#
+# Environment:
+#   PDAWL         the program                    [./target/release/pdawl]
+#   BUDGET        seconds for everything         [480]
+#   SIZE, STEPS   the main grid and its steps    [16384, 30]
+#   SIZES         the grids of the sweep         [4096 8192 16384 24576]
+#   VERIFY_SIZE   the grid that is verified      [4096]
+#   REPEATS       runs of each strategy          [5]
+#   LIMIT         the limited GPU memory         [2GiB]
+#   VERIFY_LIMIT  the same for the verified runs [64MiB]
+#   COPY          size of the copies that measure bandwidths [1GiB]
+set -uo pipefail
+
+if [ $# -ne 1 ]; then
+    echo "usage: scripts/measure-gpu.sh OUTDIR" >&2
+    exit 2
+fi
+out=$1
+pdawl=$(realpath "${PDAWL:-./target/release/pdawl}")
+scripts=$(realpath "$(dirname "$0")")
+budget=${BUDGET:-480}
+size=${SIZE:-16384}
+steps=${STEPS:-30}
+sizes=${SIZES:-4096 8192 16384 24576}
+verify_size=${VERIFY_SIZE:-4096}
+repeats=${REPEATS:-5}
+limit=${LIMIT:-2GiB}
+verify_limit=${VERIFY_LIMIT:-64MiB}
+copy=${COPY:-1GiB}
+
+shares=(fixed:0.02 fixed:0.05 fixed:0.1)
+strategies=(cpu gpu "${shares[@]}" guided dawl oracle)
+# Bytes that a file may have to be kept in a repository.
+largest=$((16 << 20))
+
+if ! "$pdawl" --version >/dev/null; then
+    echo "measure-gpu: cannot run $pdawl; build it (cargo build --release) or set PDAWL" >&2
+    exit 1
+fi
+mkdir -p "$out" || exit 1
+out=$(cd "$out" && pwd) || exit 1
+work=$(mktemp -d) || exit 1
+# Recorded commands then have no paths of this machine in them.
+cd "$work" || exit 1
+mkdir bench runs verify
+failures=0
+number=0
+
+note() { printf '[%3d s] %s\n' "$SECONDS" "$*" | tee -a "$work/log" >&2; }
+
+# Standard input as a JSON string.
+json_string() {
+    tr -d '\000-\010\013-\037' | awk '
+        { gsub(/\\/, "\\\\"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); text = text sep $0; sep = "\\n" }
+        END { printf "\"%s\"", text }'
+}
+
+# A list of what was recorded, whole at any time.
+join() {
+    local separator='[' part
+    for part in "$work/$1"/*; do
+        [ -e "$part" ] || continue
+        printf '%s\n' "$separator"
+        cat "$part"
+        separator=','
+    done
+    [ "$separator" = '[' ] && printf '['
+    printf ']\n'
+}
+
+finish() {
+    trap - EXIT
+    local list file
+    for list in bench runs verify; do
+        join "$list" >"$out/$list.json"
+    done
+    {
+        provenance
+        printf '\n== commands ==\n'
+        cat "$work/log"
+    } >"$out/provenance.txt" 2>&1
+    cd / && rm -rf "$work"
+    for file in "$out"/*; do
+        if [ "$(wc -c <"$file")" -gt "$largest" ]; then
+            echo "measure-gpu: $file is larger than $largest bytes" >&2
+        fi
+    done
+    echo "measure-gpu: $failures failures; the files are in $out" >&2
+}
+trap finish EXIT
+trap 'note "interrupted"; exit 130' INT TERM
+
+# What a command says, or that there is no such command.
+ask() {
+    printf '\n== %s ==\n' "$*"
+    if command -v "$1" >/dev/null; then timeout 20 "$@"; else echo "not there"; fi
+}
+
+provenance() {
+    printf 'date: %s\nsystem: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$(uname -srvm)"
+    printf 'program: %s\n' "$("$pdawl" --version)"
+    printf 'sha256 of the program: %s\n' "$(sha256sum "$pdawl" | cut -d' ' -f1)"
+    printf 'commit: %s\n' "$(git -C "$scripts" rev-parse HEAD 2>/dev/null || echo unknown)"
+    ask lscpu
+    ask nvidia-smi
+    ask nvidia-smi --query-gpu=name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current,clocks.max.sm,clocks.max.memory --format=csv
+    ask clinfo -l
+    ask free -b
+    ask cat /etc/os-release
+}
+
+# run SECONDS WORDS...: the program, within a time and what is left of the
+# budget. Ctrl-C's signal makes it report what it has. Standard output and
+# error go to files; sets `status`.
+run() {
+    local seconds=$1
+    shift
+    local left=$((budget - SECONDS))
+    : >"$work/stdout"
+    : >"$work/stderr"
+    if [ "$left" -lt 3 ]; then
+        echo "left out: the time was up" >"$work/stderr"
+        status=124
+    else
+        [ "$left" -lt "$seconds" ] && seconds=$left
+        timeout -s INT -k 15 "$seconds" "$pdawl" "$@" >"$work/stdout" 2>"$work/stderr"
+        status=$?
+    fi
+    if [ "$status" -eq 0 ]; then
+        note "pdawl $*"
+    else
+        failures=$((failures + 1))
+        note "pdawl $*: exit status $status: $(tr '\n' ' ' <"$work/stderr")"
+    fi
+}
+
+# record LIST GPU_MEMORY SECONDS WORDS...: runs the program and adds its JSON
+# report, or what it said, to a list. GPU_MEMORY is - for all there is.
+record() {
+    local list=$1 memory=$2 seconds=$3
+    shift 3
+    local words=("$@" --steps "$steps" --format json) began=$SECONDS
+    local limited=null
+    if [ "$memory" != - ]; then
+        words+=(--gpu-memory "$memory")
+        limited="\"$memory\""
+    fi
+    run "$seconds" "${words[@]}"
+    number=$((number + 1))
+    {
+        printf '{"command": %s,\n' "$(printf 'pdawl %s' "${words[*]}" | json_string)"
+        printf ' "gpu_memory": %s, "exit": %d, "wall_seconds": %d,\n' \
+            "$limited" "$status" "$((SECONDS - began))"
+        printf ' "said": %s,\n "report":\n' "$(json_string <"$work/stderr")"
+        if [ -s "$work/stdout" ]; then cat "$work/stdout"; else echo null; fi
+        printf '}\n'
+    } >"$work/$list/$(printf '%04d' "$number")"
+    [ -s "$work/stdout" ]
+}
+
+# bench GPU_MEMORY SIZE SECONDS REPEATS STRATEGY...: the strategies in turns,
+# or, where one of them cannot run, each by itself.
+bench() {
+    local memory=$1 size=$2 seconds=$3 repeats=$4 strategy
+    shift 4
+    local list
+    list=$(IFS=, && echo "$*")
+    record bench "$memory" "$seconds" bench stencil --size "$size" --repeats "$repeats" \
+        --strategies "$list" && return
+    # One that is out of time would be alone, too.
+    [ "$status" -ne 124 ] && [ $# -gt 1 ] || return
+    for strategy in "$@"; do
+        record bench "$memory" "$((seconds / $# + 5))" bench stencil --size "$size" \
+            --repeats "$repeats" --strategies "$strategy"
+    done
+}
+
+run 30 devices --format json
+cp "$work/stdout" "$out/devices.json"
+
+PDAWL_MACHINES=$out run 60 machine save measured --copy-size "$copy"
+
+# One report a strategy, with the time of every step: what the simulator is
+# compared with.
+for memory in - "$limit"; do
+    for strategy in cpu gpu "${shares[@]}"; do
+        record runs "$memory" 30 run stencil --size "$size" --strategy "$strategy"
+    done
+done
+
+record runs "$limit" 60 run stencil --size "$size" --strategy dawl \
+    --trace trace.json --gantt gantt.html
+for file in trace.json gantt.html; do
+    [ -e "$file" ] && gzip -9 -c "$file" >"$out/$file.gz"
+done
+
+for strategy in "${strategies[@]}"; do
+    record verify "$verify_limit" 30 run stencil --size "$verify_size" \
+        --strategy "$strategy" --verify
+done
+
+bench "$limit" "$size" 150 "$repeats" "${strategies[@]}"
+bench - "$size" 150 "$repeats" "${strategies[@]}"
+
+for edge in $sizes; do
+    bench - "$edge" 40 3 gpu dawl
+done
+exit 0

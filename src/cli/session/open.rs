@@ -1,0 +1,222 @@
+//! From what the user said to a session: a machine, its devices, and a grid
+//! that fits.
+
+use std::path::Path;
+
+use pdawl::engine::corun;
+use pdawl::machine::{Device, Host, MachineFile, Shelf, load};
+use pdawl::report::schema::{HostInfo, Machine};
+use pdawl::runtime::Runtime;
+use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
+use pdawl::workload::Divisible;
+use pdawl::workload::stencil::Stencil;
+
+use super::{Ground, Session};
+use crate::cli::args::Place;
+use crate::cli::failure::{Failure, refused, wrong_devices};
+use crate::cli::fault::FaultSpec;
+use crate::cli::grid::{Budget, Grid};
+use crate::cli::here::fingerprint;
+use crate::cli::size::ByteSize;
+
+impl Session {
+    /// Opens the devices.
+    ///
+    /// # Errors
+    /// When there is no such machine or device, or the grid does not fit.
+    pub fn open(place: &Place, grid: &Grid, verify: bool) -> Result<Self, Failure> {
+        let found = match &place.machine {
+            None => None,
+            Some(name) => {
+                let file = machine_file(name)?;
+                let here = fingerprint();
+                match here.is(file.fingerprint.as_deref()) {
+                    true => None,
+                    false => Some((file, here)),
+                }
+            }
+        };
+        match found {
+            None => Self::on_this_machine(place, grid, verify),
+            Some((file, here)) => {
+                let note = format!(
+                    "every time is simulated: machine {} is not this one, which is {here}",
+                    file.name
+                );
+                Self::simulated(file, place, grid, verify, note)
+            }
+        }
+    }
+
+    fn on_this_machine(place: &Place, grid: &Grid, verify: bool) -> Result<Self, Failure> {
+        if !place.fault.is_empty() || place.noise.is_some() {
+            return Err(Failure::usage(
+                "--fault and --noise are for simulated machines, and this run is on real devices",
+                "--machine NAME of another machine; `pdawl machine list` shows them",
+            ));
+        }
+        let host = Host::detect();
+        let free = host.memory.obtainable(0);
+        let stencil = grid.stencil(Budget {
+            // A limit that is asked for counts even above what the system
+            // shows: some machines' memory grows with its use.
+            memory: place.host_memory.unwrap_or(ByteSize(free)),
+            grids: 2 + reference_grids(verify),
+        })?;
+        let selection = (place.devices.as_deref())
+            .map(str::parse::<Selection>)
+            .transpose()
+            .map_err(wrong_devices)?;
+        let (runtime, notes) = select::open(selection.as_ref(), stencil.fp64()).map_err(refused)?;
+        let machine = Machine {
+            name: place.machine.clone().unwrap_or("this machine".into()),
+            simulated: false,
+            host: HostInfo {
+                cpu: host.model,
+                cores: host.cores.len() as u32,
+                memory: host.memory.total(),
+            },
+            devices: runtime.devices().to_vec(),
+        };
+        let ground = Ground::Real(runtime);
+        Ok(Self::new(
+            ground, machine, stencil, place, grid, verify, notes,
+        ))
+    }
+
+    fn simulated(
+        mut file: MachineFile,
+        place: &Place,
+        grid: &Grid,
+        verify: bool,
+        note: String,
+    ) -> Result<Self, Failure> {
+        if let Some(limit) = place.host_memory {
+            file.host.memory = file.host.memory.min(limit.0);
+        }
+        let mut budget = Budget {
+            memory: ByteSize(file.host.memory),
+            grids: 2,
+        };
+        if verify {
+            // A run with data is computed here, its devices' memory included.
+            let here = Budget {
+                memory: ByteSize(Host::detect().memory.obtainable(0)),
+                grids: 4 + reference_grids(verify),
+            };
+            budget = budget.tighter(here);
+        }
+        let stencil = grid.stencil(budget)?;
+        let mut options = SimOptions {
+            seed: grid.seed,
+            noise: place.noise,
+            data: verify,
+            faults: Vec::new(),
+            devices: place.devices.as_deref().map(sim_devices).transpose()?,
+        };
+        let devices = {
+            let sim = Sim::new(&file, options.clone()).map_err(refused)?;
+            sim.devices().to_vec()
+        };
+        options.faults = faults(&place.fault, &devices)?;
+        let machine = Machine {
+            name: file.name.clone(),
+            simulated: true,
+            host: HostInfo {
+                cpu: file.host.model.clone(),
+                cores: file.host.cores,
+                memory: file.host.memory,
+            },
+            devices,
+        };
+        let ground = Ground::Simulated(Box::new(file), options);
+        let notes = vec![note];
+        Ok(Self::new(
+            ground, machine, stencil, place, grid, verify, notes,
+        ))
+    }
+
+    fn new(
+        ground: Ground,
+        machine: Machine,
+        stencil: Stencil,
+        place: &Place,
+        grid: &Grid,
+        verify: bool,
+        notes: Vec<String>,
+    ) -> Self {
+        Self {
+            ground,
+            grid: grid.clone(),
+            stencil,
+            machine,
+            options: corun::Options {
+                steps: grid.steps,
+                gpu_memory: place.gpu_memory.map(|size| size.0),
+                verify,
+                trace: true,
+            },
+            oracle: None,
+            comparison: Vec::new(),
+            notes,
+        }
+    }
+}
+
+/// Grids that the sequential reference needs.
+fn reference_grids(verify: bool) -> u64 {
+    match verify {
+        true => 2,
+        false => 0,
+    }
+}
+
+/// A machine file by name, or by path.
+fn machine_file(name: &str) -> Result<MachineFile, Failure> {
+    let path = Path::new(name);
+    let file = match path.extension().is_some_and(|ending| ending == "toml") {
+        true => load(path),
+        false => Shelf::of_user().find(name),
+    };
+    file.map_err(Failure::of)
+}
+
+/// A list of devices as the simulator knows them.
+fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
+    list.split(',')
+        .map(|item| match item.trim().split_once(':') {
+            None if item.trim() == "host" => Ok(SimDevice::Host { cores: None }),
+            None => Ok(SimDevice::Named(item.trim().to_owned())),
+            Some(("host", cores)) => match cores.parse() {
+                Ok(cores) => Ok(SimDevice::Host { cores: Some(cores) }),
+                Err(_) => Err(wrong_devices(format!("`{cores}` is not a number of cores"))),
+            },
+            Some((name, _)) => Err(wrong_devices(format!(
+                "a simulated {name} cannot be divided; only the host's cores can, as in host:8"
+            ))),
+        })
+        .collect()
+}
+
+/// Faults by the devices' indices.
+fn faults(specs: &[FaultSpec], devices: &[Device]) -> Result<Vec<Fault>, Failure> {
+    specs
+        .iter()
+        .map(|spec| {
+            let device = devices.iter().position(|d| d.name == spec.device);
+            let device = device.ok_or_else(|| {
+                let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+                Failure::usage(
+                    format!("--fault: no device `{}` takes part", spec.device),
+                    format!("one of {}", names.join(", ")),
+                )
+            })?;
+            Ok(Fault {
+                device,
+                at: spec.at,
+                what: spec.what,
+            })
+        })
+        .collect()
+}

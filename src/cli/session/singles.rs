@@ -1,0 +1,88 @@
+//! The strategies that a machine's devices allow, and comparing with each
+//! device alone.
+
+use std::sync::atomic::AtomicBool;
+
+use pdawl::balance::Strategy;
+use pdawl::machine::{Device, DeviceKind};
+use pdawl::report::schema::{Single, Throughput};
+
+use super::{Ground, Session};
+use crate::cli::failure::Failure;
+
+impl Session {
+    /// Runs the single devices too, where that costs no time: in a simulation
+    /// without faults.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn compare(&mut self, strategy: &Strategy, stop: &AtomicBool) -> Result<(), Failure> {
+        let Ground::Simulated(_, sim) = &mut self.ground else {
+            return Ok(());
+        };
+        if !sim.faults.is_empty() {
+            return Ok(());
+        }
+        let data = std::mem::replace(&mut sim.data, false);
+        let options = self.options;
+        self.options.verify = false;
+        self.options.trace = false;
+        for single in self.singles() {
+            if single == *strategy {
+                continue;
+            }
+            let outcome = self.run(&single, stop, &mut |_, _| {})?;
+            if !outcome.interrupted {
+                self.comparison.push(Single {
+                    strategy: single.to_string(),
+                    throughput: Throughput::of_points(self.points(), outcome.seconds),
+                });
+            }
+        }
+        self.options = options;
+        if let Ground::Simulated(_, sim) = &mut self.ground {
+            sim.data = data;
+        }
+        Ok(())
+    }
+
+    /// Each device alone: `cpu` or `gpu` where there is one of that kind,
+    /// else a share of 1 for one device and 0 for the others.
+    pub fn single_devices(&self) -> Vec<Strategy> {
+        let devices = &self.machine.devices;
+        let is_cpu = |d: &Device| d.kind == DeviceKind::Cpu;
+        let alone = |i: usize| {
+            let kind = is_cpu(&devices[i]);
+            match (devices.iter().filter(|d| is_cpu(d) == kind).count(), kind) {
+                (1, true) => Strategy::Cpu,
+                (1, false) => Strategy::Gpu,
+                _ => Strategy::alone(i, devices.len()),
+            }
+        };
+        (0..devices.len()).map(alone).collect()
+    }
+
+    /// `cpu` and `gpu`, where the machine has such a device.
+    fn singles(&self) -> Vec<Strategy> {
+        let has = |cpu: bool| {
+            let mut devices = self.machine.devices.iter();
+            devices.any(|d| (d.kind == DeviceKind::Cpu) == cpu)
+        };
+        [(Strategy::Cpu, has(true)), (Strategy::Gpu, has(false))]
+            .into_iter()
+            .filter_map(|(strategy, possible)| possible.then_some(strategy))
+            .collect()
+    }
+
+    /// The strategies that a comparison is made of on these devices.
+    pub fn strategies(&self) -> Vec<Strategy> {
+        let mut all = self.singles();
+        for single in self.single_devices() {
+            if !all.contains(&single) {
+                all.push(single);
+            }
+        }
+        all.extend([Strategy::Guided, Strategy::Dawl, Strategy::Oracle]);
+        all
+    }
+}
