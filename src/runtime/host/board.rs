@@ -54,6 +54,11 @@ impl Board {
         self.lanes.insert(queue, Lane { pool, last: None });
     }
 
+    /// Closes a queue; what is on it still runs in its turn.
+    pub fn close(&mut self, queue: QueueId) {
+        self.lanes.remove(&queue);
+    }
+
     /// The pool of a queue.
     pub fn pool(&self, queue: QueueId) -> Option<usize> {
         self.lanes.get(&queue).map(|lane| lane.pool)
