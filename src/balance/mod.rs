@@ -145,14 +145,45 @@ pub struct StepReport {
     pub devices: Vec<DeviceStep>,
 }
 
+/// What a probe ran, and beside what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// Kernels on held units.
+    Held,
+    /// Pool units streamed through a device with its own memory.
+    Streamed,
+    /// Pool units on a device that computes on host memory, nobody streaming.
+    Alone,
+    /// The same while others streamed.
+    Beside,
+}
+
+/// A measurement made before the first step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probe {
+    pub device: usize,
+    pub kind: ProbeKind,
+    pub units: u64,
+    pub seconds: f64,
+}
+
 /// Decides how a divisible workload is shared. See the folder's page for the
 /// picture of a step.
 pub trait Balancer {
     /// Its name as on the command line.
     fn name(&self) -> String;
 
+    /// Whether it makes something of probes.
+    fn wants_probes(&self) -> bool {
+        false
+    }
+
+    /// A probe has been run; told before the first plan.
+    fn probed(&mut self, _probe: &Probe) {}
+
     /// What each device holds and should do in `step`. Called once a step, at
-    /// the barrier, and once more after a loss within the step.
+    /// the barrier before it. After the loss of a device that held units, the
+    /// steps begin again from 0.
     fn plan(&mut self, step: u32) -> StepPlan;
 
     /// What `device` does next from the pool. Must not answer `Wait` or `Done`

@@ -5,6 +5,7 @@
 
 pub mod corun;
 pub mod measure;
+pub mod oracle;
 pub mod outcome;
 
 pub use outcome::{DeviceRecord, Loss, Outcome, StepRecord};

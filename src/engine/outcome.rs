@@ -88,3 +88,12 @@ pub struct Outcome {
     pub verified: Option<bool>,
     pub trace: Trace,
 }
+
+impl Outcome {
+    /// Median seconds of a step; `None` without steps.
+    pub fn median_step(&self) -> Option<f64> {
+        let mut seconds: Vec<f64> = self.steps.iter().map(|s| s.seconds).collect();
+        seconds.sort_by(f64::total_cmp);
+        seconds.get(seconds.len() / 2).copied()
+    }
+}

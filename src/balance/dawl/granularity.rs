@@ -64,15 +64,18 @@ mod tests {
     /// A step with one chunk that took `latency` nanoseconds to start.
     fn step(latency: u64) -> Progress {
         let mut progress = Progress::default();
-        progress.completed(&ChunkDone {
-            step: 0,
-            device: 0,
-            units: 10,
-            held: false,
-            issued: 0,
-            started: latency,
-            ended: latency + 1000,
-        });
+        progress.completed(
+            &ChunkDone {
+                step: 0,
+                device: 0,
+                units: 10,
+                held: false,
+                issued: 0,
+                started: latency,
+                ended: latency + 1000,
+            },
+            None,
+        );
         progress
     }
 

@@ -13,6 +13,12 @@ const TAIL: f64 = 0.1;
 const SLACK: f64 = 0.02;
 /// Chunks of this step that outweigh what the steps before said of a rate.
 const HISTORY: f64 = 3.0;
+/// How late, relative to the step that was planned, the others must be before
+/// a device streams that was not meant to: it slows them further.
+const RELUCTANCE: f64 = 1.25;
+/// Chunks of a device that has the pool to itself: a few, in case it turns out
+/// to be late.
+const CHUNKS_ALONE: u64 = 3;
 /// Part of a device's segment that probes a device of unknown speed.
 const PROBE: u64 = 32;
 
@@ -27,6 +33,9 @@ pub struct Progress {
     /// pace without the time to fill it.
     paced_units: u64,
     paced_span: Nanos,
+    /// Units and nanoseconds of chunks during which nobody streamed.
+    alone_units: u64,
+    alone_span: Nanos,
     /// End of its last chunk.
     mark: Nanos,
     /// When it was last given work while it had none.
@@ -39,8 +48,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Takes in a finished piece of work.
-    pub fn completed(&mut self, done: &ChunkDone) {
+    /// Takes in a finished piece of work. `quiet_since` is when the last
+    /// stream ended, if none runs.
+    pub fn completed(&mut self, done: &ChunkDone, quiet_since: Option<Nanos>) {
         if done.held {
             self.held_left = self.held_left.saturating_sub(done.units);
             return;
@@ -54,6 +64,10 @@ impl Progress {
             self.paced_units += done.units;
             self.paced_span += took;
         }
+        if quiet_since.is_some_and(|since| since <= from) {
+            self.alone_units += done.units;
+            self.alone_span += took;
+        }
         self.mark = self.mark.max(done.ended);
         self.done += done.units;
         self.chunks += 1;
@@ -64,6 +78,19 @@ impl Progress {
     /// Pool units a second in this step.
     pub fn rate(&self) -> Option<f64> {
         (self.done > 0 && self.span > 0).then(|| self.done as f64 / seconds(self.span))
+    }
+
+    /// Pool units a second in this step while nobody streamed, of at least
+    /// `enough` units.
+    pub fn alone_rate(&self, enough: u64) -> Option<f64> {
+        (self.alone_units >= enough.max(1) && self.alone_span > 0)
+            .then(|| self.alone_units as f64 / seconds(self.alone_span))
+    }
+
+    /// The same while somebody did.
+    pub fn beside_rate(&self, enough: u64) -> Option<f64> {
+        let (units, span) = (self.done - self.alone_units, self.span - self.alone_span);
+        (units >= enough.max(1) && span > 0).then(|| units as f64 / seconds(span))
     }
 
     /// Its pace, steadied by the rate of the steps before, which counts as if
@@ -118,6 +145,23 @@ pub struct Handout {
     quota: Vec<u64>,
     in_tail: bool,
     runners: Vec<Runner>,
+    /// Seconds of the step as planned, if nobody is meant to stream.
+    quiet: Option<f64>,
+    /// Streamed chunks in flight, and the end of the last one.
+    streaming: u32,
+    streamed_until: Nanos,
+    /// Units change hands at the step's begin, which also takes bandwidth.
+    moving: bool,
+}
+
+/// How a step is meant to go.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    pub expected: Vec<Expected>,
+    /// Seconds of the step, if nobody is meant to stream.
+    pub quiet: Option<f64>,
+    /// Whether units change hands.
+    pub moving: bool,
 }
 
 impl Handout {
@@ -133,18 +177,30 @@ impl Handout {
             quota: vec![0; devices],
             in_tail: false,
             runners: vec![Runner::default(); devices],
+            quiet: None,
+            streaming: 0,
+            streamed_until: 0,
+            moving: false,
         }
     }
 
     /// A step begins, or begins again after a loss.
-    pub fn begin(&mut self, plan: &StepPlan, grain: &[Granularity], expected: Vec<Expected>) {
+    pub fn begin(&mut self, plan: &StepPlan, grain: &[Granularity], intent: Intent) {
+        let expected = intent.expected;
+        self.quiet = intent.quiet;
+        self.moving = intent.moving;
+        self.streaming = 0;
         let pool: u64 = plan.pooled.iter().sum();
+        let alone = plan.pooled.iter().filter(|units| **units > 0).count() == 1;
         for (d, grain) in grain.iter().enumerate() {
             let segment = plan.pooled[d];
             self.min_chunk[d] = grain.min_chunk();
             // One without a segment helps the others with a part of theirs.
             let part = if segment > 0 { segment } else { pool / 4 };
-            self.chunk[d] = grain.chunk(part, expected[d].rate);
+            self.chunk[d] = match alone && segment > 0 && self.quiet.is_some() {
+                true => segment.div_ceil(CHUNKS_ALONE).max(grain.min_chunk()),
+                false => grain.chunk(part, expected[d].rate),
+            };
             self.before[d] = segment as f64;
             self.progress[d] = Progress {
                 held_left: plan.held[d],
@@ -157,8 +213,15 @@ impl Handout {
 
     /// Takes in a finished piece of work.
     pub fn completed(&mut self, done: &ChunkDone) {
+        let streamed = !done.held && self.expected[done.device].streams;
+        if streamed {
+            self.streaming = self.streaming.saturating_sub(1);
+            self.streamed_until = self.streamed_until.max(done.ended);
+        }
+        let quiet = self.streaming == 0 && !streamed && !self.moving;
+        let quiet_since = quiet.then_some(self.streamed_until);
         if let Some(progress) = self.progress.get_mut(done.device) {
-            progress.completed(done);
+            progress.completed(done, quiet_since);
         }
     }
 
@@ -187,6 +250,7 @@ impl Handout {
             self.progress[device].busy_from = state.now;
         }
         self.progress[device].handed += units;
+        self.streaming += u32::from(self.expected[device].streams);
         self.quota[device] = self.quota[device].saturating_sub(units);
         Next::Take(units)
     }
@@ -239,6 +303,10 @@ impl Handout {
             left == 0.0 || runner.ready + left / runner.rate <= held
         };
         let others = tail::finish(left, &self.runners, Some(device));
+        let unplanned = self.before[device] == 0.0 && self.expected[device].streams;
+        if unplanned && self.quiet.is_some_and(|step| others <= RELUCTANCE * step) {
+            return (nothing_runs && self.is_first(device, least)).then_some(least);
+        }
         // Help also takes the time of the helper's own kernels.
         let helps = || self.held_end(device, least, state) * (1.0 + SLACK) <= others;
         if state.left[device] == 0 && ((0..self.runners.len()).all(in_time) || !helps()) {

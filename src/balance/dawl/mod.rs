@@ -3,7 +3,8 @@
 //!
 //! The paper's seven steps and where they are:
 //!
-//! 1. First shares: [`Dawl::plan`] of the first step, equal probes.
+//! 1. First shares: from equal probes where the engine ran some, else equal
+//!    shares ([`Dawl::plan`] of the first step).
 //! 2. Configuration: the plan tells the engine what each device holds.
 //! 3. Run and time: [`rates`] keeps robust estimates of what was timed.
 //! 4. The next chunk to who will be free, by estimated completion:
@@ -12,6 +13,10 @@
 //! 6. At the barrier, new shares with which all [`share`] the finish, moved
 //!    only where that pays, and [`explore`] whether everyone is needed.
 //! 7. Release: the engine's.
+//!
+//! Host memory is shared: who streams slows who computes there. So two plans
+//! are compared at each barrier, one in which nobody streams, with the rates
+//! that were seen then, and one in which all finish together.
 
 pub mod explore;
 pub mod granularity;
@@ -22,12 +27,13 @@ pub mod tail;
 
 use self::explore::{Crew, PROMISE};
 use self::granularity::Granularity;
-use self::handout::{Expected, Handout, seconds};
+use self::handout::{Expected, Handout, Intent, seconds};
 use self::rates::{Estimate, Gauge, Verdict};
 use self::share::{Ability, Division};
 use super::division::largest_remainder;
 use super::{
-    Balancer, ChunkDone, DeviceStep, DeviceView, Next, Setup, StepPlan, StepReport, StepState,
+    Balancer, ChunkDone, DeviceStep, DeviceView, Next, Probe, ProbeKind, Setup, StepPlan,
+    StepReport, StepState,
 };
 
 /// Steps in which a move need not pay for itself: what is learned in them
@@ -39,6 +45,8 @@ const PAYS: f64 = 1.25;
 const FAR_OFF: f64 = 1.1;
 /// Shares below this are worth asking whether they are worth it.
 const SMALL_SHARE: f64 = 0.1;
+/// Streaming must promise so much to be preferred: its cost is known less well.
+const STREAMING_PAYS: f64 = 0.99;
 /// Relative change of a plan after which earlier timings say little.
 const OTHER_PLAN: f64 = 0.05;
 
@@ -48,6 +56,7 @@ pub struct Dawl {
     units: u64,
     steps: u32,
     devices: Vec<DeviceView>,
+    wants_probes: bool,
     crew: Crew,
     gauges: Vec<Gauge>,
     /// Seconds from the last device's end to the barrier's.
@@ -57,6 +66,8 @@ pub struct Dawl {
     grain: Vec<Granularity>,
     handout: Handout,
     plan: StepPlan,
+    /// Seconds of the planned step, if nobody is meant to stream in it.
+    quiet: Option<f64>,
     planned: u32,
     /// The last step whose plan was unlike the one before.
     replanned: u32,
@@ -73,6 +84,7 @@ impl Dawl {
             units: setup.units,
             steps: setup.steps,
             devices: setup.devices.clone(),
+            wants_probes: true,
             crew: Crew::new(count),
             gauges: vec![Gauge::default(); count],
             barrier: Estimate::default(),
@@ -82,11 +94,31 @@ impl Dawl {
                 .collect(),
             handout: Handout::new(setup.units, count),
             plan: StepPlan::default(),
+            quiet: None,
             planned: 0,
             replanned: 0,
             changed: None,
             reports: 0,
         }
+    }
+
+    /// Begins with equal shares, as the paper does, instead of probes.
+    pub fn from_equal_shares(mut self) -> Self {
+        self.wants_probes = false;
+        self
+    }
+
+    /// Whether probes have told what the first shares need.
+    fn knows_all(&self) -> bool {
+        let knows = |d: usize| {
+            let held = self.gauges[d].held.value().is_some();
+            let pool = self.known_pool_rate(d, true).is_some();
+            match self.devices[d].capacity {
+                Some(0) | None => pool,
+                Some(_) => held,
+            }
+        };
+        (0..self.devices.len()).all(|d| !self.crew.works(d) || knows(d))
     }
 
     /// Steps 1 and 2: equal shares, held as far as memory reaches.
@@ -110,30 +142,63 @@ impl Dawl {
         if let Some(gauges) = self.crew.conclude() {
             self.gauges = gauges;
         }
-        let abilities = self.abilities(None);
-        let target = share::finish_together(self.units, &abilities)?;
-        let division = self.unless_moving_costs_more(step, target, &abilities);
-        if self.reports < 2 || self.crew.trial.is_some() || self.is_doubtful() {
+        let target = self.best(None, |abilities| {
+            share::finish_together(self.units, abilities)
+        })?;
+        let division = self.unless_moving_costs_more(step, target);
+        if self.reports < 1 || self.crew.trial.is_some() || self.is_doubtful() {
             return Some(division);
         }
         if self.explore(step, &division) {
-            let abilities = self.abilities(None);
-            return share::finish_together(self.units, &abilities);
+            return self.best(None, |abilities| {
+                share::finish_together(self.units, abilities)
+            });
         }
         Some(division)
     }
 
-    /// What the devices that take part can do; `other`'s part is changed.
-    fn abilities(&self, other: Option<usize>) -> Vec<Ability> {
+    /// The better of what `divide` makes of the devices' abilities when nobody
+    /// streams and when all may; `other`'s part in the work is changed.
+    fn best(
+        &self,
+        other: Option<usize>,
+        divide: impl Fn(&[Ability]) -> Option<Division>,
+    ) -> Option<Division> {
+        let quiet = divide(&self.abilities(other, false));
+        let streaming = divide(&self.abilities(other, true));
+        match (quiet, streaming) {
+            (Some(quiet), Some(streaming)) => {
+                match streaming.seconds < STREAMING_PAYS * quiet.seconds {
+                    true => Some(streaming),
+                    false => Some(quiet),
+                }
+            }
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Whether nobody streams in a division.
+    fn is_quiet(&self, held: &[u64], pooled: &[u64]) -> bool {
+        let streams = |d: usize| self.devices[d].capacity.is_some() && pooled[d] > 0;
+        !held.is_empty() && !(0..self.devices.len()).any(streams)
+    }
+
+    /// What the devices that take part can do when all may stream or nobody
+    /// does; `other`'s part is changed.
+    fn abilities(&self, other: Option<usize>, streaming: bool) -> Vec<Ability> {
         (0..self.devices.len())
             .map(|d| {
                 if self.crew.works(d) == (other == Some(d)) {
                     return Ability::default();
                 }
+                let capacity = self.devices[d].capacity;
                 Ability {
-                    capacity: self.devices[d].capacity.unwrap_or(0),
+                    capacity: capacity.unwrap_or(0),
                     held_rate: self.held_rate(d),
-                    pool_rate: self.pool_rate(d),
+                    pool_rate: match capacity.is_some() && !streaming {
+                        true => 0.0,
+                        false => self.pool_rate(d, streaming),
+                    },
                     overhead: self.gauges[d].overhead.value().unwrap_or(0.0),
                 }
             })
@@ -146,18 +211,27 @@ impl Dawl {
         let known = |d: usize| self.gauges[d].held.value();
         known(device)
             .or_else(|| self.fastest(device, known))
-            .or_else(|| self.fastest(device, |d| self.gauges[d].pool.value()))
+            .or_else(|| self.fastest(device, |d| self.known_pool_rate(d, true)))
             .unwrap_or(1.0)
     }
 
-    /// Pool units a second: measured, or else what the link allows, or else
-    /// as another device of the kind.
-    fn pool_rate(&self, device: usize) -> f64 {
-        let known = |d: usize| self.gauges[d].pool.value();
+    /// Pool units a second when all may stream or nobody does: measured, or
+    /// else what the link allows, or else as another device of the kind.
+    fn pool_rate(&self, device: usize, streaming: bool) -> f64 {
+        let known = |d: usize| self.known_pool_rate(d, streaming);
         known(device)
             .or(self.devices[device].stream_limit)
             .or_else(|| self.fastest(device, known))
             .unwrap_or_else(|| 0.05 * self.gauges[device].held.value().unwrap_or(1.0))
+    }
+
+    fn known_pool_rate(&self, device: usize, streaming: bool) -> Option<f64> {
+        let gauge = &self.gauges[device];
+        let (pool, alone) = (gauge.pool.value(), gauge.alone.value());
+        match streaming {
+            true => pool.or(alone),
+            false => alone.or(pool),
+        }
     }
 
     /// The greatest known figure among the devices of the same kind, or else
@@ -172,14 +246,15 @@ impl Dawl {
 
     /// Whether an observation waits for its confirmation: no time for trials.
     fn is_doubtful(&self) -> bool {
-        (self.gauges.iter()).any(|g| g.held.is_suspect() || g.pool.is_suspect())
+        (self.gauges.iter())
+            .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
     }
 
     /// Units a second that change hands.
     fn link(&self, device: usize) -> f64 {
         self.devices[device]
             .stream_limit
-            .unwrap_or_else(|| self.pool_rate(device))
+            .unwrap_or_else(|| self.pool_rate(device, true))
             .max(f64::MIN_POSITIVE)
     }
 
@@ -192,14 +267,14 @@ impl Dawl {
 
     /// Keeps what is held where it is, unless the steps that remain gain more
     /// than moving costs, and more than the timings' noise.
-    fn unless_moving_costs_more(
-        &self,
-        step: u32,
-        target: Division,
-        abilities: &[Ability],
-    ) -> Division {
+    fn unless_moving_costs_more(&self, step: u32, target: Division) -> Division {
+        if self.plan.held.is_empty() {
+            return target;
+        }
         let must = (0..self.devices.len()).any(|d| self.plan.held[d] > 0 && !self.crew.works(d));
-        let stay = share::around_held(self.units, &self.plan.held, abilities);
+        let stay = self.best(None, |abilities| {
+            share::around_held(self.units, &self.plan.held, abilities)
+        });
         let Some(stay) = stay.filter(|_| !must) else {
             return target;
         };
@@ -240,7 +315,9 @@ impl Dawl {
             }
         }
         for device in self.crew.candidates(step, false) {
-            let with = share::finish_together(self.units, &self.abilities(Some(device)));
+            let with = self.best(Some(device), |abilities| {
+                share::finish_together(self.units, abilities)
+            });
             if with.is_some_and(|with| pays(self, with.seconds, &with)) {
                 self.crew.try_other(step, device, reference, &self.gauges);
                 return true;
@@ -264,12 +341,14 @@ impl Dawl {
     /// division: a device left alone waits for nobody, and whoever computes
     /// on host memory has more of its bandwidth.
     fn at_best_without(&self, device: usize, division: &Division) -> Option<(f64, Division)> {
-        let mut abilities = self.abilities(Some(device));
-        let mut others = (0..abilities.len()).filter(|d| abilities[*d] != Ability::default());
-        if let (Some(lone), None) = (others.next(), others.next()) {
-            abilities[lone].overhead = 0.0;
-        }
-        let without = share::finish_together(self.units, &abilities)?;
+        let without = self.best(Some(device), |abilities| {
+            let mut abilities = abilities.to_vec();
+            let mut others = (0..abilities.len()).filter(|d| abilities[*d] != Ability::default());
+            if let (Some(lone), None) = (others.next(), others.next()) {
+                abilities[lone].overhead = 0.0;
+            }
+            share::finish_together(self.units, &abilities)
+        })?;
         let share_the_host = division.pooled[device] > 0
             && (division.pooled.iter().enumerate()).any(|(d, units)| d != device && *units > 0);
         let relief = match share_the_host {
@@ -295,11 +374,26 @@ impl Dawl {
             let beside = (did.held_busy as f64 / did.pooled_busy.max(1) as f64).min(1.0);
             let done = did.held as f64 + did.pooled as f64 * beside;
             take(&mut gauge.held, done / seconds(did.held_busy));
+        } else {
+            gauge.held.unobserved();
         }
         let progress = self.handout.progress(d);
-        let enough = progress.done >= self.grain[d].min_chunk() || gauge.pool.value().is_none();
-        if let Some(rate) = progress.rate().filter(|_| enough) {
-            take(&mut gauge.pool, rate);
+        let (rate, alone) = match self.devices[d].capacity {
+            Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
+            None => {
+                let enough = self.grain[d].min_chunk().min(progress.done);
+                (progress.beside_rate(enough), progress.alone_rate(enough))
+            }
+        };
+        let known = gauge.pool.value().is_some();
+        let enough = !known || progress.done >= self.grain[d].min_chunk();
+        match rate.filter(|_| enough) {
+            Some(rate) => take(&mut gauge.pool, rate),
+            None => gauge.pool.unobserved(),
+        }
+        match alone {
+            Some(rate) => take(&mut gauge.alone, rate),
+            None => gauge.alone.unobserved(),
         }
         // While units change hands, devices wait for those as well.
         if did.held + did.pooled > 0 && (!moved || gauge.overhead.value().is_none()) {
@@ -334,7 +428,8 @@ impl Dawl {
             .map(|d| Expected {
                 works: self.crew.works(d),
                 streams: self.devices[d].capacity.is_some(),
-                rate: (self.gauges[d].pool.value()).or(self.devices[d].stream_limit),
+                rate: (self.known_pool_rate(d, self.quiet.is_none()))
+                    .or(self.devices[d].stream_limit),
                 kernels: self.gauges[d].held.value(),
                 held_until: held_until(d),
             })
@@ -347,11 +442,28 @@ impl Balancer for Dawl {
         "dawl".to_owned()
     }
 
+    fn wants_probes(&self) -> bool {
+        self.wants_probes
+    }
+
+    fn probed(&mut self, probe: &Probe) {
+        let rate = probe.units as f64 / probe.seconds;
+        let gauge = &mut self.gauges[probe.device];
+        match probe.kind {
+            ProbeKind::Held => gauge.held.observe_anew(rate),
+            ProbeKind::Streamed | ProbeKind::Beside => gauge.pool.observe_anew(rate),
+            ProbeKind::Alone => gauge.alone.observe_anew(rate),
+        }
+    }
+
     fn plan(&mut self, step: u32) -> StepPlan {
-        let division = match self.reports {
-            0 => None,
-            _ => self.shares(step),
+        let division = match self.reports == 0 && !self.knows_all() {
+            true => None,
+            false => self.shares(step),
         };
+        self.quiet = (division.as_ref())
+            .filter(|division| self.is_quiet(&division.held, &division.pooled))
+            .map(|division| division.seconds);
         let Division { held, pooled, .. } = division.unwrap_or_else(|| self.equal_shares());
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
@@ -360,8 +472,12 @@ impl Balancer for Dawl {
         }
         let before = std::mem::replace(&mut self.plan, plan);
         self.planned = step;
-        let expected = self.expectations(&before.held);
-        self.handout.begin(&self.plan, &self.grain, expected);
+        let intent = Intent {
+            expected: self.expectations(&before.held),
+            quiet: self.quiet,
+            moving: !before.held.is_empty() && before.held != self.plan.held,
+        };
+        self.handout.begin(&self.plan, &self.grain, intent);
         self.plan.clone()
     }
 
@@ -387,8 +503,12 @@ impl Balancer for Dawl {
         (self.barrier).observe_anew(seconds(report.duration.saturating_sub(finished)));
         let clean = self.without_moves(report);
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
+        // The steps of a device that is alone and holds everything follow one
+        // another without waits.
+        let lone = (self.crew.lone()).filter(|d| self.plan.held[*d] == self.units);
+        let seconds = lone.map_or(clean, |d| seconds(report.devices[d].held_busy));
         if let Some(trial) = self.crew.trial.as_mut().filter(|t| t.step == report.step) {
-            trial.seconds = Some(clean);
+            trial.seconds = Some(seconds);
         }
         if changed {
             self.changed = Some(report.step);
@@ -407,8 +527,8 @@ impl Balancer for Dawl {
     }
 
     fn lookahead(&self) -> u32 {
-        let settled = self.reports >= 3
-            && self.planned > self.replanned + 1
+        let settled = self.reports >= 2
+            && self.planned > self.replanned
             && self.crew.trial.is_none()
             && !self.is_doubtful()
             && self

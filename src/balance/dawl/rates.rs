@@ -76,6 +76,11 @@ impl Estimate {
         }
     }
 
+    /// A step passed without an observation: nothing will confirm the last.
+    pub fn unobserved(&mut self) {
+        self.suspect = None;
+    }
+
     /// Whether the last observation was far off and is not yet confirmed.
     pub fn is_suspect(&self) -> bool {
         self.suspect.is_some()
@@ -101,8 +106,11 @@ fn is_sudden(value: f64, observed: f64) -> bool {
 pub struct Gauge {
     /// Held units a second.
     pub held: Estimate,
-    /// Pool units a second.
+    /// Pool units a second: streamed, or, on host memory, while others stream.
     pub pool: Estimate,
+    /// Pool units a second on host memory while nobody streams: memory is
+    /// shared, and this may be much more.
+    pub alone: Estimate,
     /// Seconds of a step before its work starts.
     pub overhead: Estimate,
 }
@@ -160,6 +168,15 @@ mod tests {
         assert_eq!(estimate.value(), Some(1.5));
         estimate.observe_anew(1.51);
         assert_eq!(estimate.value(), Some(1.505));
+    }
+
+    #[test]
+    fn a_suspicion_that_nothing_confirms_is_dropped() {
+        let mut estimate = after(&[1.0, 1.0, 0.5]);
+        assert!(estimate.is_suspect());
+        estimate.unobserved();
+        assert!(!estimate.is_suspect());
+        assert_eq!(estimate.observe(0.5), Verdict::Suspect);
     }
 
     #[test]

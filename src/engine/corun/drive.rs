@@ -29,7 +29,7 @@ pub struct Drive<'a> {
     pub(super) balancer: Box<dyn Balancer>,
     pub(super) places: Vec<Place>,
     /// Most units a device can hold; 0 for one on host memory.
-    capacity: Vec<u64>,
+    pub(super) capacity: Vec<u64>,
     pub(super) alive: Vec<bool>,
     grids: [HostMemoryId; 2],
     /// Which grid is the present version.
@@ -386,10 +386,14 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The next completion, booked; its device, and its job if that is over.
-    pub(super) fn collect(&mut self) -> Result<Option<(Completion, Option<usize>)>, CorunError> {
+    /// The next completion within `timeout`, booked; and its job if that is
+    /// over.
+    pub(super) fn collect(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<(Completion, Option<usize>)>, CorunError> {
         let before = Instant::now();
-        let waited = self.runtime.wait(None);
+        let waited = self.runtime.wait(timeout);
         self.outside += before.elapsed();
         let Some(completion) = waited? else {
             return Ok(None);
@@ -407,7 +411,7 @@ impl<'a> Drive<'a> {
     /// Waits until nothing is in flight.
     pub(super) fn drain(&mut self) -> Result<(), CorunError> {
         while !self.ledger.idle() {
-            if self.collect()?.is_none() {
+            if self.collect(None)?.is_none() {
                 break;
             }
         }

@@ -81,6 +81,17 @@ impl Ledger {
         self.jobs.len() - 1
     }
 
+    /// A job gets more commands later: it is not over before it is closed.
+    pub fn keep_open(&mut self, job: usize) {
+        self.jobs[job].outstanding += 1;
+    }
+
+    /// A job gets no more commands; says whether it is over.
+    pub fn close(&mut self, job: usize) -> bool {
+        self.jobs[job].outstanding -= 1;
+        self.jobs[job].outstanding == 0
+    }
+
     /// Notes a submitted command.
     pub fn submitted(
         &mut self,

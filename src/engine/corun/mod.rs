@@ -20,11 +20,13 @@ mod drive;
 mod error;
 mod grids;
 pub mod held;
+mod launches;
 pub mod layout;
 mod ledger;
 mod moves;
 pub mod place;
 pub mod pool;
+mod probe;
 mod record;
 mod solo;
 mod step;
@@ -52,8 +54,10 @@ pub const EDGE: &str = "edge";
 pub const MOVE: &str = "move";
 /// Label of the result's way to host memory.
 pub const GATHER: &str = "gather";
-/// Label of launches whose results are thrown away.
+/// Label of the first commands, whose results are thrown away.
 pub const WARM: &str = "warm-up";
+/// Label of the probes' commands, whose results are thrown away too.
+pub const PROBE: &str = "probe";
 
 /// What a co-run is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +100,7 @@ pub fn run(
     }
     let mut drive = Drive::open(runtime, workload, make, options)?;
     drive.warm_up()?;
+    drive.probe()?;
     drive.begin()?;
     drive.set_up();
     let (mut step, mut steps) = (0, options.steps);

@@ -21,9 +21,9 @@ const STREAM_BYTES: u64 = 4 << 20;
 /// At most this fraction of the memory limit is spent on stream buffers.
 const STREAM_FRACTION: u64 = 8;
 
-/// A ring's smallest window is this fraction of its slots: 1.6 % of the memory
+/// A ring's smallest window is this fraction of its slots: 2 % of the memory
 /// for launches that stay long against their overhead.
-const WINDOW_FRACTION: u64 = 64;
+const WINDOW_FRACTION: u64 = 48;
 
 /// A queue and its index within its device.
 #[derive(Clone, Copy, Debug)]

@@ -49,7 +49,7 @@ impl Drive<'_> {
                 break;
             };
             while !self.spoiled && self.ledger.jobs[current.job].outstanding > 0 {
-                self.collect()?;
+                self.collect(None)?;
             }
             if self.spoiled {
                 self.drain()?;

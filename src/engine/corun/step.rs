@@ -1,14 +1,16 @@
 //! One step: moves and halos, held units, the pool, the barrier.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::drive::{Drive, For};
+use super::launches::Enqueued;
 use super::layout::length;
 use super::ledger::Job;
 use super::place::Place;
 use super::pool::Pool;
 use super::record::{self, Frame};
-use super::{CHUNK, CorunError, EDGE, HELD};
+use super::{CHUNK, CorunError};
 use crate::balance::{ChunkDone, Next, StepState};
 use crate::runtime::EventId;
 use crate::time::Nanos;
@@ -58,9 +60,13 @@ impl Drive<'_> {
             home,
             began: self.barrier,
         };
-        for device in 0..self.places.len() {
-            hand.in_flight[device] += self.launch_held(device, step)?;
+        for (units, held) in hand.in_flight.iter_mut().zip(&self.layout.held) {
+            *units = length(held);
         }
+        // Host devices first: enqueueing a ring's launches takes a while, and
+        // their cores would wait for it.
+        self.hand_out(step, &mut hand, true)?;
+        self.launch_held(step, &mut hand)?;
         self.run_pool(step, &mut hand)?;
         if self.spoiled {
             self.note(step, moved);
@@ -76,43 +82,41 @@ impl Drive<'_> {
         Ok(StepEnd::Done(1))
     }
 
-    /// Launches what a device holds, and reads the edges that neighbours need.
-    /// Returns the units.
-    fn launch_held(&mut self, device: usize, step: u32) -> Result<u64, CorunError> {
-        let now = self.runtime.now();
-        let units = self.layout.held[device].clone();
-        let Some((own, mut whose)) = self.own(device, step, HELD).filter(|_| !units.is_empty())
-        else {
-            return Ok(0);
-        };
-        let (from, to, edges) = (own.held.present(), own.held.next(), own.edges);
-        let windows: Vec<_> = own.held.windows().collect();
-        whose.job = Some(self.ledger.job(device, None, units.clone(), now));
-        let (mut first, mut last) = (None, None);
-        for window in windows {
-            last = self.launch(whose, window, &from, &to, &[])?;
-            first = first.or(last);
+    /// Enqueues what is held, and keeps host devices at work meanwhile.
+    fn launch_held(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+        let mut launches: Vec<_> = (0..self.places.len())
+            .filter_map(|device| self.held_launches(device, step))
+            .collect();
+        while !launches.is_empty() {
+            let mut i = 0;
+            while i < launches.len() {
+                match self.launch_next(&mut launches[i])? {
+                    None => i += 1,
+                    Some(Enqueued { over }) => {
+                        launches.swap_remove(i);
+                        if let Some(job) = over {
+                            self.job_ended(step, job, hand);
+                        }
+                    }
+                }
+            }
+            while let Some((_, job)) = self.collect(Some(Duration::ZERO))? {
+                if let Some(job) = job {
+                    self.job_ended(step, job, hand);
+                }
+            }
+            if !self.spoiled {
+                self.hand_out(step, hand, true)?;
+            }
         }
-        let reads = For {
-            lane: edges,
-            job: None,
-            label: EDGE,
-            ..whose
-        };
-        let low = (units.start > 0).then_some((units.start, first));
-        let high = (units.end < self.workload.units()).then_some((units.end - 1, last));
-        for (unit, after) in [low, high].into_iter().flatten() {
-            let Some(after) = after else { continue };
-            self.read(reads, unit..unit + 1, 1, &to, &[after])?;
-        }
-        Ok(length(&units))
+        Ok(())
     }
 
     /// Hands out the pool and waits until everything has ended.
     fn run_pool(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
         loop {
             if !self.spoiled {
-                self.hand_out(step, hand)?;
+                self.hand_out(step, hand, false)?;
             }
             if self.ledger.idle() {
                 if self.spoiled || hand.pool.is_empty() {
@@ -120,7 +124,7 @@ impl Drive<'_> {
                 }
                 return Err(self.balancer_fault(step, "units were left to nobody"));
             }
-            let Some((_, job)) = self.collect()? else {
+            let Some((_, job)) = self.collect(None)? else {
                 return Err(self.balancer_fault(step, "commands vanished"));
             };
             if let Some(job) = job {
@@ -129,13 +133,17 @@ impl Drive<'_> {
         }
     }
 
-    /// Asks the balancer for every free lane until nobody takes more.
-    fn hand_out(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+    /// Asks the balancer for every free lane (of host devices only, if asked)
+    /// until nobody takes more.
+    fn hand_out(&mut self, step: u32, hand: &mut Hand, host_only: bool) -> Result<(), CorunError> {
         let mut more = true;
         while more && !hand.pool.is_empty() {
             more = false;
             for device in 0..self.places.len() {
                 if !self.alive[device] || hand.done[device] || hand.pool.is_empty() {
+                    continue;
+                }
+                if host_only && matches!(self.places[device], Place::Own(_)) {
                     continue;
                 }
                 let Some(lane) = hand.lanes[device].iter().position(Option::is_none) else {

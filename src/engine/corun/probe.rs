@@ -1,0 +1,188 @@
+//! Equal probes before the first step: every device computes the same small
+//! number of units, first by itself and then while others stream, so that the
+//! balancer's first shares need no guess. Results are thrown away.
+
+use super::drive::Drive;
+use super::layout::length;
+use super::place::Place;
+use super::step::Piece;
+use super::{CorunError, PROBE};
+use crate::balance::{Probe, ProbeKind};
+
+/// A probe is this part of a step ...
+const PART: u64 = 32;
+/// ... but has at least so many bytes, to outlast its own overhead ...
+const LEAST_BYTES: u64 = 4 << 20;
+/// ... and is run so often; the last run counts, the others warm up.
+const ROUNDS: u32 = 2;
+/// Most chunks of a streaming probe.
+const MOST_CHUNKS: u64 = 96;
+
+/// A probe that ran: units, and seconds from first start to last end.
+type Ran = Option<(u64, f64)>;
+
+impl Drive<'_> {
+    /// Probes all devices, if the balancer makes something of it.
+    pub fn probe(&mut self) -> Result<(), CorunError> {
+        if !self.balancer.wants_probes() {
+            return Ok(());
+        }
+        let least = LEAST_BYTES.div_ceil(self.workload.unit_bytes());
+        let units = (self.workload.units() / PART)
+            .max(least)
+            .min(self.workload.units());
+        let mut streamed: Vec<Ran> = vec![None; self.places.len()];
+        for round in 0..ROUNDS {
+            let alone = self.probe_alone(units, round)?;
+            let longest = (self.host_devices().iter())
+                .filter_map(|d| alone[*d].map(|(_, seconds)| seconds))
+                .fold(0.0, f64::max);
+            let (streams, beside) = self.probe_streams(units, longest, &streamed)?;
+            streamed = streams;
+            if round + 1 == ROUNDS {
+                for device in 0..self.places.len() {
+                    let own = matches!(self.places[device], Place::Own(_));
+                    let (first, second) = match own {
+                        true => (ProbeKind::Held, ProbeKind::Streamed),
+                        false => (ProbeKind::Alone, ProbeKind::Beside),
+                    };
+                    let second_ran = if own {
+                        streamed[device]
+                    } else {
+                        beside[device]
+                    };
+                    self.tell(device, first, alone[device]);
+                    self.tell(device, second, second_ran);
+                }
+            }
+        }
+        for place in &mut self.places {
+            if let Place::Own(own) = place {
+                own.held.hold(0..0);
+            }
+        }
+        self.ledger.open();
+        Ok(())
+    }
+
+    fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran) {
+        if let Some((units, seconds)) = ran.filter(|_| self.alive[device]) {
+            self.balancer.probed(&Probe {
+                device,
+                kind,
+                units,
+                seconds,
+            });
+        }
+    }
+
+    fn host_devices(&self) -> Vec<usize> {
+        (0..self.places.len())
+            .filter(|d| matches!(self.places[*d], Place::Host { .. }))
+            .collect()
+    }
+
+    /// Kernels where data lies already: on the grids, or held.
+    fn probe_alone(&mut self, units: u64, round: u32) -> Result<Vec<Ran>, CorunError> {
+        let mut jobs = Vec::new();
+        for device in 0..self.places.len() {
+            match &self.places[device] {
+                Place::Host { .. } => jobs.push(self.probe_chunk(device, 0, units)?),
+                Place::Own(_) => jobs.extend(self.probe_held(device, units, round)?),
+            }
+        }
+        self.drain()?;
+        Ok(self.ran(&jobs))
+    }
+
+    fn probe_held(
+        &mut self,
+        device: usize,
+        units: u64,
+        round: u32,
+    ) -> Result<Option<usize>, CorunError> {
+        let units = units.min(self.capacity[device]);
+        let now = self.runtime.now();
+        let Some((own, mut whose)) = self.own(device, 0, PROBE).filter(|_| units > 0) else {
+            return Ok(None);
+        };
+        own.held.hold(0..units);
+        let (from, to) = (own.held.present(), own.held.next());
+        let windows: Vec<_> = own.held.windows().collect();
+        if round == 0 {
+            self.write(whose, 0..units, 0, &from, &[])?;
+        }
+        let job = self.ledger.job(device, None, 0..units, now);
+        whose.job = Some(job);
+        for window in windows {
+            self.launch(whose, window, &from, &to, &[])?;
+        }
+        Ok(Some(job))
+    }
+
+    /// Streams, as long as the host devices' probes beside them last.
+    fn probe_streams(
+        &mut self,
+        units: u64,
+        longest: f64,
+        before: &[Ran],
+    ) -> Result<(Vec<Ran>, Vec<Ran>), CorunError> {
+        let (mut streams, mut beside) = (Vec::new(), Vec::new());
+        for (device, before) in before.iter().enumerate() {
+            let Place::Own(own) = &self.places[device] else {
+                continue;
+            };
+            let (chunk, lanes) = (own.chunk, own.streams.len() as u64);
+            let lasting = before.map_or(0.0, |(units, seconds)| {
+                longest * units as f64 / seconds / chunk as f64
+            });
+            let chunks = (lasting as u64).saturating_add(2 * lanes).min(MOST_CHUNKS);
+            for i in 0..chunks {
+                let lane = (i % lanes) as usize;
+                streams.push(self.probe_chunk(device, lane, chunk)?);
+            }
+        }
+        if streams.is_empty() {
+            return Ok((vec![None; before.len()], vec![None; before.len()]));
+        }
+        for device in self.host_devices() {
+            beside.push(self.probe_chunk(device, 0, units)?);
+        }
+        self.drain()?;
+        Ok((self.ran(&streams), self.ran(&beside)))
+    }
+
+    fn probe_chunk(&mut self, device: usize, lane: usize, units: u64) -> Result<usize, CorunError> {
+        let units = 0..units.min(self.places[device].longest_chunk());
+        let now = self.runtime.now();
+        let job = self.ledger.job(device, Some(lane), units.clone(), now);
+        let piece = Piece {
+            device,
+            lane,
+            job: Some(job),
+            step: 0,
+            label: PROBE,
+        };
+        self.chunk_on(piece, units, &[])?;
+        Ok(job)
+    }
+
+    /// What each device did in these jobs. Of several jobs of a device the
+    /// first counts only as what fills the pipeline.
+    fn ran(&self, jobs: &[usize]) -> Vec<Ran> {
+        (0..self.places.len())
+            .map(|device| {
+                let all = jobs.iter().map(|job| &self.ledger.jobs[*job]);
+                let mine: Vec<_> = all.filter(|j| j.device == device && !j.failed).collect();
+                let (first, rest) = mine.split_first()?;
+                let (from, counted) = match rest.is_empty() {
+                    true => (first.started, &mine[..]),
+                    false => (first.ended, rest),
+                };
+                let units: u64 = counted.iter().map(|j| length(&j.units)).sum();
+                let until = counted.iter().map(|j| j.ended).max()?;
+                (until > from).then(|| (units, (until - from) as f64 / 1e9))
+            })
+            .collect()
+    }
+}
