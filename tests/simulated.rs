@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Dawl, Setup};
+use pdawl::balance::Dawl;
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::corun::{self, Control, CorunError, Options};
 use pdawl::engine::{Outcome, oracle};
@@ -67,7 +67,7 @@ impl Case {
     fn run(
         &self,
         faults: &[Fault],
-        make: &mut dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String>,
+        make: corun::MakeBalancer,
     ) -> Result<Outcome, CorunError> {
         let options = SimOptions {
             faults: faults.to_vec(),
