@@ -64,11 +64,7 @@ impl Case {
         Shelf::at("/nonexistent").find(self.machine).unwrap()
     }
 
-    fn run(
-        &self,
-        faults: &[Fault],
-        make: corun::MakeBalancer,
-    ) -> Result<Outcome, CorunError> {
+    fn run(&self, faults: &[Fault], make: corun::MakeBalancer) -> Result<Outcome, CorunError> {
         let options = SimOptions {
             faults: faults.to_vec(),
             ..SimOptions::default()
