@@ -114,7 +114,7 @@ impl Crew {
         self.trial = None;
         self.works.clone_from(&self.alive);
         self.patience.fill(PATIENCE);
-        self.again.fill(step.saturating_add(2));
+        self.again.fill(step.saturating_add(1));
     }
 
     pub fn lost(&mut self, device: usize) {

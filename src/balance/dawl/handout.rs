@@ -123,6 +123,8 @@ pub struct Expected {
     pub streams: bool,
     /// Pool units a second, where known.
     pub rate: Option<f64>,
+    /// Whether its rate while nobody streams is known.
+    pub alone_known: bool,
     /// Units a second of the kernels of a device that holds some, where known.
     pub kernels: Option<f64>,
     /// Seconds after the step's begin at which its held units are done, where
@@ -235,7 +237,7 @@ impl Handout {
         if left == 0 {
             return Next::Done;
         }
-        if !self.expected[device].works {
+        if !self.expected[device].works || self.must_listen(device, state) {
             return Next::Wait;
         }
         self.survey(state);
@@ -253,6 +255,22 @@ impl Handout {
         self.streaming += u32::from(self.expected[device].streams);
         self.quota[device] = self.quota[device].saturating_sub(units);
         Next::Take(units)
+    }
+
+    /// Whether a device must not stream yet, because of one that computes on
+    /// host memory it is not known how fast it is by itself, and its first
+    /// chunk is about to tell.
+    fn must_listen(&self, device: usize, state: &StepState) -> bool {
+        let tells = |d: usize| {
+            let (expected, progress) = (&self.expected[d], &self.progress[d]);
+            let pooled = state.in_flight[d].saturating_sub(progress.held_left);
+            expected.works
+                && !expected.streams
+                && !expected.alone_known
+                && progress.chunks == 0
+                && pooled > 0
+        };
+        self.expected[device].streams && !self.moving && (0..self.expected.len()).any(tells)
     }
 
     /// Estimates when each device will be ready, and how fast it is.

@@ -430,6 +430,7 @@ impl Dawl {
                 streams: self.devices[d].capacity.is_some(),
                 rate: (self.known_pool_rate(d, self.quiet.is_none()))
                     .or(self.devices[d].stream_limit),
+                alone_known: self.gauges[d].alone.value().is_some(),
                 kernels: self.gauges[d].held.value(),
                 held_until: held_until(d),
             })

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
-use super::place::{Lane, Place, prepare};
+use super::place::{LEAST_STREAM, Lane, Place, prepare};
 use super::step::Piece;
 use super::{CorunError, GATHER, MakeBalancer, Options, WARM, grids};
 use crate::balance::{Balancer, DeviceView, Setup};
@@ -92,7 +92,7 @@ impl<'a> Drive<'a> {
                 prepare(runtime, DeviceId(id), device, workload, options.gpu_memory)?;
             let min_chunk = match &place {
                 Place::Host { .. } => (MIN_CHUNK_BYTES / workload.unit_bytes()).max(1),
-                Place::Own(own) => own.chunk,
+                Place::Own(own) => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.chunk),
             };
             views.push(DeviceView {
                 kind: device.kind,

@@ -14,9 +14,15 @@ const HOST_LANES: usize = 2;
 /// Stream buffers of a device: one is written, one computed, one read.
 const STREAM_LANES: u64 = 3;
 
-/// Bytes of a streamed chunk: long enough (about 0.1 ms at 50 GB/s) to hide
-/// three enqueues, short enough that the last one does not end late.
-const STREAM_BYTES: u64 = 4 << 20;
+/// Bytes of the shortest chunk worth streaming: long enough (about 0.1 ms at
+/// 50 GB/s) to hide three enqueues.
+pub const LEAST_STREAM: u64 = 4 << 20;
+
+/// Bytes of the longest streamed chunk: longer ones overlap no better.
+const MOST_STREAM: u64 = 32 << 20;
+
+/// The longest streamed chunk is this fraction of the memory limit.
+const CHUNK_FRACTION: u64 = 512;
 
 /// At most this fraction of the memory limit is spent on stream buffers.
 const STREAM_FRACTION: u64 = 8;
@@ -109,7 +115,7 @@ impl Division {
     /// smallest stream buffers need.
     pub fn of(units: u64, unit_bytes: u64, limit: u64, largest: u64) -> Result<Self, u64> {
         let available = limit / unit_bytes;
-        let chunk = (STREAM_BYTES / unit_bytes)
+        let chunk = ((limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM) / unit_bytes)
             .min(units.div_ceil(8))
             .min(
                 (available / STREAM_FRACTION).saturating_sub(2 * STREAM_LANES) / (2 * STREAM_LANES),
