@@ -109,6 +109,7 @@ proptest! {
         prop_assert_eq!(outcome.verified, Some(true));
         prop_assert_eq!(outcome.max_abs_error, Some(0.0));
         prop_assert_eq!(outcome.steps.len() as u32, STEPS);
+        prop_assert!(runtime.is_bare(), "a run leaves nothing behind");
         let units = case.nz.unwrap_or(case.ny);
         once_a_step(&runtime, units);
         for (index, step) in outcome.steps.iter().enumerate() {

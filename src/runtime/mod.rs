@@ -74,6 +74,10 @@ pub trait Runtime {
     /// A new in-order queue of a device.
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
 
+    /// Releases a queue. Commands that are still on it end as usual and
+    /// complete.
+    fn free_queue(&mut self, queue: QueueId);
+
     /// Enqueues a command that waits for `wait`, and makes sure that it starts
     /// without further calls. Returns the event that its completion carries.
     ///
@@ -128,6 +132,9 @@ pub trait Backend {
     /// See [`Runtime::queue`].
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
 
+    /// See [`Runtime::free_queue`].
+    fn free_queue(&mut self, queue: QueueId);
+
     /// See [`Runtime::submit`]; `event` is chosen by the caller, and every id
     /// in `wait` belongs to this backend.
     fn submit(
@@ -138,6 +145,11 @@ pub trait Backend {
         tag: Tag,
         event: EventId,
     ) -> Result<(), RuntimeError>;
+
+    /// Called when commands are in flight and none has ended for long. A
+    /// device that is gone without a word must be found out here, and its
+    /// commands completed as lost; what is merely slow is left alone.
+    fn inspect(&mut self) {}
 
     /// See [`Runtime::mark_step`].
     fn mark_step(&mut self, _step: u32) {}

@@ -85,6 +85,8 @@ pub struct Shuffled {
     executed: Vec<u64>,
     queues: HashMap<QueueId, (usize, VecDeque<Pending>)>,
     order: Vec<QueueId>,
+    /// Released queues that still have commands.
+    closed: HashSet<QueueId>,
     done: HashSet<EventId>,
     failed: HashSet<EventId>,
     /// Host memory: its words, and its length in bytes.
@@ -107,12 +109,30 @@ impl Shuffled {
             fault,
             queues: HashMap::new(),
             order: Vec::new(),
+            closed: HashSet::new(),
             done: HashSet::new(),
             failed: HashSet::new(),
             host: HashMap::new(),
             buffers: HashMap::new(),
             launched: Vec::new(),
         }
+    }
+
+    /// Whether everything that was created has been released.
+    pub fn is_bare(&self) -> bool {
+        self.queues.is_empty() && self.host.is_empty() && self.buffers.is_empty()
+    }
+
+    fn forget_closed(&mut self) {
+        let queues = &mut self.queues;
+        self.closed.retain(|queue| {
+            let busy = queues.get(queue).is_some_and(|(_, line)| !line.is_empty());
+            if !busy {
+                queues.remove(queue);
+            }
+            busy
+        });
+        self.order.retain(|queue| queues.contains_key(queue));
     }
 
     fn lost(&self, device: usize) -> bool {
@@ -238,6 +258,12 @@ impl Runtime for Shuffled {
         Ok(id)
     }
 
+    fn free_queue(&mut self, queue: QueueId) {
+        assert!(self.queues.contains_key(&queue), "released once");
+        self.closed.insert(queue);
+        self.forget_closed();
+    }
+
     fn submit(
         &mut self,
         queue: QueueId,
@@ -247,6 +273,9 @@ impl Runtime for Shuffled {
     ) -> Result<EventId, RuntimeError> {
         self.clock += 1;
         let event = EventId::fresh();
+        if self.closed.contains(&queue) || !self.queues.contains_key(&queue) {
+            return Err(RuntimeError::Unknown { what: "queue" });
+        }
         let device = self.queues[&queue].0;
         if self.lost(device) && self.random.below(2) == 0 {
             return Err(RuntimeError::DeviceLost {
@@ -288,6 +317,7 @@ impl Runtime for Shuffled {
         let queue = ready[self.random.below(ready.len() as u64) as usize];
         let (device, queued) = self.queues.get_mut(&queue).expect("queue exists");
         let (device, pending) = (*device, queued.pop_front().expect("a head"));
+        self.forget_closed();
         let started = self.clock;
         self.clock += 1 + self.random.below(9);
         let lost = self.lost(device);

@@ -214,6 +214,42 @@ fn ten_thousand_small_commands_leave_nothing_behind() {
     assert!(grown < 1 << 20, "{grown} bytes more after 10000 commands");
 }
 
+#[test]
+fn a_thousand_queues_leave_nothing_behind() {
+    if !alone("commands::a_thousand_queues_leave_nothing_behind") {
+        return;
+    }
+    let mut bench = Bench::cpu();
+    let add = codelet(ADD, "add");
+    let input = bench.host(&[0u32; 16]);
+    let output = bench.host(&[0u32; 16]);
+    let buffer = bench.buffer(64);
+    let first = bench.queue();
+    let mut last = bench.submit(first, write(&input, buffer), &[]);
+    let mut before = 0;
+    for cycle in 0..2000 {
+        if cycle == 1000 {
+            before = resident_bytes();
+        }
+        let queue = bench.queue();
+        last = bench.submit(queue, launch(&add, 16, on(buffer, 1)), &[last]);
+        // Released with a command on it.
+        bench.backend.free_queue(queue);
+        let refused = bench.try_submit(queue, launch(&add, 16, on(buffer, 1)), &[]);
+        assert!(matches!(
+            refused,
+            Err(RuntimeError::Unknown { what: "queue" })
+        ));
+        bench.done(last);
+        bench.seen.clear();
+    }
+    let grown = resident_bytes().saturating_sub(before);
+    let back = bench.submit(first, read(buffer, &output), &[last]);
+    bench.done(back);
+    assert_eq!(contents::<u32>(&output), [2000; 16]);
+    assert!(grown < 1 << 20, "{grown} bytes more after 1000 queues");
+}
+
 fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages: u64 = statm

@@ -501,6 +501,9 @@ impl<'a> Drive<'a> {
 impl Drop for Drive<'_> {
     fn drop(&mut self) {
         for place in &self.places {
+            for queue in place.queues() {
+                self.runtime.free_queue(queue);
+            }
             if let Place::Own(own) = place {
                 let rings = own.streams.iter().flat_map(|s| [s.input, s.output]);
                 for ring in rings.chain([own.held.present()]) {

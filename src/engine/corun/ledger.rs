@@ -1,7 +1,7 @@
 //! What is in flight in a step: commands, and the jobs (pieces of work) that
 //! they belong to.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::runtime::{Completion, EventId};
@@ -32,17 +32,23 @@ impl Job {
 
 #[derive(Debug)]
 struct InFlight {
+    event: EventId,
     device: usize,
     queue: usize,
     job: Option<usize>,
-    waits: Vec<EventId>,
+    /// The latest end of what it waited for and was in flight with it. What
+    /// had ended before cannot have kept it.
+    ready: Nanos,
+    /// Commands that wait for it.
+    followers: Vec<EventId>,
 }
 
 /// The books of a step.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    commands: HashMap<EventId, InFlight>,
-    ends: HashMap<EventId, Nanos>,
+    /// In the order of their events, which is that of submission: few at a
+    /// time, and mostly taken from the front.
+    commands: VecDeque<InFlight>,
     pub jobs: Vec<Job>,
     pub spans: Vec<Span>,
 }
@@ -50,7 +56,6 @@ pub struct Ledger {
 impl Ledger {
     /// Opens the books of a new step; nothing may be in flight.
     pub fn open(&mut self) {
-        self.ends.clear();
         self.jobs.clear();
         self.spans.clear();
     }
@@ -104,16 +109,29 @@ impl Ledger {
         if let Some(job) = job {
             self.jobs[job].outstanding += 1;
         }
-        let waits = waits.to_vec();
-        self.commands.insert(
+        for awaited in waits {
+            if let Ok(index) = self.find(*awaited) {
+                self.commands[index].followers.push(event);
+            }
+        }
+        let command = InFlight {
             event,
-            InFlight {
-                device,
-                queue,
-                job,
-                waits,
-            },
-        );
+            device,
+            queue,
+            job,
+            ready: 0,
+            followers: Vec::new(),
+        };
+        let (Ok(index) | Err(index)) = self.find(event);
+        self.commands.insert(index, command);
+    }
+
+    /// A command's place, or where it would belong.
+    fn find(&self, event: EventId) -> Result<usize, usize> {
+        match self.commands.back() {
+            Some(last) if last.event < event => Err(self.commands.len()),
+            _ => self.commands.binary_search_by_key(&event, |c| c.event),
+        }
     }
 
     /// Notes a completion; returns its device, and its job if that has no
@@ -127,13 +145,16 @@ impl Ledger {
             device,
             queue,
             job,
-            waits,
-        } = self.commands.remove(&completion.event)?;
-        let ready = waits
-            .iter()
-            .filter_map(|event| self.ends.get(event).copied())
-            .fold(completion.queued, Nanos::max);
-        self.ends.insert(completion.event, completion.ended);
+            ready,
+            followers,
+            ..
+        } = self.commands.remove(self.find(completion.event).ok()?)?;
+        for follower in followers {
+            if let Ok(index) = self.find(follower) {
+                let ready = &mut self.commands[index].ready;
+                *ready = completion.ended.max(*ready);
+            }
+        }
         if ok {
             self.spans.push(Span {
                 device,
@@ -142,7 +163,7 @@ impl Ledger {
                 label: completion.tag.label,
                 step: completion.tag.step,
                 units: completion.tag.units.clone(),
-                ready,
+                ready: ready.max(completion.queued),
                 queued: completion.queued,
                 submitted: completion.submitted,
                 started: completion.started,
@@ -161,5 +182,69 @@ impl Ledger {
             job.outstanding == 0
         });
         Some((device, finished))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{CommandKind, DeviceId, QueueId, Status, Tag};
+
+    fn completion(event: EventId, queued: Nanos, ended: Nanos) -> Completion {
+        Completion {
+            event,
+            device: DeviceId(0),
+            queue: QueueId::fresh(),
+            kind: CommandKind::Launch,
+            tag: Tag {
+                step: 0,
+                label: "test",
+                units: 0..1,
+            },
+            queued,
+            submitted: queued,
+            started: queued,
+            ended,
+            bytes: 0,
+            status: Status::Done,
+        }
+    }
+
+    #[test]
+    fn a_command_is_ready_when_the_last_that_it_waits_for_has_ended() {
+        let mut ledger = Ledger::default();
+        let [done, slow, quick, last] = [(); 4].map(|()| EventId::fresh());
+        ledger.submitted(done, 0, 0, None, &[]);
+        ledger.completed(&completion(done, 1, 5), true);
+        for event in [slow, quick] {
+            ledger.submitted(event, 0, 0, None, &[done]);
+        }
+        ledger.submitted(last, 1, 2, None, &[done, slow, quick]);
+        // Not in the order of submission.
+        for (event, queued, ended) in [(quick, 10, 20), (slow, 10, 30), (last, 11, 40)] {
+            assert!(!ledger.idle());
+            ledger.completed(&completion(event, queued, ended), true);
+        }
+        assert!(ledger.idle());
+        let ready: Vec<Nanos> = ledger.spans.iter().map(|span| span.ready).collect();
+        assert_eq!(ready, [1, 10, 10, 30]);
+        let again = ledger.completed(&completion(last, 11, 40), true);
+        assert_eq!(again, None, "it was booked before");
+    }
+
+    #[test]
+    fn a_job_is_over_with_its_last_command_and_fails_with_any() {
+        let mut ledger = Ledger::default();
+        let job = ledger.job(0, None, 0..4, 0);
+        let events = [EventId::fresh(), EventId::fresh()];
+        for event in events {
+            ledger.submitted(event, 0, 0, Some(job), &[]);
+        }
+        let first = ledger.completed(&completion(events[0], 1, 2), false);
+        assert_eq!(first, Some((0, None)));
+        let second = ledger.completed(&completion(events[1], 1, 3), true);
+        assert_eq!(second, Some((0, Some(job))));
+        assert!(ledger.jobs[job].failed);
+        assert_eq!(ledger.spans.len(), 1);
     }
 }

@@ -77,6 +77,18 @@ impl Place {
         }
     }
 
+    /// Every queue.
+    pub fn queues(&self) -> Vec<QueueId> {
+        match self {
+            Self::Host { lanes } => lanes.iter().map(|lane| lane.queue).collect(),
+            Self::Own(own) => [own.main, own.edges]
+                .into_iter()
+                .chain(own.streams.iter().map(|stream| stream.lane))
+                .map(|lane| lane.queue)
+                .collect(),
+        }
+    }
+
     /// Most units of one chunk.
     pub fn longest_chunk(&self) -> u64 {
         match self {

@@ -6,7 +6,7 @@ use crate::engine::{DeviceRecord, StepRecord};
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 use crate::trace::Span;
-use crate::trace::intervals::{overlap, total, union};
+use crate::trace::intervals::{Intervals, overlap, total, union};
 
 const SECOND: f64 = 1e9;
 
@@ -20,40 +20,40 @@ pub struct Frame {
     pub devices: usize,
 }
 
-type Intervals = Vec<(Nanos, Nanos)>;
-
-fn of<'a>(spans: impl Iterator<Item = &'a Span>) -> Intervals {
-    union(spans.map(|s| (s.started, s.ended)).collect())
-}
-
 /// The report for the balancer.
 pub fn report(frame: &Frame, jobs: &[Job], spans: &[Span]) -> StepReport {
-    let devices = (0..frame.devices)
-        .map(|device| {
-            let mine = || spans.iter().filter(move |s| s.device == device);
-            let done = |held| {
-                jobs.iter()
-                    .filter(|j| j.device == device && j.held() == held && !j.failed)
-                    .map(|j| j.units.end - j.units.start)
-                    .sum()
-            };
-            let kernels = || mine().filter(|s| s.kind == CommandKind::Launch);
-            DeviceStep {
-                held: done(true),
-                pooled: done(false),
-                held_busy: total(&of(kernels().filter(|s| s.label == super::HELD))),
-                pooled_busy: total(&of(mine().filter(|s| s.label == super::CHUNK))),
-                waited: kernels()
-                    .map(|s| s.started.saturating_sub(frame.began))
-                    .min()
-                    .unwrap_or(0),
-                finished: mine()
-                    .map(|s| s.ended.saturating_sub(frame.began))
-                    .max()
-                    .unwrap_or(0),
+    let mut devices = vec![DeviceStep::default(); frame.devices];
+    for job in jobs.iter().filter(|job| !job.failed) {
+        let device = &mut devices[job.device];
+        let units = job.units.end - job.units.start;
+        if job.held() {
+            device.held += units;
+        } else {
+            device.pooled += units;
+        }
+    }
+    let mut busy = vec![(Intervals::new(), Intervals::new()); frame.devices];
+    let mut first: Vec<Option<Nanos>> = vec![None; frame.devices];
+    for span in spans {
+        let device = &mut devices[span.device];
+        let (held, pooled) = &mut busy[span.device];
+        device.finished = device.finished.max(span.ended.saturating_sub(frame.began));
+        if span.label == super::CHUNK {
+            pooled.push((span.started, span.ended));
+        }
+        if span.kind == CommandKind::Launch {
+            let first = &mut first[span.device];
+            *first = Some(first.map_or(span.started, |first| first.min(span.started)));
+            if span.label == super::HELD {
+                held.push((span.started, span.ended));
             }
-        })
-        .collect();
+        }
+    }
+    for ((device, (held, pooled)), first) in devices.iter_mut().zip(busy).zip(first) {
+        device.held_busy = total(&union(held));
+        device.pooled_busy = total(&union(pooled));
+        device.waited = first.map_or(0, |first| first.saturating_sub(frame.began));
+    }
     StepReport {
         step: frame.step,
         duration: frame.ended - frame.began,
@@ -70,35 +70,139 @@ pub fn record(
     spans: &[Span],
     engine_seconds: f64,
 ) -> StepRecord {
-    let devices = (0..frame.devices)
-        .map(|device| {
-            let mine = || spans.iter().filter(move |s| s.device == device);
-            let kind = |kind| mine().filter(move |s| s.kind == kind);
-            let bytes = |k| kind(k).map(|s| s.bytes).sum();
-            let kernels = of(kind(CommandKind::Launch));
-            let copies = of(mine().filter(|s| s.kind != CommandKind::Launch));
-            let step = &report.devices[device];
-            DeviceRecord {
-                units: step.held + step.pooled,
-                held: step.held,
-                busy_seconds: total(&of(mine())) as f64 / SECOND,
-                finished_seconds: step.finished as f64 / SECOND,
-                chunks: jobs
-                    .iter()
-                    .filter(|j| j.device == device && !j.failed)
-                    .count() as u64,
-                bytes_h2d: bytes(CommandKind::Write),
-                bytes_d2h: bytes(CommandKind::Read),
-                overlapped_seconds: total(&overlap(&kernels, &copies)) as f64 / SECOND,
-                copy_seconds: total(&copies) as f64 / SECOND,
-            }
+    let mut devices: Vec<DeviceRecord> = report
+        .devices
+        .iter()
+        .map(|step| DeviceRecord {
+            units: step.held + step.pooled,
+            held: step.held,
+            finished_seconds: step.finished as f64 / SECOND,
+            ..DeviceRecord::default()
         })
         .collect();
+    for job in jobs.iter().filter(|job| !job.failed) {
+        devices[job.device].chunks += 1;
+    }
+    let mut busy = vec![(Intervals::new(), Intervals::new()); frame.devices];
+    for span in spans {
+        let device = &mut devices[span.device];
+        let (kernels, copies) = &mut busy[span.device];
+        let intervals = match span.kind {
+            CommandKind::Launch => kernels,
+            CommandKind::Write => {
+                device.bytes_h2d += span.bytes;
+                copies
+            }
+            CommandKind::Read => {
+                device.bytes_d2h += span.bytes;
+                copies
+            }
+        };
+        intervals.push((span.started, span.ended));
+    }
+    for (device, (kernels, copies)) in devices.iter_mut().zip(busy) {
+        let (kernels, copies) = (union(kernels), union(copies));
+        let (copied, both) = (total(&copies), total(&overlap(&kernels, &copies)));
+        device.busy_seconds = (total(&kernels) + copied - both) as f64 / SECOND;
+        device.copy_seconds = copied as f64 / SECOND;
+        device.overlapped_seconds = both as f64 / SECOND;
+    }
     StepRecord {
         step: frame.step,
         seconds: (frame.ended - frame.began) as f64 / SECOND,
         devices,
         moved: frame.moved,
         engine_seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::corun::{CHUNK, EDGE, HELD};
+
+    fn span(device: usize, kind: CommandKind, label: &'static str, at: (Nanos, Nanos)) -> Span {
+        Span {
+            device,
+            queue: 0,
+            kind,
+            label,
+            step: 7,
+            units: 0..1,
+            ready: 0,
+            queued: 0,
+            submitted: 0,
+            started: at.0,
+            ended: at.1,
+            bytes: if kind == CommandKind::Launch { 0 } else { 10 },
+        }
+    }
+
+    fn job(device: usize, lane: Option<usize>, units: u64, failed: bool) -> Job {
+        Job {
+            device,
+            lane,
+            units: 0..units,
+            outstanding: 0,
+            issued: 0,
+            started: 0,
+            ended: 0,
+            failed,
+        }
+    }
+
+    #[test]
+    fn figures_of_a_step_are_those_of_its_spans_and_jobs() {
+        use CommandKind::{Launch, Read, Write};
+        let frame = Frame {
+            step: 7,
+            began: 100,
+            ended: 200,
+            moved: 3,
+            devices: 3,
+        };
+        let jobs = [
+            job(0, None, 50, false),
+            job(0, Some(1), 8, false),
+            job(0, Some(1), 9, true),
+            job(1, Some(0), 20, false),
+        ];
+        let spans = [
+            span(0, Launch, HELD, (110, 140)),
+            span(0, Launch, HELD, (130, 150)),
+            span(0, Write, CHUNK, (120, 135)),
+            span(0, Launch, CHUNK, (155, 160)),
+            span(0, Read, CHUNK, (160, 170)),
+            span(0, Read, EDGE, (150, 153)),
+            span(1, Launch, CHUNK, (105, 190)),
+        ];
+        let report = report(&frame, &jobs, &spans);
+        assert_eq!((report.duration, report.moved), (100, 3));
+        let expected = DeviceStep {
+            held: 50,
+            pooled: 8,
+            held_busy: 40,
+            pooled_busy: 30,
+            waited: 10,
+            finished: 70,
+        };
+        assert_eq!(report.devices[0], expected);
+        assert_eq!(report.devices[2], DeviceStep::default());
+
+        let record = record(&frame, &report, &jobs, &spans, 0.5);
+        let expected = DeviceRecord {
+            units: 58,
+            held: 50,
+            busy_seconds: 58e-9,
+            finished_seconds: 70e-9,
+            chunks: 2,
+            bytes_h2d: 10,
+            bytes_d2h: 20,
+            overlapped_seconds: 15e-9,
+            copy_seconds: 28e-9,
+        };
+        assert_eq!(record.devices[0], expected);
+        assert_eq!((record.devices[1].chunks, record.devices[1].units), (1, 20));
+        assert_eq!((record.engine_seconds, record.seconds), (0.5, 100e-9));
     }
 }

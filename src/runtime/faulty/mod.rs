@@ -70,6 +70,8 @@ struct Lane {
     sent: usize,
     failed: bool,
     victims: VecDeque<Victim>,
+    /// Released; it is forgotten when its last command has ended.
+    closed: bool,
 }
 
 /// A command that will not run, and what must have ended before it is told.
@@ -144,7 +146,8 @@ impl<R: Runtime> Faulty<R> {
         self.tell_victims();
     }
 
-    /// Ends victims before which everything has ended.
+    /// Ends victims before which everything has ended, and forgets released
+    /// queues that are empty.
     fn tell_victims(&mut self) {
         let now = self.inner.now();
         loop {
@@ -155,7 +158,7 @@ impl<R: Runtime> Faulty<R> {
                 due.then(|| lane.victims.pop_front())?
             });
             let Some(Victim { mut completion, .. }) = next else {
-                return;
+                break;
             };
             completion.submitted = now;
             completion.started = now;
@@ -163,6 +166,8 @@ impl<R: Runtime> Faulty<R> {
             self.flying.remove(&completion.event);
             self.arrived.push_back(completion);
         }
+        self.queues
+            .retain(|_, lane| !lane.closed || lane.sent > 0 || !lane.victims.is_empty());
     }
 }
 
@@ -208,9 +213,19 @@ impl<R: Runtime> Runtime for Faulty<R> {
             sent: 0,
             failed: false,
             victims: VecDeque::new(),
+            closed: false,
         };
         self.queues.insert(queue, lane);
         Ok(queue)
+    }
+
+    fn free_queue(&mut self, queue: QueueId) {
+        if let Some(lane) = self.queues.get_mut(&queue) {
+            lane.closed = true;
+            // Victims never get there.
+            self.inner.free_queue(queue);
+            self.tell_victims();
+        }
     }
 
     fn submit(
@@ -221,7 +236,8 @@ impl<R: Runtime> Runtime for Faulty<R> {
         tag: Tag,
     ) -> Result<EventId, RuntimeError> {
         let unknown = RuntimeError::Unknown { what: "queue" };
-        let device = self.queues.get(&queue).ok_or(unknown)?.device;
+        let lane = self.queues.get(&queue).filter(|lane| !lane.closed);
+        let device = lane.ok_or(unknown)?.device;
         self.alive(device)?;
         let struck = self.strike(device, command.kind());
         let Some(lane) = self.queues.get_mut(&queue) else {

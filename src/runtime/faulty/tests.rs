@@ -85,6 +85,30 @@ fn a_lost_device_takes_what_depends_on_it_along_and_no_more() {
 }
 
 #[test]
+fn a_released_queue_finishes_what_is_on_it_whether_or_not_it_runs() {
+    let (mut runtime, [first, second, _]) = open(vec![Fault {
+        device: DeviceId(0),
+        when: When::Launch(1),
+        effect: Effect::Fail,
+    }]);
+    let good = launch(&mut runtime, first, &[]).unwrap();
+    let failed = launch(&mut runtime, first, &[]).unwrap();
+    let skipped = launch(&mut runtime, second, &[failed]).unwrap();
+    for queue in [first, second] {
+        runtime.free_queue(queue);
+        assert!(matches!(
+            launch(&mut runtime, queue, &[]),
+            Err(RuntimeError::Unknown { what: "queue" })
+        ));
+    }
+    let statuses = statuses(&mut runtime);
+    assert_eq!(statuses[&good], Status::Done);
+    assert!(matches!(statuses[&failed], Status::Failed(_)));
+    assert_eq!(statuses[&skipped], Status::Skipped);
+    assert_eq!(runtime.queues.len(), 1, "released queues are forgotten");
+}
+
+#[test]
 fn a_device_is_lost_with_its_step() {
     let (mut runtime, [first, second, _]) = open(vec![Fault {
         device: DeviceId(1),

@@ -216,6 +216,10 @@ impl Backend for HostBackend {
         Ok(queue)
     }
 
+    fn free_queue(&mut self, queue: QueueId) {
+        self.crew.with_board(|board| board.close(queue));
+    }
+
     fn submit(
         &mut self,
         queue: QueueId,

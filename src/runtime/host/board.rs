@@ -54,6 +54,11 @@ impl Board {
         self.lanes.insert(queue, Lane { pool, last: None });
     }
 
+    /// Closes a queue; what is on it still runs in its turn.
+    pub fn close(&mut self, queue: QueueId) {
+        self.lanes.remove(&queue);
+    }
+
     /// The pool of a queue.
     pub fn pool(&self, queue: QueueId) -> Option<usize> {
         self.lanes.get(&queue).map(|lane| lane.pool)
@@ -152,8 +157,15 @@ impl Board {
         None
     }
 
-    /// Tiles of a pool's runnable commands that nobody has claimed.
-    pub fn unclaimed(&self, pool: usize) -> u64 {
-        self.runnable[pool].iter().map(|job| job.unclaimed()).sum()
+    /// Whether nobody has claimed more than `few` tiles of a pool's runnable
+    /// commands. Looks at no more counters than it must: each is on a cache
+    /// line that a worker is writing to.
+    pub fn has_more_than(&self, pool: usize, few: u64) -> bool {
+        let mut counts = self.runnable[pool].iter().flat_map(|job| job.unclaimed());
+        let mut unclaimed = 0;
+        counts.any(|count| {
+            unclaimed += count;
+            unclaimed > few
+        })
     }
 }

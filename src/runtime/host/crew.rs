@@ -235,20 +235,16 @@ impl Crew {
         let mut wake = Vec::new();
         let State { board, pools } = &mut *state;
         for (index, pool) in pools.iter_mut().enumerate() {
-            let unclaimed = board.unclaimed(index) as usize;
-            if unclaimed == 0 {
-                continue;
-            }
-            if pool.spinning > 0 {
+            if pool.spinning > 0 && board.has_more_than(index, 0) {
                 self.pools[index].changes.fetch_add(1, Ordering::Relaxed);
             }
             for _ in 0..WAKES {
-                if unclaimed <= pool.spinning + pool.waking {
+                let coming = (pool.spinning + pool.waking) as u64;
+                if pool.asleep.is_empty() || !board.has_more_than(index, coming) {
                     break;
                 }
-                let Some(seat) = pool.asleep.pop() else { break };
                 pool.waking += 1;
-                wake.push(seat);
+                wake.extend(pool.asleep.pop());
             }
         }
         drop(state);

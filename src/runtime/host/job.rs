@@ -122,9 +122,9 @@ impl Job {
         self.submitted.store(now, Ordering::Relaxed);
     }
 
-    /// Tiles that nobody has claimed yet.
-    pub fn unclaimed(&self) -> u64 {
-        self.runs.iter().map(Run::left).sum()
+    /// Tiles that nobody has claimed yet, run by run.
+    pub fn unclaimed(&self) -> impl Iterator<Item = u64> {
+        self.runs.iter().map(Run::left)
     }
 
     /// Claims a tile for a worker: the next of its own run, so that from one

@@ -105,7 +105,7 @@ mod tests {
             flops: 64.0 * 4e6,
             bytes: 64.0,
         };
-        assert_eq!(Tiles::of(64, cost, 2).count, 64);
+        assert_eq!(Tiles::of(64, cost, 2).count, 16);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::bridge::bridge;
 use super::completion::{Ended, Keep, Outlets, Token};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
+use super::flight::Flight;
 use super::handle::Event;
 use super::launch::Site;
 use super::memory::{pageable, pinned};
@@ -37,8 +38,8 @@ pub struct OpenClBackend {
     contexts: Vec<Programs>,
     queues: HashMap<QueueId, OpenQueue>,
     memories: Memories,
-    /// The commands in flight, each with its last event and its context.
-    live: HashMap<EventId, (Arc<Event>, usize)>,
+    /// The commands in flight.
+    live: HashMap<EventId, Flight>,
     ended: Receiver<Ended>,
     outlets: Outlets,
 }
@@ -89,21 +90,24 @@ impl OpenClBackend {
     }
 
     /// The events to wait for, in terms of a context.
-    fn wait_list(
-        &self,
-        wait: &[EventId],
-        device: &OpenDevice,
-    ) -> Result<Vec<Arc<Event>>, RuntimeError> {
-        let live = wait.iter().filter_map(|id| Some((*id, self.live.get(id)?)));
-        live.map(|(id, (event, context))| {
-            if *context == device.context {
-                return Ok(Arc::clone(event));
+    fn wait_list(&mut self, wait: &[EventId], to: usize) -> Result<Vec<Arc<Event>>, RuntimeError> {
+        let context = self.devices[to].context;
+        let mut events = Vec::with_capacity(wait.len());
+        for id in wait {
+            let Some(flight) = self.live.get_mut(id) else {
+                continue;
+            };
+            if flight.context == context {
+                events.push(Arc::clone(&flight.event));
+                continue;
             }
-            let here = &self.contexts[device.context].context;
-            bridge(id, event, here, &self.outlets.failures)
-                .map_err(|code| device.shared.failed("clCreateUserEvent", code))
-        })
-        .collect()
+            let here = &self.contexts[context].context;
+            let user = bridge(*id, &flight.event, here, &self.outlets.failures)
+                .map_err(|code| self.devices[to].shared.failed("clCreateUserEvent", code))?;
+            flight.bridges.push(Arc::clone(&user));
+            events.push(user);
+        }
+        Ok(events)
     }
 }
 
@@ -171,6 +175,12 @@ impl Backend for OpenClBackend {
         Ok(queue)
     }
 
+    /// The commands on it keep the driver's queue.
+    fn free_queue(&mut self, queue: QueueId) {
+        self.retire();
+        self.queues.remove(&queue);
+    }
+
     fn submit(
         &mut self,
         queue: QueueId,
@@ -184,9 +194,9 @@ impl Backend for OpenClBackend {
         let Some(index) = self.queues.get(&queue).map(|open| open.device) else {
             return Err(unknown);
         };
+        self.devices[index].shared.check()?;
+        let events = self.wait_list(wait, index)?;
         let device = &self.devices[index];
-        device.shared.check()?;
-        let events = self.wait_list(wait, device)?;
         let raw: Vec<cl_event> = events.iter().map(|event| event.raw()).collect();
         let now = device.shared.clock.now();
         let mut completion = Completion {
@@ -240,8 +250,6 @@ impl Backend for OpenClBackend {
         if let Err(code) = flush(open.raw.raw()) {
             let _ = device.shared.failed("clFlush", code);
         }
-        let last = Arc::clone(&enqueued.last);
-        self.live.insert(event, (Arc::clone(&last), device.context));
         let mut keeps = enqueued.keeps;
         keeps.extend(events.into_iter().map(|event| event as Keep));
         let token = Token {
@@ -253,8 +261,37 @@ impl Backend for OpenClBackend {
             keeps,
             outlets: self.outlets.clone(),
         };
-        token.attach(&last);
+        let flight = Flight {
+            slot: token.attach(&enqueued.last),
+            event: enqueued.last,
+            device: index,
+            context: device.context,
+            queue: Arc::clone(&open.raw),
+            bridges: Vec::new(),
+        };
+        self.live.insert(event, flight);
         Ok(())
+    }
+
+    fn inspect(&mut self) {
+        self.retire();
+        let mut flights: Vec<_> = self.live.iter().collect();
+        // In the order of submission, in which a queue's commands end.
+        flights.sort_by_key(|(event, _)| **event);
+        for device in &self.devices {
+            device.probe();
+        }
+        let mut ended = Vec::new();
+        for (_, flight) in flights {
+            if let Some(code) = flight.code(&self.devices[flight.device]) {
+                flight.slot.deliver(code);
+                ended.push(flight);
+            }
+        }
+        // Only now, for what they let go completes at once.
+        for flight in ended {
+            flight.cross();
+        }
     }
 }
 
@@ -266,9 +303,9 @@ impl Drop for OpenClBackend {
         if self.live.is_empty() {
             return;
         }
-        for queue in self.queues.values() {
-            if self.devices[queue.device].shared.check().is_ok() {
-                let _ = finish(queue.raw.raw());
+        for flight in self.live.values() {
+            if self.devices[flight.device].shared.check().is_ok() {
+                let _ = finish(flight.queue.raw());
             }
         }
         let deadline = Instant::now() + LAST_CALLBACKS;

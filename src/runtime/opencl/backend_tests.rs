@@ -95,6 +95,45 @@ fn gate(backend: &OpenClBackend) -> Arc<Event> {
     Arc::new(Event::new(create_user_event(context).expect("an event")))
 }
 
+/// A token for a command of the first device.
+fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
+    Token {
+        completion: Completion {
+            event,
+            device: DeviceId(0),
+            queue: QueueId::fresh(),
+            kind: CommandKind::Launch,
+            tag: tag(),
+            queued: 5,
+            submitted: 5,
+            started: 5,
+            ended: 5,
+            bytes: 0,
+            status: Status::Done,
+        },
+        waits: Vec::new(),
+        timed: Arc::clone(timed),
+        device: Arc::clone(&backend.devices[0].shared),
+        poisoned: Arc::default(),
+        keeps: Vec::new(),
+        outlets: backend.outlets.clone(),
+    }
+}
+
+/// Puts a command on its way that ends with `gate`, an event of `context`,
+/// and of whose end the driver tells nobody.
+fn launched(backend: &mut OpenClBackend, id: EventId, gate: &Arc<Event>, context: usize) {
+    let flight = Flight {
+        slot: Arc::new(token(backend, id, gate).into()),
+        event: Arc::clone(gate),
+        device: 0,
+        context,
+        queue: Arc::clone(&backend.devices[0].service),
+        bridges: Vec::new(),
+    };
+    backend.live.insert(id, flight);
+}
+
 fn submit(
     backend: &mut OpenClBackend,
     queue: QueueId,
@@ -117,7 +156,7 @@ fn a_failure_reaches_everything_behind_it() {
     let memory = Memory::Device(buffer);
     let gate = gate(&backend);
     let precursor = EventId::fresh();
-    backend.live.insert(precursor, (Arc::clone(&gate), 0));
+    launched(&mut backend, precursor, &gate, 0);
 
     // Both are on their way when the precursor fails.
     let waiting = submit(&mut backend, first, memory, &[precursor]);
@@ -145,28 +184,7 @@ fn a_failure_reaches_everything_behind_it() {
 fn ended_with(code: i32) -> (Completion, OpenClBackend) {
     let (backend, completions) = cpu();
     let event = gate(&backend);
-    let token = Token {
-        completion: Completion {
-            event: EventId::fresh(),
-            device: DeviceId(0),
-            queue: QueueId::fresh(),
-            kind: CommandKind::Launch,
-            tag: tag(),
-            queued: 5,
-            submitted: 5,
-            started: 5,
-            ended: 5,
-            bytes: 0,
-            status: Status::Done,
-        },
-        waits: Vec::new(),
-        timed: event,
-        device: Arc::clone(&backend.devices[0].shared),
-        poisoned: Arc::default(),
-        keeps: Vec::new(),
-        outlets: backend.outlets.clone(),
-    };
-    token.deliver(code);
+    token(&backend, EventId::fresh(), &event).deliver(code);
     (next(&completions), backend)
 }
 
@@ -286,7 +304,7 @@ fn a_command_waits_for_one_of_another_context() {
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
     let gate = gate(&foreign);
     let precursor = EventId::fresh();
-    backend.live.insert(precursor, (Arc::clone(&gate), 1));
+    launched(&mut backend, precursor, &gate, 1);
     submit(&mut backend, queue, Memory::Device(buffer), &[precursor]);
     let early = completions.recv_timeout(Duration::from_millis(50));
     assert!(early.is_err(), "it must wait: {early:?}");
@@ -309,4 +327,79 @@ fn a_failure_crosses_into_another_context() {
     // What waits is let go, and learns of the failure.
     assert_eq!(wait_for_events(&[event.raw()]), Ok(()));
     assert!(backend.outlets.failures.any(&[id]));
+}
+
+#[test]
+fn a_released_queue_finishes_what_is_on_it() {
+    let (mut backend, completions) = cpu();
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let region = filled(&mut backend, 1);
+    let gate = gate(&backend);
+    let precursor = EventId::fresh();
+    launched(&mut backend, precursor, &gate, 0);
+    let memory = Memory::Host(region.id);
+    let events = [precursor, precursor].map(|wait| submit(&mut backend, queue, memory, &[wait]));
+    backend.free_queue(queue);
+    let refused = backend.submit(queue, add(memory, 1), &[], tag(), EventId::fresh());
+    assert!(matches!(
+        refused,
+        Err(RuntimeError::Unknown { what: "queue" })
+    ));
+    set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
+    for event in events {
+        let completion = next(&completions);
+        assert_eq!((completion.event, completion.status), (event, Status::Done));
+    }
+    assert_eq!(numbers(&region), [3; 64]);
+    backend.live.remove(&precursor);
+}
+
+#[test]
+fn a_slow_command_is_left_alone_and_a_forgotten_one_is_told() {
+    let (mut backend, completions) = cpu();
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let gate = gate(&backend);
+    let precursor = EventId::fresh();
+    launched(&mut backend, precursor, &gate, 0);
+    let waiting = submit(&mut backend, queue, Memory::Device(buffer), &[precursor]);
+    backend.inspect();
+    assert!(completions.try_recv().is_err(), "both are merely slow");
+    set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
+    assert_eq!(next(&completions).event, waiting);
+    assert!(completions.try_recv().is_err(), "nobody told of the other");
+    backend.inspect();
+    let told = next(&completions);
+    assert_eq!((told.event, told.status), (precursor, Status::Done));
+    // It ran at some time between; none of it must count as no time at all.
+    assert_eq!((told.started, told.ended > told.started), (5, true));
+    backend.inspect();
+    assert!(completions.try_recv().is_err(), "everything was told once");
+}
+
+#[test]
+fn a_silently_lost_device_ends_its_commands_once() {
+    let (mut backend, completions) = cpu();
+    let (foreign, _) = cpu();
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let memory = Memory::Device(buffer);
+    // The first is in another context than what waits for it.
+    let gate = gate(&foreign);
+    let stuck = EventId::fresh();
+    launched(&mut backend, stuck, &gate, 1);
+    let waiting = submit(&mut backend, queue, memory, &[stuck]);
+    let behind = submit(&mut backend, queue, memory, &[]);
+    backend.devices[0].shared.lose("it fell off the bus");
+    backend.inspect();
+    let ended = [(); 3].map(|()| next(&completions));
+    assert_eq!(ended.each_ref().map(|c| c.event), [stuck, waiting, behind]);
+    for completion in ended {
+        let lost = Status::DeviceLost("it fell off the bus".to_owned());
+        assert_eq!(completion.status, lost);
+    }
+    // What waited in the other context was let go, and its late callbacks
+    // find everything told.
+    let late = completions.recv_timeout(Duration::from_millis(100));
+    assert!(late.is_err(), "a second completion: {late:?}");
 }

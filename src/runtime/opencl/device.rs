@@ -35,9 +35,9 @@ impl Shared {
         }
     }
 
-    /// Notes that the device is gone; the first reason stays.
-    pub(super) fn lose(&self, why: &str) {
-        self.lost.get_or_init(|| why.to_owned());
+    /// Notes that the device is gone; the first reason stays, and is returned.
+    pub(super) fn lose(&self, why: &str) -> &str {
+        self.lost.get_or_init(|| why.to_owned())
     }
 
     /// Refuses a device that is gone.

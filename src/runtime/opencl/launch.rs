@@ -32,6 +32,8 @@ pub(super) struct Loaded {
     kernel: Kernel,
     /// Most work-items a group.
     group: usize,
+    /// The arguments that it has. From one launch to the next few change.
+    args: Vec<Option<Value>>,
 }
 
 /// What a launch needs beside its queue.
@@ -94,7 +96,13 @@ impl OpenQueue {
             get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
                 .map(usize::from)
                 .map_err(|code| device.shared.failed("clGetKernelWorkGroupInfo", code))?;
-        self.kernels.insert(key(source), Loaded { kernel, group });
+        let args = Vec::new();
+        let loaded = Loaded {
+            kernel,
+            group,
+            args,
+        };
+        self.kernels.insert(key(source), loaded);
         Ok(())
     }
 
@@ -134,31 +142,44 @@ impl OpenQueue {
         Ok(hosts)
     }
 
-    /// Sets the arguments; returns what must outlive the command.
+    /// Sets the arguments that differ from the kernel's last ones; returns
+    /// what must outlive the command.
     fn bind(
-        &self,
+        &mut self,
         source: &OpenClKernel,
         args: &[Value],
         site: &Site<'_>,
     ) -> Result<Vec<Keep>, RuntimeError> {
-        let kernel = &self.kernels[&key(source)].kernel;
         let mut keeps: Vec<Keep> = Vec::new();
-        for (index, arg) in args.iter().enumerate() {
-            let set = match arg {
-                Value::U32(n) => set(kernel, index, n),
-                Value::F32(x) => set(kernel, index, x),
-                Value::F64(x) => set(kernel, index, x),
+        let Some(loaded) = self.kernels.get_mut(&key(source)) else {
+            return Ok(keeps);
+        };
+        let kernel = &loaded.kernel;
+        loaded.args.resize(args.len(), None);
+        for (index, (arg, last)) in args.iter().zip(&mut loaded.args).enumerate() {
+            let mem = match arg {
                 Value::Memory(Memory::Device(id)) => {
                     let buffer = site.memories.buffer(*id, self.device)?;
                     keeps.push(Arc::clone(&buffer.mem) as Keep);
-                    set(kernel, index, &buffer.mem.raw())
+                    buffer.mem.raw()
                 }
                 Value::Memory(Memory::Host(id)) => {
                     let view = &self.views[id];
                     keeps.push(Arc::clone(&view.mem) as Keep);
                     keeps.push(Arc::clone(&view.keeper));
-                    set(kernel, index, &view.mem.raw())
+                    view.mem.raw()
                 }
+                Value::U32(_) | Value::F32(_) | Value::F64(_) => std::ptr::null_mut(),
+            };
+            if last.as_ref().is_some_and(|last| same(last, arg)) {
+                continue;
+            }
+            *last = None;
+            let set = match arg {
+                Value::U32(n) => set(kernel, index, n),
+                Value::F32(x) => set(kernel, index, x),
+                Value::F64(x) => set(kernel, index, x),
+                Value::Memory(_) => set(kernel, index, &mem),
             };
             set.map_err(
                 |code| match site.device.shared.failed("clSetKernelArg", code) {
@@ -170,6 +191,7 @@ impl OpenQueue {
                     other => other,
                 },
             )?;
+            *last = Some(*arg);
         }
         Ok(keeps)
     }
@@ -240,6 +262,16 @@ impl OpenQueue {
             }
         }
         Ok(Enqueued { last, timed, keeps })
+    }
+}
+
+/// Whether two values are the same to a kernel, zeros' signs included. Ids of
+/// memory are never used again.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::F32(one), Value::F32(other)) => one.to_bits() == other.to_bits(),
+        (Value::F64(one), Value::F64(other)) => one.to_bits() == other.to_bits(),
+        _ => one == other,
     }
 }
 

@@ -79,7 +79,17 @@ pub(super) fn pinned(
         )
     }
     .map(Mem::new)
-    .map_err(|code| refuse(describe(code)))?;
+    .map_err(|code| {
+        let most = device.info.max_allocation;
+        refuse(if bytes > most {
+            format!(
+                "{}, and one allocation may have {most} bytes",
+                describe(code)
+            )
+        } else {
+            describe(code)
+        })
+    })?;
     let (mapped, event) =
         map(&device.service, &mem, size, true, &[]).map_err(|code| refuse(describe(code)))?;
     drop(event);

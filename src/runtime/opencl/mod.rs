@@ -11,7 +11,8 @@
 //!   `program` compiles and `shape` fits to the device). It leaves a token with
 //!   the driver, out of which `completion` makes the completion, with times
 //!   that `clock` brings onto the runtime's clock. `bridge` carries an event
-//!   into another platform's context.
+//!   into another platform's context. `flight` knows what is on its way, and
+//!   finds out what a driver has lost without a word.
 //! * `memory` pins host memory, and lets kernels work on it where a device
 //!   shares it. `handle` owns OpenCL objects, `failure` explains error codes.
 //!
@@ -25,6 +26,7 @@ mod completion;
 mod device;
 mod discover;
 mod failure;
+mod flight;
 mod handle;
 mod launch;
 mod memory;

@@ -68,6 +68,10 @@ impl Runtime for Sim {
         Ok(id)
     }
 
+    fn free_queue(&mut self, queue: QueueId) {
+        self.queues.remove(&queue);
+    }
+
     fn submit(
         &mut self,
         queue: QueueId,

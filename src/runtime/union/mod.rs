@@ -14,7 +14,7 @@ mod order;
 mod runtime;
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 
@@ -24,6 +24,10 @@ use super::{
     QueueId, Runtime, RuntimeError, Status, Tag,
 };
 use crate::machine::Device;
+
+/// After so long without a completion backends look after their devices.
+/// Longer than any sensible command; nothing happens to one that is longer.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// The runtime over any number of real backends.
 pub struct Union {
@@ -35,14 +39,17 @@ pub struct Union {
     buffers: HashMap<BufferId, usize>,
     regions: HashMap<HostMemoryId, HostRegion>,
     order: Order<Held>,
-    /// When each command in flight was queued, and its queue.
-    flying: HashMap<EventId, (QueueId, Nanos)>,
+    flying: HashMap<EventId, Flying>,
     /// Completions that nobody has asked for yet.
     arrived: VecDeque<Completion>,
-    /// Memory released while commands that may use it were held back.
+    /// What was released while commands that may use it were held back.
     released: Vec<Released>,
     completions: Receiver<Completion>,
     epoch: Instant,
+    /// See [`SILENCE`].
+    silence: Duration,
+    /// When something was last submitted, completed or inspected.
+    quiet_since: Instant,
 }
 
 /// A command that is held back.
@@ -53,9 +60,19 @@ struct Held {
     refusal: Option<Status>,
 }
 
+/// A command in flight.
+#[derive(Clone, Copy)]
+struct Flying {
+    queue: QueueId,
+    device: DeviceId,
+    queued: Nanos,
+}
+
 enum Released {
     Host(HostMemoryId),
     Buffer(BufferId),
+    /// A queue of a backend.
+    Queue(QueueId, usize),
 }
 
 impl Union {
@@ -87,6 +104,8 @@ impl Union {
             released: Vec::new(),
             completions,
             epoch,
+            silence: SILENCE,
+            quiet_since: epoch,
         }
     }
 
@@ -106,15 +125,14 @@ impl Union {
 
     /// Takes in a backend's completion, and sends on what it lets go.
     fn take_in(&mut self, mut completion: Completion) {
-        let Some((queue, queued)) = self.flying.remove(&completion.event) else {
+        let Some(flying) = self.flying.remove(&completion.event) else {
             // Nothing that was submitted here; it must not count twice.
             return;
         };
-        completion.queue = queue;
-        completion.queued = queued;
-        if let Some(device) = self.queues.get(&queue) {
-            completion.device = *device;
-        }
+        completion.queue = flying.queue;
+        completion.device = flying.device;
+        completion.queued = flying.queued;
+        self.quiet_since = Instant::now();
         let failed = completion.status != Status::Done;
         self.order.ended(completion.event, failed);
         self.arrived.push_back(completion);
@@ -153,30 +171,25 @@ impl Union {
         tag: Tag,
     ) -> Result<(), RuntimeError> {
         let unknown = RuntimeError::Unknown { what: "queue" };
-        let (queue, _) = *self.flying.get(&event).ok_or(unknown)?;
-        let device = self.queues.get(&queue).copied();
-        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let (backend, _) = self.place(device)?;
-        self.backends[backend].submit(queue, command, wait, tag, event)
+        let flying = *self.flying.get(&event).ok_or(unknown)?;
+        let (backend, _) = self.place(flying.device)?;
+        self.backends[backend].submit(flying.queue, command, wait, tag, event)
     }
 
     /// Ends a command that its backend never got or refused.
     fn fail(&mut self, event: EventId, held: Held) {
-        let Some((queue, queued)) = self.flying.remove(&event) else {
-            return;
-        };
-        let Some(device) = self.queues.get(&queue).copied() else {
+        let Some(flying) = self.flying.remove(&event) else {
             return;
         };
         let now = self.now();
         self.order.ended(event, true);
         self.arrived.push_back(Completion {
             event,
-            device,
-            queue,
+            device: flying.device,
+            queue: flying.queue,
             kind: held.command.kind(),
             tag: held.tag,
-            queued,
+            queued: flying.queued,
             submitted: now,
             started: now,
             ended: now,
@@ -197,10 +210,14 @@ impl Union {
                     self.backends[backend].free(buffer);
                 }
             }
+            Released::Queue(queue, backend) => {
+                self.order.close(queue);
+                self.backends[backend].free_queue(queue);
+            }
         }
     }
 
-    /// Releases memory now, or when no command is held back any more.
+    /// Releases something now, or when no command is held back any more.
     fn release_in_time(&mut self, released: Released) {
         if self.order.holds_nothing() {
             self.release(released);

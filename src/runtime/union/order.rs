@@ -79,6 +79,11 @@ impl<H> Order<H> {
         self.lanes.insert(queue, lane);
     }
 
+    /// Closes a queue that holds nothing back.
+    pub fn close(&mut self, queue: QueueId) {
+        self.lanes.remove(&queue);
+    }
+
     /// Whether no command is held back.
     pub fn holds_nothing(&self) -> bool {
         self.holding.is_empty()

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 
-use super::{Held, Released, Union};
+use super::{Flying, Held, Released, Union};
 use crate::machine::Device;
 use crate::runtime::{
     BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Nanos, QueueId, Runtime,
@@ -83,6 +83,13 @@ impl Runtime for Union {
         Ok(queue)
     }
 
+    fn free_queue(&mut self, queue: QueueId) {
+        let device = self.queues.remove(&queue);
+        if let Some((backend, _)) = device.and_then(|device| self.place(device).ok()) {
+            self.release_in_time(Released::Queue(queue, backend));
+        }
+    }
+
     fn submit(
         &mut self,
         queue: QueueId,
@@ -91,12 +98,17 @@ impl Runtime for Union {
         tag: Tag,
     ) -> Result<EventId, RuntimeError> {
         self.drain();
-        if !self.queues.contains_key(&queue) {
-            return Err(RuntimeError::Unknown { what: "queue" });
-        }
+        let device = self.queues.get(&queue).copied();
+        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
         let event = EventId::fresh();
-        let now = self.now();
-        self.flying.insert(event, (queue, now));
+        self.quiet_since = Instant::now();
+        let queued = self.now();
+        let flying = Flying {
+            queue,
+            device,
+            queued,
+        };
+        self.flying.insert(event, flying);
         if let Some(wait) = self.order.pass(queue, event, wait) {
             if let Err(error) = self.send(event, command, &wait, tag) {
                 self.flying.remove(&event);
@@ -123,16 +135,17 @@ impl Runtime for Union {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.drain();
         while self.arrived.is_empty() && !self.flying.is_empty() {
-            let received = match deadline {
-                Some(deadline) => self.completions.recv_deadline(deadline),
-                None => self
-                    .completions
-                    .recv()
-                    .map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            match received {
+            let suspicious = self.quiet_since + self.silence;
+            let until = deadline.map_or(suspicious, |deadline| deadline.min(suspicious));
+            match self.completions.recv_deadline(until) {
                 Ok(completion) => self.take_in(completion),
-                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|d| d <= until) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    for backend in &mut self.backends {
+                        backend.inspect();
+                    }
+                    self.quiet_since = Instant::now();
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(RuntimeError::Call {
                         device: "every device".to_owned(),

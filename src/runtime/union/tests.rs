@@ -25,6 +25,9 @@ struct Fake {
     failed_queues: HashSet<QueueId>,
     known: HashSet<HostMemoryId>,
     buffers: HashSet<BufferId>,
+    freed: HashSet<QueueId>,
+    /// Whether a look at the devices finds them lost.
+    silent: bool,
     refuses: bool,
     refuses_memory: bool,
 }
@@ -126,6 +129,10 @@ impl Backend for Handle {
         Ok(queue)
     }
 
+    fn free_queue(&mut self, queue: QueueId) {
+        assert!(self.0.borrow_mut().freed.insert(queue));
+    }
+
     fn submit(
         &mut self,
         queue: QueueId,
@@ -135,6 +142,7 @@ impl Backend for Handle {
         event: EventId,
     ) -> Result<(), RuntimeError> {
         let mut fake = self.0.borrow_mut();
+        assert!(!fake.freed.contains(&queue), "the queue was released");
         for awaited in wait {
             assert!(fake.seen.contains(awaited), "a foreign event was passed on");
         }
@@ -151,6 +159,13 @@ impl Backend for Handle {
         fake.seen.insert(event);
         fake.pending.push((event, queue, wait.to_vec(), tag));
         Ok(())
+    }
+
+    fn inspect(&mut self) {
+        let mut fake = self.0.borrow_mut();
+        while let Some(event) = fake.ready().first().copied().filter(|_| fake.silent) {
+            fake.end(event, true);
+        }
     }
 }
 
@@ -196,6 +211,8 @@ fn world(sizes: &[usize]) -> World {
             failed_queues: HashSet::new(),
             known: HashSet::new(),
             buffers: HashSet::new(),
+            freed: HashSet::new(),
+            silent: false,
             refuses: false,
             refuses_memory: false,
         }));
@@ -308,6 +325,51 @@ fn a_held_command_that_is_refused_fails_and_so_does_what_waits_for_it() {
     // What need not be held is refused at once, and counts for nothing.
     assert!(world.submit(3, &[]).is_err());
     assert!(world.poll().is_none());
+}
+
+#[test]
+fn a_released_queue_lasts_until_what_it_holds_back_has_gone() {
+    let mut world = world(&[1, 1]);
+    let first = world.submit(0, &[]).unwrap();
+    let held = world.submit(2, &[first]).unwrap();
+    for queue in [0, 2] {
+        world.union.free_queue(world.queues[queue].0);
+        world.union.free_queue(world.queues[queue].0);
+        assert!(matches!(
+            world.submit(queue, &[]),
+            Err(RuntimeError::Unknown { what: "queue" })
+        ));
+    }
+    assert!(world.fakes[1].borrow().freed.is_empty());
+    world.end(0, first);
+    let completion = world.poll().unwrap();
+    assert_eq!((completion.event, completion.device), (first, DeviceId(0)));
+    assert_eq!(world.fakes[0].borrow().freed.len(), 1);
+    assert_eq!(world.fakes[1].borrow().freed.len(), 1);
+    world.end(1, held);
+    let completion = world.poll().unwrap();
+    assert_eq!((completion.event, completion.device), (held, DeviceId(1)));
+    assert_eq!(completion.queue, world.queues[2].0);
+}
+
+#[test]
+fn a_long_silence_makes_backends_look_after_their_devices() {
+    let mut world = world(&[1, 1]);
+    world.union.silence = Duration::from_millis(20);
+    let slow = world.submit(0, &[]).unwrap();
+    let lost = world.submit(2, &[]).unwrap();
+    world.fakes[1].borrow_mut().silent = true;
+    // Who does not wait for long is not kept longer.
+    let brief = Some(Duration::from_millis(1));
+    assert!(world.union.wait(brief).unwrap().is_none());
+    let completion = world.union.wait(None).unwrap().unwrap();
+    assert_eq!(completion.event, lost);
+    assert_ne!(completion.status, Status::Done);
+    // A device that is there may take its time.
+    let several = Some(Duration::from_millis(70));
+    assert!(world.union.wait(several).unwrap().is_none());
+    world.end(0, slow);
+    assert_eq!(world.union.wait(None).unwrap().unwrap().event, slow);
 }
 
 #[test]

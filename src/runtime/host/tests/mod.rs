@@ -15,7 +15,8 @@ use super::*;
 use crate::codelet::{Codelet, Cost, HostKernel, HostValue, Memory, Value};
 use crate::machine::host::allowed_cores;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, EventId, HostRegion, Launch, QueueId, Status, Tag,
+    Backend, Command, Completion, DeviceId, EventId, HostRegion, Launch, QueueId, RuntimeError,
+    Status, Tag,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -59,13 +60,16 @@ fn submit(
     wait: &[EventId],
 ) -> EventId {
     let event = EventId::fresh();
-    let tag = Tag {
+    backend.submit(queue, command, wait, tag(), event).unwrap();
+    event
+}
+
+fn tag() -> Tag {
+    Tag {
         step: 0,
         label: "test",
         units: 0..0,
-    };
-    backend.submit(queue, command, wait, tag, event).unwrap();
-    event
+    }
 }
 
 fn next(receiver: &Receiver<Completion>) -> Completion {
@@ -199,6 +203,34 @@ fn idle_workers_go_on_to_another_queue() {
     );
     for _ in 0..2 {
         assert_eq!(next(&receiver).status, Status::Done);
+    }
+}
+
+#[test]
+fn a_released_queue_finishes_what_is_on_it_and_takes_no_more() {
+    let (mut backend, receiver) = open(&[pool(1)]);
+    let memory = backend.alloc_host(4).unwrap();
+    let in_turn = codelet(in_turn);
+    let mut turns = 0..3000;
+    let args = |turn| [Value::Memory(Memory::Host(memory.id)), Value::U32(turn)];
+    for _ in 0..1000 {
+        // All on the same memory: each queue's commands after the last one's.
+        let queue = backend.queue(DeviceId(0)).unwrap();
+        let mut before = Vec::new();
+        for turn in turns.by_ref().take(3) {
+            let command = launch(&in_turn, 0..1, &args(turn));
+            before = vec![submit(&mut backend, queue, command, &before)];
+        }
+        backend.free_queue(queue);
+        let (command, tag) = (launch(&in_turn, 0..1, &args(0)), tag());
+        let refused = backend.submit(queue, command, &[], tag, EventId::fresh());
+        assert!(matches!(
+            refused,
+            Err(RuntimeError::Unknown { what: "queue" })
+        ));
+        for _ in 0..3 {
+            assert_eq!(next(&receiver).status, Status::Done);
+        }
     }
 }
 

@@ -32,6 +32,24 @@ fn a_queue_is_in_order_and_an_event_orders_across_queues() {
 }
 
 #[test]
+fn a_released_queue_finishes_what_is_on_it_and_takes_no_more() {
+    let mut sim = sim("k40");
+    let pair = Pair::new(&mut sim, 1, 1 << 24);
+    let queue = sim.queue(DeviceId(1)).expect("a queue");
+    let commands = [pair.write(), pair.launch(traffic(1e8)), pair.read()];
+    let events = commands.map(|command| sim.submit(queue, command, &[], tag()).expect("submitted"));
+    sim.free_queue(queue);
+    let refused = sim.submit(queue, pair.write(), &[], tag());
+    assert!(matches!(
+        refused,
+        Err(RuntimeError::Unknown { what: "queue" })
+    ));
+    let done = drain(&mut sim);
+    assert_eq!(done.iter().map(|c| c.event).collect::<Vec<_>>(), events);
+    assert!(done.iter().all(|c| c.status == Status::Done));
+}
+
+#[test]
 fn waiting_ends_at_the_timeout_or_when_nothing_is_in_flight() {
     let mut sim = sim("k40");
     assert!(sim.wait(None).expect("a wait").is_none());

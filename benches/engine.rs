@@ -1,0 +1,98 @@
+//! What engine and balancer themselves cost a step, devices excluded: co-runs
+//! on simulated machines, whose time is virtual and whose commands compute
+//! nothing. Of a step they may take 1 %.
+
+use std::hint::black_box;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use pdawl::balance::Strategy;
+use pdawl::codelet::stencil::Precision;
+use pdawl::engine::corun::{self, Control, Options};
+use pdawl::engine::{Outcome, StepRecord};
+use pdawl::machine::{MachineFile, Shelf};
+use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl::workload::stencil::Stencil;
+
+/// Points along each side of the grid.
+const SIDE: u64 = 16384;
+
+const STRATEGIES: [&str; 3] = ["gpu", "fixed:0.3", "dawl"];
+
+/// Steps of the run whose medians are printed.
+const STEPS: u32 = 200;
+
+/// A co-run that is repeated.
+struct Case {
+    machine: MachineFile,
+    strategy: Strategy,
+    gpu_memory: Option<u64>,
+}
+
+impl Case {
+    fn run(&self, steps: u32) -> Outcome {
+        let mut sim = Sim::new(&self.machine, SimOptions::default()).expect("a machine");
+        let stencil = Stencil::new(SIDE, SIDE, None, Precision::F64, 1).expect("a grid");
+        let options = Options {
+            steps,
+            gpu_memory: self.gpu_memory,
+            verify: false,
+            trace: false,
+        };
+        let mut make = |setup: &_| self.strategy.build(setup).map_err(|e| e.to_string());
+        let mut control = Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        };
+        corun::run(&mut sim, &stencil, &mut make, &options, &mut control).expect("a run")
+    }
+}
+
+fn median(steps: &[StepRecord], figure: impl Fn(&StepRecord) -> f64) -> f64 {
+    let mut figures: Vec<f64> = steps.iter().map(figure).collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn engine(c: &mut Criterion) {
+    let mut group = c.benchmark_group("engine");
+    // An iteration is a step, and the simulator takes longer than the engine.
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(200));
+    for name in ["h200", "k40"] {
+        for (memory, gpu_memory) in [("resident", None), ("2GiB", Some(2 << 30))] {
+            for strategy in STRATEGIES {
+                let case = Case {
+                    machine: Shelf::of_user().find(name).expect("a shipped machine"),
+                    strategy: strategy.parse().expect("a strategy"),
+                    gpu_memory,
+                };
+                let id = format!("{name}/{memory}/{strategy}");
+                let steps = case.run(STEPS).steps;
+                let own = median(&steps, |s| s.engine_seconds);
+                let all = median(&steps, |s| s.seconds);
+                let chunks = median(&steps, |s| s.devices.iter().map(|d| d.chunks as f64).sum());
+                println!(
+                    "{id}: {:.1} us of a step of {:.3} ms are {:.2} %; {chunks} pieces",
+                    own * 1e6,
+                    all * 1e3,
+                    own / all * 100.0
+                );
+                group.bench_function(&id, |b| {
+                    b.iter_custom(|steps| {
+                        let outcome = black_box(case.run(steps.try_into().unwrap_or(u32::MAX)));
+                        let own: f64 = outcome.steps.iter().map(|s| s.engine_seconds).sum();
+                        Duration::from_secs_f64(own)
+                    });
+                });
+            }
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, engine);
+criterion_main!(benches);
