@@ -169,6 +169,8 @@ impl Dawl {
         let quiet = divide(&self.abilities(other, false));
         let streaming = divide(&self.abilities(other, true));
         match (quiet, streaming) {
+            // Where nobody streams, rates beside streams say nothing.
+            (Some(quiet), Some(other)) if self.is_quiet(&other.held, &other.pooled) => Some(quiet),
             (Some(quiet), Some(streaming)) => {
                 match streaming.seconds < STREAMING_PAYS * quiet.seconds {
                     true => Some(streaming),
@@ -367,9 +369,11 @@ impl Dawl {
         let mut take = |estimate: &mut Estimate, observed: f64| {
             if anew {
                 estimate.observe_anew(observed);
-            } else {
-                changed |= estimate.observe(observed) == Verdict::Changed;
+                return false;
             }
+            let sudden = estimate.observe(observed) == Verdict::Changed;
+            changed |= sudden;
+            sudden
         };
         if did.held > 0 && did.held_busy > 0 {
             // Kernels on streamed units took a part of that time.
@@ -394,13 +398,26 @@ impl Dawl {
         // Units that change hands take bandwidth, and chunks wait for them.
         let on_host = self.devices[d].capacity.is_none();
         let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
-        match rate.filter(|_| enough && !disturbed) {
-            Some(rate) => take(&mut gauge.pool, rate),
-            None => gauge.pool.unobserved(),
+        let rate = rate.filter(|_| enough && !disturbed);
+        let mut note = |seen: Option<f64>, of: &mut Estimate| {
+            let Some(rate) = seen else {
+                of.unobserved();
+                return 1.0;
+            };
+            let before = of.value();
+            match take(of, rate) {
+                true => rate / before.unwrap_or(rate),
+                false => 1.0,
+            }
+        };
+        // What changed its speed changed it in the case not seen, too.
+        let pool = note(rate, &mut gauge.pool);
+        let single = note(alone, &mut gauge.alone);
+        if rate.is_none() {
+            gauge.pool.scale(single);
         }
-        match alone {
-            Some(rate) => take(&mut gauge.alone, rate),
-            None => gauge.alone.unobserved(),
+        if alone.is_none() {
+            gauge.alone.scale(pool);
         }
         // While units change hands, devices wait for those as well.
         if did.held + did.pooled > 0 && (!moved || gauge.overhead.value().is_none()) {

@@ -76,6 +76,11 @@ impl Estimate {
         }
     }
 
+    /// Whatever it is of has become `factor` times as fast.
+    pub fn scale(&mut self, factor: f64) {
+        self.window.iter_mut().for_each(|seen| *seen *= factor);
+    }
+
     /// A step passed without an observation: nothing will confirm the last.
     pub fn unobserved(&mut self) {
         self.suspect = None;

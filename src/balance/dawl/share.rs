@@ -60,12 +60,13 @@ pub struct Division {
 /// The division with which all finish together. `None` if no device can do
 /// anything.
 pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Division> {
-    let done = |seconds: f64| abilities.iter().map(|a| a.within(seconds)).unzip();
-    let seconds = earliest(units, |seconds| {
-        let (held, pooled): (Vec<f64>, Vec<f64>) = done(seconds);
-        held.iter().chain(&pooled).sum()
-    })?;
-    let (mut amounts, pooled): (Vec<f64>, Vec<f64>) = done(seconds);
+    let done = |seconds: f64| {
+        let all = abilities.iter().map(move |a| a.within(seconds));
+        all.map(|(held, pooled)| held + pooled).sum()
+    };
+    let seconds = earliest(units, done)?;
+    let (mut amounts, pooled): (Vec<f64>, Vec<f64>) =
+        abilities.iter().map(|a| a.within(seconds)).unzip();
     amounts.extend(pooled);
     let mut held = largest_remainder(units, &amounts);
     let mut pooled = held.split_off(abilities.len());
@@ -135,9 +136,12 @@ fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
             return None;
         }
     }
-    let mut early = 0.0;
-    // 60 halvings of the interval reach the last bits of a double.
-    for _ in 0..60 {
+    let mut early = 0.5 * late;
+    if done(early) >= needed {
+        early = 0.0;
+    }
+    // 40 halvings leave a millionth of a unit of any count that fits a grid.
+    for _ in 0..40 {
         let middle = 0.5 * (early + late);
         if done(middle) < needed {
             early = middle;
