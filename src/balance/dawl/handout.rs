@@ -257,20 +257,19 @@ impl Handout {
         Next::Take(units)
     }
 
-    /// Whether a device must not stream yet, because of one that computes on
-    /// host memory it is not known how fast it is by itself, and its first
-    /// chunk is about to tell.
+    /// Whether a device must not stream yet: of one that computes on host
+    /// memory it is not known how fast it is while nobody streams, and its
+    /// first chunk is about to tell.
     fn must_listen(&self, device: usize, state: &StepState) -> bool {
         let tells = |d: usize| {
             let (expected, progress) = (&self.expected[d], &self.progress[d]);
             let pooled = state.in_flight[d].saturating_sub(progress.held_left);
-            expected.works
-                && !expected.streams
-                && !expected.alone_known
-                && progress.chunks == 0
-                && pooled > 0
+            let will_begin = expected.rate.is_none() && state.left[d] > 0;
+            let may_tell = expected.works && !expected.streams && !expected.alone_known;
+            may_tell && progress.chunks == 0 && (pooled > 0 || will_begin)
         };
-        self.expected[device].streams && !self.moving && (0..self.expected.len()).any(tells)
+        let quiet = self.streaming == 0 && !self.moving;
+        quiet && self.expected[device].streams && (0..self.expected.len()).any(tells)
     }
 
     /// Estimates when each device will be ready, and how fast it is.

@@ -42,7 +42,7 @@ const LEARNING: u32 = 2;
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
 /// A rate counts if it was seen on this part of a device's units.
-const ENOUGH: u64 = 32;
+const ENOUGH: u64 = 96;
 /// How many times a prediction a measurement must be to be believed instead.
 const FAR_OFF: f64 = 1.1;
 /// Shares below this are worth asking whether they are worth it.
