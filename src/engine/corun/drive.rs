@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::claims::Claims;
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
 use super::place::{LEAST_STREAM, Lane, Place, prepare};
@@ -22,7 +23,7 @@ use crate::workload::{Divisible, Ring};
 
 /// A run under way.
 pub struct Drive<'a> {
-    pub(super) runtime: &'a mut dyn Runtime,
+    pub(super) runtime: Claims<'a>,
     pub(super) workload: &'a dyn Divisible,
     codelet: Arc<Codelet>,
     options: Options,
@@ -72,6 +73,7 @@ impl<'a> Drive<'a> {
         make: MakeBalancer,
         options: &Options,
     ) -> Result<Self, CorunError> {
+        let mut runtime = Claims::on(runtime);
         let (opened, opened_at) = (Instant::now(), runtime.now());
         let devices = runtime.devices().to_vec();
         if devices.is_empty() {
@@ -88,8 +90,13 @@ impl<'a> Drive<'a> {
         let mut places = Vec::new();
         let mut views = Vec::new();
         for (id, device) in devices.iter().enumerate() {
-            let (place, capacity) =
-                prepare(runtime, DeviceId(id), device, workload, options.gpu_memory)?;
+            let (place, capacity) = prepare(
+                &mut runtime,
+                DeviceId(id),
+                device,
+                workload,
+                options.gpu_memory,
+            )?;
             let min_chunk = match &place {
                 Place::Host { .. } => {
                     let cores = u64::from(device.compute_units.max(1));
@@ -108,7 +115,7 @@ impl<'a> Drive<'a> {
             });
             places.push(place);
         }
-        grids::fill(runtime, workload, grids[0], grids[1])?;
+        grids::fill(&mut *runtime, workload, grids[0], grids[1])?;
         let balancer = make(&Setup {
             units: workload.units(),
             steps: options.steps,
@@ -202,7 +209,12 @@ impl<'a> Drive<'a> {
         }
         self.spoiled = false;
         self.ledger.open();
-        grids::fill(self.runtime, self.workload, self.grids[0], self.grids[1])?;
+        grids::fill(
+            &mut *self.runtime,
+            self.workload,
+            self.grids[0],
+            self.grids[1],
+        )?;
         self.present = 0;
         for place in &mut self.places {
             if let Place::Own(own) = place {
@@ -495,27 +507,6 @@ impl<'a> Drive<'a> {
             self.outcome.verified = Some(right);
         }
         Ok(std::mem::take(&mut self.outcome))
-    }
-}
-
-impl Drop for Drive<'_> {
-    fn drop(&mut self) {
-        for place in &self.places {
-            for queue in place.queues() {
-                self.runtime.free_queue(queue);
-            }
-            if let Place::Own(own) = place {
-                let rings = own.streams.iter().flat_map(|s| [s.input, s.output]);
-                for ring in rings.chain([own.held.present()]) {
-                    if let Memory::Device(buffer) = ring.memory {
-                        self.runtime.free(buffer);
-                    }
-                }
-            }
-        }
-        for grid in self.grids {
-            self.runtime.free_host(grid);
-        }
     }
 }
 

@@ -16,6 +16,7 @@
 //! version is gone with it, and the run begins again from the first version on
 //! the devices that are left.
 
+mod claims;
 mod drive;
 mod error;
 mod grids;

@@ -2,9 +2,10 @@
 //! own, with a ring of held units and buffers to stream others through.
 
 use super::CorunError;
+use super::claims::Claims;
 use super::held::Held;
 use crate::machine::Device;
-use crate::runtime::{DeviceId, Memory, QueueId, Runtime};
+use crate::runtime::{DeviceId, Memory, QueueId};
 use crate::workload::{Divisible, Ring};
 
 /// Chunks that a host-memory device has queued: one runs, one follows without
@@ -77,18 +78,6 @@ impl Place {
         }
     }
 
-    /// Every queue.
-    pub fn queues(&self) -> Vec<QueueId> {
-        match self {
-            Self::Host { lanes } => lanes.iter().map(|lane| lane.queue).collect(),
-            Self::Own(own) => [own.main, own.edges]
-                .into_iter()
-                .chain(own.streams.iter().map(|stream| stream.lane))
-                .map(|lane| lane.queue)
-                .collect(),
-        }
-    }
-
     /// Most units of one chunk.
     pub fn longest_chunk(&self) -> u64 {
         match self {
@@ -152,14 +141,14 @@ fn usable(memory: u64) -> u64 {
 /// Returns the place and how many units it can hold (`None`: it computes on
 /// host memory).
 pub fn prepare(
-    runtime: &mut dyn Runtime,
+    runtime: &mut Claims,
     id: DeviceId,
     device: &Device,
     workload: &dyn Divisible,
     limit: Option<u64>,
 ) -> Result<(Place, Option<u64>), CorunError> {
     let mut lanes = 0;
-    let mut lane = |runtime: &mut dyn Runtime| -> Result<Lane, CorunError> {
+    let mut lane = |runtime: &mut Claims| -> Result<Lane, CorunError> {
         lanes += 1;
         Ok(Lane {
             queue: runtime.queue(id)?,
@@ -180,7 +169,7 @@ pub fn prepare(
             limit,
             needed,
         })?;
-    let ring = |runtime: &mut dyn Runtime, slots: u64| -> Result<Ring, CorunError> {
+    let ring = |runtime: &mut Claims, slots: u64| -> Result<Ring, CorunError> {
         Ok(Ring {
             memory: Memory::Device(runtime.alloc(id, slots * unit_bytes)?),
             slots,
