@@ -22,7 +22,9 @@ pub struct Place {
     /// Devices to use, `:N` for a part of N cores: host:8,opencl0.0
     ///
     /// Without it all cores of the CPU, through the embedded runtime, and every
-    /// OpenCL device that is not the same CPU. `pdawl devices` lists them.
+    /// OpenCL device that is not the same CPU. `pdawl devices` lists them. With
+    /// `=own` an OpenCL device that shares the host's memory is treated as one
+    /// with memory of its own, and data is copied: opencl0.0:4=own
     #[arg(long, value_name = "LIST")]
     pub devices: Option<String>,
 
@@ -33,6 +35,8 @@ pub struct Place {
     pub machine: Option<String>,
 
     /// Use at most this much of each GPU's memory: 2GiB, 512MiB
+    ///
+    /// It limits every device with memory of its own, `=own` ones included.
     #[arg(long, value_name = "SIZE")]
     pub gpu_memory: Option<ByteSize>,
 

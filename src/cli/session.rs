@@ -95,16 +95,16 @@ impl Session {
         }
         let host = Host::detect();
         let free = host.memory.obtainable(0);
-        let stencil = grid.stencil(Budget {
-            // A limit that is asked for counts even above what the system
-            // shows: some machines' memory grows with its use.
-            memory: place.host_memory.unwrap_or(ByteSize(free)),
-            grids: 2 + reference_grids(verify),
-        })?;
         let selection = (place.devices.as_deref())
             .map(str::parse::<Selection>)
             .transpose()
             .map_err(wrong_devices)?;
+        let stencil = grid.stencil(Budget {
+            // A limit that is asked for counts even above what the system
+            // shows: some machines' memory grows with its use.
+            memory: place.host_memory.unwrap_or(ByteSize(free)),
+            grids: 2 + reference_grids(verify) + copied_grids(selection.as_ref()),
+        })?;
         let (runtime, notes) = select::open(selection.as_ref(), stencil.fp64()).map_err(refused)?;
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
@@ -439,6 +439,12 @@ fn reference_grids(verify: bool) -> u64 {
         true => 2,
         false => 0,
     }
+}
+
+/// Grids that devices hold in the host's memory as if it were their own.
+fn copied_grids(selection: Option<&Selection>) -> u64 {
+    let specs = selection.map_or(&[][..], Selection::devices);
+    2 * specs.iter().filter(|spec| spec.own_memory).count() as u64
 }
 
 /// Every device of this machine, and what would hurt.
