@@ -37,11 +37,11 @@ pub struct Place {
     /// Use at most this much of each GPU's memory: 2GiB, 512MiB
     ///
     /// It limits every device with memory of its own, `=own` ones included.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub gpu_memory: Option<ByteSize>,
 
     /// Memory of the host that may be used [default: what is free]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub host_memory: Option<ByteSize>,
 
     /// Make something happen to a simulated device, such as gpu0:slow:2@10
@@ -53,7 +53,7 @@ pub struct Place {
     pub fault: Vec<FaultSpec>,
 
     /// Relative standard deviation of simulated times, such as 0.02
-    #[arg(long, value_name = "FRACTION", value_parser = noise)]
+    #[arg(long, value_name = "FRACTION", value_parser = noise, allow_negative_numbers = true)]
     pub noise: Option<f64>,
 }
 
