@@ -13,7 +13,7 @@ use super::bridge::bridge;
 use super::completion::{Ended, Keep, Outlets, Token};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
-use super::handle::Event;
+use super::handle::{Event, settle};
 use super::launch::Site;
 use super::memory::{pageable, pinned};
 use super::open::open_devices;
@@ -241,6 +241,7 @@ impl Backend for OpenClBackend {
             let _ = device.shared.failed("clFlush", code);
         }
         let last = Arc::clone(&enqueued.last);
+        open.last = Some(Arc::clone(&last));
         self.live.insert(event, (Arc::clone(&last), device.context));
         let mut keeps = enqueued.keeps;
         keeps.extend(events.into_iter().map(|event| event as Keep));
@@ -260,9 +261,23 @@ impl Backend for OpenClBackend {
 
 impl Drop for OpenClBackend {
     /// Waits for what is still running, so that no driver thread works while
-    /// the process ends.
+    /// the process ends, or with what was released.
     fn drop(&mut self) {
         self.retire();
+        self.await_the_last();
+        if self.live.is_empty() {
+            settle(
+                self.queues
+                    .values()
+                    .filter_map(|queue| queue.last.as_deref()),
+            );
+        }
+    }
+}
+
+impl OpenClBackend {
+    /// Waits a while for the commands in flight.
+    fn await_the_last(&mut self) {
         if self.live.is_empty() {
             return;
         }

@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object, flush};
+use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object};
+use cl3::event::wait_for_events;
 use cl3::memory::{
     CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR,
     create_buffer,
@@ -15,7 +16,7 @@ use memmap2::MmapMut;
 use super::completion::Keep;
 use super::device::OpenDevice;
 use super::failure::describe;
-use super::handle::{Context, Event, Mem, Queue};
+use super::handle::{Context, Event, Mem, Queue, settle};
 use crate::codelet::HostMemoryId;
 use crate::runtime::{HostRegion, RuntimeError};
 
@@ -48,8 +49,11 @@ impl Drop for Pinned {
             )
         };
         if let Ok(event) = unmapped {
-            drop(Event::new(event));
-            let _ = flush(self.queue.raw());
+            let event = Event::new(event);
+            // The queue may be released next.
+            if wait_for_events(&[event.raw()]).is_ok() {
+                settle([&event]);
+            }
         }
     }
 }
