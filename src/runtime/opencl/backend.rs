@@ -266,6 +266,8 @@ impl Drop for OpenClBackend {
         self.retire();
         self.await_the_last();
         if self.live.is_empty() {
+            // Buffers may keep their last events.
+            self.memories = Memories::default();
             settle(
                 self.queues
                     .values()

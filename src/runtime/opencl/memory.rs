@@ -25,7 +25,8 @@ const PAGE: usize = 4096;
 
 /// A buffer of host memory that the driver pinned, mapped for its whole life.
 struct Pinned {
-    mem: Mem,
+    /// There until it is dropped.
+    mem: Option<Mem>,
     queue: Arc<Queue>,
     mapped: NonNull<c_void>,
 }
@@ -37,12 +38,15 @@ unsafe impl Sync for Pinned {}
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        let Some(mem) = self.mem.take() else {
+            return;
+        };
         // SAFETY: the buffer is alive and mapped at this address. An error
         // leaves the memory to the driver.
         let unmapped = unsafe {
             enqueue_unmap_mem_object(
                 self.queue.raw(),
-                self.mem.raw(),
+                mem.raw(),
                 self.mapped.as_ptr(),
                 0,
                 std::ptr::null(),
@@ -52,6 +56,8 @@ impl Drop for Pinned {
             let event = Event::new(event);
             // The queue may be released next.
             if wait_for_events(&[event.raw()]).is_ok() {
+                // A buffer may keep its last event.
+                drop(mem);
                 settle([&event]);
             }
         }
@@ -89,7 +95,7 @@ pub(super) fn pinned(
     drop(event);
     let mapped = NonNull::new(mapped).ok_or_else(|| refuse("it maps to nothing".to_owned()))?;
     let keeper = Pinned {
-        mem,
+        mem: Some(mem),
         queue: Arc::clone(&device.service),
         mapped,
     };
