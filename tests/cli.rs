@@ -60,7 +60,16 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("run stencil --gpu-memory 0", "leaves nothing to work in"),
         ("run stencil --gpu-memory 2GiG", "not a unit of bytes"),
         ("run stencil --host-memory much", "this is not a size"),
+        ("run stencil --gpu-memory -1", "this is not a size"),
+        ("run stencil --size 0", "nx is 0"),
+        ("run stencil --size 1", "nx is 1"),
         ("run stencil --size 2", "at least 3 points"),
+        ("run stencil --size -3", "not a number of points"),
+        ("run stencil --size 1e30", "not a number of points"),
+        (
+            "run stencil --nx 5000000000 --ny 5000000000",
+            "at most 2147483647 points",
+        ),
         (
             "run stencil --size 2000000000 --dims 3",
             "more bytes than can be counted",
@@ -70,6 +79,15 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("run stencil --nx 7 --ny 7 --nz 7 --dims 2", "--dims says 2"),
         ("run stencil --steps 0", "0 is not in 1.."),
         ("run stencil --strategy fixed:1.5", "outside 0 to 1"),
+        ("run stencil --strategy fixed:abc", "'abc' is not a number"),
+        (
+            "run stencil --strategy fixed:0,0",
+            "at least one must be above 0",
+        ),
+        (
+            "run stencil --size 64 --devices host:1 --strategy fixed:0.5,0.5",
+            "2 shares for 1 devices",
+        ),
         ("run stencil --strategy fastest", "known are cpu, gpu"),
         (
             "run stencil --strategy cpu --adaptive",
@@ -94,6 +112,18 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("run stencil --devices fast", "`fast` is no device"),
         ("run stencil --devices host,host", "named twice"),
         ("run stencil --devices host:1000000", "1000000"),
+        (
+            "run stencil --devices host:1,host:1000000",
+            "name the same cores",
+        ),
+        ("run stencil --devices host:0", "asks for no units"),
+        (
+            "run stencil --devices host:1=own",
+            "write host:1 without =own",
+        ),
+        ("run stencil --devices opencl0.0:1=mine", "is no device"),
+        ("run stencil --devices opencl99.0", "there is no opencl99.0"),
+        ("run stencil --machine k40 --devices gpu0=own", "`gpu0=own`"),
         ("run stencil --devices host --strategy gpu", "needs a GPU"),
         ("run stencil --machine k40 --devices gpu7", "gpu7"),
         ("run stencil --machine k40 --devices host:9", "8"),
@@ -180,11 +210,110 @@ fn a_machine_file_with_a_missing_field_is_told() {
 }
 
 #[test]
+fn a_file_that_is_no_machine_is_told_with_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = include_str!("../datasets/machines/k40.toml");
+    let many = whole.replace("cores = ", "cores = \"many\" # ");
+    for (name, contents, part) in [
+        (
+            "type.toml",
+            many.as_bytes(),
+            "invalid type: string \"many\"",
+        ),
+        ("words.toml", b"this is ][ not", "line 1"),
+        ("other.toml", b"name = 'x'", "the first key must be"),
+        ("bytes.toml", b"\xff\xfe\x00", "UTF-8"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, contents).unwrap();
+        pdawl(&format!("run stencil --machine {}", path.display()))
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(contains(name).and(contains(part)));
+    }
+    pdawl("run stencil --machine /nonexistent/pdawl.toml")
+        .assert()
+        .code(1)
+        .stderr(contains("/nonexistent/pdawl.toml: cannot be read"));
+}
+
+/// The host must serve where OpenCL does not, and be told why.
+#[test]
+fn without_opencl_drivers_the_host_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.icd");
+    std::fs::write(&broken, "libpdawl-absent.so.9\n").unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    for (vendors, part) in [
+        (folder.path(), "names libpdawl-absent.so.9, which is not"),
+        (empty.path(), "where there is no .icd file"),
+        ("/nonexistent".as_ref(), "OCL_ICD_VENDORS is /nonexistent"),
+    ] {
+        let here = |line: &str| {
+            let mut command = pdawl(line);
+            command.env("OCL_ICD_VENDORS", vendors);
+            command
+        };
+        here("devices")
+            .assert()
+            .success()
+            .stdout(contains("host"))
+            .stderr(contains("warning: ").and(contains(part)));
+        let run = here("run stencil --size 64 --steps 3 --verify --format json").assert();
+        let report: Value = serde_json::from_slice(&run.success().get_output().stdout).unwrap();
+        assert_eq!(report["verified"], true);
+        assert!(report["notes"].to_string().contains(part), "{report}");
+        here("run stencil --devices opencl0.0")
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains("there is no opencl0.0").and(contains(part)));
+    }
+}
+
+#[test]
+fn an_opencl_cpu_can_be_taken_for_a_device_apart() {
+    let listing = json("devices --format json");
+    let devices = listing["devices"].as_array().unwrap();
+    let cpu = devices
+        .iter()
+        .find(|d| d["runtime"] == "opencl" && d["kind"] == "cpu");
+    let cpu = cpu.expect("an OpenCL CPU device: apt-get install pocl-opencl-icd");
+    let name = format!("{}:1=own", cpu["name"].as_str().unwrap());
+    let run = format!("run stencil --size 200 --steps 4 --verify --devices host:1,{name}");
+    let report = json(&format!(
+        "{run} --gpu-memory 64KiB --strategy fixed:0.5,0.5 --format json"
+    ));
+    conforms(&report);
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["devices"][1]["name"], name.as_str());
+    assert!(report["devices"][1]["bytes_h2d"].as_u64().unwrap() > 0);
+    pdawl(&format!("{run} --gpu-memory 1KiB"))
+        .assert()
+        .code(1)
+        .stderr(contains(name).and(contains("raise the memory limit")));
+    // What it holds lies in the host's memory, too.
+    let size = format!(
+        "--size 1024 --host-memory 20MiB --devices host:1,{}",
+        cpu["name"].as_str().unwrap()
+    );
+    pdawl(&format!("run stencil {size}:1=own"))
+        .assert()
+        .code(1)
+        .stderr(contains("4 grids of"));
+    pdawl(&format!("run stencil {size}:1=own --gpu-memory 2MiB"))
+        .assert()
+        .success();
+}
+
+#[test]
 fn a_path_that_cannot_be_written_is_refused_before_the_run() {
     for option in ["--trace", "--csv"] {
         // Nobody can create a file there, not even the administrator.
         for (path, part) in [
-            ("/proc/pdawl.out", "cannot write /proc/pdawl.out"),
+            ("/proc/pdawl.out", "no file can be created in that folder"),
+            ("/dev/null/pdawl.out", "cannot write /dev/null/pdawl.out"),
             ("/nonexistent/pdawl.out", "its folder does not exist"),
             ("/", "it is a folder"),
         ] {
@@ -365,11 +494,11 @@ fn a_reader_that_leaves_early_is_no_failure() {
     assert!(output.status.success(), "{}", output.status);
 }
 
+/// A run that has begun to listen for Ctrl-C.
 #[cfg(target_os = "linux")]
-#[test]
-fn ctrl_c_ends_a_run_with_the_report_so_far() {
+fn listening(line: &str) -> std::process::Child {
     let child = Process::new(assert_cmd::cargo::cargo_bin("pdawl"))
-        .args("run stencil --size 512 --steps 4000000 --devices host:1 --format json".split(' '))
+        .args(line.split_whitespace())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -385,11 +514,23 @@ fn ctrl_c_ends_a_run_with_the_report_so_far() {
     while !listens() {
         std::thread::sleep(Duration::from_millis(5));
     }
+    child
+}
+
+#[cfg(target_os = "linux")]
+fn interrupt(child: &std::process::Child) {
     let signalled = Process::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
         .unwrap();
     assert!(signalled.success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_ends_a_run_with_the_report_so_far() {
+    let child = listening("run stencil --size 512 --steps 4000000 --devices host:1 --format json");
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -397,4 +538,20 @@ fn ctrl_c_ends_a_run_with_the_report_so_far() {
     assert_eq!(report["interrupted"], true);
     let steps = report["steps"].as_array().unwrap().len();
     assert!(steps > 0 && steps < 4_000_000, "{steps}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_a_step() {
+    // A step of this takes long, and the reference after it longer.
+    let child = listening("run stencil --size 4000 --steps 4000000 --devices host:1 --verify");
+    let began = std::time::Instant::now();
+    interrupt(&child);
+    // The handler runs on a thread of its own; two signals at once are one.
+    std::thread::sleep(Duration::from_millis(50));
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert!(began.elapsed() < Duration::from_secs(2));
 }

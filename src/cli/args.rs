@@ -22,7 +22,9 @@ pub struct Place {
     /// Devices to use, `:N` for a part of N cores: host:8,opencl0.0
     ///
     /// Without it all cores of the CPU, through the embedded runtime, and every
-    /// OpenCL device that is not the same CPU. `pdawl devices` lists them.
+    /// OpenCL device that is not the same CPU. `pdawl devices` lists them. With
+    /// `=own` an OpenCL device that shares the host's memory is treated as one
+    /// with memory of its own, and data is copied: opencl0.0:4=own
     #[arg(long, value_name = "LIST")]
     pub devices: Option<String>,
 
@@ -33,11 +35,13 @@ pub struct Place {
     pub machine: Option<String>,
 
     /// Use at most this much of each GPU's memory: 2GiB, 512MiB
-    #[arg(long, value_name = "SIZE")]
+    ///
+    /// It limits every device with memory of its own, `=own` ones included.
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub gpu_memory: Option<ByteSize>,
 
     /// Memory of the host that may be used [default: what is free]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub host_memory: Option<ByteSize>,
 
     /// Make something happen to a simulated device, such as gpu0:slow:2@10
@@ -49,7 +53,7 @@ pub struct Place {
     pub fault: Vec<FaultSpec>,
 
     /// Relative standard deviation of simulated times, such as 0.02
-    #[arg(long, value_name = "FRACTION", value_parser = noise)]
+    #[arg(long, value_name = "FRACTION", value_parser = noise, allow_negative_numbers = true)]
     pub noise: Option<f64>,
 }
 

@@ -20,19 +20,20 @@ const DEFAULT_3D: u64 = 256;
 pub struct Grid {
     /// Points along each axis [default: 4096 in 2-D, 256 in 3-D, or what fits
     /// into memory]
-    #[arg(long, value_name = "N", conflicts_with_all = ["nx", "ny", "nz"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["nx", "ny", "nz"],
+          value_parser = points, allow_negative_numbers = true)]
     size: Option<u64>,
 
     /// Points of a row
-    #[arg(long, value_name = "N", requires = "ny")]
+    #[arg(long, value_name = "N", requires = "ny", value_parser = points, allow_negative_numbers = true)]
     nx: Option<u64>,
 
     /// Rows (of a plane in 3-D)
-    #[arg(long, value_name = "N", requires = "nx")]
+    #[arg(long, value_name = "N", requires = "nx", value_parser = points, allow_negative_numbers = true)]
     ny: Option<u64>,
 
     /// Planes; makes it 3-D
-    #[arg(long, value_name = "N", requires = "nx")]
+    #[arg(long, value_name = "N", requires = "nx", value_parser = points, allow_negative_numbers = true)]
     nz: Option<u64>,
 
     /// 2: 5-point, 3: 7-point [default: 3 with --nz, else 2]
@@ -40,7 +41,8 @@ pub struct Grid {
     dims: Option<u8>,
 
     /// Steps, with a barrier after each
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..),
+          allow_negative_numbers = true)]
     pub steps: u32,
 
     /// Floating-point type
@@ -57,6 +59,13 @@ enum PrecisionArg {
     #[default]
     F64,
     F32,
+}
+
+/// A number of points; which ones a stencil can have is checked with the
+/// other axes.
+fn points(text: &str) -> Result<u64, String> {
+    let wrong = "this is not a number of points; write a whole number of at least 3, such as 4096";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 /// So many grids must fit into so much memory.
@@ -244,7 +253,9 @@ mod tests {
             ("--nx 5 --ny 5 --nz 5 --dims 2", "--dims says 2"),
             ("--dims 4", "2..=3"),
             ("--steps 0", "1.."),
-            ("--size -3", "unexpected argument"),
+            ("--size -3", "not a number of points"),
+            ("--size 1e30", "not a number of points"),
+            ("--nx 4.5 --ny 5", "not a number of points"),
         ] {
             let message = shape(line, MUCH).unwrap_err();
             assert!(message.contains(part), "{line}: {message}");

@@ -82,10 +82,6 @@ fn target(path: &Path) -> io::Result<Target> {
     if path.file_name().is_none() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
     let mut builder = tempfile::Builder::new();
     builder.prefix(".pdawl-");
     #[cfg(unix)]
@@ -95,14 +91,26 @@ fn target(path: &Path) -> io::Result<Target> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     Ok(Target::Beside {
-        file: builder.tempfile_in(folder)?,
+        file: builder.tempfile_in(folder(&path))?,
         path,
     })
+}
+
+/// Where a file would lie.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
     // tempfile puts the path of its own file into the message.
     let why = match error.kind() {
+        // Some folders, such as /proc, have no room for files.
+        io::ErrorKind::NotFound if folder(path).is_dir() => {
+            "no file can be created in that folder".to_owned()
+        }
         io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
         kind @ (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {

@@ -8,7 +8,7 @@ use pdawl::machine::RuntimeKind;
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::{Backend, DeviceId, RuntimeError};
 
-use crate::harness::{Bench, again, alone, codelet, contents, cpu, launch, select};
+use crate::harness::{Bench, again, alone, codelet, contents, cpu, launch, read, select, write};
 
 #[test]
 fn a_device_tells_all_of_itself() {
@@ -46,6 +46,7 @@ fn what_cannot_be_selected_is_refused() {
             platform: 999,
             device: 0,
             units: None,
+            own_memory: false,
         }],
     ] {
         let error = refusal(&selection);
@@ -123,4 +124,61 @@ fn a_machine_without_drivers_is_told_what_to_install() {
     assert!(!output.status.success(), "{text}");
     assert!(text.contains("apt-get install pocl-opencl-icd"), "{text}");
     assert!(text.contains("the OpenCL loader finds no driver"), "{text}");
+}
+
+#[test]
+fn a_cpu_taken_for_a_device_apart_copies_its_data() {
+    let own = Selected {
+        own_memory: true,
+        ..select(Some(1))
+    };
+    let mut bench = Bench::open(&[own, select(Some(1))]);
+    let [apart, beside] = bench.backend.devices() else {
+        panic!("two devices");
+    };
+    assert!(apart.name.ends_with(":1=own") && beside.name.ends_with(":1"));
+    assert_eq!(apart.kind, beside.kind);
+    assert!(!apart.shares_host_memory && beside.shares_host_memory);
+    assert!(bench.backend.pins_host_memory());
+
+    let add = codelet(
+        "__kernel void add(__global uint *a, uint n) { a[get_global_id(0)] += n; }",
+        "add",
+    );
+    // Both devices work on the pinned memory: one by copies, one in place.
+    let region = bench.host(&[1u32; 100]);
+    let buffer = bench.buffer(400);
+    let [first, second] = [0, 1].map(|d| bench.backend.queue(DeviceId(d)).expect("a queue"));
+    let args = |memory, n| vec![Value::Memory(memory), Value::U32(n)];
+    bench.submit(first, write(&region, buffer), &[]);
+    bench.submit(
+        first,
+        launch(&add, 100, args(Memory::Device(buffer), 10)),
+        &[],
+    );
+    let copied = bench.submit(first, read(buffer, &region), &[]);
+    let in_place = launch(&add, 100, args(Memory::Host(region.id), 100));
+    let last = bench.submit(second, in_place, &[copied]);
+    bench.done(last);
+    assert_eq!(contents::<u32>(&region), [111; 100]);
+    let foreign = launch(&add, 100, args(Memory::Host(region.id), 1));
+    let refused = bench.try_submit(first, foreign, &[]).expect_err("no copy");
+    assert!(
+        refused.to_string().contains("memory of its own"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn equal_parts_have_names_of_their_own() {
+    let own = Selected {
+        own_memory: true,
+        ..select(Some(1))
+    };
+    let bench = Bench::open(&[own, own]);
+    let root = cpu().info.name;
+    let names: Vec<&str> = (bench.backend.devices().iter())
+        .map(|info| info.name.as_str())
+        .collect();
+    assert_eq!(names, [format!("{root}:1=own"), format!("{root}:1=own#2")]);
 }

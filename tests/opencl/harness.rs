@@ -36,6 +36,7 @@ pub fn select(units: Option<u32>) -> Selected {
         platform: cpu.platform,
         device: cpu.device,
         units,
+        own_memory: false,
     }
 }
 

@@ -58,16 +58,17 @@ impl Session {
         }
         let host = Host::detect();
         let free = host.memory.obtainable(0);
-        let stencil = grid.stencil(Budget {
-            // A limit that is asked for counts even above what the system
-            // shows: some machines' memory grows with its use.
-            memory: place.host_memory.unwrap_or(ByteSize(free)),
-            grids: 2 + reference_grids(verify),
-        })?;
         let selection = (place.devices.as_deref())
             .map(str::parse::<Selection>)
             .transpose()
             .map_err(wrong_devices)?;
+        let budget = Budget {
+            // A limit that is asked for counts even above what the system
+            // shows: some machines' memory grows with its use.
+            memory: place.host_memory.unwrap_or(ByteSize(free)),
+            grids: 2 + reference_grids(verify),
+        };
+        let stencil = grid.stencil(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
         let (runtime, notes) = select::open(selection.as_ref(), stencil.fp64()).map_err(refused)?;
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
@@ -219,4 +220,23 @@ fn faults(specs: &[FaultSpec], devices: &[Device]) -> Result<Vec<Fault>, Failure
             })
         })
         .collect()
+}
+
+/// What devices leave that hold data in the host's memory as if it were their
+/// own: two grids each, or their limit.
+fn beside_copies(
+    mut budget: Budget,
+    selection: Option<&Selection>,
+    limit: Option<ByteSize>,
+) -> Budget {
+    let specs = selection.map_or(&[][..], Selection::devices);
+    let holders = specs.iter().filter(|spec| spec.own_memory).count() as u64;
+    match limit {
+        None => budget.grids += 2 * holders,
+        Some(ByteSize(limit)) => {
+            let held = limit.saturating_mul(holders);
+            budget.memory = ByteSize(budget.memory.0.saturating_sub(held));
+        }
+    }
+    budget
 }

@@ -14,7 +14,7 @@ use super::completion::{Ended, Keep, Outlets, Token};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
 use super::flight::Flight;
-use super::handle::Event;
+use super::handle::{Event, settle};
 use super::launch::Site;
 use super::memory::{pageable, pinned};
 use super::open::open_devices;
@@ -85,7 +85,11 @@ impl OpenClBackend {
     /// has ended, so nobody need wait for it.
     fn retire(&mut self) {
         for ended in self.ended.try_iter() {
-            self.live.remove(&ended.event);
+            let flight = self.live.remove(&ended.event);
+            // The last command of a queue that was freed takes it along.
+            if let Some(flight) = flight.filter(|f| Arc::strong_count(&f.queue) == 1) {
+                settle([&*flight.event]);
+            }
         }
     }
 
@@ -178,7 +182,10 @@ impl Backend for OpenClBackend {
     /// The commands on it keep the driver's queue.
     fn free_queue(&mut self, queue: QueueId) {
         self.retire();
-        self.queues.remove(&queue);
+        let freed = self.queues.remove(&queue);
+        if let Some(open) = freed.filter(|open| Arc::strong_count(&open.raw) == 1) {
+            settle(open.last.as_deref());
+        }
     }
 
     fn submit(
@@ -250,6 +257,7 @@ impl Backend for OpenClBackend {
         if let Err(code) = flush(open.raw.raw()) {
             let _ = device.shared.failed("clFlush", code);
         }
+        open.last = Some(Arc::clone(&enqueued.last));
         let mut keeps = enqueued.keeps;
         keeps.extend(events.into_iter().map(|event| event as Keep));
         let token = Token {
@@ -297,9 +305,25 @@ impl Backend for OpenClBackend {
 
 impl Drop for OpenClBackend {
     /// Waits for what is still running, so that no driver thread works while
-    /// the process ends.
+    /// the process ends, or with what was released.
     fn drop(&mut self) {
         self.retire();
+        self.await_the_last();
+        if self.live.is_empty() {
+            // Buffers may keep their last events.
+            self.memories = Memories::default();
+            settle(
+                self.queues
+                    .values()
+                    .filter_map(|queue| queue.last.as_deref()),
+            );
+        }
+    }
+}
+
+impl OpenClBackend {
+    /// Waits a while for the commands in flight.
+    fn await_the_last(&mut self) {
         if self.live.is_empty() {
             return;
         }

@@ -29,6 +29,7 @@ fn cpu() -> (OpenClBackend, Receiver<Completion>) {
         platform: cpu.platform,
         device: cpu.device,
         units: None,
+        own_memory: false,
     };
     let (sender, completions) = unbounded();
     let backend = OpenClBackend::open(&[selected], sender, Instant::now()).expect("it opens");

@@ -3,6 +3,9 @@
 //! opencl3's own types panic in `drop` when a release fails, as it does on a
 //! device that was lost; these ignore it, for there is nothing left to do.
 
+use std::time::{Duration, Instant};
+
+use cl3::event::{CL_EVENT_REFERENCE_COUNT, get_event_info};
 use cl3::types::{
     cl_command_queue, cl_context, cl_device_id, cl_event, cl_kernel, cl_mem, cl_program,
 };
@@ -78,3 +81,24 @@ handle!(
 );
 
 shared!(Context, Queue, Mem, Event, Program, SubDevice);
+
+/// How long drivers may take to let go of events that have ended; one that
+/// counts its references otherwise costs this once when a backend is closed.
+const LETTING_GO: Duration = Duration::from_millis(20);
+
+/// Waits until the driver holds no reference to these events, which have
+/// ended. A driver's thread lets go of an event a moment after it has told of
+/// its end, and looks at the event's queue and device meanwhile: PoCL crashes
+/// if those are gone by then.
+pub(super) fn settle<'a>(events: impl IntoIterator<Item = &'a Event>) {
+    let deadline = Instant::now() + LETTING_GO;
+    let held = |event: &Event| {
+        get_event_info(event.raw(), CL_EVENT_REFERENCE_COUNT)
+            .is_ok_and(|count| u32::from(count) > 1)
+    };
+    for event in events {
+        while held(event) && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+    }
+}

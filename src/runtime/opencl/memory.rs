@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object, flush};
+use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object};
+use cl3::event::wait_for_events;
 use cl3::memory::{
     CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR,
     create_buffer,
@@ -15,7 +16,7 @@ use memmap2::MmapMut;
 use super::completion::Keep;
 use super::device::OpenDevice;
 use super::failure::describe;
-use super::handle::{Context, Event, Mem, Queue};
+use super::handle::{Context, Event, Mem, Queue, settle};
 use crate::codelet::HostMemoryId;
 use crate::runtime::{HostRegion, RuntimeError};
 
@@ -24,7 +25,8 @@ const PAGE: usize = 4096;
 
 /// A buffer of host memory that the driver pinned, mapped for its whole life.
 struct Pinned {
-    mem: Mem,
+    /// There until it is dropped.
+    mem: Option<Mem>,
     queue: Arc<Queue>,
     mapped: NonNull<c_void>,
 }
@@ -36,20 +38,28 @@ unsafe impl Sync for Pinned {}
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        let Some(mem) = self.mem.take() else {
+            return;
+        };
         // SAFETY: the buffer is alive and mapped at this address. An error
         // leaves the memory to the driver.
         let unmapped = unsafe {
             enqueue_unmap_mem_object(
                 self.queue.raw(),
-                self.mem.raw(),
+                mem.raw(),
                 self.mapped.as_ptr(),
                 0,
                 std::ptr::null(),
             )
         };
         if let Ok(event) = unmapped {
-            drop(Event::new(event));
-            let _ = flush(self.queue.raw());
+            let event = Event::new(event);
+            // The queue may be released next.
+            if wait_for_events(&[event.raw()]).is_ok() {
+                // A buffer may keep its last event.
+                drop(mem);
+                settle([&event]);
+            }
         }
     }
 }
@@ -95,7 +105,7 @@ pub(super) fn pinned(
     drop(event);
     let mapped = NonNull::new(mapped).ok_or_else(|| refuse("it maps to nothing".to_owned()))?;
     let keeper = Pinned {
-        mem,
+        mem: Some(mem),
         queue: Arc::clone(&device.service),
         mapped,
     };

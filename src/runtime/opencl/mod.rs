@@ -39,4 +39,4 @@ mod warnings;
 
 pub use backend::OpenClBackend;
 pub use discover::{Discovery, Found, discover};
-pub use partition::Selected;
+pub use partition::{OWN, Selected};

@@ -12,7 +12,7 @@ use super::device::OpenDevice;
 use super::discover::{Found, find};
 use super::failure::call_error;
 use super::handle::{Context, SubDevice};
-use super::partition::{Plan, Selected, divide, plan};
+use super::partition::{OWN, Plan, Selected, divide, plan};
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
@@ -78,11 +78,12 @@ fn choose(selection: &[Selected], found: &[Found]) -> Result<Vec<Chosen>, Runtim
             .iter()
             .find(|f| (f.platform, f.device) == (platform, device))
             .ok_or_else(|| no_such_device(platform, device, found))?;
-        let wanted: Vec<_> = positions.iter().map(|p| selection[*p].units).collect();
-        let plan = plan(&root.info, &wanted)?;
+        let wanted: Vec<Selected> = positions.iter().map(|p| selection[*p]).collect();
+        let units: Vec<_> = wanted.iter().map(|w| w.units).collect();
+        let plan = plan(&root.info, &units)?;
         let mut parts = divide(&root.info.name, root.id, &plan)?.into_iter();
         for (nth, position) in positions.into_iter().enumerate() {
-            let (info, id, sub_device) = match plan {
+            let (mut info, id, sub_device) = match plan {
                 Plan::Whole => (root.info.clone(), root.id, None),
                 Plan::Counts(_) | Plan::Equally(_) => {
                     let part = parts.next().ok_or_else(|| {
@@ -92,9 +93,18 @@ fn choose(selection: &[Selected], found: &[Found]) -> Result<Vec<Chosen>, Runtim
                         ))
                     })?;
                     let id = ClDevice::new(part.raw());
-                    (part_info(&root.info, &wanted, nth, id), id, Some(part))
+                    (part_info(&root.info, wanted[nth], id), id, Some(part))
                 }
             };
+            if wanted[nth].own_memory {
+                info.shares_host_memory = false;
+                info.name.push_str(OWN);
+            }
+            // Equal parts are numbered from the second on: names are unique.
+            let before = wanted[..nth].iter().filter(|w| **w == wanted[nth]).count();
+            if before > 0 {
+                info.name.push_str(&format!("#{}", before + 1));
+            }
             chosen.insert(
                 position,
                 Chosen {
@@ -109,17 +119,11 @@ fn choose(selection: &[Selected], found: &[Found]) -> Result<Vec<Chosen>, Runtim
     Ok(chosen.into_values().collect())
 }
 
-/// The account of the `nth` part of a device. Parts of equal size are numbered
-/// from the second on, so that every name is unique.
-fn part_info(root: &Device, wanted: &[Option<u32>], nth: usize, id: ClDevice) -> Device {
-    let units = wanted[nth].unwrap_or(root.compute_units);
-    let equals = wanted[..nth].iter().filter(|w| **w == wanted[nth]).count();
-    let mut name = format!("{}:{units}", root.name);
-    if equals > 0 {
-        name.push_str(&format!("#{}", equals + 1));
-    }
+/// The account of a part of a device.
+fn part_info(root: &Device, wanted: Selected, id: ClDevice) -> Device {
+    let units = wanted.units.unwrap_or(root.compute_units);
     Device {
-        name,
+        name: format!("{}:{units}", root.name),
         compute_units: id.max_compute_units().unwrap_or(units),
         ..root.clone()
     }

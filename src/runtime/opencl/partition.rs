@@ -10,6 +10,10 @@ use super::handle::SubDevice;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
+/// What follows the name of a device that is taken for one with memory of its
+/// own.
+pub const OWN: &str = "=own";
+
 /// A device to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
@@ -19,6 +23,9 @@ pub struct Selected {
     pub device: usize,
     /// Take a sub-device of so many compute units; `None` takes it whole.
     pub units: Option<u32>,
+    /// Take a device that shares the host's memory for one with memory of its
+    /// own: it computes only in its own buffers, and data is copied to them.
+    pub own_memory: bool,
 }
 
 /// How to divide one device.

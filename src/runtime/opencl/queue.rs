@@ -59,6 +59,8 @@ pub(super) struct OpenQueue {
     pub raw: Arc<Queue>,
     /// Set once a command of this queue has failed: all later ones fail too.
     pub poisoned: Arc<AtomicBool>,
+    /// The last command's event.
+    pub last: Option<Arc<Event>>,
     pub kernels: Kernels,
     /// The host regions that this queue's kernels work on.
     pub views: HashMap<HostMemoryId, View>,
@@ -107,6 +109,7 @@ impl OpenQueue {
             device,
             raw: Arc::new(raw),
             poisoned: Arc::default(),
+            last: None,
             kernels: Kernels::default(),
             views: HashMap::new(),
         }

@@ -15,6 +15,9 @@ pub(super) const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install o
 pub(super) const NO_PLATFORM: &str = "the OpenCL loader finds no driver: install pocl-opencl-icd \
      for the CPU, or your GPU vendor's OpenCL driver";
 
+/// The variable by which a user leads the loader elsewhere.
+const VENDORS: &str = "OCL_ICD_VENDORS";
+
 /// The NVIDIA driver's OpenCL library.
 const NVIDIA_LIBRARY: &str = "libnvidia-opencl.so.1";
 
@@ -23,9 +26,11 @@ const LITTLE_LOCKED: u64 = 64 << 20;
 
 /// Checks the machine around OpenCL.
 pub(super) fn surroundings(gpu: bool) -> Vec<String> {
-    let vendors = vendors_directory(std::env::var_os("OCL_ICD_VENDORS").map(PathBuf::from));
+    let variable = std::env::var_os(VENDORS).map(PathBuf::from);
+    let vendors = vendors_directory(variable.clone());
     let libraries = library_directories(Path::new("/"), std::env::var_os("LD_LIBRARY_PATH"));
-    let mut all = icd_warnings(&vendors, &libraries);
+    let mut all: Vec<String> = empty_vendors(variable.as_deref()).into_iter().collect();
+    all.extend(icd_warnings(&vendors, &libraries));
     let card = ["/dev/nvidia0", "/proc/driver/nvidia"]
         .iter()
         .any(|path| Path::new(path).exists());
@@ -35,6 +40,18 @@ pub(super) fn surroundings(gpu: bool) -> Vec<String> {
     }
     all.extend(cgroup_warning(Path::new("/")));
     all
+}
+
+/// A variable that leads the loader to where no driver is registered.
+fn empty_vendors(variable: Option<&Path>) -> Option<String> {
+    let path = variable.filter(|path| !path.as_os_str().is_empty())?;
+    files_ending(path, "icd").is_empty().then(|| {
+        format!(
+            "{VENDORS} is {}, where there is no .icd file: unset it, or set it to the folder in \
+             which the drivers are registered",
+            path.display()
+        )
+    })
 }
 
 /// Where the loader looks for drivers.

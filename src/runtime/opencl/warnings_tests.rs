@@ -129,3 +129,22 @@ fn libraries_are_looked_for_where_the_linker_does() {
     );
     assert_eq!(vendors_directory(Some("/v".into())), PathBuf::from("/v"));
 }
+
+#[test]
+fn a_variable_that_leads_nowhere_is_named() {
+    let root = root(&[
+        ("vendors/good.icd", "libgood.so.1"),
+        ("empty/readme.txt", ""),
+    ]);
+    let here = |path: &str| root.path().join(path);
+    assert_eq!(empty_vendors(None), None);
+    assert_eq!(empty_vendors(Some(&here("vendors"))), None);
+    assert_eq!(empty_vendors(Some(&here("vendors/good.icd"))), None);
+    for nothing in ["empty", "absent"] {
+        let warning = empty_vendors(Some(&here(nothing))).expect("a warning");
+        assert!(
+            warning.starts_with("OCL_ICD_VENDORS is ") && warning.contains(nothing),
+            "{warning}"
+        );
+    }
+}

@@ -102,6 +102,7 @@ fn everything(offers: &Offers, allowed: &[usize], fp64: bool) -> Plan {
                 platform: offer.platform,
                 device: offer.device,
                 units: None,
+                own_memory: false,
             });
             continue;
         };
@@ -144,10 +145,18 @@ fn chosen(
                         model: offer.info.model.clone(),
                     });
                 }
+                if spec.own_memory && !offer.info.shares_host_memory {
+                    return Err(SelectionError::OwnAlready {
+                        item: spec.to_string(),
+                        source_name: spec.shared().to_string(),
+                        model: offer.info.model.clone(),
+                    });
+                }
                 plan.opencl.push(Selected {
                     platform,
                     device,
                     units,
+                    own_memory: spec.own_memory,
                 });
                 let cores = units.unwrap_or(offer.info.compute_units) as usize;
                 offer.is_cpu().then_some(cores)
@@ -273,7 +282,7 @@ fn too_many(demands: &[Demand], cores: usize) -> SelectionError {
     if let [only] = demands {
         return SelectionError::TooManyCores {
             name: only.spec.to_string(),
-            source_name: only.spec.source.to_string(),
+            remedy: only.spec.of(cores).to_string(),
             asked: only.cores,
             cores,
         };
@@ -285,7 +294,7 @@ fn too_many(demands: &[Demand], cores: usize) -> SelectionError {
         each => {
             let specs: Vec<String> = demands
                 .iter()
-                .map(|d| format!("{}:{}", d.spec.source, each.min(d.cores)))
+                .map(|d| d.spec.of(each.min(d.cores)).to_string())
                 .collect();
             format!("use e.g. {}", specs.join(","))
         }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::runtime::opencl::OWN;
+
 /// Where a device comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -28,15 +30,36 @@ impl fmt::Display for Source {
 pub struct DeviceSpec {
     pub source: Source,
     pub units: Option<u32>,
+    /// Treat an OpenCL device that shares the host's memory as one with memory
+    /// of its own: data is copied to it as to a discrete GPU.
+    pub own_memory: bool,
+}
+
+impl DeviceSpec {
+    /// So many units of the same.
+    pub(super) fn of(self, units: usize) -> Self {
+        Self {
+            units: u32::try_from(units).ok(),
+            ..self
+        }
+    }
+
+    /// The same, taken for what it is.
+    pub(super) fn shared(self) -> Self {
+        Self {
+            own_memory: false,
+            ..self
+        }
+    }
 }
 
 impl fmt::Display for DeviceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.source)?;
-        match self.units {
-            Some(units) => write!(f, ":{units}"),
-            None => Ok(()),
+        if let Some(units) = self.units {
+            write!(f, ":{units}")?;
         }
+        f.write_str(if self.own_memory { OWN } else { "" })
     }
 }
 
@@ -76,7 +99,8 @@ pub enum SelectionError {
 
     #[error(
         "`{item}` is no device; write host, host:N, openclP.D or openclP.D:N (platform P, its \
-         device D, a sub-device of N units), separated by commas"
+         device D, a sub-device of N units), the latter two with =own for memory of its own, \
+         separated by commas"
     )]
     Syntax { item: String },
 
@@ -99,6 +123,19 @@ pub enum SelectionError {
     #[error("{item} is named twice; name it once")]
     Twice { item: String },
 
+    #[error(
+        "{item}: the embedded runtime computes in the host's memory itself; write {source_name} \
+         without =own, or an OpenCL CPU device with it"
+    )]
+    OwnHost { item: String, source_name: String },
+
+    #[error("{item}: {model} has memory of its own anyway; write {source_name} without =own")]
+    OwnAlready {
+        item: String,
+        source_name: String,
+        model: String,
+    },
+
     #[error("host is named twice without a number of cores; write e.g. host:1,host:1")]
     TwoHosts,
 
@@ -110,10 +147,10 @@ pub enum SelectionError {
         remedy: String,
     },
 
-    #[error("{name} asks for {asked} cores of {cores}; use {source_name}:{cores} at most")]
+    #[error("{name} asks for {asked} cores of {cores}; use {remedy} at most")]
     TooManyCores {
         name: String,
-        source_name: String,
+        remedy: String,
         asked: usize,
         cores: usize,
     },
@@ -146,9 +183,13 @@ impl FromStr for DeviceSpec {
         let wrong = || SelectionError::Syntax {
             item: item.to_owned(),
         };
-        let (name, units) = match item.split_once(':') {
+        let (part, own_memory) = match item.strip_suffix(OWN) {
+            Some(part) => (part, true),
+            None => (item, false),
+        };
+        let (name, units) = match part.split_once(':') {
             Some((name, units)) => (name, Some(number(units).ok_or_else(wrong)?)),
-            None => (item, None),
+            None => (part, None),
         };
         if units == Some(0) {
             return Err(SelectionError::NoUnits {
@@ -166,7 +207,17 @@ impl FromStr for DeviceSpec {
             None if name == "host" => Source::Host,
             None => return Err(wrong()),
         };
-        Ok(Self { source, units })
+        if own_memory && source == Source::Host {
+            return Err(SelectionError::OwnHost {
+                item: item.to_owned(),
+                source_name: part.to_owned(),
+            });
+        }
+        Ok(Self {
+            source,
+            units,
+            own_memory,
+        })
     }
 }
 
@@ -183,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_selection_is_read_and_written_alike() {
-        let text = "host:8,opencl0.0,opencl12.3:4,host";
+        let text = "host:8,opencl0.0,opencl12.3:4,host,opencl0.0=own,opencl1.0:2=own";
         let selection: Selection = text.parse().unwrap();
         assert_eq!(selection.to_string(), text);
         let opencl = Source::Opencl {
@@ -194,9 +245,12 @@ mod tests {
             selection.devices()[2],
             DeviceSpec {
                 source: opencl,
-                units: Some(4)
+                units: Some(4),
+                own_memory: false,
             }
         );
+        let own: Vec<bool> = selection.devices().iter().map(|d| d.own_memory).collect();
+        assert_eq!(own, [false, false, false, false, true, true]);
         assert_eq!(selection.devices()[3].units, None);
         assert!(selection.names_opencl());
         assert!(
@@ -225,6 +279,11 @@ mod tests {
             "Host",
             "host:99999999999",
             "opencl0.0.0",
+            "opencl0.0=",
+            "opencl0.0=mine",
+            "opencl0.0=own:1",
+            "opencl0.0=own=own",
+            "=own",
             "",
         ] {
             let error = refused(&format!("host,{item}"));
@@ -243,6 +302,11 @@ mod tests {
         assert_eq!(
             refused("opencl0.0:0").to_string(),
             "`opencl0.0:0` asks for no units; ask for at least 1, or leave the device out"
+        );
+        assert_eq!(
+            refused("host:2=own").to_string(),
+            "host:2=own: the embedded runtime computes in the host's memory itself; write host:2 \
+             without =own, or an OpenCL CPU device with it"
         );
     }
 }

@@ -63,6 +63,7 @@ fn by_default_the_host_and_the_gpus_take_part() {
         platform: 1,
         device: 0,
         units: None,
+        own_memory: false,
     };
     assert_eq!(plan.opencl, [gpu]);
     assert_eq!(
@@ -148,8 +149,34 @@ fn what_a_device_cannot_do_is_refused() {
         "opencl1.0 cannot be divided into sub-devices; write opencl1.0 without `:4`"
     );
     assert!(refusal("opencl2.0", &[0]).contains("(model 2) does not compute in double"));
+    assert_eq!(
+        refusal("opencl1.0:132=own", &[0]),
+        "opencl1.0:132=own: model 1 has memory of its own anyway; write opencl1.0:132 without =own"
+    );
     let whole = check("opencl1.0:132", &[0]).unwrap();
     assert_eq!(whole.opencl[0].units, None);
+}
+
+#[test]
+fn a_device_taken_for_one_with_its_own_memory_has_cores_like_any() {
+    let plan = check("opencl0.0:1=own,opencl0.0:1", &[0, 1]).unwrap();
+    let own: Vec<bool> = plan.opencl.iter().map(|s| s.own_memory).collect();
+    assert_eq!(own, [true, false]);
+    assert!(plan.pools.is_empty());
+    assert_eq!(
+        pools("opencl0.0:1=own,host", &[3, 4]),
+        [("host".to_owned(), vec![4])]
+    );
+    assert_eq!(
+        refusal("host:2,opencl0.0=own", &[0, 1]),
+        "host:2 and opencl0.0=own name the same cores: 2 + 2 cores asked of 2; \
+         use e.g. host:1,opencl0.0:1=own"
+    );
+    assert_eq!(
+        refusal("opencl0.0=own", &[1]),
+        "opencl0.0=own asks for 2 cores of 1; use opencl0.0:1=own at most"
+    );
+    assert!(refusal("opencl0.0=own,opencl0.0", &[0, 1, 2, 3]).contains("named twice"));
 }
 
 #[test]

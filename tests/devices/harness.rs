@@ -1,0 +1,122 @@
+//! Devices to run on, grids to compute, and what every run must give.
+
+use std::sync::atomic::AtomicBool;
+
+use pdawl::balance::{Setup, Strategy};
+use pdawl::codelet::stencil::Precision;
+use pdawl::engine::Outcome;
+use pdawl::engine::corun::{self, Control, CorunError, MakeBalancer, Options};
+use pdawl::machine::DeviceKind;
+use pdawl::machine::host::allowed_cores;
+use pdawl::runtime::select::{Selection, open_union};
+use pdawl::runtime::union::Union;
+use pdawl::runtime::{Runtime, opencl};
+use pdawl::workload::Divisible;
+use pdawl::workload::stencil::Stencil;
+
+/// Steps of each run: enough for a balancer to change its mind.
+pub const STEPS: u32 = 6;
+
+/// Units that stream buffers need at least; with these nothing can be held.
+pub const LEAST_UNITS: u64 = 13;
+
+/// Opens `host:1,cpu:1=own`, say, where `cpu` is the OpenCL CPU device.
+pub fn open(devices: &str) -> Union {
+    let discovery = opencl::discover();
+    let cpu = (discovery.devices.iter())
+        .find(|found| found.info.kind == DeviceKind::Cpu && found.info.sub_devices.by_counts);
+    let Some(cpu) = cpu else {
+        panic!(
+            "these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd (found none; \
+             {:?})",
+            discovery.warnings
+        );
+    };
+    let cores = allowed_cores(None).len();
+    assert!(cores >= 2, "these tests need two cores, and have {cores}");
+    let selection: Selection = (devices.replace("cpu", &cpu.info.name).parse())
+        .unwrap_or_else(|error| panic!("{devices}: {error}"));
+    match open_union(Some(&selection), true) {
+        Ok((union, _)) => union,
+        Err(error) => panic!("{devices}: {error}"),
+    }
+}
+
+/// A grid.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    pub nx: u64,
+    pub ny: u64,
+    pub nz: Option<u64>,
+    pub precision: Precision,
+    pub seed: u64,
+}
+
+impl Grid {
+    pub fn new(nx: u64, ny: u64, nz: Option<u64>, precision: Precision) -> Self {
+        Self {
+            nx,
+            ny,
+            nz,
+            precision,
+            seed: 11,
+        }
+    }
+
+    pub fn stencil(&self) -> Stencil {
+        Stencil::new(self.nx, self.ny, self.nz, self.precision, self.seed).expect("a grid")
+    }
+}
+
+/// Runs a workload with the balancer that `make` makes.
+pub fn corun(
+    runtime: &mut dyn Runtime,
+    workload: &dyn Divisible,
+    gpu_memory: Option<u64>,
+    make: MakeBalancer,
+) -> Result<Outcome, CorunError> {
+    let options = Options {
+        steps: STEPS,
+        gpu_memory,
+        verify: true,
+        trace: false,
+    };
+    let mut control = Control {
+        stop: &AtomicBool::new(false),
+        progress: &mut |_, _| {},
+    };
+    corun::run(runtime, workload, make, &options, &mut control)
+}
+
+/// Runs a grid with a strategy by name; the result must be right.
+pub fn run(
+    runtime: &mut dyn Runtime,
+    grid: Grid,
+    strategy: &str,
+    gpu_memory: Option<u64>,
+) -> Outcome {
+    let parsed: Strategy = strategy.parse().expect("a strategy");
+    let make = &mut |setup: &Setup| parsed.build(setup).map_err(|e| e.to_string());
+    let stencil = grid.stencil();
+    let what = format!("{strategy} on {grid:?} with {gpu_memory:?}");
+    let outcome = corun(runtime, &stencil, gpu_memory, make)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    right(&outcome, &stencil, &what);
+    outcome
+}
+
+/// What holds of every run: the result is the reference's bit for bit, and
+/// the steps that made it computed every unit.
+pub fn right(outcome: &Outcome, stencil: &Stencil, what: &str) {
+    assert_eq!(outcome.verified, Some(true), "{what}");
+    assert_eq!(outcome.max_abs_error, Some(0.0), "{what}");
+    let last: Vec<_> = outcome.steps.iter().rev().take(STEPS as usize).collect();
+    assert_eq!(last.len() as u32, STEPS, "{what}");
+    for (step, record) in (0..STEPS).rev().zip(last) {
+        assert_eq!(record.step, step, "{what}");
+        if outcome.losses.is_empty() {
+            let units: u64 = record.devices.iter().map(|d| d.units).sum();
+            assert_eq!(units, stencil.units(), "{what}, step {step}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The engine on real devices: the host's cores, and an OpenCL CPU device
+//! (PoCL) as it is and taken for a device with memory of its own, so that held
+//! rings, streams, halos and moves run on a machine without a GPU.
+//!
+//! `harness` opens devices and runs grids on them. `strategies` runs every
+//! strategy, `losses` devices that fail on the way, `random` arbitrary
+//! balancers, and `compiler` a kernel that does not compile.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod compiler;
+mod harness;
+mod losses;
+mod random;
+mod strategies;
