@@ -89,6 +89,8 @@ pub struct Shuffled {
     closed: HashSet<QueueId>,
     done: HashSet<EventId>,
     failed: HashSet<EventId>,
+    /// Queues with a command that failed: nothing in them runs any more.
+    poisoned: HashSet<QueueId>,
     /// Host memory: its words, and its length in bytes.
     host: HashMap<HostMemoryId, (Vec<u64>, usize)>,
     buffers: HashMap<BufferId, (usize, Vec<u64>)>,
@@ -112,6 +114,7 @@ impl Shuffled {
             closed: HashSet::new(),
             done: HashSet::new(),
             failed: HashSet::new(),
+            poisoned: HashSet::new(),
             host: HashMap::new(),
             buffers: HashMap::new(),
             launched: Vec::new(),
@@ -321,10 +324,13 @@ impl Runtime for Shuffled {
         let started = self.clock;
         self.clock += 1 + self.random.below(9);
         let lost = self.lost(device);
-        let failed = lost || pending.wait.iter().any(|e| self.failed.contains(e));
+        let failed = lost
+            || self.poisoned.contains(&queue)
+            || pending.wait.iter().any(|e| self.failed.contains(e));
         self.executed[device] += 1;
         if failed {
             self.failed.insert(pending.event);
+            self.poisoned.insert(queue);
         } else {
             self.execute(device, &pending.command);
             if let Command::Launch(launch) = &pending.command {

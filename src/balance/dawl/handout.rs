@@ -213,6 +213,19 @@ impl Handout {
         self.in_tail = false;
     }
 
+    /// A device is gone, and with it what was expected of it. Those for whom
+    /// `works` holds go on, even if they were left out of this step.
+    pub fn lost(&mut self, device: usize, works: impl Fn(usize) -> bool) {
+        for (d, expected) in self.expected.iter_mut().enumerate() {
+            expected.works = works(d);
+        }
+        if let Some(progress) = self.progress.get_mut(device) {
+            progress.held_left = 0;
+        }
+        // Whoever is left may have to stream what it was not meant to.
+        self.quiet = None;
+    }
+
     /// Takes in a finished piece of work.
     pub fn completed(&mut self, done: &ChunkDone) {
         let streamed = !done.held && self.expected[done.device].streams;

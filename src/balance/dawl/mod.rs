@@ -546,6 +546,7 @@ impl Balancer for Dawl {
 
     fn lost(&mut self, device: usize) {
         self.crew.lost(device);
+        self.handout.lost(device, |d| self.crew.works(d));
         if let Some(held) = self.plan.held.get_mut(device) {
             *held = 0;
         }

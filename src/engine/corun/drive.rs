@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::claims::Claims;
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
-use super::place::{LEAST_STREAM, Lane, Place, prepare};
+use super::place::{LEAST_STREAM, Lane, Place, prepare, renew};
 use super::step::Piece;
 use super::{CorunError, GATHER, MakeBalancer, Options, WARM, grids};
 use crate::balance::{Balancer, DeviceView, Setup};
@@ -216,7 +216,10 @@ impl<'a> Drive<'a> {
             self.grids[1],
         )?;
         self.present = 0;
-        for place in &mut self.places {
+        for (device, place) in self.places.iter_mut().enumerate() {
+            if self.alive[device] {
+                renew(&mut self.runtime, DeviceId(device), place)?;
+            }
             if let Place::Own(own) = place {
                 own.held.hold(0..0);
             }

@@ -131,6 +131,28 @@ impl Division {
     }
 }
 
+/// Gives a device new queues: a queue with a command that failed, or was
+/// skipped because another device's failed, runs nothing any more.
+pub fn renew(runtime: &mut Claims, id: DeviceId, place: &mut Place) -> Result<(), CorunError> {
+    let lanes: Vec<&mut Lane> = match place {
+        Place::Host { lanes } => lanes.iter_mut().collect(),
+        Place::Own(own) => {
+            let Own {
+                main,
+                edges,
+                streams,
+                ..
+            } = own.as_mut();
+            let streams = streams.iter_mut().map(|stream| &mut stream.lane);
+            [main, edges].into_iter().chain(streams).collect()
+        }
+    };
+    for lane in lanes {
+        lane.queue = runtime.queue(id)?;
+    }
+    Ok(())
+}
+
 /// The share of a device's memory that is used when no limit is given: drivers
 /// and displays keep some.
 fn usable(memory: u64) -> u64 {
