@@ -1,6 +1,6 @@
 //! The backend: opening devices, and the [`Backend`] trait.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::completion::{Ended, Keep, Outlets, Token};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
 use super::flight::Flight;
-use super::handle::{Event, settle};
+use super::handle::{Event, LETTING_GO, Queue, settle};
 use super::launch::Site;
 use super::memory::{pageable, pinned};
 use super::open::open_devices;
@@ -40,6 +40,9 @@ pub struct OpenClBackend {
     memories: Memories,
     /// The commands in flight.
     live: HashMap<EventId, Flight>,
+    /// Freed queues and their last events, which a driver's thread may still
+    /// be looking at, and since when.
+    leaving: VecDeque<(Instant, Arc<Queue>, Option<Arc<Event>>)>,
     ended: Receiver<Ended>,
     outlets: Outlets,
 }
@@ -66,6 +69,7 @@ impl OpenClBackend {
             queues: HashMap::new(),
             memories: Memories::default(),
             live: HashMap::new(),
+            leaving: VecDeque::new(),
             ended,
             outlets: Outlets {
                 completions,
@@ -88,8 +92,15 @@ impl OpenClBackend {
             let flight = self.live.remove(&ended.event);
             // The last command of a queue that was freed takes it along.
             if let Some(flight) = flight.filter(|f| Arc::strong_count(&f.queue) == 1) {
-                settle([&*flight.event]);
+                let (queue, event) = (flight.queue, flight.event);
+                self.leaving.push_back((Instant::now(), queue, Some(event)));
             }
+        }
+        while let Some((since, ..)) = self.leaving.front() {
+            if since.elapsed() < LETTING_GO {
+                break;
+            }
+            self.leaving.pop_front();
         }
     }
 
@@ -182,9 +193,9 @@ impl Backend for OpenClBackend {
     /// The commands on it keep the driver's queue.
     fn free_queue(&mut self, queue: QueueId) {
         self.retire();
-        let freed = self.queues.remove(&queue);
-        if let Some(open) = freed.filter(|open| Arc::strong_count(&open.raw) == 1) {
-            settle(open.last.as_deref());
+        if let Some(open) = self.queues.remove(&queue) {
+            self.leaving
+                .push_back((Instant::now(), open.raw, open.last));
         }
     }
 
@@ -312,11 +323,9 @@ impl Drop for OpenClBackend {
         if self.live.is_empty() {
             // Buffers may keep their last events.
             self.memories = Memories::default();
-            settle(
-                self.queues
-                    .values()
-                    .filter_map(|queue| queue.last.as_deref()),
-            );
+            let open = self.queues.values().map(|queue| &queue.last);
+            let leaving = self.leaving.iter().map(|(_, _, last)| last);
+            settle(open.chain(leaving).filter_map(|last| last.as_deref()));
         }
     }
 }

@@ -84,7 +84,7 @@ shared!(Context, Queue, Mem, Event, Program, SubDevice);
 
 /// How long drivers may take to let go of events that have ended; one that
 /// counts its references otherwise costs this once when a backend is closed.
-const LETTING_GO: Duration = Duration::from_millis(20);
+pub(super) const LETTING_GO: Duration = Duration::from_millis(20);
 
 /// Waits until the driver holds no reference to these events, which have
 /// ended. A driver's thread lets go of an event a moment after it has told of
