@@ -10,7 +10,7 @@ use opencl3::device::{
 use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClError};
 use opencl3::platform::{Platform, get_platforms};
 
-use super::warnings;
+use super::{threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 
 /// A device found.
@@ -52,6 +52,10 @@ pub(super) fn find() -> (Vec<Found>, Vec<String>) {
     // them survive two first calls at once: PoCL then shows no devices.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    threads::watch(list)
+}
+
+fn list() -> (Vec<Found>, Vec<String>) {
     let mut complaints = Vec::new();
     let platforms = match get_platforms() {
         Ok(platforms) => platforms,

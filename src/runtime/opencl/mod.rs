@@ -35,8 +35,10 @@ mod partition;
 mod program;
 mod queue;
 mod shape;
+mod threads;
 mod warnings;
 
 pub use backend::OpenClBackend;
 pub use discover::{Discovery, Found, discover};
 pub use partition::{OWN, Selected};
+pub use threads::confine;

@@ -50,7 +50,8 @@ pub fn open_union(
     } else {
         Offers::default()
     };
-    let plan = plan(selection, &offers, &allowed_cores(None), fp64)?;
+    let allowed = allowed_cores(None);
+    let plan = plan(selection, &offers, &allowed, fp64)?;
     let mut notes = plan.notes;
     let (completions, receiver) = unbounded();
     let epoch = Instant::now();
@@ -61,6 +62,11 @@ pub fn open_union(
         backends.push(Box::new(host));
     }
     if !plan.opencl.is_empty() {
+        let is_taken = |core: &usize| plan.pools.iter().any(|pool| pool.cores.contains(core));
+        let free: Vec<usize> = allowed.into_iter().filter(|c| !is_taken(c)).collect();
+        if !free.is_empty() {
+            opencl::confine(&free);
+        }
         match OpenClBackend::open(&plan.opencl, completions, epoch) {
             Ok(opencl) => backends.push(Box::new(opencl)),
             // Nobody asked for these by name, and the host can do it alone.
