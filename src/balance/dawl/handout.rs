@@ -344,7 +344,7 @@ impl Handout {
         }
         let together = tail::finish(left, &self.runners, None).max(held);
         let fair = ((together - me.ready) * me.rate).max(0.0) as u64;
-        let chunk = self.most(device, left).min(fair);
+        let chunk = self.most(device, state.left[device], left).min(fair);
         if chunk >= least {
             return Some(chunk);
         }
@@ -354,8 +354,13 @@ impl Handout {
 
     /// Most units of a chunk: the granularity's, and in the last tenth no
     /// more than the quota, until leftovers go to whoever is early.
-    fn most(&mut self, device: usize, left: u64) -> u64 {
-        let chunk = self.chunk[device];
+    fn most(&mut self, device: usize, own: u64, left: u64) -> u64 {
+        // A device of known speed on host memory begins with half of what is
+        // its own: chunks cost it more than they teach.
+        let expected = &self.expected[device];
+        let settled = !expected.streams && expected.rate.is_some();
+        let half = if settled { own / 2 } else { 0 };
+        let chunk = self.chunk[device].max(half);
         if left as f64 > TAIL * self.units as f64 {
             return chunk;
         }
