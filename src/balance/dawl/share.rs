@@ -129,7 +129,7 @@ fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
     if units == 0 {
         return Some(0.0);
     }
-    let mut late = 1e-9;
+    let mut late = 1e-6;
     while done(late) < needed {
         late *= 2.0;
         if late > 1e15 {
@@ -140,8 +140,8 @@ fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
     if done(early) >= needed {
         early = 0.0;
     }
-    // 40 halvings leave a millionth of a unit of any count that fits a grid.
-    for _ in 0..40 {
+    // 30 halvings leave a thousandth of a unit of a million.
+    for _ in 0..30 {
         let middle = 0.5 * (early + late);
         if done(middle) < needed {
             early = middle;

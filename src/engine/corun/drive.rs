@@ -472,8 +472,10 @@ impl<'a> Drive<'a> {
 
     /// Moves the step's spans into the trace, if one is kept.
     pub(super) fn keep_spans(&mut self) {
-        let spans = std::mem::take(&mut self.ledger.spans);
-        self.keep(spans);
+        if self.options.trace {
+            // The ledger keeps its room: it is filled again in every step.
+            self.outcome.trace.spans.append(&mut self.ledger.spans);
+        }
     }
 
     /// Adds spans to the trace, if one is kept.

@@ -32,7 +32,8 @@ pub fn report(frame: &Frame, jobs: &[Job], spans: &[Span]) -> StepReport {
             device.pooled += units;
         }
     }
-    let mut busy = vec![(Intervals::new(), Intervals::new()); frame.devices];
+    let room = || Intervals::with_capacity(spans.len());
+    let mut busy: Vec<_> = (0..frame.devices).map(|_| (room(), room())).collect();
     let mut first: Vec<Option<Nanos>> = vec![None; frame.devices];
     for span in spans {
         let device = &mut devices[span.device];
@@ -83,7 +84,8 @@ pub fn record(
     for job in jobs.iter().filter(|job| !job.failed) {
         devices[job.device].chunks += 1;
     }
-    let mut busy = vec![(Intervals::new(), Intervals::new()); frame.devices];
+    let room = || Intervals::with_capacity(spans.len());
+    let mut busy: Vec<_> = (0..frame.devices).map(|_| (room(), room())).collect();
     for span in spans {
         let device = &mut devices[span.device];
         let (kernels, copies) = &mut busy[span.device];

@@ -35,8 +35,8 @@ pub(super) struct Piece {
     pub label: &'static str,
 }
 
-/// Launches that are enqueued before the first streamed chunk, so that the
-/// kernels do not wait for its commands.
+/// Launches that a device gets before the others are looked after again, and
+/// before the first streamed chunk: the kernels keep a lead over its commands.
 const LEAD: u32 = 4;
 
 /// What is handed out while a step runs.
@@ -107,13 +107,16 @@ impl Drive<'_> {
                     }
                 }
             }
+            if rounds % LEAD != 0 {
+                continue;
+            }
             while let Some((_, job)) = self.collect(Some(Duration::ZERO))? {
                 if let Some(job) = job {
                     self.job_ended(step, job, hand);
                 }
             }
             if !self.spoiled {
-                self.hand_out(step, hand, rounds < LEAD)?;
+                self.hand_out(step, hand, false)?;
             }
         }
         Ok(())
