@@ -6,6 +6,9 @@ use super::rates::Estimate;
 /// A chunk should take this many times as long as it takes to start one.
 const WORTH_STARTING: f64 = 20.0;
 
+/// Part of a step that starting chunks may take.
+const COSTLY: f64 = 0.04;
+
 /// A device's granularity: a few chunks a step, fewer where the metrics of the
 /// steps before say that they would be over too soon after they started.
 #[derive(Clone, Debug)]
@@ -41,6 +44,13 @@ impl Granularity {
         (worth.round() as u64)
             .clamp(finest, coarsest)
             .max(self.min_chunk)
+    }
+
+    /// Whether starting its many chunks takes a part worth saving of the
+    /// `seconds` that the device works.
+    pub fn is_costly(&self, seconds: f64) -> bool {
+        let starts = self.most as f64 * self.start.value().unwrap_or(0.0);
+        starts > COSTLY * seconds
     }
 
     /// Units below which a chunk is mostly overhead.
@@ -87,6 +97,15 @@ mod tests {
         assert_eq!(granularity.chunk(800, Some(1e6)), 200);
         assert_eq!(granularity.chunk(800, Some(1e7)), 400);
         assert_eq!(granularity.chunk(8000, Some(1e6)), 1000);
+    }
+
+    #[test]
+    fn chunks_are_costly_where_starting_them_takes_a_while() {
+        let mut granularity = Granularity::new(false, 4);
+        assert!(!granularity.is_costly(1e-3));
+        granularity.adapt(&step(10_000));
+        assert!(granularity.is_costly(1e-3));
+        assert!(!granularity.is_costly(1e-2));
     }
 
     #[test]

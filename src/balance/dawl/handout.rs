@@ -154,6 +154,8 @@ pub struct Handout {
     streamed_until: Nanos,
     /// Units change hands at the step's begin, which also takes bandwidth.
     moving: bool,
+    /// Devices that should get few chunks.
+    costly: Vec<bool>,
 }
 
 /// How a step is meant to go.
@@ -164,6 +166,8 @@ pub struct Intent {
     pub quiet: Option<f64>,
     /// Whether units change hands.
     pub moving: bool,
+    /// Whether the plans of the steps before have come true.
+    pub settled: bool,
 }
 
 impl Handout {
@@ -183,6 +187,7 @@ impl Handout {
             streaming: 0,
             streamed_until: 0,
             moving: false,
+            costly: vec![false; devices],
         }
     }
 
@@ -203,6 +208,8 @@ impl Handout {
                 true => segment.div_ceil(CHUNKS_ALONE).max(grain.min_chunk()),
                 false => grain.chunk(part, expected[d].rate),
             };
+            let seconds = expected[d].rate.map_or(0.0, |rate| segment as f64 / rate);
+            self.costly[d] = intent.settled && grain.is_costly(seconds);
             self.before[d] = segment as f64;
             self.progress[d] = Progress {
                 held_left: plan.held[d],
@@ -356,11 +363,18 @@ impl Handout {
     /// more than the quota, until leftovers go to whoever is early.
     fn most(&mut self, device: usize, own: u64, left: u64) -> u64 {
         // A device of known speed on host memory begins with half of what is
-        // its own: chunks cost it more than they teach.
+        // its own, or, where chunks cost more than they teach and plans come
+        // true, with all but the last tenth.
         let expected = &self.expected[device];
-        let settled = !expected.streams && expected.rate.is_some();
-        let half = if settled { own / 2 } else { 0 };
-        let chunk = self.chunk[device].max(half);
+        let first = match (
+            expected.streams || expected.rate.is_none(),
+            self.costly[device],
+        ) {
+            (true, _) => 0,
+            (false, false) => own / 2,
+            (false, true) => own - (TAIL * own as f64) as u64,
+        };
+        let chunk = self.chunk[device].max(first);
         if left as f64 > TAIL * self.units as f64 {
             return chunk;
         }

@@ -39,6 +39,8 @@ use super::{
 /// Steps in which a move need not pay for itself: what is learned in them
 /// serves all that follow.
 const LEARNING: u32 = 2;
+/// Steps without a surprise after which plans are trusted to come true.
+const SETTLING: u32 = 3;
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
 /// A rate counts if it was seen on this part of a device's units.
@@ -246,6 +248,12 @@ impl Dawl {
         let alike = all.clone().filter(|d| self.devices[*d].kind == kind);
         (alike.filter_map(&known).reduce(f64::max))
             .or_else(|| all.filter_map(&known).reduce(f64::max))
+    }
+
+    /// Whether plans have come true for a while.
+    fn is_settled(&self, step: u32) -> bool {
+        let quiet_since = self.changed.unwrap_or(0).max(self.replanned);
+        self.reports > LEARNING && step > quiet_since + SETTLING && !self.is_doubtful()
     }
 
     /// Whether an observation waits for its confirmation: no time for trials.
@@ -501,6 +509,7 @@ impl Balancer for Dawl {
             expected: self.expectations(&before.held),
             quiet: self.quiet,
             moving: !before.held.is_empty() && before.held != self.plan.held,
+            settled: self.is_settled(step),
         };
         self.handout.begin(&self.plan, &self.grain, intent);
         self.plan.clone()
