@@ -9,9 +9,28 @@ have_loader() {
     { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | grep -q 'libOpenCL\.so\.1'
 }
 
-# PoCL and Intel's runtime are the implementations with CPU devices.
+# Whether a library that a registration names is there.
+is_there() {
+    case $1 in
+    /*) [ -e "$1" ] ;;
+    *)
+        for dir in /lib /lib64 /usr/lib /usr/lib64 /usr/local/lib /lib/*-linux-gnu \
+            /usr/lib/*-linux-gnu /usr/local/lib/*-linux-gnu; do
+            if [ -e "$dir/$1" ]; then return 0; fi
+        done
+        return 1
+        ;;
+    esac
+}
+
+# PoCL and Intel's runtime are the implementations with CPU devices. A package
+# that was removed may have left its registration behind.
 have_cpu_device() {
-    ls "$vendors" 2>/dev/null | grep -Eqi 'pocl|intel.*cpu|intel64'
+    for icd in "$vendors"/*.icd; do
+        echo "$icd" | grep -Eqi 'pocl|intel.*cpu|intel64' || continue
+        if is_there "$(head -n 1 "$icd")"; then return 0; fi
+    done
+    return 1
 }
 
 if have_loader && have_cpu_device; then
