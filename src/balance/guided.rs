@@ -3,13 +3,15 @@
 //! `packet_i = max(min_i, floor(G_r P_i / (k_i n sum P)))`, with `G_r` the
 //! remaining work, `P_i` the powers, `n` the devices and `k` = 2.
 //!
-//! Powers are equal at first and then measured, smoothed over steps. Devices
-//! with memory of their own hold a part of what their power on held units
-//! implies; the packets are of the rest, the pool, and weighted by the powers
-//! measured on it: a GPU that streams is not as fast as one that need not.
+//! Powers come from probes where the engine ran some (EngineCL is told them),
+//! else they are equal at first; then they are measured and smoothed over
+//! steps. Devices with memory of their own hold a part of what their power on
+//! held units implies; the packets are of the rest, the pool, and weighted by
+//! the powers measured on it: a GPU that streams is not as fast as one that
+//! need not.
 
 use super::division::largest_remainder;
-use super::{Balancer, DeviceView, Next, Setup, StepPlan, StepReport, StepState};
+use super::{Balancer, DeviceView, Next, Probe, ProbeKind, Setup, StepPlan, StepReport, StepState};
 use crate::time::Nanos;
 
 /// The published divisor, within its range of 1 to 4.
@@ -93,6 +95,22 @@ impl Guided {
 impl Balancer for Guided {
     fn name(&self) -> String {
         "guided".to_owned()
+    }
+
+    fn wants_probes(&self) -> bool {
+        true
+    }
+
+    fn probed(&mut self, probe: &Probe) {
+        let power = Some(probe.units as f64 / probe.seconds);
+        match probe.kind {
+            ProbeKind::Held => self.home[probe.device] = power,
+            ProbeKind::Streamed | ProbeKind::Beside => self.pool[probe.device] = power,
+            ProbeKind::Alone => {
+                self.home[probe.device] = power;
+                self.pool[probe.device] = power;
+            }
+        }
     }
 
     fn plan(&mut self, _step: u32) -> StepPlan {
