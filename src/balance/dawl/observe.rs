@@ -1,0 +1,88 @@
+//! What a step has shown: rates, overheads, and whether a device changed for
+//! good (steps 3 and 6).
+
+use super::Dawl;
+use super::handout::seconds;
+use super::rates::{Estimate, Verdict};
+use crate::balance::{DeviceStep, StepReport};
+
+/// A rate counts if it was seen on this part of a device's units.
+const ENOUGH: u64 = 96;
+
+impl Dawl {
+    /// Takes in what a device did in a step. Says whether it changed for good.
+    pub(super) fn observe(&mut self, d: usize, did: &DeviceStep, anew: bool, moved: bool) -> bool {
+        let mut changed = false;
+        let gauge = &mut self.gauges[d];
+        let mut take = |estimate: &mut Estimate, observed: f64| {
+            if anew {
+                estimate.observe_anew(observed);
+                return false;
+            }
+            let sudden = estimate.observe(observed) == Verdict::Changed;
+            changed |= sudden;
+            sudden
+        };
+        if did.held > 0 && did.held_busy > 0 {
+            // Kernels on streamed units took a part of that time.
+            let beside = (did.held_busy as f64 / did.pooled_busy.max(1) as f64).min(1.0);
+            let done = did.held as f64 + did.pooled as f64 * beside;
+            take(&mut gauge.held, done / seconds(did.held_busy));
+        } else {
+            gauge.held.unobserved();
+        }
+        let progress = self.handout.progress(d);
+        let (rate, alone) = match self.devices[d].capacity {
+            Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
+            None => {
+                // A few units at the end do not occupy all cores.
+                let enough = self.grain[d].min_chunk().max(progress.done / ENOUGH);
+                let enough = enough.min(progress.done);
+                (progress.beside_rate(enough), progress.alone_rate(enough))
+            }
+        };
+        let known = gauge.pool.value().is_some();
+        let enough = !known || progress.done >= self.grain[d].min_chunk();
+        // Units that change hands take bandwidth, and chunks wait for them.
+        let on_host = self.devices[d].capacity.is_none();
+        let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
+        let rate = rate.filter(|_| enough && !disturbed);
+        let mut note = |seen: Option<f64>, of: &mut Estimate| {
+            let Some(rate) = seen else {
+                of.unobserved();
+                return 1.0;
+            };
+            let before = of.value();
+            match take(of, rate) {
+                true => rate / before.unwrap_or(rate),
+                false => 1.0,
+            }
+        };
+        // What changed its speed changed it in the case not seen, too.
+        let pool = note(rate, &mut gauge.pool);
+        let single = note(alone, &mut gauge.alone);
+        if rate.is_none() {
+            gauge.pool.scale(single);
+        }
+        if alone.is_none() {
+            gauge.alone.scale(pool);
+        }
+        // While units change hands, devices wait for those as well.
+        if did.held + did.pooled > 0 && (!moved || gauge.overhead.value().is_none()) {
+            let idle = did
+                .finished
+                .saturating_sub(did.held_busy.max(did.pooled_busy));
+            gauge.overhead.observe_anew(seconds(did.waited.min(idle)));
+        }
+        changed
+    }
+
+    /// A step's seconds less the wait for units that changed hands.
+    pub(super) fn without_moves(&self, report: &StepReport) -> f64 {
+        let waited = (report.devices.iter().zip(&self.gauges))
+            .map(|(did, gauge)| seconds(did.waited) - gauge.overhead.value().unwrap_or(0.0))
+            .fold(0.0, f64::max);
+        let waited = if report.moved > 0 { waited } else { 0.0 };
+        seconds(report.duration) - waited
+    }
+}

@@ -1,0 +1,188 @@
+//! How a run begins, and begins again: memory, first version, warm-up, the
+//! first plan.
+
+use std::time::{Duration, Instant};
+
+use super::claims::Claims;
+use super::drive::Drive;
+use super::layout::Layout;
+use super::ledger::Ledger;
+use super::place::{LEAST_STREAM, Place, prepare, renew};
+use super::step::Piece;
+use super::{CorunError, MakeBalancer, Options, WARM, grids};
+use crate::balance::{DeviceView, Setup};
+use crate::engine::Outcome;
+use crate::runtime::{DeviceId, Runtime};
+use crate::workload::Divisible;
+
+/// Bytes a core below which a chunk on a host-memory device is mostly
+/// overhead: about 20 us of its bandwidth.
+const MIN_CHUNK_BYTES: u64 = 256 << 10;
+
+/// Most units of a warm-up launch.
+const WARM_UNITS: u64 = 256;
+
+impl<'a> Drive<'a> {
+    /// Allocates everything and fills the first version.
+    pub fn open(
+        runtime: &'a mut dyn Runtime,
+        workload: &'a dyn Divisible,
+        make: MakeBalancer,
+        options: &Options,
+    ) -> Result<Self, CorunError> {
+        let mut runtime = Claims::on(runtime);
+        let (opened, opened_at) = (Instant::now(), runtime.now());
+        let devices = runtime.devices().to_vec();
+        if devices.is_empty() {
+            return Err(CorunError::NoDevice);
+        }
+        if let Some(single) = devices.iter().find(|d| workload.fp64() && !d.fp64) {
+            return Err(CorunError::NoDouble {
+                device: single.name.clone(),
+                workload: workload.name(),
+            });
+        }
+        let bytes = workload.units() * workload.unit_bytes();
+        let grids = [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?];
+        let mut places = Vec::new();
+        let mut views = Vec::new();
+        for (id, device) in devices.iter().enumerate() {
+            let (place, capacity) = prepare(
+                &mut runtime,
+                DeviceId(id),
+                device,
+                workload,
+                options.gpu_memory,
+            )?;
+            let min_chunk = match &place {
+                Place::Host { .. } => {
+                    let cores = u64::from(device.compute_units.max(1));
+                    (cores * MIN_CHUNK_BYTES / workload.unit_bytes()).max(1)
+                }
+                Place::Own(own) => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.chunk),
+            };
+            views.push(DeviceView {
+                kind: device.kind,
+                compute_units: device.compute_units,
+                capacity,
+                stream_limit: device
+                    .link_bandwidth
+                    .map(|b| b / workload.unit_bytes() as f64),
+                min_chunk,
+            });
+            places.push(place);
+        }
+        grids::fill(&mut *runtime, workload, grids[0], grids[1])?;
+        let balancer = make(&Setup {
+            units: workload.units(),
+            steps: options.steps,
+            devices: views.clone(),
+        })
+        .map_err(CorunError::Strategy)?;
+        let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
+        let mut outcome = Outcome {
+            devices: names.clone(),
+            ..Outcome::default()
+        };
+        outcome.trace.devices = names;
+        Ok(Self {
+            codelet: workload.codelet(),
+            options: *options,
+            balancer,
+            capacity: views.iter().map(|v| v.capacity.unwrap_or(0)).collect(),
+            alive: vec![true; devices.len()],
+            layout: Layout::unplanned(workload.units(), devices.len()),
+            planned: None,
+            entrusted: vec![false; devices.len()],
+            barrier: opened_at,
+            clock: Instant::now(),
+            runtime,
+            workload,
+            places,
+            grids,
+            present: 0,
+            ledger: Ledger::default(),
+            spoiled: false,
+            outcome,
+            outside: Duration::ZERO,
+            opened,
+            opened_at,
+        })
+    }
+
+    /// Runs each device's kernel once on a few units, into memory that the
+    /// first step overwrites: compilation, page tables and clocks belong to
+    /// the setup.
+    pub fn warm_up(&mut self) -> Result<(), CorunError> {
+        for device in 0..self.places.len() {
+            let lanes = self.places[device].lanes();
+            for lane in 0..lanes {
+                let units = 0..self.places[device]
+                    .longest_chunk()
+                    .min(self.workload.units())
+                    .min(WARM_UNITS);
+                let piece = Piece {
+                    device,
+                    lane,
+                    job: None,
+                    step: 0,
+                    label: WARM,
+                };
+                self.chunk_on(piece, units, &[])?;
+            }
+        }
+        self.drain()?;
+        self.ledger.open();
+        Ok(())
+    }
+
+    /// Moves units to where the first plan wants them, before the first step.
+    pub fn begin(&mut self) -> Result<(), CorunError> {
+        self.plan(0)?;
+        self.relocate(0)?;
+        self.drain()?;
+        self.keep_spans();
+        self.ledger.open();
+        self.barrier = self.runtime.now();
+        self.clock = Instant::now();
+        self.outside = Duration::ZERO;
+        Ok(())
+    }
+
+    /// Notes that the setup is over.
+    pub fn set_up(&mut self) {
+        self.outcome.setup_seconds = if self.runtime.simulated() {
+            (self.runtime.now() - self.opened_at) as f64 / 1e9
+        } else {
+            self.opened.elapsed().as_secs_f64()
+        };
+    }
+
+    /// After a loss of held units: the first version again, on what is left.
+    /// `steps` were done and have to be done again.
+    pub fn restart(&mut self, steps: u32) -> Result<(), CorunError> {
+        if let Some(loss) = self.outcome.losses.last_mut() {
+            loss.repeated = steps;
+        }
+        self.spoiled = false;
+        self.ledger.open();
+        grids::fill(
+            &mut *self.runtime,
+            self.workload,
+            self.grids[0],
+            self.grids[1],
+        )?;
+        self.present = 0;
+        for (device, place) in self.places.iter_mut().enumerate() {
+            if self.alive[device] {
+                renew(&mut self.runtime, DeviceId(device), place)?;
+            }
+            if let Place::Own(own) = place {
+                own.held.hold(0..0);
+            }
+        }
+        self.layout = Layout::unplanned(self.workload.units(), self.places.len());
+        self.planned = None;
+        self.begin()
+    }
+}
