@@ -154,8 +154,9 @@ pub struct Handout {
     streamed_until: Nanos,
     /// Units change hands at the step's begin, which also takes bandwidth.
     moving: bool,
-    /// Devices that should get few chunks.
-    costly: Vec<bool>,
+    /// Some device should get few chunks; then all do, since those with many
+    /// would end up helping it with small ones.
+    costly: bool,
 }
 
 /// How a step is meant to go.
@@ -187,7 +188,7 @@ impl Handout {
             streaming: 0,
             streamed_until: 0,
             moving: false,
-            costly: vec![false; devices],
+            costly: false,
         }
     }
 
@@ -198,6 +199,7 @@ impl Handout {
         self.moving = intent.moving;
         self.streaming = 0;
         let pool: u64 = plan.pooled.iter().sum();
+        let mut costly = false;
         let alone = plan.pooled.iter().filter(|units| **units > 0).count() == 1;
         for (d, grain) in grain.iter().enumerate() {
             let segment = plan.pooled[d];
@@ -209,7 +211,7 @@ impl Handout {
                 false => grain.chunk(part, expected[d].rate),
             };
             let seconds = expected[d].rate.map_or(0.0, |rate| segment as f64 / rate);
-            self.costly[d] = intent.settled && grain.is_costly(seconds);
+            costly |= segment > 0 && intent.settled && grain.is_costly(seconds);
             self.before[d] = segment as f64;
             self.progress[d] = Progress {
                 held_left: plan.held[d],
@@ -217,6 +219,7 @@ impl Handout {
             };
         }
         self.expected = expected;
+        self.costly = costly;
         self.in_tail = false;
     }
 
@@ -366,10 +369,7 @@ impl Handout {
         // its own, or, where chunks cost more than they teach and plans come
         // true, with all but the last tenth.
         let expected = &self.expected[device];
-        let first = match (
-            expected.streams || expected.rate.is_none(),
-            self.costly[device],
-        ) {
+        let first = match (expected.streams || expected.rate.is_none(), self.costly) {
             (true, _) => 0,
             (false, false) => own / 2,
             (false, true) => own - (TAIL * own as f64) as u64,
