@@ -345,12 +345,12 @@ impl Handout {
         let others = tail::finish(left, &self.runners, Some(device));
         let unplanned = self.before[device] == 0.0 && self.expected[device].streams;
         if unplanned && self.quiet.is_some_and(|step| others <= RELUCTANCE * step) {
-            return (nothing_runs && self.is_first(device, least)).then_some(least);
+            return (nothing_runs && self.is_first(device, left)).then_some(least);
         }
         // Help also takes the time of the helper's own kernels.
         let helps = || self.held_end(device, least, state) * (1.0 + SLACK) <= others;
         if state.left[device] == 0 && ((0..self.runners.len()).all(in_time) || !helps()) {
-            return (nothing_runs && self.is_first(device, least)).then_some(least);
+            return (nothing_runs && self.is_first(device, left)).then_some(least);
         }
         let together = tail::finish(left, &self.runners, None).max(held);
         let fair = ((together - me.ready) * me.rate).max(0.0) as u64;
@@ -359,7 +359,7 @@ impl Handout {
             return Some(chunk);
         }
         let is_early = me.ready + least as f64 / me.rate <= others.max(held);
-        (is_early || nothing_runs && self.is_first(device, least)).then_some(least)
+        (is_early || nothing_runs && self.is_first(device, left)).then_some(least)
     }
 
     /// Most units of a chunk: the granularity's, and in the last tenth no
@@ -412,10 +412,44 @@ impl Handout {
         end + expected.kernels.map_or(0.0, |rate| unplanned / rate)
     }
 
-    /// Whether nobody would be through with `units` before this device.
-    fn is_first(&self, device: usize, units: u64) -> bool {
-        let end = |runner: &Runner| runner.ready + units as f64 / runner.rate;
-        let mine = end(&self.runners[device]);
-        (self.runners.iter()).all(|other| other.rate <= 0.0 || end(other) >= mine)
+    /// Whether nobody would be through with its own least chunk of the `left`
+    /// units before this device. Exactly one device is the first, so that
+    /// somebody goes on when nothing runs.
+    fn is_first(&self, device: usize, left: u64) -> bool {
+        let end = |d: usize| {
+            let least = self.min_chunk[d].min(left) as f64;
+            self.runners[d].ready + least / self.runners[d].rate
+        };
+        let at_work = (0..self.runners.len()).filter(|d| self.runners[*d].rate > 0.0);
+        at_work.min_by(|a, b| end(*a).total_cmp(&end(*b))) == Some(device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_one_device_goes_first_whatever_their_least_chunks() {
+        let mut handout = Handout::new(1000, 2);
+        handout.runners = vec![
+            Runner {
+                ready: 0.0,
+                rate: 1.0,
+            },
+            Runner {
+                ready: 5.0,
+                rate: 10.0,
+            },
+        ];
+        // By the first one's least chunk the second is faster, and by the
+        // second one's the first.
+        for least in [[10, 1], [1, 10], [1, 1]] {
+            handout.min_chunk = least.to_vec();
+            for left in [1, 5, 10, 1000] {
+                let first = (0..2).filter(|d| handout.is_first(*d, left)).count();
+                assert_eq!(first, 1, "{least:?}, {left} left");
+            }
+        }
     }
 }
