@@ -2,24 +2,43 @@
 //! is loaded and binds to no core; left alone, one lands on a core where a
 //! host pool's worker is bound, and both run at half speed.
 
+use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, gettid, name, sched_setaffinity, set_name};
 
-/// Threads that appeared while drivers set themselves up.
+/// Threads that drivers started.
 static DRIVERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+/// A thread's name passes on to those that it starts, so this tells drivers'
+/// threads from others that appear at the same time.
+const MARK: &CStr = c"pdawl-driver";
 
 /// Does what may start drivers' threads, and remembers those.
 pub(super) fn watch<T>(work: impl FnOnce() -> T) -> T {
-    let before = tasks();
+    let own = name();
+    if own.is_err() || set_name(MARK).is_err() {
+        return work();
+    }
     let result = work();
-    let new = tasks().into_iter().filter(|task| !before.contains(task));
-    DRIVERS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .extend(new);
+    let myself = gettid();
+    let mut drivers = DRIVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let started = (tasks().into_iter())
+        .filter(|task| *task != myself && is_marked(*task) && !drivers.contains(task));
+    let started: Vec<Pid> = started.collect();
+    drivers.extend(started);
+    if let Ok(own) = own {
+        // Refused for no name that the system itself gave.
+        let _ = set_name(&own);
+    }
     result
+}
+
+/// Whether a thread has the name of one that drivers were set up by.
+fn is_marked(task: Pid) -> bool {
+    let path = format!("/proc/self/task/{}/comm", task.as_raw_nonzero());
+    std::fs::read(path).is_ok_and(|name| name.trim_ascii_end() == MARK.to_bytes())
 }
 
 /// Binds the drivers' threads to these cores, which no host pool uses. Where
@@ -51,7 +70,7 @@ fn tasks() -> Vec<Pid> {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use rustix::thread::{gettid, sched_getaffinity};
+    use rustix::thread::sched_getaffinity;
 
     use super::*;
     use crate::machine::host::allowed_cores;
