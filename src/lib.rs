@@ -57,6 +57,7 @@ pub mod balance;
 pub mod codelet;
 pub mod engine;
 pub mod machine;
+pub mod model;
 pub mod quantity;
 pub mod report;
 pub mod runtime;

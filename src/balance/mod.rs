@@ -25,6 +25,7 @@ pub mod dawl;
 mod division;
 pub mod fixed;
 pub mod guided;
+pub mod pdawl;
 pub mod strategy;
 pub mod sweep;
 #[cfg(test)]

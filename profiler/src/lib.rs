@@ -1,0 +1,19 @@
+//! From measured runs to cost models.
+//!
+//! A [`Sample`] is one run: who ran what, named figures, and seconds. Samples
+//! come from counters ([`counters`]), telemetry ([`telemetry`]) and whoever
+//! ran the work; they are kept as CSV ([`dataset`]). A [`Table`] of samples'
+//! features is what [`train`] fits models to: features are clustered
+//! ([`cluster`]), regressions fitted ([`regress`]) and compared by
+//! cross-validation ([`validate`]). A [`Fitted`] model predicts the seconds of
+//! a step; a [`bundle`] is the file in which models travel, and [`adapt`]
+//! corrects a foreign one. [`plot`] draws.
+//!
+//! This crate knows named numbers. It knows no device, no workload, no
+//! runtime, and not where a feature comes from.
+
+pub mod sample;
+pub mod table;
+
+pub use sample::Sample;
+pub use table::{Row, Table};

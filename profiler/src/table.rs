@@ -1,0 +1,28 @@
+//! What a model is trained on: features as numbers, and the seconds to predict.
+
+/// Rows of equal features.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The features' names, in the order of [`Row::values`].
+    pub names: Vec<String>,
+    /// The names of other ways to predict, in the order of [`Row::baselines`];
+    /// a model must beat them.
+    pub baselines: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its configuration: rows of one group never stand on both sides of a
+    /// validation.
+    pub group: String,
+    pub values: Vec<f64>,
+    /// Seconds of a step that physics lets expect, above 0: what a learned
+    /// correction multiplies.
+    pub prior: f64,
+    /// Seconds of a step by each of the other ways.
+    pub baselines: Vec<f64>,
+    /// Seconds of a step as measured, above 0.
+    pub seconds: f64,
+}
