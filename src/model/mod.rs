@@ -8,6 +8,8 @@
 //!   dataset's row;
 //! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
 //!   has to beat.
+//! * a [`StepTime`] predicts the seconds of a step, and [`planner`] makes plans
+//!   of them.
 //!
 //! **Planning uses features known beforehand.** What counters, traces and
 //! telemetry tell is known only after a run; it explains, and never plans.
@@ -17,11 +19,14 @@ pub mod case;
 mod derived;
 pub mod descriptors;
 pub mod features;
+pub mod planner;
 pub mod prior;
 pub mod record;
+mod step_time;
 #[cfg(test)]
 mod testbed;
 
 pub use case::{Case, Part, Work};
 pub use descriptors::Descriptors;
 pub use record::RecordError;
+pub use step_time::{Outside, Physics, StepTime};
