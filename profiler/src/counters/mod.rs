@@ -3,7 +3,7 @@
 //! This folder owns the counters of perf events: which there are ([`Event`]),
 //! opening them on threads that run already ([`Counters`]), turning counts
 //! into a run's figures ([`Reading`]), and telling what a machine lacks and
-//! how to get it.
+//! how to get it ([`availability()`]).
 //!
 //! The processor's counters are missing in most virtual machines and
 //! containers. Then the kernel's serve, and where not even those may be
@@ -14,7 +14,8 @@
 //! * `watch` opens and reads the counters of one thread;
 //! * `budget` keeps within the files that a process may have open;
 //! * `scale` adds counts up, and scales those of events that took turns;
-//! * `threads` finds thread ids.
+//! * `threads` finds thread ids;
+//! * `surroundings`, `obstacle` and `availability` say what is missing and why.
 //!
 //! # Example
 //!
@@ -28,17 +29,21 @@
 //! println!("{squares}: {:?} from {}", reading.values, reading.source);
 //! ```
 
+mod availability;
 mod budget;
 mod event;
+mod obstacle;
 mod reading;
 mod scale;
 mod session;
+mod surroundings;
 mod threads;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
+pub use availability::{Availability, Missing, availability};
 pub use event::{Event, Kind};
 pub use reading::{Reading, SCALED_RATIO, Source};
 pub use session::Counters;
