@@ -15,6 +15,7 @@
 pub mod counters;
 pub mod sample;
 pub mod table;
+pub mod telemetry;
 
 pub use sample::Sample;
 pub use table::{Row, Table};
