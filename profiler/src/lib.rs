@@ -12,6 +12,8 @@
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
+mod beside;
+pub mod dataset;
 pub mod sample;
 pub mod table;
 
