@@ -12,8 +12,11 @@
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
+pub mod fitted;
+pub mod regress;
 pub mod sample;
 pub mod table;
 
+pub use fitted::Fitted;
 pub use sample::Sample;
 pub use table::{Row, Table};
