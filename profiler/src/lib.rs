@@ -13,9 +13,15 @@
 //! runtime, and not where a feature comes from.
 
 mod beside;
+pub mod cluster;
 pub mod dataset;
+pub mod fitted;
+pub mod plot;
+pub mod regress;
 pub mod sample;
 pub mod table;
+pub mod validate;
 
+pub use fitted::Fitted;
 pub use sample::Sample;
 pub use table::{Row, Table};
