@@ -13,6 +13,7 @@
 //! runtime, and not where a feature comes from.
 
 mod beside;
+pub mod bundle;
 pub mod cluster;
 pub mod dataset;
 pub mod fitted;
