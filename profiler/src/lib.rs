@@ -12,8 +12,10 @@
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
+pub mod counters;
 pub mod sample;
 pub mod table;
+pub mod telemetry;
 
 pub use sample::Sample;
 pub use table::{Row, Table};
