@@ -6,17 +6,21 @@
 //!   before a run;
 //! * [`features`] are both as numbers with names, [`record`] the same as a
 //!   dataset's row;
-//! * [`prior`] is the physics of a step.
+//! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
+//!   has to beat.
 //!
 //! **Planning uses features known beforehand.** What counters, traces and
 //! telemetry tell is known only after a run; it explains, and never plans.
 
+pub mod baseline;
 pub mod case;
 mod derived;
 pub mod descriptors;
 pub mod features;
 pub mod prior;
 pub mod record;
+#[cfg(test)]
+mod testbed;
 
 pub use case::{Case, Part, Work};
 pub use descriptors::Descriptors;
