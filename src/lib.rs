@@ -61,6 +61,7 @@ pub mod model;
 pub mod quantity;
 pub mod report;
 pub mod runtime;
+mod shelf;
 pub mod time;
 pub mod trace;
 pub mod workload;
