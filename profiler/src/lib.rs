@@ -12,6 +12,7 @@
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
+pub mod adapt;
 pub mod sample;
 pub mod table;
 
