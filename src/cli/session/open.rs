@@ -155,6 +155,7 @@ impl Session {
             options: corun::Options {
                 steps: grid.steps,
                 gpu_memory: place.gpu_memory.map(|size| size.0),
+                stream: corun::Stream::default(),
                 verify,
                 trace: true,
             },
