@@ -13,8 +13,11 @@
 //! runtime, and not where a feature comes from.
 
 pub mod adapt;
+pub mod fitted;
+pub mod regress;
 pub mod sample;
 pub mod table;
 
+pub use fitted::Fitted;
 pub use sample::Sample;
 pub use table::{Row, Table};
