@@ -13,10 +13,12 @@
 //! runtime, and not where a feature comes from.
 
 pub mod adapt;
+pub mod cluster;
 pub mod fitted;
 pub mod regress;
 pub mod sample;
 pub mod table;
+pub mod validate;
 
 pub use fitted::Fitted;
 pub use sample::Sample;
