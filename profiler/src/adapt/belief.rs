@@ -19,14 +19,13 @@ impl Belief {
     /// independent of the others.
     pub fn new(terms: usize, expected: Expectation) -> Self {
         let size = terms + 1;
+        let each = expected.terms.powi(2) / terms.max(1) as f64;
         let mut covariance = vec![0.0; size * size];
         for i in 0..size {
-            let deviation = if i == 0 {
-                expected.constant
-            } else {
-                expected.term
+            covariance[i * size + i] = match i {
+                0 => expected.constant.powi(2),
+                _ => each,
             };
-            covariance[i * size + i] = deviation * deviation;
         }
         Self {
             mean: vec![0.0; size],
@@ -99,7 +98,7 @@ mod tests {
 
     const EXPECTED: Expectation = Expectation {
         constant: 1.0,
-        term: 0.5,
+        terms: 0.7,
     };
 
     #[test]

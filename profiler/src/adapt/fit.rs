@@ -2,16 +2,28 @@
 
 use thiserror::Error;
 
-use super::{Belief, Correction, Expectation, Term};
+use super::{Belief, Expectation, terms};
+use crate::Fitted;
+use crate::fitted::Correction;
+use crate::regress::{median, spread};
 
 /// One calibration run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// The terms' features, in the order of their names.
-    pub terms: Vec<f64>,
-    /// Seconds of a step, as the foreign model predicts and as measured.
-    pub predicted: f64,
-    pub measured: f64,
+    /// The model's inputs, as [`Fitted::predict`] wants them.
+    pub values: Vec<f64>,
+    /// Seconds of a step that physics lets expect.
+    pub prior: f64,
+    /// Seconds of a step as measured.
+    pub seconds: f64,
+}
+
+/// A corrected model, and how far off it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adapted {
+    pub fitted: Fitted,
+    /// One a run.
+    pub residuals: Vec<Residual>,
 }
 
 /// How far predictions of a calibration run are off, as fractions of what was
@@ -32,129 +44,135 @@ pub enum AdaptError {
     #[error("no calibration runs; make at least one")]
     NoRuns,
 
-    #[error("calibration run {run} has {found} terms where {expected} are named")]
-    Terms {
-        run: usize,
-        found: usize,
-        expected: usize,
-    },
-
     #[error(
-        "calibration run {run} cannot be used: {what} is {value}; times are positive and all \
-         figures finite, so the run or the model is broken: make the run again"
+        "calibration run {run} cannot be used: {what} is {value}, where a time above 0 is needed; \
+         make the run again, or correct the machine's file if the prediction is wrong"
     )]
     Impossible {
+        /// From 0.
         run: usize,
         what: &'static str,
         value: f64,
     },
 }
 
-/// Fits a correction over the features called `names`.
+/// Corrects a model by some runs, whatever corrected it before.
 ///
 /// `noise` is the relative standard deviation of a run around a model that is
-/// right, such as 0.03. A run that is further off than the others agree on
+/// right, such as 0.02. A run that is further off than the others agree on
 /// counts less, the further the less (Student's t with 3 degrees of freedom).
-/// With few runs the coefficients stay near 0, as far as `expected` says.
+/// With few runs the coefficients stay near 0, as far as `expected` says. The
+/// model's spread becomes what left-out runs show.
 ///
 /// # Errors
 /// No runs, and runs that cannot be.
 pub fn fit(
-    names: &[&str],
+    foreign: &Fitted,
     runs: &[Calibration],
     noise: f64,
     expected: Expectation,
-) -> Result<(Correction, Vec<Residual>), AdaptError> {
-    check(names, runs)?;
-    let all: Vec<&Calibration> = runs.iter().collect();
-    let belief = believe(names.len(), &all, noise, expected);
-    let residuals: Vec<Residual> = (0..runs.len())
+) -> Result<Adapted, AdaptError> {
+    let plain = Fitted {
+        correction: None,
+        ..foreign.clone()
+    };
+    let points = points(&plain, runs)?;
+    let belief = believe(&points, noise, expected);
+    let residuals: Vec<Residual> = (0..points.len())
         .map(|i| {
-            let mut others = all.clone();
-            let run = others.remove(i);
-            let without = believe(names.len(), &others, noise, expected);
-            let off = |exponent: f64| run.predicted * exponent.exp() / run.measured - 1.0;
+            let mut others = points.clone();
+            let point = others.remove(i);
+            let off = |exponent: f64| (exponent - point.ratio).exp() - 1.0;
             Residual {
                 before: off(0.0),
-                after: off(belief.value(&run.terms)),
-                left_out: off(without.value(&run.terms)),
+                after: off(belief.value(&point.terms)),
+                left_out: match others.is_empty() {
+                    true => off(0.0),
+                    false => off(believe(&others, noise, expected).value(&point.terms)),
+                },
             }
         })
         .collect();
-    let coefficients = belief.mean();
-    let correction = Correction {
-        constant: coefficients[0],
-        terms: (names.iter().zip(&coefficients[1..]))
-            .map(|(name, coefficient)| Term {
-                name: (*name).to_owned(),
-                coefficient: *coefficient,
-            })
-            .collect(),
-        spread: spread(&residuals, noise),
-        runs: runs.len(),
+    let (intercept, coefficients) = match belief.mean() {
+        [constant, terms @ ..] => (*constant, terms.to_vec()),
+        [] => (0.0, Vec::new()),
     };
-    Ok((correction, residuals))
+    let left_out: Vec<f64> = residuals.iter().map(|r| r.left_out).collect();
+    let fitted = Fitted {
+        // Two runs may agree by chance.
+        spread: noise.max(match left_out.len() {
+            0..=2 => foreign.spread,
+            _ => spread(&left_out),
+        }),
+        correction: Some(Correction {
+            inputs: plain
+                .inputs
+                .iter()
+                .map(|input| input.name.clone())
+                .collect(),
+            coefficients,
+            intercept,
+        }),
+        ..plain
+    };
+    Ok(Adapted { fitted, residuals })
 }
 
-fn check(names: &[&str], runs: &[Calibration]) -> Result<(), AdaptError> {
+/// A run as the correction sees it.
+#[derive(Clone)]
+struct Point {
+    terms: Vec<f64>,
+    /// The logarithm of measured over predicted seconds.
+    ratio: f64,
+}
+
+fn points(fitted: &Fitted, runs: &[Calibration]) -> Result<Vec<Point>, AdaptError> {
     if runs.is_empty() {
         return Err(AdaptError::NoRuns);
     }
-    for (run, calibration) in runs.iter().enumerate() {
-        let Calibration {
-            terms,
-            predicted,
-            measured,
-        } = calibration;
-        if terms.len() != names.len() {
-            return Err(AdaptError::Terms {
-                run,
-                found: terms.len(),
-                expected: names.len(),
-            });
-        }
-        let impossible = |what, value| Err(AdaptError::Impossible { run, what, value });
-        for (what, seconds) in [
-            ("the predicted time", predicted),
-            ("the measured time", measured),
-        ] {
-            if !(seconds.is_finite() && *seconds > 0.0) {
-                return impossible(what, *seconds);
+    (runs.iter().enumerate())
+        .map(|(run, calibration)| {
+            let predicted = fitted.predict(&calibration.values, calibration.prior);
+            for (what, value) in [
+                ("the predicted time", predicted),
+                ("the measured time", calibration.seconds),
+            ] {
+                if !(value.is_finite() && value > 0.0) {
+                    return Err(AdaptError::Impossible { run, what, value });
+                }
             }
-        }
-        if let Some(value) = terms.iter().find(|value| !value.is_finite()) {
-            return impossible("a term", *value);
-        }
-    }
-    Ok(())
+            Ok(Point {
+                terms: terms(fitted, &calibration.values),
+                ratio: (calibration.seconds / predicted).ln(),
+            })
+        })
+        .collect()
 }
 
 /// What the runs tell, by weighing each by how far it is off and learning
 /// again until the weights stay.
-fn believe(terms: usize, runs: &[&Calibration], noise: f64, expected: Expectation) -> Belief {
+fn believe(points: &[Point], noise: f64, expected: Expectation) -> Belief {
     /// Degrees of freedom: heavy tails, yet a bounded influence only far out.
     const FREEDOM: f64 = 3.0;
     const ROUNDS: usize = 40;
     let least = noise.max(1e-4);
-    let ratios: Vec<f64> = runs
-        .iter()
-        .map(|r| (r.measured / r.predicted).ln())
-        .collect();
+    let size = points.first().map_or(0, |point| point.terms.len());
     // Before anything is known, runs agree as well as their factors do; a
     // scale of the noise alone would believe the first guess too soon.
-    let middle = median(ratios.clone());
-    let mut off: Vec<f64> = ratios.iter().map(|ratio| (ratio - middle).abs()).collect();
-    let mut belief = Belief::new(terms, expected);
+    let ratios: Vec<f64> = points.iter().map(|point| point.ratio).collect();
+    let middle = median(&ratios);
+    let mut off: Vec<f64> = ratios.iter().map(|ratio| ratio - middle).collect();
+    let mut belief = Belief::new(size, expected);
     for _ in 0..ROUNDS {
-        let scale = least.max(1.4826 * median(off.clone())).powi(2);
+        let scale = least.max(spread(&off)).powi(2);
         let before = belief;
-        belief = Belief::new(terms, expected);
-        for ((run, ratio), off) in runs.iter().zip(&ratios).zip(&off) {
+        belief = Belief::new(size, expected);
+        for (point, off) in points.iter().zip(&off) {
             let weight = (FREEDOM + 1.0) / (FREEDOM + off * off / scale);
-            belief.observe(&run.terms, *ratio, scale / weight);
+            belief.observe(&point.terms, point.ratio, scale / weight);
         }
-        off = (runs.iter().zip(&ratios))
-            .map(|(run, ratio)| (ratio - belief.value(&run.terms)).abs())
+        off = (points.iter())
+            .map(|point| point.ratio - belief.value(&point.terms))
             .collect();
         let moved = belief.mean().iter().zip(before.mean());
         if moved.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-9 {
@@ -162,27 +180,6 @@ fn believe(terms: usize, runs: &[&Calibration], noise: f64, expected: Expectatio
         }
     }
     belief
-}
-
-/// The relative standard deviation that left-out runs show, and at least the
-/// noise: with few runs they may agree by chance.
-fn spread(residuals: &[Residual], noise: f64) -> f64 {
-    if residuals.len() < 3 {
-        return noise;
-    }
-    let off = residuals.iter().map(|r| r.left_out.abs()).collect();
-    noise.max(1.4826 * median(off))
-}
-
-/// The middle of some values; 0 of none.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        even if even % 2 == 0 => (values[middle - 1] + values[middle]) / 2.0,
-        _ => values[middle],
-    }
 }
 
 #[cfg(test)]

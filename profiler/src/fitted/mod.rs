@@ -220,4 +220,3 @@ impl TryFrom<Parts> for Fitted {
         Ok(fitted)
     }
 }
-

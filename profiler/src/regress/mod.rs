@@ -197,4 +197,3 @@ fn enough(spec: &Spec, rows: usize) -> Result<(), FitError> {
         needed,
     })
 }
-
