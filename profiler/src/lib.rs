@@ -13,7 +13,9 @@
 //! runtime, and not where a feature comes from.
 
 pub mod adapt;
+mod beside;
 pub mod cluster;
+pub mod dataset;
 pub mod fitted;
 pub mod regress;
 pub mod sample;
