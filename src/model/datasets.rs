@@ -28,6 +28,12 @@ pub enum DatasetPlaceError {
     )]
     Name { name: String },
 
+    #[error("{directory}: cannot be made: {source}; set PDAWL_DATASETS to a writable directory")]
+    Make {
+        directory: String,
+        source: std::io::Error,
+    },
+
     #[error(
         "no directory for datasets: neither PDAWL_DATASETS, XDG_CONFIG_HOME nor HOME is set; \
          set PDAWL_DATASETS to one"
@@ -71,6 +77,21 @@ impl DatasetShelf {
             }
         })
     }
+
+    /// As [`Self::path`], in a directory that exists from now on.
+    ///
+    /// # Errors
+    /// As [`Self::path`], and a directory that cannot be made.
+    pub fn ready(&self, machine: &str) -> Result<PathBuf, DatasetPlaceError> {
+        let path = self.path(machine)?;
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(|source| DatasetPlaceError::Make {
+                directory: directory.display().to_string(),
+                source,
+            })?;
+        }
+        Ok(path)
+    }
 }
 
 #[cfg(test)]
@@ -80,12 +101,16 @@ mod tests {
     #[test]
     fn a_machine_has_one_file() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = DatasetShelf::at(folder.path());
+        let shelf = DatasetShelf::at(folder.path().join("deep"));
         let path = shelf.path("k40").unwrap();
-        assert_eq!(path, folder.path().join("k40.csv"));
+        assert_eq!(path, folder.path().join("deep/k40.csv"));
         assert!(shelf.names().is_empty());
+        assert_eq!(shelf.ready("k40").unwrap(), path);
         std::fs::write(&path, "").unwrap();
         assert_eq!(shelf.names(), ["k40"]);
+        let blocked = DatasetShelf::at(path.join("below a file"));
+        let message = blocked.ready("k40").unwrap_err().to_string();
+        assert!(message.contains("PDAWL_DATASETS"), "{message}");
         let message = shelf.path("../k40").unwrap_err().to_string();
         assert!(message.contains("`../k40` cannot name"), "{message}");
     }

@@ -8,10 +8,6 @@ use pdawl_profiler::{Row, Sample, Table};
 
 use crate::model::{RecordError, baseline, features, prior, record};
 
-/// Ways to predict that a model must beat, in the order of a row's baselines:
-/// the paper's equations 1 and 2, and a roofline of the machine file's figures.
-pub const BASELINES: [&str; 2] = ["naive", "roofline"];
-
 /// A figure of a run that fewer of the rows than this have explains too little
 /// to give up the other rows for it.
 const USUAL: f64 = 0.8;
@@ -30,10 +26,7 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
             group: sample.configuration.clone(),
             values: Vec::new(),
             prior: prior::seconds(&case, &descriptors),
-            baselines: vec![
-                baseline::naive(&case, &descriptors),
-                baseline::roofline(&case, &descriptors),
-            ],
+            baselines: baseline::all(&case, &descriptors).to_vec(),
             seconds: sample.step_seconds(),
         });
     }
@@ -47,7 +40,7 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
         names: (columns.iter())
             .map(|column| features::NAMES[*column].to_owned())
             .collect(),
-        baselines: BASELINES.map(str::to_owned).to_vec(),
+        baselines: baseline::NAMES.map(str::to_owned).to_vec(),
         rows,
     })
 }
