@@ -20,6 +20,7 @@ pub mod fitted;
 pub mod regress;
 pub mod sample;
 pub mod table;
+pub mod train;
 pub mod validate;
 
 pub use fitted::Fitted;

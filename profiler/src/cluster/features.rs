@@ -2,10 +2,8 @@
 
 use super::dendrogram::Dendrogram;
 use super::pearson::{correlation, unit};
+use crate::fitted::Input;
 
-/// A feature whose greatest value is this many times its least is compared by
-/// its logarithm.
-const DECADES: f64 = 4.0;
 /// What varies relatively less than this does not vary.
 const CONSTANT: f64 = 1e-9;
 
@@ -14,8 +12,8 @@ const CONSTANT: f64 = 1e-9;
 pub struct Feature {
     /// Its place in a row's values.
     pub index: usize,
-    /// Whether it counts by its logarithm: it is above 0, and spans a wide
-    /// range.
+    /// Whether it counts by its logarithm, as [`Input::learn`] decides for the
+    /// models that use it.
     pub log: bool,
     /// With the target.
     pub correlation: f64,
@@ -41,19 +39,19 @@ impl<'a> Features<'a> {
         let mut columns = Vec::new();
         for index in 0..names.len() {
             let mut column: Vec<f64> = rows.iter().map(|row| row[index]).collect();
-            let (least, greatest) = range(&column);
-            if greatest - least <= CONSTANT * greatest.abs().max(least.abs()) || rows.is_empty() {
+            let scale = Input::learn(&names[index], column.iter().copied());
+            let greatest = scale.max.abs().max(scale.min.abs());
+            if rows.is_empty() || scale.max - scale.min <= CONSTANT * greatest {
                 continue;
             }
-            let log = least > 0.0 && greatest >= DECADES * least;
-            if log {
+            if scale.log {
                 column.iter_mut().for_each(|v| *v = v.ln());
             }
             let variance = normalised_variance(&column);
             let column = unit(&column);
             features.push(Feature {
                 index,
-                log,
+                log: scale.log,
                 correlation: correlation(&column, &target),
                 variance,
             });
@@ -96,15 +94,9 @@ impl<'a> Features<'a> {
     }
 }
 
-fn range(column: &[f64]) -> (f64, f64) {
-    let extend = |(least, greatest): (f64, f64), v: &f64| (least.min(*v), greatest.max(*v));
-    column
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), extend)
-}
-
 fn normalised_variance(column: &[f64]) -> f64 {
-    let (least, greatest) = range(column);
+    let least = column.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let n = column.len() as f64;
     let mean = column.iter().sum::<f64>() / n;
     let variance = column.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;

@@ -29,8 +29,15 @@ impl Features<'_> {
     /// clusters are wanted, where those that differ only in name count once:
     /// a size in units, in bytes and in flops would otherwise be three
     /// clusters and leave out the number of workers. `None` if even then there
-    /// are not so many.
+    /// are not so many. No clusters are no inputs.
     pub fn select(&self, clusters: usize, threshold: f64) -> Option<Selection> {
+        if clusters == 0 {
+            return Some(Selection {
+                inputs: Vec::new(),
+                threshold,
+                dendrogram: self.dendrogram(&self.passing(threshold)),
+            });
+        }
         let mut threshold = threshold;
         let mut tried = usize::MAX;
         loop {
@@ -150,6 +157,9 @@ mod tests {
             ["size_a", "workers", "chunk", "colour"]
         );
         assert_eq!(features.select(5, 0.7), None);
+        let none = features.select(0, 0.7).unwrap();
+        assert!(none.inputs.is_empty());
+        assert_eq!(none.dendrogram.names.len(), 3);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::regress::median;
+
 /// The part of the rows whose errors [`Accuracy::trimmed`] leaves out: runs
 /// that something disturbed must not decide between models.
 pub const TRIM: f64 = 0.1;
@@ -38,7 +40,7 @@ impl Accuracy {
         Self {
             mape: mean(&errors),
             trimmed: mean(&errors[..kept]),
-            median: 0.5 * (errors[(n - 1) / 2] + errors[n / 2]),
+            median: median(&errors),
             greatest: errors[n - 1],
             r_squared: r_squared(pairs),
         }
@@ -71,24 +73,6 @@ pub fn standard_error(values: &[f64]) -> f64 {
     let centre = mean(values);
     let variance = values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (n - 1.0);
     (variance / n).sqrt()
-}
-
-/// The median; 0 of nothing.
-pub fn median(values: &[f64]) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    0.5 * (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2])
-}
-
-/// The standard deviation of the normal distribution whose median absolute
-/// deviation from its median is that of the values: outliers do not move it.
-pub fn robust_deviation(values: &[f64]) -> f64 {
-    let centre = median(values);
-    let apart: Vec<f64> = values.iter().map(|v| (v - centre).abs()).collect();
-    1.4826 * median(&apart)
 }
 
 #[cfg(test)]
@@ -132,14 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn spreads() {
+    fn the_standard_error_of_a_mean() {
         assert!(close(
             standard_error(&[1.0, 2.0, 3.0]),
             (1.0_f64 / 3.0).sqrt()
         ));
         assert_eq!(standard_error(&[5.0]), 0.0);
-        assert_eq!(median(&[3.0, 1.0, 2.0, 9.0]), 2.5);
-        assert!(close(robust_deviation(&[1.0, 2.0, 3.0, 4.0, 1e9]), 1.4826));
-        assert_eq!(robust_deviation(&[]), 0.0);
     }
 }
