@@ -6,12 +6,15 @@
 //!   before a run;
 //! * [`features`] are both as numbers with names, [`record`] the same as a
 //!   dataset's row;
-//! * [`prior`] is the physics of a step.
-//! * [`datasets`] is where measured runs are kept.
+//! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
+//!   has to beat.
+//! * [`datasets`] is where measured runs are kept, and [`training`] makes models
+//!   of them.
 //!
 //! **Planning uses features known beforehand.** What counters, traces and
 //! telemetry tell is known only after a run; it explains, and never plans.
 
+pub mod baseline;
 pub mod case;
 pub mod datasets;
 mod derived;
@@ -19,6 +22,9 @@ pub mod descriptors;
 pub mod features;
 pub mod prior;
 pub mod record;
+#[cfg(test)]
+mod testbed;
+pub mod training;
 
 pub use case::{Case, Part, Work};
 pub use datasets::DatasetShelf;
