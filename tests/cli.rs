@@ -122,6 +122,19 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "write host:1 without =own",
         ),
         ("run stencil --devices opencl0.0:1=mine", "is no device"),
+        ("run stencil --devices host:1@wide", "@compact or @spread"),
+        (
+            "run stencil --devices opencl0.0@spread",
+            "only the host's cores are placed",
+        ),
+        (
+            "run stencil --machine k40 --devices host:1@wide",
+            "@compact or @spread",
+        ),
+        (
+            "run stencil --machine k40 --devices gpu0@spread",
+            "only the host's cores are placed",
+        ),
         ("run stencil --devices opencl99.0", "there is no opencl99.0"),
         ("run stencil --machine k40 --devices gpu0=own", "`gpu0=own`"),
         ("run stencil --devices host --strategy gpu", "needs a GPU"),
@@ -446,6 +459,17 @@ fn a_run_on_this_machine_is_right_and_conforms() {
             .unwrap()
             .contains("(measured)")
     );
+}
+
+#[test]
+fn cores_may_be_placed() {
+    let line = "run stencil --size 129 --steps 2 --strategy cpu --format json";
+    let simulated = json(&format!("{line} --machine k20-32 --devices host:4@spread"));
+    let plain = json(&format!("{line} --machine k20-32 --devices host:4"));
+    assert_eq!(simulated["seconds"], plain["seconds"]);
+    let here = json(&format!("{line} --devices host:1@compact --verify"));
+    assert_eq!(here["devices"][0]["name"], "host:1@compact");
+    assert_eq!(here["verified"], true);
 }
 
 #[test]

@@ -99,6 +99,7 @@ impl<'a> Drive<'a> {
             spoiled: false,
             outcome,
             outside: Duration::ZERO,
+            enqueueing: 0,
             opened,
             opened_at,
         })
@@ -145,6 +146,7 @@ impl<'a> Drive<'a> {
         self.barrier = self.runtime.now();
         self.clock = Instant::now();
         self.outside = Duration::ZERO;
+        self.enqueueing = 0;
     }
 
     /// Notes that the setup is over.
