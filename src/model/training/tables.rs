@@ -94,3 +94,123 @@ fn after(sample: &Sample) -> BTreeMap<&str, f64> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Shelf;
+    use crate::model::{Case, Descriptors, Part, Work};
+
+    /// Runs of a K40's host, of a few sizes; times and figures are made up.
+    fn samples() -> Vec<Sample> {
+        let machine = Shelf::at("/nonexistent").find("k40").unwrap();
+        let descriptors = Descriptors::of(&machine, None, "stencil5-f64", true);
+        (1..=10)
+            .map(|i| {
+                let units = 100 * i;
+                let case = Case {
+                    work: Work {
+                        codelet: "stencil5-f64".into(),
+                        units,
+                        unit_bytes: 8000,
+                        unit_points: 1000,
+                        element_bytes: 8,
+                        dimensions: 2,
+                        unit_flops: 5000.0,
+                        unit_traffic: 16000.0,
+                    },
+                    part: Part::Host {
+                        workers: 4,
+                        sockets: 1,
+                        units,
+                        chunk: units,
+                    },
+                };
+                Sample {
+                    machine: "k40".into(),
+                    simulated: true,
+                    device: "host:4".into(),
+                    kind: "cpu".into(),
+                    codelet: "stencil5-f64".into(),
+                    configuration: format!("{units}"),
+                    repeat: 0,
+                    counters: "software".into(),
+                    steps: 5,
+                    seconds: 0.05 * i as f64,
+                    features: record::features(&case, &descriptors),
+                }
+            })
+            .collect()
+    }
+
+    fn all(samples: &[Sample]) -> Vec<&Sample> {
+        samples.iter().collect()
+    }
+
+    #[test]
+    fn a_planning_table_has_what_is_known_before_the_run() {
+        let mut samples = samples();
+        for sample in &mut samples {
+            let features = &mut sample.features;
+            features.insert("counter.cycles_count".into(), 1e9);
+            features.insert("trace.kernel_seconds".into(), sample.seconds);
+        }
+        let table = planning(&all(&samples)).unwrap();
+        assert_eq!(table.baselines, baseline::NAMES);
+        assert!(table.names.contains(&"derived.traffic_bytes".to_owned()));
+        assert!(table.names.contains(&"prior.total_seconds".to_owned()));
+        for name in &table.names {
+            assert!(
+                !name.starts_with("counter.") && !name.starts_with("trace."),
+                "{name}"
+            );
+            assert!(!name.contains("device"), "no host row has {name}");
+        }
+        let place = table.names.iter().position(|n| n == "known.units_count");
+        for (i, row) in table.rows.iter().enumerate() {
+            assert_eq!(row.values.len(), table.names.len());
+            assert_eq!(row.values[place.unwrap()], 100.0 * (i + 1) as f64);
+            assert!(
+                (row.seconds - 0.01 * (i + 1) as f64).abs() < 1e-12,
+                "of a step"
+            );
+            assert!(row.prior > 0.0 && row.baselines.iter().all(|b| *b > 0.0));
+        }
+    }
+
+    #[test]
+    fn an_explaining_table_has_what_most_runs_tell_of_themselves() {
+        let mut samples = samples();
+        let plan = planning(&all(&samples)).unwrap();
+        assert_eq!(explaining(&all(&samples), &plan), None);
+        for (i, sample) in samples.iter_mut().enumerate() {
+            let features = &mut sample.features;
+            if i != 3 {
+                features.insert("counter.cycles_count".into(), 1e9);
+                features.insert("counter.scaled_ratio".into(), 0.5);
+            }
+            if i < 3 {
+                features.insert("telemetry.power_watts".into(), 250.0);
+            }
+        }
+        let table = explaining(&all(&samples), &plan).unwrap();
+        assert_eq!(table.rows.len(), 9, "one run has no counters");
+        let more = &table.names[plan.names.len()..];
+        assert_eq!(more, ["counter.cycles_count", "counter.scaled_ratio"]);
+        let figures = &table.rows[0].values[plan.names.len()..];
+        assert_eq!(
+            figures,
+            [2e8, 0.5],
+            "cycles of a step, and a ratio as it is"
+        );
+    }
+
+    #[test]
+    fn a_row_that_does_not_say_what_was_run_is_named() {
+        let mut samples = samples();
+        samples[7].features.remove("known.units_count");
+        let message = planning(&all(&samples)).unwrap_err().to_string();
+        assert!(message.contains("800"), "{message}");
+        assert!(message.contains("known.units_count"), "{message}");
+    }
+}
