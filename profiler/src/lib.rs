@@ -17,6 +17,7 @@ mod beside;
 pub mod cluster;
 pub mod dataset;
 pub mod fitted;
+pub mod plot;
 pub mod regress;
 pub mod sample;
 pub mod table;
