@@ -14,6 +14,7 @@
 
 pub mod adapt;
 mod beside;
+pub mod bundle;
 pub mod cluster;
 pub mod dataset;
 pub mod fitted;
