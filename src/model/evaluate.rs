@@ -62,7 +62,10 @@ pub enum EvaluationError {
 /// # Errors
 /// A group that the model has nothing for, or that lacks what it wants to know.
 pub fn evaluate(bundle: &Bundle, samples: &[Sample]) -> Result<Vec<Evaluation>, EvaluationError> {
-    groups(samples).iter().map(|group| one(bundle, group)).collect()
+    groups(samples)
+        .iter()
+        .map(|group| one(bundle, group))
+        .collect()
 }
 
 fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
@@ -129,7 +132,11 @@ fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
     for row in &table.rows {
         let mut any = false;
         for (name, value) in table.names.iter().zip(&row.values) {
-            if entry.ranges.get(name).is_some_and(|range| !range.holds(*value)) {
+            if entry
+                .ranges
+                .get(name)
+                .is_some_and(|range| !range.holds(*value))
+            {
                 *by.entry(name.clone()).or_default() += 1;
                 any = true;
             }
@@ -142,6 +149,56 @@ fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
 /// What a bundle has models of, for messages.
 fn has(bundle: &Bundle) -> String {
     let models = bundle.models.iter();
-    let names: Vec<String> = models.map(|e| format!("{} on {}", e.codelet, e.kind)).collect();
+    let names: Vec<String> = models
+        .map(|e| format!("{} on {}", e.codelet, e.kind))
+        .collect();
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::training::testbed::{CODELET, machine, model, samples};
+
+    #[test]
+    fn held_out_runs_are_predicted_by_what_is_known_before() {
+        let machine = machine("k40");
+        let (mut learned, mut held) = (samples(&machine), samples(&machine));
+        learned.retain(|s| s.features["known.units_count"] % 200.0 != 0.0);
+        held.retain(|s| s.features["known.units_count"] % 200.0 == 0.0);
+        let bundle = model("mine", &machine, &learned);
+        let evaluations = evaluate(&bundle, &held).unwrap();
+        let [evaluation] = &evaluations[..] else {
+            panic!("one group, not {}", evaluations.len());
+        };
+        assert_eq!((evaluation.rows, evaluation.configurations), (30, 15));
+        assert!(evaluation.model.mape < 0.02, "{:?}", evaluation.model);
+        for baseline in &evaluation.baselines {
+            assert!(
+                baseline.accuracy.mape > evaluation.model.mape,
+                "{}",
+                baseline.name
+            );
+        }
+        // Of 200 to 1000 units, only 1000 were beyond what was learned.
+        assert_eq!(evaluation.outside, 6);
+        assert_eq!(evaluation.outside_by["known.units_count"], 6);
+    }
+
+    #[test]
+    fn what_the_model_has_nothing_for_is_told() {
+        let machine = machine("k40");
+        let mut samples = samples(&machine);
+        let bundle = model("mine", &machine, &samples);
+        samples[0].codelet = "stencil7-f64".into();
+        let message = evaluate(&bundle, &samples).unwrap_err().to_string();
+        assert!(
+            message.contains("nothing for stencil7-f64 on cpu"),
+            "{message}"
+        );
+        assert!(
+            message.contains(&format!("it has {CODELET} on cpu")),
+            "{message}"
+        );
+    }
 }

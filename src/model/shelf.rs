@@ -33,7 +33,7 @@ pub enum ShelfError {
     #[error(
         "no model is called `{name}`; {}. Make one with `pdawl train --machine NAME`, or get one \
          with `pdawl model import FILE`; they are kept in {directory}",
-        known(.known)
+        listed(.known)
     )]
     Unknown {
         name: String,
@@ -57,7 +57,7 @@ pub enum ShelfError {
     Bundle(#[from] BundleError),
 }
 
-fn known(names: &[String]) -> String {
+fn listed(names: &[String]) -> String {
     match names {
         [] => "there are none".to_owned(),
         names => format!("known are {}", names.join(", ")),
@@ -206,9 +206,124 @@ impl ModelShelf {
 }
 
 fn fits(bundle: &Bundle, wanted: Wanted) -> bool {
-    let words = |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+    let words =
+        |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
     match (&bundle.fingerprint, wanted.fingerprint) {
         (Some(of_model), Some(of_machine)) => words(of_model) == words(of_machine),
         _ => bundle.machine == wanted.machine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::training::testbed::{machine, model, samples};
+
+    fn bundle() -> Bundle {
+        let machine = machine("k40");
+        model("mine", &machine, &samples(&machine))
+    }
+
+    fn wanted(machine: &str) -> Wanted<'_> {
+        Wanted {
+            machine,
+            fingerprint: None,
+            simulated: true,
+        }
+    }
+
+    #[test]
+    fn saving_and_finding_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = ModelShelf::at(folder.path().join("deep"));
+        let mut bundle = bundle();
+        let path = shelf.save(&bundle).unwrap();
+        assert_eq!(Bundle::read(&path).unwrap(), bundle);
+        assert_eq!(shelf.find("mine").unwrap(), bundle);
+        assert!(shelf.names().contains(&"mine".to_owned()));
+        assert!(shelf.is_own("mine"));
+
+        let message = shelf.find("none").unwrap_err().to_string();
+        for word in [
+            "`none`",
+            "known are",
+            "mine",
+            "pdawl train",
+            "pdawl model import",
+        ] {
+            assert!(message.contains(word), "no {word:?} in {message}");
+        }
+        for odd in ["", "../mine", ".hidden", "a/b"] {
+            bundle.name = odd.into();
+            assert!(shelf.save(&bundle).is_err(), "{odd:?} names a file");
+            assert!(shelf.find(odd).is_err(), "{odd:?} is looked for");
+        }
+        let blocked = ModelShelf::at(path.join("below a file"));
+        bundle.name = "mine".into();
+        let message = blocked.save(&bundle).unwrap_err().to_string();
+        assert!(message.contains("PDAWL_MODELS"), "{message}");
+    }
+
+    #[test]
+    fn the_model_that_fits_best_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = ModelShelf::at(folder.path());
+        let name = |search: &Search| search.bundle.as_ref().map(|b| b.name.clone());
+        let save = |name: &str, change: &dyn Fn(&mut Bundle)| {
+            let mut bundle = bundle();
+            bundle.name = name.into();
+            bundle.machine = "lab".into();
+            change(&mut bundle);
+            shelf.save(&bundle).unwrap();
+        };
+        assert_eq!(name(&shelf.for_machine(wanted("lab"))), None);
+        save("adapted", &|bundle| {
+            bundle.adapted = Some(pdawl_profiler::bundle::Adapted {
+                machine: "k40".into(),
+                checksum: "0".repeat(64),
+                runs: 8,
+            });
+        });
+        assert_eq!(
+            name(&shelf.for_machine(wanted("lab"))),
+            Some("adapted".into())
+        );
+        save("another", &|_| {});
+        assert_eq!(
+            name(&shelf.for_machine(wanted("lab"))),
+            Some("another".into())
+        );
+        save("lab", &|_| {});
+        assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
+        save("measured", &|bundle| bundle.simulated = false);
+        assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
+        let real = Wanted {
+            simulated: false,
+            ..wanted("lab")
+        };
+        assert_eq!(name(&shelf.for_machine(real)), Some("measured".into()));
+    }
+
+    #[test]
+    fn a_fingerprint_says_more_than_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = ModelShelf::at(folder.path());
+        let mut bundle = bundle();
+        bundle.machine = "lab".into();
+        bundle.fingerprint = Some("Some CPU x2".into());
+        shelf.save(&bundle).unwrap();
+        std::fs::write(folder.path().join("broken.json"), "{").unwrap();
+        let found = |machine, fingerprint| {
+            let wanted = Wanted {
+                fingerprint,
+                ..wanted(machine)
+            };
+            let search = shelf.for_machine(wanted);
+            assert_eq!(search.broken.len(), 1, "a broken file hides no other");
+            search.bundle.is_some()
+        };
+        assert!(found("renamed", Some("Some  CPU x2")));
+        assert!(!found("lab", Some("Other CPU x2")));
+        assert!(found("lab", None));
     }
 }

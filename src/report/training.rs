@@ -96,7 +96,10 @@ impl TrainingReport {
 
 impl GroupReport {
     fn write(&self, simulated: bool, out: &mut String) -> fmt::Result {
-        let models = [(false, Some(&self.planning)), (true, self.explaining.as_ref())];
+        let models = [
+            (false, Some(&self.planning)),
+            (true, self.explaining.as_ref()),
+        ];
         for (explains, model) in models {
             let Some(model) = model else { continue };
             let subject = Subject {

@@ -39,7 +39,9 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
         true => "MAPE (simulated)",
         false => "MAPE",
     };
-    let header = ["", "Model", "Clusters", mape, "Median", "Worst", "R^2", "Beyond"];
+    let header = [
+        "", "Model", "Clusters", mape, "Median", "Worst", "R^2", "Beyond",
+    ];
     let mut table = table::plain(&header, |column| column > 1);
     for (place, candidate) in validation.candidates.iter().enumerate() {
         let chosen = place == validation.chosen;

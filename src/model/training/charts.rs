@@ -20,11 +20,7 @@ pub struct Chart {
 ///
 /// # Errors
 /// When nothing can be drawn, as with a model of no inputs and no rows.
-pub fn charts(
-    model: &GroupModel,
-    machine: &str,
-    simulated: bool,
-) -> Result<Vec<Chart>, PlotError> {
+pub fn charts(model: &GroupModel, machine: &str, simulated: bool) -> Result<Vec<Chart>, PlotError> {
     let simulated = if simulated { ", simulated" } else { "" };
     let (kind, codelet) = (&model.kind, &model.codelet);
     let title = |what: &str| format!("{what}: {codelet} on {kind} of {machine}{simulated}");
@@ -82,7 +78,10 @@ fn ways(model: &GroupModel) -> Vec<(String, Vec<Point>)> {
             })
             .collect()
     };
-    let mut ways = vec![(name, held_out), ("prior".to_owned(), by(&|i| rows[i].prior))];
+    let mut ways = vec![
+        (name, held_out),
+        ("prior".to_owned(), by(&|i| rows[i].prior)),
+    ];
     for (place, name) in model.table.baselines.iter().enumerate() {
         ways.push((name.clone(), by(&|i| rows[i].baselines[place])));
     }

@@ -5,12 +5,18 @@
 //! models are fitted to: once with what is known before a run, for the model
 //! that plans, and once with what counters, traces and telemetry told of it,
 //! for the model that explains. [`fit`](mod@fit) fits both, and [`bundle`]
-//! puts all groups' models into one file's content.
+//! puts all groups' models into one file's content. [`charts`](mod@charts) draws
+//! them.
 
+pub mod charts;
 mod error;
-pub mod groups;
 pub mod fit;
+pub mod groups;
 pub mod tables;
+#[cfg(test)]
+pub(super) mod testbed;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,9 +25,10 @@ use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::Recipe;
 
+pub use charts::{Chart, charts};
 pub use error::TrainingError;
-pub use groups::{Group, groups};
 pub use fit::{GroupModel, Progress, fit};
+pub use groups::{Group, groups};
 
 use crate::machine::MachineFile;
 

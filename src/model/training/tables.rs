@@ -98,49 +98,10 @@ fn after(sample: &Sample) -> BTreeMap<&str, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Shelf;
-    use crate::model::{Case, Descriptors, Part, Work};
+    use crate::model::training::testbed;
 
-    /// Runs of a K40's host, of a few sizes; times and figures are made up.
     fn samples() -> Vec<Sample> {
-        let machine = Shelf::at("/nonexistent").find("k40").unwrap();
-        let descriptors = Descriptors::of(&machine, None, "stencil5-f64", true);
-        (1..=10)
-            .map(|i| {
-                let units = 100 * i;
-                let case = Case {
-                    work: Work {
-                        codelet: "stencil5-f64".into(),
-                        units,
-                        unit_bytes: 8000,
-                        unit_points: 1000,
-                        element_bytes: 8,
-                        dimensions: 2,
-                        unit_flops: 5000.0,
-                        unit_traffic: 16000.0,
-                    },
-                    part: Part::Host {
-                        workers: 4,
-                        sockets: 1,
-                        units,
-                        chunk: units,
-                    },
-                };
-                Sample {
-                    machine: "k40".into(),
-                    simulated: true,
-                    device: "host:4".into(),
-                    kind: "cpu".into(),
-                    codelet: "stencil5-f64".into(),
-                    configuration: format!("{units}"),
-                    repeat: 0,
-                    counters: "software".into(),
-                    steps: 5,
-                    seconds: 0.05 * i as f64,
-                    features: record::features(&case, &descriptors),
-                }
-            })
-            .collect()
+        testbed::samples(&testbed::machine("k40"))
     }
 
     fn all(samples: &[Sample]) -> Vec<&Sample> {
@@ -167,13 +128,13 @@ mod tests {
             assert!(!name.contains("device"), "no host row has {name}");
         }
         let place = table.names.iter().position(|n| n == "known.units_count");
-        for (i, row) in table.rows.iter().enumerate() {
+        for (row, sample) in table.rows.iter().zip(&samples) {
             assert_eq!(row.values.len(), table.names.len());
-            assert_eq!(row.values[place.unwrap()], 100.0 * (i + 1) as f64);
-            assert!(
-                (row.seconds - 0.01 * (i + 1) as f64).abs() < 1e-12,
-                "of a step"
+            assert_eq!(
+                row.values[place.unwrap()],
+                sample.features["known.units_count"]
             );
+            assert_eq!(row.seconds, sample.seconds / 5.0, "of a step");
             assert!(row.prior > 0.0 && row.baselines.iter().all(|b| *b > 0.0));
         }
     }
@@ -194,7 +155,11 @@ mod tests {
             }
         }
         let table = explaining(&all(&samples), &plan).unwrap();
-        assert_eq!(table.rows.len(), 9, "one run has no counters");
+        assert_eq!(
+            table.rows.len(),
+            samples.len() - 1,
+            "one run has no counters"
+        );
         let more = &table.names[plan.names.len()..];
         assert_eq!(more, ["counter.cycles_count", "counter.scaled_ratio"]);
         let figures = &table.rows[0].values[plan.names.len()..];
@@ -208,9 +173,12 @@ mod tests {
     #[test]
     fn a_row_that_does_not_say_what_was_run_is_named() {
         let mut samples = samples();
-        samples[7].features.remove("known.units_count");
+        samples[13].features.remove("known.units_count");
         let message = planning(&all(&samples)).unwrap_err().to_string();
-        assert!(message.contains("800"), "{message}");
+        assert!(
+            message.contains("1000x300 f64; host:1, repeat 1"),
+            "{message}"
+        );
         assert!(message.contains("known.units_count"), "{message}");
     }
 }
