@@ -64,6 +64,7 @@ pub mod codelet;
 pub mod engine;
 pub mod machine;
 pub mod model;
+pub mod profile;
 pub mod quantity;
 pub mod report;
 pub mod runtime;

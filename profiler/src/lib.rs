@@ -16,12 +16,14 @@ pub mod adapt;
 mod beside;
 pub mod bundle;
 pub mod cluster;
+pub mod counters;
 pub mod dataset;
 pub mod fitted;
 pub mod plot;
 pub mod regress;
 pub mod sample;
 pub mod table;
+pub mod telemetry;
 pub mod train;
 pub mod validate;
 

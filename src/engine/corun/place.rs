@@ -34,7 +34,7 @@ const STREAM_FRACTION: u64 = 8;
 
 /// A ring's smallest window is this fraction of its slots: 2 % of the memory
 /// for launches that stay long against their overhead.
-const WINDOW_FRACTION: u64 = 48;
+pub const WINDOW_FRACTION: u64 = 48;
 
 /// A queue and its index within its device.
 #[derive(Clone, Copy, Debug)]

@@ -103,6 +103,11 @@ impl Topology {
         self.sites.len()
     }
 
+    /// The logical cores' numbers.
+    pub fn numbers(&self) -> Vec<usize> {
+        self.sites.iter().map(|site| site.core).collect()
+    }
+
     /// Takes `count` of `free`, or all of them; `None` takes the first. They
     /// come back with neighbours next to each other.
     pub fn take(&self, count: usize, placement: Option<Placement>, free: &[usize]) -> Vec<usize> {
@@ -171,14 +176,10 @@ mod tests {
         Topology::new((0..16).map(site).collect())
     }
 
-    fn all(topology: &Topology) -> Vec<usize> {
-        topology.sites.iter().map(|site| site.core).collect()
-    }
-
     #[test]
     fn compact_fills_cores_and_then_sockets() {
         let topology = two_sockets();
-        let take = |n| topology.take(n, Some(Placement::Compact), &all(&topology));
+        let take = |n| topology.take(n, Some(Placement::Compact), &topology.numbers());
         assert_eq!(take(1), [0]);
         assert_eq!(take(2), [0, 8]);
         assert_eq!(take(3), [0, 8, 1]);
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn spread_uses_every_socket_and_core_before_second_threads() {
         let topology = two_sockets();
-        let take = |n| topology.take(n, Some(Placement::Spread), &all(&topology));
+        let take = |n| topology.take(n, Some(Placement::Spread), &topology.numbers());
         assert_eq!(take(2), [0, 4]);
         assert_eq!(take(3), [0, 1, 4]);
         assert_eq!(take(8), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -217,13 +218,13 @@ mod tests {
         let topology = Topology::described(1, 8);
         assert!(!topology.is_uneven());
         for n in 1..=8 {
-            let take = |placement| topology.take(n, Some(placement), &all(&topology));
+            let take = |placement| topology.take(n, Some(placement), &topology.numbers());
             assert_eq!(take(Placement::Compact), take(Placement::Spread));
         }
         assert!(two_sockets().is_uneven());
         assert!(Topology::described(2, 8).is_uneven());
         let described = Topology::described(2, 9);
-        assert_eq!(described.take(6, None, &all(&described)).len(), 6);
+        assert_eq!(described.take(6, None, &described.numbers()).len(), 6);
         assert_eq!(described.sockets_of(&[0, 4]), 1);
         assert_eq!(described.sockets_of(&[0, 5]), 2);
     }
