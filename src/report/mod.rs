@@ -21,6 +21,8 @@ pub mod schema;
 mod style;
 pub mod table;
 pub mod text;
+pub mod training;
+mod validation_text;
 
 #[cfg(test)]
 mod samples;
