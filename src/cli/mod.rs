@@ -19,6 +19,7 @@ mod here;
 mod interrupt;
 mod machine;
 mod output;
+mod predict;
 mod run;
 mod session;
 mod size;
@@ -56,6 +57,8 @@ enum Command {
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
+    /// Tell how long a workload would take, without running it
+    Predict(predict::Args),
 }
 
 /// Runs the program.
@@ -67,6 +70,7 @@ pub fn main() -> ExitCode {
             Command::Machine(args) => machine::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Predict(args) => predict::run(&args),
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
 //!   [`table`] and `style`.
+//! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
@@ -17,6 +18,7 @@ pub mod bench;
 pub mod bench_text;
 pub mod build;
 pub mod instruments;
+pub mod prediction;
 pub mod schema;
 mod style;
 pub mod table;
