@@ -5,9 +5,9 @@ use std::fmt::{self, Write};
 use pdawl_profiler::train::Validation;
 use pdawl_profiler::validate::Accuracy;
 
-use super::style::{FAINT, MAIN, STRONG, line, origin, styled};
-use super::table;
 use crate::quantity::Percent;
+use crate::report::style::{FAINT, MAIN, STRONG, line, origin, styled};
+use crate::report::table;
 
 /// What a validation is of.
 pub struct Subject<'a> {
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
     pub explains: bool,
     pub simulated: bool,
     /// The inputs of the model that was chosen.
-    pub inputs: &'a [String],
+    pub inputs: Vec<&'a str>,
 }
 
 /// Writes the candidates, those that nothing was learned for included, with
