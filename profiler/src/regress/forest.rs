@@ -24,17 +24,17 @@ pub struct Forest {
 /// A node of a tree in depth-first order: the left child, for values up to the
 /// threshold, is the next node. `[feature, right, value]` in files.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(from = "(u16, u32, f64)", into = "(u16, u32, f64)")]
+#[serde(from = "(u16, u32, f32)", into = "(u16, u32, f32)")]
 struct Node {
     feature: u16,
     /// The index of the right child, or 0 for a leaf.
     right: u32,
     /// The threshold, or what a leaf predicts.
-    value: f64,
+    value: f32,
 }
 
-impl From<(u16, u32, f64)> for Node {
-    fn from((feature, right, value): (u16, u32, f64)) -> Node {
+impl From<(u16, u32, f32)> for Node {
+    fn from((feature, right, value): (u16, u32, f32)) -> Node {
         Node {
             feature,
             right,
@@ -43,8 +43,8 @@ impl From<(u16, u32, f64)> for Node {
     }
 }
 
-impl From<Node> for (u16, u32, f64) {
-    fn from(node: Node) -> (u16, u32, f64) {
+impl From<Node> for (u16, u32, f32) {
+    fn from(node: Node) -> (u16, u32, f32) {
         (node.feature, node.right, node.value)
     }
 }
@@ -85,9 +85,9 @@ fn walk(tree: &[Node], x: &[f64]) -> f64 {
     loop {
         let node = &tree[index];
         if node.right == 0 {
-            return node.value;
+            return f64::from(node.value);
         }
-        index = if x[usize::from(node.feature)] <= node.value {
+        index = if x[usize::from(node.feature)] <= f64::from(node.value) {
             index + 1
         } else {
             node.right as usize
@@ -191,7 +191,7 @@ mod theirs {
             flat.push(super::Node {
                 feature: 0,
                 right: 0,
-                value: node.output,
+                value: node.output as f32,
             });
             let split = (node.split_value, node.true_child, node.false_child);
             if let (Some(threshold), Some(left), Some(right)) = split {
@@ -199,7 +199,7 @@ mod theirs {
                 flat[place] = super::Node {
                     feature: node.split_feature,
                     right: flat.len() as u32,
-                    value: threshold,
+                    value: threshold as f32,
                 };
                 self.push(right, flat);
             }

@@ -18,6 +18,7 @@ mod error;
 mod forest;
 mod kernel;
 mod linear;
+mod range;
 mod ridge;
 mod robust;
 mod scratch;
@@ -32,9 +33,10 @@ pub use error::FitError;
 pub use forest::Forest;
 pub use kernel::{Kernel, KernelMachine};
 pub use linear::Linear;
+pub use range::Range;
 pub use robust::{median, spread};
 pub use screen::screen;
-pub use spec::{LARGEST_C, MOST_TREES, Spec};
+pub use spec::{LARGEST_GAUSSIAN_C, LARGEST_POLYNOMIAL_C, MOST_TREES, Spec};
 
 pub(crate) use scratch::scratch;
 
