@@ -8,6 +8,8 @@
 //!   dataset's row;
 //! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
 //!   has to beat.
+//! * a [`StepTime`] predicts the seconds of a step, and [`planner`] makes plans
+//!   of them.
 //! * [`datasets`] is where measured runs are kept, [`training`] makes models of
 //!   them, [`evaluate`](mod@evaluate) says how good these are, and [`shelf`] is where
 //!   they are kept.
@@ -22,9 +24,11 @@ mod derived;
 pub mod descriptors;
 pub mod evaluate;
 pub mod features;
+pub mod planner;
 pub mod prior;
 pub mod record;
 pub mod shelf;
+mod step_time;
 #[cfg(test)]
 mod testbed;
 pub mod training;
@@ -34,3 +38,4 @@ pub use datasets::DatasetShelf;
 pub use descriptors::Descriptors;
 pub use record::RecordError;
 pub use shelf::ModelShelf;
+pub use step_time::{Outside, Physics, StepTime};
