@@ -65,7 +65,7 @@ impl Campaign<'_> {
     /// # Errors
     /// When `keep` fails, when the first runs all fail, and when the budget is
     /// too small for any.
-    pub fn carry_out(mut self, runs: &[Run]) -> Result<Summary, ProfileError> {
+    pub fn carry_out(self, runs: &[Run]) -> Result<Summary, ProfileError> {
         let began = Instant::now();
         let mut summary = Summary::default();
         let guesses = self.guesses(runs, &mut summary);
