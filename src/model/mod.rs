@@ -8,20 +8,29 @@
 //!   dataset's row;
 //! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
 //!   has to beat.
+//! * [`datasets`] is where measured runs are kept, [`training`] makes models of
+//!   them, [`evaluate`](mod@evaluate) says how good these are, and [`shelf`] is where
+//!   they are kept.
 //!
 //! **Planning uses features known beforehand.** What counters, traces and
 //! telemetry tell is known only after a run; it explains, and never plans.
 
 pub mod baseline;
 pub mod case;
+pub mod datasets;
 mod derived;
 pub mod descriptors;
+pub mod evaluate;
 pub mod features;
 pub mod prior;
 pub mod record;
+pub mod shelf;
 #[cfg(test)]
 mod testbed;
+pub mod training;
 
 pub use case::{Case, Part, Work};
+pub use datasets::DatasetShelf;
 pub use descriptors::Descriptors;
 pub use record::RecordError;
+pub use shelf::ModelShelf;

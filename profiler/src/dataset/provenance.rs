@@ -1,8 +1,11 @@
 //! Where a dataset comes from, as its first lines say.
 
+use serde::{Deserialize, Serialize};
+
 /// Pairs of a key and a value, in order: hardware, driver, date, command. A
 /// key may come several times, as when a profile was continued.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(String, String)>")]
 pub struct Provenance(Vec<(String, String)>);
 
 impl Provenance {
@@ -36,6 +39,16 @@ impl Provenance {
             }
             _ => false,
         }
+    }
+}
+
+impl From<Vec<(String, String)>> for Provenance {
+    fn from(pairs: Vec<(String, String)>) -> Self {
+        let mut provenance = Self::default();
+        for (key, value) in &pairs {
+            provenance.add(key, value);
+        }
+        provenance
     }
 }
 

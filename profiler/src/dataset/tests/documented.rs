@@ -1,5 +1,5 @@
 use crate::dataset::columns::Column;
-use crate::dataset::{FORMAT, Group, IDENTITY, Unit};
+use crate::dataset::{FORMAT, Group, IDENTITY, Unit, parse};
 
 /// The columns that docs/datasets.md lists: name and unit.
 fn documented() -> (String, Vec<(String, String)>) {
@@ -45,4 +45,14 @@ fn every_group_and_unit_is_documented() {
     {
         assert!(text.contains(&format!("| `{name}` |")), "{name}");
     }
+}
+
+#[test]
+fn the_documented_example_is_a_dataset() {
+    let (text, _) = documented();
+    let (_, example) = text.split_once("```text\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let dataset = parse(example.as_bytes(), "docs/datasets.md").unwrap();
+    assert_eq!(dataset.samples.len(), 2);
+    assert_eq!(dataset.provenance.pairs().len(), 3);
 }
