@@ -19,6 +19,7 @@ mod here;
 mod interrupt;
 mod machine;
 mod output;
+mod profile;
 mod run;
 mod session;
 mod size;
@@ -56,6 +57,8 @@ enum Command {
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
+    /// Measure runs for a cost model to learn from
+    Profile(profile::Args),
 }
 
 /// Runs the program.
@@ -67,6 +70,7 @@ pub fn main() -> ExitCode {
             Command::Machine(args) => machine::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Profile(args) => profile::run(&args),
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,
