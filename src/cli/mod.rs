@@ -20,6 +20,7 @@ mod interrupt;
 mod machine;
 mod model;
 mod output;
+mod profile;
 mod run;
 mod session;
 mod size;
@@ -59,6 +60,8 @@ enum Command {
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
+    /// Measure runs for a cost model to learn from
+    Profile(profile::Args),
 }
 
 /// Runs the program.
@@ -71,6 +74,7 @@ pub fn main() -> ExitCode {
             Command::Model(args) => model::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Profile(args) => profile::run(&args),
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,7 @@
 //! * [`schema`] is the report of a run, `pdawl-report/1`, and [`mod@bench`] that of
 //!   a comparison of strategies, `pdawl-bench/1`; docs/report.md describes
 //!   both field by field.
-//! * [`training`] is the report of a training, and [`mod@model`] has those of
+//! * [`profile`] is the report of a profile, [`training`] that of a training, and [`mod@model`] has those of
 //!   models.
 //! * [`build`] makes the former from an [`Outcome`](crate::engine::Outcome) and
 //!   what the engine does not know.
@@ -20,6 +20,7 @@ pub mod bench_text;
 pub mod build;
 pub mod instruments;
 pub mod model;
+pub mod profile;
 pub mod schema;
 mod style;
 pub mod table;
