@@ -25,6 +25,7 @@ mod run;
 mod session;
 mod size;
 mod terminal;
+mod train;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,8 @@ enum Command {
     Bench(bench::Args),
     /// Measure runs for a cost model to learn from
     Profile(profile::Args),
+    /// Profile a machine and train its cost model
+    Train(Box<train::Args>),
 }
 
 /// Runs the program.
@@ -75,6 +78,7 @@ pub fn main() -> ExitCode {
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Train(args) => train::run(&args),
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,
