@@ -25,6 +25,10 @@ mod scratch;
 mod screen;
 mod spec;
 mod svr;
+#[cfg(test)]
+pub(crate) mod testbed;
+#[cfg(test)]
+mod tests;
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -181,11 +185,15 @@ fn check_weights(spec: &Spec, weights: &[f64], rows: usize) -> Result<(), FitErr
     enough(spec, weights.iter().filter(|weight| **weight > 0.0).count())
 }
 
-fn lengths(what: &'static str, found: usize, rows: usize) -> Result<(), FitError> {
-    if found == rows {
+pub(crate) fn lengths(what: &'static str, found: usize, expected: usize) -> Result<(), FitError> {
+    if found == expected {
         return Ok(());
     }
-    Err(FitError::Lengths { what, found, rows })
+    Err(FitError::Lengths {
+        what,
+        found,
+        expected,
+    })
 }
 
 fn enough(spec: &Spec, rows: usize) -> Result<(), FitError> {
