@@ -131,8 +131,8 @@ fn over_a_prior_inputs_that_go_together_stay_together() {
         .collect();
     let fitted = fit(&LINEAR, &values, &seconds, Some(&[1.0; 120]));
     for x in [64e3, 80e3, 96e3] {
-        let found = fitted.predict(&[x, 2.0 * x], 1.0);
-        assert!((found * 8.0 - 1.0).abs() < 0.1, "{x}: {found}");
+        let found = fitted.predict(&[x, x], 1.0);
+        assert!((found - 1.0).abs() < 0.1, "{x}: {found}");
     }
 }
 
