@@ -177,8 +177,8 @@ impl Fitted {
                 "the regressor wants {wants} inputs, the model has {has}"
             ));
         }
-        if self.inputs.is_empty() {
-            return Err("the model has no inputs".into());
+        if self.inputs.is_empty() && !self.over_prior {
+            return Err("the model has neither inputs nor a prior".into());
         }
         for input in &self.inputs {
             input.check()?;

@@ -137,6 +137,17 @@ fn over_a_prior_inputs_that_go_together_stay_together() {
 }
 
 #[test]
+fn a_factor_alone_needs_no_inputs() {
+    let none = Array2::zeros((20, 0));
+    let priors: Vec<f64> = (1..=20).map(f64::from).collect();
+    let seconds: Vec<f64> = priors.iter().map(|prior| 1.3 * prior).collect();
+    let fitted = fit(&LINEAR, &none, &seconds, Some(&priors));
+    assert!((fitted.predict(&[], 50.0) - 65.0).abs() < 1e-9);
+    let text = serde_json::to_string(&fitted).unwrap();
+    assert_eq!(fitted, serde_json::from_str(&text).unwrap());
+}
+
+#[test]
 fn slowed_runs_do_not_widen_what_was_learned() {
     let values = sizes();
     let mut seconds: Vec<f64> = values.iter().map(|x| 1e-9 * x * x).collect();

@@ -99,7 +99,8 @@ impl Regressor {
 /// linear regression and the forest take weights as they are; support vector
 /// machines leave out rows of less than half of the largest weight.
 /// `seed` decides what is random, in the forest only: equal arguments give
-/// equal regressors.
+/// equal regressors. Without features a linear regression is a constant, the
+/// weighted mean of the targets.
 ///
 /// # Errors
 ///
@@ -149,21 +150,22 @@ pub fn fit(
 }
 
 fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
+    let linear = matches!(spec, Spec::Linear { .. });
+    if x.ncols() == 0 && !linear {
+        return Err(FitError::NoFeatures);
+    }
     check_finite(x, y)?;
     enough(spec, x.nrows())?;
     let largest = y.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-    if y.iter()
-        .all(|value| (value - y[0]).abs() <= 1e-12 * largest)
-    {
+    let differs = |value: &f64| (value - y[0]).abs() > 1e-12 * largest;
+    // A linear regression may be its intercept alone.
+    if !linear && !y.iter().any(differs) {
         return Err(FitError::ConstantTarget);
     }
     Ok(())
 }
 
 fn check_finite(x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
-    if x.ncols() == 0 {
-        return Err(FitError::NoFeatures);
-    }
     lengths("targets", y.len(), x.nrows())?;
     for ((row, column), value) in x.indexed_iter() {
         if !value.is_finite() {

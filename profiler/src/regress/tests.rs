@@ -181,15 +181,30 @@ fn too_little_to_learn_from() {
             };
             assert_eq!(few, Err(error));
         }
-        let none = fit(&spec, &Array2::zeros((60, 0)), &y, None, 1);
-        assert_eq!(none, Err(FitError::NoFeatures));
-        let flat = fit(&spec, &x, &[2.5; 60], None, 1);
-        assert_eq!(flat, Err(FitError::ConstantTarget));
         let mut weights = [0.0; 60];
         weights[7] = 1.0;
         let alone = fit(&spec, &x, &y, Some(&weights), 1);
         assert!(matches!(alone, Err(FitError::TooFewRows { rows: 1, .. })));
     }
+}
+
+#[test]
+fn only_a_linear_regression_may_be_a_constant() {
+    let (x, y) = profile(60, 54);
+    let [none, flat] = [Array2::zeros((60, 0)), x.clone()];
+    for spec in &families()[1..] {
+        let nothing = fit(spec, &none, &y, None, 1);
+        assert_eq!(nothing, Err(FitError::NoFeatures));
+        let constant = fit(spec, &flat, &[2.5; 60], None, 1);
+        assert_eq!(constant, Err(FitError::ConstantTarget));
+    }
+    let weights: Vec<f64> = (0..60).map(|row| f64::from(row % 3)).collect();
+    let nothing = fit(&families()[0], &none, &y, Some(&weights), 1).unwrap();
+    let weighed = y.iter().zip(&weights).map(|(y, weight)| y * weight);
+    let mean = weighed.sum::<f64>() / weights.iter().sum::<f64>();
+    assert!((nothing.predict(&[]) - mean).abs() < 1e-12);
+    let constant = fit(&families()[0], &flat, &[2.5; 60], None, 1).unwrap();
+    assert!((constant.predict(&[0.3, -0.4]) - 2.5).abs() < 1e-12);
 }
 
 #[test]
