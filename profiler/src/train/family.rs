@@ -86,9 +86,16 @@ impl Family {
             Self::PriorConstant => vec![linear(1.0)],
             Self::PriorLinear => [1e-3, 1e-5, 1e-4, 1e-2, 1e-1, 1.0].map(linear).to_vec(),
             Self::Linear => [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 1e-1].map(linear).to_vec(),
-            Self::PriorGaussian => [(1.0, 0.5), (1.0, 0.1), (1.0, 2.0), (10.0, 0.1), (10.0, 0.5)]
-                .map(gaussian)
-                .to_vec(),
+            Self::PriorGaussian => [
+                (10.0, 0.5),
+                (1.0, 0.1),
+                (1.0, 0.5),
+                (10.0, 0.1),
+                (10.0, 2.0),
+                (30.0, 0.5),
+            ]
+            .map(gaussian)
+            .to_vec(),
             Self::Gaussian => [
                 (10.0, 0.1),
                 (10.0, 0.03),
@@ -98,9 +105,7 @@ impl Family {
             ]
             .map(gaussian)
             .to_vec(),
-            Self::Polynomial => [(1.0, 3), (10.0, 2), (10.0, 3), (0.1, 3)]
-                .map(polynomial)
-                .to_vec(),
+            Self::Polynomial => [(0.1, 3), (1.0, 2), (0.01, 3)].map(polynomial).to_vec(),
             Self::PriorForest | Self::Forest => [(12, 2), (12, 1), (8, 4)].map(forest).to_vec(),
         }
     }

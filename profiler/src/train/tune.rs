@@ -1,6 +1,7 @@
 //! The search for a family's hyper-parameters and number of clusters, within
 //! the rows that a model may learn from.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::model::{Model, Plan};
@@ -8,6 +9,8 @@ use super::training::Training;
 use super::validation::HeldOut;
 use super::{Family, Recipe};
 use crate::cluster::Features;
+use crate::table::Table;
+use crate::validate::folds::lot;
 use crate::validate::{Accuracy, Folds, TooFewGroups};
 
 /// More inputs must lower the error by this part to be worth their while.
@@ -77,11 +80,14 @@ pub fn search(
         tried.push((Accuracy::of(&pairs).trimmed, plan));
         Ok(())
     };
+    let first = if family.is_slow() { 1 } else { specs.len() };
     for &clusters in &counts {
-        attempt(plan(0, clusters), &mut tried)?;
+        for spec in 0..first {
+            attempt(plan(spec, clusters), &mut tried)?;
+        }
     }
     let clusters = fewest_good(&tried).unwrap_or(counts[0]);
-    for spec in 1..specs.len() {
+    for spec in first..specs.len() {
         attempt(plan(spec, clusters), &mut tried)?;
     }
     if tried.is_empty() {
@@ -127,15 +133,8 @@ fn inner_folds<'a>(
     recipe: &Recipe,
 ) -> Result<Vec<Inner<'a>>, String> {
     let mut rows = training.believed();
-    let parts = rows.len() / recipe.search_rows.max(1);
-    if family.is_slow() && parts > 1 {
-        if let Ok(parts) = folds(training, &rows, parts, recipe.seed) {
-            rows = parts
-                .held_out(0)
-                .into_iter()
-                .map(|place| rows[place])
-                .collect();
-        }
+    if family.is_slow() {
+        rows = fewer(training.table, rows, recipe.search_rows, recipe.seed);
     }
     let folds = folds(training, &rows, recipe.inner_folds, recipe.seed)
         .map_err(|error| error.to_string())?;
@@ -152,6 +151,23 @@ fn inner_folds<'a>(
         }
     });
     Ok(inner.collect())
+}
+
+/// At most `most` rows, ascending: one of each configuration, then a second of
+/// each, and so on; of too many configurations, some.
+fn fewer(table: &Table, rows: Vec<usize>, most: usize, seed: u64) -> Vec<usize> {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let ranked = rows.into_iter().map(|row| {
+        let group = table.rows[row].group.as_str();
+        let rank = seen.entry(group).or_default();
+        *rank += 1;
+        (*rank, lot(seed, group), row)
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_unstable();
+    let mut rows: Vec<usize> = ranked.into_iter().take(most).map(|(.., row)| row).collect();
+    rows.sort_unstable();
+    rows
 }
 
 fn folds(
