@@ -12,11 +12,17 @@
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
+mod beside;
+pub mod bundle;
 pub mod cluster;
+pub mod counters;
+pub mod dataset;
 pub mod fitted;
+pub mod plot;
 pub mod regress;
 pub mod sample;
 pub mod table;
+pub mod telemetry;
 pub mod train;
 pub mod validate;
 

@@ -26,6 +26,7 @@ mod division;
 pub mod fixed;
 pub mod guided;
 pub mod pdawl;
+pub mod planned;
 pub mod strategy;
 pub mod sweep;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use crate::time::Nanos;
 pub use dawl::Dawl;
 pub use fixed::Fixed;
 pub use guided::Guided;
+pub use planned::Planned;
 pub use strategy::{Shares, Strategy, StrategyError};
 pub use sweep::Sweep;
 

@@ -7,6 +7,7 @@
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
 //!   [`table`] and `style`.
+//! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
 //! them where they are not wanted.
@@ -15,6 +16,7 @@ mod bars;
 pub mod bench;
 pub mod bench_text;
 pub mod build;
+pub mod instruments;
 pub mod schema;
 mod style;
 pub mod table;

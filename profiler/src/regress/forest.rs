@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use smartcore::ensemble::random_forest_regressor::{
     RandomForestRegressor, RandomForestRegressorParameters,
 };
+use smartcore::error::Failed;
 use smartcore::linalg::basic::arrays::Array2 as _;
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
@@ -24,17 +25,17 @@ pub struct Forest {
 /// A node of a tree in depth-first order: the left child, for values up to the
 /// threshold, is the next node. `[feature, right, value]` in files.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(from = "(u16, u32, f64)", into = "(u16, u32, f64)")]
+#[serde(from = "(u16, u32, f32)", into = "(u16, u32, f32)")]
 struct Node {
     feature: u16,
     /// The index of the right child, or 0 for a leaf.
     right: u32,
     /// The threshold, or what a leaf predicts.
-    value: f64,
+    value: f32,
 }
 
-impl From<(u16, u32, f64)> for Node {
-    fn from((feature, right, value): (u16, u32, f64)) -> Node {
+impl From<(u16, u32, f32)> for Node {
+    fn from((feature, right, value): (u16, u32, f32)) -> Node {
         Node {
             feature,
             right,
@@ -43,8 +44,8 @@ impl From<(u16, u32, f64)> for Node {
     }
 }
 
-impl From<Node> for (u16, u32, f64) {
-    fn from(node: Node) -> (u16, u32, f64) {
+impl From<Node> for (u16, u32, f32) {
+    fn from(node: Node) -> (u16, u32, f32) {
         (node.feature, node.right, node.value)
     }
 }
@@ -85,9 +86,9 @@ fn walk(tree: &[Node], x: &[f64]) -> f64 {
     loop {
         let node = &tree[index];
         if node.right == 0 {
-            return node.value;
+            return f64::from(node.value);
         }
-        index = if x[usize::from(node.feature)] <= node.value {
+        index = if x[usize::from(node.feature)] <= f64::from(node.value) {
             index + 1
         } else {
             node.right as usize
@@ -122,17 +123,7 @@ pub(super) fn fit(
     if inputs > usize::from(u16::MAX) {
         return Err(failed(format!("{inputs} features are too many")));
     }
-    let matrix = DenseMatrix::from_iterator(x.iter().copied(), x.nrows(), inputs, 0);
-    let parameters = RandomForestRegressorParameters::default()
-        .with_n_trees(usize::from(shape.trees))
-        .with_max_depth(shape.depth)
-        .with_min_samples_leaf(shape.min_leaf)
-        .with_min_samples_split(2)
-        .with_m((2 * inputs).div_ceil(3))
-        .with_seed(seed);
-    let grown: Grown =
-        RandomForestRegressor::fit_with_weights(&matrix, &y.to_vec(), weights, parameters)
-            .map_err(|error| failed(error.to_string()))?;
+    let grown = grow(shape, x, y, weights, seed).map_err(|error| failed(error.to_string()))?;
     let theirs = serde_json::to_value(&grown)
         .and_then(serde_json::from_value::<theirs::Forest>)
         .map_err(|error| failed(error.to_string()))?;
@@ -147,6 +138,27 @@ pub(super) fn fit(
     };
     forest.check().map_err(failed)?;
     Ok(forest)
+}
+
+fn grow(
+    shape: &Shape,
+    x: &Array2<f64>,
+    y: &[f64],
+    weights: &[f64],
+    seed: u64,
+) -> Result<Grown, Failed> {
+    let parameters = RandomForestRegressorParameters::default()
+        .with_n_trees(usize::from(shape.trees))
+        .with_max_depth(shape.depth)
+        .with_min_samples_leaf(shape.min_leaf)
+        .with_min_samples_split(2)
+        .with_m((2 * x.ncols()).div_ceil(3))
+        .with_seed(seed);
+    RandomForestRegressor::fit_with_weights(&dense(x), &y.to_vec(), weights, parameters)
+}
+
+fn dense(x: &Array2<f64>) -> DenseMatrix<f64> {
+    DenseMatrix::from_iterator(x.iter().copied(), x.nrows(), x.ncols(), 0)
 }
 
 /// What smartcore keeps to itself, as its serialisation shows it.
@@ -191,7 +203,7 @@ mod theirs {
             flat.push(super::Node {
                 feature: 0,
                 right: 0,
-                value: node.output,
+                value: node.output as f32,
             });
             let split = (node.split_value, node.true_child, node.false_child);
             if let (Some(threshold), Some(left), Some(right)) = split {
@@ -199,10 +211,71 @@ mod theirs {
                 flat[place] = super::Node {
                     feature: node.split_feature,
                     right: flat.len() as u32,
-                    value: threshold,
+                    value: threshold as f32,
                 };
                 self.push(right, flat);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testbed::profile;
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        trees: 12,
+        depth: 9,
+        min_leaf: 2,
+    };
+
+    #[test]
+    fn predicts_as_smartcore_does() {
+        let (x, y) = profile(120, 21);
+        let grown = grow(&SHAPE, &x, &y, &[1.0; 120], 3).unwrap();
+        let ours = fit(&SHAPE, &x, &y, &[1.0; 120], 3).unwrap();
+        let points = profile(80, 22).0;
+        let expected = grown.predict(&dense(&points)).unwrap();
+        for (row, expected) in points.rows().into_iter().zip(expected) {
+            let found = ours.predict(&row.to_vec());
+            // Files hold numbers of 7 digits.
+            assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let (x, y) = profile(60, 23);
+        let fit = |seed| fit(&SHAPE, &x, &y, &[1.0; 60], seed).unwrap();
+        assert_eq!(fit(1), fit(1));
+        assert_ne!(fit(1), fit(2));
+    }
+
+    #[test]
+    fn a_row_of_weight_zero_is_never_drawn() {
+        let (x, mut y) = profile(60, 24);
+        let mut weights = [1.0; 60];
+        weights[13] = 0.0;
+        let before = fit(&SHAPE, &x, &y, &weights, 5).unwrap();
+        y[13] = 1e6;
+        assert_eq!(before, fit(&SHAPE, &x, &y, &weights, 5).unwrap());
+    }
+
+    #[test]
+    fn damaged_trees_are_refused() {
+        let sound = r#"{"inputs":2,"trees":[[[1,2,0.5],[0,0,-1.0],[0,0,1.0]]]}"#;
+        let read = |text: &str| serde_json::from_str::<Forest>(text).unwrap().check();
+        assert_eq!(read(sound), Ok(()));
+        for (part, damage) in [
+            ("[1,2,0.5]", "[2,2,0.5]"),
+            ("[1,2,0.5]", "[1,3,0.5]"),
+            ("[1,2,0.5]", "[1,1,0.5]"),
+            ("[0,0,1.0]", "[0,1,1.0]"),
+            ("[[1,2,0.5],[0,0,-1.0],[0,0,1.0]]", ""),
+            ("[[1,2,0.5],[0,0,-1.0],[0,0,1.0]]", "[]"),
+        ] {
+            assert!(read(&sound.replace(part, damage)).is_err(), "{damage}");
         }
     }
 }
