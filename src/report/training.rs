@@ -5,8 +5,9 @@ use std::fmt::{self, Write};
 use pdawl_profiler::train::Validation;
 use serde::Serialize;
 
+use super::model::{Subject, write_validation};
 use super::style::{STRONG, line, origin, styled};
-use super::validation_text::{self, Subject};
+
 use crate::quantity::Seconds;
 
 /// The schema of this version.
@@ -107,9 +108,9 @@ impl GroupReport {
                 codelet: &self.codelet,
                 explains,
                 simulated,
-                inputs: &model.inputs,
+                inputs: model.inputs.iter().map(String::as_str).collect(),
             };
-            validation_text::write(&model.validation, &subject, out)?;
+            write_validation(&model.validation, &subject, out)?;
             writeln!(out)?;
         }
         match &self.explaining_missing {

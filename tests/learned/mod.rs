@@ -107,7 +107,7 @@ pub fn model(machine: &MachineFile, samples: &[Sample], families: &[Family]) -> 
     let request = Request {
         machine: &machine.name,
         samples,
-        codelet: CODELET,
+        codelet: Some(CODELET),
         kinds: &["cpu", "gpu"],
         recipe: &recipe,
     };

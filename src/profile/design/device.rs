@@ -212,6 +212,7 @@ mod tests {
         };
         let gpu = |memory| Gpu {
             name: "gpu0".into(),
+            compute_units: 13,
             memory,
             largest: memory,
             own: true,

@@ -5,9 +5,9 @@ use std::fmt::{self, Write};
 use pdawl_profiler::train::Validation;
 use pdawl_profiler::validate::Accuracy;
 
-use super::style::{FAINT, MAIN, STRONG, line, origin, styled};
-use super::table;
 use crate::quantity::Percent;
+use crate::report::style::{FAINT, STRONG, line, origin, styled};
+use crate::report::table;
 
 /// What a validation is of.
 pub struct Subject<'a> {
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
     pub explains: bool,
     pub simulated: bool,
     /// The inputs of the model that was chosen.
-    pub inputs: &'a [String],
+    pub inputs: Vec<&'a str>,
 }
 
 /// Writes the candidates, those that nothing was learned for included, with
@@ -44,17 +44,14 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
     ];
     let mut table = table::plain(&header, |column| column > 1);
     for (place, candidate) in validation.candidates.iter().enumerate() {
-        let chosen = place == validation.chosen;
+        let mark = if place == validation.chosen { "*" } else { "" };
         let mut row = vec![
-            if chosen { "*" } else { "" }.to_owned(),
+            mark.to_owned(),
             candidate.family.to_string(),
             candidate.clusters.to_string(),
         ];
         row.extend(figures(&candidate.accuracy, candidate.beyond.as_ref()));
-        table.add_row(match chosen {
-            true => row.iter().map(|cell| styled(MAIN, cell)).collect(),
-            false => row,
-        });
+        table.add_row(row);
     }
     for baseline in &validation.baselines {
         let mut row = vec![String::new(), baseline.name.clone(), "-".to_owned()];
