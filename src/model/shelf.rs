@@ -195,6 +195,15 @@ impl ModelShelf {
         self.files.path(name).ok_or(ShelfError::NoDirectory)
     }
 
+    /// Where a model is, for people.
+    pub fn place(&self, name: &str) -> String {
+        match self.files.find(name) {
+            Some(Found::File(path)) => path.display().to_string(),
+            Some(Found::Shipped(_)) => "the program, with which it ships".to_owned(),
+            None => self.files.place(),
+        }
+    }
+
     fn read(&self, name: &str, found: Found) -> Result<Bundle, BundleError> {
         match found {
             Found::File(path) => Bundle::read(&path),
@@ -205,7 +214,9 @@ impl ModelShelf {
     }
 }
 
-fn fits(bundle: &Bundle, wanted: Wanted) -> bool {
+/// Whether a model is of a machine: it has its fingerprint, or where one of
+/// both has none, names it.
+pub fn fits(bundle: &Bundle, wanted: Wanted) -> bool {
     let words =
         |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
     match (&bundle.fingerprint, wanted.fingerprint) {

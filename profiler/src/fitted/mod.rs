@@ -6,13 +6,13 @@ mod input;
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
-use crate::regress::{self, FitError, Regressor, Spec, scratch};
+use crate::regress::{self, FitError, Range, Regressor, Spec, check_finite, lengths, scratch};
 
 pub use correction::Correction;
 pub use input::Input;
 
-/// Logarithms of seconds, or of factors, are kept within this: e^±50 is out of
-/// every range of time, and finite.
+/// Logarithms are kept within this, whatever a correction adds: e^±50 seconds
+/// is out of every range of time, and finite.
 const LARGEST: f64 = 50.0;
 
 /// A model of the seconds of a step.
@@ -29,6 +29,9 @@ pub struct Fitted {
     /// then learned ln(seconds / prior), else ln(seconds).
     pub over_prior: bool,
     pub regressor: Regressor,
+    /// The range of the logarithms that it learned. Over a prior it answers
+    /// with none beyond; else with none beyond by more than half of the width.
+    pub learned: Range,
     /// What was fitted.
     pub spec: Spec,
     /// The deviation of ln(measured / predicted): about the relative error of
@@ -59,13 +62,25 @@ impl Fitted {
         weights: Option<&[f64]>,
         seed: u64,
     ) -> Result<Fitted, FitError> {
+        lengths("names", names.len(), values.ncols())?;
+        let target = targets(seconds, priors)?;
+        check_finite(values, &target)?;
         let columns = values.axis_iter(Axis(1)).zip(names);
         let inputs: Vec<Input> = columns
             .map(|(column, name)| Input::learn(name, column.iter().copied()))
             .collect();
-        let target = targets(seconds, priors)?;
         let x = Fitted::standardise(&inputs, values);
-        let regressor = regress::fit(spec, &x, &target, weights, seed)?;
+        let found;
+        let weights = match weights {
+            Some(weights) => weights,
+            None => {
+                found = regress::screen(&x, &target)?;
+                &found
+            }
+        };
+        let regressor = regress::fit(spec, &x, &target, Some(weights), seed)?;
+        let believed = target.iter().zip(weights);
+        let believed = believed.filter(|(_, weight)| **weight > 0.5);
         let rows = x.axis_iter(Axis(0)).zip(&target);
         let residuals: Vec<f64> = rows
             .map(|(row, target)| target - regressor.predict(&row.to_vec()))
@@ -74,6 +89,7 @@ impl Fitted {
             inputs,
             over_prior: priors.is_some(),
             regressor,
+            learned: Range::of(believed.map(|(target, _)| target)),
             spec: spec.clone(),
             spread: regress::spread(&residuals),
             correction: None,
@@ -95,8 +111,10 @@ impl Fitted {
     /// [`Fitted::over_prior`]).
     ///
     /// Over a prior, inputs outside of the training count as its edge: physics
-    /// extrapolates, what was learned does not. Without, the regressor
-    /// continues in its family's way; [`Fitted::outside`] tells.
+    /// extrapolates, what was learned does not. Only a linear regression
+    /// continues its lines, a little: it may hold large terms against each
+    /// other, which must move together. Without a prior, every family continues
+    /// in its own way. [`Fitted::outside`] tells when.
     ///
     /// Not a number if a value is not one, or if there are not as many as
     /// inputs.
@@ -104,26 +122,29 @@ impl Fitted {
         if values.len() != self.inputs.len() {
             return f64::NAN;
         }
-        scratch(values.len(), |x| {
+        let hold = self.over_prior && !matches!(self.regressor, Regressor::Linear(_));
+        let learned = scratch(values.len(), |x| {
             for ((x, input), &value) in x.iter_mut().zip(&self.inputs).zip(values) {
-                let value = if self.over_prior {
-                    input.limit(value)
-                } else {
-                    value
-                };
+                let value = if hold { input.limit(value) } else { value };
                 *x = input.standardise(value);
             }
-            let mut log = self.regressor.predict(x);
-            if let Some(correction) = &self.correction {
-                log += correction.of(&self.inputs, values);
-            }
-            let factor = log.clamp(-LARGEST, LARGEST).exp();
-            if self.over_prior {
-                prior * factor
-            } else {
-                factor
-            }
-        })
+            self.regressor.predict(x)
+        });
+        let learned = if self.over_prior {
+            learned.clamp(self.learned.low, self.learned.high)
+        } else {
+            self.learned.limit(learned)
+        };
+        let corrected = match &self.correction {
+            Some(correction) => learned + correction.of(&self.inputs, values),
+            None => learned,
+        };
+        let factor = corrected.clamp(-LARGEST, LARGEST).exp();
+        if self.over_prior {
+            prior * factor
+        } else {
+            factor
+        }
     }
 
     /// The inputs whose values lie outside of what was seen in the training.
@@ -163,6 +184,9 @@ impl Fitted {
         for input in &self.inputs {
             input.check()?;
         }
+        if !self.learned.is_valid() {
+            return Err("the range that the model learned is damaged".into());
+        }
         if !self.spread.is_finite() || self.spread < 0.0 {
             return Err("the spread must be a number of at least 0".into());
         }
@@ -178,13 +202,7 @@ fn targets(seconds: &[f64], priors: Option<&[f64]>) -> Result<Vec<f64>, FitError
     let Some(priors) = priors else {
         return Ok(seconds.iter().map(|seconds| seconds.ln()).collect());
     };
-    if priors.len() != seconds.len() {
-        return Err(FitError::Lengths {
-            what: "priors",
-            found: priors.len(),
-            rows: seconds.len(),
-        });
-    }
+    lengths("priors", priors.len(), seconds.len())?;
     let rows = seconds.iter().zip(priors);
     Ok(rows
         .map(|(seconds, prior)| (seconds / prior).ln())
@@ -198,6 +216,7 @@ struct Parts {
     inputs: Vec<Input>,
     over_prior: bool,
     regressor: Regressor,
+    learned: Range,
     spec: Spec,
     spread: f64,
     #[serde(default)]
@@ -212,6 +231,7 @@ impl TryFrom<Parts> for Fitted {
             inputs: parts.inputs,
             over_prior: parts.over_prior,
             regressor: parts.regressor,
+            learned: parts.learned,
             spec: parts.spec,
             spread: parts.spread,
             correction: parts.correction,
@@ -220,3 +240,6 @@ impl TryFrom<Parts> for Fitted {
         Ok(fitted)
     }
 }
+
+#[cfg(test)]
+mod tests;
