@@ -48,6 +48,8 @@ fn every_help_holds_an_example() {
         "bench stencil",
         "profile",
         "profile stencil",
+        "predict",
+        "predict stencil",
     ] {
         pdawl(&format!("{line} --help"))
             .assert()
