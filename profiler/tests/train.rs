@@ -39,7 +39,7 @@ fn recipe() -> Recipe {
             Family::PriorConstant,
             Family::PriorLinear,
             Family::PriorGaussian,
-            Family::Linear,
+            Family::PriorForest,
         ],
         search_rows: 80,
         threads: 2,
