@@ -22,7 +22,7 @@
 //! at barriers, and that costs a transfer within the step that follows.
 
 pub mod dawl;
-mod division;
+pub(crate) mod division;
 pub mod fixed;
 pub mod guided;
 pub mod pdawl;

@@ -340,6 +340,8 @@ fn a_plan_for_one_holder_is_made_ahead() {
     let setup = Machine::new(1000, vec![pool(0.1), real_gpu(1000, 1.0, 0.1)]).setup();
     assert_eq!(planned(&setup, &[0.0, 1.0], 0).lookahead(), setup.steps);
     assert_eq!(planned(&setup, &[0.1, 0.9], 0).lookahead(), 0);
+    let barriers = planned(&setup, &[0.0, 1.0], 0).with_barriers();
+    assert_eq!(barriers.lookahead(), 0);
 }
 
 #[test]

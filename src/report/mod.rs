@@ -3,6 +3,8 @@
 //! * [`schema`] is the report of a run, `pdawl-report/1`, and [`mod@bench`] that of
 //!   a comparison of strategies, `pdawl-bench/1`; docs/report.md describes
 //!   both field by field.
+//! * [`profile`] is the report of a profile, [`training`] that of a training, and [`mod@model`] has those of
+//!   models.
 //! * [`build`] makes the former from an [`Outcome`](crate::engine::Outcome) and
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
@@ -17,10 +19,13 @@ pub mod bench;
 pub mod bench_text;
 pub mod build;
 pub mod instruments;
+pub mod model;
+pub mod profile;
 pub mod schema;
 mod style;
 pub mod table;
 pub mod text;
+pub mod training;
 
 #[cfg(test)]
 mod samples;

@@ -6,7 +6,7 @@ mod input;
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
-use crate::regress::{self, FitError, Range, Regressor, Spec, lengths, scratch};
+use crate::regress::{self, FitError, Range, Regressor, Spec, check_finite, lengths, scratch};
 
 pub use correction::Correction;
 pub use input::Input;
@@ -63,11 +63,12 @@ impl Fitted {
         seed: u64,
     ) -> Result<Fitted, FitError> {
         lengths("names", names.len(), values.ncols())?;
+        let target = targets(seconds, priors)?;
+        check_finite(values, &target)?;
         let columns = values.axis_iter(Axis(1)).zip(names);
         let inputs: Vec<Input> = columns
             .map(|(column, name)| Input::learn(name, column.iter().copied()))
             .collect();
-        let target = targets(seconds, priors)?;
         let x = Fitted::standardise(&inputs, values);
         let found;
         let weights = match weights {

@@ -286,6 +286,12 @@ fn what_cannot_be_a_time_is_refused() {
         short,
         Err(FitError::Lengths { what: "priors", .. })
     ));
+    let mut holed = values.clone();
+    for bad in [f64::NAN, f64::INFINITY] {
+        holed[[7, 0]] = bad;
+        let holed = Fitted::fit(&LINEAR, &name, &holed, &seconds, None, None, 1);
+        assert_eq!(holed, Err(FitError::Value { row: 7, column: 0 }));
+    }
     let nameless = Fitted::fit(&LINEAR, &[], &values, &seconds, None, None, 1);
     assert!(matches!(
         nameless,

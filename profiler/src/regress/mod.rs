@@ -16,6 +16,7 @@
 mod basis;
 mod error;
 mod forest;
+mod grow;
 mod kernel;
 mod linear;
 mod range;
@@ -139,12 +140,12 @@ pub fn fit(
             depth,
             min_leaf,
         } => {
-            let shape = forest::Shape {
+            let shape = grow::Shape {
                 trees,
                 depth,
                 min_leaf,
             };
-            forest::fit(&shape, x, y, weights, seed).map(Regressor::Forest)
+            grow::fit(&shape, x, y, weights, seed).map(Regressor::Forest)
         }
     }
 }
@@ -165,7 +166,7 @@ fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
     Ok(())
 }
 
-fn check_finite(x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
+pub(crate) fn check_finite(x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
     lengths("targets", y.len(), x.nrows())?;
     for ((row, column), value) in x.indexed_iter() {
         if !value.is_finite() {

@@ -25,6 +25,7 @@ const PART: f64 = 0.85;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gpu {
     pub name: String,
+    pub compute_units: u32,
     /// Most bytes of its memory that a run may use.
     pub memory: u64,
     /// Most bytes of one buffer.
