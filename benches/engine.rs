@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{self, Control, Options};
+use pdawl::engine::corun::{self, Control, Options, Stream};
 use pdawl::engine::{Outcome, StepRecord};
 use pdawl::machine::{MachineFile, Shelf};
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -37,6 +37,7 @@ impl Case {
         let options = Options {
             steps,
             gpu_memory: self.gpu_memory,
+            stream: Stream::default(),
             verify: false,
             trace: false,
         };

@@ -20,7 +20,7 @@
 //!
 //! use pdawl::balance::Strategy;
 //! use pdawl::codelet::stencil::Precision;
-//! use pdawl::engine::corun::{self, Control, Options};
+//! use pdawl::engine::corun::{self, Control, Options, Stream};
 //! use pdawl::machine::Shelf;
 //! use pdawl::runtime::sim::{Sim, SimOptions};
 //! use pdawl::workload::stencil::Stencil;
@@ -32,7 +32,13 @@
 //!
 //! // 300 rows of 200 points; a row is what devices share.
 //! let stencil = Stencil::new(200, 300, None, Precision::F64, 1)?;
-//! let options = Options { steps: 5, gpu_memory: None, verify: true, trace: false };
+//! let options = Options {
+//!     steps: 5,
+//!     gpu_memory: None,
+//!     stream: Stream::default(),
+//!     verify: true,
+//!     trace: false,
+//! };
 //! let stop = AtomicBool::new(false);
 //! let mut control = Control { stop: &stop, progress: &mut |_done, _steps| {} };
 //!
@@ -58,9 +64,11 @@ pub mod codelet;
 pub mod engine;
 pub mod machine;
 pub mod model;
+pub mod profile;
 pub mod quantity;
 pub mod report;
 pub mod runtime;
+mod shelf;
 pub mod time;
 pub mod trace;
 pub mod workload;

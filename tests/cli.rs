@@ -122,6 +122,19 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "write host:1 without =own",
         ),
         ("run stencil --devices opencl0.0:1=mine", "is no device"),
+        ("run stencil --devices host:1@wide", "@compact or @spread"),
+        (
+            "run stencil --devices opencl0.0@spread",
+            "only the host's cores are placed",
+        ),
+        (
+            "run stencil --machine k40 --devices host:1@wide",
+            "@compact or @spread",
+        ),
+        (
+            "run stencil --machine k40 --devices gpu0@spread",
+            "only the host's cores are placed",
+        ),
         ("run stencil --devices opencl99.0", "there is no opencl99.0"),
         ("run stencil --machine k40 --devices gpu0=own", "`gpu0=own`"),
         ("run stencil --devices host --strategy gpu", "needs a GPU"),
@@ -347,6 +360,45 @@ fn the_devices_are_listed() {
 }
 
 #[test]
+fn what_runs_can_be_observed_with_is_listed_with_what_is_missing_and_why() {
+    let profiling = &json("devices --format json")["profiling"];
+    let texts = |value: &Value| -> Vec<String> {
+        let texts = value.as_array().unwrap().iter();
+        texts.map(|text| text.as_str().unwrap().into()).collect()
+    };
+    let counters = &profiling["counters"];
+    let mut names = texts(&counters["counted"]);
+    let source = counters["source"].as_str().unwrap();
+    assert!(["hardware", "software", "none"].contains(&source));
+    assert_eq!(source == "none", names.is_empty());
+    let mut out = vec![format!("Counters    {source}")];
+    for missing in counters["missing"].as_array().unwrap() {
+        names.extend(texts(&missing["names"]));
+        out.push(missing["why"].as_str().unwrap().into());
+        out.push(missing["remedy"].as_str().unwrap().into());
+    }
+    for name in ["cycles_count", "cache_misses_count", "task_clock_seconds"] {
+        let feature = format!("counter.{name}");
+        let times = names.iter().filter(|name| **name == feature).count();
+        assert_eq!(times, 1, "{feature} in {counters}");
+    }
+    let telemetry = &profiling["telemetry"];
+    for gpu in telemetry["gpus"].as_array().unwrap() {
+        out.push(gpu["model"].as_str().unwrap().into());
+    }
+    let none = telemetry["gpus"].as_array().unwrap().is_empty();
+    for said in ["why", "remedy"] {
+        assert_eq!(telemetry[said].is_string(), none, "{telemetry}");
+        out.extend(telemetry[said].as_str().map(String::from));
+    }
+    let text = pdawl("devices").assert().success();
+    let text = String::from_utf8_lossy(&text.get_output().stdout).into_owned();
+    for part in out {
+        assert!(text.contains(&part), "{part} in\n{text}");
+    }
+}
+
+#[test]
 fn the_machines_are_listed_and_shown() {
     let listing = json("machine list --format json");
     let names: Vec<&str> = listing["machines"]
@@ -446,6 +498,17 @@ fn a_run_on_this_machine_is_right_and_conforms() {
             .unwrap()
             .contains("(measured)")
     );
+}
+
+#[test]
+fn cores_may_be_placed() {
+    let line = "run stencil --size 129 --steps 2 --strategy cpu --format json";
+    let simulated = json(&format!("{line} --machine k20-32 --devices host:4@spread"));
+    let plain = json(&format!("{line} --machine k20-32 --devices host:4"));
+    assert_eq!(simulated["seconds"], plain["seconds"]);
+    let here = json(&format!("{line} --devices host:1@compact --verify"));
+    assert_eq!(here["devices"][0]["name"], "host:1@compact");
+    assert_eq!(here["verified"], true);
 }
 
 #[test]

@@ -9,13 +9,18 @@ use std::sync::atomic::AtomicBool;
 use common::{Arbitrary, Fault, Shuffled, device};
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, CorunError, Options};
+use pdawl::engine::corun::{self, CorunError, Options, Stream};
 use pdawl::workload::stencil::Stencil;
 use proptest::prelude::*;
 
 const STEPS: u32 = 6;
 
-fn corun(runtime: &mut Shuffled, stencil: &Stencil, seed: u64) -> Result<Outcome, CorunError> {
+fn corun(
+    runtime: &mut Shuffled,
+    stencil: &Stencil,
+    seed: u64,
+    stream: Stream,
+) -> Result<Outcome, CorunError> {
     corun::run(
         runtime,
         stencil,
@@ -23,6 +28,7 @@ fn corun(runtime: &mut Shuffled, stencil: &Stencil, seed: u64) -> Result<Outcome
         &Options {
             steps: STEPS,
             gpu_memory: None,
+            stream,
             verify: true,
             trace: true,
         },
@@ -41,6 +47,7 @@ struct Case {
     precision: Precision,
     /// Memory of each device in units; `None` computes on host memory.
     memories: Vec<Option<u64>>,
+    stream: Stream,
     seed: u64,
 }
 
@@ -50,9 +57,13 @@ fn case() -> impl Strategy<Value = Case> {
         proptest::option::weighted(0.25, 3u64..14),
         any::<bool>(),
         proptest::collection::vec(proptest::option::of(13u64..200), 1..5),
+        (
+            proptest::option::of(0u64..70),
+            proptest::option::of(1u32..9),
+        ),
         any::<u64>(),
     )
-        .prop_map(|((nx, ny), nz, single, memories, seed)| Case {
+        .prop_map(|((nx, ny), nz, single, memories, stream, seed)| Case {
             nx,
             ny,
             nz,
@@ -62,6 +73,10 @@ fn case() -> impl Strategy<Value = Case> {
                 Precision::F64
             },
             memories,
+            stream: Stream {
+                chunk: stream.0,
+                queues: stream.1,
+            },
             seed,
         })
 }
@@ -75,12 +90,18 @@ impl Case {
         self.nx * self.nz.map_or(1, |_| self.ny) * self.precision.bytes()
     }
 
+    /// Bytes of a device's memory: of so many units, or what its queues need.
+    fn bytes(&self, units: u64) -> u64 {
+        let least = 4 * u64::from(self.stream.queues.unwrap_or(3)) + 1;
+        units.max(least) * self.unit_bytes()
+    }
+
     fn runtime(&self, fault: Option<Fault>) -> Shuffled {
         let devices = self
             .memories
             .iter()
             .enumerate()
-            .map(|(i, units)| device(&format!("d{i}"), units.map(|n| n * self.unit_bytes())))
+            .map(|(i, units)| device(&format!("d{i}"), units.map(|n| self.bytes(n))))
             .collect();
         Shuffled::new(devices, self.seed, fault)
     }
@@ -105,7 +126,7 @@ proptest! {
     #[test]
     fn every_unit_once_and_bit_for_bit(case in case()) {
         let mut runtime = case.runtime(None);
-        let outcome = corun(&mut runtime, &case.stencil(), case.seed).unwrap();
+        let outcome = corun(&mut runtime, &case.stencil(), case.seed, case.stream).unwrap();
         prop_assert_eq!(outcome.verified, Some(true));
         prop_assert_eq!(outcome.max_abs_error, Some(0.0));
         prop_assert_eq!(outcome.steps.len() as u32, STEPS);
@@ -117,9 +138,11 @@ proptest! {
             prop_assert_eq!(step.devices.iter().map(|d| d.units).sum::<u64>(), units);
         }
         for (memory, used) in case.memories.iter().zip(&runtime.most_allocated) {
-            let limit = memory.unwrap_or(0) * case.unit_bytes();
-            // The test's buffers are rounded up to whole words.
-            prop_assert!(*used <= limit + 8 * 7, "{} of {}", used, limit);
+            let limit = memory.map_or(0, |units| case.bytes(units));
+            // The test's buffers, a ring and two a queue, are rounded up to
+            // whole words.
+            let buffers = 1 + 2 * u64::from(case.stream.queues.unwrap_or(3));
+            prop_assert!(*used <= limit + 8 * buffers, "{} of {}", used, limit);
         }
     }
 
@@ -131,7 +154,7 @@ proptest! {
     ) {
         let fault = Fault { device: victim.index(case.memories.len()), after };
         let mut runtime = case.runtime(Some(fault));
-        match corun(&mut runtime, &case.stencil(), case.seed) {
+        match corun(&mut runtime, &case.stencil(), case.seed, case.stream) {
             Ok(outcome) => {
                 prop_assert_eq!(outcome.verified, Some(true));
                 prop_assert!(outcome.losses.len() <= 1);
@@ -157,6 +180,7 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
         &Options {
             steps: 1000,
             gpu_memory: None,
+            stream: Stream::default(),
             verify: true,
             trace: false,
         },
@@ -182,7 +206,14 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
 #[test]
 fn what_cannot_run_says_why() {
     let stencil = Stencil::new(9, 31, None, Precision::F64, 1).unwrap();
-    let run = |devices| corun(&mut Shuffled::new(devices, 1, None), &stencil, 1);
+    let run = |devices| {
+        corun(
+            &mut Shuffled::new(devices, 1, None),
+            &stencil,
+            1,
+            Stream::default(),
+        )
+    };
     assert!(matches!(run(vec![]), Err(CorunError::NoDevice)));
     let error = run(vec![device("tiny", Some(72 * 11))])
         .unwrap_err()

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::Dawl;
 use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{self, Control, CorunError, Options};
+use pdawl::engine::corun::{self, Control, CorunError, Options, Stream};
 use pdawl::engine::{Outcome, oracle};
 use pdawl::machine::{MachineFile, Shelf};
 use pdawl::runtime::Runtime;
@@ -85,6 +85,7 @@ impl Case {
             &Options {
                 steps,
                 gpu_memory: self.gpu_memory,
+                stream: Stream::default(),
                 verify: false,
                 trace: false,
             },

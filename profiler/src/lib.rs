@@ -12,8 +12,21 @@
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
+pub mod adapt;
+mod beside;
+pub mod bundle;
+pub mod cluster;
+pub mod counters;
+pub mod dataset;
+pub mod fitted;
+pub mod plot;
+pub mod regress;
 pub mod sample;
 pub mod table;
+pub mod telemetry;
+pub mod train;
+pub mod validate;
 
+pub use fitted::Fitted;
 pub use sample::Sample;
 pub use table::{Row, Table};

@@ -23,10 +23,11 @@
 
 mod account;
 pub mod dawl;
-mod division;
+pub(crate) mod division;
 pub mod fixed;
 pub mod guided;
 pub mod pdawl;
+pub mod planned;
 pub mod strategy;
 pub mod sweep;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use dawl::Dawl;
 pub use fixed::Fixed;
 pub use guided::Guided;
 pub use pdawl::Pdawl;
+pub use planned::Planned;
 pub use strategy::{Shares, Strategy, StrategyError};
 pub use sweep::Sweep;
 

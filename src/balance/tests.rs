@@ -5,7 +5,10 @@ use proptest::strategy::Strategy as _;
 use proptest::test_runner::RngSeed;
 
 use super::testbed::{Machine, Real, cpu, real_cpu, real_gpu};
-use super::{Balancer, Dawl, Fixed, Guided, Strategy, Sweep};
+use super::{
+    Balancer, ChunkDone, Dawl, Fixed, Guided, Next, Planned, Setup, StepPlan, StepReport,
+    StepState, Strategy, Sweep,
+};
 
 /// Microseconds of a step with the best fixed shares, without noise, with the
 /// speeds of `step` and only the devices that are still there.
@@ -261,6 +264,100 @@ fn all_units_are_done_when_devices_are_lost_in_any_step() {
                         run(&machine, strategy);
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Fixed shares as a plan with chunks of this length.
+fn planned(setup: &Setup, shares: &[f64], chunk: u64) -> Planned {
+    let plan = Fixed::new("fixed", setup, shares).plan(0);
+    Planned::new(setup, plan, vec![chunk; setup.devices.len()])
+}
+
+/// Hears the chunks that a balancer's devices do.
+struct Heard<B> {
+    balancer: B,
+    chunks: Vec<(usize, u64)>,
+}
+
+impl<B: Balancer> Balancer for Heard<B> {
+    fn name(&self) -> String {
+        self.balancer.name()
+    }
+    fn plan(&mut self, step: u32) -> StepPlan {
+        self.balancer.plan(step)
+    }
+    fn next(&mut self, device: usize, state: &StepState) -> Next {
+        self.balancer.next(device, state)
+    }
+    fn completed(&mut self, done: &ChunkDone) {
+        if !done.held {
+            self.chunks.push((done.device, done.units));
+        }
+    }
+    fn step_ended(&mut self, report: &StepReport) {
+        self.balancer.step_ended(report);
+    }
+    fn lost(&mut self, device: usize) {
+        self.balancer.lost(device);
+    }
+}
+
+#[test]
+fn a_plan_is_kept_to_the_unit_and_cut_as_asked() {
+    let mut machine = Machine::new(1000, vec![real_cpu(0.5), real_gpu(300, 8.0, 0.3)]);
+    machine.steps = 4;
+    let plan = StepPlan {
+        held: vec![0, 250],
+        pooled: vec![600, 150],
+    };
+    for (chunks, expected) in [
+        // The last chunk is what is left.
+        (vec![0, 40], [vec![600], vec![40, 40, 40, 30]]),
+        (vec![250, 999], [vec![250, 250, 100], vec![150]]),
+        (vec![], [vec![600], vec![150]]),
+    ] {
+        let mut heard = Heard {
+            balancer: Planned::new(&machine.setup(), plan.clone(), chunks),
+            chunks: Vec::new(),
+        };
+        machine.run(&mut heard);
+        for (device, expected) in expected.iter().enumerate() {
+            let mine: Vec<u64> = (heard.chunks.iter())
+                .filter(|(d, _)| *d == device)
+                .map(|(_, units)| *units)
+                .collect();
+            assert_eq!(mine, expected.repeat(4), "device {device}");
+        }
+        assert_eq!(heard.balancer.plan(9), plan);
+        assert_eq!(heard.balancer.lookahead(), 0);
+    }
+}
+
+#[test]
+fn a_plan_for_one_holder_is_made_ahead() {
+    let setup = Machine::new(1000, vec![pool(0.1), real_gpu(1000, 1.0, 0.1)]).setup();
+    assert_eq!(planned(&setup, &[0.0, 1.0], 0).lookahead(), setup.steps);
+    assert_eq!(planned(&setup, &[0.1, 0.9], 0).lookahead(), 0);
+    let barriers = planned(&setup, &[0.0, 1.0], 0).with_barriers();
+    assert_eq!(barriers.lookahead(), 0);
+}
+
+#[test]
+fn what_a_lost_device_had_planned_goes_to_the_others() {
+    for (name, machine) in machines() {
+        let setup = machine.setup();
+        let equal = vec![1.0; setup.devices.len()];
+        for chunk in [0, 7, 100_000] {
+            for device in 0..setup.devices.len() {
+                let mut machine = machine.clone();
+                machine.steps = 5;
+                machine.losses = vec![(2, 300.0, device)];
+                let mut planned = planned(&setup, &equal, chunk);
+                machine.run(&mut planned);
+                let plan = planned.plan(5);
+                assert_eq!(plan.held[device] + plan.pooled[device], 0, "{name}");
             }
         }
     }

@@ -22,7 +22,9 @@ pub struct Place {
     /// Devices to use, `:N` for a part of N cores: host:8,opencl0.0
     ///
     /// Without it all cores of the CPU, through the embedded runtime, and every
-    /// OpenCL device that is not the same CPU. `pdawl devices` lists them. With
+    /// OpenCL device that is not the same CPU. `pdawl devices` lists them.
+    /// host:8@compact takes cores close together and host:8@spread far apart,
+    /// over all sockets, where host:8 takes the first eight. With
     /// `=own` an OpenCL device that shares the host's memory is treated as one
     /// with memory of its own, and data is copied: opencl0.0:4=own
     #[arg(long, value_name = "LIST")]

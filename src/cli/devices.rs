@@ -1,8 +1,9 @@
-//! `pdawl devices`: what there is.
+//! `pdawl devices`: what there is, and what runs can be observed with.
 
 use comfy_table::ContentArrangement;
 use pdawl::machine::{Device, RuntimeKind, SubDeviceSupport};
 use pdawl::quantity::Bytes;
+use pdawl::report::instruments::{self, Instruments};
 use pdawl::report::{table, text};
 use serde::Serialize;
 
@@ -23,20 +24,24 @@ pub struct Args {
 struct Listing {
     schema: &'static str,
     devices: Vec<Device>,
+    profiling: Instruments,
     warnings: Vec<String>,
 }
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (devices, warnings) = here::found()?;
+    let profiling = here::instruments();
     match args.format {
         Format::Json => terminal::print_json(&Listing {
             schema: "pdawl-devices/1",
             devices,
+            profiling,
             warnings,
         }),
         Format::Text => {
-            terminal::print(&listing(&devices))?;
+            let profiling = instruments::render(&profiling);
+            terminal::print(&format!("{}\n{profiling}", listing(&devices)))?;
             for warning in &warnings {
                 terminal::warn(warning);
             }

@@ -1,12 +1,15 @@
-//! This machine: what is found on it, which one it is, and measuring it.
+//! This machine: what is found on it, what runs on it can be observed with,
+//! which one it is, and measuring it.
 
 use std::sync::Arc;
 
 use pdawl::codelet::copy;
 use pdawl::engine::measure::{self, About, MeasureOptions};
 use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile};
+use pdawl::report::instruments::Instruments;
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection};
+use pdawl_profiler::{counters, telemetry};
 
 use super::failure::{Failure, refused, wrong_devices};
 use super::size::ByteSize;
@@ -24,6 +27,15 @@ pub fn found() -> Result<(Vec<Device>, Vec<String>), Failure> {
     warnings.extend(Host::detect().warnings());
     warnings.extend(discovery.warnings);
     Ok((devices, warnings))
+}
+
+/// What runs here can be observed with: every counter is tried, and every GPU
+/// asked that can be.
+pub fn instruments() -> Instruments {
+    Instruments {
+        counters: counters::availability(),
+        telemetry: telemetry::availability(),
+    }
 }
 
 /// This machine, measured with copies of this size, under a name. `progress` is told the device and

@@ -18,6 +18,7 @@ mod grid;
 mod here;
 mod interrupt;
 mod machine;
+mod model;
 mod output;
 mod run;
 mod session;
@@ -52,6 +53,8 @@ enum Command {
     Devices(devices::Args),
     /// Measure this machine, and list or show machine files
     Machine(machine::Args),
+    /// List, show, check and exchange models of machines
+    Model(model::Args),
     /// Run a workload on all devices
     Run(run::Args),
     /// Compare strategies on a workload
@@ -65,6 +68,7 @@ pub fn main() -> ExitCode {
         .and_then(|cli| match cli.command {
             Command::Devices(args) => devices::run(&args),
             Command::Machine(args) => machine::run(&args),
+            Command::Model(args) => model::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
         });

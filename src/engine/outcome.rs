@@ -35,6 +35,9 @@ pub struct StepRecord {
     pub moved: u64,
     /// Seconds that the engine and the balancer themselves took.
     pub engine_seconds: f64,
+    /// Seconds that the driver thread spent in enqueueing commands, on the
+    /// runtime's clock.
+    pub enqueue_seconds: f64,
 }
 
 impl StepRecord {

@@ -1,5 +1,8 @@
 //! What is to be predicted: one device's part in a step.
 
+use crate::engine::corun::held::window;
+use crate::workload::Divisible;
+
 /// A step of a workload, by its units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
@@ -17,14 +20,35 @@ pub struct Work {
     pub unit_traffic: f64,
 }
 
+impl Work {
+    /// A step of `workload`. What its units cost is their average.
+    pub fn of(workload: &dyn Divisible) -> Self {
+        let units = workload.units();
+        let cost = workload.cost(units);
+        let each = |total: f64| total / units.max(1) as f64;
+        Self {
+            codelet: workload.codelet().name.to_owned(),
+            units,
+            unit_bytes: workload.unit_bytes(),
+            unit_points: workload.unit_points(),
+            element_bytes: workload.unit_bytes() / workload.unit_points().max(1),
+            dimensions: workload.dimensions(),
+            unit_flops: each(cost.flops),
+            unit_traffic: each(cost.bytes),
+        }
+    }
+}
+
 /// A device's part in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A pool of host cores that computes `units` in host memory, `chunk` at a
-    /// time (`chunk == units`: all at once).
+    /// A pool of host cores, or a device that shares the host's memory, that
+    /// computes `units` in host memory, `chunk` at a time (`chunk == units`:
+    /// all at once).
     Host {
+        /// Cores of the pool; compute units of a device.
         workers: u32,
-        /// Sockets that the workers are spread over.
+        /// Sockets that the workers are spread over; 1 for a device.
         sockets: u32,
         units: u64,
         chunk: u64,
@@ -41,6 +65,35 @@ pub enum Part {
         /// after each step.
         solo: bool,
     },
+}
+
+impl Part {
+    /// Units of the part.
+    pub fn units(&self) -> u64 {
+        match *self {
+            Self::Host { units, .. } => units,
+            Self::Own { held, streamed, .. } => held + streamed,
+        }
+    }
+
+    /// Chunks into which its pool units are cut.
+    pub fn chunks(&self) -> u64 {
+        let (units, chunk) = match *self {
+            Self::Host { units, chunk, .. } => (units, chunk),
+            Self::Own {
+                streamed, chunk, ..
+            } => (streamed, chunk),
+        };
+        units.div_ceil(chunk.max(1))
+    }
+
+    /// Launches on its held units: one a window of the ring.
+    pub fn windows(&self) -> u64 {
+        match *self {
+            Self::Host { .. } => 0,
+            Self::Own { held, slots, .. } => held.div_ceil(window(held, slots)),
+        }
+    }
 }
 
 /// A part of a step of a workload.

@@ -1,6 +1,9 @@
 //! What a machine file says of a device and the host that it is in, for one
 //! codelet, as numbers. A figure that the file does not have is `None`.
 
+use crate::machine::file::efficiency;
+use crate::machine::{DeviceSpec, HostSpec, LinkSpec, MachineFile};
+
 /// The figures that a model may read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Descriptors {
@@ -31,7 +34,7 @@ pub struct HostFigures {
     pub efficiency: f64,
 }
 
-/// A device's with memory of its own.
+/// A device's, beside the host's cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceFigures {
     pub compute_units: u32,
@@ -44,9 +47,91 @@ pub struct DeviceFigures {
     pub enqueue_seconds: f64,
     pub completion_seconds: f64,
     pub efficiency: f64,
-    /// Bytes a second of the link alone, and each way while both are busy.
+    /// `None` for a device that shares the host's memory.
+    pub link: Option<LinkFigures>,
+}
+
+/// The way between host memory and a device's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkFigures {
+    /// Bytes a second to and from the device alone, and each way while both
+    /// are busy.
     pub h2d: f64,
     pub d2h: f64,
     pub both_ways: f64,
-    pub link_latency_seconds: f64,
+    /// Seconds of a transfer of nothing.
+    pub latency_seconds: f64,
+}
+
+impl Descriptors {
+    /// What `machine` says of `device` (`None`: of the host's cores) for the
+    /// codelet of this name, which computes in double precision or in single.
+    pub fn of(
+        machine: &MachineFile,
+        device: Option<&DeviceSpec>,
+        codelet: &str,
+        fp64: bool,
+    ) -> Self {
+        Self {
+            host: HostFigures::of(&machine.host, codelet, fp64),
+            device: device.map(|device| DeviceFigures::of(device, codelet, fp64)),
+        }
+    }
+}
+
+impl HostFigures {
+    fn of(host: &HostSpec, codelet: &str, fp64: bool) -> Self {
+        // Single precision counts twice as fast.
+        let flops = |rate: f64| if fp64 { rate } else { 2.0 * rate };
+        Self {
+            cores: host.cores,
+            sockets: host.sockets,
+            clock_mhz: host.clock_mhz,
+            l2: host.l2,
+            l3: host.l3,
+            memory: host.memory,
+            bandwidth: host.memory_bandwidth,
+            core_bandwidth: host.core_bandwidth,
+            flops: host.flops.map(flops),
+            launch_seconds: seconds(host.launch_overhead_ns),
+            completion_seconds: seconds(host.completion_latency_ns),
+            efficiency: efficiency(&host.efficiency, codelet),
+        }
+    }
+}
+
+impl DeviceFigures {
+    fn of(device: &DeviceSpec, codelet: &str, fp64: bool) -> Self {
+        Self {
+            compute_units: device.compute_units,
+            clock_mhz: device.clock_mhz,
+            memory: device.memory,
+            bandwidth: device.memory_bandwidth,
+            flops: match fp64 {
+                true => device.flops_f64,
+                false => device.flops_f32,
+            },
+            copy_engines: device.copy_engines,
+            launch_seconds: seconds(device.launch_overhead_ns),
+            enqueue_seconds: seconds(device.enqueue_ns),
+            completion_seconds: seconds(device.completion_latency_ns),
+            efficiency: efficiency(&device.efficiency, codelet),
+            link: device.link.as_ref().map(LinkFigures::of),
+        }
+    }
+}
+
+impl LinkFigures {
+    fn of(link: &LinkSpec) -> Self {
+        Self {
+            h2d: link.h2d,
+            d2h: link.d2h,
+            both_ways: link.both_ways,
+            latency_seconds: seconds(link.latency_ns),
+        }
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 * 1e-9
 }

@@ -3,10 +3,39 @@
 //!
 //! * [`case`] is one device's part in a step of a workload, and [`descriptors`]
 //!   what a machine file says of the device: together, everything that is known
-//!   before a run.
+//!   before a run;
+//! * [`features`] are both as numbers with names, [`record`] the same as a
+//!   dataset's row;
+//! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
+//!   has to beat.
+//! * a [`StepTime`] predicts the seconds of a step, and [`planner`] makes plans
+//!   of them.
+//! * [`datasets`] is where measured runs are kept, [`training`] makes models of
+//!   them, [`evaluate`](mod@evaluate) says how good these are, and [`shelf`] is where
+//!   they are kept.
+//!
+//! **Planning uses features known beforehand.** What counters, traces and
+//! telemetry tell is known only after a run; it explains, and never plans.
 
+pub mod baseline;
 pub mod case;
+pub mod datasets;
+mod derived;
 pub mod descriptors;
+pub mod evaluate;
+pub mod features;
+pub mod planner;
+pub mod prior;
+pub mod record;
+pub mod shelf;
+mod step_time;
+#[cfg(test)]
+mod testbed;
+pub mod training;
 
 pub use case::{Case, Part, Work};
+pub use datasets::DatasetShelf;
 pub use descriptors::Descriptors;
+pub use record::RecordError;
+pub use shelf::ModelShelf;
+pub use step_time::{Outside, Physics, StepTime};

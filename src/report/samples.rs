@@ -30,6 +30,7 @@ pub fn outcome() -> Outcome {
                 devices: vec![record(host, 0.0), record(100 - host, 0.04)],
                 moved: if step == 1 { 10 } else { 0 },
                 engine_seconds: 1e-5,
+                enqueue_seconds: 2e-5,
             }
         })
         .collect();

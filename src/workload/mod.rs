@@ -56,6 +56,9 @@ pub trait Divisible: Sync {
     /// Points (or other elements that throughput counts) of one unit.
     fn unit_points(&self) -> u64;
 
+    /// Dimensions of the space that the points lie in.
+    fn dimensions(&self) -> u32;
+
     /// Units on either side that a unit reads.
     fn halo(&self) -> u64;
 

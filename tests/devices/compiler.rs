@@ -33,6 +33,10 @@ impl Divisible for Mistaken {
         self.0.unit_points()
     }
 
+    fn dimensions(&self) -> u32 {
+        self.0.dimensions()
+    }
+
     fn halo(&self) -> u64 {
         self.0.halo()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::{Setup, Strategy};
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Control, CorunError, MakeBalancer, Options};
+use pdawl::engine::corun::{self, Control, CorunError, MakeBalancer, Options, Stream};
 use pdawl::machine::DeviceKind;
 use pdawl::machine::host::allowed_cores;
 use pdawl::runtime::select::{Selection, open_union};
@@ -78,6 +78,7 @@ pub fn corun(
     let options = Options {
         steps: STEPS,
         gpu_memory,
+        stream: Stream::default(),
         verify: true,
         trace: false,
     };

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use pdawl::engine::corun;
+use pdawl::machine::host::Placement;
 use pdawl::machine::{Device, Host, MachineFile, Shelf, load};
 use pdawl::report::schema::{HostInfo, Machine};
 use pdawl::runtime::Runtime;
@@ -155,6 +156,7 @@ impl Session {
             options: corun::Options {
                 steps: grid.steps,
                 gpu_memory: place.gpu_memory.map(|size| size.0),
+                stream: corun::Stream::default(),
                 verify,
                 trace: true,
             },
@@ -186,18 +188,38 @@ fn machine_file(name: &str) -> Result<MachineFile, Failure> {
 /// A list of devices as the simulator knows them.
 fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
     list.split(',')
-        .map(|item| match item.trim().split_once(':') {
-            None if item.trim() == "host" => Ok(SimDevice::Host { cores: None }),
-            None => Ok(SimDevice::Named(item.trim().to_owned())),
-            Some(("host", cores)) => match cores.parse() {
-                Ok(cores) => Ok(SimDevice::Host { cores: Some(cores) }),
-                Err(_) => Err(wrong_devices(format!("`{cores}` is not a number of cores"))),
-            },
-            Some((name, _)) => Err(wrong_devices(format!(
-                "a simulated {name} cannot be divided; only the host's cores can, as in host:8"
-            ))),
-        })
+        .map(|item| sim_device(item.trim()))
         .collect()
+}
+
+/// Where cores lie makes no difference to the simulator.
+fn sim_device(item: &str) -> Result<SimDevice, Failure> {
+    let (device, placement) = match item.split_once('@') {
+        Some((device, placement)) => (device, Some(placement)),
+        None => (item, None),
+    };
+    let (name, cores) = match device.split_once(':') {
+        Some((name, cores)) => (name, Some(cores)),
+        None => (device, None),
+    };
+    let wrong = |why: String| Err(wrong_devices(why));
+    match (placement, cores) {
+        (Some(_), _) if name != "host" => wrong(format!(
+            "`{item}`: only the host's cores are placed, as in host:8@spread"
+        )),
+        (Some(word), _) if word.parse::<Placement>().is_err() => wrong(format!(
+            "`{item}`: `{word}` is no placement of cores; write @compact or @spread"
+        )),
+        (_, None) if name == "host" => Ok(SimDevice::Host { cores: None }),
+        (_, None) => Ok(SimDevice::Named(name.to_owned())),
+        (_, Some(cores)) if name == "host" => match cores.parse() {
+            Ok(cores) => Ok(SimDevice::Host { cores: Some(cores) }),
+            Err(_) => wrong(format!("`{cores}` is not a number of cores")),
+        },
+        (_, Some(_)) => wrong(format!(
+            "a simulated {name} cannot be divided; only the host's cores can, as in host:8"
+        )),
+    }
 }
 
 /// Faults by the devices' indices.

@@ -47,13 +47,7 @@ impl<'a> Drive<'a> {
         let mut places = Vec::new();
         let mut views = Vec::new();
         for (id, device) in devices.iter().enumerate() {
-            let (place, capacity) = prepare(
-                &mut runtime,
-                DeviceId(id),
-                device,
-                workload,
-                options.gpu_memory,
-            )?;
+            let (place, capacity) = prepare(&mut runtime, DeviceId(id), device, workload, options)?;
             let min_chunk = match &place {
                 Place::Host { .. } => {
                     let cores = u64::from(device.compute_units.max(1));
@@ -105,6 +99,7 @@ impl<'a> Drive<'a> {
             spoiled: false,
             outcome,
             outside: Duration::ZERO,
+            enqueueing: 0,
             opened,
             opened_at,
         })
@@ -143,10 +138,15 @@ impl<'a> Drive<'a> {
         self.drain()?;
         self.keep_spans();
         self.ledger.open();
+        Ok(())
+    }
+
+    /// The first step begins now.
+    pub fn start_clock(&mut self) {
         self.barrier = self.runtime.now();
         self.clock = Instant::now();
         self.outside = Duration::ZERO;
-        Ok(())
+        self.enqueueing = 0;
     }
 
     /// Notes that the setup is over.
@@ -183,6 +183,8 @@ impl<'a> Drive<'a> {
         }
         self.layout = Layout::unplanned(self.workload.units(), self.places.len());
         self.planned = None;
-        self.begin()
+        self.begin()?;
+        self.start_clock();
+        Ok(())
     }
 }

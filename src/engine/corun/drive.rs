@@ -17,6 +17,7 @@ use crate::runtime::{
     Command, Completion, DeviceSpan, EventId, HostMemoryId, HostSpan, Launch, Memory, RuntimeError,
     Status, Tag,
 };
+use crate::time::Nanos;
 use crate::trace::Span;
 use crate::workload::{Divisible, Ring};
 
@@ -50,6 +51,8 @@ pub struct Drive<'a> {
     pub(super) outcome: Outcome,
     /// Real time spent inside the runtime's calls since it was last reset.
     pub(super) outside: Duration,
+    /// Time on the runtime's clock spent in enqueueing since it was last reset.
+    pub(super) enqueueing: Nanos,
     pub(super) opened: Instant,
     pub(super) opened_at: u64,
 }
@@ -220,9 +223,10 @@ impl<'a> Drive<'a> {
             label: whose.label,
             units,
         };
-        let before = Instant::now();
+        let (before, at) = (Instant::now(), self.runtime.now());
         let submitted = self.runtime.submit(whose.lane.queue, command, wait, tag);
         self.outside += before.elapsed();
+        self.enqueueing += self.runtime.now().saturating_sub(at);
         match submitted {
             Ok(event) => {
                 self.ledger
@@ -304,6 +308,11 @@ impl<'a> Drive<'a> {
         self.clock = Instant::now();
         self.outside = Duration::ZERO;
         own.as_secs_f64()
+    }
+
+    /// Seconds on the runtime's clock that enqueueing took since the last call.
+    pub(super) fn enqueue_time(&mut self) -> f64 {
+        std::mem::take(&mut self.enqueueing) as f64 / 1e9
     }
 
     /// Moves the step's spans into the trace, if one is kept.

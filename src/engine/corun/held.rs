@@ -26,6 +26,12 @@ pub struct Held {
 /// version, and one for the lower halo of the next.
 const SPARE: u64 = 3;
 
+/// Units of a window of a ring of `slots` slots that holds `held` units: as
+/// many as the free slots allow, at least one.
+pub fn window(held: u64, slots: u64) -> u64 {
+    held.min(slots.saturating_sub(held + SPARE)).max(1)
+}
+
 impl Held {
     /// A ring that holds nothing yet.
     pub fn new(ring: Ring) -> Self {
@@ -72,9 +78,7 @@ impl Held {
 
     /// Units of a window: as many as the free slots allow.
     pub fn window(&self) -> u64 {
-        let held = length(&self.units);
-        held.min(self.ring.slots.saturating_sub(held + SPARE))
-            .max(1)
+        window(length(&self.units), self.ring.slots)
     }
 
     /// The step's launches, in the order in which they must run.

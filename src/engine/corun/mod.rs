@@ -69,17 +69,32 @@ pub struct Options {
     pub steps: u32,
     /// Most bytes to use of a device's own memory; `None`: what it has.
     pub gpu_memory: Option<u64>,
+    /// How devices with memory of their own stream what they do not hold.
+    pub stream: Stream,
     /// Compare the result with the sequential reference.
     pub verify: bool,
     /// Keep the spans of all commands.
     pub trace: bool,
 }
 
+/// How pool units pass through a device's own memory. What is asked for is
+/// given as far as the memory allows; see [`place::Division::of`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Most units of a chunk; `None`: what hides the commands' overhead.
+    pub chunk: Option<u64>,
+    /// Queues, 1 to [`place::MOST_QUEUES`]; `None`: 3, so that one chunk is
+    /// written, one computed and one read at a time.
+    pub queues: Option<u32>,
+}
+
 /// How a run is watched and stopped.
 pub struct Control<'a> {
     /// Set from outside: end at the next barrier.
     pub stop: &'a AtomicBool,
-    /// Told the steps done and the steps asked for.
+    /// Told the steps done and the steps asked for: first 0, as the first step
+    /// is about to begin and the setup is over, and all of them before the
+    /// result is gathered. What it does before the first step is not timed.
     pub progress: &'a mut dyn FnMut(u32, u32),
 }
 
@@ -106,6 +121,8 @@ pub fn run(
     drive.probe()?;
     drive.begin()?;
     drive.set_up();
+    (control.progress)(0, options.steps);
+    drive.start_clock();
     let (mut step, mut steps) = (0, options.steps);
     loop {
         while step < steps {

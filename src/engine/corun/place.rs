@@ -1,9 +1,9 @@
 //! Where a device computes: on the grids in host memory, or in memory of its
 //! own, with a ring of held units and buffers to stream others through.
 
-use super::CorunError;
 use super::claims::Claims;
 use super::held::Held;
+use super::{CorunError, Options, Stream};
 use crate::machine::Device;
 use crate::runtime::{DeviceId, Memory, QueueId};
 use crate::workload::{Divisible, Ring};
@@ -12,8 +12,12 @@ use crate::workload::{Divisible, Ring};
 /// a pause.
 const HOST_LANES: usize = 2;
 
-/// Stream buffers of a device: one is written, one computed, one read.
-const STREAM_LANES: u64 = 3;
+/// Queues that a device streams over when no number is asked for: one is
+/// written, one computed, one read.
+const QUEUES: u32 = 3;
+
+/// More queues than this help no device, and cost memory.
+pub const MOST_QUEUES: u32 = 8;
 
 /// Bytes of the shortest chunk worth streaming: long enough (about 0.1 ms at
 /// 50 GB/s) to hide three enqueues.
@@ -30,7 +34,7 @@ const STREAM_FRACTION: u64 = 8;
 
 /// A ring's smallest window is this fraction of its slots: 2 % of the memory
 /// for launches that stay long against their overhead.
-const WINDOW_FRACTION: u64 = 48;
+pub const WINDOW_FRACTION: u64 = 48;
 
 /// A queue and its index within its device.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +45,7 @@ pub struct Lane {
 
 /// Buffers through which pool units are streamed, and their queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream {
+pub struct StreamLane {
     pub lane: Lane,
     /// Present versions of a chunk and its halo.
     pub input: Ring,
@@ -57,7 +61,7 @@ pub struct Own {
     pub main: Lane,
     /// Reads of their edges, beside the launches.
     pub edges: Lane,
-    pub streams: Vec<Stream>,
+    pub streams: Vec<StreamLane>,
     /// Most units of a streamed chunk.
     pub chunk: u64,
 }
@@ -96,25 +100,43 @@ pub struct Division {
     pub capacity: u64,
     /// Most units of a streamed chunk.
     pub chunk: u64,
+    /// Queues to stream over, each with buffers for a chunk.
+    pub queues: u32,
 }
 
 impl Division {
     /// Divides `limit` bytes for `units` units of `unit_bytes` bytes, of which
-    /// no buffer may exceed `largest` bytes. `Err` says how many bytes the
-    /// smallest stream buffers need.
-    pub fn of(units: u64, unit_bytes: u64, limit: u64, largest: u64) -> Result<Self, u64> {
+    /// no buffer may exceed `largest` bytes. What `stream` asks for is given
+    /// as far as it fits: 1 to [`MOST_QUEUES`] queues, and a chunk of at least
+    /// one unit, at most all, and no longer than its buffers have room for.
+    /// `Err` says how many bytes the smallest stream buffers need.
+    pub fn of(
+        units: u64,
+        unit_bytes: u64,
+        limit: u64,
+        largest: u64,
+        stream: Stream,
+    ) -> Result<Self, u64> {
         let available = limit / unit_bytes;
-        let chunk = ((limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM) / unit_bytes)
-            .min(units.div_ceil(8))
-            .min(
-                (available / STREAM_FRACTION).saturating_sub(2 * STREAM_LANES) / (2 * STREAM_LANES),
-            )
-            .max(1);
-        let streams = STREAM_LANES * (2 * chunk + 2);
-        if available <= streams || largest / unit_bytes < chunk + 2 {
-            return Err((streams + 1).saturating_mul(unit_bytes));
+        let queues = stream.queues.unwrap_or(QUEUES).clamp(1, MOST_QUEUES);
+        let lanes = u64::from(queues);
+        // Each queue has a chunk with a halo unit on either side, and a chunk.
+        let buffers = |chunk: u64| lanes * (2 * chunk + 2);
+        let within = |slots: u64| slots.saturating_sub(2 * lanes) / (2 * lanes);
+        let chunk = match stream.chunk {
+            Some(asked) => asked
+                .min(units)
+                .min(within(available.saturating_sub(1)))
+                .min((largest / unit_bytes).saturating_sub(2)),
+            None => ((limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM) / unit_bytes)
+                .min(units.div_ceil(8))
+                .min(within(available / STREAM_FRACTION)),
         }
-        let slots = (available - streams)
+        .max(1);
+        if available <= buffers(chunk) || largest / unit_bytes < chunk + 2 {
+            return Err((buffers(chunk) + 1).saturating_mul(unit_bytes));
+        }
+        let slots = (available - buffers(chunk))
             .min(2 * units + 3)
             .min(largest / unit_bytes)
             .min(u64::from(u32::MAX / 2));
@@ -127,8 +149,16 @@ impl Division {
             slots,
             capacity,
             chunk,
+            queues,
         })
     }
+}
+
+/// Bytes of a device's memory that a run uses: `asked` at most, and never all,
+/// since drivers and displays keep some.
+pub fn memory_limit(memory: u64, asked: Option<u64>) -> u64 {
+    let usable = memory / 16 * 15;
+    asked.map_or(usable, |asked| asked.min(usable))
 }
 
 /// Gives a device new queues: a queue with a command that failed, or was
@@ -153,12 +183,6 @@ pub fn renew(runtime: &mut Claims, id: DeviceId, place: &mut Place) -> Result<()
     Ok(())
 }
 
-/// The share of a device's memory that is used when no limit is given: drivers
-/// and displays keep some.
-fn usable(memory: u64) -> u64 {
-    memory / 16 * 15
-}
-
 /// Creates a device's queues and, on a device with its own memory, buffers.
 /// Returns the place and how many units it can hold (`None`: it computes on
 /// host memory).
@@ -167,7 +191,7 @@ pub fn prepare(
     id: DeviceId,
     device: &Device,
     workload: &dyn Divisible,
-    limit: Option<u64>,
+    options: &Options,
 ) -> Result<(Place, Option<u64>), CorunError> {
     let mut lanes = 0;
     let mut lane = |runtime: &mut Claims| -> Result<Lane, CorunError> {
@@ -184,13 +208,19 @@ pub fn prepare(
         return Ok((Place::Host { lanes }, None));
     }
     let unit_bytes = workload.unit_bytes();
-    let limit = limit.map_or(usable(device.memory), |l| l.min(usable(device.memory)));
-    let division = Division::of(workload.units(), unit_bytes, limit, device.max_allocation)
-        .map_err(|needed| CorunError::DeviceMemory {
-            device: device.name.clone(),
-            limit,
-            needed,
-        })?;
+    let limit = memory_limit(device.memory, options.gpu_memory);
+    let division = Division::of(
+        workload.units(),
+        unit_bytes,
+        limit,
+        device.max_allocation,
+        options.stream,
+    )
+    .map_err(|needed| CorunError::DeviceMemory {
+        device: device.name.clone(),
+        limit,
+        needed,
+    })?;
     let ring = |runtime: &mut Claims, slots: u64| -> Result<Ring, CorunError> {
         Ok(Ring {
             memory: Memory::Device(runtime.alloc(id, slots * unit_bytes)?),
@@ -203,8 +233,8 @@ pub fn prepare(
     let main = lane(runtime)?;
     let edges = lane(runtime)?;
     let mut streams = Vec::new();
-    for _ in 0..STREAM_LANES {
-        streams.push(Stream {
+    for _ in 0..division.queues {
+        streams.push(StreamLane {
             lane: lane(runtime)?,
             input: ring(runtime, division.chunk + 2)?,
             output: ring(runtime, division.chunk)?,
@@ -224,16 +254,21 @@ pub fn prepare(
 mod tests {
     use super::*;
 
+    const USUAL: Stream = Stream {
+        chunk: None,
+        queues: None,
+    };
+
     #[test]
     fn ample_memory_holds_everything_in_one_launch() {
-        let d = Division::of(1000, 8000, 1 << 30, u64::MAX).unwrap();
-        assert_eq!((d.slots, d.capacity), (2003, 1000));
+        let d = Division::of(1000, 8000, 1 << 30, u64::MAX, USUAL).unwrap();
+        assert_eq!((d.slots, d.capacity, d.queues), (2003, 1000, 3));
     }
 
     #[test]
     fn little_memory_holds_nearly_what_it_has() {
         // 2 GiB of a grid of 16384 x 16384 doubles: 16384 rows' worth.
-        let d = Division::of(16384, 131_072, 2 << 30, u64::MAX).unwrap();
+        let d = Division::of(16384, 131_072, 2 << 30, u64::MAX, USUAL).unwrap();
         let used = d.slots + 3 * (2 * d.chunk + 2);
         assert!(used <= 16384);
         assert!(d.capacity > 15_700, "{d:?}");
@@ -241,9 +276,48 @@ mod tests {
 
     #[test]
     fn memory_too_small_for_one_chunk_says_what_it_needs() {
-        assert_eq!(Division::of(100, 1000, 12_999, u64::MAX), Err(13_000));
-        let d = Division::of(100, 1000, 13_000, u64::MAX).unwrap();
+        assert_eq!(
+            Division::of(100, 1000, 12_999, u64::MAX, USUAL),
+            Err(13_000)
+        );
+        let d = Division::of(100, 1000, 13_000, u64::MAX, USUAL).unwrap();
         assert_eq!((d.capacity, d.chunk), (0, 1));
-        assert!(Division::of(100, 1000, 1 << 30, 2000).is_err());
+        assert!(Division::of(100, 1000, 1 << 30, 2000, USUAL).is_err());
+        let two = Stream {
+            chunk: Some(9),
+            queues: Some(2),
+        };
+        assert_eq!(Division::of(100, 1000, 8_999, u64::MAX, two), Err(9_000));
+        let d = Division::of(100, 1000, 9_000, u64::MAX, two).unwrap();
+        assert_eq!((d.queues, d.chunk), (2, 1));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_given_as_far_as_it_fits() {
+        let of = |chunk, queues, limit, largest| {
+            let stream = Stream { chunk, queues };
+            let d = Division::of(1000, 1000, limit, largest, stream).unwrap();
+            let used = d.slots + u64::from(d.queues) * (2 * d.chunk + 2);
+            assert!(used * 1000 <= limit, "{d:?}");
+            (d.chunk, d.queues)
+        };
+        assert_eq!(of(Some(70), Some(2), 1 << 30, u64::MAX), (70, 2));
+        assert_eq!(of(Some(5000), Some(1), 1 << 30, u64::MAX), (1000, 1));
+        assert_eq!(of(Some(0), Some(0), 1 << 30, u64::MAX), (1, 1));
+        assert_eq!(of(Some(70), Some(99), 1 << 30, u64::MAX), (70, 8));
+        // 400 units of memory, two queues: 2 x (2 x 98 + 2) + 1 of them.
+        assert_eq!(of(Some(500), Some(2), 400_000, u64::MAX), (98, 2));
+        // No buffer of more than 50 units: 48, and a halo on either side.
+        assert_eq!(of(Some(500), Some(2), 400_000, 50_000), (48, 2));
+        let (usual, _) = of(None, Some(1), 400_000, u64::MAX);
+        let (fewer, _) = of(None, Some(8), 400_000, u64::MAX);
+        assert!(fewer < usual, "{fewer} and {usual}");
+    }
+
+    #[test]
+    fn never_all_of_a_memory_is_used() {
+        assert_eq!(memory_limit(1600, None), 1500);
+        assert_eq!(memory_limit(1600, Some(1600)), 1500);
+        assert_eq!(memory_limit(1600, Some(700)), 700);
     }
 }

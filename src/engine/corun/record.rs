@@ -63,13 +63,14 @@ pub fn report(frame: &Frame, jobs: &[Job], spans: &[Span]) -> StepReport {
     }
 }
 
-/// The record for the outcome.
+/// The record for the outcome; the last argument is the seconds of the engine
+/// itself and of enqueueing.
 pub fn record(
     frame: &Frame,
     report: &StepReport,
     jobs: &[Job],
     spans: &[Span],
-    engine_seconds: f64,
+    [engine_seconds, enqueue_seconds]: [f64; 2],
 ) -> StepRecord {
     let mut devices: Vec<DeviceRecord> = report
         .devices
@@ -115,6 +116,7 @@ pub fn record(
         devices,
         moved: frame.moved,
         engine_seconds,
+        enqueue_seconds,
     }
 }
 
@@ -191,7 +193,7 @@ mod tests {
         assert_eq!(report.devices[0], expected);
         assert_eq!(report.devices[2], DeviceStep::default());
 
-        let record = record(&frame, &report, &jobs, &spans, 0.5);
+        let record = record(&frame, &report, &jobs, &spans, [0.5, 0.25]);
         let expected = DeviceRecord {
             units: 58,
             held: 50,
@@ -206,5 +208,6 @@ mod tests {
         assert_eq!(record.devices[0], expected);
         assert_eq!((record.devices[1].chunks, record.devices[1].units), (1, 20));
         assert_eq!((record.engine_seconds, record.seconds), (0.5, 100e-9));
+        assert_eq!(record.enqueue_seconds, 0.25);
     }
 }

@@ -126,13 +126,14 @@ impl Drive<'_> {
             chunks: 1,
             ..DeviceRecord::default()
         };
-        let engine_seconds = self.engine_time();
+        let (engine_seconds, enqueue_seconds) = (self.engine_time(), self.enqueue_time());
         self.outcome.steps.push(StepRecord {
             step: current.step,
             seconds: (ended - began) as f64 / 1e9,
             devices: records,
             moved: 0,
             engine_seconds,
+            enqueue_seconds,
         });
         self.outcome.trace.steps.push((began, ended));
         self.keep(mine);

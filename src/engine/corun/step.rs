@@ -313,9 +313,9 @@ impl Drive<'_> {
         if !self.spoiled {
             self.balancer.step_ended(&report);
         }
-        let engine = self.engine_time();
+        let own = [self.engine_time(), self.enqueue_time()];
         let (jobs, spans) = (&self.ledger.jobs, &self.ledger.spans);
-        let record = record::record(&frame, &report, jobs, spans, engine);
+        let record = record::record(&frame, &report, jobs, spans, own);
         self.outcome.steps.push(record);
         self.outcome.trace.steps.push((frame.began, frame.ended));
         self.keep_spans();

@@ -1,10 +1,11 @@
 //! The host: processor, caches and memory, as Linux describes them.
 //!
-//! [`Host::detect`] asks the kernel; `parse` understands its texts and `memory`
-//! its accounts. What cannot be found out is `None` or 0, never a guess.
+//! [`Host::detect`] asks the kernel; `parse` understands its texts, `memory` its
+//! accounts, and `topology` how cores lie in sockets. What cannot be found out is `None` or 0, never a guess.
 
 mod memory;
 mod parse;
+mod topology;
 
 use std::fs;
 
@@ -13,6 +14,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 
 pub use memory::Memory;
+pub use topology::{Placement, Site, Topology};
 
 /// One instance of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

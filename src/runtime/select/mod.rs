@@ -18,7 +18,7 @@ use super::host::HostBackend;
 use super::opencl::{self, OpenClBackend};
 use super::union::Union;
 use super::{Backend, Runtime, RuntimeError};
-use crate::machine::host::allowed_cores;
+use crate::machine::host::{Topology, allowed_cores};
 
 /// Opens the selected devices as one runtime; without a selection the host
 /// with every core that the process may use, and every OpenCL device that is
@@ -51,7 +51,8 @@ pub fn open_union(
         Offers::default()
     };
     let allowed = allowed_cores(None);
-    let plan = plan(selection, &offers, &allowed, fp64)?;
+    let topology = Topology::detect(&allowed);
+    let plan = plan(selection, &offers, &allowed, &topology, fp64)?;
     let mut notes = plan.notes;
     let (completions, receiver) = unbounded();
     let epoch = Instant::now();

@@ -1,6 +1,7 @@
 //! What to open: a selection checked against what exists.
 
 use super::selection::{DeviceSpec, Selection, SelectionError, Source};
+use crate::machine::host::Topology;
 use crate::machine::{Device, DeviceKind};
 use crate::runtime::RuntimeError;
 use crate::runtime::host::PoolSpec;
@@ -64,8 +65,8 @@ impl From<SelectionError> for RuntimeError {
     }
 }
 
-/// Checks a selection. `allowed` are the cores that the process may use; no
-/// core is given to two devices.
+/// Checks a selection. `allowed` are the cores that the process may use, and
+/// `topology` says how they lie; no core is given to two devices.
 ///
 /// # Errors
 /// When a device does not exist, is asked for more than it has, or shares
@@ -74,10 +75,11 @@ pub fn plan(
     selection: Option<&Selection>,
     offers: &Offers,
     allowed: &[usize],
+    topology: &Topology,
     fp64: bool,
 ) -> Result<Plan, SelectionError> {
     match selection {
-        Some(selection) => chosen(selection.devices(), offers, allowed, fp64),
+        Some(selection) => chosen(selection.devices(), offers, allowed, topology, fp64),
         None => Ok(everything(offers, allowed, fp64)),
     }
 }
@@ -125,6 +127,7 @@ fn chosen(
     specs: &[DeviceSpec],
     offers: &Offers,
     allowed: &[usize],
+    topology: &Topology,
     fp64: bool,
 ) -> Result<Plan, SelectionError> {
     if specs.is_empty() {
@@ -172,10 +175,10 @@ fn chosen(
     if asked > allowed.len() {
         return Err(too_many(&demands, allowed.len()));
     }
-    let mut free = allowed;
+    let mut free = allowed.to_vec();
     for demand in &demands {
-        let (cores, rest) = free.split_at(demand.cores);
-        free = rest;
+        let cores = topology.take(demand.cores, demand.spec.placement, &free);
+        free.retain(|core| !cores.contains(core));
         if demand.spec.source == Source::Host {
             let name = demand.spec.to_string();
             let alike = |pool: &&PoolSpec| pool.name.split('#').next() == Some(name.as_str());
@@ -183,10 +186,7 @@ fn chosen(
                 0 => name,
                 before => format!("{name}#{}", before + 1),
             };
-            plan.pools.push(PoolSpec {
-                name,
-                cores: cores.to_vec(),
-            });
+            plan.pools.push(PoolSpec { name, cores });
         }
     }
     Ok(plan)

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::machine::host::Placement;
 use crate::runtime::opencl::OWN;
 
 /// Where a device comes from.
@@ -30,6 +31,8 @@ impl fmt::Display for Source {
 pub struct DeviceSpec {
     pub source: Source,
     pub units: Option<u32>,
+    /// Which of the host's cores; `None` for the first that are free.
+    pub placement: Option<Placement>,
     /// Treat an OpenCL device that shares the host's memory as one with memory
     /// of its own: data is copied to it as to a discrete GPU.
     pub own_memory: bool,
@@ -58,6 +61,9 @@ impl fmt::Display for DeviceSpec {
         write!(f, "{}", self.source)?;
         if let Some(units) = self.units {
             write!(f, ":{units}")?;
+        }
+        if let Some(placement) = self.placement {
+            write!(f, "@{placement}")?;
         }
         f.write_str(if self.own_memory { OWN } else { "" })
     }
@@ -99,13 +105,16 @@ pub enum SelectionError {
 
     #[error(
         "`{item}` is no device; write host, host:N, openclP.D or openclP.D:N (platform P, its \
-         device D, a sub-device of N units), the latter two with =own for memory of its own, \
-         separated by commas"
+         device D, a sub-device of N units), the former two with @compact or @spread for cores \
+         near or far, the latter two with =own for memory of its own, separated by commas"
     )]
     Syntax { item: String },
 
     #[error("`{item}` asks for no units; ask for at least 1, or leave the device out")]
     NoUnits { item: String },
+
+    #[error("`{item}`: only the host's cores are placed; write {source_name}")]
+    Placed { item: String, source_name: String },
 
     #[error("there is no {item}; {exists}")]
     Unknown { item: String, exists: String },
@@ -187,6 +196,10 @@ impl FromStr for DeviceSpec {
             Some(part) => (part, true),
             None => (item, false),
         };
+        let (part, placement) = match part.split_once('@') {
+            Some((part, word)) => (part, Some(word.parse().map_err(|()| wrong())?)),
+            None => (part, None),
+        };
         let (name, units) = match part.split_once(':') {
             Some((name, units)) => (name, Some(number(units).ok_or_else(wrong)?)),
             None => (part, None),
@@ -213,9 +226,16 @@ impl FromStr for DeviceSpec {
                 source_name: part.to_owned(),
             });
         }
+        if placement.is_some() && source != Source::Host {
+            return Err(SelectionError::Placed {
+                item: item.to_owned(),
+                source_name: part.to_owned(),
+            });
+        }
         Ok(Self {
             source,
             units,
+            placement,
             own_memory,
         })
     }
@@ -234,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_selection_is_read_and_written_alike() {
-        let text = "host:8,opencl0.0,opencl12.3:4,host,opencl0.0=own,opencl1.0:2=own";
+        let text = "host:8,opencl0.0,opencl12.3:4,host,opencl0.0=own,opencl1.0:2=own,host:2@spread,\
+                    host@compact";
         let selection: Selection = text.parse().unwrap();
         assert_eq!(selection.to_string(), text);
         let opencl = Source::Opencl {
@@ -246,11 +267,14 @@ mod tests {
             DeviceSpec {
                 source: opencl,
                 units: Some(4),
+                placement: None,
                 own_memory: false,
             }
         );
         let own: Vec<bool> = selection.devices().iter().map(|d| d.own_memory).collect();
-        assert_eq!(own, [false, false, false, false, true, true]);
+        assert_eq!(own, [false, false, false, false, true, true, false, false]);
+        assert_eq!(selection.devices()[6].placement, Some(Placement::Spread));
+        assert_eq!(selection.devices()[7].placement, Some(Placement::Compact));
         assert_eq!(selection.devices()[3].units, None);
         assert!(selection.names_opencl());
         assert!(
@@ -283,6 +307,9 @@ mod tests {
             "opencl0.0=mine",
             "opencl0.0=own:1",
             "opencl0.0=own=own",
+            "host:2@wide",
+            "host@",
+            "host@spread:2",
             "=own",
             "",
         ] {
@@ -307,6 +334,10 @@ mod tests {
             refused("host:2=own").to_string(),
             "host:2=own: the embedded runtime computes in the host's memory itself; write host:2 \
              without =own, or an OpenCL CPU device with it"
+        );
+        assert_eq!(
+            refused("opencl0.0:2@spread").to_string(),
+            "`opencl0.0:2@spread`: only the host's cores are placed; write opencl0.0:2"
         );
     }
 }

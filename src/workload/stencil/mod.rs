@@ -146,6 +146,10 @@ impl Divisible for Stencil {
         }
     }
 
+    fn dimensions(&self) -> u32 {
+        if self.nz.is_some() { 3 } else { 2 }
+    }
+
     fn halo(&self) -> u64 {
         1
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::machine::host::Site;
 use crate::machine::{RuntimeKind, SubDeviceSupport};
 
 fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> Offer {
@@ -41,9 +42,19 @@ fn offers() -> Offers {
     }
 }
 
+/// Two sockets, of even and of odd cores.
+fn sockets() -> Topology {
+    let site = |core| Site {
+        core,
+        socket: core % 2,
+        physical: core,
+    };
+    Topology::new((0..8).map(site).collect())
+}
+
 fn check(text: &str, allowed: &[usize]) -> Result<Plan, SelectionError> {
     let selection: Selection = text.parse().unwrap();
-    plan(Some(&selection), &offers(), allowed, true)
+    plan(Some(&selection), &offers(), allowed, &sockets(), true)
 }
 
 fn refusal(text: &str, allowed: &[usize]) -> String {
@@ -57,7 +68,7 @@ fn pools(text: &str, allowed: &[usize]) -> Vec<(String, Vec<usize>)> {
 
 #[test]
 fn by_default_the_host_and_the_gpus_take_part() {
-    let plan = plan(None, &offers(), &[0, 1], true).unwrap();
+    let plan = plan(None, &offers(), &[0, 1], &sockets(), true).unwrap();
     assert_eq!(plan.pools[0].cores, [0, 1]);
     let gpu = Selected {
         platform: 1,
@@ -73,7 +84,7 @@ fn by_default_the_host_and_the_gpus_take_part() {
             "opencl2.0 (model 2) is left out: it does not compute in double precision",
         ]
     );
-    let single = super::plan(None, &offers(), &[0, 1], false).unwrap();
+    let single = super::plan(None, &offers(), &[0, 1], &sockets(), false).unwrap();
     assert_eq!(single.opencl.len(), 2);
 }
 
@@ -101,6 +112,30 @@ fn no_core_is_given_twice() {
             ("host:1".to_owned(), vec![0]),
             ("host".to_owned(), vec![1, 2])
         ]
+    );
+}
+
+#[test]
+fn cores_are_taken_near_or_far() {
+    let cores = [0, 1, 2, 3, 4, 5];
+    assert_eq!(
+        pools("host:2@spread,host:2@compact,host:1@compact", &cores),
+        [
+            ("host:2@spread".to_owned(), vec![0, 1]),
+            ("host:2@compact".to_owned(), vec![2, 4]),
+            ("host:1@compact".to_owned(), vec![3]),
+        ]
+    );
+    assert_eq!(
+        pools("host:3@compact,host:3", &cores),
+        [
+            ("host:3@compact".to_owned(), vec![0, 2, 4]),
+            ("host:3".to_owned(), vec![1, 3, 5]),
+        ]
+    );
+    assert_eq!(
+        refusal("host:9@spread", &cores),
+        "host:9@spread asks for 9 cores of 6; use host:6@spread at most"
     );
 }
 
@@ -186,11 +221,11 @@ fn why_a_device_is_missing_is_told() {
         warnings: vec!["no OpenCL loader was found".to_owned()],
     };
     let selection: Selection = "opencl0.0".parse().unwrap();
-    let error = plan(Some(&selection), &none, &[0], true).unwrap_err();
+    let error = plan(Some(&selection), &none, &[0], &sockets(), true).unwrap_err();
     assert_eq!(
         error.to_string(),
         "there is no opencl0.0; this machine has host; no OpenCL loader was found"
     );
-    let default = plan(None, &none, &[0], true).unwrap();
+    let default = plan(None, &none, &[0], &sockets(), true).unwrap();
     assert_eq!(default.notes, ["no OpenCL loader was found"]);
 }

@@ -1,0 +1,113 @@
+//! Files that appear whole or not at all: written beside their place, and
+//! renamed.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// Replaces the file at `path` by what `contents` writes. When anything fails,
+/// what was there before stays there.
+///
+/// # Errors
+/// Those of the file system and of `contents`; a path to something that is no
+/// regular file, which a rename would take away.
+pub(crate) fn write(
+    path: &Path,
+    contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut file, place) = create(path)?;
+    let mut writer = BufWriter::new(file.as_file_mut());
+    contents(&mut writer)?;
+    writer.flush()?;
+    drop(writer);
+    // Without this a power cut after the rename may leave an empty file.
+    file.as_file().sync_all()?;
+    file.persist(place).map(drop).map_err(|error| error.error)
+}
+
+/// Whether [`write()`] could put a file there, as far as can be known before.
+///
+/// # Errors
+/// As [`write()`].
+pub(crate) fn probe(path: &Path) -> io::Result<()> {
+    create(path).map(drop)
+}
+
+fn create(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
+    // A link is followed, so that what it points at is replaced.
+    let place = match fs::canonicalize(path) {
+        Ok(real) => real,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    if fs::metadata(&place).is_ok_and(|existing| !existing.is_file()) {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    if place.file_name().is_none() {
+        return Err(io::Error::other("it names no file"));
+    }
+    let folder = match place.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".pdawl-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As for any new file; the umask takes its part.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    Ok((builder.tempfile_in(folder)?, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_failed_write_leaves_what_was_there_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        write(&path, |out| out.write_all(b"old")).unwrap();
+        let failed = write(&path, |out| {
+            out.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(names(folder.path()), ["a.csv"]);
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(probe(folder.path()).is_err());
+        assert!(probe(&folder.path().join("none/a.csv")).is_err());
+        assert!(probe(Path::new("")).is_err());
+        #[cfg(unix)]
+        assert!(probe(Path::new("/dev/null")).is_err());
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+    }
+}

@@ -1,0 +1,236 @@
+//! Real counters against work that is known.
+
+use std::fs;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use super::event::{Event, Kind};
+use super::reading::{SCALED_RATIO, Source};
+use super::scale::Tick;
+use super::threads::this_thread;
+use super::watch::{self, Watch};
+use super::*;
+
+const MIB: usize = 1 << 20;
+
+/// Nanoseconds for which the calling thread has run, by another account.
+fn ran() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Bytes of a page.
+fn page() -> usize {
+    let text = fs::read_to_string("/proc/self/smaps").unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("KernelPageSize:"));
+    let kib = line.unwrap().split_whitespace().next().unwrap();
+    kib.parse::<usize>().unwrap() * 1024
+}
+
+/// Touches that many fresh MiB, a mapping at a time, so that no huge page
+/// serves several. They are never freed, or later ones would not be fresh.
+fn touch(mebibytes: usize) {
+    let page = page();
+    for _ in 0..mebibytes {
+        let fresh = Box::leak(vec![0_u8; MIB].into_boxed_slice());
+        for byte in fresh.iter_mut().step_by(page) {
+            *byte = 1;
+        }
+        std::hint::black_box(fresh);
+    }
+}
+
+/// Computes for so many nanoseconds of the thread's own time.
+fn burn(nanoseconds: u64) {
+    let until = ran() + nanoseconds;
+    let mut x = 1_u64;
+    while ran() < until {
+        for _ in 0..100_000 {
+            x = std::hint::black_box(x.wrapping_mul(3));
+        }
+    }
+}
+
+/// Whether this test's machine lets the kernel count; else nothing is.
+fn countable(event: Event) -> bool {
+    event.probe().is_ok()
+}
+
+#[test]
+fn another_thread_is_counted_while_it_runs_and_only_then() {
+    let (tell, told) = channel();
+    let (go, goes) = channel::<()>();
+    let (done, is_done) = channel();
+    let worker = thread::spawn(move || {
+        tell.send(this_thread().unwrap()).unwrap();
+        while goes.recv().is_ok() {
+            touch(16);
+            burn(20_000_000);
+            done.send(()).unwrap();
+        }
+    });
+    let mut counters = Counters::open(&[told.recv().unwrap()]);
+    // Not counted: it lies before the start.
+    go.send(()).unwrap();
+    is_done.recv().unwrap();
+    counters.start();
+    let idle = counters.stop();
+    let mut readings = Vec::new();
+    for _ in 0..2 {
+        counters.start();
+        go.send(()).unwrap();
+        is_done.recv().unwrap();
+        readings.push(counters.stop());
+    }
+    drop(go);
+    worker.join().unwrap();
+
+    if !countable(Event::TaskClock) {
+        assert_eq!(readings, [Reading::default(), Reading::default()]);
+        return;
+    }
+    assert_eq!(counters.threads(), 1);
+    assert_eq!(counters.notes(), [] as [String; 0]);
+    let pages = (16 * MIB / page()) as f64;
+    let name = Event::PageFaults.name();
+    assert!(idle.values[name] < 100.0, "{idle:?}");
+    for reading in readings {
+        let clock = reading.values[Event::TaskClock.name()];
+        assert!((0.02..10.0).contains(&clock), "{reading:?}");
+        let faults = reading.values[name];
+        assert!(
+            (pages..2.0 * pages).contains(&faults),
+            "{pages} {reading:?}"
+        );
+        let ratio = reading.values[SCALED_RATIO];
+        assert!(ratio > 0.0 && ratio <= 1.0, "{reading:?}");
+        assert_ne!(reading.source, Source::None);
+    }
+}
+
+#[test]
+fn waiting_switches_contexts_wherever_that_is_counted() {
+    let mut counters = Counters::open(&[this_thread().unwrap()]);
+    counters.start();
+    for _ in 0..20 {
+        thread::sleep(std::time::Duration::from_micros(50));
+    }
+    let reading = counters.stop();
+    let switches = reading.values.get(Event::ContextSwitches.name());
+    assert_eq!(switches.is_some(), countable(Event::ContextSwitches));
+    assert!(
+        switches.is_none_or(|switches| *switches >= 20.0),
+        "{reading:?}"
+    );
+}
+
+#[test]
+fn a_group_reads_as_the_same_counters_do_alone() {
+    let events: Vec<Event> = [Event::TaskClock, Event::PageFaults]
+        .into_iter()
+        .filter(|event| countable(*event))
+        .collect();
+    let mut grouped = watch::on_this_thread(&events).unwrap();
+    let mut alone = watch::on_thread(this_thread().unwrap(), &events).unwrap();
+    assert!(grouped.len() <= 1 && alone.len() == events.len());
+    let read = |watches: &mut Vec<Watch>| -> Vec<(Event, Tick)> {
+        let mut ticks = Vec::new();
+        watches.iter_mut().for_each(|watch| watch.read(&mut ticks));
+        ticks
+            .into_iter()
+            .map(|tick| (tick.0, tick.1.unwrap()))
+            .collect()
+    };
+    let before = (read(&mut grouped), read(&mut alone));
+    touch(16);
+    burn(5_000_000);
+    let after = (read(&mut grouped), read(&mut alone));
+    for index in 0..events.len() {
+        let of = |before: &[(Event, Tick)], after: &[(Event, Tick)]| {
+            assert_eq!(
+                (before[index].0, after[index].0),
+                (events[index], events[index])
+            );
+            after[index].1.since(before[index].1).count as f64
+        };
+        let (grouped, alone) = (of(&before.0, &after.0), of(&before.1, &after.1));
+        let ratio = grouped / alone;
+        assert!(
+            (0.9..1.1).contains(&ratio),
+            "{:?} {grouped} {alone}",
+            events[index]
+        );
+    }
+}
+
+#[test]
+fn every_event_that_opens_is_in_the_reading_and_no_other() {
+    let mut counters = Counters::open(&[this_thread().unwrap()]);
+    counters.start();
+    burn(1_000_000);
+    let reading = counters.stop();
+    for event in Event::ALL {
+        let counted = reading.values.contains_key(event.name());
+        assert_eq!(counted, countable(event), "{event:?} {reading:?}");
+    }
+    let hardware = Event::ALL
+        .into_iter()
+        .filter(|event| event.kind() == Kind::Hardware);
+    let any = hardware.into_iter().any(countable);
+    assert_eq!(reading.source == Source::Hardware, any);
+}
+
+#[test]
+fn threads_that_cannot_be_watched_are_left_out_and_said() {
+    let ended = thread::spawn(|| this_thread().unwrap()).join().unwrap();
+    let here = this_thread().unwrap();
+    // A thread is joined before the system has quite forgotten it.
+    while fs::exists(format!("/proc/self/task/{ended}")).unwrap() {
+        thread::yield_now();
+    }
+    let mut counters = Counters::open(&[ended, here, here, 0, -1]);
+    let notes = counters.notes().join("\n");
+    assert!(
+        notes.contains("threads -1, 0 are not counted: this is no"),
+        "{notes}"
+    );
+    counters.start();
+    let reading = counters.stop();
+    if countable(Event::TaskClock) {
+        let ended = format!("thread {ended} is not counted: there is no such thread");
+        assert!(notes.contains(&ended), "{notes}");
+        assert_eq!(counters.threads(), 1);
+        assert!(reading.values.contains_key(Event::TaskClock.name()));
+    }
+}
+
+#[test]
+fn no_threads_give_no_figures() {
+    let mut counters = Counters::open(&[]);
+    counters.start();
+    assert_eq!(counters.stop(), Reading::default());
+    assert_eq!(counters.threads(), 0);
+}
+
+#[test]
+fn a_thread_that_ends_meanwhile_keeps_its_counts() {
+    let (tell, told) = channel();
+    let (go, goes) = channel::<()>();
+    let worker = thread::spawn(move || {
+        tell.send(this_thread().unwrap()).unwrap();
+        goes.recv().unwrap();
+        touch(8);
+    });
+    let mut counters = Counters::open(&[told.recv().unwrap()]);
+    counters.start();
+    go.send(()).unwrap();
+    worker.join().unwrap();
+    let reading = counters.stop();
+    if countable(Event::PageFaults) {
+        let pages = (8 * MIB / page()) as f64;
+        let faults = reading.values[Event::PageFaults.name()];
+        assert!(faults >= pages, "{faults} of {pages}");
+    }
+}

@@ -1,0 +1,246 @@
+//! A fitted model: from named figures, as they are, to seconds.
+
+mod correction;
+mod input;
+
+use ndarray::{Array2, Axis};
+use serde::{Deserialize, Serialize};
+
+use crate::regress::{self, FitError, Range, Regressor, Spec, scratch};
+
+pub use correction::Correction;
+pub use input::Input;
+
+/// Logarithms are kept within this, whatever a correction adds: e^±50 seconds
+/// is out of every range of time, and finite.
+const LARGEST: f64 = 50.0;
+
+/// A model of the seconds of a step.
+///
+/// It predicts e^r, or `prior` · e^r when it is fitted over a prior: r is what
+/// the regressor says of the standardised inputs. A value that was read from a
+/// file is sound: its parts fit together.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "Parts")]
+pub struct Fitted {
+    /// What it wants to know, in the order of [`Fitted::predict`]'s values.
+    pub inputs: Vec<Input>,
+    /// Whether it multiplies a prior: seconds that physics lets expect. It
+    /// then learned ln(seconds / prior), else ln(seconds).
+    pub over_prior: bool,
+    pub regressor: Regressor,
+    /// The range of the logarithms that it learned. Over a prior it answers
+    /// with none beyond; else with none beyond by more than half of the width.
+    pub learned: Range,
+    /// What was fitted.
+    pub spec: Spec,
+    /// The deviation of ln(measured / predicted): about the relative error of
+    /// a prediction within the training's range. That of the training's rows,
+    /// until who validates knows better.
+    pub spread: f64,
+    /// What calibration runs on another machine corrected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correction: Option<Correction>,
+}
+
+impl Fitted {
+    /// Fits `spec` to runs: their `values` (a row a run, a column an input, in
+    /// the order of `names`, as measured) and `seconds`, above 0. With
+    /// `priors`, above 0, it learns what multiplies them. For `weights` and
+    /// `seed` see [`regress::fit`].
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`]; seconds or priors of 0 or less are reported as targets
+    /// that are not finite.
+    pub fn fit(
+        spec: &Spec,
+        names: &[String],
+        values: &Array2<f64>,
+        seconds: &[f64],
+        priors: Option<&[f64]>,
+        weights: Option<&[f64]>,
+        seed: u64,
+    ) -> Result<Fitted, FitError> {
+        let columns = values.axis_iter(Axis(1)).zip(names);
+        let inputs: Vec<Input> = columns
+            .map(|(column, name)| Input::learn(name, column.iter().copied()))
+            .collect();
+        let target = targets(seconds, priors)?;
+        let x = Fitted::standardise(&inputs, values);
+        let found;
+        let weights = match weights {
+            Some(weights) => weights,
+            None => {
+                found = regress::screen(&x, &target)?;
+                &found
+            }
+        };
+        let regressor = regress::fit(spec, &x, &target, Some(weights), seed)?;
+        let believed = target.iter().zip(weights);
+        let believed = believed.filter(|(_, weight)| **weight > 0.5);
+        let rows = x.axis_iter(Axis(0)).zip(&target);
+        let residuals: Vec<f64> = rows
+            .map(|(row, target)| target - regressor.predict(&row.to_vec()))
+            .collect();
+        Ok(Fitted {
+            inputs,
+            over_prior: priors.is_some(),
+            regressor,
+            learned: Range::of(believed.map(|(target, _)| target)),
+            spec: spec.clone(),
+            spread: regress::spread(&residuals),
+            correction: None,
+        })
+    }
+
+    /// A column of `values` an input, as the regressor wants them: mean 0,
+    /// deviation 1.
+    pub fn standardise(inputs: &[Input], values: &Array2<f64>) -> Array2<f64> {
+        let mut x = values.clone();
+        for (mut column, input) in x.axis_iter_mut(Axis(1)).zip(inputs) {
+            column.mapv_inplace(|value| input.standardise(value));
+        }
+        x
+    }
+
+    /// The seconds of a step, from `values` in the order of [`Fitted::inputs`]
+    /// and the seconds that physics lets expect (unused unless
+    /// [`Fitted::over_prior`]).
+    ///
+    /// Over a prior, inputs outside of the training count as its edge: physics
+    /// extrapolates, what was learned does not. Only a linear regression
+    /// continues its lines, a little: it may hold large terms against each
+    /// other, which must move together. Without a prior, every family continues
+    /// in its own way. [`Fitted::outside`] tells when.
+    ///
+    /// Not a number if a value is not one, or if there are not as many as
+    /// inputs.
+    pub fn predict(&self, values: &[f64], prior: f64) -> f64 {
+        if values.len() != self.inputs.len() {
+            return f64::NAN;
+        }
+        let hold = self.over_prior && !matches!(self.regressor, Regressor::Linear(_));
+        let learned = scratch(values.len(), |x| {
+            for ((x, input), &value) in x.iter_mut().zip(&self.inputs).zip(values) {
+                let value = if hold { input.limit(value) } else { value };
+                *x = input.standardise(value);
+            }
+            self.regressor.predict(x)
+        });
+        let learned = if self.over_prior {
+            learned.clamp(self.learned.low, self.learned.high)
+        } else {
+            self.learned.limit(learned)
+        };
+        let corrected = match &self.correction {
+            Some(correction) => learned + correction.of(&self.inputs, values),
+            None => learned,
+        };
+        let factor = corrected.clamp(-LARGEST, LARGEST).exp();
+        if self.over_prior {
+            prior * factor
+        } else {
+            factor
+        }
+    }
+
+    /// The inputs whose values lie outside of what was seen in the training.
+    pub fn outside(&self, values: &[f64]) -> Vec<&Input> {
+        let inputs = self.inputs.iter().zip(values);
+        inputs
+            .filter(|(input, value)| !input.saw(**value))
+            .map(|(input, _)| input)
+            .collect()
+    }
+
+    /// The same model, corrected: by `correction` alone, whatever corrected it
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong when the correction names an input that the model
+    /// has not, or is not finite.
+    pub fn with_correction(self, correction: Correction) -> Result<Fitted, String> {
+        correction.check(&self.inputs)?;
+        Ok(Fitted {
+            correction: Some(correction),
+            ..self
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.regressor.inputs() != self.inputs.len() {
+            let (wants, has) = (self.regressor.inputs(), self.inputs.len());
+            return Err(format!(
+                "the regressor wants {wants} inputs, the model has {has}"
+            ));
+        }
+        if self.inputs.is_empty() && !self.over_prior {
+            return Err("the model has neither inputs nor a prior".into());
+        }
+        for input in &self.inputs {
+            input.check()?;
+        }
+        if !self.learned.is_valid() {
+            return Err("the range that the model learned is damaged".into());
+        }
+        if !self.spread.is_finite() || self.spread < 0.0 {
+            return Err("the spread must be a number of at least 0".into());
+        }
+        if let Some(correction) = &self.correction {
+            correction.check(&self.inputs)?;
+        }
+        self.regressor.check()
+    }
+}
+
+/// The logarithms that a model learns.
+fn targets(seconds: &[f64], priors: Option<&[f64]>) -> Result<Vec<f64>, FitError> {
+    let Some(priors) = priors else {
+        return Ok(seconds.iter().map(|seconds| seconds.ln()).collect());
+    };
+    if priors.len() != seconds.len() {
+        return Err(FitError::Lengths {
+            what: "priors",
+            found: priors.len(),
+            rows: seconds.len(),
+        });
+    }
+    let rows = seconds.iter().zip(priors);
+    Ok(rows
+        .map(|(seconds, prior)| (seconds / prior).ln())
+        .collect())
+}
+
+/// What a file holds, before it is known to fit together.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parts {
+    inputs: Vec<Input>,
+    over_prior: bool,
+    regressor: Regressor,
+    learned: Range,
+    spec: Spec,
+    spread: f64,
+    #[serde(default)]
+    correction: Option<Correction>,
+}
+
+impl TryFrom<Parts> for Fitted {
+    type Error = String;
+
+    fn try_from(parts: Parts) -> Result<Fitted, String> {
+        let fitted = Fitted {
+            inputs: parts.inputs,
+            over_prior: parts.over_prior,
+            regressor: parts.regressor,
+            learned: parts.learned,
+            spec: parts.spec,
+            spread: parts.spread,
+            correction: parts.correction,
+        };
+        fitted.check()?;
+        Ok(fitted)
+    }
+}

@@ -1,0 +1,67 @@
+//! The paper's basis functions (section 3.2, step 5).
+//!
+//! ln(F) = sum of w φ(x), where φ is one of x, x², x³, x⁴, eˣ, ln x, x ln x.
+//! They need an x above 0 and not large: a standardised feature is mapped
+//! linearly from its range in the training to [[`LOW`], [`HIGH`]].
+
+use super::Range;
+
+/// How many functions there are.
+pub const FUNCTIONS: usize = 7;
+
+/// Where the smallest value of the training is mapped to.
+pub const LOW: f64 = 0.1;
+
+/// Where the largest value of the training is mapped to.
+pub const HIGH: f64 = 2.0;
+
+/// The part of the range, at its edge, whose slope is continued outside.
+const EDGE: f64 = 0.1;
+
+/// Where `value` of a feature is mapped to: [`LOW`] to [`HIGH`] within the
+/// `range` of the training, and on in the same way up to [`Range::limit`]. A
+/// range without width is all `LOW`.
+fn map(range: &Range, value: f64) -> f64 {
+    let width = range.high - range.low;
+    if width <= 0.0 {
+        return LOW;
+    }
+    LOW + (HIGH - LOW) * (range.limit(value) - range.low) / width
+}
+
+/// The functions at `value` of a feature whose training had `range`.
+///
+/// eˣ and x⁴ explode and ln x has an end, so outside of the range each
+/// function is continued as a straight line, with its mean slope over the last
+/// tenth of the range.
+pub fn functions(range: &Range, value: f64) -> [f64; FUNCTIONS] {
+    let x = map(range, value);
+    let step = EDGE * (HIGH - LOW);
+    if x > HIGH {
+        line(HIGH, HIGH - step, x)
+    } else if x < LOW {
+        line(LOW, LOW + step, x)
+    } else {
+        at(x)
+    }
+}
+
+fn at(x: f64) -> [f64; FUNCTIONS] {
+    let (square, log) = (x * x, x.ln());
+    [
+        x,
+        square,
+        square * x,
+        square * square,
+        x.exp(),
+        log,
+        x * log,
+    ]
+}
+
+/// The straight lines through `edge` and `inside`, at `x`.
+fn line(edge: f64, inside: f64, x: f64) -> [f64; FUNCTIONS] {
+    let (at_edge, at_inside) = (at(edge), at(inside));
+    let beyond = (x - edge) / (edge - inside);
+    std::array::from_fn(|i| at_edge[i] + beyond * (at_edge[i] - at_inside[i]))
+}

@@ -1,0 +1,38 @@
+//! What a GPU says of itself while a run goes on: clocks, power, energy and
+//! what passes over PCIe.
+//!
+//! This folder owns NVIDIA's management library (NVML). [`Telemetry`] opens
+//! it, a [`Sampler`] asks one GPU at intervals from a thread of its own, and
+//! `figures` makes medians of the answers. A GPU or driver that does not tell
+//! a figure just leaves it absent; a machine without the library says so
+//! ([`Absent`]) and profiles without telemetry.
+//!
+//! Sampling goes through [`Gauge`], so that it is tested without a GPU.
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::Duration;
+//! use pdawl_profiler::telemetry::{Gpu, Telemetry};
+//!
+//! let gpu = Gpu { model: "NVIDIA H200".into(), nth: 0 };
+//! let sampler = Telemetry::open()
+//!     .and_then(|telemetry| telemetry.sample(&gpu, Duration::from_millis(20)));
+//! match sampler {
+//!     Ok(sampler) => println!("{:?}", sampler.stop()),
+//!     Err(absent) => println!("no telemetry: {absent}; {}", absent.remedy()),
+//! }
+//! ```
+
+mod absent;
+mod availability;
+mod figures;
+mod gauge;
+mod nvml;
+mod sampler;
+
+pub use absent::Absent;
+pub use availability::{Availability, Described, availability};
+pub use gauge::{Figure, Gauge, Glance};
+pub use nvml::{Gpu, Telemetry};
+pub use sampler::{INTERVAL, Sampler};

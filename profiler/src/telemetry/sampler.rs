@@ -1,0 +1,165 @@
+//! Asking a GPU at intervals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::absent::Absent;
+use super::figures;
+use super::gauge::{Gauge, Glance};
+
+/// The usual time between two glances.
+pub const INTERVAL: Duration = Duration::from_millis(20);
+
+/// A thread that asks a GPU until it is stopped; dropping it stops it, too.
+pub struct Sampler {
+    gauge: Arc<dyn Gauge>,
+    energy: Option<f64>,
+    /// Its end ends the thread.
+    stop: Sender<()>,
+    thread: JoinHandle<Vec<Glance>>,
+}
+
+impl Sampler {
+    /// Asks at once, and again `interval` after each answer. Answers may take
+    /// longer than that ([`Gauge::glance`]).
+    ///
+    /// # Errors
+    /// [`Absent::Thread`] when the system starts no more threads.
+    pub fn start(gauge: Arc<dyn Gauge>, interval: Duration) -> Result<Self, Absent> {
+        // First, as a glance under way might delay the answer.
+        let energy = gauge.energy();
+        let (stop, stopped) = channel::<()>();
+        let asked = Arc::clone(&gauge);
+        let thread = thread::Builder::new()
+            .name("telemetry".into())
+            .spawn(move || {
+                let mut glances = Vec::new();
+                loop {
+                    glances.push(asked.glance());
+                    if stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
+                        return glances;
+                    }
+                }
+            });
+        let thread = thread.map_err(Absent::Thread)?;
+        Ok(Self {
+            energy,
+            gauge,
+            stop,
+            thread,
+        })
+    }
+
+    /// The medians since the start and the energy used, by feature name; what
+    /// the GPU does not tell is absent. Waits for an answer under way, so
+    /// take the time of a run before.
+    pub fn stop(self) -> BTreeMap<String, f64> {
+        let energy = self.gauge.energy();
+        drop(self.stop);
+        // A thread that died leaves no figures, which is what it has.
+        let glances = self.thread.join().unwrap_or_default();
+        figures::figures(&glances, (self.energy, energy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A GPU that counts how often it is asked, up to three clocks.
+    struct Fake {
+        glances: AtomicU32,
+        energies: AtomicU32,
+        asked: Mutex<Sender<u32>>,
+    }
+
+    impl Fake {
+        fn new() -> (Arc<Self>, std::sync::mpsc::Receiver<u32>) {
+            let (tell, told) = channel();
+            let fake = Self {
+                glances: AtomicU32::new(0),
+                energies: AtomicU32::new(0),
+                asked: Mutex::new(tell),
+            };
+            (Arc::new(fake), told)
+        }
+    }
+
+    impl Gauge for Fake {
+        fn glance(&self) -> Glance {
+            let number = self.glances.fetch_add(1, Ordering::SeqCst) + 1;
+            // The test may have heard enough.
+            let _ = self.asked.lock().unwrap().send(number);
+            Glance {
+                memory_clock: Some(f64::from(number.min(3)) * 100.0),
+                ..Glance::default()
+            }
+        }
+
+        fn energy(&self) -> Option<f64> {
+            Some(f64::from(self.energies.fetch_add(1, Ordering::SeqCst)) * 7.5)
+        }
+    }
+
+    #[test]
+    fn it_asks_again_and_again_until_it_is_stopped() {
+        let (fake, told) = Fake::new();
+        let sampler = Sampler::start(fake.clone(), Duration::from_millis(1)).unwrap();
+        while told.recv().unwrap() < 9 {}
+        let figures = sampler.stop();
+        // At least 9 glances: 100, 200 and then always 300.
+        let expected = [
+            ("telemetry.energy_joules".to_owned(), 7.5),
+            ("telemetry.memory_clock_mhz".to_owned(), 300.0),
+        ];
+        assert_eq!(figures, expected.into());
+        let asked = fake.glances.load(Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(fake.glances.load(Ordering::SeqCst), asked);
+    }
+
+    #[test]
+    fn a_run_shorter_than_the_interval_has_one_glance_and_stops_at_once() {
+        let (fake, told) = Fake::new();
+        let sampler = Sampler::start(fake, Duration::from_secs(600)).unwrap();
+        assert_eq!(told.recv(), Ok(1));
+        let begin = Instant::now();
+        let figures = sampler.stop();
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        assert_eq!(figures["telemetry.memory_clock_mhz"], 100.0);
+    }
+
+    #[test]
+    fn a_dropped_sampler_asks_no_more() {
+        let (fake, told) = Fake::new();
+        drop(Sampler::start(fake, Duration::from_millis(1)).unwrap());
+        // The thread ends, and with it the last that could tell.
+        while told.recv().is_ok() {}
+    }
+
+    /// A GPU whose driver panics when it is asked.
+    struct Broken;
+
+    impl Gauge for Broken {
+        fn glance(&self) -> Glance {
+            panic!("the driver's fault")
+        }
+
+        fn energy(&self) -> Option<f64> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_thread_that_dies_leaves_no_figures() {
+        let sampler = Sampler::start(Arc::new(Broken), INTERVAL).unwrap();
+        assert_eq!(sampler.stop(), BTreeMap::new());
+    }
+}

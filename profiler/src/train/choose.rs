@@ -1,0 +1,122 @@
+//! Which candidate becomes the model.
+
+use super::validation::Candidate;
+use crate::validate::Accuracy;
+use crate::validate::accuracy::standard_error;
+
+/// What decides between candidates, and its standard error.
+///
+/// The error counts without the tenth of the rows that is predicted worst: a
+/// run that something slowed says nothing about a model. Where rows beyond the
+/// others were held out, it is the geometric mean of the error inside and the
+/// error beyond, so that halving either is worth the same.
+pub fn score(all: &Accuracy, folds: &[Accuracy], beyond: Option<&Accuracy>) -> (f64, f64) {
+    let inside = all.trimmed;
+    let errors: Vec<f64> = folds.iter().map(|fold| fold.trimmed).collect();
+    let score = match beyond {
+        Some(beyond) => (inside * beyond.trimmed).sqrt(),
+        None => inside,
+    };
+    let relative = match inside > 0.0 {
+        true => standard_error(&errors) / inside,
+        false => 0.0,
+    };
+    (score, score * relative)
+}
+
+/// The first candidate, in the order of preference, that is within one
+/// standard error of the best; and why. `None` if there is no candidate.
+pub fn choose(candidates: &[Candidate]) -> Option<(usize, String)> {
+    let by_score = |a: &&Candidate, b: &&Candidate| a.score.total_cmp(&b.score);
+    let best = candidates.iter().min_by(by_score)?;
+    let good_enough = best.score + best.score_error;
+    let preferred = |&at: &usize| (candidates[at].family, at);
+    let chosen = (0..candidates.len())
+        .filter(|&at| candidates[at].score <= good_enough)
+        .min_by_key(preferred)?;
+    let family = candidates[chosen].family;
+    let why = if family == best.family {
+        format!("{family} has the least cross-validated error")
+    } else if family.over_prior() && !best.family.over_prior() {
+        format!(
+            "{family} is within one standard error of {}, and physics goes on \
+             where measurements end",
+            best.family
+        )
+    } else {
+        format!(
+            "{family} is within one standard error of {}, and simpler",
+            best.family
+        )
+    };
+    Some((chosen, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::regress::Spec;
+    use crate::train::Family;
+
+    fn candidate(family: Family, score: f64, score_error: f64) -> Candidate {
+        Candidate {
+            family,
+            spec: Spec::Linear { l2: 1.0 },
+            clusters: 4,
+            inputs: Vec::new(),
+            accuracy: Accuracy::default(),
+            standard_error: 0.0,
+            folds: Vec::new(),
+            beyond: None,
+            score,
+            score_error,
+        }
+    }
+
+    #[test]
+    fn the_least_error_wins() {
+        let candidates = [
+            candidate(Family::PriorLinear, 0.05, 0.01),
+            candidate(Family::Linear, 0.02, 0.01),
+            candidate(Family::Forest, 0.03, 0.02),
+        ];
+        let (chosen, why) = choose(&candidates).unwrap();
+        assert_eq!(chosen, 1);
+        assert_eq!(why, "linear has the least cross-validated error");
+        assert_eq!(choose(&[]), None);
+    }
+
+    #[test]
+    fn physics_and_simplicity_win_among_equals() {
+        let mut candidates = vec![
+            candidate(Family::PriorConstant, 0.05, 0.01),
+            candidate(Family::PriorLinear, 0.029, 0.01),
+            candidate(Family::Gaussian, 0.02, 0.01),
+        ];
+        let (chosen, why) = choose(&candidates).unwrap();
+        assert_eq!(chosen, 1);
+        assert!(why.contains("physics"), "{why}");
+        candidates[0].score = 0.0205;
+        candidates[1] = candidate(Family::PriorForest, 0.02, 0.001);
+        candidates.pop();
+        let (chosen, why) = choose(&candidates).unwrap();
+        assert_eq!(chosen, 0);
+        assert!(why.contains("simpler"), "{why}");
+    }
+
+    #[test]
+    fn errors_inside_and_beyond_count_alike() {
+        let of = |trimmed| Accuracy {
+            trimmed,
+            ..Accuracy::default()
+        };
+        let folds = [of(0.01), of(0.03)];
+        let (score, error) = score(&of(0.02), &folds, Some(&of(0.08)));
+        assert!((score - 0.04).abs() < 1e-12);
+        assert!((error - 0.02).abs() < 1e-12);
+        let (score, error) = super::score(&of(0.02), &folds, None);
+        assert!((score - 0.02).abs() < 1e-12);
+        assert!((error - 0.01).abs() < 1e-12);
+        assert_eq!(super::score(&of(0.0), &[], None), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,196 @@
+//! Every family is fitted without each fold, without the rows beyond, and to
+//! all rows.
+
+use std::sync::atomic::AtomicBool;
+
+use super::choose::score;
+use super::model::{Model, Plan};
+use super::training::Training;
+use super::tune::{Failure, search};
+use super::validation::{Candidate, Failed, HeldOut};
+use super::{Family, Recipe, TrainError, pool};
+use crate::regress::spread;
+use crate::table::Table;
+use crate::validate::accuracy::standard_error;
+use crate::validate::{Accuracy, Beyond, Folds};
+
+/// A table, divided for validation.
+pub struct Contest<'a> {
+    recipe: &'a Recipe,
+    /// The folds, then all rows, then, if any, the rows beyond.
+    splits: Vec<Split<'a>>,
+}
+
+/// A division of the table's rows.
+struct Split<'a> {
+    training: Training<'a>,
+    held_out: Vec<usize>,
+}
+
+/// What a family came to on a division.
+struct Fit {
+    model: Model,
+    plan: Plan,
+    held_out: Vec<HeldOut>,
+}
+
+/// What a family came to on all of them.
+pub struct Entry {
+    pub candidate: Candidate,
+    /// Fitted to all rows.
+    pub model: Model,
+    /// Every row, predicted by the model of the fold without it.
+    pub held_out: Vec<HeldOut>,
+}
+
+impl<'a> Contest<'a> {
+    /// Divides the table's rows, and weighs those of each training part.
+    pub fn new(
+        table: &'a Table,
+        recipe: &'a Recipe,
+        folds: &Folds,
+        beyond: Option<&Beyond>,
+        stop: &AtomicBool,
+    ) -> Result<Self, TrainError> {
+        let mut held: Vec<Vec<usize>> = (0..folds.count()).map(|f| folds.held_out(f)).collect();
+        held.push(Vec::new());
+        held.extend(beyond.map(|beyond| beyond.rows.clone()));
+        let divide = |at: usize| Some(Split::of(table, &held[at]));
+        let splits = pool::run(recipe.threads, held.len(), divide, &mut |_, _| {}, stop)?;
+        Ok(Self { recipe, splits })
+    }
+
+    /// Fits every family to every division, the slowest first. Returns the
+    /// families that could be fitted and those that could not, both in the
+    /// order of preference.
+    pub fn run(
+        &self,
+        progress: &mut dyn FnMut(usize, usize),
+        stop: &AtomicBool,
+    ) -> Result<(Vec<Entry>, Vec<Failed>), TrainError> {
+        let mut families = self.recipe.families.clone();
+        families.sort_by_key(|family| (!family.is_slow(), *family));
+        let count = self.splits.len();
+        let job = |number: usize| {
+            let fit = self.splits[number % count].fit(families[number / count], self.recipe, stop);
+            match fit {
+                Ok(fit) => Some(Ok(fit)),
+                Err(Failure::Because(reason)) => Some(Err(reason)),
+                Err(Failure::Interrupted) => None,
+            }
+        };
+        let jobs = families.len() * count;
+        let results = pool::run(self.recipe.threads, jobs, job, progress, stop)?;
+        let mut results = results.into_iter();
+        let mut entries = Vec::new();
+        let mut failed = Vec::new();
+        for family in families {
+            let fits: Vec<Result<Fit, String>> = results.by_ref().take(count).collect();
+            let fits: Result<Vec<Fit>, String> = fits.into_iter().collect();
+            match fits.map(|fits| self.entry(family, fits)) {
+                Ok(entry) => entries.extend(entry),
+                Err(reason) => failed.push(Failed { family, reason }),
+            }
+        }
+        entries.sort_by_key(|entry| entry.candidate.family);
+        failed.sort_by_key(|failed| failed.family);
+        Ok((entries, failed))
+    }
+
+    /// How many of all rows are believed.
+    pub fn believed(&self) -> usize {
+        self.splits[self.recipe.folds].training.believed().len()
+    }
+
+    /// Puts together the fits to the folds, to all rows and without the rows
+    /// beyond.
+    fn entry(&self, family: Family, mut fits: Vec<Fit>) -> Option<Entry> {
+        let rest = fits.split_off(self.recipe.folds);
+        let of = |held_out: &[HeldOut]| {
+            let pairs: Vec<_> = held_out.iter().map(|h| (h.measured, h.predicted)).collect();
+            Accuracy::of(&pairs)
+        };
+        let folds: Vec<Accuracy> = fits.iter().map(|fit| of(&fit.held_out)).collect();
+        let mut held_out: Vec<HeldOut> = fits.into_iter().flat_map(|fit| fit.held_out).collect();
+        held_out.sort_by_key(|held| held.row);
+        let accuracy = of(&held_out);
+        let mut rest = rest.into_iter();
+        let Fit {
+            mut model, plan, ..
+        } = rest.next()?;
+        let beyond = rest.next().map(|fit| of(&fit.held_out));
+        let (score, score_error) = score(&accuracy, &folds, beyond.as_ref());
+        let errors: Vec<f64> = folds.iter().map(|fold| fold.mape).collect();
+        let logs: Vec<f64> = held_out
+            .iter()
+            .map(|h| (h.measured / h.predicted).ln())
+            .collect();
+        model.fitted.spread = spread(&logs);
+        Some(Entry {
+            candidate: Candidate {
+                family,
+                spec: plan.spec,
+                clusters: plan.clusters,
+                inputs: model
+                    .fitted
+                    .inputs
+                    .iter()
+                    .map(|input| input.name.clone())
+                    .collect(),
+                accuracy,
+                standard_error: standard_error(&errors),
+                folds,
+                beyond,
+                score,
+                score_error,
+            },
+            model,
+            held_out,
+        })
+    }
+}
+
+impl<'a> Split<'a> {
+    /// `held_out` ascends.
+    fn of(table: &'a Table, held_out: &[usize]) -> Self {
+        let kept = (0..table.rows.len()).filter(|row| held_out.binary_search(row).is_err());
+        Self {
+            training: Training::screened(table, kept.collect()),
+            held_out: held_out.to_vec(),
+        }
+    }
+
+    /// Fits a family to the training rows alone, and predicts the others.
+    fn fit(&self, family: Family, recipe: &Recipe, stop: &AtomicBool) -> Result<Fit, Failure> {
+        let features = self.training.features(family.over_prior());
+        let threshold = recipe.threshold_of(family);
+        let mut last = String::new();
+        for plan in search(&self.training, family, recipe, stop)? {
+            let model = Model::fit(
+                &self.training,
+                &features,
+                family,
+                &plan,
+                threshold,
+                recipe.seed,
+            );
+            match model.and_then(|model| Ok((self.predict(&model)?, model))) {
+                Ok((held_out, model)) => {
+                    return Ok(Fit {
+                        model,
+                        plan,
+                        held_out,
+                    });
+                }
+                Err(reason) => last = reason,
+            }
+        }
+        Err(Failure::Because(last))
+    }
+
+    fn predict(&self, model: &Model) -> Result<Vec<HeldOut>, String> {
+        let rows = self.held_out.iter();
+        rows.map(|&row| model.held_out(self.training.table, row))
+            .collect()
+    }
+}

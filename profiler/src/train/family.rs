@@ -1,0 +1,125 @@
+//! What is tried: families of models, and the hyper-parameters of each.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::regress::Spec;
+
+/// A family of models. The first ones learn what multiplies the prior, the
+/// others learn the seconds themselves. The order is that of preference
+/// between models that are equally good: physics goes on where measurements
+/// end, and simple goes before intricate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// The prior times one factor.
+    PriorConstant,
+    /// The prior times a linear correction on the paper's basis.
+    PriorLinear,
+    /// The prior times a correction by a support vector machine with a
+    /// Gaussian kernel.
+    PriorGaussian,
+    /// The prior times a correction by a random forest.
+    PriorForest,
+    /// Linear on the paper's basis, with L2 (section 3.2, step 5).
+    Linear,
+    /// A support vector machine with a polynomial kernel.
+    Polynomial,
+    /// A support vector machine with a Gaussian kernel.
+    Gaussian,
+    /// A random forest.
+    Forest,
+}
+
+impl Family {
+    /// All of them, in the order of preference.
+    pub const ALL: [Self; 8] = [
+        Self::PriorConstant,
+        Self::PriorLinear,
+        Self::PriorGaussian,
+        Self::PriorForest,
+        Self::Linear,
+        Self::Polynomial,
+        Self::Gaussian,
+        Self::Forest,
+    ];
+
+    /// Whether it learns what multiplies the prior.
+    pub fn over_prior(self) -> bool {
+        self <= Self::PriorForest
+    }
+
+    /// Whether a fit takes so long that its hyper-parameters are searched on
+    /// fewer rows.
+    pub(super) fn is_slow(self) -> bool {
+        matches!(
+            self,
+            Self::PriorGaussian
+                | Self::Polynomial
+                | Self::Gaussian
+                | Self::PriorForest
+                | Self::Forest
+        )
+    }
+
+    /// The hyper-parameters that are tried. The number of clusters is searched
+    /// with the first.
+    pub(super) fn specs(self) -> Vec<Spec> {
+        let linear = |l2| Spec::Linear { l2 };
+        let gaussian = |(c, gamma)| Spec::Gaussian {
+            c,
+            epsilon: EPSILON,
+            gamma,
+        };
+        let polynomial = |(c, degree)| Spec::Polynomial {
+            c,
+            epsilon: EPSILON,
+            degree,
+        };
+        let forest = |(depth, min_leaf)| Spec::Forest {
+            trees: 48,
+            depth,
+            min_leaf,
+        };
+        match self {
+            Self::PriorConstant => vec![linear(1.0)],
+            Self::PriorLinear => [1e-3, 1e-5, 1e-4, 1e-2, 1e-1, 1.0].map(linear).to_vec(),
+            Self::Linear => [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 1e-1].map(linear).to_vec(),
+            Self::PriorGaussian => [(1.0, 0.5), (1.0, 0.1), (1.0, 2.0), (10.0, 0.1), (10.0, 0.5)]
+                .map(gaussian)
+                .to_vec(),
+            Self::Gaussian => [
+                (10.0, 0.1),
+                (10.0, 0.03),
+                (10.0, 0.3),
+                (30.0, 0.03),
+                (30.0, 0.1),
+            ]
+            .map(gaussian)
+            .to_vec(),
+            Self::Polynomial => [(1.0, 3), (10.0, 2), (10.0, 3), (0.1, 3)]
+                .map(polynomial)
+                .to_vec(),
+            Self::PriorForest | Self::Forest => [(12, 2), (12, 1), (8, 4)].map(forest).to_vec(),
+        }
+    }
+}
+
+/// The relative error that costs a support vector machine nothing.
+const EPSILON: f64 = 0.01;
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(match self {
+            Self::PriorConstant => "prior x factor",
+            Self::PriorLinear => "prior x linear",
+            Self::PriorGaussian => "prior x SVR, Gaussian",
+            Self::PriorForest => "prior x forest",
+            Self::Linear => "linear",
+            Self::Polynomial => "SVR, polynomial",
+            Self::Gaussian => "SVR, Gaussian",
+            Self::Forest => "random forest",
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! What is known of a model's quality, and of those that were not chosen.
+
+use serde::{Deserialize, Serialize};
+
+use super::Family;
+use crate::regress::Spec;
+use crate::validate::{Accuracy, Beyond};
+
+/// How models were compared. Errors are fractions: 0.02 is 2 %.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    pub rows: usize,
+    /// Configurations: their repeats were never on both sides.
+    pub groups: usize,
+    pub folds: usize,
+    pub seed: u64,
+    /// What was held out where measurements end; `None` if nothing could be.
+    pub beyond: Option<Beyond>,
+    /// Every family that could be fitted, in the order of preference.
+    pub candidates: Vec<Candidate>,
+    /// Every family that could not, and why.
+    pub failed: Vec<Failed>,
+    /// The prior, and the other ways to predict, on the same rows.
+    pub baselines: Vec<Baseline>,
+    /// Which of the candidates was chosen.
+    pub chosen: usize,
+    /// Why, in a sentence.
+    pub why: String,
+    /// The least |correlation| with its target among the features from which
+    /// the chosen one's inputs were taken.
+    pub threshold: f64,
+    /// Rows that the chosen model hardly believes, since the others contradict
+    /// them.
+    pub outliers: usize,
+}
+
+impl Validation {
+    /// The candidate that was chosen. `None` in a damaged file only.
+    pub fn chosen(&self) -> Option<&Candidate> {
+        self.candidates.get(self.chosen)
+    }
+}
+
+/// A family of models. Its errors are those of models that were fitted, with
+/// hyper-parameters and number of clusters of their own, without the rows on
+/// which they were tested.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    pub family: Family,
+    /// The hyper-parameters that all rows lead to.
+    pub spec: Spec,
+    /// The number of clusters that all rows lead to.
+    pub clusters: usize,
+    /// The features that all rows lead to.
+    pub inputs: Vec<String>,
+    /// Cross-validated, all folds together.
+    pub accuracy: Accuracy,
+    /// The standard error of the folds' mean absolute percentage error.
+    pub standard_error: f64,
+    /// Cross-validated, fold by fold.
+    pub folds: Vec<Accuracy>,
+    /// Where measurements end, fitted without these rows.
+    pub beyond: Option<Accuracy>,
+    /// What decided, and its standard error; see [`train`](super::train).
+    pub score: f64,
+    pub score_error: f64,
+}
+
+/// A family that could not be fitted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failed {
+    pub family: Family,
+    pub reason: String,
+}
+
+/// A way to predict that learns nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    pub name: String,
+    /// On all rows.
+    pub accuracy: Accuracy,
+    /// On the rows that were held out where measurements end.
+    pub beyond: Option<Accuracy>,
+}
+
+/// A row, predicted by a model that has not seen its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldOut {
+    /// Its place in the table.
+    pub row: usize,
+    /// Seconds of a step.
+    pub measured: f64,
+    /// Seconds of a step.
+    pub predicted: f64,
+}

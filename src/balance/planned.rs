@@ -1,0 +1,88 @@
+//! A plan that never changes, with chunks of a given length: what profiling
+//! measures, and what tries out a planner's plan.
+
+use super::{Balancer, Fixed, Next, Setup, StepPlan, StepState};
+
+/// One plan for every step. Each device consumes its own segment of the pool
+/// in chunks of its own length, and nothing else.
+///
+/// When a device is lost, the others go on with what was planned for them as
+/// [`Fixed`] shares.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    units: u64,
+    steps: u32,
+    plan: StepPlan,
+    chunks: Vec<u64>,
+    /// What the devices that are left do once one is lost.
+    rest: Fixed,
+    lost: bool,
+    barriers: bool,
+}
+
+impl Planned {
+    /// `plan` must divide the units as [`StepPlan`] says; an engine refuses one
+    /// that does not. `chunks` is units of a chunk, one entry a device; 0, or
+    /// no entry, for the whole segment at once. An engine shortens a chunk to
+    /// what a device has buffers for.
+    pub fn new(setup: &Setup, plan: StepPlan, chunks: Vec<u64>) -> Self {
+        let counts: Vec<f64> = (plan.held.iter().zip(&plan.pooled))
+            .map(|(held, pooled)| held.saturating_add(*pooled) as f64)
+            .collect();
+        Self {
+            units: setup.units,
+            steps: setup.steps,
+            rest: Fixed::new("planned", setup, &counts),
+            plan,
+            chunks,
+            lost: false,
+            barriers: false,
+        }
+    }
+
+    /// The same with a barrier after every step, even where one device holds
+    /// everything and could go on by itself.
+    pub fn with_barriers(mut self) -> Self {
+        self.barriers = true;
+        self
+    }
+}
+
+impl Balancer for Planned {
+    fn name(&self) -> String {
+        "planned".to_owned()
+    }
+
+    fn plan(&mut self, step: u32) -> StepPlan {
+        match self.lost {
+            true => self.rest.plan(step),
+            false => self.plan.clone(),
+        }
+    }
+
+    fn next(&mut self, device: usize, state: &StepState) -> Next {
+        if self.lost {
+            return self.rest.next(device, state);
+        }
+        match (state.left[device], self.chunks.get(device)) {
+            (0, _) => Next::Done,
+            (own, None | Some(0)) => Next::Take(own),
+            (own, Some(chunk)) => Next::Take(own.min(*chunk)),
+        }
+    }
+
+    fn lost(&mut self, device: usize) {
+        self.lost = true;
+        self.rest.lost(device);
+    }
+
+    fn lookahead(&self) -> u32 {
+        let alone = self.plan.held.contains(&self.units);
+        match self.lost {
+            _ if self.barriers => 0,
+            true => self.rest.lookahead(),
+            false if alone => self.steps,
+            false => 0,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Figures that follow from a case and a machine's descriptors by counting:
+//! operations, bytes, launches, and what they take of caches and memories.
+
+use super::case::{Case, Part};
+use super::descriptors::Descriptors;
+use crate::engine::corun::held::window;
+
+/// Neighbours' units on either side that a range of units needs, as on the
+/// engine's rings.
+pub(super) const HALO: u64 = 1;
+
+/// What a step of a case moves and computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Derived {
+    pub flops: f64,
+    /// Bytes that cross the memory interface of whoever computes.
+    pub traffic_bytes: f64,
+    /// Bytes over the link, each way.
+    pub h2d_bytes: f64,
+    pub d2h_bytes: f64,
+    /// Bytes that the part keeps or touches in the memory that it computes in.
+    pub working_set_bytes: f64,
+    /// The same, of the L2 caches of its workers' cores, of the L3 caches of
+    /// its sockets, and of the memory. `None` where the size is unknown, or
+    /// where the caches are not the host's.
+    pub over_l2: Option<f64>,
+    pub over_l3: Option<f64>,
+    pub over_memory: f64,
+    pub launches: f64,
+    pub chunks: f64,
+}
+
+impl Derived {
+    /// Counts what `case` does in a step.
+    pub fn of(case: &Case, descriptors: &Descriptors) -> Self {
+        let work = &case.work;
+        let units = case.part.units() as f64;
+        let bytes = |units: u64| units as f64 * work.unit_bytes as f64;
+        let (chunks, windows) = (case.part.chunks(), case.part.windows());
+        let memory = descriptors
+            .device
+            .map_or(descriptors.host.memory, |device| device.memory);
+        let mut derived = Self {
+            flops: units * work.unit_flops,
+            traffic_bytes: units * work.unit_traffic,
+            h2d_bytes: 0.0,
+            d2h_bytes: 0.0,
+            // The present versions and the next.
+            working_set_bytes: 2.0 * bytes(case.part.units()),
+            over_l2: None,
+            over_l3: None,
+            over_memory: 0.0,
+            launches: (chunks + windows) as f64,
+            chunks: chunks as f64,
+        };
+        match case.part {
+            Part::Host {
+                workers, sockets, ..
+            } => {
+                if descriptors.device.is_none() {
+                    let of = |count: u32, size: Option<u64>| {
+                        let all = f64::from(count.max(1)) * size.filter(|s| *s > 0)? as f64;
+                        Some(derived.working_set_bytes / all)
+                    };
+                    derived.over_l2 = of(workers, descriptors.host.l2);
+                    derived.over_l3 = of(sockets, descriptors.host.l3);
+                }
+            }
+            Part::Own {
+                held,
+                slots,
+                streamed,
+                chunk,
+                queues,
+                ..
+            } => {
+                let borders = if held > 0 && held < work.units {
+                    HALO
+                } else {
+                    0
+                };
+                derived.h2d_bytes = bytes(streamed + 2 * HALO * chunks + borders);
+                derived.d2h_bytes = bytes(streamed + borders);
+                let ring = match held {
+                    0 => 0,
+                    _ => held + window(held, slots),
+                };
+                let buffers = u64::from(queues).min(chunks) * 2 * (chunk + HALO);
+                derived.working_set_bytes = bytes(ring + buffers);
+            }
+        }
+        derived.over_memory = derived.working_set_bytes / memory.max(1) as f64;
+        derived
+    }
+}

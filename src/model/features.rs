@@ -1,0 +1,223 @@
+//! The features that plan: everything that is known before a run, as numbers
+//! with names.
+//!
+//! | group | what |
+//! |---|---|
+//! | `machine` | what the machine file says, see [`Descriptors`] |
+//! | `known` | the work, and the configuration of the device's part |
+//! | `derived` | what follows from these by counting |
+//! | `prior` | the terms of [`super::prior`]; never kept in a dataset |
+//!
+//! Counters, traces and telemetry are not among them: they are known only
+//! after a run, and so can explain a time, not plan it.
+
+use super::case::{Case, Part};
+use super::derived::Derived;
+use super::descriptors::{Descriptors, DeviceFigures, LinkFigures};
+use super::prior::{self, Terms};
+
+/// Everything that a feature is made of.
+struct Facts<'a> {
+    case: &'a Case,
+    descriptors: &'a Descriptors,
+    derived: Derived,
+    prior: Terms,
+}
+
+type Feature = (&'static str, fn(&Facts) -> Option<f64>);
+
+const COUNT: usize = 58;
+
+/// Every feature, by its name. One that a case does not have is `None`.
+const FEATURES: [Feature; COUNT] = [
+    ("machine.cores_count", |f| some(f.descriptors.host.cores)),
+    ("machine.sockets_count", |f| {
+        some(f.descriptors.host.sockets)
+    }),
+    ("machine.clock_mhz", |f| {
+        f.descriptors.host.clock_mhz.map(f64::from)
+    }),
+    ("machine.l2_bytes", |f| f.descriptors.host.l2.map(whole)),
+    ("machine.l3_bytes", |f| f.descriptors.host.l3.map(whole)),
+    ("machine.memory_bytes", |f| {
+        Some(whole(f.descriptors.host.memory))
+    }),
+    ("machine.bandwidth_bytes_per_second", |f| {
+        Some(f.descriptors.host.bandwidth)
+    }),
+    ("machine.core_bandwidth_bytes_per_second", |f| {
+        Some(f.descriptors.host.core_bandwidth)
+    }),
+    ("machine.flops_per_second", |f| f.descriptors.host.flops),
+    ("machine.launch_seconds", |f| {
+        Some(f.descriptors.host.launch_seconds)
+    }),
+    ("machine.completion_seconds", |f| {
+        Some(f.descriptors.host.completion_seconds)
+    }),
+    ("machine.efficiency_ratio", |f| {
+        Some(f.descriptors.host.efficiency)
+    }),
+    ("machine.device_units_count", |f| {
+        f.device(|d| f64::from(d.compute_units))
+    }),
+    ("machine.device_clock_mhz", |f| {
+        f.descriptors.device?.clock_mhz.map(f64::from)
+    }),
+    ("machine.device_memory_bytes", |f| {
+        f.device(|d| whole(d.memory))
+    }),
+    ("machine.device_bandwidth_bytes_per_second", |f| {
+        f.device(|d| d.bandwidth)
+    }),
+    ("machine.device_flops_per_second", |f| {
+        f.descriptors.device?.flops
+    }),
+    ("machine.copy_engines_count", |f| {
+        f.device(|d| f64::from(d.copy_engines))
+    }),
+    ("machine.device_launch_seconds", |f| {
+        f.device(|d| d.launch_seconds)
+    }),
+    ("machine.device_enqueue_seconds", |f| {
+        f.device(|d| d.enqueue_seconds)
+    }),
+    ("machine.device_completion_seconds", |f| {
+        f.device(|d| d.completion_seconds)
+    }),
+    ("machine.device_efficiency_ratio", |f| {
+        f.device(|d| d.efficiency)
+    }),
+    ("machine.h2d_bytes_per_second", |f| f.link(|l| l.h2d)),
+    ("machine.d2h_bytes_per_second", |f| f.link(|l| l.d2h)),
+    ("machine.both_ways_bytes_per_second", |f| {
+        f.link(|l| l.both_ways)
+    }),
+    ("machine.link_latency_seconds", |f| {
+        f.link(|l| l.latency_seconds)
+    }),
+    ("known.units_count", |f| Some(whole(f.case.work.units))),
+    ("known.unit_bytes", |f| Some(whole(f.case.work.unit_bytes))),
+    ("known.unit_points_count", |f| {
+        Some(whole(f.case.work.unit_points))
+    }),
+    ("known.element_bytes", |f| {
+        Some(whole(f.case.work.element_bytes))
+    }),
+    ("known.dimensions_count", |f| some(f.case.work.dimensions)),
+    ("known.unit_flops", |f| Some(f.case.work.unit_flops)),
+    ("known.unit_traffic_bytes", |f| {
+        Some(f.case.work.unit_traffic)
+    }),
+    ("known.chunk_units_count", |f| match f.case.part {
+        Part::Host { chunk, .. } | Part::Own { chunk, .. } => Some(whole(chunk)),
+    }),
+    ("known.workers_count", |f| match f.case.part {
+        Part::Host { workers, .. } => some(workers),
+        Part::Own { .. } => None,
+    }),
+    ("known.sockets_count", |f| match f.case.part {
+        Part::Host { sockets, .. } => some(sockets),
+        Part::Own { .. } => None,
+    }),
+    ("known.pool_units_count", |f| match f.case.part {
+        Part::Host { units, .. } => Some(whole(units)),
+        Part::Own { .. } => None,
+    }),
+    ("known.held_units_count", |f| match f.case.part {
+        Part::Own { held, .. } => Some(whole(held)),
+        Part::Host { .. } => None,
+    }),
+    ("known.slots_count", |f| match f.case.part {
+        Part::Own { slots, .. } => Some(whole(slots)),
+        Part::Host { .. } => None,
+    }),
+    ("known.streamed_units_count", |f| match f.case.part {
+        Part::Own { streamed, .. } => Some(whole(streamed)),
+        Part::Host { .. } => None,
+    }),
+    ("known.queues_count", |f| match f.case.part {
+        Part::Own { queues, .. } => some(queues),
+        Part::Host { .. } => None,
+    }),
+    ("known.solo_ratio", |f| match f.case.part {
+        Part::Own { solo, .. } => some(u8::from(solo)),
+        Part::Host { .. } => None,
+    }),
+    ("derived.flops", |f| Some(f.derived.flops)),
+    ("derived.traffic_bytes", |f| Some(f.derived.traffic_bytes)),
+    ("derived.h2d_bytes", |f| Some(f.derived.h2d_bytes)),
+    ("derived.d2h_bytes", |f| Some(f.derived.d2h_bytes)),
+    ("derived.intensity_flops_per_byte", |f| {
+        let traffic = f.derived.traffic_bytes;
+        (traffic > 0.0).then(|| f.derived.flops / traffic)
+    }),
+    ("derived.working_set_bytes", |f| {
+        Some(f.derived.working_set_bytes)
+    }),
+    ("derived.working_set_over_l2_ratio", |f| f.derived.over_l2),
+    ("derived.working_set_over_l3_ratio", |f| f.derived.over_l3),
+    ("derived.working_set_over_memory_ratio", |f| {
+        Some(f.derived.over_memory)
+    }),
+    ("derived.launches_count", |f| Some(f.derived.launches)),
+    ("derived.chunks_count", |f| Some(f.derived.chunks)),
+    ("prior.compute_seconds", |f| Some(f.prior.compute)),
+    ("prior.memory_seconds", |f| Some(f.prior.memory)),
+    ("prior.link_seconds", |f| Some(f.prior.link)),
+    ("prior.overhead_seconds", |f| Some(f.prior.overhead)),
+    ("prior.total_seconds", |f| Some(f.prior.total)),
+];
+
+/// The features' names, in the order of [`values`].
+pub const NAMES: [&str; COUNT] = {
+    let mut names = [""; COUNT];
+    let mut i = 0;
+    while i < COUNT {
+        names[i] = FEATURES[i].0;
+        i += 1;
+    }
+    names
+};
+
+/// The features of a case on a machine, in the order of [`NAMES`]; NaN for one
+/// that it does not have. Allocates nothing.
+pub fn values(case: &Case, descriptors: &Descriptors) -> [f64; COUNT] {
+    let facts = Facts {
+        case,
+        descriptors,
+        derived: Derived::of(case, descriptors),
+        prior: prior::terms(case, descriptors),
+    };
+    FEATURES.map(|(_, of)| of(&facts).unwrap_or(f64::NAN))
+}
+
+/// Where a feature stands in [`NAMES`].
+pub fn index(name: &str) -> Option<usize> {
+    NAMES.iter().position(|known| *known == name)
+}
+
+/// Whether a feature may stand in a dataset: the prior's terms follow from
+/// the others, and change with the physics.
+pub fn is_kept(name: &str) -> bool {
+    !name.starts_with("prior.")
+}
+
+impl Facts<'_> {
+    fn device(&self, of: impl Fn(&DeviceFigures) -> f64) -> Option<f64> {
+        self.descriptors.device.as_ref().map(of)
+    }
+
+    fn link(&self, of: impl Fn(&LinkFigures) -> f64) -> Option<f64> {
+        self.descriptors.device.as_ref()?.link.as_ref().map(of)
+    }
+}
+
+fn some(count: impl Into<f64>) -> Option<f64> {
+    Some(count.into())
+}
+
+/// Exact below 2^53.
+fn whole(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,70 @@
+//! The physics of a step: what a case should take by a machine's descriptors.
+//!
+//! Every part of a step is a lower bound, and the step takes the greatest of
+//! them, plus what none can hide:
+//!
+//! * [`host`]: a pool computes at the rate of its cores or at the bandwidth
+//!   that they reach, chunk after chunk;
+//! * [`own`]: a device with memory of its own computes what it holds, window
+//!   after window, while others flow through it in a [`pipeline`] of writes,
+//!   kernels and reads over several queues.
+//!
+//! The figures are a machine file's, so the prior knows neither caches nor what
+//! a particular driver does; a learned correction multiplies it.
+
+mod host;
+mod own;
+mod pipeline;
+
+#[cfg(test)]
+mod tests;
+
+use super::case::{Case, Part};
+use super::descriptors::Descriptors;
+
+/// A step's time and what it is made of, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// Operations at their greatest rate.
+    pub compute: f64,
+    /// Memory traffic of whoever computes, at the bandwidth that it reaches.
+    pub memory: f64,
+    /// Transfers over the link, both ways at once where that can be.
+    pub link: f64,
+    /// What the greatest of these does not hide: starting, enqueueing, filling
+    /// and draining, and waiting for the driver to know.
+    pub overhead: f64,
+    /// The whole step.
+    pub total: f64,
+}
+
+/// Seconds of a step of `case` by itself.
+pub fn seconds(case: &Case, descriptors: &Descriptors) -> f64 {
+    terms(case, descriptors).total
+}
+
+/// The terms of a step of `case` by itself.
+pub fn terms(case: &Case, descriptors: &Descriptors) -> Terms {
+    beside(case, descriptors, 1.0)
+}
+
+/// The terms of a step of `case` while others use the host's memory too, which
+/// leaves its host kernels, or its transfers, `flow` of the rate that they
+/// would have alone, above 0 and at most 1.
+pub fn beside(case: &Case, descriptors: &Descriptors, flow: f64) -> Terms {
+    let (compute, memory, link, total) = match (case.part, &descriptors.device) {
+        (Part::Host { workers, .. }, None) => host::pool(case, workers, &descriptors.host, flow),
+        (Part::Host { .. }, Some(device)) => host::shared(case, device, &descriptors.host, flow),
+        (Part::Own { .. }, device) => {
+            let device = device.unwrap_or_default();
+            own::step(case, &device, &descriptors.host, flow)
+        }
+    };
+    Terms {
+        compute,
+        memory,
+        link,
+        overhead: (total - compute.max(memory).max(link)).max(0.0),
+        total,
+    }
+}

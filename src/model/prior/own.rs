@@ -1,0 +1,153 @@
+//! A device with memory of its own.
+
+use super::pipeline::{Pipeline, Stream};
+use crate::model::case::{Case, Part, Work};
+use crate::model::descriptors::{DeviceFigures, HostFigures, LinkFigures};
+
+/// Launches that the engine enqueues before the first chunk's commands.
+const LEAD: f64 = 4.0;
+
+/// Compute, memory, link, and total seconds.
+///
+/// What is held is computed window after window, each after the device's
+/// launch overhead, or as quickly as the driver enqueues them. Alone (`solo`)
+/// that is the step. Otherwise the driver first writes the halo, and at the end
+/// has to hear of the last completion. What is streamed flows meanwhile, and
+/// the kernels of both share the device.
+pub fn step(
+    case: &Case,
+    device: &DeviceFigures,
+    host: &HostFigures,
+    flow: f64,
+) -> (f64, f64, f64, f64) {
+    let Part::Own { solo, .. } = case.part else {
+        return (0.0, 0.0, 0.0, 0.0);
+    };
+    let own = Own::of(case, device);
+    let units = case.part.units() as f64;
+    let (compute, memory) = (own.compute(units), own.memory(units));
+    if solo {
+        return (compute, memory, 0.0, own.launches());
+    }
+    let (Some(stream), Some(link)) = (own.stream(), &device.link) else {
+        return (compute, memory, 0.0, own.held_end());
+    };
+    let pipeline = Pipeline {
+        device,
+        link,
+        host_bandwidth: host.bandwidth,
+        flow,
+        queues: own.queues,
+    };
+    let before = own.before_streams();
+    let flowing = before + pipeline.seconds(&stream, (own.windows - LEAD).max(0.0));
+    let gaps = own.windows * device.launch_seconds + device.completion_seconds;
+    let kernels = before + own.kernels(units) + gaps;
+    let total = own.held_end().max(flowing).max(kernels);
+    (compute, memory, pipeline.transfers(&stream), total)
+}
+
+/// A part of a step on such a device.
+struct Own<'a> {
+    work: &'a Work,
+    device: &'a DeviceFigures,
+    link: LinkFigures,
+    held: f64,
+    windows: f64,
+    /// Places where held units border on others': a halo to write, an edge to
+    /// read.
+    borders: f64,
+    streamed: f64,
+    chunks: f64,
+    /// Units of the last chunk.
+    last: f64,
+    queues: f64,
+}
+
+impl<'a> Own<'a> {
+    fn of(case: &'a Case, device: &'a DeviceFigures) -> Self {
+        let (held, streamed, chunk, queues) = match case.part {
+            Part::Host { .. } => (0, 0, 1, 1),
+            Part::Own {
+                held,
+                streamed,
+                chunk,
+                queues,
+                ..
+            } => (held, streamed, chunk.max(1), queues.max(1)),
+        };
+        let chunks = case.part.chunks();
+        Self {
+            work: &case.work,
+            device,
+            link: device.link.unwrap_or_default(),
+            held: held as f64,
+            windows: case.part.windows() as f64,
+            borders: f64::from(u8::from(held > 0 && held < case.work.units)),
+            streamed: streamed as f64,
+            chunks: chunks as f64,
+            last: (streamed - chunks.saturating_sub(1) * chunk) as f64,
+            queues: f64::from(queues),
+        }
+    }
+
+    fn compute(&self, units: f64) -> f64 {
+        let rate = self.device.flops;
+        rate.map_or(0.0, |rate| units * self.work.unit_flops / rate)
+    }
+
+    fn memory(&self, units: f64) -> f64 {
+        units * self.work.unit_traffic / (self.device.bandwidth * self.device.efficiency)
+    }
+
+    /// Seconds of kernels that have the device to themselves.
+    fn kernels(&self, units: f64) -> f64 {
+        self.compute(units).max(self.memory(units))
+    }
+
+    /// Seconds of the launches on held units.
+    fn launches(&self) -> f64 {
+        let kernels = self.windows * self.device.launch_seconds + self.kernels(self.held);
+        kernels.max(self.windows * self.device.enqueue_seconds)
+    }
+
+    /// When the driver knows that the held units are done; 0 without any.
+    fn held_end(&self) -> f64 {
+        if self.held == 0.0 {
+            return 0.0;
+        }
+        let enqueue = self.device.enqueue_seconds;
+        let unit = self.work.unit_bytes as f64;
+        let halo = self.borders * (self.link.latency_seconds + unit / self.link.h2d);
+        let begin = enqueue + halo.max(self.borders * enqueue);
+        // The edges' reads are hidden behind later windows, if there are any.
+        let edge = match self.windows == 1.0 && self.borders > 0.0 {
+            true => self.link.latency_seconds + unit / self.link.d2h,
+            false => 0.0,
+        };
+        begin + self.launches() + edge + self.device.completion_seconds
+    }
+
+    /// When the driver comes to the first chunk: after the halo's write and
+    /// some launches, with the edges' reads if these are all.
+    fn before_streams(&self) -> f64 {
+        let edges = if self.windows < LEAD {
+            self.borders
+        } else {
+            0.0
+        };
+        (self.borders + self.windows.min(LEAD) + edges) * self.device.enqueue_seconds
+    }
+
+    /// What is streamed, if anything is.
+    fn stream(&self) -> Option<Stream> {
+        let unit = self.work.unit_bytes as f64;
+        (self.streamed > 0.0).then(|| Stream {
+            chunks: self.chunks,
+            bytes_in: (self.streamed + 2.0 * self.chunks) * unit,
+            bytes_out: self.streamed * unit,
+            kernels: self.kernels(self.streamed),
+            last: self.last / self.streamed,
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! For tests: what the engine and the simulator make of a plan.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::balance::StepPlan;
+use crate::balance::planned::Planned;
+use crate::codelet::stencil::Precision;
+use crate::engine::Outcome;
+use crate::engine::corun::{self, Control, MakeBalancer, Options, Stream};
+use crate::machine::{MachineFile, Shelf};
+use crate::runtime::sim::{Sim, SimDevice, SimOptions};
+use crate::workload::stencil::Stencil;
+
+/// A shipped machine, without noise.
+pub fn machine(name: &str) -> MachineFile {
+    Shelf::at("/nonexistent").find(name).unwrap()
+}
+
+/// A square grid of doubles.
+pub fn grid(size: u64) -> Stencil {
+    Stencil::new(size, size, None, Precision::F64, 1).unwrap()
+}
+
+/// A run in virtual time.
+pub struct Trial<'a> {
+    pub machine: &'a MachineFile,
+    pub devices: Option<Vec<SimDevice>>,
+    pub gpu_memory: Option<u64>,
+    pub stream: Stream,
+    pub steps: u32,
+}
+
+impl<'a> Trial<'a> {
+    /// A few steps on all devices, with the engine's choices.
+    pub fn of(machine: &'a MachineFile) -> Self {
+        Self {
+            machine,
+            devices: None,
+            gpu_memory: None,
+            stream: Stream::default(),
+            steps: 3,
+        }
+    }
+
+    /// Runs `stencil` with any balancer.
+    pub fn run(&self, stencil: &Stencil, make: MakeBalancer) -> Outcome {
+        let options = SimOptions {
+            noise: Some(0.0),
+            devices: self.devices.clone(),
+            ..SimOptions::default()
+        };
+        let mut sim = Sim::new(self.machine, options).unwrap();
+        let options = Options {
+            steps: self.steps,
+            gpu_memory: self.gpu_memory,
+            stream: self.stream,
+            verify: false,
+            trace: false,
+        };
+        let mut control = Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        };
+        corun::run(&mut sim, stencil, make, &options, &mut control).unwrap()
+    }
+
+    /// Runs `stencil` with one plan and returns the steps' seconds.
+    pub fn follow(&self, stencil: &Stencil, plan: &StepPlan, chunks: &[u64]) -> Vec<f64> {
+        let outcome = self.run(stencil, &mut |setup| {
+            let planned = Planned::new(setup, plan.clone(), chunks.to_vec());
+            Ok(Box::new(planned))
+        });
+        outcome.steps.iter().map(|step| step.seconds).collect()
+    }
+}

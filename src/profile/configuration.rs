@@ -1,0 +1,218 @@
+//! One thing to run: a grid, a device, and how the device is used.
+
+use std::fmt;
+
+use crate::codelet::stencil::Precision;
+use crate::machine::host::Placement;
+use crate::workload::stencil::{Stencil, StencilError};
+
+/// Which of a machine's models a run teaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Cpu,
+    Gpu,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+        })
+    }
+}
+
+/// A grid of `nx` points a row, `ny` rows, and `nz` planes in 3-D.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grid {
+    pub nx: u64,
+    pub ny: u64,
+    pub nz: Option<u64>,
+    pub precision: Precision,
+}
+
+impl Grid {
+    /// Points of the grid.
+    pub fn points(&self) -> u64 {
+        self.units() * self.unit_points()
+    }
+
+    /// Rows in 2-D, planes in 3-D: what is shared.
+    pub fn units(&self) -> u64 {
+        self.nz.unwrap_or(self.ny)
+    }
+
+    /// Bytes of a unit.
+    pub fn unit_bytes(&self) -> u64 {
+        self.unit_points() * self.precision.bytes()
+    }
+
+    /// Bytes of one version of the grid.
+    pub fn bytes(&self) -> u64 {
+        self.units() * self.unit_bytes()
+    }
+
+    fn unit_points(&self) -> u64 {
+        match self.nz {
+            None => self.nx,
+            Some(_) => self.nx * self.ny,
+        }
+    }
+
+    /// The workload.
+    ///
+    /// # Errors
+    /// When there is no such stencil.
+    pub fn stencil(&self, seed: u64) -> Result<Stencil, StencilError> {
+        Stencil::new(self.nx, self.ny, self.nz, self.precision, seed)
+    }
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.nx, self.ny)?;
+        if let Some(nz) = self.nz {
+            write!(f, "x{nz}")?;
+        }
+        write!(f, " {}", self.precision.name())
+    }
+}
+
+/// How a device is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Setting {
+    /// A pool of the host's cores.
+    Host {
+        workers: u32,
+        /// Sockets that the workers are spread over.
+        sockets: u32,
+        /// `None` where all places are alike, or all are taken.
+        placement: Option<Placement>,
+        /// Units of a chunk; all of them for the whole at once.
+        chunk: u64,
+    },
+    /// A device that computes on the host's memory.
+    Shared {
+        /// Its compute units.
+        workers: u32,
+        chunk: u64,
+    },
+    /// A device with memory of its own.
+    Own {
+        /// Bytes of its memory that are used.
+        memory: u64,
+        /// Units held; the others are streamed.
+        held: u64,
+        /// Most units of a streamed chunk.
+        chunk: u64,
+        queues: u32,
+        /// Whether steps that need no barrier with the host go without.
+        ahead: bool,
+    },
+}
+
+/// What one run measures.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Configuration {
+    /// `host`, or the name of the machine's device.
+    pub device: String,
+    pub kind: Kind,
+    pub grid: Grid,
+    pub setting: Setting,
+}
+
+impl Configuration {
+    /// The device or sub-device as a selection says it: `host:4@spread`.
+    pub fn selection(&self) -> String {
+        match self.setting {
+            Setting::Host {
+                workers, placement, ..
+            } => {
+                let placement = placement.map_or(String::new(), |p| format!("@{p}"));
+                format!("{}:{workers}{placement}", self.device)
+            }
+            Setting::Shared { .. } | Setting::Own { .. } => self.device.clone(),
+        }
+    }
+}
+
+/// All that was asked for, so that equal names mean equal runs.
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.grid, self.selection())?;
+        match self.setting {
+            Setting::Host { chunk, .. } | Setting::Shared { chunk, .. } => {
+                write!(f, "; chunk {chunk}")
+            }
+            Setting::Own {
+                memory,
+                held,
+                chunk,
+                queues,
+                ahead,
+            } => {
+                write!(f, "; memory {memory}; held {held}; chunk {chunk}")?;
+                write!(f, "; queues {queues}")?;
+                f.write_str(if ahead { "; ahead" } else { "" })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRID: Grid = Grid {
+        nx: 101,
+        ny: 50,
+        nz: None,
+        precision: Precision::F64,
+    };
+
+    #[test]
+    fn names_say_all_that_is_asked_for() {
+        let mut configuration = Configuration {
+            device: "host".into(),
+            kind: Kind::Cpu,
+            grid: GRID,
+            setting: Setting::Host {
+                workers: 4,
+                sockets: 2,
+                placement: Some(Placement::Spread),
+                chunk: 25,
+            },
+        };
+        assert_eq!(
+            configuration.to_string(),
+            "101x50 f64; host:4@spread; chunk 25"
+        );
+        configuration.device = "gpu0".into();
+        configuration.kind = Kind::Gpu;
+        configuration.grid.nz = Some(9);
+        configuration.setting = Setting::Own {
+            memory: 4096,
+            held: 7,
+            chunk: 2,
+            queues: 3,
+            ahead: false,
+        };
+        assert_eq!(
+            configuration.to_string(),
+            "101x50x9 f64; gpu0; memory 4096; held 7; chunk 2; queues 3"
+        );
+    }
+
+    #[test]
+    fn a_grids_figures_are_its_stencils() {
+        use crate::workload::Divisible;
+        for nz in [None, Some(12)] {
+            let grid = Grid { nz, ..GRID };
+            let stencil = grid.stencil(1).unwrap();
+            assert_eq!(grid.units(), stencil.units());
+            assert_eq!(grid.unit_bytes(), stencil.unit_bytes());
+            assert_eq!(grid.points(), stencil.units() * stencil.unit_points());
+            assert_eq!(grid.bytes(), grid.points() * 8);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Candidates for devices with memory of their own. Pure.
+
+use super::sizes::Sized;
+use super::{Candidate, Gpu};
+use crate::engine::corun::Stream;
+use crate::engine::corun::held::Held;
+use crate::engine::corun::place::{Division, WINDOW_FRACTION};
+use crate::profile::configuration::{Configuration, Grid, Kind, Setting};
+
+/// Parts of the grid that are held, when not all of it is.
+const HELD: [f64; 3] = [0.9, 0.5, 0.0];
+
+/// Free slots of the ring, as a fraction of the units held: enough for one
+/// launch a step, for some, and as few as a run with little memory has.
+const FREE: [Free; 3] = [Free::Ample, Free::Part(0.2), Free::Least];
+
+/// Bytes of a streamed chunk.
+const CHUNKS: [u64; 5] = [512 << 10, 2 << 20, 8 << 20, 32 << 20, 128 << 20];
+
+/// Queues to stream over.
+const QUEUES: [u32; 4] = [1, 2, 3, 4];
+
+/// Streamed chunks of a step, at most: with more a run takes long and tells
+/// nothing new.
+const MOST_CHUNKS: u64 = 256;
+
+/// How much a coordinate counts: size, aspect, free slots, barriers.
+const RESIDENT: [f64; 4] = [1.5, 0.4, 0.5, 0.4];
+
+/// The same: size, aspect, held, free slots, chunk, queues.
+const STREAMED: [f64; 6] = [1.5, 0.4, 0.8, 0.3, 0.7, 0.7];
+
+/// What holds the whole grid.
+pub fn resident(gpu: &Gpu, grids: &[Sized]) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for sized in grids {
+        for (level, free) in FREE.into_iter().enumerate() {
+            for ahead in [true, false] {
+                let wish = Wish {
+                    held: sized.grid.units(),
+                    free,
+                    chunk: 8 << 20,
+                    queues: 3,
+                    ahead,
+                };
+                let Some(configuration) = wish.on(gpu, &sized.grid) else {
+                    continue;
+                };
+                let barriers = f64::from(u8::from(!ahead));
+                candidates.push(Candidate::new(
+                    configuration,
+                    sized,
+                    [sized.size, sized.aspect, part(level, FREE.len()), barriers],
+                    RESIDENT,
+                ));
+            }
+        }
+    }
+    candidates
+}
+
+/// What streams the grid, or a part of it.
+pub fn streamed(gpu: &Gpu, grids: &[Sized]) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for sized in grids {
+        for held in HELD {
+            for (level, free) in FREE.into_iter().enumerate() {
+                for (length, chunk) in CHUNKS.into_iter().enumerate() {
+                    for queues in QUEUES {
+                        let wish = Wish {
+                            held: (held * sized.grid.units() as f64).round() as u64,
+                            free,
+                            chunk,
+                            queues,
+                            ahead: false,
+                        };
+                        let Some(configuration) = wish.on(gpu, &sized.grid) else {
+                            continue;
+                        };
+                        let at = [
+                            sized.size,
+                            sized.aspect,
+                            held,
+                            part(level, FREE.len()),
+                            part(length, CHUNKS.len()),
+                            f64::from(queues - 1) / 3.0,
+                        ];
+                        candidates.push(Candidate::new(configuration, sized, at, STREAMED));
+                    }
+                }
+            }
+        }
+    }
+    candidates
+}
+
+/// A place from 0 to 1.
+fn part(index: usize, of: usize) -> f64 {
+    index as f64 / (of - 1) as f64
+}
+
+/// Free slots of a ring.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Free {
+    /// A step is one launch.
+    Ample,
+    /// Of the units held.
+    Part(f64),
+    Least,
+}
+
+/// What a configuration should be.
+struct Wish {
+    held: u64,
+    free: Free,
+    /// Bytes.
+    chunk: u64,
+    queues: u32,
+    ahead: bool,
+}
+
+impl Wish {
+    /// The configuration, if the device's memory allows it and it is no
+    /// different one's double.
+    fn on(&self, gpu: &Gpu, grid: &Grid) -> Option<Configuration> {
+        let (units, unit_bytes) = (grid.units(), grid.unit_bytes());
+        let streamed = units - self.held;
+        let most = streamed.max(1);
+        let chunk = (self.chunk / unit_bytes)
+            .clamp(1, units.div_ceil(8))
+            .min(most);
+        if streamed.div_ceil(chunk) > MOST_CHUNKS {
+            return None;
+        }
+        let slots = self.slots()?;
+        let buffers = u64::from(self.queues) * (2 * chunk + 2);
+        let memory = (slots + buffers).checked_mul(unit_bytes)?;
+        if memory > gpu.memory {
+            return None;
+        }
+        let stream = Stream {
+            chunk: Some(chunk),
+            queues: Some(self.queues),
+        };
+        let division = Division::of(units, unit_bytes, memory, gpu.largest, stream).ok()?;
+        let as_wished = division.chunk == chunk
+            && division.queues == self.queues
+            && division.slots == slots
+            && division.capacity >= self.held;
+        as_wished.then(|| Configuration {
+            device: gpu.name.clone(),
+            kind: Kind::Gpu,
+            grid: *grid,
+            setting: Setting::Own {
+                memory,
+                held: self.held,
+                chunk,
+                queues: self.queues,
+                ahead: self.ahead,
+            },
+        })
+    }
+
+    /// Slots of the ring; `None` where another wish has the same.
+    fn slots(&self) -> Option<u64> {
+        let least = least_slots(self.held);
+        let slots = match self.free {
+            Free::Least => return Some(least),
+            Free::Ample => 2 * self.held + 3,
+            Free::Part(part) => self.held + (part * self.held as f64) as u64 + 3,
+        };
+        (self.held > 0 && slots > least).then_some(slots)
+    }
+}
+
+/// The fewest slots with which a run may hold `held` units.
+fn least_slots(held: u64) -> u64 {
+    if held == 0 {
+        return 1;
+    }
+    let mut slots = held + held / (WINDOW_FRACTION - 1);
+    while Held::capacity(slots, slots / WINDOW_FRACTION) < held {
+        slots += 1;
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codelet::stencil::Precision;
+
+    #[test]
+    fn the_fewest_slots_hold_just_so_many() {
+        for held in [1, 2, 7, 47, 48, 100, 12_345] {
+            let capacity = |slots: u64| Held::capacity(slots, slots / WINDOW_FRACTION);
+            let slots = least_slots(held);
+            assert!(
+                capacity(slots) >= held && capacity(slots - 1) < held,
+                "{held}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wish_is_as_the_engine_divides_it() {
+        let grid = Grid {
+            nx: 4000,
+            ny: 4001,
+            nz: None,
+            precision: Precision::F64,
+        };
+        let gpu = |memory| Gpu {
+            name: "gpu0".into(),
+            compute_units: 13,
+            memory,
+            largest: memory,
+            own: true,
+        };
+        let wish = Wish {
+            held: 2000,
+            free: Free::Least,
+            chunk: 2 << 20,
+            queues: 2,
+            ahead: true,
+        };
+        let Some(Configuration {
+            setting:
+                Setting::Own {
+                    memory,
+                    held,
+                    chunk,
+                    ..
+                },
+            ..
+        }) = wish.on(&gpu(1 << 30), &grid)
+        else {
+            panic!("1 GiB is enough");
+        };
+        assert_eq!((held, chunk), (2000, 65));
+        let (slots, buffers) = (2000 + 42 + 3, 2 * (2 * 65 + 2));
+        assert_eq!(memory, (slots + buffers) * 32_000);
+        assert!(wish.on(&gpu(memory), &grid).is_some());
+        assert!(wish.on(&gpu(memory - 1), &grid).is_none());
+        // Tiny chunks of a large grid would be too many.
+        let tiny = Wish {
+            held: 0,
+            chunk: 1,
+            ..wish
+        };
+        assert!(tiny.on(&gpu(1 << 30), &grid).is_none());
+    }
+}

@@ -1,0 +1,137 @@
+//! Which configurations tell most of a machine, in the order in which they do.
+//! Pure.
+//!
+//! A design is a prefix of an order: the more is run, the finer the space is
+//! covered, and every prefix spans it ([`fill`]). The space is sizes
+//! ([`sizes`]), and what a pool ([`host`]) or a device ([`device`]) may be
+//! asked for. GPUs are made to stream by using little of their memory, so that
+//! small grids already show both sides of its limit.
+
+pub mod device;
+pub mod fill;
+pub mod host;
+pub mod sizes;
+mod space;
+
+#[cfg(test)]
+mod tests;
+
+pub use space::{Gpu, Space, SpaceError, Wishes};
+
+use std::collections::HashSet;
+
+use crate::profile::configuration::{Configuration, Kind};
+use sizes::Sized;
+
+/// Of five configurations of a GPU, so many hold the whole grid.
+const RESIDENT: [bool; 5] = [true, false, false, true, false];
+
+/// Of three configurations, so many are squares or cubes: what users run most.
+const SQUARE: [bool; 3] = [true, true, false];
+
+/// A configuration and where it stands in its space.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    configuration: Configuration,
+    square: bool,
+    at: Vec<f64>,
+}
+
+impl Candidate {
+    fn new<const N: usize>(
+        configuration: Configuration,
+        sized: &Sized,
+        at: [f64; N],
+        weights: [f64; N],
+    ) -> Self {
+        let at = at.iter().zip(weights).map(|(at, weight)| at * weight);
+        Self {
+            configuration,
+            square: sized.aspect == 0.0,
+            at: at.collect(),
+        }
+    }
+}
+
+/// At most `count` configurations of a kind, the most telling first; none if
+/// the machine has no such device. A longer design begins with a shorter one.
+pub fn design(space: &Space, kind: Kind, count: usize) -> Vec<Configuration> {
+    let grids = sizes::grids(space);
+    match kind {
+        Kind::Cpu => filled(host::pools(space, &grids), count),
+        Kind::Gpu => {
+            let each = space.gpus.iter().map(|gpu| match gpu.own {
+                false => filled(host::shared(gpu, &grids), count),
+                true => {
+                    let resident = filled(device::resident(gpu, &grids), count);
+                    let streamed = filled(device::streamed(gpu, &grids), count);
+                    interleaved(resident, streamed, &RESIDENT)
+                }
+            });
+            in_turns(each.collect(), count)
+        }
+    }
+}
+
+/// The candidates that fill their space. Where sizes are small, several wishes
+/// end in one configuration; the first stands for all.
+fn filled(mut candidates: Vec<Candidate>, count: usize) -> Vec<Configuration> {
+    let mut seen = HashSet::new();
+    candidates.retain(|candidate| seen.insert(candidate.configuration.clone()));
+    let (squares, others) = candidates.into_iter().partition(|c: &Candidate| c.square);
+    let ordered = |candidates: Vec<Candidate>| -> Vec<Configuration> {
+        let points: Vec<Vec<f64>> = candidates.iter().map(|c| c.at.clone()).collect();
+        fill::farthest_first(&points, count)
+            .into_iter()
+            .map(|index| candidates[index].configuration.clone())
+            .collect()
+    };
+    let mut both = interleaved(ordered(squares), ordered(others), &SQUARE);
+    both.truncate(count);
+    both
+}
+
+/// Both lists in one, in a repeated pattern of the first (true) and the second.
+fn interleaved<T>(first: Vec<T>, second: Vec<T>, pattern: &[bool]) -> Vec<T> {
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    let mut both = Vec::new();
+    for is_first in pattern.iter().cycle() {
+        let next = match is_first {
+            true => first.next().or_else(|| second.next()),
+            false => second.next().or_else(|| first.next()),
+        };
+        match next {
+            Some(next) => both.push(next),
+            None => break,
+        }
+    }
+    both
+}
+
+/// The first of each list, then the second of each ...
+fn in_turns<T>(lists: Vec<Vec<T>>, count: usize) -> Vec<T> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        all.extend(lists.iter_mut().filter_map(Iterator::next));
+        if all.len() == before || all.len() >= count {
+            all.truncate(count);
+            return all;
+        }
+    }
+}
+
+/// Units of a chunk for each number of cuts that gives another, with the
+/// place of the cuts from 0 to 1, logarithmic.
+fn chunks_of(units: u64, cuts: &[u64]) -> Vec<(f64, u64)> {
+    let most = cuts.iter().copied().max().unwrap_or(1).max(2) as f64;
+    let mut chunks: Vec<(f64, u64)> = Vec::new();
+    for cut in cuts.iter().copied().filter(|cut| *cut <= units) {
+        let chunk = units.div_ceil(cut);
+        if chunks.iter().all(|(_, before)| *before != chunk) {
+            chunks.push(((cut as f64).ln() / most.ln(), chunk));
+        }
+    }
+    chunks
+}

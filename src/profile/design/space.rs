@@ -1,0 +1,157 @@
+//! What a design may use of a machine.
+
+use thiserror::Error;
+
+use crate::codelet::stencil::Precision;
+use crate::machine::HostSpec;
+use crate::machine::host::Topology;
+use crate::profile::configuration::Grid;
+use crate::quantity::Bytes;
+
+/// The least size of a simulated machine, whose caches make no difference, and
+/// the greatest of a real one that is the smallest: edges of squares.
+const LEAST: u64 = 500;
+
+/// The size below which a run is nothing but overhead.
+const TINY: u64 = 120;
+
+/// The greatest size, if none is asked for.
+const MOST: u64 = 20_000;
+
+/// Of the memory that may be used, grids take this part.
+const PART: f64 = 0.85;
+
+/// A device beside the host's cores.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gpu {
+    pub name: String,
+    pub compute_units: u32,
+    /// Most bytes of its memory that a run may use.
+    pub memory: u64,
+    /// Most bytes of one buffer.
+    pub largest: u64,
+    /// Whether it has memory of its own.
+    pub own: bool,
+}
+
+/// What the user wants.
+#[derive(Clone, Debug)]
+pub struct Wishes {
+    /// 2 or 3.
+    pub dimensions: u8,
+    pub precision: Precision,
+    /// Edges of squares or cubes, instead of the design's sizes.
+    pub sizes: Vec<u64>,
+    /// The greatest edge.
+    pub most: Option<u64>,
+}
+
+/// What a design may use.
+#[derive(Clone, Debug)]
+pub struct Space {
+    pub dimensions: u8,
+    pub precision: Precision,
+    /// Edges that were asked for; if empty, `least` to `most`.
+    pub sizes: Vec<u64>,
+    pub least: u64,
+    pub most: u64,
+    pub topology: Topology,
+    /// One of each model.
+    pub gpus: Vec<Gpu>,
+}
+
+/// Why there is no design.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum SpaceError {
+    #[error("a size of {0} is no stencil; give sizes of at least 3")]
+    TooSmall(u64),
+    #[error(
+        "two grids of size {size} need {}, and {} of host memory may be used; give smaller sizes",
+        Bytes(*.needed), Bytes(*.memory)
+    )]
+    TooLarge { size: u64, needed: u64, memory: u64 },
+}
+
+impl Space {
+    /// The space of a machine with these devices, of whose host memory so many
+    /// bytes may be used. Caches count if it is real.
+    ///
+    /// # Errors
+    /// Sizes that are no stencil's, or that do not fit.
+    pub fn of(
+        host: &HostSpec,
+        topology: Topology,
+        gpus: Vec<Gpu>,
+        memory: u64,
+        real: bool,
+        wishes: &Wishes,
+    ) -> Result<Self, SpaceError> {
+        let mut space = Self {
+            dimensions: wishes.dimensions,
+            precision: wishes.precision,
+            sizes: wishes.sizes.clone(),
+            least: LEAST,
+            most: MOST,
+            topology,
+            gpus,
+        };
+        space.sizes.sort_unstable();
+        space.sizes.dedup();
+        space.least = space.edge_of(LEAST);
+        if let Some(l2) = host.l2.filter(|_| real) {
+            // Both versions fill half of a core's L2.
+            let points = l2 / 4 / wishes.precision.bytes();
+            let small = (points as f64).sqrt() as u64;
+            space.least = space.edge_of(small.clamp(TINY, LEAST));
+        }
+        let fits = |edge: u64| space.needed(edge) <= (memory as f64 * PART) as u64;
+        for size in space.sizes.iter().chain(&wishes.most) {
+            if *size < 3 {
+                return Err(SpaceError::TooSmall(*size));
+            }
+            if !fits(*size) {
+                return Err(SpaceError::TooLarge {
+                    size: *size,
+                    needed: space.needed(*size),
+                    memory,
+                });
+            }
+        }
+        space.most = match wishes.most {
+            Some(most) => most,
+            None => {
+                let mut most = space.edge_of(MOST);
+                while most > 3 && !fits(most) {
+                    most -= most.div_ceil(50);
+                }
+                most.max(3)
+            }
+        };
+        space.least = space.least.min(space.most);
+        Ok(space)
+    }
+
+    /// The grid of these axes, the third of which counts in 3-D only.
+    pub fn cube(&self, [nx, ny, nz]: [u64; 3]) -> Grid {
+        Grid {
+            nx,
+            ny,
+            nz: (self.dimensions == 3).then_some(nz),
+            precision: self.precision,
+        }
+    }
+
+    /// The edge of a cube with as many points as a square, in 3-D.
+    fn edge_of(&self, square: u64) -> u64 {
+        match self.dimensions {
+            3 => (square as f64).powf(2.0 / 3.0).round() as u64,
+            _ => square,
+        }
+    }
+
+    /// Bytes of both versions of a square or cube.
+    fn needed(&self, edge: u64) -> u64 {
+        let points = edge.saturating_pow(u32::from(self.dimensions));
+        points.saturating_mul(2 * self.precision.bytes())
+    }
+}

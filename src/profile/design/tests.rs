@@ -1,0 +1,268 @@
+//! What holds of every design.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::codelet::stencil::Precision;
+use crate::engine::corun::Stream;
+use crate::engine::corun::place::{Division, memory_limit};
+use crate::machine::host::Topology;
+use crate::machine::{MachineFile, Shelf};
+use crate::profile::configuration::Setting;
+
+const COUNT: usize = 130;
+
+fn machine(name: &str) -> MachineFile {
+    Shelf::at("/nonexistent").find(name).unwrap()
+}
+
+fn wishes() -> Wishes {
+    Wishes {
+        dimensions: 2,
+        precision: Precision::F64,
+        sizes: Vec::new(),
+        most: None,
+    }
+}
+
+fn space(machine: &MachineFile, wishes: &Wishes) -> Space {
+    let host = &machine.host;
+    let gpus = (machine.devices.iter()).map(|device| Gpu {
+        name: device.name.clone(),
+        compute_units: device.compute_units,
+        memory: memory_limit(device.memory, None),
+        largest: device.memory,
+        own: !device.shares_host_memory,
+    });
+    Space::of(
+        host,
+        Topology::described(host.sockets, host.cores),
+        gpus.collect(),
+        host.memory,
+        false,
+        wishes,
+    )
+    .unwrap()
+}
+
+fn points(design: &[Configuration]) -> (u64, u64) {
+    let points = || design.iter().map(|c| c.grid.points());
+    (points().min().unwrap(), points().max().unwrap())
+}
+
+#[test]
+fn every_configuration_is_possible_and_no_two_are_equal() {
+    for name in ["k20-32", "k40", "titan", "h200", "laptop"] {
+        for (dimensions, precision) in [(2, Precision::F64), (3, Precision::F32)] {
+            let file = machine(name);
+            let space = space(
+                &file,
+                &Wishes {
+                    dimensions,
+                    precision,
+                    ..wishes()
+                },
+            );
+            for kind in [Kind::Cpu, Kind::Gpu] {
+                let design = design(&space, kind, COUNT);
+                assert_eq!(design.len(), COUNT, "{name} {kind}");
+                let names: HashSet<String> = design.iter().map(ToString::to_string).collect();
+                assert_eq!(names.len(), COUNT, "{name} {kind}");
+                for configuration in &design {
+                    assert_eq!(configuration.kind, kind);
+                    is_possible(configuration, &file);
+                }
+            }
+        }
+    }
+}
+
+fn is_possible(configuration: &Configuration, file: &MachineFile) {
+    let grid = configuration.grid;
+    grid.stencil(1).unwrap();
+    assert!(2 * grid.bytes() <= file.host.memory, "{configuration}");
+    let units = grid.units();
+    match configuration.setting {
+        Setting::Host {
+            workers,
+            sockets,
+            chunk,
+            ..
+        } => {
+            assert!((1..=file.host.cores).contains(&workers));
+            assert!((1..=file.host.sockets.min(workers)).contains(&sockets));
+            assert!((1..=units).contains(&chunk));
+        }
+        Setting::Shared { chunk, .. } => assert!((1..=units).contains(&chunk)),
+        Setting::Own {
+            memory,
+            held,
+            chunk,
+            queues,
+            ..
+        } => {
+            let device = (file.devices.iter())
+                .find(|d| d.name == configuration.device)
+                .unwrap();
+            let stream = Stream {
+                chunk: Some(chunk),
+                queues: Some(queues),
+            };
+            assert!(memory < device.memory);
+            let division =
+                Division::of(units, grid.unit_bytes(), memory, device.memory, stream).unwrap();
+            assert_eq!((division.chunk, division.queues), (chunk, queues));
+            assert!(held <= division.capacity.min(units), "{configuration}");
+        }
+    }
+}
+
+#[test]
+fn a_longer_design_begins_with_a_shorter_one() {
+    let space = space(&machine("k20-32"), &wishes());
+    for kind in [Kind::Cpu, Kind::Gpu] {
+        let whole = design(&space, kind, COUNT);
+        for count in [0, 1, 7, 40, 129] {
+            assert_eq!(design(&space, kind, count), whole[..count]);
+        }
+    }
+}
+
+#[test]
+fn few_configurations_span_the_space_already() {
+    let space = space(&machine("k20-32"), &wishes());
+    let cpu = design(&space, Kind::Cpu, 10);
+    let (least, most) = points(&cpu);
+    assert!(
+        least <= 500 * 500 && most >= 19_000 * 19_000,
+        "{least} {most}"
+    );
+    let pools: Vec<(u32, u32, u64)> = (cpu.iter())
+        .filter_map(|c| match c.setting {
+            Setting::Host {
+                workers,
+                sockets,
+                chunk,
+                ..
+            } => Some((workers, sockets, c.grid.units() / chunk)),
+            _ => None,
+        })
+        .collect();
+    for workers in [1, 32] {
+        assert!(pools.iter().any(|p| p.0 == workers), "{pools:?}");
+    }
+    for sockets in [1, 2] {
+        assert!(pools.iter().any(|p| p.1 == sockets), "{pools:?}");
+    }
+    assert!(pools.iter().any(|p| p.2 == 1) && pools.iter().any(|p| p.2 >= 24));
+
+    let gpu = design(&space, Kind::Gpu, 15);
+    let (least, most) = points(&gpu);
+    assert!(
+        least <= 500 * 500 && most >= 19_000 * 19_000,
+        "{least} {most}"
+    );
+    let held: Vec<(u64, u64, u32)> = (gpu.iter())
+        .filter_map(|c| match c.setting {
+            Setting::Own { held, queues, .. } => Some((held, c.grid.units(), queues)),
+            _ => None,
+        })
+        .collect();
+    assert!(held.iter().any(|(held, units, _)| held == units));
+    assert!(
+        held.iter()
+            .any(|(held, units, _)| *held > 0 && held < units)
+    );
+    assert!(held.iter().any(|(held, ..)| *held == 0));
+    for queues in [1, 4] {
+        assert!(held.iter().any(|h| h.2 == queues), "{held:?}");
+    }
+}
+
+#[test]
+fn sizes_lie_on_both_sides_of_caches_and_of_the_gpus_memory() {
+    let mut file = machine("k20-32");
+    let l3 = file.host.l3.unwrap();
+    let simulated = space(&file, &wishes());
+    for kind in [Kind::Cpu, Kind::Gpu] {
+        let (least, most) = points(&design(&simulated, kind, COUNT));
+        assert!(16 * least < l3 && 16 * most > 8 * l3, "{kind}");
+    }
+    // A real machine's L2 counts, too.
+    file.host.l2 = Some(1 << 20);
+    let topology = Topology::described(2, 32);
+    let memory = file.host.memory;
+    let real = Space::of(&file.host, topology, Vec::new(), memory, true, &wishes()).unwrap();
+    let (least, _) = points(&design(&real, Kind::Cpu, COUNT));
+    assert!(16 * least < 1 << 20, "{least}");
+    // Half of the grid's next version does not fit: what little memory is for.
+    let some = design(&simulated, Kind::Gpu, COUNT);
+    let beyond = some.iter().filter(|c| match c.setting {
+        Setting::Own { memory, .. } => memory < 2 * c.grid.bytes(),
+        _ => false,
+    });
+    assert!(beyond.count() > COUNT / 2);
+}
+
+#[test]
+fn some_axes_are_odd_and_some_rows_long() {
+    let design = design(&space(&machine("k40"), &wishes()), Kind::Cpu, COUNT);
+    let count = |of: &dyn Fn(&Configuration) -> bool| design.iter().filter(|c| of(c)).count();
+    let few = COUNT / 8;
+    assert!(count(&|c| c.grid.nx % 2 == 1 && c.grid.ny % 2 == 1) > few);
+    assert!(count(&|c| c.grid.nx == c.grid.ny) > few);
+    assert!(count(&|c| c.grid.nx > 10 * c.grid.ny) > few);
+    assert!(count(&|c| c.grid.ny > 10 * c.grid.nx) > few);
+}
+
+#[test]
+fn sizes_that_are_asked_for_are_the_only_ones() {
+    let wishes = Wishes {
+        sizes: vec![3000, 700, 3000],
+        ..wishes()
+    };
+    let space = space(&machine("k40"), &wishes);
+    for kind in [Kind::Cpu, Kind::Gpu] {
+        let design = design(&space, kind, COUNT);
+        let edges: HashSet<(u64, u64)> = design.iter().map(|c| (c.grid.nx, c.grid.ny)).collect();
+        assert_eq!(edges, HashSet::from([(700, 700), (3000, 3000)]));
+    }
+}
+
+#[test]
+fn the_greatest_size_is_what_is_asked_for_or_fits() {
+    let file = machine("k40");
+    let of = |wishes: &Wishes, memory| {
+        let (host, topology) = (&file.host, Topology::described(1, 8));
+        Space::of(host, topology, Vec::new(), memory, false, wishes)
+    };
+    let most = |wishes: &Wishes, memory| of(wishes, memory).unwrap().most;
+    assert_eq!(most(&wishes(), 16 << 30), 20_000);
+    let less = most(&wishes(), 1 << 30);
+    assert!((7000..7600).contains(&less), "{less}");
+    assert_eq!(of(&wishes(), 1000).unwrap().least, 7);
+    let asked = |most, sizes: &[u64]| Wishes {
+        most,
+        sizes: sizes.to_vec(),
+        ..wishes()
+    };
+    assert_eq!(most(&asked(Some(30_000), &[]), 32 << 30), 30_000);
+    for wishes in [asked(Some(30_000), &[]), asked(None, &[100, 30_000])] {
+        let message = of(&wishes, 1 << 30).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "two grids of size 30000 need 13.4 GiB, and 1.00 GiB of host memory may be used; \
+             give smaller sizes"
+        );
+    }
+    assert_eq!(
+        of(&asked(None, &[2]), 1 << 30).unwrap_err(),
+        SpaceError::TooSmall(2)
+    );
+    let cube = Wishes {
+        dimensions: 3,
+        ..wishes()
+    };
+    let space = of(&cube, 16 << 30).unwrap();
+    assert_eq!((space.least, space.most), (63, 737));
+}
