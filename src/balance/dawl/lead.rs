@@ -52,9 +52,9 @@ impl Dawl {
             && (0..self.devices.len()).all(|d| self.crew.works(d) == has_work(d))
     }
 
-    /// Seconds of a step before a device's work starts, where known.
-    pub fn overhead(&self, device: usize) -> Option<f64> {
-        self.gauges.get(device)?.overhead.value()
+    /// Seconds of a step before a device's work starts, as measured.
+    pub fn start(&self, device: usize) -> Option<f64> {
+        self.gauges.get(device)?.start.value()
     }
 
     /// What it was told and has measured has turned out to be wrong in the step

@@ -269,7 +269,7 @@ impl Balancer for Dawl {
             return 0;
         }
         let next_try = self.crew.next_try().filter(|_| !is_led);
-        let until = next_try.unwrap_or(self.steps);
+        let until = next_try.unwrap_or(u32::MAX);
         until.saturating_sub(self.planned + 1).min(2)
     }
 }

@@ -9,6 +9,8 @@ use super::share::{self, Ability, Division};
 
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
+/// The same after a change: to be near the best again is worth something.
+const ANEW: f64 = 0.5;
 /// How many times a prediction a measurement must be to be believed instead.
 const FAR_OFF: f64 = 1.1;
 /// Shares below this are worth asking whether they are worth it.
@@ -183,7 +185,7 @@ impl Dawl {
         let (noise, pays) = match (learning, self.lead.is_some()) {
             (true, false) => (0.01, true),
             // A plan that was given has little to learn, unless it was wrong.
-            (true, true) => (0.01, pays || changed && gain * remaining > cost),
+            (true, true) => (0.01, pays || changed && gain * remaining > ANEW * cost),
             (false, _) => (0.03, pays),
         };
         if gain > noise * target.seconds && pays {

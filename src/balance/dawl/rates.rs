@@ -141,8 +141,10 @@ pub struct Gauge {
     /// Pool units a second on host memory while nobody streams: memory is
     /// shared, and this may be much more.
     pub alone: Estimate,
-    /// Seconds of a step before its work starts.
+    /// Seconds of a step in which it works on nothing.
     pub overhead: Estimate,
+    /// Of these, seconds before its work starts.
+    pub start: Estimate,
 }
 
 /// What a gauge would show, as somebody expects who has not measured it.

@@ -49,8 +49,8 @@ impl Pdawl {
         let took = |d: usize| {
             // Units that change hands take bandwidth of the host's memory.
             let disturbed = moved && self.setup.devices[d].capacity.is_none();
-            let overhead = moved.then(|| self.dawl.overhead(d)).flatten();
-            let worked = worked(&report.devices[d], overhead);
+            let usual = moved.then(|| self.dawl.start(d)).flatten();
+            let worked = worked(&report.devices[d], usual);
             let tells = worked >= TELLING * seconds(report.duration);
             (self.alive[d] && tells && !disturbed).then_some(worked)
         };
@@ -104,12 +104,12 @@ impl Pdawl {
     }
 }
 
-/// Seconds that a device took for its part in a step: with its usual
-/// `overhead` instead of the wait for units that changed hands, where there
-/// was one, and without pauses before it helped others.
-fn worked(did: &DeviceStep, overhead: Option<f64>) -> f64 {
+/// Seconds that a device took for its part in a step, without pauses before
+/// it helped others. Where units changed hands, the wait for these is replaced
+/// by its `usual` one.
+fn worked(did: &DeviceStep, usual: Option<f64>) -> f64 {
     let waited = seconds(did.waited);
-    let start = overhead.map_or(waited, |overhead| overhead.min(waited));
+    let start = usual.map_or(waited, |usual| usual.min(waited));
     let until = seconds(did.finished) - (waited - start);
     until.min(start + seconds(did.held_busy) + seconds(did.pooled_busy))
 }

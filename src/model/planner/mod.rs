@@ -37,6 +37,7 @@ pub use worker::Worker;
 
 use crate::balance::pdawl::Forecast;
 use crate::engine::corun::Stream;
+use crate::model::case::Work;
 
 /// What a run is to be started with, and what is expected of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,4 +54,13 @@ pub struct RunPlan {
     pub queues: Vec<u32>,
     /// The first step, and what it should take.
     pub forecast: Forecast,
+}
+
+impl RunPlan {
+    /// What plans the steps of a run that is started like this, on the same
+    /// `members`. `None` if one of their memories is too small.
+    pub fn planner(&self, work: &Work, members: &[Member]) -> Option<StepPlanner> {
+        let workers = search::seated(work, members, &self.workers, self.stream)?;
+        Some(StepPlanner::new(work.clone(), workers))
+    }
 }
