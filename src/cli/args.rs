@@ -59,7 +59,8 @@ pub struct Place {
     pub noise: Option<f64>,
 }
 
-fn noise(text: &str) -> Result<f64, String> {
+/// A relative standard deviation.
+pub fn noise(text: &str) -> Result<f64, String> {
     (text.parse().ok())
         .filter(|noise| (0.0..=1.0).contains(noise))
         .ok_or_else(|| "noise is a fraction from 0 to 1, such as 0.02".to_owned())

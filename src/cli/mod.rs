@@ -20,10 +20,13 @@ mod interrupt;
 mod machine;
 mod model;
 mod output;
+mod predict;
+mod profile;
 mod run;
 mod session;
 mod size;
 mod terminal;
+mod train;
 
 use std::process::ExitCode;
 
@@ -59,6 +62,12 @@ enum Command {
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
+    /// Measure runs for a cost model to learn from
+    Profile(profile::Args),
+    /// Profile a machine and train its cost model
+    Train(Box<train::Args>),
+    /// Tell how long a workload would take, without running it
+    Predict(predict::Args),
 }
 
 /// Runs the program.
@@ -71,6 +80,9 @@ pub fn main() -> ExitCode {
             Command::Model(args) => model::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Profile(args) => profile::run(&args),
+            Command::Train(args) => train::run(&args),
+            Command::Predict(args) => predict::run(&args),
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pdawl_profiler::bundle::{Bundle, Entry};
+use pdawl_profiler::bundle::{Bundle, Entry, Range};
 use pdawl_profiler::train::Baseline;
 use pdawl_profiler::validate::Accuracy;
 use pdawl_profiler::{Fitted, Row, Sample, Table};
@@ -24,8 +24,8 @@ pub struct Evaluation {
     pub model: Accuracy,
     /// Physics without a model, and the baselines that a model must beat.
     pub baselines: Vec<Baseline>,
-    /// Rows of which some feature is outside of the training's range, and how
-    /// many are outside by each feature.
+    /// Rows of which something is outside of the training's range, what was run
+    /// or an input of the model, and how many are outside by each feature.
     pub outside: usize,
     pub outside_by: BTreeMap<String, usize>,
 }
@@ -126,18 +126,20 @@ pub fn places(fitted: &Fitted, table: &Table) -> Result<Vec<usize>, String> {
         .collect()
 }
 
+/// As predictions say it of a single case.
 fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
+    let is_input = |name: &String| entry.fitted.inputs.iter().any(|input| input.name == *name);
+    let ranges: Vec<(usize, &String, &Range)> = (table.names.iter().enumerate())
+        .filter(|(_, name)| name.starts_with("known.") || is_input(name))
+        .filter_map(|(place, name)| Some((place, name, entry.ranges.get(name)?)))
+        .collect();
     let mut by = BTreeMap::new();
     let mut rows = 0;
     for row in &table.rows {
         let mut any = false;
-        for (name, value) in table.names.iter().zip(&row.values) {
-            if entry
-                .ranges
-                .get(name)
-                .is_some_and(|range| !range.holds(*value))
-            {
-                *by.entry(name.clone()).or_default() += 1;
+        for (place, name, range) in &ranges {
+            if !range.holds(row.values[*place]) {
+                *by.entry((*name).clone()).or_default() += 1;
                 any = true;
             }
         }

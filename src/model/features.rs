@@ -180,6 +180,9 @@ pub const NAMES: [&str; COUNT] = {
     names
 };
 
+/// Where the prior's seconds of a step stand among them.
+pub const PRIOR: usize = COUNT - 1;
+
 /// The features of a case on a machine, in the order of [`NAMES`]; NaN for one
 /// that it does not have. Allocates nothing.
 pub fn values(case: &Case, descriptors: &Descriptors) -> [f64; COUNT] {
@@ -220,4 +223,20 @@ fn some(count: impl Into<f64>) -> Option<f64> {
 /// Exact below 2^53.
 fn whole(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_found_and_end_with_the_priors_total() {
+        let unique: HashSet<&str> = NAMES.into_iter().collect();
+        assert_eq!(unique.len(), COUNT);
+        assert_eq!(NAMES[PRIOR], "prior.total_seconds");
+        assert!(NAMES.iter().enumerate().all(|(i, n)| index(n) == Some(i)));
+        assert_eq!(index("known.nothing_count"), None);
+    }
 }

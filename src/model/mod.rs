@@ -8,8 +8,9 @@
 //!   dataset's row;
 //! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
 //!   has to beat.
-//! * a [`StepTime`] predicts the seconds of a step, and [`planner`] makes plans
-//!   of them.
+//! * a [`StepTime`] predicts the seconds of a step: a [`Predictor`] is a trained
+//!   model bound to a machine, and [`Physics`] the prior alone; [`planner`]
+//!   makes plans of them.
 //! * [`datasets`] is where measured runs are kept, [`training`] makes models of
 //!   them, [`evaluate`](mod@evaluate) says how good these are, and [`shelf`] is where
 //!   they are kept.
@@ -25,6 +26,7 @@ pub mod descriptors;
 pub mod evaluate;
 pub mod features;
 pub mod planner;
+pub mod predictor;
 pub mod prior;
 pub mod record;
 pub mod shelf;
@@ -36,6 +38,7 @@ pub mod training;
 pub use case::{Case, Part, Work};
 pub use datasets::DatasetShelf;
 pub use descriptors::Descriptors;
+pub use predictor::{Predictor, PredictorError};
 pub use record::RecordError;
 pub use shelf::ModelShelf;
 pub use step_time::{Outside, Physics, StepTime};

@@ -4,6 +4,9 @@ use super::case::Case;
 use super::descriptors::Descriptors;
 use super::prior;
 
+/// Standard deviations on either side of 95 % of a normal distribution.
+pub(super) const INTERVAL: f64 = 1.96;
+
 /// Predicts how long a device of one machine takes for a case. Pure, and quick
 /// enough to be asked a thousand times for a plan.
 pub trait StepTime: Send + Sync {

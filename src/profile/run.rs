@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use pdawl_profiler::Sample;
+use pdawl_profiler::dataset::Key;
 
 use super::configuration::{Configuration, Setting};
 use super::error::ProfileError;
@@ -11,7 +12,7 @@ use super::schedule::Run;
 use super::sums::sums;
 use super::watch::Watch;
 use crate::balance::{Balancer, Planned, Setup, StepPlan};
-use crate::codelet::stencil::Precision;
+use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::engine::Outcome;
 use crate::engine::corun::place::Division;
 use crate::engine::corun::{self, Control, CorunError, Options, Stream};
@@ -204,6 +205,22 @@ pub fn measure(
     sample.counters = source.to_string();
     sample.features.extend(seen);
     Ok(Some(sample))
+}
+
+/// What tells a run from others in a dataset.
+pub fn key(ground: &Ground, run: &Run) -> Key {
+    let grid = &run.configuration.grid;
+    let dimensions = match grid.nz {
+        None => Dimensions::Two,
+        Some(_) => Dimensions::Three,
+    };
+    Key {
+        machine: ground.machine().name.clone(),
+        device: run.configuration.selection(),
+        codelet: stencil::codelet(dimensions, grid.precision).name.to_owned(),
+        configuration: run.configuration.to_string(),
+        repeat: run.repeat,
+    }
 }
 
 fn memory(configuration: &Configuration) -> Option<u64> {

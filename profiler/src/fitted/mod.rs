@@ -6,7 +6,7 @@ mod input;
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
-use crate::regress::{self, FitError, Range, Regressor, Spec, scratch};
+use crate::regress::{self, FitError, Range, Regressor, Spec, check_finite, lengths, scratch};
 
 pub use correction::Correction;
 pub use input::Input;
@@ -62,11 +62,13 @@ impl Fitted {
         weights: Option<&[f64]>,
         seed: u64,
     ) -> Result<Fitted, FitError> {
+        lengths("names", names.len(), values.ncols())?;
+        let target = targets(seconds, priors)?;
+        check_finite(values, &target)?;
         let columns = values.axis_iter(Axis(1)).zip(names);
         let inputs: Vec<Input> = columns
             .map(|(column, name)| Input::learn(name, column.iter().copied()))
             .collect();
-        let target = targets(seconds, priors)?;
         let x = Fitted::standardise(&inputs, values);
         let found;
         let weights = match weights {
@@ -200,13 +202,7 @@ fn targets(seconds: &[f64], priors: Option<&[f64]>) -> Result<Vec<f64>, FitError
     let Some(priors) = priors else {
         return Ok(seconds.iter().map(|seconds| seconds.ln()).collect());
     };
-    if priors.len() != seconds.len() {
-        return Err(FitError::Lengths {
-            what: "priors",
-            found: priors.len(),
-            rows: seconds.len(),
-        });
-    }
+    lengths("priors", priors.len(), seconds.len())?;
     let rows = seconds.iter().zip(priors);
     Ok(rows
         .map(|(seconds, prior)| (seconds / prior).ln())
@@ -244,3 +240,6 @@ impl TryFrom<Parts> for Fitted {
         Ok(fitted)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,3 +65,57 @@ fn line(edge: f64, inside: f64, x: f64) -> [f64; FUNCTIONS] {
     let beyond = (x - edge) / (edge - inside);
     std::array::from_fn(|i| at_edge[i] + beyond * (at_edge[i] - at_inside[i]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: Range = Range {
+        low: -1.5,
+        high: 2.5,
+    };
+
+    #[test]
+    fn the_paper_s_functions_of_the_mapped_value() {
+        // The middle of the range is mapped to 1.05.
+        let x: f64 = 1.05;
+        let expected = [
+            x,
+            x.powi(2),
+            x.powi(3),
+            x.powi(4),
+            x.exp(),
+            x.ln(),
+            x * x.ln(),
+        ];
+        for (found, expected) in functions(&RANGE, 0.5).into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12);
+        }
+        assert!((functions(&RANGE, RANGE.low)[0] - LOW).abs() < 1e-12);
+        assert!((functions(&RANGE, RANGE.high)[0] - HIGH).abs() < 1e-12);
+    }
+
+    #[test]
+    fn outside_they_go_on_in_lines_and_then_stay() {
+        for (edge, outwards) in [(RANGE.high, 1.0), (RANGE.low, -1.0)] {
+            let at = |beyond: f64| functions(&RANGE, edge + outwards * beyond);
+            for i in 0..FUNCTIONS {
+                let [inside, outside] = [at(-1e-9)[i], at(1e-9)[i]];
+                assert!((inside - outside).abs() < 1e-6, "function {i} jumps");
+                let [one, two, three] = [at(0.5)[i], at(1.0)[i], at(1.5)[i]];
+                assert!((three - 2.0 * two + one).abs() < 1e-9, "function {i} bends");
+                assert_eq!(at(2.0)[i], at(1e9)[i], "function {i} runs away");
+                assert!(at(1e300)[i].is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_feature_is_one_point() {
+        let constant = Range {
+            low: 3.0,
+            high: 3.0,
+        };
+        assert_eq!(functions(&constant, 3.0), functions(&constant, 8.0));
+    }
+}

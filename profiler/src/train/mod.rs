@@ -77,7 +77,8 @@ pub fn train(
     let groups: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
     let folds = Folds::grouped(&groups, recipe.folds, recipe.seed)?;
     check::check(table, recipe)?;
-    let beyond = Beyond::of(table);
+    let all: Vec<usize> = (0..table.rows.len()).collect();
+    let beyond = Beyond::of(table, &all);
     let contest = contest::Contest::new(table, recipe, &folds, beyond.as_ref(), stop)?;
     let (entries, failed) = contest.run(progress, stop)?;
     let (mut models, candidates): (Vec<_>, Vec<Candidate>) = entries

@@ -24,6 +24,8 @@ use pdawl::runtime::{DeviceId, Runtime};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
+pub(super) use open::machine_file;
+
 use super::failure::{Failure, refused};
 use super::grid::Grid;
 use oracle::Swept;

@@ -176,7 +176,7 @@ fn reference_grids(verify: bool) -> u64 {
 }
 
 /// A machine file by name, or by path.
-fn machine_file(name: &str) -> Result<MachineFile, Failure> {
+pub(in crate::cli) fn machine_file(name: &str) -> Result<MachineFile, Failure> {
     let path = Path::new(name);
     let file = match path.extension().is_some_and(|ending| ending == "toml") {
         true => load(path),

@@ -9,10 +9,7 @@ use crate::balance::{DeviceView, Setup, Strategy, StrategyError};
 use crate::engine::corun::Stream;
 use crate::engine::corun::place::LEAST_STREAM;
 use crate::model::case::Work;
-use crate::model::step_time::Outside;
-
-/// Standard deviations on either side of 95 % of a normal distribution.
-const INTERVAL: f64 = 1.96;
+use crate::model::step_time::{INTERVAL, Outside};
 
 /// Chunks into which a fixed share's streamed segment is cut.
 const FIXED_CHUNKS: u64 = crate::balance::fixed::STREAM_CHUNKS;

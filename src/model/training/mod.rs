@@ -37,9 +37,11 @@ use crate::machine::MachineFile;
 pub struct Request<'a> {
     pub machine: &'a str,
     pub samples: &'a [Sample],
-    /// The codelet that there has to be a model of, on each of these kinds of
-    /// device. Other groups are learned as well, if they have enough runs.
-    pub codelet: &'a str,
+    /// The codelet that there has to be a model of; `None` for all that the
+    /// samples are of. Other groups are learned as well, if they have enough
+    /// runs.
+    pub codelet: Option<&'a str>,
+    /// The kinds of device that there has to be a model of that codelet on.
     pub kinds: &'a [&'a str],
     pub recipe: &'a Recipe,
 }
@@ -81,10 +83,13 @@ pub fn fit_all(
         });
     }
     let groups = groups(samples);
-    for kind in kinds {
-        if !(groups.iter()).any(|group| group.kind == *kind && group.codelet == codelet) {
+    for (codelet, kind) in codelet
+        .iter()
+        .flat_map(|c| kinds.iter().map(move |k| (*c, *k)))
+    {
+        if !(groups.iter()).any(|group| group.kind == kind && group.codelet == codelet) {
             return Err(TrainingError::NoGroup {
-                kind: (*kind).to_owned(),
+                kind: kind.to_owned(),
                 codelet: codelet.to_owned(),
                 machine: machine.to_owned(),
                 runs: samples.len(),
@@ -99,7 +104,9 @@ pub fn fit_all(
         match fit(group, machine, recipe, progress, stop) {
             Ok(model) => models.groups.push(model),
             Err(TrainingError::Interrupted) => return Err(TrainingError::Interrupted),
-            Err(error) if group.codelet == codelet => return Err(error),
+            Err(error) if codelet.is_none_or(|codelet| group.codelet == codelet) => {
+                return Err(error);
+            }
             Err(error) => models.left_out.push(error.to_string()),
         }
     }

@@ -87,7 +87,7 @@ pub fn model(name: &str, machine: &MachineFile, samples: &[Sample]) -> Bundle {
     let request = Request {
         machine: &machine.name,
         samples,
-        codelet: CODELET,
+        codelet: Some(CODELET),
         kinds: &["cpu"],
         recipe: &recipe(),
     };

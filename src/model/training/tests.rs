@@ -11,7 +11,7 @@ fn refused(change: impl Fn(&mut Vec<Sample>), kinds: &[&str]) -> String {
     let request = Request {
         machine: "k40",
         samples: &samples,
-        codelet: CODELET,
+        codelet: Some(CODELET),
         kinds,
         recipe: &recipe(),
     };
@@ -136,7 +136,7 @@ fn another_codelet_with_few_runs_is_left_out_and_told() {
     let request = Request {
         machine: "k40",
         samples: &all,
-        codelet: CODELET,
+        codelet: Some(CODELET),
         kinds: &["cpu"],
         recipe: &recipe(),
     };

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 
 use crate::quantity::{Percent, Seconds};
-use crate::report::style::{FAINT, MAIN, STRONG, line, origin, styled};
+use crate::report::style::{FAINT, STRONG, line, origin, styled};
 use crate::report::table;
 
 /// The schema of this version.
@@ -111,7 +111,7 @@ impl AdaptedGroup {
                 off(run.left_out),
             ]);
         }
-        let mean = |error: f64| styled(MAIN, Percent(error));
+        let mean = |error: f64| Percent(error).to_string();
         table.add_row(vec![
             "mean of the errors' sizes".to_owned(),
             String::new(),

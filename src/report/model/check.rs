@@ -128,7 +128,7 @@ impl HeldOut {
             let mut row = vec![
                 format!("{} on {}", group.codelet, group.kind),
                 group.rows.to_string(),
-                styled(MAIN, Percent(group.model.mape)),
+                Percent(group.model.mape).to_string(),
                 Percent(group.model.median).to_string(),
                 Percent(group.model.greatest).to_string(),
             ];

@@ -6,7 +6,7 @@ use pdawl_profiler::train::Validation;
 use pdawl_profiler::validate::Accuracy;
 
 use crate::quantity::Percent;
-use crate::report::style::{FAINT, MAIN, STRONG, line, origin, styled};
+use crate::report::style::{FAINT, STRONG, line, origin, styled};
 use crate::report::table;
 
 /// What a validation is of.
@@ -44,17 +44,14 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
     ];
     let mut table = table::plain(&header, |column| column > 1);
     for (place, candidate) in validation.candidates.iter().enumerate() {
-        let chosen = place == validation.chosen;
+        let mark = if place == validation.chosen { "*" } else { "" };
         let mut row = vec![
-            if chosen { "*" } else { "" }.to_owned(),
+            mark.to_owned(),
             candidate.family.to_string(),
             candidate.clusters.to_string(),
         ];
         row.extend(figures(&candidate.accuracy, candidate.beyond.as_ref()));
-        table.add_row(match chosen {
-            true => row.iter().map(|cell| styled(MAIN, cell)).collect(),
-            false => row,
-        });
+        table.add_row(row);
     }
     for baseline in &validation.baselines {
         let mut row = vec![String::new(), baseline.name.clone(), "-".to_owned()];
