@@ -5,7 +5,8 @@
 //! already expects other times of another machine. Runs tell what its figures
 //! do not. See [`pdawl_profiler::adapt`].
 
-use pdawl_profiler::adapt::{self, AdaptError, Calibration, Expectation, Residual};
+use pdawl_profiler::Fitted;
+use pdawl_profiler::adapt::{self, AdaptError, Calibration, Expectation, Residual, Terms};
 use pdawl_profiler::bundle::{Adapted, Bundle, BundleError, Entry};
 use pdawl_profiler::dataset::Provenance;
 use thiserror::Error;
@@ -14,6 +15,15 @@ use super::case::Case;
 use super::descriptors::Descriptors;
 use super::features;
 use crate::machine::MachineFile;
+
+/// What a correction depends on: the parts of a step's time that each resource
+/// takes.
+const TERMS: [&str; 4] = [
+    "prior.compute_ratio",
+    "prior.memory_ratio",
+    "prior.link_ratio",
+    "prior.overhead_ratio",
+];
 
 /// A run varies by this much at least, whatever the model's validation says: a
 /// fraction.
@@ -59,10 +69,12 @@ pub enum AdaptationError {
 /// # Errors
 /// An input of the model that is not known of the machine.
 pub fn choose(entry: &Entry, probes: &[Probe], runs: usize) -> Result<Vec<usize>, AdaptationError> {
-    let terms = (probes.iter())
-        .map(|probe| Ok(adapt::terms(&entry.fitted, &inputs(entry, probe)?.0)))
+    let terms = Terms::of(&entry.fitted, &TERMS);
+    let candidates = (probes.iter())
+        .map(|probe| Ok(terms.values(&calibration(entry, probe, 0.0)?.terms)))
         .collect::<Result<Vec<_>, AdaptationError>>()?;
-    Ok(adapt::choose(&terms, runs, noise(entry), Expectation::default()))
+    let deviations = terms.deviations(Expectation::default());
+    Ok(adapt::choose(&candidates, runs, noise(entry), &deviations))
 }
 
 /// The entry corrected by runs, each with its seconds of a step, and how far
@@ -75,17 +87,11 @@ pub fn correct(
     runs: &[(Probe, f64)],
 ) -> Result<(Entry, Vec<Residual>), AdaptationError> {
     let calibrations = (runs.iter())
-        .map(|(probe, seconds)| {
-            let (values, prior) = inputs(entry, probe)?;
-            Ok(Calibration {
-                values,
-                prior,
-                seconds: *seconds,
-            })
-        })
+        .map(|(probe, seconds)| calibration(entry, probe, *seconds))
         .collect::<Result<Vec<_>, AdaptationError>>()?;
     let adapted = adapt::fit(
         &entry.fitted,
+        &TERMS,
         &calibrations,
         noise(entry),
         Expectation::default(),
@@ -145,21 +151,30 @@ pub fn bundle(
     })
 }
 
-/// The model's inputs of a probe, and the prior.
-fn inputs(entry: &Entry, probe: &Probe) -> Result<(Vec<f64>, f64), AdaptationError> {
+/// A run as the correction wants it.
+fn calibration(entry: &Entry, probe: &Probe, seconds: f64) -> Result<Calibration, AdaptationError> {
     let values = features::values(&probe.case, &probe.descriptors);
-    let inputs = (entry.fitted.inputs.iter())
-        .map(|input| {
-            (features::index(&input.name).map(|place| values[place]))
-                .filter(|value| !value.is_nan())
-                .ok_or_else(|| AdaptationError::Unknown {
-                    kind: entry.kind.clone(),
-                    codelet: entry.codelet.clone(),
-                    feature: input.name.clone(),
-                })
-        })
-        .collect::<Result<Vec<f64>, _>>()?;
-    Ok((inputs, values[features::PRIOR]))
+    let figure = |name: &str| {
+        (features::index(name).map(|place| values[place]))
+            .filter(|value| !value.is_nan())
+            .ok_or_else(|| AdaptationError::Unknown {
+                kind: entry.kind.clone(),
+                codelet: entry.codelet.clone(),
+                feature: name.to_owned(),
+            })
+    };
+    let plain: Fitted = entry.fitted.clone().without_correction();
+    Ok(Calibration {
+        values: (plain.inputs.iter())
+            .map(|input| figure(&input.name))
+            .collect::<Result<_, _>>()?,
+        terms: TERMS
+            .iter()
+            .map(|name| figure(name))
+            .collect::<Result<_, _>>()?,
+        prior: values[features::PRIOR],
+        seconds,
+    })
 }
 
 fn noise(entry: &Entry) -> f64 {
