@@ -20,6 +20,7 @@ mod interrupt;
 mod machine;
 mod model;
 mod output;
+mod predict;
 mod profile;
 mod run;
 mod session;
@@ -65,6 +66,8 @@ enum Command {
     Profile(profile::Args),
     /// Profile a machine and train its cost model
     Train(Box<train::Args>),
+    /// Tell how long a workload would take, without running it
+    Predict(predict::Args),
 }
 
 /// Runs the program.
@@ -79,6 +82,7 @@ pub fn main() -> ExitCode {
             Command::Bench(args) => bench::run(&args),
             Command::Profile(args) => profile::run(&args),
             Command::Train(args) => train::run(&args),
+            Command::Predict(args) => predict::run(&args),
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,

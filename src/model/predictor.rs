@@ -14,6 +14,13 @@ use super::features;
 use super::prior;
 use super::step_time::{INTERVAL, Outside, StepTime};
 
+/// Features that say how long a unit is, as `known.unit_bytes` does.
+const SAYS_UNIT_BYTES: [&str; 3] = [
+    "known.unit_points_count",
+    "known.unit_flops",
+    "known.unit_traffic_bytes",
+];
+
 /// Why a model cannot predict for a device.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PredictorError {
@@ -95,7 +102,10 @@ impl Predictor {
             })
             .collect::<Result<Vec<usize>, _>>()?;
         let ranges = (features::NAMES.iter().enumerate())
-            .filter(|(i, name)| name.starts_with("known.") || inputs.contains(i))
+            .filter(|(i, name)| {
+                let tells = name.starts_with("known.") && !SAYS_UNIT_BYTES.contains(name);
+                tells || inputs.contains(i)
+            })
             .filter_map(|(i, name)| Some((i, *entry.ranges.get(*name)?)))
             .collect();
         Ok(Self {

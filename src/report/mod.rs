@@ -9,6 +9,7 @@
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
 //!   [`table`] and `style`.
+//! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
@@ -20,6 +21,7 @@ pub mod bench_text;
 pub mod build;
 pub mod instruments;
 pub mod model;
+pub mod prediction;
 pub mod profile;
 pub mod schema;
 mod style;

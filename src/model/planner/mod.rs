@@ -1,11 +1,12 @@
 //! From predicted seconds to plans: workers, shares, what is held and what is
 //! streamed, chunks and queues, for the least predicted step.
 //!
-//! * [`Member`] is a device that may take part, [`worker`] the same under a
+//! * [`Member`] is a device that may take part, [`Modelled`] makes those of a
+//!   machine with a trained model; a [`Worker`] is a member under a
 //!   configuration;
-//! * [`contention`] says how devices share the host's memory; [`crew`] what is
+//! * `contention` says how devices share the host's memory; `crew` what is
 //!   expected of all of them if they follow a plan;
-//! * [`curve`] and [`divide`] find the division with which all finish
+//! * `curve` and `divide` find the division with which all finish
 //!   together; [`StepPlanner`] compares that among different casts (each
 //!   device alone, several, with and without streams) and is the
 //!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
@@ -21,6 +22,7 @@ mod crew;
 mod curve;
 mod divide;
 mod member;
+mod modelled;
 mod run;
 mod search;
 mod step;
@@ -30,6 +32,7 @@ mod worker;
 mod tests;
 
 pub use member::{Member, Seat};
+pub use modelled::{MemberError, Modelled};
 pub use run::{Kind, Prediction, predict_run};
 pub use search::plan;
 pub use step::StepPlanner;
@@ -37,6 +40,7 @@ pub use worker::Worker;
 
 use crate::balance::pdawl::Forecast;
 use crate::engine::corun::Stream;
+use crate::model::case::Work;
 
 /// What a run is to be started with, and what is expected of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,4 +57,13 @@ pub struct RunPlan {
     pub queues: Vec<u32>,
     /// The first step, and what it should take.
     pub forecast: Forecast,
+}
+
+impl RunPlan {
+    /// What plans the steps of a run that is started like this, on the same
+    /// `members`. `None` if one of their memories is too small.
+    pub fn planner(&self, work: &Work, members: &[Member]) -> Option<StepPlanner> {
+        let workers = search::seated(work, members, &self.workers, self.stream)?;
+        Some(StepPlanner::new(work.clone(), workers))
+    }
 }
