@@ -18,6 +18,7 @@
 //! **Planning uses features known beforehand.** What counters, traces and
 //! telemetry tell is known only after a run; it explains, and never plans.
 
+pub mod adapt;
 pub mod baseline;
 pub mod case;
 pub mod datasets;

@@ -26,7 +26,7 @@ const SIMULATED_STEPS: u32 = 10;
 /// Seconds that the steps of a real run should take, and how many they may be.
 const LASTING: f64 = 0.3;
 const FEWEST: u32 = 3;
-const MOST: u32 = 30;
+const MOST: u32 = 100;
 
 /// The seed of the grids' first version: times do not depend on it.
 const DATA_SEED: u64 = 1;

@@ -2,41 +2,21 @@
 //! the rows that a model may learn from.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::atomic::{self, AtomicBool};
 
 use super::choose::score;
+use super::inner::Inner;
 use super::model::{Model, Plan};
 use super::training::Training;
-use super::validation::HeldOut;
 use super::{Family, Recipe};
-use crate::cluster::Features;
 use crate::regress::Spec;
-use crate::table::Table;
-use crate::validate::folds::lot;
-use crate::validate::{Accuracy, Beyond, Folds, TooFewGroups};
+use crate::validate::Accuracy;
 
 /// Why a family gives no model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     Interrupted,
     Because(String),
-}
-
-/// One of the inner folds, or the rows beyond the others.
-struct Inner<'a> {
-    beyond: bool,
-    training: Training<'a>,
-    features: Features<'a>,
-    held_out: Vec<usize>,
-}
-
-impl Inner<'_> {
-    fn predict(&self, model: &Model) -> Result<Vec<HeldOut>, String> {
-        let rows = self.held_out.iter();
-        rows.map(|&row| model.held_out(self.training.table, row))
-            .collect()
-    }
 }
 
 /// What to fit to `training`, the best first. A family that is quick to fit
@@ -59,7 +39,7 @@ pub fn search(
         }]);
     }
     let mut search = Search {
-        inner: inner_folds(training, family, recipe).map_err(Failure::Because)?,
+        inner: Inner::folds(training, family, recipe).map_err(Failure::Because)?,
         family,
         recipe,
         stop,
@@ -178,68 +158,4 @@ fn cluster_counts(training: &Training, family: Family, recipe: &Recipe) -> Vec<u
         false => most.min(*recipe.clusters.start()),
     };
     (least..=most).collect()
-}
-
-fn inner_folds<'a>(
-    training: &Training<'a>,
-    family: Family,
-    recipe: &Recipe,
-) -> Result<Vec<Inner<'a>>, String> {
-    let mut rows = training.believed();
-    if family.is_slow() {
-        rows = fewer(training.table, rows, recipe.search_rows, recipe.seed);
-    }
-    let folds = folds(training, &rows, recipe.inner_folds, recipe.seed)
-        .map_err(|error| error.to_string())?;
-    let inner = |beyond: bool, held_out: Vec<usize>| {
-        let kept = |row| rows.binary_search(&row).is_ok() && held_out.binary_search(&row).is_err();
-        let training = training.only(kept);
-        Inner {
-            beyond,
-            features: training.features(family.over_prior()),
-            held_out,
-            training,
-        }
-    };
-    let held_out = |fold| {
-        folds
-            .held_out(fold)
-            .into_iter()
-            .map(|place| rows[place])
-            .collect()
-    };
-    let beyond = Some(&rows)
-        .filter(|_| family.can_be_tamed())
-        .and_then(|rows| Beyond::of(training.table, rows))
-        .map(|beyond| inner(true, beyond.rows));
-    let folds = (0..folds.count()).map(|fold| inner(false, held_out(fold)));
-    Ok(folds.chain(beyond).collect())
-}
-
-/// At most `most` rows, ascending: one of each configuration, then a second of
-/// each, and so on; of too many configurations, some.
-fn fewer(table: &Table, rows: Vec<usize>, most: usize, seed: u64) -> Vec<usize> {
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let ranked = rows.into_iter().map(|row| {
-        let group = table.rows[row].group.as_str();
-        let rank = seen.entry(group).or_default();
-        *rank += 1;
-        (*rank, lot(seed, group), row)
-    });
-    let mut ranked: Vec<_> = ranked.collect();
-    ranked.sort_unstable();
-    let mut rows: Vec<usize> = ranked.into_iter().take(most).map(|(.., row)| row).collect();
-    rows.sort_unstable();
-    rows
-}
-
-fn folds(
-    training: &Training,
-    rows: &[usize],
-    count: usize,
-    seed: u64,
-) -> Result<Folds, TooFewGroups> {
-    let group = |&row: &usize| training.table.rows[row].group.as_str();
-    let groups: Vec<&str> = rows.iter().map(group).collect();
-    Folds::grouped(&groups, count, seed)
 }

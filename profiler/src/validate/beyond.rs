@@ -24,14 +24,15 @@ pub struct Beyond {
     /// Its values from here on are held out (up to here, if the time falls as
     /// it rises), in the feature's own unit.
     pub from: f64,
-    /// The rows that are held out, ascending.
-    pub rows: Vec<usize>,
+    /// How many rows are held out.
+    pub rows: usize,
 }
 
 impl Beyond {
-    /// Chooses the feature and, among `rows` of the table, whole groups. `None`
-    /// if that would take too many, as where a feature has only two values.
-    pub fn of(table: &Table, rows: &[usize]) -> Option<Self> {
+    /// Chooses the feature and, among `rows` of the table, whole groups; with
+    /// it come the rows that are held out, ascending. `None` if they would be
+    /// too many, as where a feature has only two values.
+    pub fn of(table: &Table, rows: &[usize]) -> Option<(Self, Vec<usize>)> {
         let values = rows.iter().map(|&row| &table.rows[row].values[..]);
         let values: Vec<&[f64]> = values.collect();
         let times = rows.iter().map(|&row| table.rows[row].seconds.ln());
@@ -72,11 +73,12 @@ impl Beyond {
             return None;
         }
         held.sort_unstable();
-        Some(Self {
+        let beyond = Self {
             feature: features.name(feature).to_owned(),
             from,
-            rows: held,
-        })
+            rows: held.len(),
+        };
+        Some((beyond, held))
     }
 }
 
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    fn of(table: &Table) -> Option<Beyond> {
+    fn of(table: &Table) -> Option<(Beyond, Vec<usize>)> {
         Beyond::of(table, &(0..table.rows.len()).collect::<Vec<_>>())
     }
 
@@ -109,26 +111,26 @@ mod tests {
         let sizes = (1..=10).map(f64::from);
         let runs = sizes.flat_map(|size| [1.0, 2.0].map(|w| (size, w, size * size / w)));
         let twice = runs.flat_map(|run| [run, run]);
-        let beyond = of(&table(twice)).unwrap();
+        let (beyond, rows) = of(&table(twice)).unwrap();
         assert_eq!(beyond.feature, "a_size");
-        assert_eq!(beyond.from, 9.0);
-        assert_eq!(beyond.rows, (32..40).collect::<Vec<_>>());
+        assert_eq!((beyond.from, beyond.rows), (9.0, 8));
+        assert_eq!(rows, (32..40).collect::<Vec<_>>());
     }
 
     #[test]
     fn only_the_rows_asked_for_count() {
         let runs = (1..=20).map(|size| (f64::from(size), 1.0, f64::from(size)));
         let odd: Vec<usize> = (0..20).step_by(2).collect();
-        let beyond = Beyond::of(&table(runs), &odd).unwrap();
-        assert_eq!((beyond.from, beyond.rows), (17.0, vec![16, 18]));
+        let (beyond, rows) = Beyond::of(&table(runs), &odd).unwrap();
+        assert_eq!((beyond.from, rows), (17.0, vec![16, 18]));
     }
 
     #[test]
     fn where_the_time_falls_the_least_values_are_held_out() {
         let workers = (1..=10).map(f64::from);
-        let beyond = of(&table(workers.map(|w| (1.0, w, 1.0 / w)))).unwrap();
+        let (beyond, rows) = of(&table(workers.map(|w| (1.0, w, 1.0 / w)))).unwrap();
         assert_eq!(beyond.feature, "workers");
-        assert_eq!((beyond.from, beyond.rows), (2.0, vec![0, 1]));
+        assert_eq!((beyond.from, rows), (2.0, vec![0, 1]));
     }
 
     #[test]

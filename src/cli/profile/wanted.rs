@@ -43,7 +43,7 @@ pub struct Wanted {
     pub kinds: Vec<KindArg>,
 
     /// Steps of each run [default: 10 in a simulation, else as many as 0.3 s
-    /// allow, 3 to 30]
+    /// allow, 3 to 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000),
           allow_negative_numbers = true)]
     pub steps: Option<u32>,

@@ -9,6 +9,7 @@ use pdawl::profile::{
     Campaign, Configuration, Ground, Kind, ProfileError, Progress, Run, Settings, Space, Summary,
     design, schedule,
 };
+use pdawl::quantity::Seconds;
 use pdawl::report::profile::{KindReport, ProfileReport, Rows, SCHEMA};
 use pdawl_profiler::counters::availability;
 use pdawl_profiler::dataset::Appender;
@@ -71,7 +72,10 @@ pub fn carry_out(
 }
 
 /// A design for each kind of device that is wanted and there.
-fn designs(
+///
+/// # Errors
+/// Devices that are not there, and sizes that do not fit.
+pub fn designs(
     wanted: &Wanted,
     ground: &Ground,
     notes: &mut Vec<String>,
@@ -152,10 +156,10 @@ fn measured(
         stop,
         watch: &mut |progress: &Progress| {
             bar.set_position(progress.over as u64);
-            bar.set_message(format!(
-                "{} ({:.0} s left)",
-                progress.run.configuration, progress.left
-            ));
+            let Configuration { grid, .. } = progress.run.configuration;
+            let device = progress.run.configuration.selection();
+            let left = Seconds(progress.left);
+            bar.set_message(format!("{device}, {grid}, {left} left"));
         },
         keep: &mut |sample| appender.append(sample).map_err(ProfileError::from),
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl_profiler::Table;
 use pdawl_profiler::bundle::{Entry, Explaining, Range};
 use pdawl_profiler::dataset::Feature;
-use pdawl_profiler::train::{Family, Recipe, TrainError, Trained, train};
+use pdawl_profiler::train::{Recipe, TrainError, Trained, Validation, train};
 
 use super::{Group, TrainingError, tables};
 use crate::model::RecordError;
@@ -27,10 +27,6 @@ pub struct GroupModel {
 pub type Progress<'a> = &'a mut dyn FnMut(&str, usize, usize);
 
 /// Fits the models of a group. `machine` is its machine's name, for messages.
-///
-/// The explaining model is fitted by the families that learn seconds
-/// themselves, as the paper's are: physics' share of a time is not what
-/// counters are asked about.
 ///
 /// # Errors
 /// Rows that do not say what was run, too few rows, and being interrupted. Why
@@ -65,7 +61,7 @@ pub fn fit(
         Some(table) => {
             let what = format!("{what}, with counters");
             let mut told = |done, fits| progress(&what, done, fits);
-            match train(&table, &explains(recipe), &mut told, stop) {
+            match train(&table, recipe, &mut told, stop) {
                 Err(TrainError::Interrupted) => return Err(TrainingError::Interrupted),
                 trained => trained.map_err(|error| error.to_string()),
             }
@@ -80,17 +76,6 @@ pub fn fit(
     })
 }
 
-/// The recipe of an explaining model.
-fn explains(recipe: &Recipe) -> Recipe {
-    let learns_seconds = |family: &Family| !family.over_prior();
-    Recipe {
-        families: (recipe.families.iter().copied())
-            .filter(learns_seconds)
-            .collect(),
-        ..recipe.clone()
-    }
-}
-
 impl GroupModel {
     /// What a model file keeps of it.
     pub fn entry(&self) -> Entry {
@@ -101,13 +86,25 @@ impl GroupModel {
             configurations: self.planning.validation.groups,
             ranges: ranges(&self.table),
             fitted: self.planning.fitted.clone(),
-            validation: self.planning.validation.clone(),
+            validation: kept(&self.planning.validation),
             explaining: self.explaining.as_ref().ok().map(|trained| Explaining {
                 fitted: trained.fitted.clone(),
-                validation: trained.validation.clone(),
+                validation: kept(&trained.validation),
             }),
         }
     }
+}
+
+/// What a file keeps of a validation: everything, but the single folds of those
+/// that were not chosen, which would be most of the file.
+fn kept(validation: &Validation) -> Validation {
+    let mut kept = validation.clone();
+    for (place, candidate) in kept.candidates.iter_mut().enumerate() {
+        if place != kept.chosen {
+            candidate.folds = Vec::new();
+        }
+    }
+    kept
 }
 
 /// The range of every feature but the prior's terms, which follow from the

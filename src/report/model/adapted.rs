@@ -35,9 +35,6 @@ pub struct AdaptedGroup {
     pub kind: String,
     pub codelet: String,
     pub runs: Vec<CalibrationRun>,
-    /// What the foreign model's predictions are multiplied by at the middle of
-    /// its training.
-    pub factor: f64,
     /// Mean absolute errors of the calibration runs: by the foreign model, by
     /// the corrected one, and by corrections that each were fitted without the
     /// run that they predict.
@@ -120,11 +117,7 @@ impl AdaptedGroup {
             mean(self.left_out),
         ]);
         writeln!(out, "{}", table.trim_fmt())?;
-        let said = format!(
-            "predictions are multiplied by {:.3} at the middle of the training; each left-out \
-             prediction is by a correction without that run",
-            self.factor
-        );
+        let said = "left out: predicted by a correction that was fitted to the other runs";
         writeln!(out, "  {}\n", styled(FAINT, said))
     }
 }

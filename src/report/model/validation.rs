@@ -79,8 +79,7 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
     if let Some(beyond) = &validation.beyond {
         let of = format!(
             "the {} runs where {} ends, predicted without them",
-            beyond.rows.len(),
-            beyond.feature
+            beyond.rows, beyond.feature
         );
         line(out, "Beyond", styled(FAINT, of))?;
     }
