@@ -3,8 +3,7 @@
 use pdawl_profiler::bundle::Bundle;
 use serde::Serialize;
 
-use super::date;
-use crate::quantity::Percent;
+use super::{date, percent};
 use crate::report::table;
 
 /// The schema of this version.
@@ -103,7 +102,7 @@ impl ListReport {
                 each(&|entry| {
                     entry
                         .mape
-                        .map_or_else(|| "-".to_owned(), |mape| Percent(mape).to_string())
+                        .map_or_else(|| "-".to_owned(), |mape| percent(mape))
                 }),
             ]);
         }
