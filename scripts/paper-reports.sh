@@ -1,23 +1,30 @@
 #!/usr/bin/env bash
-# Runs the stencil of the PDAWL paper over sizes, by every strategy that its
-# figures compare, and keeps the reports that notebooks/stencil.ipynb draws:
+# Makes the reports that notebooks/ draw beside the PDAWL paper's figures:
 #
 #   scripts/paper-reports.sh OUTDIR [MACHINE...]
 #
-# Each machine gets a folder OUTDIR/MACHINE with bench.json (a list of commands
-# and their reports) and provenance.txt. Without machines it is the paper's
-# four. A machine is simulated unless it is this one; simulated runs have no
-# noise, so one repeat is enough. When a command fails, the script ends, and
-# that machine's folder stays as it was.
+# Each machine gets a folder OUTDIR/MACHINE. Without machines it is the paper's
+# four. A machine is simulated unless it is this one, and needs a model.
+#
+#   bench.json      the paper's stencil over sizes, by every strategy: a list of
+#                   commands and their reports. Simulated, they have no noise, so
+#                   one repeat is enough
+#   held.csv        runs of sizes that no model learned, simulated with noise
+#   held.json       what the model says of them
+#   provenance.txt  machine, program, commands
+#
+# When a command fails, the script ends, and that machine's folder stays as it
+# was.
 #
 # Environment:
-#   PDAWL        the program                   [./target/release/pdawl]
-#   SIZES        the grids, points of an axis
-#   STRATEGIES   what is compared              [cpu,gpu,dawl,pdawl]
-#   GPU_MEMORY   that may be used              [2GiB, the paper's]
-#   STEPS        of each run                   [30, the paper's]
-#   REPEATS      runs of each strategy         [1]
-#   PDAWL_MODELS the models that pdawl plans with [those that ship with it]
+#   PDAWL          the program                       [target/release/pdawl]
+#   SIZES          the grids of bench.json, points of an axis
+#   STRATEGIES     what is compared                  [cpu,gpu,dawl,pdawl]
+#   GPU_MEMORY     that may be used                  [2GiB, the paper's]
+#   STEPS          of each run                       [30, the paper's]
+#   REPEATS        runs of each strategy             [1]
+#   HELD_SIZES     the grids of held.csv             [3000,9000,15000,24000,28000]
+#   PDAWL_MODELS   the models                        [those that ship with it]
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
@@ -35,6 +42,7 @@ strategies=${STRATEGIES:-cpu,gpu,dawl,pdawl}
 gpu_memory=${GPU_MEMORY:-2GiB}
 steps=${STEPS:-30}
 repeats=${REPEATS:-1}
+held_sizes=${HELD_SIZES:-3000,9000,15000,24000,28000}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -78,6 +86,16 @@ reports() {
     printf ']\n'
 }
 
+# held MACHINE: in a folder of their own, so that recorded commands have no
+# paths of this machine in them.
+held() (
+    cd "$work"
+    echo "$1, sizes that were not trained on" >&2
+    "$pdawl" profile stencil --machine "$1" --sizes "$held_sizes" --configurations 40 \
+        --repeats 2 --out held.csv >log
+    "$pdawl" model check "$1" --machine "$1" --dataset held.csv --format json >held.json
+)
+
 provenance() {
     printf 'machine: %s\n' "$1"
     if grep -q '"simulated": true' "$work/bench.json"; then
@@ -90,8 +108,8 @@ provenance() {
     printf 'commit: %s\n' \
         "$(git -C "$scripts" describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
     printf 'models: %s\n' "$models"
-    printf "command: SIZES='%s' STRATEGIES=%s GPU_MEMORY=%s STEPS=%s REPEATS=%s" \
-        "$sizes" "$strategies" "$gpu_memory" "$steps" "$repeats"
+    printf "command: SIZES='%s' STRATEGIES=%s GPU_MEMORY=%s STEPS=%s REPEATS=%s HELD_SIZES=%s" \
+        "$sizes" "$strategies" "$gpu_memory" "$steps" "$repeats" "$held_sizes"
     printf ' scripts/paper-reports.sh OUTDIR %s\n' "$1"
     if grep -q '"simulated": false' "$work/bench.json"; then
         printf '\n== system ==\n%s\n' "$(uname -srvm)"
@@ -103,8 +121,10 @@ provenance() {
 }
 
 for machine in "${machines[@]}"; do
+    rm -f "$work"/held.*
+    held "$machine"
     reports "$machine" >"$work/bench.json"
     provenance "$machine" >"$work/provenance.txt"
     mkdir -p "$out/$machine"
-    mv "$work/bench.json" "$work/provenance.txt" "$out/$machine/"
+    mv "$work"/{bench.json,held.csv,held.json,provenance.txt} "$out/$machine/"
 done
