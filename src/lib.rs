@@ -68,6 +68,7 @@ pub mod profile;
 pub mod quantity;
 pub mod report;
 pub mod runtime;
+mod shelf;
 pub mod time;
 pub mod trace;
 pub mod workload;

@@ -46,6 +46,10 @@ fn every_help_holds_an_example() {
         "run stencil",
         "bench",
         "bench stencil",
+        "profile",
+        "profile stencil",
+        "predict",
+        "predict stencil",
     ] {
         pdawl(&format!("{line} --help"))
             .assert()

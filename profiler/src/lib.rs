@@ -12,6 +12,7 @@
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
+pub mod adapt;
 mod beside;
 pub mod bundle;
 pub mod cluster;

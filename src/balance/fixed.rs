@@ -6,7 +6,7 @@ use super::{Balancer, DeviceView, Next, Setup, StepPlan, StepState};
 
 /// Chunks into which a device's streamed segment is cut, so that its writes,
 /// kernels and reads overlap.
-const STREAM_CHUNKS: u64 = 24;
+pub(crate) const STREAM_CHUNKS: u64 = 24;
 
 /// A fixed share a device. Of its count, a device with its own memory holds
 /// what fits and streams the rest.

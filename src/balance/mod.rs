@@ -21,8 +21,9 @@
 //! Units change hands (held by one device, then by another or the pool) only
 //! at barriers, and that costs a transfer within the step that follows.
 
+mod account;
 pub mod dawl;
-mod division;
+pub(crate) mod division;
 pub mod fixed;
 pub mod guided;
 pub mod pdawl;
@@ -37,9 +38,11 @@ mod tests;
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
 
+pub use account::{Account, Trusted};
 pub use dawl::Dawl;
 pub use fixed::Fixed;
 pub use guided::Guided;
+pub use pdawl::Pdawl;
 pub use planned::Planned;
 pub use strategy::{Shares, Strategy, StrategyError};
 pub use sweep::Sweep;
@@ -206,5 +209,10 @@ pub trait Balancer {
     /// ones arrive. Above 0 the engine keeps a lone device's queue filled.
     fn lookahead(&self) -> u32 {
         0
+    }
+
+    /// What it tells of the cost model that it works with, if it does.
+    fn account(&self) -> Option<Account> {
+        None
     }
 }

@@ -17,6 +17,7 @@ pub struct Planned {
     /// What the devices that are left do once one is lost.
     rest: Fixed,
     lost: bool,
+    barriers: bool,
 }
 
 impl Planned {
@@ -35,7 +36,15 @@ impl Planned {
             plan,
             chunks,
             lost: false,
+            barriers: false,
         }
+    }
+
+    /// The same with a barrier after every step, even where one device holds
+    /// everything and could go on by itself.
+    pub fn with_barriers(mut self) -> Self {
+        self.barriers = true;
+        self
     }
 }
 
@@ -68,10 +77,12 @@ impl Balancer for Planned {
     }
 
     fn lookahead(&self) -> u32 {
-        match (self.lost, self.plan.held.contains(&self.units)) {
-            (true, _) => self.rest.lookahead(),
-            (false, true) => self.steps,
-            (false, false) => 0,
+        let alone = self.plan.held.contains(&self.units);
+        match self.lost {
+            _ if self.barriers => 0,
+            true => self.rest.lookahead(),
+            false if alone => self.steps,
+            false => 0,
         }
     }
 }

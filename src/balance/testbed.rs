@@ -165,7 +165,8 @@ impl<'a> Run<'a> {
         Self {
             machine,
             random: machine.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            now: 0.0,
+            // As in an engine, the setup comes before the first step.
+            now: 1000.0,
             held: None,
             alive: vec![true; machine.devices.len()],
         }

@@ -12,12 +12,12 @@ use super::{
 
 /// Microseconds of a step with the best fixed shares, without noise, with the
 /// speeds of `step` and only the devices that are still there.
-fn oracle(machine: &Machine, step: u32) -> f64 {
+pub(super) fn oracle(machine: &Machine, step: u32) -> f64 {
     swept(machine, step).1
 }
 
 /// The best fixed shares at the machine's first speeds.
-fn best_shares(machine: &Machine) -> Vec<f64> {
+pub(super) fn best_shares(machine: &Machine) -> Vec<f64> {
     swept(machine, 0).0
 }
 
@@ -52,7 +52,7 @@ fn pool(rate: f64) -> Real {
 }
 
 /// The machines that DAWL must do well on.
-fn machines() -> Vec<(&'static str, Machine)> {
+pub(super) fn machines() -> Vec<(&'static str, Machine)> {
     let h200 = |capacity| Machine::new(16384, vec![real_cpu(0.45), real_gpu(capacity, 12.0, 0.35)]);
     // Rows of 131 kB (and 262 kB), 16 bytes a point.
     let gbs = |gigabytes: f64, row: f64| gigabytes * 1e3 / row;
@@ -125,19 +125,19 @@ fn machines() -> Vec<(&'static str, Machine)> {
     ]
 }
 
-fn dawl(machine: &Machine) -> Vec<f64> {
+pub(super) fn dawl(machine: &Machine) -> Vec<f64> {
     machine.run(&mut Dawl::new(&machine.setup()))
 }
 
 /// Steps from `first` on that take longer than `allowed` times the best.
-fn late(times: &[f64], first: usize, best: f64, allowed: f64) -> Vec<(usize, f64)> {
+pub(super) fn late(times: &[f64], first: usize, best: f64, allowed: f64) -> Vec<(usize, f64)> {
     (times.iter().enumerate().skip(first))
         .map(|(step, time)| (step, time / best))
         .filter(|(_, ratio)| *ratio > allowed)
         .collect()
 }
 
-fn mean(times: &[f64]) -> f64 {
+pub(super) fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
@@ -340,6 +340,8 @@ fn a_plan_for_one_holder_is_made_ahead() {
     let setup = Machine::new(1000, vec![pool(0.1), real_gpu(1000, 1.0, 0.1)]).setup();
     assert_eq!(planned(&setup, &[0.0, 1.0], 0).lookahead(), setup.steps);
     assert_eq!(planned(&setup, &[0.1, 0.9], 0).lookahead(), 0);
+    let barriers = planned(&setup, &[0.0, 1.0], 0).with_barriers();
+    assert_eq!(barriers.lookahead(), 0);
 }
 
 #[test]
@@ -407,7 +409,7 @@ fn device() -> impl proptest::strategy::Strategy<Value = Real> {
     })
 }
 
-fn machine() -> impl proptest::strategy::Strategy<Value = Machine> {
+pub(super) fn machine() -> impl proptest::strategy::Strategy<Value = Machine> {
     let devices = prop::collection::vec(device(), 1..5);
     (1u64..20_000, devices, 1.0f64..4.0).prop_map(|(units, devices, room)| {
         // What one device does alone, host memory sustains.

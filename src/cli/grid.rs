@@ -54,11 +54,21 @@ pub struct Grid {
     pub seed: u64,
 }
 
+/// A floating-point type.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum PrecisionArg {
+pub enum PrecisionArg {
     #[default]
     F64,
     F32,
+}
+
+impl From<PrecisionArg> for Precision {
+    fn from(arg: PrecisionArg) -> Self {
+        match arg {
+            PrecisionArg::F64 => Self::F64,
+            PrecisionArg::F32 => Self::F32,
+        }
+    }
 }
 
 /// A number of points; which ones a stencil can have is checked with the
@@ -158,11 +168,7 @@ impl Grid {
     }
 
     fn build(&self, nx: u64, ny: u64, nz: Option<u64>) -> Result<Stencil, Failure> {
-        let precision = match self.precision {
-            PrecisionArg::F64 => Precision::F64,
-            PrecisionArg::F32 => Precision::F32,
-        };
-        Stencil::new(nx, ny, nz, precision, self.seed)
+        Stencil::new(nx, ny, nz, self.precision.into(), self.seed)
             .map_err(|error| Failure::usage(error, "another --size, or --nx, --ny and --nz"))
     }
 

@@ -18,11 +18,15 @@ mod grid;
 mod here;
 mod interrupt;
 mod machine;
+mod model;
 mod output;
+mod predict;
+mod profile;
 mod run;
 mod session;
 mod size;
 mod terminal;
+mod train;
 
 use std::process::ExitCode;
 
@@ -52,10 +56,18 @@ enum Command {
     Devices(devices::Args),
     /// Measure this machine, and list or show machine files
     Machine(machine::Args),
+    /// List, show, check and exchange models of machines
+    Model(model::Args),
     /// Run a workload on all devices
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
+    /// Measure runs for a cost model to learn from
+    Profile(profile::Args),
+    /// Profile a machine and train its cost model
+    Train(Box<train::Args>),
+    /// Tell how long a workload would take, without running it
+    Predict(predict::Args),
 }
 
 /// Runs the program.
@@ -65,8 +77,12 @@ pub fn main() -> ExitCode {
         .and_then(|cli| match cli.command {
             Command::Devices(args) => devices::run(&args),
             Command::Machine(args) => machine::run(&args),
+            Command::Model(args) => model::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Profile(args) => profile::run(&args),
+            Command::Train(args) => train::run(&args),
+            Command::Predict(args) => predict::run(&args),
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,

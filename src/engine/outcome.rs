@@ -1,5 +1,6 @@
 //! What a co-run gives back: figures measured in that run, and its trace.
 
+use crate::balance::Account;
 use crate::trace::Trace;
 
 /// A device's part in one step.
@@ -89,6 +90,8 @@ pub struct Outcome {
     pub max_abs_error: Option<f64>,
     /// Whether it was verified and found right.
     pub verified: Option<bool>,
+    /// What the balancer tells of its cost model, if it works with one.
+    pub model: Option<Account>,
     pub trace: Trace,
 }
 

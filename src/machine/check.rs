@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::{DeviceSpec, HostSpec, LinkSpec, MachineError, MachineFile, shelf};
+use super::{DeviceSpec, HostSpec, LinkSpec, MachineError, MachineFile};
+use crate::shelf::is_name;
 
 /// Checks every figure of `machine`; `file` is its name in messages.
 pub(super) fn check(machine: &MachineFile, file: &str) -> Result<(), MachineError> {
-    if !shelf::is_name(&machine.name) {
+    if !is_name(&machine.name) {
         return Err(MachineError::Name {
             name: machine.name.clone(),
         });

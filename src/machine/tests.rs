@@ -196,27 +196,3 @@ fn a_fingerprint_ignores_order_and_spelling() {
     assert!(!b.is(None));
     assert!(!Fingerprint::of("Intel Xeon E5-2670 0", 8, []).is(Some(&a.to_string())));
 }
-
-#[test]
-fn the_user_directory_follows_the_environment() {
-    let set = |set: &'static [(&str, &str)]| {
-        shelf::directory(|name| {
-            let found = set.iter().find(|(variable, _)| *variable == name);
-            found.map(|(_, value)| (*value).into())
-        })
-    };
-    for (variables, expected) in [
-        (&[("PDAWL_MACHINES", "/m"), ("HOME", "/home/u")][..], "/m"),
-        (
-            &[("XDG_CONFIG_HOME", "/c"), ("HOME", "/home/u")],
-            "/c/pdawl/machines",
-        ),
-        (
-            &[("PDAWL_MACHINES", ""), ("HOME", "/home/u")],
-            "/home/u/.config/pdawl/machines",
-        ),
-    ] {
-        assert_eq!(set(variables), Some(expected.into()));
-    }
-    assert_eq!(set(&[]), None);
-}

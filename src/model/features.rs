@@ -26,7 +26,7 @@ struct Facts<'a> {
 
 type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 
-const COUNT: usize = 58;
+const COUNT: usize = 62;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -166,6 +166,10 @@ const FEATURES: [Feature; COUNT] = [
     ("prior.memory_seconds", |f| Some(f.prior.memory)),
     ("prior.link_seconds", |f| Some(f.prior.link)),
     ("prior.overhead_seconds", |f| Some(f.prior.overhead)),
+    ("prior.compute_ratio", |f| f.part(f.prior.compute)),
+    ("prior.memory_ratio", |f| f.part(f.prior.memory)),
+    ("prior.link_ratio", |f| f.part(f.prior.link)),
+    ("prior.overhead_ratio", |f| f.part(f.prior.overhead)),
     ("prior.total_seconds", |f| Some(f.prior.total)),
 ];
 
@@ -179,6 +183,9 @@ pub const NAMES: [&str; COUNT] = {
     }
     names
 };
+
+/// Where the prior's seconds of a step stand among them.
+pub const PRIOR: usize = COUNT - 1;
 
 /// The features of a case on a machine, in the order of [`NAMES`]; NaN for one
 /// that it does not have. Allocates nothing.
@@ -211,6 +218,11 @@ impl Facts<'_> {
     fn link(&self, of: impl Fn(&LinkFigures) -> f64) -> Option<f64> {
         self.descriptors.device.as_ref()?.link.as_ref().map(of)
     }
+
+    /// A term of the prior as a part of the whole.
+    fn part(&self, term: f64) -> Option<f64> {
+        (self.prior.total > 0.0).then(|| term / self.prior.total)
+    }
 }
 
 fn some(count: impl Into<f64>) -> Option<f64> {
@@ -220,4 +232,20 @@ fn some(count: impl Into<f64>) -> Option<f64> {
 /// Exact below 2^53.
 fn whole(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_found_and_end_with_the_priors_total() {
+        let unique: HashSet<&str> = NAMES.into_iter().collect();
+        assert_eq!(unique.len(), COUNT);
+        assert_eq!(NAMES[PRIOR], "prior.total_seconds");
+        assert!(NAMES.iter().enumerate().all(|(i, n)| index(n) == Some(i)));
+        assert_eq!(index("known.nothing_count"), None);
+    }
 }

@@ -8,20 +8,38 @@
 //!   dataset's row;
 //! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
 //!   has to beat.
+//! * a [`StepTime`] predicts the seconds of a step: a [`Predictor`] is a trained
+//!   model bound to a machine, and [`Physics`] the prior alone; [`planner`]
+//!   makes plans of them.
+//! * [`datasets`] is where measured runs are kept, [`training`] makes models of
+//!   them, [`evaluate`](mod@evaluate) says how good these are, and [`shelf`] is where
+//!   they are kept.
 //!
 //! **Planning uses features known beforehand.** What counters, traces and
 //! telemetry tell is known only after a run; it explains, and never plans.
 
+pub mod adapt;
 pub mod baseline;
 pub mod case;
+pub mod datasets;
 mod derived;
 pub mod descriptors;
+pub mod evaluate;
 pub mod features;
+pub mod planner;
+pub mod predictor;
 pub mod prior;
 pub mod record;
+pub mod shelf;
+mod step_time;
 #[cfg(test)]
 mod testbed;
+pub mod training;
 
 pub use case::{Case, Part, Work};
+pub use datasets::DatasetShelf;
 pub use descriptors::Descriptors;
+pub use predictor::{Predictor, PredictorError};
 pub use record::RecordError;
+pub use shelf::ModelShelf;
+pub use step_time::{Outside, Physics, StepTime};

@@ -92,7 +92,11 @@ pub enum Setting {
         chunk: u64,
     },
     /// A device that computes on the host's memory.
-    Shared { chunk: u64 },
+    Shared {
+        /// Its compute units.
+        workers: u32,
+        chunk: u64,
+    },
     /// A device with memory of its own.
     Own {
         /// Bytes of its memory that are used.
@@ -137,7 +141,7 @@ impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.grid, self.selection())?;
         match self.setting {
-            Setting::Host { chunk, .. } | Setting::Shared { chunk } => {
+            Setting::Host { chunk, .. } | Setting::Shared { chunk, .. } => {
                 write!(f, "; chunk {chunk}")
             }
             Setting::Own {

@@ -1,1 +1,284 @@
+//! Where runs are done: this machine, or a simulated one.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use pdawl_profiler::telemetry::{self, Absent, Gauge, Telemetry};
+
+use super::configuration::{Configuration, Setting};
+use super::design::Gpu;
+use super::error::ProfileError;
+use crate::engine::corun::place::memory_limit;
+use crate::machine::host::{Topology, allowed_cores};
+use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile};
+use crate::runtime::select::{self, Selection};
+use crate::runtime::sim::{Sim, SimDevice, SimOptions};
+use crate::runtime::union::Union;
+use crate::runtime::{Runtime, RuntimeError};
+
+/// A machine to profile, and its description.
+pub struct Ground {
+    machine: MachineFile,
+    topology: Topology,
+    place: Place,
+}
+
+enum Place {
+    Real(Real),
+    /// Relative standard deviation of times.
+    Simulated {
+        noise: f64,
+    },
+}
+
+/// This machine.
+struct Real {
+    /// What was found beside the host's cores, with the name of its entry in
+    /// the machine's description.
+    devices: Vec<(Device, String)>,
+    /// Runtimes by their selection: building kernels takes longer than most
+    /// runs.
+    open: HashMap<String, Union>,
+    /// Asked for when a GPU first runs.
+    telemetry: Option<Result<Telemetry, Absent>>,
+    /// What opening and watching them told.
+    notes: Vec<String>,
+}
+
+impl Ground {
+    /// A simulated machine whose times vary by `noise`, a relative standard
+    /// deviation.
+    pub fn simulated(machine: MachineFile, noise: f64) -> Self {
+        Self {
+            topology: Topology::described(machine.host.sockets, machine.host.cores),
+            machine,
+            place: Place::Simulated { noise },
+        }
+    }
+
+    /// This machine, as `machine` describes it, with the devices found on it
+    /// beside the host's cores. A device that is not described is left out,
+    /// and `notes` says so.
+    pub fn real(machine: MachineFile, found: Vec<Device>) -> Self {
+        let mut real = Real {
+            devices: Vec::new(),
+            open: HashMap::new(),
+            telemetry: None,
+            notes: Vec::new(),
+        };
+        for device in found {
+            let entry = |of: &dyn Fn(&&DeviceSpec) -> bool| machine.devices.iter().find(of);
+            let entry = entry(&|spec| spec.name == device.name)
+                .or_else(|| entry(&|spec| spec.model == device.model));
+            match entry {
+                Some(spec) => real.devices.push((device, spec.name.clone())),
+                None => real.notes.push(format!(
+                    "{} ({}) is not profiled: machine {} has no figures of it; measure them with \
+                     `pdawl machine save NAME`",
+                    device.name, device.model, machine.name
+                )),
+            }
+        }
+        Self {
+            topology: Topology::detect(&allowed_cores(None)),
+            machine,
+            place: Place::Real(real),
+        }
+    }
+
+    /// The machine's description.
+    pub fn machine(&self) -> &MachineFile {
+        &self.machine
+    }
+
+    /// Whether times are virtual.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.place, Place::Simulated { .. })
+    }
+
+    /// How the cores lie that may be used.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Adds to the notes what is not among them.
+    pub(super) fn note(&mut self, note: String) {
+        if let Place::Real(real) = &mut self.place {
+            note_once(&mut real.notes, note);
+        }
+    }
+
+    /// The sensors of the GPU that a configuration runs on, where they are to
+    /// be had.
+    pub(super) fn gauge(&mut self, configuration: &Configuration) -> Option<Arc<dyn Gauge>> {
+        let Place::Real(real) = &mut self.place else {
+            return None;
+        };
+        let is_it = |device: &Device| device.name == configuration.device;
+        let index = real.devices.iter().position(|(device, _)| is_it(device))?;
+        let model = real.devices[index].0.model.clone();
+        let before = real.devices[..index].iter();
+        let nth = before.filter(|(device, _)| device.model == model).count();
+        let telemetry = real.telemetry.get_or_insert_with(Telemetry::open);
+        let gauge = match telemetry {
+            Ok(telemetry) => telemetry.gauge(&telemetry::Gpu {
+                model: model.clone(),
+                nth,
+            }),
+            Err(absent) => {
+                let note = without_telemetry(&model, absent);
+                note_once(&mut real.notes, note);
+                return None;
+            }
+        };
+        match gauge {
+            Ok(gauge) => Some(gauge),
+            Err(absent) => {
+                note_once(&mut real.notes, without_telemetry(&model, &absent));
+                None
+            }
+        }
+    }
+
+    /// What the user should know of the devices.
+    pub fn notes(&self) -> &[String] {
+        match &self.place {
+            Place::Real(real) => &real.notes,
+            Place::Simulated { .. } => &[],
+        }
+    }
+
+    /// One device of each model that can be profiled in this precision, of
+    /// whose memory at most `limit` bytes are used.
+    pub fn gpus(&self, limit: Option<u64>, fp64: bool) -> Vec<Gpu> {
+        let offers: Vec<(&str, Gpu)> = match &self.place {
+            Place::Real(real) => (real.devices.iter())
+                .filter(|(device, _)| device.fp64 || !fp64)
+                .map(|(device, _)| (device.model.as_str(), found(device, limit)))
+                .collect(),
+            Place::Simulated { .. } => (self.machine.devices.iter())
+                .filter(|spec| spec.kind != DeviceKind::Cpu && (spec.fp64 || !fp64))
+                .map(|spec| (spec.model.as_str(), described(spec, limit)))
+                .collect(),
+        };
+        let mut gpus: Vec<(&str, Gpu)> = Vec::new();
+        for (model, gpu) in offers {
+            if gpus.iter().all(|(known, _)| *known != model) {
+                gpus.push((model, gpu));
+            }
+        }
+        gpus.into_iter().map(|(_, gpu)| gpu).collect()
+    }
+
+    /// The description of a device; `None` for the host's cores.
+    pub fn spec(&self, device: &str) -> Option<&DeviceSpec> {
+        let described = match &self.place {
+            Place::Real(real) => {
+                let found = real.devices.iter().find(|(found, _)| found.name == device);
+                found.map(|(_, described)| described.as_str())?
+            }
+            Place::Simulated { .. } => device,
+        };
+        self.machine.devices.iter().find(|d| d.name == described)
+    }
+
+    /// Calls `act` with a runtime of the configuration's device alone. A
+    /// simulated one is new each time, and its noise follows from the seed.
+    ///
+    /// # Errors
+    /// When the device cannot be opened.
+    pub fn with<T>(
+        &mut self,
+        configuration: &Configuration,
+        seed: u64,
+        act: impl FnOnce(&mut dyn Runtime) -> T,
+    ) -> Result<T, ProfileError> {
+        let refused = |source| ProfileError::Open {
+            device: configuration.selection(),
+            source,
+        };
+        match &mut self.place {
+            Place::Simulated { noise } => {
+                let options = SimOptions {
+                    seed,
+                    noise: Some(*noise),
+                    devices: Some(vec![simulated(configuration)]),
+                    ..SimOptions::default()
+                };
+                let mut sim = Sim::new(&self.machine, options).map_err(refused)?;
+                Ok(act(&mut sim))
+            }
+            Place::Real(real) => Ok(act(real.open(configuration).map_err(refused)?)),
+        }
+    }
+
+    /// Forgets what is open: the next run begins with new devices.
+    pub fn close(&mut self) {
+        if let Place::Real(real) = &mut self.place {
+            real.open.clear();
+        }
+    }
+}
+
+impl Real {
+    fn open(&mut self, configuration: &Configuration) -> Result<&mut Union, RuntimeError> {
+        let text = configuration.selection();
+        if matches!(configuration.setting, Setting::Host { .. }) {
+            // Starting threads is quick, and those of other pools would need
+            // counters of their own.
+            self.open
+                .retain(|open, _| *open == text || !open.starts_with("host"));
+        }
+        let vacant = match self.open.entry(text) {
+            Entry::Occupied(open) => return Ok(open.into_mut()),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let selection: Selection = vacant.key().parse()?;
+        let fp64 = configuration.grid.precision.bytes() == 8;
+        let (union, notes) = select::open_union(Some(&selection), fp64)?;
+        for note in notes {
+            note_once(&mut self.notes, note);
+        }
+        Ok(vacant.insert(union))
+    }
+}
+
+fn found(device: &Device, limit: Option<u64>) -> Gpu {
+    Gpu {
+        name: device.name.clone(),
+        compute_units: device.compute_units,
+        memory: memory_limit(device.memory, limit),
+        largest: device.max_allocation,
+        own: !device.shares_host_memory,
+    }
+}
+
+fn described(spec: &DeviceSpec, limit: Option<u64>) -> Gpu {
+    Gpu {
+        name: spec.name.clone(),
+        compute_units: spec.compute_units,
+        memory: memory_limit(spec.memory, limit),
+        largest: spec.memory,
+        own: !spec.shares_host_memory,
+    }
+}
+
+fn without_telemetry(model: &str, absent: &Absent) -> String {
+    format!("no telemetry of {model}: {absent}; {}", absent.remedy())
+}
+
+fn note_once(notes: &mut Vec<String>, note: String) {
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+}
+
+fn simulated(configuration: &Configuration) -> SimDevice {
+    match configuration.setting {
+        Setting::Host { workers, .. } => SimDevice::Host {
+            cores: Some(workers),
+        },
+        _ => SimDevice::Named(configuration.device.clone()),
+    }
+}

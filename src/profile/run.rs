@@ -1,1 +1,273 @@
+//! One run, from its configuration to a row of a dataset.
 
+use std::sync::atomic::AtomicBool;
+
+use pdawl_profiler::Sample;
+use pdawl_profiler::dataset::Key;
+
+use super::configuration::{Configuration, Setting};
+use super::error::ProfileError;
+use super::ground::Ground;
+use super::schedule::Run;
+use super::sums::sums;
+use super::watch::Watch;
+use crate::balance::{Balancer, Planned, Setup, StepPlan};
+use crate::codelet::stencil::{self, Dimensions, Precision};
+use crate::engine::Outcome;
+use crate::engine::corun::place::Division;
+use crate::engine::corun::{self, Control, CorunError, Options, Stream};
+use crate::model::{Case, Descriptors, Part, Work, prior, record};
+use crate::workload::Divisible;
+use crate::workload::stencil::Stencil;
+
+/// Steps of a simulated run: its noise is drawn anew for every command.
+const SIMULATED_STEPS: u32 = 10;
+
+/// Seconds that the steps of a real run should take, and how many they may be.
+const LASTING: f64 = 0.3;
+const FEWEST: u32 = 3;
+const MOST: u32 = 100;
+
+/// The seed of the grids' first version: times do not depend on it.
+const DATA_SEED: u64 = 1;
+
+/// What is asked of every run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Steps of each run; `None` for as many as tell enough.
+    pub steps: Option<u32>,
+    /// Of the noise of simulated runs.
+    pub seed: u64,
+}
+
+/// What is known of a run before it begins.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub stencil: Stencil,
+    pub case: Case,
+    pub descriptors: Descriptors,
+    pub steps: u32,
+}
+
+impl Prepared {
+    /// Prepares a configuration's run on a machine.
+    ///
+    /// # Errors
+    /// When there is no such grid, or its device's memory is too small.
+    pub fn new(
+        ground: &Ground,
+        configuration: &Configuration,
+        settings: Settings,
+    ) -> Result<Self, ProfileError> {
+        let grid = &configuration.grid;
+        let stencil = grid
+            .stencil(DATA_SEED)
+            .map_err(|source| ProfileError::Grid {
+                configuration: configuration.to_string(),
+                source,
+            })?;
+        let case = Case {
+            part: part(configuration)?,
+            work: Work::of(&stencil),
+        };
+        let descriptors = Descriptors::of(
+            ground.machine(),
+            ground.spec(&configuration.device),
+            &case.work.codelet,
+            grid.precision == Precision::F64,
+        );
+        let steps = settings.steps.unwrap_or_else(|| {
+            if ground.is_simulated() {
+                return SIMULATED_STEPS;
+            }
+            let step = prior::seconds(&case, &descriptors);
+            ((LASTING / step) as u32).clamp(FEWEST, MOST)
+        });
+        Ok(Self {
+            stencil,
+            case,
+            descriptors,
+            steps,
+        })
+    }
+}
+
+/// The part of a step that a configuration is: all of it.
+fn part(configuration: &Configuration) -> Result<Part, ProfileError> {
+    let (units, unit_bytes) = (configuration.grid.units(), configuration.grid.unit_bytes());
+    match configuration.setting {
+        Setting::Host {
+            workers,
+            sockets,
+            chunk,
+            ..
+        } => Ok(Part::Host {
+            workers,
+            sockets,
+            units,
+            chunk,
+        }),
+        Setting::Shared { chunk, workers } => Ok(Part::Host {
+            workers,
+            sockets: 1,
+            units,
+            chunk,
+        }),
+        Setting::Own {
+            memory,
+            held,
+            queues,
+            ahead,
+            ..
+        } => {
+            let stream = stream(configuration);
+            let division =
+                Division::of(units, unit_bytes, memory, u64::MAX, stream).map_err(|needed| {
+                    ProfileError::Run {
+                        configuration: configuration.to_string(),
+                        source: CorunError::DeviceMemory {
+                            device: configuration.device.clone(),
+                            limit: memory,
+                            needed,
+                        },
+                    }
+                })?;
+            Ok(Part::Own {
+                held,
+                slots: division.slots,
+                streamed: units - held,
+                chunk: division.chunk,
+                queues,
+                solo: held == units && ahead,
+            })
+        }
+    }
+}
+
+fn stream(configuration: &Configuration) -> Stream {
+    match configuration.setting {
+        Setting::Own { chunk, queues, .. } => Stream {
+            chunk: Some(chunk),
+            queues: Some(queues),
+        },
+        _ => Stream::default(),
+    }
+}
+
+/// Does a run. `None` if it was interrupted: a part of a run is no row.
+///
+/// # Errors
+/// When the device cannot be opened, or the run fails.
+pub fn measure(
+    ground: &mut Ground,
+    run: &Run,
+    settings: Settings,
+    stop: &AtomicBool,
+) -> Result<Option<Sample>, ProfileError> {
+    let configuration = &run.configuration;
+    let prepared = Prepared::new(ground, configuration, settings)?;
+    let seed = run.seed(&ground.machine().name, settings.seed);
+    let mut watch = Watch::over(ground, configuration);
+    let outcome = ground.with(configuration, seed, |runtime| {
+        watch.open();
+        let options = Options {
+            steps: prepared.steps,
+            gpu_memory: memory(configuration),
+            stream: stream(configuration),
+            verify: false,
+            trace: true,
+        };
+        let mut control = Control {
+            stop,
+            progress: &mut |done, steps| match done {
+                0 => watch.begin(),
+                done if done == steps => watch.end(),
+                _ => {}
+            },
+        };
+        let make = &mut |setup: &Setup| -> Result<Box<dyn Balancer>, String> {
+            Ok(Box::new(planned(setup, prepared.case.part)))
+        };
+        corun::run(runtime, &prepared.stencil, make, &options, &mut control)
+    })?;
+    let outcome = outcome.map_err(|source| ProfileError::Run {
+        configuration: configuration.to_string(),
+        source,
+    })?;
+    if outcome.interrupted {
+        return Ok(None);
+    }
+    let (source, seen, notes) = watch.close();
+    for note in notes {
+        ground.note(note);
+    }
+    let mut sample = sample(ground, run, &prepared, &outcome);
+    sample.counters = source.to_string();
+    sample.features.extend(seen);
+    Ok(Some(sample))
+}
+
+/// What tells a run from others in a dataset.
+pub fn key(ground: &Ground, run: &Run) -> Key {
+    let grid = &run.configuration.grid;
+    let dimensions = match grid.nz {
+        None => Dimensions::Two,
+        Some(_) => Dimensions::Three,
+    };
+    Key {
+        machine: ground.machine().name.clone(),
+        device: run.configuration.selection(),
+        codelet: stencil::codelet(dimensions, grid.precision).name.to_owned(),
+        configuration: run.configuration.to_string(),
+        repeat: run.repeat,
+    }
+}
+
+fn memory(configuration: &Configuration) -> Option<u64> {
+    match configuration.setting {
+        Setting::Own { memory, .. } => Some(memory),
+        _ => None,
+    }
+}
+
+/// A balancer that does a part, on the only device.
+fn planned(setup: &Setup, part: Part) -> Planned {
+    let (held, pooled, chunk) = match part {
+        Part::Host { units, chunk, .. } => (0, units, chunk),
+        Part::Own {
+            held,
+            streamed,
+            chunk,
+            ..
+        } => (held, streamed, chunk),
+    };
+    let plan = StepPlan {
+        held: vec![held],
+        pooled: vec![pooled],
+    };
+    let planned = Planned::new(setup, plan, vec![chunk]);
+    match part {
+        Part::Own { solo: true, .. } => planned,
+        _ => planned.with_barriers(),
+    }
+}
+
+fn sample(ground: &Ground, run: &Run, prepared: &Prepared, outcome: &Outcome) -> Sample {
+    let configuration = &run.configuration;
+    let mut features = record::features(&prepared.case, &prepared.descriptors);
+    let sums = sums(outcome).into_iter();
+    features.extend(sums.map(|(name, seconds)| (name.to_owned(), seconds)));
+    Sample {
+        machine: ground.machine().name.clone(),
+        simulated: ground.is_simulated(),
+        device: configuration.selection(),
+        kind: configuration.kind.to_string(),
+        codelet: prepared.stencil.codelet().name.to_owned(),
+        configuration: configuration.to_string(),
+        repeat: run.repeat,
+        counters: String::new(),
+        steps: prepared.steps,
+        seconds: outcome.seconds,
+        features,
+    }
+}

@@ -76,7 +76,10 @@ mod tests {
                     nz: None,
                     precision: Precision::F64,
                 },
-                setting: Setting::Shared { chunk: 1 },
+                setting: Setting::Shared {
+                    workers: 1,
+                    chunk: 1,
+                },
             })
             .collect()
     }

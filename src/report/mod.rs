@@ -3,10 +3,13 @@
 //! * [`schema`] is the report of a run, `pdawl-report/1`, and [`mod@bench`] that of
 //!   a comparison of strategies, `pdawl-bench/1`; docs/report.md describes
 //!   both field by field.
+//! * [`profile`] is the report of a profile, [`training`] that of a training, and [`mod@model`] has those of
+//!   models.
 //! * [`build`] makes the former from an [`Outcome`](crate::engine::Outcome) and
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
 //!   [`table`] and `style`.
+//! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
@@ -17,10 +20,14 @@ pub mod bench;
 pub mod bench_text;
 pub mod build;
 pub mod instruments;
+pub mod model;
+pub mod prediction;
+pub mod profile;
 pub mod schema;
 mod style;
 pub mod table;
 pub mod text;
+pub mod training;
 
 #[cfg(test)]
 mod samples;

@@ -4,7 +4,8 @@
 //!
 //! `harness` opens devices and runs grids on them. `strategies` runs every
 //! strategy, `losses` devices that fail on the way, `random` arbitrary
-//! balancers, and `compiler` a kernel that does not compile.
+//! balancers, `profile` a profile of one, and `compiler` a kernel that does not
+//! compile.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,5 +13,6 @@ mod common;
 mod compiler;
 mod harness;
 mod losses;
+mod profile;
 mod random;
 mod strategies;

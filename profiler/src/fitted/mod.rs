@@ -6,13 +6,13 @@ mod input;
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
-use crate::regress::{self, FitError, Regressor, Spec, scratch};
+use crate::regress::{self, FitError, Range, Regressor, Spec, check_finite, lengths, scratch};
 
 pub use correction::Correction;
 pub use input::Input;
 
-/// Logarithms of seconds, or of factors, are kept within this: e^±50 is out of
-/// every range of time, and finite.
+/// Logarithms are kept within this, whatever a correction adds: e^±50 seconds
+/// is out of every range of time, and finite.
 const LARGEST: f64 = 50.0;
 
 /// A model of the seconds of a step.
@@ -23,12 +23,16 @@ const LARGEST: f64 = 50.0;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "Parts")]
 pub struct Fitted {
-    /// What it wants to know, in the order of [`Fitted::predict`]'s values.
+    /// What it wants to know, in the order of [`Fitted::predict`]'s values:
+    /// first the regressor's inputs, then those that only the correction uses.
     pub inputs: Vec<Input>,
     /// Whether it multiplies a prior: seconds that physics lets expect. It
     /// then learned ln(seconds / prior), else ln(seconds).
     pub over_prior: bool,
     pub regressor: Regressor,
+    /// The range of the logarithms that it learned. Over a prior it answers
+    /// with none beyond; else with none beyond by more than half of the width.
+    pub learned: Range,
     /// What was fitted.
     pub spec: Spec,
     /// The deviation of ln(measured / predicted): about the relative error of
@@ -59,13 +63,25 @@ impl Fitted {
         weights: Option<&[f64]>,
         seed: u64,
     ) -> Result<Fitted, FitError> {
+        lengths("names", names.len(), values.ncols())?;
+        let target = targets(seconds, priors)?;
+        check_finite(values, &target)?;
         let columns = values.axis_iter(Axis(1)).zip(names);
         let inputs: Vec<Input> = columns
             .map(|(column, name)| Input::learn(name, column.iter().copied()))
             .collect();
-        let target = targets(seconds, priors)?;
         let x = Fitted::standardise(&inputs, values);
-        let regressor = regress::fit(spec, &x, &target, weights, seed)?;
+        let found;
+        let weights = match weights {
+            Some(weights) => weights,
+            None => {
+                found = regress::screen(&x, &target)?;
+                &found
+            }
+        };
+        let regressor = regress::fit(spec, &x, &target, Some(weights), seed)?;
+        let believed = target.iter().zip(weights);
+        let believed = believed.filter(|(_, weight)| **weight > 0.5);
         let rows = x.axis_iter(Axis(0)).zip(&target);
         let residuals: Vec<f64> = rows
             .map(|(row, target)| target - regressor.predict(&row.to_vec()))
@@ -74,6 +90,7 @@ impl Fitted {
             inputs,
             over_prior: priors.is_some(),
             regressor,
+            learned: Range::of(believed.map(|(target, _)| target)),
             spec: spec.clone(),
             spread: regress::spread(&residuals),
             correction: None,
@@ -95,8 +112,10 @@ impl Fitted {
     /// [`Fitted::over_prior`]).
     ///
     /// Over a prior, inputs outside of the training count as its edge: physics
-    /// extrapolates, what was learned does not. Without, the regressor
-    /// continues in its family's way; [`Fitted::outside`] tells.
+    /// extrapolates, what was learned does not. Only a linear regression
+    /// continues its lines, a little: it may hold large terms against each
+    /// other, which must move together. Without a prior, every family continues
+    /// in its own way. [`Fitted::outside`] tells when.
     ///
     /// Not a number if a value is not one, or if there are not as many as
     /// inputs.
@@ -104,26 +123,29 @@ impl Fitted {
         if values.len() != self.inputs.len() {
             return f64::NAN;
         }
-        scratch(values.len(), |x| {
+        let hold = self.over_prior && !matches!(self.regressor, Regressor::Linear(_));
+        let learned = scratch(self.regressor.inputs(), |x| {
             for ((x, input), &value) in x.iter_mut().zip(&self.inputs).zip(values) {
-                let value = if self.over_prior {
-                    input.limit(value)
-                } else {
-                    value
-                };
+                let value = if hold { input.limit(value) } else { value };
                 *x = input.standardise(value);
             }
-            let mut log = self.regressor.predict(x);
-            if let Some(correction) = &self.correction {
-                log += correction.of(&self.inputs, values);
-            }
-            let factor = log.clamp(-LARGEST, LARGEST).exp();
-            if self.over_prior {
-                prior * factor
-            } else {
-                factor
-            }
-        })
+            self.regressor.predict(x)
+        });
+        let learned = if self.over_prior {
+            learned.clamp(self.learned.low, self.learned.high)
+        } else {
+            self.learned.limit(learned)
+        };
+        let corrected = match &self.correction {
+            Some(correction) => learned + correction.of(&self.inputs, values),
+            None => learned,
+        };
+        let factor = corrected.clamp(-LARGEST, LARGEST).exp();
+        if self.over_prior {
+            prior * factor
+        } else {
+            factor
+        }
     }
 
     /// The inputs whose values lie outside of what was seen in the training.
@@ -136,23 +158,39 @@ impl Fitted {
     }
 
     /// The same model, corrected: by `correction` alone, whatever corrected it
-    /// before.
+    /// before. `own` are the inputs that the correction uses and the regressor
+    /// does not; they come after the others.
     ///
     /// # Errors
     ///
-    /// Says what is wrong when the correction names an input that the model
-    /// has not, or is not finite.
-    pub fn with_correction(self, correction: Correction) -> Result<Fitted, String> {
-        correction.check(&self.inputs)?;
-        Ok(Fitted {
-            correction: Some(correction),
-            ..self
-        })
+    /// Says what is wrong when the correction names an input that there is not,
+    /// when it does not use one of its own, or when it is not finite.
+    pub fn with_correction(
+        self,
+        correction: Correction,
+        own: Vec<Input>,
+    ) -> Result<Fitted, String> {
+        let mut fitted = self.without_correction();
+        fitted.inputs.extend(own);
+        fitted.correction = Some(correction);
+        fitted.check()?;
+        Ok(fitted)
+    }
+
+    /// The same model as it was before any correction.
+    pub fn without_correction(mut self) -> Fitted {
+        self.inputs.truncate(self.regressor.inputs());
+        self.correction = None;
+        self
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.regressor.inputs() != self.inputs.len() {
-            let (wants, has) = (self.regressor.inputs(), self.inputs.len());
+        let (wants, has) = (self.regressor.inputs(), self.inputs.len());
+        let used = |input: &&Input| {
+            let correction = self.correction.as_ref();
+            correction.is_some_and(|c| c.inputs.contains(&input.name))
+        };
+        if wants > has || !self.inputs[wants..].iter().all(|input| used(&input)) {
             return Err(format!(
                 "the regressor wants {wants} inputs, the model has {has}"
             ));
@@ -162,6 +200,9 @@ impl Fitted {
         }
         for input in &self.inputs {
             input.check()?;
+        }
+        if !self.learned.is_valid() {
+            return Err("the range that the model learned is damaged".into());
         }
         if !self.spread.is_finite() || self.spread < 0.0 {
             return Err("the spread must be a number of at least 0".into());
@@ -178,13 +219,7 @@ fn targets(seconds: &[f64], priors: Option<&[f64]>) -> Result<Vec<f64>, FitError
     let Some(priors) = priors else {
         return Ok(seconds.iter().map(|seconds| seconds.ln()).collect());
     };
-    if priors.len() != seconds.len() {
-        return Err(FitError::Lengths {
-            what: "priors",
-            found: priors.len(),
-            rows: seconds.len(),
-        });
-    }
+    lengths("priors", priors.len(), seconds.len())?;
     let rows = seconds.iter().zip(priors);
     Ok(rows
         .map(|(seconds, prior)| (seconds / prior).ln())
@@ -198,6 +233,7 @@ struct Parts {
     inputs: Vec<Input>,
     over_prior: bool,
     regressor: Regressor,
+    learned: Range,
     spec: Spec,
     spread: f64,
     #[serde(default)]
@@ -212,6 +248,7 @@ impl TryFrom<Parts> for Fitted {
             inputs: parts.inputs,
             over_prior: parts.over_prior,
             regressor: parts.regressor,
+            learned: parts.learned,
             spec: parts.spec,
             spread: parts.spread,
             correction: parts.correction,
@@ -220,3 +257,6 @@ impl TryFrom<Parts> for Fitted {
         Ok(fitted)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! They need an x above 0 and not large: a standardised feature is mapped
 //! linearly from its range in the training to [[`LOW`], [`HIGH`]].
 
-use serde::{Deserialize, Serialize};
+use super::Range;
 
 /// How many functions there are.
 pub const FUNCTIONS: usize = 7;
@@ -15,70 +15,34 @@ pub const LOW: f64 = 0.1;
 /// Where the largest value of the training is mapped to.
 pub const HIGH: f64 = 2.0;
 
-/// How far outside of the training a feature is followed, in widths of its
-/// range. Further out it counts as that far.
-pub const MARGIN: f64 = 0.5;
-
 /// The part of the range, at its edge, whose slope is continued outside.
 const EDGE: f64 = 0.1;
 
-/// A feature's range in the training, in standardised units.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Range {
-    pub low: f64,
-    pub high: f64,
+/// Where `value` of a feature is mapped to: [`LOW`] to [`HIGH`] within the
+/// `range` of the training, and on in the same way up to [`Range::limit`]. A
+/// range without width is all `LOW`.
+fn map(range: &Range, value: f64) -> f64 {
+    let width = range.high - range.low;
+    if width <= 0.0 {
+        return LOW;
+    }
+    LOW + (HIGH - LOW) * (range.limit(value) - range.low) / width
 }
 
-impl Range {
-    /// The range of some values.
-    pub fn of<'a>(values: impl IntoIterator<Item = &'a f64>) -> Range {
-        let empty = Range {
-            low: f64::INFINITY,
-            high: f64::NEG_INFINITY,
-        };
-        values.into_iter().fold(empty, |range, &value| Range {
-            low: range.low.min(value),
-            high: range.high.max(value),
-        })
-    }
-
-    /// Whether it is one: finite, and not upside down.
-    pub fn is_valid(&self) -> bool {
-        self.low.is_finite() && self.high.is_finite() && self.low <= self.high
-    }
-
-    /// `value`, no further outside than [`MARGIN`].
-    pub fn limit(&self, value: f64) -> f64 {
-        let margin = MARGIN * (self.high - self.low);
-        value.clamp(self.low - margin, self.high + margin)
-    }
-
-    /// Where `value` is mapped to: [`LOW`] to [`HIGH`] within the range, and
-    /// up to [`MARGIN`] widths beyond it. A range without width is all `LOW`.
-    fn map(&self, value: f64) -> f64 {
-        let width = self.high - self.low;
-        if width <= 0.0 {
-            return LOW;
-        }
-        LOW + (HIGH - LOW) * (self.limit(value) - self.low) / width
-    }
-
-    /// The functions at `value`.
-    ///
-    /// eˣ and x⁴ explode and ln x has an end, so outside of the range each
-    /// function is continued as a straight line, with its mean slope over the
-    /// last tenth of the range.
-    pub fn functions(&self, value: f64) -> [f64; FUNCTIONS] {
-        let x = self.map(value);
-        let step = EDGE * (HIGH - LOW);
-        if x > HIGH {
-            line(HIGH, HIGH - step, x)
-        } else if x < LOW {
-            line(LOW, LOW + step, x)
-        } else {
-            at(x)
-        }
+/// The functions at `value` of a feature whose training had `range`.
+///
+/// eˣ and x⁴ explode and ln x has an end, so outside of the range each
+/// function is continued as a straight line, with its mean slope over the last
+/// tenth of the range.
+pub fn functions(range: &Range, value: f64) -> [f64; FUNCTIONS] {
+    let x = map(range, value);
+    let step = EDGE * (HIGH - LOW);
+    if x > HIGH {
+        line(HIGH, HIGH - step, x)
+    } else if x < LOW {
+        line(LOW, LOW + step, x)
+    } else {
+        at(x)
     }
 }
 
@@ -100,4 +64,58 @@ fn line(edge: f64, inside: f64, x: f64) -> [f64; FUNCTIONS] {
     let (at_edge, at_inside) = (at(edge), at(inside));
     let beyond = (x - edge) / (edge - inside);
     std::array::from_fn(|i| at_edge[i] + beyond * (at_edge[i] - at_inside[i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: Range = Range {
+        low: -1.5,
+        high: 2.5,
+    };
+
+    #[test]
+    fn the_paper_s_functions_of_the_mapped_value() {
+        // The middle of the range is mapped to 1.05.
+        let x: f64 = 1.05;
+        let expected = [
+            x,
+            x.powi(2),
+            x.powi(3),
+            x.powi(4),
+            x.exp(),
+            x.ln(),
+            x * x.ln(),
+        ];
+        for (found, expected) in functions(&RANGE, 0.5).into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12);
+        }
+        assert!((functions(&RANGE, RANGE.low)[0] - LOW).abs() < 1e-12);
+        assert!((functions(&RANGE, RANGE.high)[0] - HIGH).abs() < 1e-12);
+    }
+
+    #[test]
+    fn outside_they_go_on_in_lines_and_then_stay() {
+        for (edge, outwards) in [(RANGE.high, 1.0), (RANGE.low, -1.0)] {
+            let at = |beyond: f64| functions(&RANGE, edge + outwards * beyond);
+            for i in 0..FUNCTIONS {
+                let [inside, outside] = [at(-1e-9)[i], at(1e-9)[i]];
+                assert!((inside - outside).abs() < 1e-6, "function {i} jumps");
+                let [one, two, three] = [at(0.5)[i], at(1.0)[i], at(1.5)[i]];
+                assert!((three - 2.0 * two + one).abs() < 1e-9, "function {i} bends");
+                assert_eq!(at(2.0)[i], at(1e9)[i], "function {i} runs away");
+                assert!(at(1e300)[i].is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_feature_is_one_point() {
+        let constant = Range {
+            low: 3.0,
+            high: 3.0,
+        };
+        assert_eq!(functions(&constant, 3.0), functions(&constant, 8.0));
+    }
 }

@@ -15,11 +15,11 @@ pub enum FitError {
         rows: usize,
         needed: usize,
     },
-    #[error("{found} {what} for {rows} rows: there must be one for each")]
+    #[error("{found} {what} instead of {expected}")]
     Lengths {
         what: &'static str,
         found: usize,
-        rows: usize,
+        expected: usize,
     },
     #[error("column {column} of row {row} is not a finite number: leave the row or the column out")]
     Value { row: usize, column: usize },

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::basis::Range;
-use super::scratch;
+use super::{Range, scratch};
+
+/// Support vectors that are computed together.
+const BLOCK: usize = 64;
 
 /// How alike two rows are. Both get features divided by the root of their
 /// number d, so that one hyper-parameter means the same for 4 and 12 features.
@@ -28,7 +30,8 @@ pub struct KernelMachine {
     pub(super) ranges: Vec<Range>,
     pub(super) offset: f64,
     pub(super) coefficients: Vec<f64>,
-    /// The support vectors one after the other, divided by the root of d.
+    /// The support vectors divided by the root of d: the first feature of all
+    /// of them, then the second.
     pub(super) vectors: Vec<f64>,
 }
 
@@ -47,19 +50,23 @@ impl KernelMachine {
         })
     }
 
+    /// The weighted sum of the kernel over the support vectors, a block of
+    /// them at a time: within a block the compiler computes several at once.
     fn sum(&self, x: &[f64]) -> f64 {
-        let vectors = self.vectors.chunks_exact(x.len()).zip(&self.coefficients);
-        match self.kernel {
-            Kernel::Gaussian { gamma } => vectors
-                .map(|(vector, weight)| weight * (-gamma * distance(vector, x)).exp())
-                .sum(),
-            Kernel::Polynomial { degree } => {
-                let degree = degree as i32;
-                vectors
-                    .map(|(vector, weight)| weight * (dot(vector, x) + 1.0).powi(degree))
-                    .sum()
-            }
+        let count = self.coefficients.len();
+        let mut sum = 0.0;
+        for start in (0..count).step_by(BLOCK) {
+            let block = start..(start + BLOCK).min(count);
+            let columns = self.vectors.chunks_exact(count);
+            let columns = columns.map(|column| &column[block.clone()]).zip(x);
+            let alike = match self.kernel {
+                Kernel::Gaussian { gamma } => gaussian(columns, gamma),
+                Kernel::Polynomial { degree } => polynomial(columns, degree),
+            };
+            let terms = alike.iter().zip(&self.coefficients[block]);
+            sum += terms.map(|(alike, weight)| alike * weight).sum::<f64>();
         }
+        sum
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
@@ -88,10 +95,38 @@ impl KernelMachine {
     }
 }
 
-fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+/// exp(-gamma |x - x'|²) of a block of vectors, given feature by feature.
+fn gaussian<'a>(columns: impl Iterator<Item = (&'a [f64], &'a f64)>, gamma: f64) -> [f64; BLOCK] {
+    let mut squares = [0.0; BLOCK];
+    let mut length = 0;
+    for (column, x) in columns {
+        length = column.len();
+        for (square, value) in squares.iter_mut().zip(column) {
+            *square += (value - x) * (value - x);
+        }
+    }
+    for square in &mut squares[..length] {
+        *square = (-gamma * *square).exp();
+    }
+    squares
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+/// (x · x' + 1)^degree of a block of vectors, given feature by feature.
+fn polynomial<'a>(
+    columns: impl Iterator<Item = (&'a [f64], &'a f64)>,
+    degree: u32,
+) -> [f64; BLOCK] {
+    let mut products = [1.0; BLOCK];
+    for (column, x) in columns {
+        for (product, value) in products.iter_mut().zip(column) {
+            *product += value * x;
+        }
+    }
+    let mut powers = [1.0; BLOCK];
+    for _ in 0..degree {
+        for (power, product) in powers.iter_mut().zip(&products) {
+            *power *= product;
+        }
+    }
+    powers
 }

@@ -3,9 +3,8 @@
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::FitError;
-use super::basis::{FUNCTIONS, Range};
-use super::ridge;
+use super::basis::{FUNCTIONS, functions};
+use super::{FitError, Range, ridge};
 
 /// ln(F) = intercept + the sum of w φ(x) over every feature x and every φ of
 /// x, x², x³, x⁴, eˣ, ln x and x ln x (section 3.2, step 5 of the paper).
@@ -52,7 +51,7 @@ impl Linear {
 
 impl Feature {
     fn at(&self, x: f64) -> f64 {
-        let functions = self.range.functions(x);
+        let functions = functions(&self.range, x);
         functions
             .iter()
             .zip(&self.weights)
@@ -94,7 +93,7 @@ pub(super) fn ranges(x: &Array2<f64>) -> Vec<Range> {
 pub(super) fn expand(x: &Array2<f64>, ranges: &[Range]) -> Array2<f64> {
     let mut columns = Array2::zeros((x.nrows(), FUNCTIONS * ranges.len()));
     for ((row, column), &value) in x.indexed_iter() {
-        let functions = ranges[column].functions(value);
+        let functions = functions(&ranges[column], value);
         for (offset, function) in functions.into_iter().enumerate() {
             columns[[row, FUNCTIONS * column + offset]] = function;
         }

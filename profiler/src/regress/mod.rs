@@ -16,14 +16,20 @@
 mod basis;
 mod error;
 mod forest;
+mod grow;
 mod kernel;
 mod linear;
+mod range;
 mod ridge;
 mod robust;
 mod scratch;
 mod screen;
 mod spec;
 mod svr;
+#[cfg(test)]
+pub(crate) mod testbed;
+#[cfg(test)]
+mod tests;
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -32,9 +38,10 @@ pub use error::FitError;
 pub use forest::Forest;
 pub use kernel::{Kernel, KernelMachine};
 pub use linear::Linear;
+pub use range::Range;
 pub use robust::{median, spread};
 pub use screen::screen;
-pub use spec::{LARGEST_C, MOST_TREES, Spec};
+pub use spec::{LARGEST_GAUSSIAN_C, LARGEST_POLYNOMIAL_C, MOST_TREES, Spec};
 
 pub(crate) use scratch::scratch;
 
@@ -133,12 +140,12 @@ pub fn fit(
             depth,
             min_leaf,
         } => {
-            let shape = forest::Shape {
+            let shape = grow::Shape {
                 trees,
                 depth,
                 min_leaf,
             };
-            forest::fit(&shape, x, y, weights, seed).map(Regressor::Forest)
+            grow::fit(&shape, x, y, weights, seed).map(Regressor::Forest)
         }
     }
 }
@@ -159,7 +166,7 @@ fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
     Ok(())
 }
 
-fn check_finite(x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
+pub(crate) fn check_finite(x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
     lengths("targets", y.len(), x.nrows())?;
     for ((row, column), value) in x.indexed_iter() {
         if !value.is_finite() {
@@ -181,11 +188,15 @@ fn check_weights(spec: &Spec, weights: &[f64], rows: usize) -> Result<(), FitErr
     enough(spec, weights.iter().filter(|weight| **weight > 0.0).count())
 }
 
-fn lengths(what: &'static str, found: usize, rows: usize) -> Result<(), FitError> {
-    if found == rows {
+pub(crate) fn lengths(what: &'static str, found: usize, expected: usize) -> Result<(), FitError> {
+    if found == expected {
         return Ok(());
     }
-    Err(FitError::Lengths { what, found, rows })
+    Err(FitError::Lengths {
+        what,
+        found,
+        expected,
+    })
 }
 
 fn enough(spec: &Spec, rows: usize) -> Result<(), FitError> {

@@ -44,3 +44,36 @@ pub fn bisquare(residual: f64, cut: f64) -> f64 {
     }
     (1.0 - (residual / cut).powi(2)).powi(2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testbed::Random;
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), 0.0);
+        assert_eq!(median(&[3.0]), 3.0);
+        assert_eq!(median(&[9.0, -1.0, 2.0]), 2.0);
+        assert_eq!(median(&[9.0, -1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn wild_values_leave_the_spread() {
+        let mut random = Random(5);
+        let mut values: Vec<f64> = (0..4000).map(|_| 0.3 * random.normal()).collect();
+        assert!((spread(&values) - 0.3).abs() < 0.015);
+        values[..400].fill(1e9);
+        assert!((spread(&values) - 0.34).abs() < 0.02);
+    }
+
+    #[test]
+    fn weights_fall_from_one() {
+        assert_eq!(huber(-0.5, 1.0), 1.0);
+        assert_eq!(huber(-4.0, 1.0), 0.25);
+        assert_eq!(bisquare(0.0, 2.0), 1.0);
+        assert_eq!(bisquare(1.0, 2.0), 0.5625);
+        assert_eq!(bisquare(-2.0, 2.0), 0.0);
+        assert_eq!(bisquare(1e9, 2.0), 0.0);
+    }
+}

@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, ArrayView1, Axis};
 
+use super::basis::FUNCTIONS;
 use super::linear::{expand, ranges};
 use super::robust::{CUT, bisquare, huber, spread};
 use super::{FitError, check_finite, ridge};
@@ -18,8 +19,12 @@ const BEND: f64 = 1.345;
 
 /// Rounds of Huber's weights, which find their way past many outliers, and
 /// then of Tukey's, which forget them wholly.
-const HUBER_ROUNDS: usize = 3;
-const TUKEY_ROUNDS: usize = 3;
+const HUBER_ROUNDS: usize = 2;
+const TUKEY_ROUNDS: usize = 2;
+
+/// Of the basis functions, x, x² and ln x: they follow a curve as well as all
+/// seven, in a fifth of the time.
+const FOLLOWED: [usize; 3] = [0, 1, 5];
 
 /// Of so many nearest neighbours ...
 const NEIGHBOURS: usize = 6;
@@ -33,10 +38,10 @@ const VOUCHERS: usize = 2;
 /// `x` has a standardised feature a column, `y` is a logarithm of time. Two
 /// witnesses are heard, and a row is weighed by the kinder one:
 ///
-/// - its residual in a linear regression on the paper's basis, which is
-///   repeated with the weights that follow from its own residuals (Huber's,
-///   then Tukey's bisquare at 4.685 deviations; the deviation from the median
-///   absolute residual, at least 5 %);
+/// - its residual in a linear regression on x, x² and ln x of every feature,
+///   which is repeated with the weights that follow from its own residuals
+///   (Huber's, then Tukey's bisquare at 4.685 deviations; the deviation from
+///   the median absolute residual, at least 5 %);
 /// - how far its residual is from those of its neighbours: where the linear
 ///   form is wrong, as in a small region with rules of its own, rows are wrong
 ///   together. Two of the six nearest rows must agree.
@@ -67,7 +72,11 @@ pub fn screen(x: &Array2<f64>, y: &[f64]) -> Result<Vec<f64>, FitError> {
 
 /// What a linear regression that outliers do not move leaves unexplained.
 fn robust_residuals(x: &Array2<f64>, y: &[f64]) -> Result<Vec<f64>, FitError> {
-    let columns = expand(x, &ranges(x));
+    let all = expand(x, &ranges(x));
+    let followed: Vec<usize> = (0..all.ncols())
+        .filter(|column| FOLLOWED.contains(&(column % FUNCTIONS)))
+        .collect();
+    let columns = all.select(Axis(1), &followed);
     let mut weights = vec![1.0; y.len()];
     for round in 0..HUBER_ROUNDS + TUKEY_ROUNDS {
         let residuals = residuals(&columns, y, &weights)?;
@@ -107,4 +116,51 @@ fn disagreement(x: &Array2<f64>, residuals: &[f64], row: usize) -> f64 {
 
 fn distance(a: ArrayView1<f64>, b: ArrayView1<f64>) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testbed::{profile, slowed};
+    use super::*;
+
+    #[test]
+    fn slowed_rows_are_found_and_others_believed() {
+        let (x, clean) = profile(300, 1);
+        let (dirty, slow) = slowed(&clean, 0.05, 5.0, 2);
+        let weights = screen(&x, &dirty).unwrap();
+        assert!(slow.len() > 8);
+        for (row, weight) in weights.iter().enumerate() {
+            if slow.contains(&row) {
+                assert!(*weight < 0.01, "slowed row {row} has weight {weight}");
+            }
+        }
+        let believed = weights.iter().filter(|weight| **weight > 0.5).count();
+        assert!(believed as f64 >= 0.98 * (300 - slow.len()) as f64);
+    }
+
+    #[test]
+    fn a_region_with_rules_of_its_own_is_believed() {
+        let (x, mut y) = profile(300, 3);
+        let corner: Vec<usize> = (0..300)
+            .filter(|&row| x[[row, 0]] > 1.2 && x[[row, 1]] < -1.0)
+            .collect();
+        assert!((4..30).contains(&corner.len()));
+        for &row in &corner {
+            y[row] += 1.2;
+        }
+        let weights = screen(&x, &y).unwrap();
+        let believed = corner.iter().filter(|&&row| weights[row] > 0.5).count();
+        assert!(
+            believed + 1 >= corner.len(),
+            "{believed} of {}",
+            corner.len()
+        );
+    }
+
+    #[test]
+    fn few_rows_are_all_believed() {
+        let x = Array2::from_shape_fn((7, 1), |(row, _)| row as f64);
+        let y = [0.0, 0.1, 0.2, 9.0, 0.4, 0.5, 0.6];
+        assert_eq!(screen(&x, &y).unwrap(), [1.0; 7]);
+    }
 }

@@ -9,8 +9,14 @@ use super::FitError;
 /// The most trees of a forest: more cost time and file size and gain nothing.
 pub const MOST_TREES: u16 = 64;
 
-/// The largest `c`: beyond it the solver may take minutes.
-pub const LARGEST_C: f64 = 1e4;
+/// The largest `c` of a Gaussian. The solver cannot be stopped, and its steps
+/// grow with `c`: 400 rows take about 0.05 s at 10, 0.1 to 1 s at 100, and ten
+/// times as long at 1000, for a hardly better fit.
+pub const LARGEST_GAUSSIAN_C: f64 = 100.0;
+
+/// The largest `c` of a polynomial, whose kernel is larger: 400 rows take
+/// about 0.1 s at 0.3 and 1 s at 10.
+pub const LARGEST_POLYNOMIAL_C: f64 = 10.0;
 
 /// A family of regressions and its hyper-parameters.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -70,18 +76,17 @@ impl Spec {
                 allowed,
             })
         };
-        let machine = |c: f64, epsilon: f64| {
-            within("c", c, 1e-6, LARGEST_C, "1e-6 to 10000")?;
-            within("epsilon", epsilon, 1e-6, 1e3, "1e-6 to 1000")
-        };
+        let tube = |epsilon: f64| within("epsilon", epsilon, 1e-6, 1e3, "1e-6 to 1000");
         match *self {
             Spec::Linear { l2 } => within("l2", l2, 1e-12, 1e12, "1e-12 to 1e12"),
             Spec::Polynomial { c, epsilon, degree } => {
-                machine(c, epsilon)?;
+                within("c", c, 1e-6, LARGEST_POLYNOMIAL_C, "1e-6 to 10")?;
+                tube(epsilon)?;
                 within("degree", f64::from(degree), 1.0, 8.0, "1 to 8")
             }
             Spec::Gaussian { c, epsilon, gamma } => {
-                machine(c, epsilon)?;
+                within("c", c, 1e-6, LARGEST_GAUSSIAN_C, "1e-6 to 100")?;
+                tube(epsilon)?;
                 within("gamma", gamma, 1e-6, 1e6, "1e-6 to 1e6")
             }
             Spec::Forest {

@@ -1,8 +1,8 @@
 //! Which candidate becomes the model.
 
 use super::validation::Candidate;
+use crate::regress::{median, spread};
 use crate::validate::Accuracy;
-use crate::validate::accuracy::standard_error;
 
 /// What decides between candidates, and its standard error.
 ///
@@ -17,8 +17,11 @@ pub fn score(all: &Accuracy, folds: &[Accuracy], beyond: Option<&Accuracy>) -> (
         Some(beyond) => (inside * beyond.trimmed).sqrt(),
         None => inside,
     };
+    let centre = median(&errors);
+    let apart: Vec<f64> = errors.iter().map(|error| error - centre).collect();
+    let standard_error = spread(&apart) / (errors.len().max(1) as f64).sqrt();
     let relative = match inside > 0.0 {
-        true => standard_error(&errors) / inside,
+        true => standard_error / inside,
         false => 0.0,
     };
     (score, score * relative)
@@ -110,13 +113,16 @@ mod tests {
             trimmed,
             ..Accuracy::default()
         };
-        let folds = [of(0.01), of(0.03)];
-        let (score, error) = score(&of(0.02), &folds, Some(&of(0.08)));
-        assert!((score - 0.04).abs() < 1e-12);
-        assert!((error - 0.02).abs() < 1e-12);
-        let (score, error) = super::score(&of(0.02), &folds, None);
-        assert!((score - 0.02).abs() < 1e-12);
-        assert!((error - 0.01).abs() < 1e-12);
-        assert_eq!(super::score(&of(0.0), &[], None), (0.0, 0.0));
+        let folds = [of(0.01), of(0.02), of(0.04), of(0.9)];
+        // The folds' median is 0.03, and half of them are within 0.015 of it;
+        // of normal deviates half are within 0.6745.
+        let expected = 0.015 / 0.674_489_750_196 / 2.0;
+        let (inside, error) = score(&of(0.02), &folds, None);
+        assert!((inside - 0.02).abs() < 1e-12);
+        assert!((error - expected).abs() < 1e-9, "{error}");
+        let (both, error) = score(&of(0.02), &folds, Some(&of(0.08)));
+        assert!((both - 0.04).abs() < 1e-12);
+        assert!((error - 2.0 * expected).abs() < 1e-9, "{error}");
+        assert_eq!(score(&of(0.0), &[], None), (0.0, 0.0));
     }
 }

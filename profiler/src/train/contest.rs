@@ -12,7 +12,7 @@ use super::{Family, Recipe, TrainError, pool};
 use crate::regress::spread;
 use crate::table::Table;
 use crate::validate::accuracy::standard_error;
-use crate::validate::{Accuracy, Beyond, Folds};
+use crate::validate::{Accuracy, Folds};
 
 /// A table, divided for validation.
 pub struct Contest<'a> {
@@ -49,12 +49,12 @@ impl<'a> Contest<'a> {
         table: &'a Table,
         recipe: &'a Recipe,
         folds: &Folds,
-        beyond: Option<&Beyond>,
+        beyond: Option<&[usize]>,
         stop: &AtomicBool,
     ) -> Result<Self, TrainError> {
         let mut held: Vec<Vec<usize>> = (0..folds.count()).map(|f| folds.held_out(f)).collect();
         held.push(Vec::new());
-        held.extend(beyond.map(|beyond| beyond.rows.clone()));
+        held.extend(beyond.map(<[usize]>::to_vec));
         let divide = |at: usize| Some(Split::of(table, &held[at]));
         let splits = pool::run(recipe.threads, held.len(), divide, &mut |_, _| {}, stop)?;
         Ok(Self { recipe, splits })
@@ -95,6 +95,13 @@ impl<'a> Contest<'a> {
         entries.sort_by_key(|entry| entry.candidate.family);
         failed.sort_by_key(|failed| failed.family);
         Ok((entries, failed))
+    }
+
+    /// The model that is fitted without a fold.
+    #[cfg(test)]
+    pub fn model(&self, fold: usize, family: Family, stop: &AtomicBool) -> Result<Model, Failure> {
+        let fit = self.splits[fold].fit(family, self.recipe, stop)?;
+        Ok(fit.model)
     }
 
     /// How many of all rows are believed.

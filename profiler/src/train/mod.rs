@@ -12,6 +12,7 @@ mod choose;
 mod contest;
 mod error;
 mod family;
+mod inner;
 mod model;
 mod pool;
 mod recipe;
@@ -77,8 +78,9 @@ pub fn train(
     let groups: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
     let folds = Folds::grouped(&groups, recipe.folds, recipe.seed)?;
     check::check(table, recipe)?;
-    let beyond = Beyond::of(table);
-    let contest = contest::Contest::new(table, recipe, &folds, beyond.as_ref(), stop)?;
+    let all: Vec<usize> = (0..table.rows.len()).collect();
+    let (beyond, ends) = Beyond::of(table, &all).unzip();
+    let contest = contest::Contest::new(table, recipe, &folds, ends.as_deref(), stop)?;
     let (entries, failed) = contest.run(progress, stop)?;
     let (mut models, candidates): (Vec<_>, Vec<Candidate>) = entries
         .into_iter()
@@ -96,7 +98,7 @@ pub fn train(
         groups: distinct(&groups),
         folds: folds.count(),
         seed: recipe.seed,
-        baselines: baselines(table, beyond.as_ref()),
+        baselines: baselines(table, ends.as_deref()),
         beyond,
         candidates,
         failed,
@@ -121,7 +123,7 @@ fn distinct(groups: &[&str]) -> usize {
 }
 
 /// The prior by itself, and the table's other ways to predict.
-fn baselines(table: &Table, beyond: Option<&Beyond>) -> Vec<Baseline> {
+fn baselines(table: &Table, beyond: Option<&[usize]>) -> Vec<Baseline> {
     let baseline = |name: &str, predict: &dyn Fn(&Row) -> f64| {
         let pair = |row: &Row| (row.seconds, predict(row));
         let all: Vec<(f64, f64)> = table.rows.iter().map(pair).collect();
@@ -129,7 +131,7 @@ fn baselines(table: &Table, beyond: Option<&Beyond>) -> Vec<Baseline> {
             name: name.to_owned(),
             accuracy: Accuracy::of(&all),
             beyond: beyond.map(|beyond| {
-                let pairs: Vec<(f64, f64)> = beyond.rows.iter().map(|&row| all[row]).collect();
+                let pairs: Vec<(f64, f64)> = beyond.iter().map(|&row| all[row]).collect();
                 Accuracy::of(&pairs)
             }),
         }

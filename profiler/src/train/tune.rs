@@ -1,17 +1,16 @@
 //! The search for a family's hyper-parameters and number of clusters, within
 //! the rows that a model may learn from.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cmp::Ordering;
+use std::sync::atomic::{self, AtomicBool};
 
+use super::choose::score;
+use super::inner::Inner;
 use super::model::{Model, Plan};
 use super::training::Training;
-use super::validation::HeldOut;
 use super::{Family, Recipe};
-use crate::cluster::Features;
-use crate::validate::{Accuracy, Folds, TooFewGroups};
-
-/// More inputs must lower the error by this part to be worth their while.
-const WORTHWHILE: f64 = 0.01;
+use crate::regress::Spec;
+use crate::validate::Accuracy;
 
 /// Why a family gives no model.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,24 +19,11 @@ pub enum Failure {
     Because(String),
 }
 
-/// One of the inner folds.
-struct Inner<'a> {
-    training: Training<'a>,
-    features: Features<'a>,
-    held_out: Vec<usize>,
-}
-
-impl Inner<'_> {
-    fn predict(&self, model: &Model) -> Result<Vec<HeldOut>, String> {
-        let rows = self.held_out.iter();
-        rows.map(|&row| model.held_out(self.training.table, row))
-            .collect()
-    }
-}
-
-/// What to fit to `training`, the best first: every number of clusters with the
-/// family's first hyper-parameters, then all hyper-parameters with the best
-/// number. What could not be fitted is left out.
+/// What to fit to `training`, the best first. A family that is quick to fit
+/// has every number of clusters tried with all hyper-parameters; a slow one
+/// every second number with the family's first, all with the best number, and
+/// the numbers next to it with the best of them. What could not be fitted is
+/// left out.
 pub fn search(
     training: &Training,
     family: Family,
@@ -46,62 +32,116 @@ pub fn search(
 ) -> Result<Vec<Plan>, Failure> {
     let specs = family.specs();
     let counts = cluster_counts(training, family, recipe);
-    let plan = |spec: usize, clusters| Plan {
-        spec: specs[spec].clone(),
-        clusters,
-    };
-    if let (1, [clusters]) = (specs.len(), &counts[..]) {
-        return Ok(vec![plan(0, *clusters)]);
+    if let ([spec], [clusters]) = (&specs[..], &counts[..]) {
+        return Ok(vec![Plan {
+            spec: spec.clone(),
+            clusters: *clusters,
+        }]);
     }
-    let inner = inner_folds(training, family, recipe).map_err(Failure::Because)?;
-    let threshold = recipe.threshold_of(family);
-    let mut tried: Vec<(f64, Plan)> = Vec::new();
-    let mut last = String::new();
-    let mut attempt = |plan: Plan, tried: &mut Vec<(f64, Plan)>| {
-        let mut pairs = Vec::new();
-        for fold in &inner {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Failure::Interrupted);
-            }
-            let (rows, features) = (&fold.training, &fold.features);
-            let held_out = Model::fit(rows, features, family, &plan, threshold, recipe.seed)
-                .and_then(|model| fold.predict(&model));
-            match held_out {
-                Ok(held_out) => pairs.extend(held_out.iter().map(|h| (h.measured, h.predicted))),
-                Err(reason) => {
-                    last = reason;
-                    return Ok(());
+    let mut search = Search {
+        inner: Inner::folds(training, family, recipe).map_err(Failure::Because)?,
+        family,
+        recipe,
+        stop,
+        tried: Vec::new(),
+        last: String::new(),
+    };
+    if family.is_slow() {
+        let every_second: Vec<usize> = counts.iter().rev().step_by(2).copied().collect();
+        search.attempt(&every_second, &specs[..1])?;
+        let best = search.best().map_or(counts[0], |plan| plan.clusters);
+        search.attempt(&[best], &specs[1..])?;
+        if let Some(Plan { spec, clusters }) = search.best().cloned() {
+            let near = |count: &&usize| count.abs_diff(clusters) <= 1;
+            let near: Vec<usize> = counts.iter().filter(near).copied().collect();
+            search.attempt(&near, &[spec])?;
+        }
+    } else {
+        search.attempt(&counts, &specs)?;
+    }
+    search.ranked()
+}
+
+/// Plans, and the errors of the models that they led to.
+struct Search<'a> {
+    inner: Vec<Inner<'a>>,
+    family: Family,
+    recipe: &'a Recipe,
+    stop: &'a AtomicBool,
+    tried: Vec<(f64, Plan)>,
+    /// Why the last plan failed that did.
+    last: String,
+}
+
+impl Search<'_> {
+    /// Tries each number of clusters with each of the hyper-parameters, unless
+    /// it has.
+    fn attempt(&mut self, counts: &[usize], specs: &[Spec]) -> Result<(), Failure> {
+        for &clusters in counts {
+            for spec in specs {
+                let spec = spec.clone();
+                let plan = Plan { spec, clusters };
+                if self.tried.iter().any(|(_, known)| *known == plan) {
+                    continue;
+                }
+                match self.error(&plan) {
+                    Ok(error) => self.tried.push((error, plan)),
+                    Err(Failure::Because(reason)) => self.last = reason,
+                    Err(Failure::Interrupted) => return Err(Failure::Interrupted),
                 }
             }
         }
-        tried.push((Accuracy::of(&pairs).trimmed, plan));
         Ok(())
-    };
-    for &clusters in &counts {
-        attempt(plan(0, clusters), &mut tried)?;
     }
-    let clusters = fewest_good(&tried).unwrap_or(counts[0]);
-    for spec in 1..specs.len() {
-        attempt(plan(spec, clusters), &mut tried)?;
+
+    fn error(&self, plan: &Plan) -> Result<f64, Failure> {
+        let threshold = self.recipe.threshold_of(self.family);
+        let mut pairs = Vec::new();
+        let mut beyond = None;
+        for fold in &self.inner {
+            if self.stop.load(atomic::Ordering::Relaxed) {
+                return Err(Failure::Interrupted);
+            }
+            let model = Model::fit(
+                &fold.training,
+                &fold.features,
+                self.family,
+                plan,
+                threshold,
+                self.recipe.seed,
+            );
+            let held_out = model
+                .and_then(|model| fold.predict(&model))
+                .map_err(Failure::Because)?;
+            let held_out = held_out.iter().map(|h| (h.measured, h.predicted));
+            if fold.beyond {
+                beyond = Some(Accuracy::of(&held_out.collect::<Vec<_>>()));
+            } else {
+                pairs.extend(held_out);
+            }
+        }
+        Ok(score(&Accuracy::of(&pairs), &[], beyond.as_ref()).0)
     }
-    if tried.is_empty() {
-        return Err(Failure::Because(last));
+
+    /// The plan of the least error.
+    fn best(&self) -> Option<&Plan> {
+        let best = self.tried.iter().min_by(better_first);
+        best.map(|(_, plan)| plan)
     }
-    // Other numbers of clusters only serve where a fit with this one fails.
-    tried.sort_by(|(a, of_a), (b, of_b)| {
-        let other = |plan: &Plan| plan.clusters != clusters;
-        other(of_a).cmp(&other(of_b)).then(a.total_cmp(b))
-    });
-    Ok(tried.into_iter().map(|(_, plan)| plan).collect())
+
+    /// The best, then the others, for where a fit with it fails on all rows.
+    fn ranked(mut self) -> Result<Vec<Plan>, Failure> {
+        if self.tried.is_empty() {
+            return Err(Failure::Because(self.last));
+        }
+        self.tried.sort_by(|a, b| better_first(&a, &b));
+        Ok(self.tried.into_iter().map(|(_, plan)| plan).collect())
+    }
 }
 
-/// The fewest clusters that are about as good as the best number.
-fn fewest_good(tried: &[(f64, Plan)]) -> Option<usize> {
-    let least = tried.iter().map(|(error, _)| *error).reduce(f64::min)?;
-    let good = tried
-        .iter()
-        .filter(|(error, _)| *error <= least * (1.0 + WORTHWHILE));
-    good.map(|(_, plan)| plan.clusters).min()
+/// By error; of equal ones the fewest inputs.
+fn better_first(a: &&(f64, Plan), b: &&(f64, Plan)) -> Ordering {
+    a.0.total_cmp(&b.0).then(a.1.clusters.cmp(&b.1.clusters))
 }
 
 /// The numbers of clusters to try: those of the recipe, as far as there are so
@@ -117,50 +157,5 @@ fn cluster_counts(training: &Training, family: Family, recipe: &Recipe) -> Vec<u
         true => 1,
         false => most.min(*recipe.clusters.start()),
     };
-    let step = if family.is_slow() { 2 } else { 1 };
-    (least..=most).step_by(step).collect()
-}
-
-fn inner_folds<'a>(
-    training: &Training<'a>,
-    family: Family,
-    recipe: &Recipe,
-) -> Result<Vec<Inner<'a>>, String> {
-    let mut rows = training.believed();
-    let parts = rows.len() / recipe.search_rows.max(1);
-    if family.is_slow() && parts > 1 {
-        if let Ok(parts) = folds(training, &rows, parts, recipe.seed) {
-            rows = parts
-                .held_out(0)
-                .into_iter()
-                .map(|place| rows[place])
-                .collect();
-        }
-    }
-    let folds = folds(training, &rows, recipe.inner_folds, recipe.seed)
-        .map_err(|error| error.to_string())?;
-    let side = |places: Vec<usize>| -> Vec<usize> {
-        places.into_iter().map(|place| rows[place]).collect()
-    };
-    let inner = (0..folds.count()).map(|fold| {
-        let kept = side(folds.training(fold));
-        let training = training.only(|row| kept.binary_search(&row).is_ok());
-        Inner {
-            features: training.features(family.over_prior()),
-            held_out: side(folds.held_out(fold)),
-            training,
-        }
-    });
-    Ok(inner.collect())
-}
-
-fn folds(
-    training: &Training,
-    rows: &[usize],
-    count: usize,
-    seed: u64,
-) -> Result<Folds, TooFewGroups> {
-    let group = |&row: &usize| training.table.rows[row].group.as_str();
-    let groups: Vec<&str> = rows.iter().map(group).collect();
-    Folds::grouped(&groups, count, seed)
+    (least..=most).collect()
 }

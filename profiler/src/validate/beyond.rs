@@ -24,16 +24,19 @@ pub struct Beyond {
     /// Its values from here on are held out (up to here, if the time falls as
     /// it rises), in the feature's own unit.
     pub from: f64,
-    /// The rows that are held out, ascending.
-    pub rows: Vec<usize>,
+    /// How many rows are held out.
+    pub rows: usize,
 }
 
 impl Beyond {
-    /// Chooses the feature and whole groups of rows. `None` if that would take
-    /// too many rows, as where a feature has only two values.
-    pub fn of(table: &Table) -> Option<Self> {
-        let values: Vec<&[f64]> = table.rows.iter().map(|row| &row.values[..]).collect();
-        let times: Vec<f64> = table.rows.iter().map(|row| row.seconds.ln()).collect();
+    /// Chooses the feature and, among `rows` of the table, whole groups; with
+    /// it come the rows that are held out, ascending. `None` if they would be
+    /// too many, as where a feature has only two values.
+    pub fn of(table: &Table, rows: &[usize]) -> Option<(Self, Vec<usize>)> {
+        let values = rows.iter().map(|&row| &table.rows[row].values[..]);
+        let values: Vec<&[f64]> = values.collect();
+        let times = rows.iter().map(|&row| table.rows[row].seconds.ln());
+        let times: Vec<f64> = times.collect();
         let features = Features::of(&table.names, &values, &times);
         // Rounding must not decide between a size in units and in bytes.
         let strength = |c: f64| (c.abs() * 1e9).round();
@@ -43,8 +46,8 @@ impl Beyond {
         })?;
         let sign = feature.correlation.signum();
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (number, row) in table.rows.iter().enumerate() {
-            groups.entry(&row.group).or_default().push(number);
+        for &row in rows {
+            groups.entry(&table.rows[row].group).or_default().push(row);
         }
         let value = |row: &usize| table.rows[*row].values[feature.index];
         let mut ends: Vec<(f64, Vec<usize>)> = groups
@@ -55,26 +58,27 @@ impl Beyond {
             })
             .collect();
         ends.sort_by(|a, b| (sign * b.0).total_cmp(&(sign * a.0)));
-        let total = table.rows.len() as f64;
+        let total = rows.len() as f64;
         let mut from = f64::NAN;
-        let mut rows = Vec::new();
+        let mut held = Vec::new();
         for (mean, group) in ends {
             let same = (mean - from).abs() <= 1e-9 * mean.abs();
-            if rows.len() as f64 >= LEAST * total && !same {
+            if held.len() as f64 >= LEAST * total && !same {
                 break;
             }
             from = mean;
-            rows.extend(group);
+            held.extend(group);
         }
-        if rows.is_empty() || rows.len() as f64 > MOST * total {
+        if held.is_empty() || held.len() as f64 > MOST * total {
             return None;
         }
-        rows.sort_unstable();
-        Some(Self {
+        held.sort_unstable();
+        let beyond = Self {
             feature: features.name(feature).to_owned(),
             from,
-            rows,
-        })
+            rows: held.len(),
+        };
+        Some((beyond, held))
     }
 }
 
@@ -98,29 +102,41 @@ mod tests {
         }
     }
 
+    fn of(table: &Table) -> Option<(Beyond, Vec<usize>)> {
+        Beyond::of(table, &(0..table.rows.len()).collect::<Vec<_>>())
+    }
+
     #[test]
     fn the_greatest_sizes_are_held_out_whole() {
         let sizes = (1..=10).map(f64::from);
         let runs = sizes.flat_map(|size| [1.0, 2.0].map(|w| (size, w, size * size / w)));
         let twice = runs.flat_map(|run| [run, run]);
-        let beyond = Beyond::of(&table(twice)).unwrap();
+        let (beyond, rows) = of(&table(twice)).unwrap();
         assert_eq!(beyond.feature, "a_size");
-        assert_eq!(beyond.from, 9.0);
-        assert_eq!(beyond.rows, (32..40).collect::<Vec<_>>());
+        assert_eq!((beyond.from, beyond.rows), (9.0, 8));
+        assert_eq!(rows, (32..40).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn only_the_rows_asked_for_count() {
+        let runs = (1..=20).map(|size| (f64::from(size), 1.0, f64::from(size)));
+        let odd: Vec<usize> = (0..20).step_by(2).collect();
+        let (beyond, rows) = Beyond::of(&table(runs), &odd).unwrap();
+        assert_eq!((beyond.from, rows), (17.0, vec![16, 18]));
     }
 
     #[test]
     fn where_the_time_falls_the_least_values_are_held_out() {
         let workers = (1..=10).map(f64::from);
-        let beyond = Beyond::of(&table(workers.map(|w| (1.0, w, 1.0 / w)))).unwrap();
+        let (beyond, rows) = of(&table(workers.map(|w| (1.0, w, 1.0 / w)))).unwrap();
         assert_eq!(beyond.feature, "workers");
-        assert_eq!((beyond.from, beyond.rows), (2.0, vec![0, 1]));
+        assert_eq!((beyond.from, rows), (2.0, vec![0, 1]));
     }
 
     #[test]
     fn two_sizes_have_nothing_beyond() {
         let runs = (0..10).map(|i| (f64::from(1 + i % 2), 1.0, f64::from(1 + i % 2)));
-        assert_eq!(Beyond::of(&table(runs)), None);
-        assert_eq!(Beyond::of(&Table::default()), None);
+        assert_eq!(of(&table(runs)), None);
+        assert_eq!(of(&Table::default()), None);
     }
 }

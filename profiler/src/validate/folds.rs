@@ -90,7 +90,7 @@ impl Folds {
 
 /// A group's place among those of its size: a hash that no release of a
 /// library changes.
-fn lot(seed: u64, group: &str) -> [u8; 32] {
+pub(crate) fn lot(seed: u64, group: &str) -> [u8; 32] {
     Sha256::new()
         .chain_update(seed.to_le_bytes())
         .chain_update(group.as_bytes())

@@ -109,6 +109,15 @@ impl Crew {
         Some(trial.gauges)
     }
 
+    /// Those that are to take part; if none of them is left, everyone.
+    pub fn appoint(&mut self, works: impl Fn(usize) -> bool) {
+        self.trial = None;
+        for (d, alive) in self.alive.iter().enumerate() {
+            self.works[d] = *alive && works(d);
+        }
+        self.none_but_all();
+    }
+
     /// Something has changed for good: everyone takes part again.
     pub fn start_over(&mut self, step: u32) {
         self.trial = None;
@@ -121,6 +130,10 @@ impl Crew {
         self.alive[device] = false;
         self.works[device] = false;
         self.trial = None;
+        self.none_but_all();
+    }
+
+    fn none_but_all(&mut self) {
         if !self.works.contains(&true) {
             self.works.clone_from(&self.alive);
         }

@@ -15,6 +15,9 @@
 //!    pays, and [`explore`] whether everyone is needed.
 //! 7. Release: the engine's.
 //!
+//! Somebody who knows more can [`lead`]: give a plan, whose structure is then
+//! kept.
+//!
 //! Host memory is shared: who streams slows who computes there. So two plans
 //! are compared at each barrier, one in which nobody streams, with the rates
 //! that were seen then, and one in which all finish together.
@@ -22,6 +25,7 @@
 pub mod explore;
 pub mod granularity;
 pub mod handout;
+mod lead;
 mod observe;
 mod plans;
 pub mod rates;
@@ -31,6 +35,7 @@ pub mod tail;
 use self::explore::Crew;
 use self::granularity::Granularity;
 use self::handout::{Expected, Handout, Intent, seconds};
+use self::lead::Lead;
 use self::rates::{Estimate, Gauge};
 use self::share::Division;
 use super::{
@@ -69,6 +74,8 @@ pub struct Dawl {
     /// Step after which a change was confirmed.
     changed: Option<u32>,
     reports: u32,
+    /// What somebody who knows more has planned.
+    lead: Option<Lead>,
 }
 
 impl Dawl {
@@ -94,6 +101,7 @@ impl Dawl {
             replanned: 0,
             changed: None,
             reports: 0,
+            lead: None,
         }
     }
 
@@ -172,9 +180,11 @@ impl Balancer for Dawl {
     }
 
     fn plan(&mut self, step: u32) -> StepPlan {
-        let division = match self.reports == 0 && !self.knows_all() {
-            true => None,
-            false => self.shares(step),
+        let given = self.lead.as_mut().and_then(|lead| lead.given.take());
+        let division = match given {
+            None if self.reports == 0 && !self.knows_all() => None,
+            None => self.shares(step),
+            given => given,
         };
         self.quiet = (division.as_ref())
             .filter(|division| self.is_quiet(&division.held, &division.pooled))
@@ -230,7 +240,9 @@ impl Balancer for Dawl {
             self.changed = Some(report.step);
             self.replanned = report.step + 1;
             self.fastest_step = None;
-            self.crew.start_over(report.step + 1);
+            if self.lead.is_none() {
+                self.crew.start_over(report.step + 1);
+            }
         }
         self.reports += 1;
     }
@@ -244,8 +256,9 @@ impl Balancer for Dawl {
     }
 
     fn lookahead(&self) -> u32 {
-        let settled = self.reports >= 2
-            && self.planned > self.replanned
+        let is_led = self.lead.is_some();
+        let has_settled = self.reports >= 2 && self.planned > self.replanned;
+        let settled = (is_led || has_settled)
             && self.crew.trial.is_none()
             && !self.is_doubtful()
             && self
@@ -255,7 +268,8 @@ impl Balancer for Dawl {
         if !settled {
             return 0;
         }
-        let until = self.crew.next_try().unwrap_or(self.steps);
+        let next_try = self.crew.next_try().filter(|_| !is_led);
+        let until = next_try.unwrap_or(u32::MAX);
         until.saturating_sub(self.planned + 1).min(2)
     }
 }

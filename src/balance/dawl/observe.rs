@@ -72,7 +72,14 @@ impl Dawl {
             let idle = did
                 .finished
                 .saturating_sub(did.held_busy.max(did.pooled_busy));
-            gauge.overhead.observe_anew(seconds(did.waited.min(idle)));
+            // One without chunks waits for nobody: whatever is not a kernel's
+            // time is its own, at the step's end as at its begin.
+            let own = match did.pooled {
+                0 => idle,
+                _ => did.waited.min(idle),
+            };
+            gauge.overhead.observe_anew(seconds(own));
+            gauge.start.observe_anew(seconds(did.waited));
         }
         changed
     }
@@ -80,7 +87,7 @@ impl Dawl {
     /// A step's seconds less the wait for units that changed hands.
     pub(super) fn without_moves(&self, report: &StepReport) -> f64 {
         let waited = (report.devices.iter().zip(&self.gauges))
-            .map(|(did, gauge)| seconds(did.waited) - gauge.overhead.value().unwrap_or(0.0))
+            .map(|(did, gauge)| seconds(did.waited) - gauge.start.value().unwrap_or(0.0))
             .fold(0.0, f64::max);
         let waited = if report.moved > 0 { waited } else { 0.0 };
         seconds(report.duration) - waited

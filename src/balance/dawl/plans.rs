@@ -9,6 +9,8 @@ use super::share::{self, Ability, Division};
 
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
+/// The same after a change: to be near the best again is worth something.
+const ANEW: f64 = 0.5;
 /// How many times a prediction a measurement must be to be believed instead.
 const FAR_OFF: f64 = 1.1;
 /// Shares below this are worth asking whether they are worth it.
@@ -42,6 +44,9 @@ impl Dawl {
             share::finish_together(self.units, abilities)
         })?;
         let division = self.unless_moving_costs_more(step, target);
+        if self.lead.is_some() {
+            return Some(division);
+        }
         if self.reports < 1 || self.crew.trial.is_some() || self.is_doubtful() {
             return Some(division);
         }
@@ -66,7 +71,8 @@ impl Dawl {
             // Where nobody streams, rates beside streams say nothing.
             (Some(quiet), Some(other)) if self.is_quiet(&other.held, &other.pooled) => Some(quiet),
             (Some(quiet), Some(streaming)) => {
-                match streaming.seconds < STREAMING_PAYS * quiet.seconds {
+                let pays = streaming.seconds < STREAMING_PAYS * quiet.seconds;
+                match self.lead.as_ref().map_or(pays, |lead| lead.streams) {
                     true => Some(streaming),
                     false => Some(quiet),
                 }
@@ -172,10 +178,15 @@ impl Dawl {
         };
         let gain = stay.seconds - target.seconds;
         let remaining = f64::from(self.steps.saturating_sub(step));
-        let learning = step <= LEARNING || self.changed.is_some_and(|c| step <= c + LEARNING);
-        let (noise, pays) = match learning {
-            true => (0.01, true),
-            false => (0.03, gain * remaining > PAYS * self.moving(&target.held)),
+        let changed = self.changed.is_some_and(|c| step <= c + LEARNING);
+        let learning = step <= LEARNING || changed;
+        let cost = self.moving(&target.held);
+        let pays = gain * remaining > PAYS * cost;
+        let (noise, pays) = match (learning, self.lead.is_some()) {
+            (true, false) => (0.01, true),
+            // A plan that was given has little to learn, unless it was wrong.
+            (true, true) => (0.01, pays || changed && gain * remaining > ANEW * cost),
+            (false, _) => (0.03, pays),
         };
         if gain > noise * target.seconds && pays {
             target

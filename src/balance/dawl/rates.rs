@@ -23,11 +23,31 @@ pub struct Estimate {
     window: [f64; WINDOW],
     seen: usize,
     suspect: Option<f64>,
+    /// What stands for it until it is observed.
+    supposed: Option<f64>,
 }
 
 impl Estimate {
-    /// The median of the window; `None` before the first observation.
+    /// One that has been observed once.
+    pub fn of(observed: f64) -> Self {
+        let mut estimate = Self::default();
+        estimate.push(observed);
+        estimate
+    }
+
+    /// What it is taken to be until the first observation, which counts alone.
+    pub fn suppose(&mut self, value: Option<f64>) {
+        self.supposed = value.filter(|value| value.is_finite() && *value >= 0.0);
+    }
+
+    /// The median of the window; before the first observation what was
+    /// supposed, if anything was.
     pub fn value(&self) -> Option<f64> {
+        self.observed().or(self.supposed)
+    }
+
+    /// The median of the window; `None` before the first observation.
+    fn observed(&self) -> Option<f64> {
         let count = self.seen.min(WINDOW);
         if count == 0 {
             return None;
@@ -40,14 +60,20 @@ impl Estimate {
 
     /// An observation under the conditions of those before it.
     pub fn observe(&mut self, observed: f64) -> Verdict {
+        self.observe_within(observed, SUDDEN)
+    }
+
+    /// The same where a relative deviation up to `sudden` is noise.
+    pub fn observe_within(&mut self, observed: f64, sudden: f64) -> Verdict {
         if !observed.is_finite() || observed < 0.0 {
             return Verdict::Fits;
         }
-        let Some(value) = self.value() else {
+        let Some(value) = self.observed() else {
             self.push(observed);
             return Verdict::Fits;
         };
-        if !is_sudden(value, observed) {
+        let (least, most) = (value / (1.0 + sudden), value * (1.0 + sudden));
+        if (least..=most).contains(&observed) {
             self.suspect = None;
             self.push(observed);
             return Verdict::Fits;
@@ -79,6 +105,7 @@ impl Estimate {
     /// Whatever it is of has become `factor` times as fast.
     pub fn scale(&mut self, factor: f64) {
         self.window.iter_mut().for_each(|seen| *seen *= factor);
+        self.supposed = self.supposed.map(|supposed| supposed * factor);
     }
 
     /// A step passed without an observation: nothing will confirm the last.
@@ -92,18 +119,16 @@ impl Estimate {
     }
 
     fn restart(&mut self, observed: f64) {
-        *self = Self::default();
-        self.push(observed);
+        *self = Self {
+            supposed: self.supposed,
+            ..Self::of(observed)
+        };
     }
 
     fn push(&mut self, observed: f64) {
         self.window[self.seen % WINDOW] = observed;
         self.seen += 1;
     }
-}
-
-fn is_sudden(value: f64, observed: f64) -> bool {
-    observed > value * (1.0 + SUDDEN) || observed < value / (1.0 + SUDDEN)
 }
 
 /// What is known of a device.
@@ -116,8 +141,42 @@ pub struct Gauge {
     /// Pool units a second on host memory while nobody streams: memory is
     /// shared, and this may be much more.
     pub alone: Estimate,
-    /// Seconds of a step before its work starts.
+    /// Seconds of a step in which it works on nothing.
     pub overhead: Estimate,
+    /// Of these, seconds before its work starts.
+    pub start: Estimate,
+}
+
+/// What a gauge would show, as somebody expects who has not measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Supposed {
+    pub held: Option<f64>,
+    pub pool: Option<f64>,
+    pub alone: Option<f64>,
+    pub overhead: Option<f64>,
+}
+
+impl Supposed {
+    /// The same of a device that is `factor` times as fast.
+    pub fn at(self, factor: f64) -> Self {
+        let rate = |rate: Option<f64>| rate.map(|rate| rate * factor);
+        Self {
+            held: rate(self.held),
+            pool: rate(self.pool),
+            alone: rate(self.alone),
+            overhead: self.overhead,
+        }
+    }
+}
+
+impl Gauge {
+    /// Takes these figures for whatever has not been measured.
+    pub fn suppose(&mut self, supposed: &Supposed) {
+        self.held.suppose(supposed.held);
+        self.pool.suppose(supposed.pool);
+        self.alone.suppose(supposed.alone);
+        self.overhead.suppose(supposed.overhead);
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +241,27 @@ mod tests {
         estimate.unobserved();
         assert!(!estimate.is_suspect());
         assert_eq!(estimate.observe(0.5), Verdict::Suspect);
+    }
+
+    #[test]
+    fn the_first_observation_replaces_what_was_supposed() {
+        let mut estimate = Estimate::default();
+        estimate.suppose(Some(4.0));
+        assert_eq!(estimate.value(), Some(4.0));
+        estimate.scale(0.5);
+        assert_eq!(estimate.value(), Some(2.0));
+        assert_eq!(estimate.observe(0.5), Verdict::Fits);
+        estimate.suppose(Some(3.0));
+        assert_eq!(estimate.value(), Some(0.5));
+        estimate.observe_anew(0.7);
+        assert_eq!(estimate.value(), Some(0.7));
+    }
+
+    #[test]
+    fn what_is_noise_can_be_told() {
+        let mut estimate = Estimate::of(1.0);
+        assert_eq!(estimate.observe_within(1.4, 0.5), Verdict::Fits);
+        assert_eq!(estimate.observe_within(0.7, 0.5), Verdict::Suspect);
     }
 
     #[test]

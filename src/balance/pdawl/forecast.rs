@@ -37,7 +37,7 @@ pub struct Expected {
     pub pool_rate: Option<f64>,
     /// Pool units a second on host memory while nobody streams.
     pub alone_rate: Option<f64>,
-    /// Seconds of a step before its work starts.
+    /// Seconds of a step in which it works on nothing.
     pub overhead: f64,
     /// Relative standard deviation of the model's predictions for it, as
     /// cross-validation found it.

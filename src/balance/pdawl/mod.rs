@@ -1,5 +1,247 @@
 //! PDAWL: DAWL that begins with a cost model's plan (Geng et al., section 3.2).
+//!
+//! A [`Planner`] gives the first plan, so nothing is probed, and what it
+//! expects of the devices stands for whatever has not been measured. The model
+//! rules the structure of plans: who takes part, and whether somebody streams.
+//! Within it [`Dawl`] has shares follow what is measured.
+//!
+//! After each step, measured seconds are compared with what the model expects
+//! for what each device did; [`trust`] follows how far the two part. When that
+//! gap is large and a second step confirms it, the planner is asked anew, for
+//! devices that are so much slower (`compare`). When the model cannot explain
+//! what it sees, or surprises keep coming, DAWL goes on alone.
 
+mod compare;
 pub mod forecast;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod toy;
+pub mod trust;
 
 pub use forecast::{Expected, Forecast, Planner};
+
+use self::trust::Trust;
+use super::dawl::rates::Supposed;
+use super::dawl::share::Division;
+use super::{
+    Account, Balancer, ChunkDone, Dawl, Next, Probe, Setup, StepPlan, StepReport, StepState,
+    Trusted,
+};
+
+/// The balancer. See the module's page.
+pub struct Pdawl {
+    setup: Setup,
+    model: String,
+    planner: Box<dyn Planner>,
+    dawl: Dawl,
+    alive: Vec<bool>,
+    trust: Vec<Trust>,
+    /// The slowdown of each device with which the planner was last asked.
+    assumed: Vec<f64>,
+    /// The next plan is to be the planner's.
+    due: bool,
+    /// Steps reported, and how many when the last surprise came.
+    reports: u32,
+    surprised: Option<u32>,
+    surprises: u32,
+    predicted: Option<f64>,
+    expected: Vec<Option<f64>>,
+    replans: u32,
+    handed_over: Option<u32>,
+}
+
+impl Pdawl {
+    /// A balancer that begins with the plan of the planner, which works with
+    /// the model of this name. If the planner has none, it is DAWL.
+    pub fn new(setup: &Setup, model: impl Into<String>, planner: Box<dyn Planner>) -> Self {
+        let count = setup.devices.len();
+        let mut pdawl = Self {
+            setup: setup.clone(),
+            model: model.into(),
+            planner,
+            dawl: Dawl::new(setup),
+            alive: vec![true; count],
+            trust: vec![Trust::new(0.0); count],
+            assumed: vec![1.0; count],
+            due: false,
+            reports: 0,
+            surprised: None,
+            surprises: 0,
+            predicted: None,
+            expected: Vec::new(),
+            replans: 0,
+            handed_over: None,
+        };
+        match pdawl.forecast() {
+            None => pdawl.handed_over = Some(0),
+            Some(forecast) => {
+                pdawl.predicted = Some(forecast.step_seconds);
+                pdawl.trust = (forecast.devices.iter())
+                    .map(|device| Trust::new(device.spread))
+                    .collect();
+                let supposed: Vec<Supposed> = forecast.devices.iter().map(supposed).collect();
+                pdawl.dawl = Dawl::knowing(setup, &supposed);
+                pdawl.dawl.follow(division(forecast));
+            }
+        }
+        pdawl
+    }
+
+    /// How many times as long as the model says each device takes.
+    fn slowdown(&self) -> Vec<f64> {
+        (self.assumed.iter().zip(&self.trust))
+            .map(|(assumed, trust)| assumed * trust.ratio())
+            .collect()
+    }
+
+    /// Assumes these slowdowns from now on.
+    fn assume(&mut self, slowdown: Vec<f64>) {
+        self.assumed = slowdown;
+        self.trust.iter_mut().for_each(Trust::corrected);
+    }
+
+    /// The planner's plan for the devices as they are now, if it has a
+    /// possible one.
+    fn forecast(&self) -> Option<Forecast> {
+        let forecast = self.planner.forecast(&self.assumed)?;
+        let count = self.setup.devices.len();
+        let StepPlan { held, pooled } = &forecast.plan;
+        if [held.len(), pooled.len(), forecast.devices.len()] != [count; 3] {
+            return None;
+        }
+        let is_possible = |d: usize| {
+            let capacity = self.setup.devices[d].capacity.unwrap_or(0);
+            held[d] <= capacity && (self.alive[d] || held[d] + pooled[d] == 0)
+        };
+        let sum: u64 = held.iter().chain(pooled).sum();
+        (sum == self.setup.units && (0..count).all(is_possible)).then_some(forecast)
+    }
+
+    /// Takes up a new forecast. Where its plan has the structure of the
+    /// present one, what was measured knows the shares better.
+    fn replan(&mut self, step: u32) {
+        self.replans += 1;
+        let Some(forecast) = self.forecast() else {
+            self.hand_over(step);
+            return;
+        };
+        for (d, expected) in forecast.devices.iter().enumerate() {
+            self.dawl.suppose(d, &supposed(expected));
+        }
+        let division = division(forecast);
+        if !self.dawl.keeps_to(&division) {
+            self.dawl.follow(division);
+        }
+    }
+
+    fn hand_over(&mut self, step: u32) {
+        self.handed_over = Some(step);
+        self.due = false;
+        self.dawl.let_go(step);
+    }
+
+    /// Notes what the model expects of a planned step.
+    fn note(&mut self, step: u32, plan: &StepPlan) {
+        let expected = match self.handed_over {
+            Some(_) => None,
+            None => Some(self.planner.expect(plan, &self.slowdown()).step_seconds),
+        };
+        let step = step as usize;
+        if self.expected.len() <= step {
+            self.expected.resize(step + 1, None);
+        }
+        self.expected[step] = expected;
+    }
+}
+
+impl Balancer for Pdawl {
+    fn name(&self) -> String {
+        "pdawl".to_owned()
+    }
+
+    fn wants_probes(&self) -> bool {
+        self.dawl.wants_probes()
+    }
+
+    fn probed(&mut self, probe: &Probe) {
+        self.dawl.probed(probe);
+    }
+
+    fn plan(&mut self, step: u32) -> StepPlan {
+        if std::mem::take(&mut self.due) {
+            self.replan(step);
+        }
+        let plan = self.dawl.plan(step);
+        self.note(step, &plan);
+        plan
+    }
+
+    fn next(&mut self, device: usize, state: &StepState) -> Next {
+        self.dawl.next(device, state)
+    }
+
+    fn completed(&mut self, done: &ChunkDone) {
+        self.dawl.completed(done);
+    }
+
+    fn step_ended(&mut self, report: &StepReport) {
+        self.dawl.step_ended(report);
+        self.reports += 1;
+        if self.handed_over.is_some() {
+            return;
+        }
+        let shown = self.shown(report);
+        if self.compare(&shown) {
+            self.surprised(report.step, &shown);
+        }
+    }
+
+    fn lost(&mut self, device: usize) {
+        self.alive[device] = false;
+        self.dawl.lost(device);
+        self.due = self.handed_over.is_none();
+        let mut slowdown = self.slowdown();
+        slowdown[device] = f64::INFINITY;
+        self.assume(slowdown);
+    }
+
+    fn lookahead(&self) -> u32 {
+        self.dawl.lookahead()
+    }
+
+    fn account(&self) -> Option<Account> {
+        let trusted = |(trust, slowdown): (&Trust, f64)| Trusted {
+            slowdown: Some(slowdown).filter(|slowdown| slowdown.is_finite()),
+            interval: trust.interval(),
+        };
+        Some(Account {
+            model: self.model.clone(),
+            predicted_step_seconds: self.predicted,
+            expected_seconds: self.expected.clone(),
+            replans: self.replans,
+            handed_over: self.handed_over,
+            devices: (self.trust.iter().zip(self.slowdown()))
+                .map(trusted)
+                .collect(),
+        })
+    }
+}
+
+/// What the model expects of a device, for what is not measured of it.
+fn supposed(expected: &Expected) -> Supposed {
+    Supposed {
+        held: expected.held_rate,
+        pool: expected.pool_rate,
+        alone: expected.alone_rate,
+        overhead: Some(expected.overhead),
+    }
+}
+
+fn division(forecast: Forecast) -> Division {
+    Division {
+        held: forecast.plan.held,
+        pooled: forecast.plan.pooled,
+        seconds: forecast.step_seconds,
+    }
+}

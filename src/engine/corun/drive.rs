@@ -356,6 +356,7 @@ impl<'a> Drive<'a> {
             self.outcome.max_abs_error = Some(error);
             self.outcome.verified = Some(right);
         }
+        self.outcome.model = self.balancer.account();
         Ok(std::mem::take(&mut self.outcome))
     }
 }

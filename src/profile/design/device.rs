@@ -125,10 +125,10 @@ impl Wish {
     fn on(&self, gpu: &Gpu, grid: &Grid) -> Option<Configuration> {
         let (units, unit_bytes) = (grid.units(), grid.unit_bytes());
         let streamed = units - self.held;
-        let most = streamed.max(1);
-        let chunk = (self.chunk / unit_bytes)
-            .clamp(1, units.div_ceil(8))
-            .min(most);
+        // Where nothing is streamed the buffers are there all the same.
+        let most = if streamed == 0 { units } else { streamed };
+        let longest = units.div_ceil(8).min(most);
+        let chunk = (self.chunk / unit_bytes).clamp(1, longest);
         if streamed.div_ceil(chunk) > MOST_CHUNKS {
             return None;
         }
@@ -212,6 +212,7 @@ mod tests {
         };
         let gpu = |memory| Gpu {
             name: "gpu0".into(),
+            compute_units: 13,
             memory,
             largest: memory,
             own: true,

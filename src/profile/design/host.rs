@@ -2,7 +2,7 @@
 //! memory. Pure.
 
 use super::sizes::Sized;
-use super::{Candidate, Space, chunks_of};
+use super::{Candidate, Gpu, Space, chunks_of};
 use crate::machine::host::Placement;
 use crate::profile::configuration::{Configuration, Kind, Setting};
 
@@ -54,15 +54,18 @@ pub fn pools(space: &Space, grids: &[Sized]) -> Vec<Candidate> {
 }
 
 /// All that a device on host memory may be asked for.
-pub fn shared(device: &str, grids: &[Sized]) -> Vec<Candidate> {
+pub fn shared(gpu: &Gpu, grids: &[Sized]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {
         for (cuts, chunk) in chunks_of(sized.grid.units(), &CUTS) {
             let configuration = Configuration {
-                device: device.to_owned(),
+                device: gpu.name.clone(),
                 kind: Kind::Gpu,
                 grid: sized.grid,
-                setting: Setting::Shared { chunk },
+                setting: Setting::Shared {
+                    workers: gpu.compute_units,
+                    chunk,
+                },
             };
             let [size, aspect, _, _, cut] = WEIGHTS;
             candidates.push(Candidate::new(

@@ -61,7 +61,7 @@ pub fn design(space: &Space, kind: Kind, count: usize) -> Vec<Configuration> {
         Kind::Cpu => filled(host::pools(space, &grids), count),
         Kind::Gpu => {
             let each = space.gpus.iter().map(|gpu| match gpu.own {
-                false => filled(host::shared(&gpu.name, &grids), count),
+                false => filled(host::shared(gpu, &grids), count),
                 true => {
                     let resident = filled(device::resident(gpu, &grids), count);
                     let streamed = filled(device::streamed(gpu, &grids), count);

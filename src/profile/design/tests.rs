@@ -29,6 +29,7 @@ fn space(machine: &MachineFile, wishes: &Wishes) -> Space {
     let host = &machine.host;
     let gpus = (machine.devices.iter()).map(|device| Gpu {
         name: device.name.clone(),
+        compute_units: device.compute_units,
         memory: memory_limit(device.memory, None),
         largest: device.memory,
         own: !device.shares_host_memory,
@@ -92,7 +93,7 @@ fn is_possible(configuration: &Configuration, file: &MachineFile) {
             assert!((1..=file.host.sockets.min(workers)).contains(&sockets));
             assert!((1..=units).contains(&chunk));
         }
-        Setting::Shared { chunk } => assert!((1..=units).contains(&chunk)),
+        Setting::Shared { chunk, .. } => assert!((1..=units).contains(&chunk)),
         Setting::Own {
             memory,
             held,

@@ -1,0 +1,196 @@
+//! From a few runs to a correction.
+
+use thiserror::Error;
+
+use super::{Belief, Expectation, Terms};
+use crate::Fitted;
+use crate::fitted::Correction;
+use crate::regress::{median, spread};
+
+/// One calibration run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The inputs of the model without correction, in its order.
+    pub values: Vec<f64>,
+    /// The terms' figures, in the order of their names.
+    pub terms: Vec<f64>,
+    /// Seconds of a step that physics lets expect.
+    pub prior: f64,
+    /// Seconds of a step as measured.
+    pub seconds: f64,
+}
+
+/// A corrected model, and how far off it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adapted {
+    pub fitted: Fitted,
+    /// One a run.
+    pub residuals: Vec<Residual>,
+}
+
+/// How far predictions of a calibration run are off, as fractions of what was
+/// measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Residual {
+    /// The foreign model's.
+    pub before: f64,
+    /// The corrected one's.
+    pub after: f64,
+    /// Of a correction that was fitted to all runs but this one.
+    pub left_out: f64,
+}
+
+/// Why no correction could be fitted.
+#[derive(Debug, Error, PartialEq)]
+pub enum AdaptError {
+    #[error("no calibration runs; make at least one")]
+    NoRuns,
+
+    #[error("the correction cannot be kept: {0}")]
+    Correction(String),
+
+    #[error(
+        "calibration run {run} cannot be used: {what} is {value}; times must be above 0 and all \
+         figures finite, so make the run again, or correct the machine's file"
+    )]
+    Impossible {
+        /// From 0.
+        run: usize,
+        what: &'static str,
+        value: f64,
+    },
+}
+
+/// Corrects a model by some runs, whatever corrected it before. `names` are the
+/// terms that the correction may depend on; see [`Terms`].
+///
+/// `noise` is the relative standard deviation of a run around a model that is
+/// right, such as 0.02. A run that is further off than the others agree on
+/// counts less, the further the less (Student's t with 3 degrees of freedom).
+/// With few runs the coefficients stay near 0, as far as `expected` says. The
+/// model's spread becomes what left-out runs show.
+///
+/// # Errors
+/// No runs, and runs that cannot be.
+pub fn fit(
+    foreign: &Fitted,
+    names: &[&str],
+    runs: &[Calibration],
+    noise: f64,
+    expected: Expectation,
+) -> Result<Adapted, AdaptError> {
+    let plain = foreign.clone().without_correction();
+    let terms = Terms::of(&plain, names);
+    let points = points(&plain, &terms, runs)?;
+    let deviations = terms.deviations(expected);
+    let belief = believe(&points, noise, &deviations);
+    let residuals: Vec<Residual> = (0..points.len())
+        .map(|i| {
+            let mut others = points.clone();
+            let point = others.remove(i);
+            let off = |exponent: f64| (exponent - point.ratio).exp() - 1.0;
+            let without = believe(&others, noise, &deviations);
+            Residual {
+                before: off(0.0),
+                after: off(belief.value(&point.terms)),
+                left_out: off(without.value(&point.terms)),
+            }
+        })
+        .collect();
+    let (intercept, coefficients) = match belief.mean() {
+        [constant, terms @ ..] => (*constant, terms.to_vec()),
+        [] => (0.0, Vec::new()),
+    };
+    let correction = Correction {
+        inputs: terms.names(),
+        coefficients,
+        intercept,
+    };
+    let left_out: Vec<f64> = residuals.iter().map(|r| r.left_out).collect();
+    // Two runs may agree by chance.
+    let shown = match left_out.len() {
+        0..=2 => foreign.spread,
+        _ => spread(&left_out),
+    };
+    let fitted = plain
+        .with_correction(correction, terms.own())
+        .map_err(AdaptError::Correction)?;
+    Ok(Adapted {
+        fitted: Fitted {
+            spread: noise.max(shown),
+            ..fitted
+        },
+        residuals,
+    })
+}
+
+/// A run as the correction sees it.
+#[derive(Clone)]
+struct Point {
+    terms: Vec<f64>,
+    /// The logarithm of measured over predicted seconds.
+    ratio: f64,
+}
+
+fn points(fitted: &Fitted, terms: &Terms, runs: &[Calibration]) -> Result<Vec<Point>, AdaptError> {
+    if runs.is_empty() {
+        return Err(AdaptError::NoRuns);
+    }
+    (runs.iter().enumerate())
+        .map(|(run, calibration)| {
+            let predicted = fitted.predict(&calibration.values, calibration.prior);
+            for (what, value) in [
+                ("the predicted time", predicted),
+                ("the measured time", calibration.seconds),
+            ] {
+                if !(value.is_finite() && value > 0.0) {
+                    return Err(AdaptError::Impossible { run, what, value });
+                }
+            }
+            if let Some(value) = calibration.terms.iter().find(|term| !term.is_finite()) {
+                let (what, value) = ("a term", *value);
+                return Err(AdaptError::Impossible { run, what, value });
+            }
+            Ok(Point {
+                terms: terms.values(&calibration.terms),
+                ratio: (calibration.seconds / predicted).ln(),
+            })
+        })
+        .collect()
+}
+
+/// What the runs tell, by weighing each by how far it is off and learning
+/// again until the weights stay.
+fn believe(points: &[Point], noise: f64, deviations: &[f64]) -> Belief {
+    /// Degrees of freedom: heavy tails, yet a bounded influence only far out.
+    const FREEDOM: f64 = 3.0;
+    const ROUNDS: usize = 40;
+    let least = noise.max(1e-4);
+    // Before anything is known, runs agree as well as their factors do; a
+    // scale of the noise alone would believe the first guess too soon.
+    let ratios: Vec<f64> = points.iter().map(|point| point.ratio).collect();
+    let middle = median(&ratios);
+    let mut off: Vec<f64> = ratios.iter().map(|ratio| ratio - middle).collect();
+    let mut belief = Belief::new(deviations);
+    for _ in 0..ROUNDS {
+        let scale = least.max(spread(&off)).powi(2);
+        let before = belief;
+        belief = Belief::new(deviations);
+        for (point, off) in points.iter().zip(&off) {
+            let weight = (FREEDOM + 1.0) / (FREEDOM + off * off / scale);
+            belief.observe(&point.terms, point.ratio, scale / weight);
+        }
+        off = (points.iter())
+            .map(|point| point.ratio - belief.value(&point.terms))
+            .collect();
+        let moved = belief.mean().iter().zip(before.mean());
+        if moved.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-9 {
+            break;
+        }
+    }
+    belief
+}
+
+#[cfg(test)]
+#[path = "fit_tests.rs"]
+mod tests;

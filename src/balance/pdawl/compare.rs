@@ -1,0 +1,115 @@
+//! Measured against expected: what a step has shown of the devices, and what
+//! to make of a surprise.
+
+use super::{Pdawl, supposed};
+use crate::balance::dawl::handout::seconds;
+use crate::balance::dawl::rates::Verdict;
+use crate::balance::{DeviceStep, StepPlan, StepReport};
+
+/// Surprises one soon after the other after which the model is not asked any
+/// more.
+const SURPRISES: u32 = 3;
+/// Steps within which a surprise is soon after the one before.
+const SOON: u32 = 8;
+/// What a device did says something of its speed from this part of a step on.
+const TELLING: f64 = 0.25;
+/// Rounds in which slowdowns are sought that explain what was measured, how
+/// near they must come (of a logarithm), and the greatest.
+const ROUNDS: u32 = 16;
+const CLOSE: f64 = 0.05;
+const MOST: f64 = 100.0;
+
+/// What a step has shown of the devices.
+pub(super) struct Shown {
+    did: StepPlan,
+    /// Seconds that each took, where that says something of its speed.
+    seconds: Vec<Option<f64>>,
+}
+
+impl Pdawl {
+    /// Compares what a step has shown with what the model expects for what
+    /// each device did in it. Says whether some device changed, confirmed.
+    pub(super) fn compare(&mut self, shown: &Shown) -> bool {
+        let forecast = self.planner.expect(&shown.did, &self.assumed);
+        let mut changed = false;
+        for (d, expected) in forecast.devices.iter().enumerate() {
+            if let Some(measured) = shown.seconds[d] {
+                let verdict = self.trust[d].observe(measured, expected.seconds);
+                changed |= verdict == Verdict::Changed;
+                let faster = 1.0 / self.trust[d].ratio();
+                self.dawl.suppose(d, &supposed(expected).at(faster));
+            }
+        }
+        changed
+    }
+
+    /// What a step has shown.
+    pub(super) fn shown(&self, report: &StepReport) -> Shown {
+        let moved = report.moved > 0;
+        let took = |d: usize| {
+            // Units that change hands take bandwidth of the host's memory.
+            let disturbed = moved && self.setup.devices[d].capacity.is_none();
+            let usual = moved.then(|| self.dawl.start(d)).flatten();
+            let worked = worked(&report.devices[d], usual);
+            let tells = worked >= TELLING * seconds(report.duration);
+            (self.alive[d] && tells && !disturbed).then_some(worked)
+        };
+        Shown {
+            did: StepPlan {
+                held: report.devices.iter().map(|did| did.held).collect(),
+                pooled: report.devices.iter().map(|did| did.pooled).collect(),
+            },
+            seconds: (0..report.devices.len()).map(took).collect(),
+        }
+    }
+
+    /// A surprise is confirmed: plan anew, for devices of which the model
+    /// explains what they have shown. Where it cannot, or surprises keep
+    /// coming, it is not asked any more.
+    pub(super) fn surprised(&mut self, step: u32, shown: &Shown) {
+        let soon = (self.surprised).is_some_and(|at| self.reports - at <= SOON);
+        self.surprises = if soon { self.surprises + 1 } else { 1 };
+        self.surprised = Some(self.reports);
+        self.dawl.relearn(step);
+        let explained = self.explain(shown);
+        match explained.filter(|_| self.surprises < SURPRISES) {
+            Some(slowdown) => {
+                self.assume(slowdown);
+                self.due = true;
+            }
+            None => self.hand_over(step + 1),
+        }
+    }
+
+    /// The slowdowns with which the model expects what was shown. Devices wait
+    /// for one another's use of memory, so it takes some rounds. `None` if
+    /// there are none.
+    fn explain(&self, shown: &Shown) -> Option<Vec<f64>> {
+        let mut slowdown = self.slowdown();
+        for _ in 0..ROUNDS {
+            let forecast = self.planner.expect(&shown.did, &slowdown);
+            let mut is_far = false;
+            for (d, expected) in forecast.devices.iter().enumerate() {
+                if let Some(measured) = shown.seconds[d] {
+                    let off = measured / expected.seconds;
+                    is_far |= (off.ln().abs() > CLOSE) || !off.is_finite();
+                    slowdown[d] = (slowdown[d] * off).clamp(1.0 / MOST, MOST);
+                }
+            }
+            if !is_far {
+                return Some(slowdown);
+            }
+        }
+        None
+    }
+}
+
+/// Seconds that a device took for its part in a step, without pauses before
+/// it helped others. Where units changed hands, the wait for these is replaced
+/// by its `usual` one.
+fn worked(did: &DeviceStep, usual: Option<f64>) -> f64 {
+    let waited = seconds(did.waited);
+    let start = usual.map_or(waited, |usual| usual.min(waited));
+    let until = seconds(did.finished) - (waited - start);
+    until.min(start + seconds(did.held_busy) + seconds(did.pooled_busy))
+}

@@ -1,0 +1,78 @@
+//! `pdawl model export` and `import`: models travel as files.
+
+use std::path::{Path, PathBuf};
+
+use pdawl::model::ModelShelf;
+use pdawl::model::shelf::ShelfError;
+use pdawl_profiler::bundle::Bundle;
+
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// As `pdawl model list` shows it
+    name: String,
+    /// The file to write
+    file: PathBuf,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// A file that `pdawl model export` wrote
+    file: PathBuf,
+    /// What to call it [default: as it is called in the file]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Replace the model of this name if there is one
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn export(shelf: &ModelShelf, args: &Export) -> Result<(), Failure> {
+    let bundle = shelf.find(&args.name).map_err(Failure::of)?;
+    vacant(&args.file, args.force)?;
+    bundle.write(&args.file).map_err(Failure::of)?;
+    terminal::print(&format!(
+        "{} written to {}\n",
+        args.name,
+        args.file.display()
+    ))
+}
+
+pub fn import(shelf: &ModelShelf, args: &Import) -> Result<(), Failure> {
+    let mut bundle = Bundle::read(&args.file).map_err(Failure::of)?;
+    if let Some(name) = &args.name {
+        bundle.name.clone_from(name);
+    }
+    let path = shelf.path(&bundle.name).map_err(|error| match error {
+        // The file's own name may be none that a file can have.
+        ShelfError::Name { .. } if args.name.is_none() => {
+            Failure::failed(error, "--name NAME, to call it otherwise")
+        }
+        error => Failure::of(error),
+    })?;
+    vacant(&path, args.force)?;
+    shelf.save(&bundle).map_err(Failure::of)?;
+    terminal::print(&format!(
+        "{} of {}{} kept in {}\n",
+        bundle.name,
+        bundle.machine,
+        if bundle.simulated { " (simulated)" } else { "" },
+        path.display()
+    ))
+}
+
+/// Whether a file may be written there.
+fn vacant(path: &Path, force: bool) -> Result<(), Failure> {
+    if force || !path.exists() {
+        return Ok(());
+    }
+    Err(Failure::failed(
+        format!("{} is there already, and was left as it is", path.display()),
+        "--force to replace it, or another name",
+    ))
+}

@@ -1,0 +1,38 @@
+//! `pdawl model list` and `show`.
+
+use pdawl::model::ModelShelf;
+use pdawl::report::model::list::{ListReport, Listed, SCHEMA};
+use pdawl::report::model::show;
+
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+
+pub fn list(shelf: &ModelShelf, format: Format) -> Result<(), Failure> {
+    let mut report = ListReport {
+        schema: SCHEMA,
+        models: Vec::new(),
+    };
+    for name in shelf.names() {
+        match shelf.find(&name) {
+            Ok(bundle) => {
+                let listed = Listed::of(&name, !shelf.is_own(&name), &bundle);
+                report.models.push(listed);
+            }
+            // One broken file must not hide the others.
+            Err(error) => terminal::warn(&error.to_string()),
+        }
+    }
+    match format {
+        Format::Text => terminal::print(&report.render()),
+        Format::Json => terminal::print_json(&report),
+    }
+}
+
+pub fn show(shelf: &ModelShelf, name: &str, format: Format) -> Result<(), Failure> {
+    let bundle = shelf.find(name).map_err(Failure::of)?;
+    match format {
+        Format::Text => terminal::print(&show::render(&bundle, name, &shelf.place(name))),
+        Format::Json => terminal::print(&bundle.to_text().map_err(Failure::of)?),
+    }
+}

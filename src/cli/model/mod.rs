@@ -1,0 +1,82 @@
+//! `pdawl model`: models of machines.
+
+mod adapt;
+mod check;
+mod exchange;
+mod list;
+mod source;
+
+use clap::Subcommand;
+use pdawl::model::ModelShelf;
+
+use super::args::Format;
+use super::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl model list\n  pdawl model show k40\n  \
+                  pdawl model export k40 k40.json\n  pdawl model import k40.json --name lab\n  \
+                  pdawl model check k40 --dataset held.csv\n  \
+                  pdawl model adapt k20-32 --machine k40 --runs 8"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the models that there are
+    #[command(after_help = "Example:\n  pdawl model list")]
+    List {
+        /// How the list is printed
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Show a model, how it was chosen and how good it is
+    #[command(
+        after_help = "Examples:\n  pdawl model show k40\n  pdawl model show k40 --format json"
+    )]
+    Show {
+        /// As `pdawl model list` shows it
+        name: String,
+        /// Text, or JSON as in the model's file
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Write a model to a file, to take it to another machine
+    #[command(after_help = "Example:\n  pdawl model export k40 k40.json")]
+    Export(exchange::Export),
+    /// Keep a model from a file, after checking it
+    #[command(after_help = "Examples:\n  pdawl model import k40.json\n  \
+                            pdawl model import k40.json --name lab --force")]
+    Import(exchange::Import),
+    /// Check that a model is whole and fits a machine, and how well it predicts
+    /// runs that it has not learned
+    #[command(
+        after_help = "Examples:\n  pdawl model check k40\n  pdawl model check ./k40.json --machine k40\n  \
+                      pdawl profile stencil --machine k40 --sizes 3000,9000 --out held.csv\n  \
+                      pdawl model check k40 --dataset held.csv"
+    )]
+    Check(check::Args),
+    /// Correct another machine's model by a few runs of this one
+    ///
+    /// The runs are chosen where they tell most. The corrected model is kept
+    /// beside the foreign one.
+    #[command(after_help = "Examples:\n  pdawl model adapt lab.json\n  \
+                            pdawl model adapt k20-32 --machine k40 --runs 8")]
+    Adapt(adapt::Args),
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let shelf = ModelShelf::of_user();
+    match &args.what {
+        What::List { format } => list::list(&shelf, *format),
+        What::Show { name, format } => list::show(&shelf, name, *format),
+        What::Export(args) => exchange::export(&shelf, args),
+        What::Import(args) => exchange::import(&shelf, args),
+        What::Check(args) => check::run(&shelf, args),
+        What::Adapt(args) => adapt::run(&shelf, args),
+    }
+}

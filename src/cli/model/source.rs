@@ -1,0 +1,39 @@
+//! A model that is named by its name or by its file.
+
+use std::path::Path;
+
+use pdawl::model::ModelShelf;
+use pdawl_profiler::bundle::Bundle;
+
+use crate::cli::failure::Failure;
+
+/// A model, what it is called, and where it lies.
+pub struct Source {
+    pub bundle: Bundle,
+    pub name: String,
+    pub place: String,
+}
+
+impl Source {
+    /// The model of this name, or in this file. What has a separator or ends
+    /// in `.json` is a file.
+    ///
+    /// # Errors
+    /// An unknown name; a file that cannot be read, or is no whole model of a
+    /// version that this program reads.
+    pub fn find(shelf: &ModelShelf, text: &str) -> Result<Self, Failure> {
+        if text.contains(std::path::MAIN_SEPARATOR) || text.ends_with(".json") {
+            let bundle = Bundle::read(Path::new(text)).map_err(Failure::of)?;
+            return Ok(Self {
+                name: bundle.name.clone(),
+                place: text.to_owned(),
+                bundle,
+            });
+        }
+        Ok(Self {
+            bundle: shelf.find(text).map_err(Failure::of)?,
+            name: text.to_owned(),
+            place: shelf.place(text),
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! The dataset that a profile writes.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use pdawl::model::DatasetShelf;
+use pdawl::profile::Ground;
+use pdawl_profiler::dataset::{Appender, Provenance};
+
+use super::Wanted;
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+
+/// Opens the dataset of a profile; gives its path, too.
+///
+/// # Errors
+/// When it cannot be written, and when it is of another machine.
+pub fn open(wanted: &Wanted, ground: &Ground) -> Result<(PathBuf, Appender), Failure> {
+    let machine = ground.machine();
+    let path = match &wanted.out {
+        Some(path) => path.clone(),
+        None => {
+            let shelf = DatasetShelf::of_user();
+            let path = shelf.path(&machine.name).map_err(Failure::of)?;
+            make_folder(&path)?;
+            path
+        }
+    };
+    if wanted.fresh {
+        set_aside(&path)?;
+    }
+    let appender = Appender::open(&path, &provenance(ground)).map_err(Failure::of)?;
+    for note in appender.notes() {
+        terminal::warn(note);
+    }
+    let samples = appender.samples();
+    let remedy = "--out FILE for another one, or --fresh to begin anew";
+    if let Some(other) = samples.iter().find(|s| s.machine != machine.name) {
+        return Err(Failure::failed(
+            format!(
+                "{} has runs of machine {}, and this profile is of {}",
+                path.display(),
+                other.machine,
+                machine.name
+            ),
+            remedy,
+        ));
+    }
+    let origin = |simulated| if simulated { "simulated" } else { "measured" };
+    let simulated = ground.is_simulated();
+    if samples.iter().any(|s| s.simulated != simulated) {
+        return Err(Failure::failed(
+            format!(
+                "{} has {} runs, and those of this profile are {}",
+                path.display(),
+                origin(!simulated),
+                origin(simulated)
+            ),
+            remedy,
+        ));
+    }
+    Ok((path, appender))
+}
+
+fn make_folder(path: &Path) -> Result<(), Failure> {
+    let Some(folder) = path.parent() else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::failed(
+            format!("{} cannot be made: {error}", folder.display()),
+            "--out FILE, or set PDAWL_DATASETS to a directory that can be written",
+        )
+    })
+}
+
+/// Renames a file that is there.
+fn set_aside(path: &Path) -> Result<(), Failure> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".bak");
+    std::fs::rename(path, &aside).map_err(|error| {
+        Failure::failed(
+            format!("{} cannot be set aside: {error}", path.display()),
+            "--out FILE for another one",
+        )
+    })
+}
+
+/// Where the rows come from.
+pub fn provenance(ground: &Ground) -> Provenance {
+    let machine = ground.machine();
+    let mut provenance = Provenance::default();
+    let host = &machine.host;
+    let hardware = std::iter::once(format!("{}, {} cores", host.model, host.cores));
+    let devices = machine.devices.iter().map(|device| device.model.clone());
+    let hardware: Vec<String> = hardware.chain(devices).collect();
+    provenance.add("hardware", &hardware.join("; "));
+    if ground.is_simulated() {
+        provenance.add("origin", "simulated; no such machine was measured");
+    }
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    provenance.add("date", now.split('T').next().unwrap_or(&now));
+    provenance.add("version", concat!("pdawl ", env!("CARGO_PKG_VERSION")));
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    provenance.add("command", &format!("pdawl {}", words.join(" ")));
+    provenance
+}

@@ -1,0 +1,136 @@
+//! The machine that is profiled: this one, or a simulated one.
+
+use std::fs;
+
+use pdawl::machine::{DeviceKind, Fingerprint, MachineFile, Shelf};
+use pdawl::profile::Ground;
+use pdawl::runtime::opencl;
+
+use super::Wanted;
+use crate::cli::failure::Failure;
+use crate::cli::session::machine_file;
+use crate::cli::size::ByteSize;
+use crate::cli::{here, terminal};
+
+/// Noise of a simulated machine, if none is asked for.
+const NOISE: f64 = 0.02;
+
+/// Copies that this machine is measured with, if there is no file of it.
+const COPIES: ByteSize = ByteSize(1 << 30);
+
+/// What this machine is called if its host has no name that a file can have.
+const NAMELESS: &str = "this-machine";
+
+/// The machine that is wanted, and what the user should know of how it was
+/// found.
+///
+/// # Errors
+/// When there is no such machine, or this one cannot be measured.
+pub fn find(wanted: &Wanted) -> Result<(Ground, Vec<String>), Failure> {
+    let here = here::fingerprint();
+    let mut notes = Vec::new();
+    let file = match &wanted.machine {
+        Some(name) => machine_file(name)?,
+        None => this_machine(&here, &mut notes)?,
+    };
+    if !here.is(file.fingerprint.as_deref()) {
+        notes.push(format!(
+            "every time is simulated: machine {} is not this one, which is {here}",
+            file.name
+        ));
+        let noise = wanted.noise.unwrap_or(NOISE);
+        return Ok((Ground::simulated(file, noise), notes));
+    }
+    if wanted.noise.is_some() {
+        return Err(Failure::usage(
+            "--noise is for simulated machines, and this profile is of real devices",
+            "--machine NAME of another machine; `pdawl machine list` shows them",
+        ));
+    }
+    let found = opencl::discover().devices.into_iter();
+    let devices = found
+        .map(|found| found.info)
+        .filter(|device| device.kind != DeviceKind::Cpu);
+    Ok((Ground::real(file, devices.collect()), notes))
+}
+
+/// The file of this machine: one whose fingerprint is its, or else one that is
+/// measured now.
+fn this_machine(here: &Fingerprint, notes: &mut Vec<String>) -> Result<MachineFile, Failure> {
+    let shelf = Shelf::of_user();
+    let known = shelf.names().into_iter();
+    // A broken file must not hide a right one.
+    let mut known = known.filter_map(|name| shelf.find(&name).ok());
+    if let Some(file) = known.find(|file| here.is(file.fingerprint.as_deref())) {
+        notes.push(format!(
+            "this machine is `{}`, as its machine file says",
+            file.name
+        ));
+        return Ok(file);
+    }
+    let name = free_name(&shelf);
+    let bar = terminal::spinner();
+    let file = here::measured(&name, COPIES, &mut |device, what| {
+        bar.set_message(format!("measuring this machine first: {device}: {what}"));
+    });
+    bar.finish_and_clear();
+    let file = file?;
+    let path = shelf.save(&file).map_err(Failure::of)?;
+    notes.push(format!(
+        "there was no file of this machine: it was measured, and is `{name}` from now on ({})",
+        path.display()
+    ));
+    Ok(file)
+}
+
+/// The host's name, or one like it that no file has yet.
+fn free_name(shelf: &Shelf) -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = slug(&host);
+    let taken = shelf.names();
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    names
+        .find(|name| !taken.contains(name))
+        .unwrap_or_else(|| name.clone())
+}
+
+/// A text as a file's name: letters, digits and single dashes.
+fn slug(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    match words.join("-") {
+        name if name.is_empty() || name.len() > 40 => NAMELESS.to_owned(),
+        name => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_become_file_names() {
+        for (host, name) in [
+            ("vm\n", "vm"),
+            ("Node_17.example.org\n", "node-17-example-org"),
+            ("--", NAMELESS),
+            ("", NAMELESS),
+            (&"x".repeat(41), NAMELESS),
+        ] {
+            assert_eq!(slug(host), name);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_numbered() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::at(folder.path());
+        let first = free_name(&shelf);
+        std::fs::write(folder.path().join(format!("{first}.toml")), "").unwrap();
+        assert_eq!(free_name(&shelf), format!("{first}-2"));
+    }
+}

@@ -1,0 +1,66 @@
+//! `pdawl profile`: measured runs, for a cost model to learn from.
+//!
+//! [`Wanted`] is what users say and [`carry_out`] does it, for `pdawl profile`
+//! as for who else needs runs; `ground` finds the machine, and `file` the
+//! dataset.
+
+mod file;
+pub(super) mod ground;
+mod wanted;
+mod work;
+
+use clap::Subcommand;
+
+use super::args::Format;
+use super::failure::Failure;
+use super::{interrupt, terminal};
+
+pub use file::provenance;
+pub use wanted::{Budget, Wanted};
+pub use work::{carry_out, designs};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  pdawl profile stencil --budget 5m")]
+pub struct Args {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Debug, Subcommand)]
+enum Workload {
+    /// Profile Jacobi stencils: 2-D 5-point or 3-D 7-point
+    ///
+    /// Runs the CPU and each GPU by itself in configurations that span the
+    /// machine's sizes, workers, chunks and memory limits, several times each and
+    /// in shuffled order. Every row is kept as soon as it is measured, and is not
+    /// measured again: the same command goes on where it was interrupted.
+    Stencil(Box<Stencil>),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  pdawl profile stencil --budget 5m\n  \
+                        pdawl profile stencil --machine k40\n  \
+                        pdawl profile stencil --machine k40 --sizes 1200,25000 --out held-out.csv")]
+struct Stencil {
+    #[command(flatten)]
+    wanted: Wanted,
+
+    /// How the summary is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let Workload::Stencil(args) = &args.workload;
+    let stop = interrupt::listen()?;
+    let report = carry_out(&args.wanted, args.format, stop)?;
+    match args.format {
+        Format::Text => terminal::print(&report.render())?,
+        Format::Json => terminal::print_json(&report)?,
+    }
+    match report.interrupted {
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,156 @@
+//! Fitting the models, and keeping them.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use pdawl::model::ModelShelf;
+use pdawl::model::training::{About, GroupModel, Models, Request, TrainingError, bundle, fit_all};
+use pdawl::report::training::{GroupReport, ModelReport, SCHEMA, TrainingReport};
+use pdawl_profiler::dataset::Provenance;
+use pdawl_profiler::train::{Recipe, Trained};
+
+use super::runs::Runs;
+use super::{Args, plots};
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+
+/// Trains as asked, and keeps the model. When anything fails before, the model
+/// that was there stays.
+///
+/// # Errors
+/// Runs that cannot be had or learned; a model or chart that cannot be
+/// written; Ctrl-C.
+pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> {
+    let shelf = ModelShelf::of_user();
+    if let Some(name) = &args.name {
+        // Profiling takes a while; a name that cannot be is told before.
+        shelf.path(name).map_err(Failure::of)?;
+    }
+    if let Some(directory) = &args.plots {
+        plots::prepare(directory)?;
+    }
+    let runs = Runs::find(args, stop)?;
+    let began = Instant::now();
+    let models = fitted(args, &runs, stop)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let simulated = runs.simulated();
+    let machine = &runs.machine;
+    let name = args.name.as_deref().unwrap_or(&machine.name);
+    let charts = match args.plots {
+        Some(_) => plots::draw(&models.groups, &machine.name, simulated)?,
+        None => Vec::new(),
+    };
+    let about = About {
+        name,
+        machine,
+        simulated,
+        trained_at: now(),
+        provenance: provenance(&runs),
+    };
+    let bundle = bundle(&models.groups, about).map_err(Failure::of)?;
+    let file = shelf.save(&bundle).map_err(Failure::of)?;
+    let plots = match &args.plots {
+        Some(directory) => plots::write(&charts, directory)?,
+        None => Vec::new(),
+    };
+    let mut notes = runs.notes;
+    notes.extend(models.left_out);
+    Ok(TrainingReport {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        model: name.to_owned(),
+        file: file.display().to_string(),
+        machine: machine.name.clone(),
+        simulated,
+        fingerprint: machine.fingerprint.clone(),
+        dataset: runs.path.display().to_string(),
+        rows: runs.dataset.samples.len(),
+        measured_now: runs.measured_now,
+        seed: args.wanted.seed,
+        seconds,
+        groups: models.groups.into_iter().map(group).collect(),
+        plots: plots
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect(),
+        notes,
+    })
+}
+
+fn fitted(args: &Args, runs: &Runs, stop: &AtomicBool) -> Result<Models, Failure> {
+    let recipe = Recipe {
+        seed: args.wanted.seed,
+        ..Recipe::default()
+    };
+    let kinds: Vec<String> = runs.kinds.iter().map(ToString::to_string).collect();
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let request = Request {
+        machine: &runs.machine.name,
+        samples: &runs.dataset.samples,
+        codelet: runs.codelet,
+        kinds: &kinds,
+        recipe: &recipe,
+    };
+    let bar = terminal::progress(args.format, 0, "");
+    let mut progress = |what: &str, done: usize, fits: usize| {
+        bar.set_message(format!("training {what}"));
+        bar.set_length(fits as u64);
+        bar.set_position(done as u64);
+    };
+    let models = fit_all(&request, &mut progress, stop);
+    bar.finish_and_clear();
+    models.map_err(|error| match error {
+        TrainingError::Interrupted => {
+            terminal::warn(&format!(
+                "interrupted: the runs are kept in {}, and no model was written",
+                runs.path.display()
+            ));
+            Failure::Interrupted
+        }
+        error => Failure::of(error),
+    })
+}
+
+fn group(model: GroupModel) -> GroupReport {
+    let (explaining, explaining_missing) = match model.explaining {
+        Ok(trained) => (Some(report(trained)), None),
+        Err(why) => (None, Some(why)),
+    };
+    GroupReport {
+        kind: model.kind,
+        codelet: model.codelet,
+        planning: report(model.planning),
+        explaining,
+        explaining_missing,
+    }
+}
+
+fn report(trained: Trained) -> ModelReport {
+    ModelReport {
+        inputs: trained
+            .fitted
+            .inputs
+            .into_iter()
+            .map(|input| input.name)
+            .collect(),
+        validation: trained.validation,
+    }
+}
+
+/// Where the runs come from, and how they were learned.
+fn provenance(runs: &Runs) -> Provenance {
+    let mut provenance = runs.dataset.provenance.clone();
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    provenance.add("trained by", &format!("pdawl {}", words.join(" ")));
+    provenance
+}
+
+fn now() -> u64 {
+    // A clock before 1970 is wrong, and no reason to fail.
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,60 @@
+//! `pdawl train`: a machine's cost model, from profile to file.
+//!
+//! `runs` gets the runs to learn from, profiling what is missing; `fit` fits
+//! the models and keeps them; `plots` writes charts.
+
+mod fit;
+mod plots;
+mod runs;
+
+use std::path::PathBuf;
+
+use super::args::Format;
+use super::failure::Failure;
+use super::profile::Wanted;
+use super::{interrupt, terminal};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl train\n  pdawl train --machine k40 --budget 5m\n  \
+                  pdawl train --machine k40 --plots charts\n  \
+                  pdawl train --dataset datasets/simulated/k40.csv --name lab"
+)]
+pub struct Args {
+    #[command(flatten)]
+    wanted: Wanted,
+
+    /// Learn from the runs of this file alone, and measure nothing
+    ///
+    /// As `pdawl profile` writes them. The machine is that of the runs.
+    #[arg(long, value_name = "FILE", help_heading = "Training",
+          conflicts_with_all = ["out", "fresh", "no_profile", "kinds", "sizes", "max_size",
+                                "dims", "precision", "noise", "steps"])]
+    dataset: Option<PathBuf>,
+
+    /// Learn from what was measured before, and measure nothing
+    #[arg(long, help_heading = "Training", conflicts_with = "fresh")]
+    no_profile: bool,
+
+    /// What to call the model [default: the machine's name]
+    #[arg(long, value_name = "MODEL", help_heading = "Training")]
+    name: Option<String>,
+
+    /// Write charts (SVG) into this directory
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    plots: Option<PathBuf>,
+
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let stop = interrupt::listen()?;
+    let report = fit::train(args, stop)?;
+    match args.format {
+        Format::Text => terminal::print(&report.render()),
+        Format::Json => terminal::print_json(&report),
+    }
+}

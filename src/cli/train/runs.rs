@@ -1,0 +1,178 @@
+//! The runs to learn from: a file's, those measured before, or what profiling
+//! adds to them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use pdawl::codelet::stencil::{Dimensions, codelet};
+use pdawl::machine::{DeviceKind, MachineFile, Shelf};
+use pdawl::model::DatasetShelf;
+use pdawl::profile::Kind;
+use pdawl_profiler::dataset::{self, Dataset};
+
+use super::Args;
+use crate::cli::failure::Failure;
+use crate::cli::profile::{self, Wanted};
+use crate::cli::session::machine_file;
+use crate::cli::{here, terminal};
+
+/// Runs of a machine.
+pub struct Runs {
+    pub machine: MachineFile,
+    pub path: PathBuf,
+    pub dataset: Dataset,
+    pub measured_now: usize,
+    /// The codelet that was asked for; `None` for all that there are.
+    pub codelet: Option<&'static str>,
+    /// The kinds of device that it was asked for on.
+    pub kinds: Vec<Kind>,
+    pub notes: Vec<String>,
+}
+
+impl Runs {
+    /// Finds the runs, or makes them.
+    ///
+    /// # Errors
+    /// No such machine or file; a file that is no dataset; everything that
+    /// keeps a profile from being made; Ctrl-C, after which what was measured
+    /// is kept.
+    pub fn find(args: &Args, stop: &AtomicBool) -> Result<Self, Failure> {
+        if let Some(path) = &args.dataset {
+            return of_file(&args.wanted, path);
+        }
+        let runs = match args.no_profile {
+            true => measured_before(&args.wanted)?,
+            false => profiled(args, stop)?,
+        };
+        Ok(runs)
+    }
+
+    /// Whether the times are virtual.
+    pub fn simulated(&self) -> bool {
+        self.dataset
+            .samples
+            .first()
+            .is_some_and(|sample| sample.simulated)
+    }
+}
+
+fn of_file(wanted: &Wanted, path: &Path) -> Result<Runs, Failure> {
+    let dataset = dataset::read(path).map_err(Failure::of)?;
+    let name = dataset
+        .samples
+        .first()
+        .map(|sample| sample.machine.as_str());
+    let machine = machine_file(wanted.machine.as_deref().or(name).unwrap_or_default())?;
+    Ok(Runs {
+        machine,
+        path: path.to_owned(),
+        dataset,
+        measured_now: 0,
+        codelet: None,
+        kinds: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
+fn measured_before(wanted: &Wanted) -> Result<Runs, Failure> {
+    let machine = match &wanted.machine {
+        Some(name) => machine_file(name)?,
+        None => this_machine()?,
+    };
+    let path = match &wanted.out {
+        Some(path) => path.clone(),
+        None => DatasetShelf::of_user()
+            .path(&machine.name)
+            .map_err(Failure::of)?,
+    };
+    if !path.exists() {
+        return Err(Failure::failed(
+            format!(
+                "nothing was measured on {}: there is no {}",
+                machine.name,
+                path.display()
+            ),
+            "leave out --no-profile, or name a file with --dataset",
+        ));
+    }
+    Ok(Runs {
+        dataset: dataset::read(&path).map_err(Failure::of)?,
+        codelet: Some(asked_codelet(wanted)),
+        kinds: asked_kinds(wanted, &machine),
+        machine,
+        path,
+        measured_now: 0,
+        notes: Vec::new(),
+    })
+}
+
+fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
+    let wanted = &args.wanted;
+    let report = profile::carry_out(wanted, args.format, stop)?;
+    if report.interrupted {
+        terminal::warn(&format!(
+            "interrupted: the runs that were measured are kept in {}, and no model was written",
+            report.dataset
+        ));
+        return Err(Failure::Interrupted);
+    }
+    let machine = machine_file(wanted.machine.as_ref().unwrap_or(&report.machine))?;
+    let path = PathBuf::from(&report.dataset);
+    let mut notes = report.notes;
+    if report.rows.left > 0 {
+        notes.push(format!(
+            "the budget left out {} runs; the same command goes on with them",
+            report.rows.left
+        ));
+    }
+    if let Some(why) = report.failed.first() {
+        notes.push(format!(
+            "{} runs failed; the first: {why}",
+            report.failed.len()
+        ));
+    }
+    Ok(Runs {
+        dataset: dataset::read(&path).map_err(Failure::of)?,
+        codelet: Some(asked_codelet(wanted)),
+        kinds: asked_kinds(wanted, &machine),
+        machine,
+        path,
+        measured_now: report.rows.measured,
+        notes,
+    })
+}
+
+fn asked_codelet(wanted: &Wanted) -> &'static str {
+    let dimensions = match wanted.dims {
+        3 => Dimensions::Three,
+        _ => Dimensions::Two,
+    };
+    codelet(dimensions, wanted.precision()).name
+}
+
+/// The kinds that the user named, else those that the machine has.
+fn asked_kinds(wanted: &Wanted, machine: &MachineFile) -> Vec<Kind> {
+    let (mut kinds, named) = wanted.kinds();
+    let fp64 = wanted.precision().bytes() == 8;
+    let has_gpu = (machine.devices.iter())
+        .any(|device| device.kind != DeviceKind::Cpu && (device.fp64 || !fp64));
+    if !named && !has_gpu {
+        kinds.retain(|kind| *kind != Kind::Gpu);
+    }
+    kinds
+}
+
+/// The file of this machine.
+fn this_machine() -> Result<MachineFile, Failure> {
+    let (shelf, here) = (Shelf::of_user(), here::fingerprint());
+    // A broken file must not hide a right one.
+    (shelf.names().iter())
+        .filter_map(|name| shelf.find(name).ok())
+        .find(|file| here.is(file.fingerprint.as_deref()))
+        .ok_or_else(|| {
+            Failure::failed(
+                "nothing was measured on this machine, of which there is no file",
+                "leave out --no-profile, or name a machine with --machine",
+            )
+        })
+}

@@ -1,0 +1,206 @@
+//! How well a model predicts runs that it has not learned.
+
+use std::collections::BTreeMap;
+
+use pdawl_profiler::bundle::{Bundle, Entry, Range};
+use pdawl_profiler::train::Baseline;
+use pdawl_profiler::validate::Accuracy;
+use pdawl_profiler::{Fitted, Row, Sample, Table};
+use serde::Serialize;
+use thiserror::Error;
+
+use super::training::{Group, groups, tables};
+use super::{RecordError, baseline};
+
+/// A model on some runs of a codelet on a kind of device. Predictions use what
+/// is known before a run, and nothing else. Errors are fractions: 0.02 is 2 %.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// `cpu` or `gpu`.
+    pub kind: String,
+    pub codelet: String,
+    pub rows: usize,
+    pub configurations: usize,
+    pub model: Accuracy,
+    /// Physics without a model, and the baselines that a model must beat.
+    pub baselines: Vec<Baseline>,
+    /// Rows of which something is outside of the training's range, what was run
+    /// or an input of the model, and how many are outside by each feature.
+    pub outside: usize,
+    pub outside_by: BTreeMap<String, usize>,
+}
+
+/// Why a model cannot be evaluated on some runs.
+#[derive(Debug, Error)]
+pub enum EvaluationError {
+    #[error(transparent)]
+    Record(#[from] RecordError),
+
+    #[error(
+        "the model has nothing for {codelet} on {kind}; it has {has}. \
+         Train one with such runs, or give a dataset without them"
+    )]
+    NoModel {
+        kind: String,
+        codelet: String,
+        has: String,
+    },
+
+    #[error(
+        "{codelet} on {kind}: the model wants `{feature}`, which the runs do not tell; \
+         profile them again with this version"
+    )]
+    NoFeature {
+        kind: String,
+        codelet: String,
+        feature: String,
+    },
+}
+
+/// Predicts every run of a dataset, group by group.
+///
+/// # Errors
+/// A group that the model has nothing for, or that lacks what it wants to know.
+pub fn evaluate(bundle: &Bundle, samples: &[Sample]) -> Result<Vec<Evaluation>, EvaluationError> {
+    groups(samples)
+        .iter()
+        .map(|group| one(bundle, group))
+        .collect()
+}
+
+fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
+    let entry = bundle.find(group.kind, group.codelet);
+    let entry = entry.ok_or_else(|| EvaluationError::NoModel {
+        kind: group.kind.to_owned(),
+        codelet: group.codelet.to_owned(),
+        has: has(bundle),
+    })?;
+    let table = tables::planning(&group.samples)?;
+    let places = places(&entry.fitted, &table).map_err(|feature| EvaluationError::NoFeature {
+        kind: group.kind.to_owned(),
+        codelet: group.codelet.to_owned(),
+        feature,
+    })?;
+    let accuracy = |predict: &dyn Fn(&Row) -> f64| {
+        let pairs: Vec<(f64, f64)> = (table.rows.iter())
+            .map(|row| (row.seconds, predict(row)))
+            .collect();
+        Accuracy::of(&pairs)
+    };
+    let baseline = |name: &str, predict: &dyn Fn(&Row) -> f64| Baseline {
+        name: name.to_owned(),
+        accuracy: accuracy(predict),
+        beyond: None,
+    };
+    let mut baselines = vec![baseline("prior", &|row| row.prior)];
+    for (place, name) in baseline::NAMES.iter().enumerate() {
+        baselines.push(baseline(name, &|row| row.baselines[place]));
+    }
+    let mut configurations: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
+    configurations.sort_unstable();
+    configurations.dedup();
+    let (outside, outside_by) = outside(entry, &table);
+    Ok(Evaluation {
+        kind: group.kind.to_owned(),
+        codelet: group.codelet.to_owned(),
+        rows: table.rows.len(),
+        configurations: configurations.len(),
+        model: accuracy(&|row| {
+            let values: Vec<f64> = places.iter().map(|place| row.values[*place]).collect();
+            entry.fitted.predict(&values, row.prior)
+        }),
+        baselines,
+        outside,
+        outside_by,
+    })
+}
+
+/// Where a model's inputs stand in a table's rows; or the input that is none
+/// of its features.
+pub fn places(fitted: &Fitted, table: &Table) -> Result<Vec<usize>, String> {
+    (fitted.inputs.iter())
+        .map(|input| {
+            let place = table.names.iter().position(|name| *name == input.name);
+            place.ok_or_else(|| input.name.clone())
+        })
+        .collect()
+}
+
+/// As predictions say it of a single case.
+fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
+    let is_input = |name: &String| entry.fitted.inputs.iter().any(|input| input.name == *name);
+    let ranges: Vec<(usize, &String, &Range)> = (table.names.iter().enumerate())
+        .filter(|(_, name)| name.starts_with("known.") || is_input(name))
+        .filter_map(|(place, name)| Some((place, name, entry.ranges.get(name)?)))
+        .collect();
+    let mut by = BTreeMap::new();
+    let mut rows = 0;
+    for row in &table.rows {
+        let mut any = false;
+        for (place, name, range) in &ranges {
+            if !range.holds(row.values[*place]) {
+                *by.entry((*name).clone()).or_default() += 1;
+                any = true;
+            }
+        }
+        rows += usize::from(any);
+    }
+    (rows, by)
+}
+
+/// What a bundle has models of, for messages.
+fn has(bundle: &Bundle) -> String {
+    let models = bundle.models.iter();
+    let names: Vec<String> = models
+        .map(|e| format!("{} on {}", e.codelet, e.kind))
+        .collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::training::testbed::{CODELET, machine, model, samples};
+
+    #[test]
+    fn held_out_runs_are_predicted_by_what_is_known_before() {
+        let machine = machine("k40");
+        let (mut learned, mut held) = (samples(&machine), samples(&machine));
+        learned.retain(|s| s.features["known.units_count"] % 200.0 != 0.0);
+        held.retain(|s| s.features["known.units_count"] % 200.0 == 0.0);
+        let bundle = model("mine", &machine, &learned);
+        let evaluations = evaluate(&bundle, &held).unwrap();
+        let [evaluation] = &evaluations[..] else {
+            panic!("one group, not {}", evaluations.len());
+        };
+        assert_eq!((evaluation.rows, evaluation.configurations), (30, 15));
+        assert!(evaluation.model.mape < 0.02, "{:?}", evaluation.model);
+        for baseline in &evaluation.baselines {
+            assert!(
+                baseline.accuracy.mape > evaluation.model.mape,
+                "{}",
+                baseline.name
+            );
+        }
+        // Of 200 to 1000 units, only 1000 were beyond what was learned.
+        assert_eq!(evaluation.outside, 6);
+        assert_eq!(evaluation.outside_by["known.units_count"], 6);
+    }
+
+    #[test]
+    fn what_the_model_has_nothing_for_is_told() {
+        let machine = machine("k40");
+        let mut samples = samples(&machine);
+        let bundle = model("mine", &machine, &samples);
+        samples[0].codelet = "stencil7-f64".into();
+        let message = evaluate(&bundle, &samples).unwrap_err().to_string();
+        assert!(
+            message.contains("nothing for stencil7-f64 on cpu"),
+            "{message}"
+        );
+        assert!(
+            message.contains(&format!("it has {CODELET} on cpu")),
+            "{message}"
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! How devices share the host's memory while all of them use it.
+//!
+//! Kernels of host pools and transfers of streams are flows. Each has a rate
+//! that it would have alone. What meets on a full resource (the memory, or a
+//! link whose two directions are busy) slows by one factor, whatever its speed
+//! alone; who is held up less elsewhere takes what is left. These are the
+//! shares by which the simulator divides resources, too (see
+//! [`crate::runtime::sim::fluid`]), and with the measured figures of a PCIe 5
+//! machine they give what was measured there.
+
+/// A flow that may be under way beside others.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Flow {
+    /// Bytes a second of the host's memory that it takes alone; 0 for one that
+    /// is not under way.
+    pub alone: f64,
+    /// The fraction of that which something of its own leaves it: a link both
+    /// of whose directions are busy.
+    pub own_limit: f64,
+}
+
+/// For each flow the fraction of its rate alone that it has beside the others
+/// on a memory of `bandwidth` bytes a second.
+pub fn shares(bandwidth: f64, flows: &[Flow]) -> Vec<f64> {
+    let mut shares = vec![1.0; flows.len()];
+    let mut open: Vec<usize> = (0..flows.len()).filter(|i| flows[*i].alone > 0.0).collect();
+    let mut free = bandwidth;
+    while !open.is_empty() {
+        let wanted: f64 = open.iter().map(|i| flows[*i].alone).sum();
+        let common = (free / wanted).clamp(0.0, 1.0);
+        // Whoever is held up more by something else leaves the rest to others.
+        let held_up = |i: &usize| flows[*i].own_limit < common;
+        if !open.iter().any(held_up) {
+            open.iter().for_each(|i| shares[*i] = common);
+            break;
+        }
+        let least = (open.iter().map(|i| flows[*i].own_limit)).fold(1.0, f64::min);
+        open.retain(|i| {
+            let frozen = flows[*i].own_limit <= least;
+            if frozen {
+                shares[*i] = least;
+                free -= least * flows[*i].alone;
+            }
+            !frozen
+        });
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn flow(alone: f64, own_limit: f64) -> Flow {
+        Flow { alone, own_limit }
+    }
+
+    #[test]
+    fn the_shares_of_a_measured_machine() {
+        // 16 cores take 88 GB/s, a link 55 GB/s each way alone and 46 while
+        // both are busy; the memory gives 132.
+        let shares = shares(132e9, &[flow(88e9, 1.0), flow(110e9, 46.0 / 55.0)]);
+        assert!((shares[0] - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!(shares[0], shares[1]);
+    }
+
+    #[test]
+    fn who_is_held_up_elsewhere_leaves_the_rest() {
+        let together = [flow(20e9, 1.0), flow(20e9, 0.5)];
+        assert_eq!(shares(25e9, &together), [0.75, 0.5]);
+        assert_eq!(shares(40e9, &together), [1.0, 0.5]);
+        assert_eq!(shares(16e9, &together), [0.4, 0.4]);
+        assert_eq!(shares(25e9, &[flow(20e9, 1.0), flow(0.0, 0.5)]), [1.0, 1.0]);
+        assert!(shares(25e9, &[]).is_empty());
+    }
+
+    proptest! {
+        /// Nobody gets more than it may, the memory is not exceeded, and it is
+        /// full if anyone is held up by it.
+        #[test]
+        fn shares_are_max_min_fair(
+            bandwidth in 1.0f64..100.0,
+            flows in prop::collection::vec((0.0f64..50.0, 0.1f64..1.0), 0..6),
+        ) {
+            let flows: Vec<Flow> = flows.into_iter().map(|(a, l)| flow(a, l)).collect();
+            let shares = shares(bandwidth, &flows);
+            let used: f64 = flows.iter().zip(&shares).map(|(f, s)| f.alone * s).sum();
+            prop_assert!(used <= bandwidth * (1.0 + 1e-9));
+            let active = || flows.iter().zip(&shares).filter(|(f, _)| f.alone > 0.0);
+            for (flow, share) in active() {
+                prop_assert!(*share <= flow.own_limit + 1e-12);
+            }
+            let held_up: Vec<f64> = active()
+                .filter(|(f, s)| **s < f.own_limit - 1e-9)
+                .map(|(_, s)| *s)
+                .collect();
+            if !held_up.is_empty() {
+                prop_assert!(used >= bandwidth * (1.0 - 1e-9));
+                let first = held_up[0];
+                prop_assert!(held_up.iter().all(|s| (s - first).abs() < 1e-9));
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The devices of a run under one configuration, and what is expected of them
+//! if they follow a plan.
+
+use super::contention::{self, Flow};
+use super::worker::Worker;
+use crate::balance::StepPlan;
+use crate::balance::pdawl::{Expected, Forecast};
+use crate::model::case::Work;
+
+/// What devices find of the host's memory: the fraction of their own rate at
+/// which each one's kernels or transfers flow.
+pub struct Shares {
+    /// While streams and pools are under way.
+    pub together: Vec<f64>,
+    /// While no stream is, for the pools.
+    pub quiet: Vec<f64>,
+    /// While no pool is, for the streams.
+    pub streams: Vec<f64>,
+}
+
+/// Workers on one workload, in the order of the run's devices.
+pub struct Crew {
+    pub work: Work,
+    pub workers: Vec<Worker>,
+    /// What each takes of the host's memory when it computes pool units.
+    flows: Vec<Flow>,
+    /// Bytes a second.
+    bandwidth: f64,
+}
+
+impl Crew {
+    pub fn new(work: Work, workers: Vec<Worker>) -> Self {
+        let some = (work.units / 2).max(1);
+        let flows = workers.iter().map(|w| w.flow(&work, some)).collect();
+        let first = workers.first();
+        Self {
+            bandwidth: first.map_or(0.0, |w| w.time.descriptors().host.bandwidth),
+            flows,
+            workers,
+            work,
+        }
+    }
+
+    /// The shares of those that compute pool units.
+    pub fn shares(&self, pooling: impl Fn(usize) -> bool, slowdown: &[f64]) -> Shares {
+        let among = |takes_part: &dyn Fn(usize) -> bool| {
+            let flows = self.flows.iter().enumerate().map(|(d, flow)| Flow {
+                alone: match takes_part(d) {
+                    true => flow.alone / slowdown[d],
+                    false => 0.0,
+                },
+                ..*flow
+            });
+            contention::shares(self.bandwidth, &flows.collect::<Vec<_>>())
+        };
+        let streams = |d: usize| self.workers[d].has_own_memory();
+        Shares {
+            together: among(&|d| pooling(d)),
+            quiet: among(&|d| pooling(d) && !streams(d)),
+            streams: among(&|d| pooling(d) && streams(d)),
+        }
+    }
+
+    /// What is expected if `plan` is followed.
+    pub fn expect(&self, plan: &StepPlan, slowdown: &[f64]) -> Forecast {
+        let pooling = |d: usize| plan.pooled[d] > 0 && slowdown[d].is_finite();
+        let shares = self.shares(pooling, slowdown);
+        let ends = self.ends(plan, &shares, slowdown);
+        let devices: Vec<Expected> = (0..self.workers.len())
+            .map(|d| self.expected(d, plan, slowdown, ends[d]))
+            .collect();
+        Forecast {
+            plan: plan.clone(),
+            step_seconds: ends.iter().copied().fold(0.0, f64::max),
+            devices,
+        }
+    }
+
+    /// When each device is through with its part.
+    fn ends(&self, plan: &StepPlan, shares: &Shares, slowdown: &[f64]) -> Vec<f64> {
+        let all = 0..self.workers.len();
+        let solo = plan.held.contains(&self.work.units);
+        let seconds = |d: usize, flow: f64| {
+            let units = (plan.held[d], plan.pooled[d]);
+            match units {
+                (0, 0) => 0.0,
+                _ => slowdown[d] * self.workers[d].seconds(&self.work, units, flow, solo),
+            }
+        };
+        let streams = |d: usize| self.workers[d].has_own_memory();
+        // If the pools work on as long as anything is streamed.
+        let mut ends: Vec<f64> = (all.clone())
+            .map(|d| match streams(d) {
+                true => seconds(d, shares.together[d]),
+                false => seconds(d, 1.0),
+            })
+            .collect();
+        let streaming = || all.clone().filter(|d| streams(*d) && plan.pooled[*d] > 0);
+        let last_stream = streaming().map(|d| ends[d]).fold(0.0, f64::max);
+        let busy = self.link_busy(plan, shares, slowdown, last_stream);
+        for d in all.clone().filter(|d| !streams(*d) && plan.pooled[*d] > 0) {
+            let fixed = slowdown[d] * self.workers[d].overhead(&self.work);
+            let kernels = (ends[d] - fixed).max(0.0);
+            let beside = shares.beside(d, busy);
+            let slow = fixed + kernels / beside;
+            ends[d] = if slow <= last_stream {
+                slow
+            } else {
+                let done = (last_stream - fixed).max(0.0) * beside;
+                last_stream.max(fixed) + (kernels - done) / shares.quiet[d]
+            };
+        }
+        let last_pool = (all.clone())
+            .filter(|d| !streams(*d))
+            .map(|d| ends[d])
+            .fold(0.0, f64::max);
+        for d in streaming().collect::<Vec<_>>() {
+            if ends[d] > last_pool {
+                let left = 1.0 - last_pool / ends[d];
+                ends[d] = last_pool + left * seconds(d, shares.streams[d]);
+            }
+        }
+        ends
+    }
+
+    /// The fraction of `until` during which links are busy both ways.
+    pub fn link_busy(&self, plan: &StepPlan, shares: &Shares, slowdown: &[f64], until: f64) -> f64 {
+        if until <= 0.0 {
+            return 0.0;
+        }
+        (0..self.workers.len())
+            .map(|d| {
+                let units = (plan.held[d], plan.pooled[d]);
+                let busy = self.workers[d].link_seconds(&self.work, units, shares.together[d]);
+                (slowdown[d] * busy / until).min(1.0)
+            })
+            .filter(|busy| busy.is_finite())
+            .fold(0.0, f64::max)
+    }
+
+    fn expected(&self, d: usize, plan: &StepPlan, slowdown: &[f64], seconds: f64) -> Expected {
+        let spread = self.workers[d].time.spread();
+        if !slowdown[d].is_finite() {
+            return Expected {
+                spread,
+                ..Expected::default()
+            };
+        }
+        let (worker, work) = (&self.workers[d], &self.work);
+        let overhead = worker.overhead(work);
+        let rate = |units: (u64, u64), flow: f64| {
+            let took = worker.seconds(work, units, flow, false) - overhead;
+            let units = (units.0 + units.1) as f64;
+            (took > 0.0 && units > 0.0).then(|| units / took / slowdown[d])
+        };
+        let or = |units: u64, else_units: u64| if units > 0 { units } else { else_units };
+        // What it would find if it pooled units as others do.
+        let beside = |d: usize| {
+            let others = |o: usize| plan.pooled[o] > 0 && slowdown[o].is_finite();
+            self.shares(|o| o == d || others(o), slowdown)
+        };
+        let solo = plan.held[d] == work.units;
+        let mut expected = Expected {
+            seconds,
+            overhead: if solo { 0.0 } else { slowdown[d] * overhead },
+            spread,
+            ..Expected::default()
+        };
+        if worker.has_own_memory() {
+            let most = worker.capacity().min(work.units);
+            let streamed = or(plan.pooled[d], or(work.units - most, work.units / 4));
+            let shares = beside(d);
+            expected.held_rate = rate((or(plan.held[d], most), 0), 1.0);
+            expected.pool_rate = rate((0, streamed.max(1)), shares.together[d]);
+        } else {
+            let units = or(plan.pooled[d], (work.units / 2).max(1));
+            let alone = rate((0, units), 1.0);
+            let among = beside(d);
+            let streams = |o: usize| self.workers[o].has_own_memory() && slowdown[o].is_finite();
+            let all = self.shares(
+                |o| o == d || streams(o) || plan.pooled[o] > 0 && slowdown[o].is_finite(),
+                slowdown,
+            );
+            expected.alone_rate = alone.map(|rate| rate * among.quiet[d]);
+            expected.pool_rate = alone.map(|rate| rate * all.together[d]);
+        }
+        expected
+    }
+}
+
+impl Shares {
+    /// The fraction of its rate that a pool has on the average while links are
+    /// busy both ways for `busy` of the time.
+    pub fn beside(&self, device: usize, busy: f64) -> f64 {
+        (1.0 - busy) * self.quiet[device] + busy * self.together[device]
+    }
+}

@@ -1,0 +1,205 @@
+//! The division with which all finish together: the least time within which
+//! the devices' curves do all units, by bisection.
+
+use super::crew::{Crew, Shares};
+use super::curve::Curve;
+use crate::balance::StepPlan;
+use crate::balance::division::largest_remainder;
+use crate::model::prior;
+
+/// Parts of all units at which pools are asked.
+const POOL_POINTS: [f64; 9] = [0.003, 0.015, 0.06, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0];
+
+/// Parts of a memory's capacity: the fuller its ring, the more launches.
+const HELD_POINTS: [f64; 7] = [0.02, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0];
+
+/// Parts of what would be streamed if the device did everything.
+const STREAM_POINTS: [f64; 7] = [0.01, 0.04, 0.125, 0.25, 0.5, 0.75, 1.0];
+
+/// Who computes, and who of them streams.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cast {
+    pub takes_part: Vec<bool>,
+    pub streams: Vec<bool>,
+}
+
+/// What devices do within a time, as curves.
+pub struct Curves {
+    devices: Vec<DeviceCurves>,
+}
+
+#[derive(Default)]
+struct DeviceCurves {
+    /// Units held, beside others who are waited for; of a pool, units alone.
+    resident: Curve,
+    /// Full memories and units streamed by itself: `(streamed, seconds)`.
+    streamed: Vec<(u64, f64)>,
+}
+
+/// A division, and when it should be done.
+pub struct Division {
+    pub plan: StepPlan,
+    pub seconds: f64,
+}
+
+impl Curves {
+    pub fn of(crew: &Crew) -> Self {
+        let work = &crew.work;
+        let devices = (crew.workers.iter())
+            .map(|worker| {
+                let seconds = |held, pooled| worker.seconds(work, (held, pooled), 1.0, false);
+                if !worker.has_own_memory() {
+                    let at = points(&POOL_POINTS, work.units);
+                    return DeviceCurves {
+                        resident: Curve::through(at.map(|u| (u as f64, seconds(0, u)))),
+                        streamed: Vec::new(),
+                    };
+                }
+                let capacity = worker.capacity().min(work.units);
+                let held = points(&HELD_POINTS, capacity);
+                let streamed = points(&STREAM_POINTS, work.units - capacity);
+                DeviceCurves {
+                    resident: Curve::through(held.map(|u| (u as f64, seconds(u, 0)))),
+                    streamed: streamed.map(|u| (u, seconds(capacity, u))).collect(),
+                }
+            })
+            .collect();
+        Self { devices }
+    }
+}
+
+/// Some whole numbers of units up to `all`.
+fn points(parts: &[f64], all: u64) -> impl Iterator<Item = u64> {
+    let units = parts
+        .iter()
+        .map(move |part| (part * all as f64).ceil() as u64);
+    units.filter(|units| *units > 0)
+}
+
+/// A cast with its curves under contention, ready to be asked what is done
+/// within a time.
+pub struct Scene<'a> {
+    crew: &'a Crew,
+    curves: &'a Curves,
+    cast: &'a Cast,
+    slowdown: &'a [f64],
+    shares: Shares,
+    streamed: Vec<Curve>,
+    /// Seconds that a streamed unit keeps the link busy both ways.
+    link_seconds: Vec<f64>,
+    overhead: Vec<f64>,
+}
+
+impl<'a> Scene<'a> {
+    pub fn new(crew: &'a Crew, curves: &'a Curves, cast: &'a Cast, slowdown: &'a [f64]) -> Self {
+        let pools = |d: usize| match crew.workers[d].has_own_memory() {
+            true => cast.streams[d],
+            false => cast.takes_part[d],
+        };
+        let shares = crew.shares(pools, slowdown);
+        let all = 0..crew.workers.len();
+        let mut streamed = vec![Curve::default(); all.len()];
+        let mut link_seconds = vec![0.0; all.len()];
+        for d in all.clone().filter(|d| cast.streams[*d]) {
+            let worker = &crew.workers[d];
+            let (held, flow) = (worker.capacity().min(crew.work.units), shares.together[d]);
+            let descriptors = worker.time.descriptors();
+            let points = curves.devices[d].streamed.iter().map(|(units, alone)| {
+                let case = worker.case(&crew.work, held, *units);
+                let terms = prior::beside(&case, descriptors, flow);
+                link_seconds[d] = terms.link / *units as f64;
+                let slower = terms.total / prior::seconds(&case, descriptors);
+                (*units as f64, alone * slower)
+            });
+            streamed[d] = Curve::through(points);
+        }
+        Self {
+            overhead: all.map(|d| crew.workers[d].overhead(&crew.work)).collect(),
+            crew,
+            curves,
+            cast,
+            slowdown,
+            shares,
+            streamed,
+            link_seconds,
+        }
+    }
+
+    /// Held and pool units that each device does within `seconds`, if each
+    /// takes `scale` times what its curves say. The same lengths as devices.
+    fn within(&self, seconds: f64, scale: &[f64], held: &mut [f64], pooled: &mut [f64]) {
+        let mut busy: f64 = 0.0;
+        let own = |d: &usize| self.crew.workers[*d].has_own_memory();
+        let all = 0..held.len();
+        for d in all.clone().filter(own) {
+            (held[d], pooled[d]) = (0.0, 0.0);
+            if !self.cast.takes_part[d] {
+                continue;
+            }
+            let time = seconds / (self.slowdown[d] * scale[d]);
+            let resident = &self.curves.devices[d].resident;
+            held[d] = resident.units(time);
+            if self.cast.streams[d] && held[d] >= resident.most() {
+                pooled[d] = self.streamed[d].units(time);
+                busy = busy.max((pooled[d] * self.link_seconds[d] / time).min(1.0));
+            }
+        }
+        for d in all.filter(|d| !own(d)) {
+            (held[d], pooled[d]) = (0.0, 0.0);
+            if self.cast.takes_part[d] {
+                let time = seconds / (self.slowdown[d] * scale[d]);
+                let kernels = (time - self.overhead[d]).max(0.0);
+                let alone = self.overhead[d] + kernels * self.shares.beside(d, busy);
+                pooled[d] = match kernels > 0.0 {
+                    true => self.curves.devices[d].resident.units(alone),
+                    false => 0.0,
+                };
+            }
+        }
+    }
+
+    /// The division with which all finish together, if each takes `scale`
+    /// times what its curves say. `None` if they never do all units.
+    pub fn divide(&self, scale: &[f64]) -> Option<Division> {
+        let units = self.crew.work.units;
+        let count = self.crew.workers.len();
+        let (mut held, mut pooled) = (vec![0.0; count], vec![0.0; count]);
+        let mut done = |seconds: f64| {
+            self.within(seconds, scale, &mut held, &mut pooled);
+            held.iter().chain(&pooled).sum::<f64>() >= units as f64
+        };
+        let mut late = 1e-6;
+        while !done(late) {
+            late *= 2.0;
+            if late > 1e12 {
+                return None;
+            }
+        }
+        let mut early = 0.5 * late;
+        // 24 halvings leave less than a unit of ten millions.
+        for _ in 0..24 {
+            let middle = 0.5 * (early + late);
+            match done(middle) {
+                true => late = middle,
+                false => early = middle,
+            }
+        }
+        done(late);
+        let amounts: Vec<f64> = held.iter().chain(&pooled).copied().collect();
+        let mut counts = largest_remainder(units, &amounts);
+        let mut pooled = counts.split_off(count);
+        for (d, held) in counts.iter_mut().enumerate() {
+            // Rounding may pass a full memory by a unit.
+            let over = held.saturating_sub(self.crew.workers[d].capacity());
+            *held -= over;
+            pooled[d] += over;
+        }
+        Some(Division {
+            plan: StepPlan {
+                held: counts,
+                pooled,
+            },
+            seconds: late,
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! From predicted seconds to plans: workers, shares, what is held and what is
+//! streamed, chunks and queues, for the least predicted step.
+//!
+//! * [`Member`] is a device that may take part, [`Modelled`] makes those of a
+//!   machine with a trained model; a [`Worker`] is a member under a
+//!   configuration;
+//! * `contention` says how devices share the host's memory; `crew` what is
+//!   expected of all of them if they follow a plan;
+//! * `curve` and `divide` find the division with which all finish
+//!   together; [`StepPlanner`] compares that among different casts (each
+//!   device alone, several, with and without streams) and is the
+//!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
+//!   when devices turn out slower;
+//! * [`plan`] searches what is fixed for a run, too; [`predict_run`] says how
+//!   long one takes.
+//!
+//! Everything is planned with what is known before a run. Counters explain, and
+//! never plan.
+
+mod contention;
+mod crew;
+mod curve;
+mod divide;
+mod member;
+mod modelled;
+mod run;
+mod search;
+mod step;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+pub use member::{Member, Seat};
+pub use modelled::{MemberError, Modelled};
+pub use run::{Kind, Prediction, predict_run};
+pub use search::{plan, plan_with_all_cores};
+pub use step::StepPlanner;
+pub use worker::Worker;
+
+use crate::balance::StepPlan;
+use crate::balance::pdawl::Forecast;
+use crate::engine::corun::Stream;
+use crate::model::case::Work;
+use crate::model::step_time::Outside;
+
+/// What a run is to be started with, and what is expected of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunPlan {
+    /// The devices' names, in the order of all lists.
+    pub devices: Vec<String>,
+    /// Cores that work in a pool; compute units of other devices.
+    pub workers: Vec<u32>,
+    /// What to ask the engine for, of all devices that stream.
+    pub stream: Stream,
+    /// Units of a streamed chunk, and queues, as they come of that; 0 for
+    /// devices on host memory, which do their part at once.
+    pub chunks: Vec<u64>,
+    pub queues: Vec<u32>,
+    /// The first step, and what it should take.
+    pub forecast: Forecast,
+}
+
+impl RunPlan {
+    /// What plans the steps of a run that is started like this, on the same
+    /// `members`. `None` if one of their memories is too small.
+    pub fn planner(&self, work: &Work, members: &[Member]) -> Option<StepPlanner> {
+        let workers = search::seated(work, members, &self.workers, self.stream)?;
+        Some(StepPlanner::new(work.clone(), workers))
+    }
+
+    /// What of the first step lies outside what the models were trained on.
+    pub fn outside(&self, work: &Work, members: &[Member]) -> Vec<Outside> {
+        let workers = search::seated(work, members, &self.workers, self.stream);
+        let StepPlan { held, pooled } = &self.forecast.plan;
+        let mut once: Vec<Outside> = Vec::new();
+        for (d, worker) in workers.iter().flatten().enumerate() {
+            let case = worker.case(work, held[d], pooled[d]);
+            let has_work = held[d] + pooled[d] > 0;
+            for input in worker.time.outside(&case).into_iter().filter(|_| has_work) {
+                if !once.contains(&input) {
+                    once.push(input);
+                }
+            }
+        }
+        once
+    }
+}

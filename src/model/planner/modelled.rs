@@ -1,0 +1,101 @@
+//! The members of a machine, as a trained model predicts them.
+
+use std::sync::Arc;
+
+use pdawl_profiler::bundle::Bundle;
+use thiserror::Error;
+
+use super::member::Member;
+use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, RuntimeKind};
+use crate::model::{Descriptors, Predictor, PredictorError};
+
+/// A machine, a model that serves on it, and what is to be computed.
+#[derive(Clone, Copy, Debug)]
+pub struct Modelled<'a> {
+    pub bundle: &'a Bundle,
+    pub machine: &'a MachineFile,
+    /// The codelet's name, and whether it computes in double precision.
+    pub codelet: &'a str,
+    pub fp64: bool,
+    /// Most bytes to use of a device's own memory; `None`: what it has.
+    pub gpu_memory: Option<u64>,
+}
+
+/// Why a device cannot be predicted.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum MemberError {
+    #[error(
+        "device `{device}` ({model}) is not in the file of machine {machine}, so nothing is known \
+         of it before a run; measure the machine again: pdawl machine save {machine}"
+    )]
+    Undescribed {
+        device: String,
+        model: String,
+        machine: String,
+    },
+    #[error(transparent)]
+    Predictor(#[from] PredictorError),
+}
+
+impl Modelled<'_> {
+    /// The host's cores as one pool, then every device of the machine that
+    /// computes in the precision: what a simulation of it has.
+    ///
+    /// # Errors
+    /// When the model has nothing for one of them.
+    pub fn described(&self) -> Result<Vec<Member>, MemberError> {
+        let mut members = vec![Member::host(self.machine, self.time(None)?)];
+        for device in self.machine.devices.iter().filter(|d| d.fp64 || !self.fp64) {
+            let time = self.time(Some(device))?;
+            members.push(Member::device(device, self.gpu_memory, time));
+        }
+        Ok(members)
+    }
+
+    /// The host's cores as one pool, then these devices.
+    ///
+    /// # Errors
+    /// As [`Self::running`].
+    pub fn beside_host(&self, devices: &[Device]) -> Result<Vec<Member>, MemberError> {
+        let mut members = vec![Member::host(self.machine, self.time(None)?)];
+        members.extend(self.running(devices)?);
+        Ok(members)
+    }
+
+    /// The devices of a runtime, in their order.
+    ///
+    /// # Errors
+    /// When the machine's file does not know one of them, or the model has
+    /// nothing for it.
+    pub fn running(&self, devices: &[Device]) -> Result<Vec<Member>, MemberError> {
+        let mut members = Vec::new();
+        for (place, device) in devices.iter().enumerate() {
+            let is_pool = device.kind == DeviceKind::Cpu && device.runtime != RuntimeKind::Opencl;
+            let spec = match is_pool {
+                true => None,
+                false => Some(self.spec(device, &devices[..place])?),
+            };
+            members.push(Member::of(device, self.gpu_memory, self.time(spec)?));
+        }
+        Ok(members)
+    }
+
+    /// What the machine's file says of a device: by its name, or else of its
+    /// vendor's name, the next that is not `before` it.
+    fn spec(&self, device: &Device, before: &[Device]) -> Result<&DeviceSpec, MemberError> {
+        let alike = before.iter().filter(|d| d.model == device.model).count();
+        let all = &self.machine.devices;
+        (all.iter().find(|spec| spec.name == device.name))
+            .or_else(|| all.iter().filter(|s| s.model == device.model).nth(alike))
+            .ok_or_else(|| MemberError::Undescribed {
+                device: device.name.clone(),
+                model: device.model.clone(),
+                machine: self.machine.name.clone(),
+            })
+    }
+
+    fn time(&self, device: Option<&DeviceSpec>) -> Result<Arc<Predictor>, PredictorError> {
+        let descriptors = Descriptors::of(self.machine, device, self.codelet, self.fp64);
+        Predictor::new(self.bundle, self.codelet, descriptors).map(Arc::new)
+    }
+}

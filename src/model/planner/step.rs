@@ -1,0 +1,126 @@
+//! The plan of a step under one configuration: [`Planner`] for the balancer.
+
+use super::crew::Crew;
+use super::divide::{Cast, Curves, Scene};
+use super::worker::Worker;
+use crate::balance::StepPlan;
+use crate::balance::pdawl::{Forecast, Planner};
+use crate::model::case::Work;
+
+/// How often a division is corrected by what is predicted for it exactly:
+/// curves are straight between their points.
+const CORRECTIONS: u32 = 3;
+
+/// A more complicated plan must promise so much to be preferred.
+const PAYS: f64 = 0.998;
+
+/// Plans steps of one workload on the devices of a run, as configured.
+pub struct StepPlanner {
+    crew: Crew,
+    curves: Curves,
+}
+
+impl StepPlanner {
+    /// `workers` in the order of the run's devices.
+    pub fn new(work: Work, workers: Vec<Worker>) -> Self {
+        let crew = Crew::new(work, workers);
+        let curves = Curves::of(&crew);
+        Self { crew, curves }
+    }
+
+    /// The devices as configured.
+    pub fn workers(&self) -> &[Worker] {
+        &self.crew.workers
+    }
+
+    pub fn work(&self) -> &Work {
+        &self.crew.work
+    }
+
+    /// Who might work: each device by itself first, then several; nobody
+    /// streaming before some.
+    fn casts(&self, slowdown: &[f64]) -> Vec<Cast> {
+        let count = self.crew.workers.len();
+        let own = |d: usize| self.crew.workers[d].has_own_memory();
+        let alive = |d: usize| slowdown[d].is_finite();
+        let overflows = |d: usize| own(d) && self.crew.workers[d].capacity() < self.crew.work.units;
+        let mut casts = Vec::new();
+        let mut add = |takes_part: &dyn Fn(usize) -> bool, streams: &dyn Fn(usize) -> bool| {
+            let takes_part: Vec<bool> = (0..count).map(|d| takes_part(d) && alive(d)).collect();
+            let streams = (0..count)
+                .map(|d| takes_part[d] && overflows(d) && streams(d))
+                .collect();
+            let cast = Cast {
+                takes_part,
+                streams,
+            };
+            if cast.takes_part.contains(&true) && !casts.contains(&cast) {
+                casts.push(cast);
+            }
+        };
+        for lone in 0..count {
+            add(&|d| d == lone, &|_| true);
+        }
+        add(&|d| !own(d), &|_| false);
+        add(&own, &|_| false);
+        add(&|_| true, &|_| false);
+        for lone in (0..count).filter(|d| own(*d)) {
+            add(&|d| !own(d) || d == lone, &|_| false);
+            add(&|d| !own(d) || d == lone, &|_| true);
+            add(&|_| true, &|d| d == lone);
+        }
+        add(&own, &|_| true);
+        add(&|_| true, &|_| true);
+        casts
+    }
+
+    /// The best division among `cast`.
+    fn best_of(&self, cast: &Cast, slowdown: &[f64]) -> Option<Forecast> {
+        let scene = Scene::new(&self.crew, &self.curves, cast, slowdown);
+        let mut scale = vec![1.0; slowdown.len()];
+        let mut best: Option<Forecast> = None;
+        for _ in 0..CORRECTIONS {
+            let division = scene.divide(&scale)?;
+            let forecast = self.crew.expect(&division.plan, slowdown);
+            for (d, expected) in forecast.devices.iter().enumerate() {
+                let (held, pooled) = (division.plan.held[d], division.plan.pooled[d]);
+                // A memory that is full before all are done says nothing.
+                let is_full = self.crew.workers[d].has_own_memory()
+                    && pooled == 0
+                    && held == self.crew.workers[d].capacity();
+                if held + pooled > 0 && !is_full {
+                    scale[d] *= (expected.seconds / division.seconds).clamp(0.5, 2.0);
+                }
+            }
+            if best
+                .as_ref()
+                .is_none_or(|best| forecast.step_seconds < best.step_seconds)
+            {
+                best = Some(forecast);
+            }
+        }
+        best
+    }
+}
+
+impl Planner for StepPlanner {
+    fn forecast(&self, slowdown: &[f64]) -> Option<Forecast> {
+        let mut best: Option<Forecast> = None;
+        for cast in self.casts(slowdown) {
+            let Some(forecast) = self.best_of(&cast, slowdown) else {
+                continue;
+            };
+            if best
+                .as_ref()
+                .is_none_or(|b| forecast.step_seconds < PAYS * b.step_seconds)
+            {
+                best = Some(forecast);
+            }
+        }
+        best
+    }
+
+    fn expect(&self, plan: &StepPlan, slowdown: &[f64]) -> Forecast {
+        self.crew.expect(plan, slowdown)
+    }
+}

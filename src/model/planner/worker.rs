@@ -1,0 +1,208 @@
+//! A member under a configuration: what it does in a step, and how long that
+//! takes.
+//!
+//! A model knows runs of one device by itself. So it is asked for a grid of
+//! just the units that the device is given, and the physics of
+//! [`crate::model::prior`] says what differs beside others: bandwidth that is
+//! shared, a barrier, a halo.
+
+use std::sync::Arc;
+
+use super::contention::Flow;
+use super::member::{Member, Seat};
+use crate::engine::corun::Stream;
+use crate::engine::corun::place::Division;
+use crate::model::case::{Case, Part, Work};
+use crate::model::{StepTime, prior};
+
+/// A device in a run.
+#[derive(Clone)]
+pub struct Worker {
+    pub time: Arc<dyn StepTime>,
+    form: Form,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Host { workers: u32, sockets: u32 },
+    Own(Division),
+}
+
+impl Worker {
+    /// `workers` of a pool's cores count, `stream` for a memory of its own.
+    /// `None` if its memory is too small for the smallest stream buffers.
+    pub fn new(member: &Member, workers: u32, stream: Stream, work: &Work) -> Option<Self> {
+        let host = &member.time.descriptors().host;
+        let form = match member.seat {
+            Seat::Pool => {
+                // Close together, as far as that goes.
+                let socket = (host.cores / host.sockets.max(1)).max(1);
+                Form::Host {
+                    workers,
+                    sockets: workers.div_ceil(socket).clamp(1, host.sockets.max(1)),
+                }
+            }
+            Seat::Shared => Form::Host {
+                workers: member.compute_units,
+                sockets: 1,
+            },
+            Seat::Own { limit, largest } => {
+                let division = Division::of(work.units, work.unit_bytes, limit, largest, stream);
+                Form::Own(division.ok()?)
+            }
+        };
+        let time = Arc::clone(&member.time);
+        Some(Self { time, form })
+    }
+
+    /// The same with other chunks to stream, no longer than its buffers.
+    pub fn with_chunk(self, chunk: u64) -> Self {
+        let form = match self.form {
+            Form::Own(division) => Form::Own(Division {
+                chunk: chunk.clamp(1, division.chunk),
+                ..division
+            }),
+            host => host,
+        };
+        Self { form, ..self }
+    }
+
+    /// How its memory is divided, if it has its own.
+    pub fn division(&self) -> Option<Division> {
+        match self.form {
+            Form::Host { .. } => None,
+            Form::Own(division) => Some(division),
+        }
+    }
+
+    /// Most units that it can hold.
+    pub fn capacity(&self) -> u64 {
+        self.division().map_or(0, |division| division.capacity)
+    }
+
+    pub fn has_own_memory(&self) -> bool {
+        self.division().is_some()
+    }
+
+    /// The grid of `held` and `pooled` units by itself.
+    pub fn case(&self, work: &Work, held: u64, pooled: u64) -> Case {
+        let units = held + pooled;
+        let part = match self.form {
+            Form::Host { workers, sockets } => Part::Host {
+                workers,
+                sockets,
+                units,
+                chunk: units,
+            },
+            Form::Own(division) => Part::Own {
+                held,
+                // More would never be used for so few units.
+                slots: division.slots.min(2 * units + 3),
+                streamed: pooled,
+                chunk: division.chunk,
+                queues: division.queues,
+                solo: pooled == 0,
+            },
+        };
+        Case {
+            work: Work {
+                units,
+                ..work.clone()
+            },
+            part,
+        }
+    }
+
+    /// Seconds of a step with these units, its host kernels or transfers
+    /// flowing at `flow` of their rate alone. `solo`: nobody else does
+    /// anything, and all units are held.
+    pub fn seconds(&self, work: &Work, units: (u64, u64), flow: f64, solo: bool) -> f64 {
+        let (held, pooled) = units;
+        if held + pooled == 0 {
+            return 0.0;
+        }
+        let case = self.case(work, held, pooled);
+        let alone = self.time.seconds(&case);
+        if flow < 1.0 && pooled > 0 {
+            return alone * self.slowed(&case, flow);
+        }
+        match pooled == 0 && self.has_own_memory() && !solo {
+            true => alone + self.barrier(&case),
+            false => alone,
+        }
+    }
+
+    /// How many times longer a case takes at `flow`.
+    pub fn slowed(&self, case: &Case, flow: f64) -> f64 {
+        let descriptors = self.time.descriptors();
+        prior::beside(case, descriptors, flow).total / prior::seconds(case, descriptors)
+    }
+
+    /// What others cost who are waited for: the halo, and hearing of the end.
+    /// `case` holds everything, by itself.
+    fn barrier(&self, case: &Case) -> f64 {
+        let descriptors = self.time.descriptors();
+        let solo = prior::seconds(case, descriptors);
+        let mut beside = case.clone();
+        beside.work.units += 1;
+        if let Part::Own { solo, .. } = &mut beside.part {
+            *solo = false;
+        }
+        (prior::seconds(&beside, descriptors) - solo).max(0.0)
+    }
+
+    /// Seconds of a step in which it works on nothing.
+    pub fn overhead(&self, work: &Work) -> f64 {
+        let descriptors = self.time.descriptors();
+        match (self.form, &descriptors.device) {
+            (Form::Host { .. }, None) => {
+                descriptors.host.launch_seconds + descriptors.host.completion_seconds
+            }
+            (Form::Host { .. }, Some(device)) => {
+                device.enqueue_seconds + device.launch_seconds + device.completion_seconds
+            }
+            (Form::Own(_), _) => self.barrier(&self.case(work, 1, 0)),
+        }
+    }
+
+    /// The seconds of these during which its link is busy both ways.
+    pub fn link_seconds(&self, work: &Work, units: (u64, u64), flow: f64) -> f64 {
+        let (held, pooled) = units;
+        if pooled == 0 || !self.has_own_memory() {
+            return 0.0;
+        }
+        let case = self.case(work, held, pooled);
+        prior::beside(&case, self.time.descriptors(), flow).link
+    }
+
+    /// What it takes of the host's memory when it computes `units` pool units.
+    pub fn flow(&self, work: &Work, units: u64) -> Flow {
+        let descriptors = self.time.descriptors();
+        let host = descriptors.host.bandwidth;
+        if let Some(link) = descriptors.device.and_then(|device| device.link) {
+            let device = descriptors.device.unwrap_or_default();
+            let queues = self.division().map_or(1, |division| division.queues);
+            if device.copy_engines == 1 || queues == 1 {
+                return Flow {
+                    alone: link.h2d.max(link.d2h).min(host),
+                    own_limit: 1.0,
+                };
+            }
+            let both = link.h2d + link.d2h;
+            return Flow {
+                alone: both,
+                own_limit: (2.0 * link.both_ways / both).min(1.0),
+            };
+        }
+        let kernel = self.seconds(work, (0, units), 1.0, false) - self.overhead(work);
+        let traffic = units as f64 * work.unit_traffic;
+        let alone = match kernel > 0.0 {
+            true => (traffic / kernel).min(host),
+            false => host,
+        };
+        Flow {
+            alone,
+            own_limit: 1.0,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A trained model bound to a machine: the seconds of a step of any case,
+//! before it runs.
+//!
+//! It uses the model that plans, whose inputs are known beforehand. The one
+//! with counters is for explaining runs, and is never asked here.
+
+use pdawl_profiler::Fitted;
+use pdawl_profiler::bundle::{Bundle, Range};
+use thiserror::Error;
+
+use super::case::{Case, Part, Work};
+use super::descriptors::Descriptors;
+use super::features;
+use super::prior;
+use super::step_time::{INTERVAL, Outside, StepTime};
+
+/// Features that say how long a unit is, as `known.unit_bytes` does.
+const SAYS_UNIT_BYTES: [&str; 3] = [
+    "known.unit_points_count",
+    "known.unit_flops",
+    "known.unit_traffic_bytes",
+];
+
+/// Why a model cannot predict for a device.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PredictorError {
+    #[error(
+        "model `{model}` has nothing for {codelet} on {kind}; it has {has}. \
+         Profile and train that too: pdawl train --machine {machine}"
+    )]
+    NoEntry {
+        model: String,
+        codelet: String,
+        kind: &'static str,
+        has: String,
+        machine: String,
+    },
+    #[error(
+        "model `{model}` wants `{feature}` for {codelet} on {kind}, which is not known here \
+         before a run; complete the machine file, or train on this machine: pdawl train"
+    )]
+    Unknown {
+        model: String,
+        codelet: String,
+        kind: &'static str,
+        feature: String,
+    },
+}
+
+/// Predicts for one device of a machine.
+#[derive(Clone, Debug)]
+pub struct Predictor {
+    descriptors: Descriptors,
+    fitted: Fitted,
+    /// Where the model's inputs stand among the features.
+    inputs: Vec<usize>,
+    /// What the training reached of the inputs, and of what was run.
+    ranges: Vec<(usize, Range)>,
+}
+
+/// What is expected of a case, and how far to believe it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    pub seconds: f64,
+    /// Where 95 % of runs should lie, by the model's spread in validation.
+    pub low: f64,
+    pub high: f64,
+    pub outside: Vec<Outside>,
+}
+
+impl Predictor {
+    /// The model that `bundle` has of `codelet` for the host's cores or a
+    /// device of the machine that `descriptors` tell of.
+    ///
+    /// # Errors
+    /// When the bundle has none, or when an input is not known of the machine.
+    pub fn new(
+        bundle: &Bundle,
+        codelet: &str,
+        descriptors: Descriptors,
+    ) -> Result<Self, PredictorError> {
+        let kind = kind(&descriptors);
+        let entry = bundle.find(kind, codelet);
+        let entry = entry.ok_or_else(|| PredictorError::NoEntry {
+            model: bundle.name.clone(),
+            codelet: codelet.to_owned(),
+            kind,
+            has: contents(bundle),
+            machine: bundle.machine.clone(),
+        })?;
+        let known = features::values(&some_case(&descriptors), &descriptors);
+        let inputs = (entry.fitted.inputs.iter())
+            .map(|input| {
+                features::index(&input.name)
+                    .filter(|i| !known[*i].is_nan())
+                    .ok_or_else(|| PredictorError::Unknown {
+                        model: bundle.name.clone(),
+                        codelet: codelet.to_owned(),
+                        kind,
+                        feature: input.name.clone(),
+                    })
+            })
+            .collect::<Result<Vec<usize>, _>>()?;
+        let ranges = (features::NAMES.iter().enumerate())
+            .filter(|(i, name)| {
+                let tells = name.starts_with("known.") && !SAYS_UNIT_BYTES.contains(name);
+                tells || inputs.contains(i)
+            })
+            .filter_map(|(i, name)| Some((i, *entry.ranges.get(*name)?)))
+            .collect();
+        Ok(Self {
+            descriptors,
+            fitted: entry.fitted.clone(),
+            inputs,
+            ranges,
+        })
+    }
+
+    /// Seconds of a step of `case` by itself. Allocates nothing.
+    pub fn step_seconds(&self, case: &Case) -> f64 {
+        let values = features::values(case, &self.descriptors);
+        let mut inputs = [0.0; features::NAMES.len()];
+        for (input, feature) in inputs.iter_mut().zip(&self.inputs) {
+            *input = values[*feature];
+        }
+        let prior = values[features::PRIOR];
+        self.fitted.predict(&inputs[..self.inputs.len()], prior)
+    }
+
+    /// The same, with an interval and what of it was never seen.
+    pub fn explain(&self, case: &Case) -> Explained {
+        let seconds = self.step_seconds(case);
+        let around = (INTERVAL * self.fitted.spread).exp();
+        Explained {
+            seconds,
+            low: seconds / around,
+            high: seconds * around,
+            outside: self.outside(case),
+        }
+    }
+}
+
+impl StepTime for Predictor {
+    fn descriptors(&self) -> &Descriptors {
+        &self.descriptors
+    }
+
+    /// Physics where the model gives no number, as for a way of computing that
+    /// it has not seen.
+    fn seconds(&self, case: &Case) -> f64 {
+        let seconds = self.step_seconds(case);
+        match seconds.is_finite() && seconds > 0.0 {
+            true => seconds,
+            false => prior::seconds(case, &self.descriptors),
+        }
+    }
+
+    fn spread(&self) -> f64 {
+        self.fitted.spread
+    }
+
+    fn outside(&self, case: &Case) -> Vec<Outside> {
+        let values = features::values(case, &self.descriptors);
+        (self.ranges.iter())
+            .filter(|(feature, range)| {
+                let slack = 1e-9 * range.min.abs().max(range.max.abs());
+                let value = values[*feature];
+                value < range.min - slack || value > range.max + slack
+            })
+            .map(|(feature, range)| Outside {
+                feature: features::NAMES[*feature].to_owned(),
+                value: values[*feature],
+                min: range.min,
+                max: range.max,
+            })
+            .collect()
+    }
+}
+
+/// Which of a machine's models is meant.
+fn kind(descriptors: &Descriptors) -> &'static str {
+    match descriptors.device {
+        None => "cpu",
+        Some(_) => "gpu",
+    }
+}
+
+fn contents(bundle: &Bundle) -> String {
+    let entry = |e: &pdawl_profiler::bundle::Entry| format!("{} on {}", e.codelet, e.kind);
+    let all: Vec<String> = bundle.models.iter().map(entry).collect();
+    match all.is_empty() {
+        true => "nothing".to_owned(),
+        false => all.join(", "),
+    }
+}
+
+/// A case as the device computes: to know which features there will be.
+fn some_case(descriptors: &Descriptors) -> Case {
+    let part = match descriptors.device.and_then(|device| device.link) {
+        None => Part::Host {
+            workers: 1,
+            sockets: 1,
+            units: 8,
+            chunk: 8,
+        },
+        Some(_) => Part::Own {
+            held: 4,
+            slots: 19,
+            streamed: 4,
+            chunk: 1,
+            queues: 3,
+            solo: false,
+        },
+    };
+    let work = Work {
+        codelet: String::new(),
+        units: 8,
+        unit_bytes: 64,
+        unit_points: 8,
+        element_bytes: 8,
+        dimensions: 2,
+        unit_flops: 40.0,
+        unit_traffic: 128.0,
+    };
+    Case { work, part }
+}
+
+#[cfg(test)]
+mod tests;

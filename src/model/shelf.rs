@@ -1,0 +1,340 @@
+//! Where models are kept: the user's directory, then those that ship with the
+//! program.
+
+use std::path::PathBuf;
+
+use pdawl_profiler::bundle::{Bundle, BundleError};
+use thiserror::Error;
+
+use crate::shelf::{self, Files, Found, Sort};
+
+static MODELS: Sort = Sort {
+    variable: "PDAWL_MODELS",
+    folder: "models",
+    ending: "json",
+    shipped: &[],
+};
+
+/// The models that can be found by name.
+#[derive(Clone, Debug)]
+pub struct ModelShelf {
+    files: Files,
+}
+
+/// Why there is no model of a name.
+#[derive(Debug, Error)]
+pub enum ShelfError {
+    #[error(
+        "`{name}` cannot name a model: use 1 to 64 letters, digits, `-`, `_` or `.`, \
+         beginning with a letter or digit"
+    )]
+    Name { name: String },
+
+    #[error(
+        "no model is called `{name}`; {}. Make one with `pdawl train --machine NAME`, or get one \
+         with `pdawl model import FILE`; they are kept in {directory}",
+        listed(.known)
+    )]
+    Unknown {
+        name: String,
+        known: Vec<String>,
+        directory: String,
+    },
+
+    #[error(
+        "no directory for models: neither PDAWL_MODELS, XDG_CONFIG_HOME nor HOME is set; \
+         set PDAWL_MODELS to one"
+    )]
+    NoDirectory,
+
+    #[error("{directory}: cannot be made: {source}; set PDAWL_MODELS to a writable directory")]
+    Make {
+        directory: String,
+        source: std::io::Error,
+    },
+
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "there are none".to_owned(),
+        names => format!("known are {}", names.join(", ")),
+    }
+}
+
+/// Which machine a model is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    pub machine: &'a str,
+    /// Of the machine's file, or of this machine.
+    pub fingerprint: Option<&'a str>,
+    /// Whether it is simulated.
+    pub simulated: bool,
+}
+
+/// What a search for a machine's model found.
+#[derive(Debug, Default)]
+pub struct Search {
+    pub bundle: Option<Bundle>,
+    /// Files that could not be read on the way, for a warning.
+    pub broken: Vec<BundleError>,
+}
+
+impl ModelShelf {
+    /// The user's shelf: `$PDAWL_MODELS`, else `$XDG_CONFIG_HOME/pdawl/models`,
+    /// else `~/.config/pdawl/models`, before the shipped models.
+    pub fn of_user() -> Self {
+        Self {
+            files: Files::of_user(&MODELS),
+        }
+    }
+
+    /// A shelf with this directory before the shipped models.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            files: Files::at(&MODELS, directory),
+        }
+    }
+
+    /// The names of all models, sorted, each once.
+    pub fn names(&self) -> Vec<String> {
+        self.files.names()
+    }
+
+    /// Whether the model of this name is the user's, and not shipped.
+    pub fn is_own(&self, name: &str) -> bool {
+        matches!(self.files.find(name), Some(Found::File(_)))
+    }
+
+    /// The model of this name. A user's hides a shipped one.
+    ///
+    /// # Errors
+    /// An unknown name, with the known ones; a file that cannot be read or is
+    /// wrong.
+    pub fn find(&self, name: &str) -> Result<Bundle, ShelfError> {
+        if !shelf::is_name(name) {
+            return Err(ShelfError::Name {
+                name: name.to_owned(),
+            });
+        }
+        match self.files.find(name) {
+            Some(found) => Ok(self.read(name, found)?),
+            None => Err(ShelfError::Unknown {
+                name: name.to_owned(),
+                known: self.names(),
+                directory: self.files.place(),
+            }),
+        }
+    }
+
+    /// The model that fits a machine best: one that was trained on it, or
+    /// adapted to it.
+    ///
+    /// A model fits if it names the machine or has its fingerprint, and has no
+    /// other fingerprint. Among several, one of the same kind of times
+    /// (simulated or measured) goes before others, a user's before shipped
+    /// ones, one that was trained on the machine before adapted ones, and one
+    /// that is called like the machine before other names.
+    pub fn for_machine(&self, wanted: Wanted) -> Search {
+        let mut search = Search::default();
+        let mut best = None;
+        for name in self.names() {
+            let Some(found) = self.files.find(&name) else {
+                continue;
+            };
+            let shipped = matches!(found, Found::Shipped(_));
+            match self.read(&name, found) {
+                Ok(bundle) if fits(&bundle, wanted) => {
+                    let rank = (
+                        bundle.simulated != wanted.simulated,
+                        shipped,
+                        bundle.adapted.is_some(),
+                        name != wanted.machine,
+                    );
+                    if best.is_none_or(|best| rank < best) {
+                        best = Some(rank);
+                        search.bundle = Some(bundle);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => search.broken.push(error),
+            }
+        }
+        search
+    }
+
+    /// Saves a model under its name, and returns the file's path. The user's
+    /// model of a name hides the shipped one.
+    ///
+    /// # Errors
+    /// A name that no file can have; a directory that cannot be written.
+    pub fn save(&self, bundle: &Bundle) -> Result<PathBuf, ShelfError> {
+        let path = self.path(&bundle.name)?;
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(|source| ShelfError::Make {
+                directory: directory.display().to_string(),
+                source,
+            })?;
+        }
+        bundle.write(&path)?;
+        Ok(path)
+    }
+
+    /// Where a model of this name lies, or would lie.
+    ///
+    /// # Errors
+    /// A name that no file can have; no directory.
+    pub fn path(&self, name: &str) -> Result<PathBuf, ShelfError> {
+        if !shelf::is_name(name) {
+            return Err(ShelfError::Name {
+                name: name.to_owned(),
+            });
+        }
+        self.files.path(name).ok_or(ShelfError::NoDirectory)
+    }
+
+    /// Where a model is, for people.
+    pub fn place(&self, name: &str) -> String {
+        match self.files.find(name) {
+            Some(Found::File(path)) => path.display().to_string(),
+            Some(Found::Shipped(_)) => "the program, with which it ships".to_owned(),
+            None => self.files.place(),
+        }
+    }
+
+    fn read(&self, name: &str, found: Found) -> Result<Bundle, BundleError> {
+        match found {
+            Found::File(path) => Bundle::read(&path),
+            Found::Shipped(text) => {
+                Bundle::parse(text, &format!("{} (shipped)", self.files.file(name)))
+            }
+        }
+    }
+}
+
+/// Whether a model is of a machine: it has its fingerprint, or where one of
+/// both has none, names it.
+pub fn fits(bundle: &Bundle, wanted: Wanted) -> bool {
+    let words =
+        |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+    match (&bundle.fingerprint, wanted.fingerprint) {
+        (Some(of_model), Some(of_machine)) => words(of_model) == words(of_machine),
+        _ => bundle.machine == wanted.machine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::training::testbed::{machine, model, samples};
+
+    fn bundle() -> Bundle {
+        let machine = machine("k40");
+        model("mine", &machine, &samples(&machine))
+    }
+
+    fn wanted(machine: &str) -> Wanted<'_> {
+        Wanted {
+            machine,
+            fingerprint: None,
+            simulated: true,
+        }
+    }
+
+    #[test]
+    fn saving_and_finding_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = ModelShelf::at(folder.path().join("deep"));
+        let mut bundle = bundle();
+        let path = shelf.save(&bundle).unwrap();
+        assert_eq!(Bundle::read(&path).unwrap(), bundle);
+        assert_eq!(shelf.find("mine").unwrap(), bundle);
+        assert!(shelf.names().contains(&"mine".to_owned()));
+        assert!(shelf.is_own("mine"));
+
+        let message = shelf.find("none").unwrap_err().to_string();
+        for word in [
+            "`none`",
+            "known are",
+            "mine",
+            "pdawl train",
+            "pdawl model import",
+        ] {
+            assert!(message.contains(word), "no {word:?} in {message}");
+        }
+        for odd in ["", "../mine", ".hidden", "a/b"] {
+            bundle.name = odd.into();
+            assert!(shelf.save(&bundle).is_err(), "{odd:?} names a file");
+            assert!(shelf.find(odd).is_err(), "{odd:?} is looked for");
+        }
+        let blocked = ModelShelf::at(path.join("below a file"));
+        bundle.name = "mine".into();
+        let message = blocked.save(&bundle).unwrap_err().to_string();
+        assert!(message.contains("PDAWL_MODELS"), "{message}");
+    }
+
+    #[test]
+    fn the_model_that_fits_best_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = ModelShelf::at(folder.path());
+        let name = |search: &Search| search.bundle.as_ref().map(|b| b.name.clone());
+        let save = |name: &str, change: &dyn Fn(&mut Bundle)| {
+            let mut bundle = bundle();
+            bundle.name = name.into();
+            bundle.machine = "lab".into();
+            change(&mut bundle);
+            shelf.save(&bundle).unwrap();
+        };
+        assert_eq!(name(&shelf.for_machine(wanted("lab"))), None);
+        save("adapted", &|bundle| {
+            bundle.adapted = Some(pdawl_profiler::bundle::Adapted {
+                machine: "k40".into(),
+                checksum: "0".repeat(64),
+                runs: 8,
+            });
+        });
+        assert_eq!(
+            name(&shelf.for_machine(wanted("lab"))),
+            Some("adapted".into())
+        );
+        save("another", &|_| {});
+        assert_eq!(
+            name(&shelf.for_machine(wanted("lab"))),
+            Some("another".into())
+        );
+        save("lab", &|_| {});
+        assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
+        save("measured", &|bundle| bundle.simulated = false);
+        assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
+        let real = Wanted {
+            simulated: false,
+            ..wanted("lab")
+        };
+        assert_eq!(name(&shelf.for_machine(real)), Some("measured".into()));
+    }
+
+    #[test]
+    fn a_fingerprint_says_more_than_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = ModelShelf::at(folder.path());
+        let mut bundle = bundle();
+        bundle.machine = "lab".into();
+        bundle.fingerprint = Some("Some CPU x2".into());
+        shelf.save(&bundle).unwrap();
+        std::fs::write(folder.path().join("broken.json"), "{").unwrap();
+        let found = |machine, fingerprint| {
+            let wanted = Wanted {
+                fingerprint,
+                ..wanted(machine)
+            };
+            let search = shelf.for_machine(wanted);
+            assert_eq!(search.broken.len(), 1, "a broken file hides no other");
+            search.bundle.is_some()
+        };
+        assert!(found("renamed", Some("Some  CPU x2")));
+        assert!(!found("lab", Some("Other CPU x2")));
+        assert!(found("lab", None));
+    }
+}

@@ -1,0 +1,53 @@
+//! Why a machine's runs give no model.
+
+use pdawl_profiler::train::TrainError;
+use thiserror::Error;
+
+use crate::model::RecordError;
+
+/// An error of training.
+#[derive(Debug, Error)]
+pub enum TrainingError {
+    #[error(
+        "there are no runs to learn from; `pdawl profile stencil --machine {machine}` makes some"
+    )]
+    NoRuns { machine: String },
+
+    #[error(
+        "no run of {codelet} on {kind} is among the {runs} runs; \
+         `pdawl profile stencil --machine {machine}` with a longer --budget makes some"
+    )]
+    NoGroup {
+        kind: String,
+        codelet: String,
+        machine: String,
+        runs: usize,
+    },
+
+    #[error(
+        "a run of `{found}` stands among those of `{machine}`; \
+         a model is of one machine, so give a dataset with runs of that one"
+    )]
+    OtherMachine { machine: String, found: String },
+
+    #[error("{kind}, {codelet}: {source}")]
+    Record {
+        kind: String,
+        codelet: String,
+        source: RecordError,
+    },
+
+    #[error(
+        "no model of {codelet} on {kind}: {source}. \
+         `pdawl profile stencil --machine {machine}` with a longer --budget adds runs"
+    )]
+    Train {
+        kind: String,
+        codelet: String,
+        machine: String,
+        source: TrainError,
+    },
+
+    #[error("training was interrupted; no model was written")]
+    Interrupted,
+}

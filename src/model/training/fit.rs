@@ -1,0 +1,120 @@
+//! The models of one group of runs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use pdawl_profiler::Table;
+use pdawl_profiler::bundle::{Entry, Explaining, Range};
+use pdawl_profiler::dataset::Feature;
+use pdawl_profiler::train::{Recipe, TrainError, Trained, Validation, train};
+
+use super::{Group, TrainingError, tables};
+use crate::model::RecordError;
+
+/// What was learned of a group.
+#[derive(Clone, Debug)]
+pub struct GroupModel {
+    pub kind: String,
+    pub codelet: String,
+    /// The model that plans, and the table that it was fitted to.
+    pub planning: Trained,
+    pub table: Table,
+    /// The model that explains with counters and traces, or why there is none.
+    pub explaining: Result<Trained, String>,
+}
+
+/// Called with what is being fitted, fits done and fits to do.
+pub type Progress<'a> = &'a mut dyn FnMut(&str, usize, usize);
+
+/// Fits the models of a group. `machine` is its machine's name, for messages.
+///
+/// # Errors
+/// Rows that do not say what was run, too few rows, and being interrupted. Why
+/// a group has no explaining model is no error.
+pub fn fit(
+    group: &Group,
+    machine: &str,
+    recipe: &Recipe,
+    progress: Progress,
+    stop: &AtomicBool,
+) -> Result<GroupModel, TrainingError> {
+    let record = |source: RecordError| TrainingError::Record {
+        kind: group.kind.to_owned(),
+        codelet: group.codelet.to_owned(),
+        source,
+    };
+    let failed = |source: TrainError| match source {
+        TrainError::Interrupted => TrainingError::Interrupted,
+        source => TrainingError::Train {
+            kind: group.kind.to_owned(),
+            codelet: group.codelet.to_owned(),
+            machine: machine.to_owned(),
+            source,
+        },
+    };
+    let what = format!("{} {}", group.kind, group.codelet);
+    let table = tables::planning(&group.samples).map_err(record)?;
+    let mut told = |done, fits| progress(&what, done, fits);
+    let planning = train(&table, recipe, &mut told, stop).map_err(failed)?;
+    let explaining = match tables::explaining(&group.samples, &table) {
+        None => Err("the runs have no counters, traces or telemetry".to_owned()),
+        Some(table) => {
+            let what = format!("{what}, with counters");
+            let mut told = |done, fits| progress(&what, done, fits);
+            match train(&table, recipe, &mut told, stop) {
+                Err(TrainError::Interrupted) => return Err(TrainingError::Interrupted),
+                trained => trained.map_err(|error| error.to_string()),
+            }
+        }
+    };
+    Ok(GroupModel {
+        kind: group.kind.to_owned(),
+        codelet: group.codelet.to_owned(),
+        planning,
+        table,
+        explaining,
+    })
+}
+
+impl GroupModel {
+    /// What a model file keeps of it.
+    pub fn entry(&self) -> Entry {
+        Entry {
+            kind: self.kind.clone(),
+            codelet: self.codelet.clone(),
+            rows: self.planning.validation.rows,
+            configurations: self.planning.validation.groups,
+            ranges: ranges(&self.table),
+            fitted: self.planning.fitted.clone(),
+            validation: kept(&self.planning.validation),
+            explaining: self.explaining.as_ref().ok().map(|trained| Explaining {
+                fitted: trained.fitted.clone(),
+                validation: kept(&trained.validation),
+            }),
+        }
+    }
+}
+
+/// What a file keeps of a validation: everything, but the single folds of those
+/// that were not chosen, which would be most of the file.
+fn kept(validation: &Validation) -> Validation {
+    let mut kept = validation.clone();
+    for (place, candidate) in kept.candidates.iter_mut().enumerate() {
+        if place != kept.chosen {
+            candidate.folds = Vec::new();
+        }
+    }
+    kept
+}
+
+/// The range of every feature but the prior's terms, which follow from the
+/// others.
+fn ranges(table: &Table) -> BTreeMap<String, Range> {
+    (table.names.iter().enumerate())
+        .filter(|(_, name)| Feature::parse(name).is_ok())
+        .filter_map(|(column, name)| {
+            let values = table.rows.iter().map(|row| row.values[column]);
+            Some((name.clone(), Range::of(values)?))
+        })
+        .collect()
+}

@@ -1,0 +1,145 @@
+//! From a machine's samples to the models of a bundle.
+//!
+//! [`groups`] sorts samples by kind of device and codelet; each group gets
+//! models of its own. [`tables`] turns a group's samples into the numbers that
+//! models are fitted to: once with what is known before a run, for the model
+//! that plans, and once with what counters, traces and telemetry told of it,
+//! for the model that explains. [`fit`](mod@fit) fits both, and [`bundle`]
+//! puts all groups' models into one file's content. [`charts`](mod@charts) draws
+//! them.
+
+pub mod charts;
+mod error;
+pub mod fit;
+pub mod groups;
+pub mod tables;
+#[cfg(test)]
+pub(super) mod testbed;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::AtomicBool;
+
+use pdawl_profiler::Sample;
+use pdawl_profiler::bundle::Bundle;
+use pdawl_profiler::dataset::Provenance;
+use pdawl_profiler::train::Recipe;
+
+pub use charts::{Chart, charts};
+pub use error::TrainingError;
+pub use fit::{GroupModel, Progress, fit};
+pub use groups::{Group, groups};
+
+use crate::machine::MachineFile;
+
+/// What is learned, and what must be among it.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    pub machine: &'a str,
+    pub samples: &'a [Sample],
+    /// The codelet that there has to be a model of; `None` for all that the
+    /// samples are of. Other groups are learned as well, if they have enough
+    /// runs.
+    pub codelet: Option<&'a str>,
+    /// The kinds of device that there has to be a model of that codelet on.
+    pub kinds: &'a [&'a str],
+    pub recipe: &'a Recipe,
+}
+
+/// What was learned of a machine.
+#[derive(Clone, Debug)]
+pub struct Models {
+    pub groups: Vec<GroupModel>,
+    /// Groups of other codelets that there is no model of, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Learns all groups of a machine's samples.
+///
+/// # Errors
+/// Samples of another machine; none of the codelet on one of the kinds; a
+/// group of the codelet that cannot be learned; being interrupted.
+pub fn fit_all(
+    lesson: &Request,
+    progress: Progress,
+    stop: &AtomicBool,
+) -> Result<Models, TrainingError> {
+    let &Request {
+        machine,
+        samples,
+        codelet,
+        kinds,
+        recipe,
+    } = lesson;
+    if samples.is_empty() {
+        return Err(TrainingError::NoRuns {
+            machine: machine.to_owned(),
+        });
+    }
+    if let Some(other) = samples.iter().find(|sample| sample.machine != machine) {
+        return Err(TrainingError::OtherMachine {
+            machine: machine.to_owned(),
+            found: other.machine.clone(),
+        });
+    }
+    let groups = groups(samples);
+    for (codelet, kind) in codelet
+        .iter()
+        .flat_map(|c| kinds.iter().map(move |k| (*c, *k)))
+    {
+        if !(groups.iter()).any(|group| group.kind == kind && group.codelet == codelet) {
+            return Err(TrainingError::NoGroup {
+                kind: kind.to_owned(),
+                codelet: codelet.to_owned(),
+                machine: machine.to_owned(),
+                runs: samples.len(),
+            });
+        }
+    }
+    let mut models = Models {
+        groups: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for group in &groups {
+        match fit(group, machine, recipe, progress, stop) {
+            Ok(model) => models.groups.push(model),
+            Err(TrainingError::Interrupted) => return Err(TrainingError::Interrupted),
+            Err(error) if codelet.is_none_or(|codelet| group.codelet == codelet) => {
+                return Err(error);
+            }
+            Err(error) => models.left_out.push(error.to_string()),
+        }
+    }
+    Ok(models)
+}
+
+/// What a model file says of itself.
+#[derive(Clone, Debug)]
+pub struct About<'a> {
+    pub name: &'a str,
+    pub machine: &'a MachineFile,
+    pub simulated: bool,
+    /// Seconds since 1970 in UTC.
+    pub trained_at: u64,
+    pub provenance: Provenance,
+}
+
+/// The content of a model file.
+///
+/// # Errors
+/// A machine that cannot be written as JSON, which none is that a file
+/// described.
+pub fn bundle(groups: &[GroupModel], about: About) -> Result<Bundle, serde_json::Error> {
+    Ok(Bundle {
+        name: about.name.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: about.machine.name.clone(),
+        simulated: about.simulated,
+        fingerprint: about.machine.fingerprint.clone(),
+        trained_at: about.trained_at,
+        provenance: about.provenance,
+        adapted: None,
+        machine_file: serde_json::to_value(about.machine)?,
+        models: groups.iter().map(GroupModel::entry).collect(),
+    })
+}

@@ -1,0 +1,181 @@
+//! Training on made-up runs, and what it refuses.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::testbed::{CODELET, machine, model, recipe, samples};
+use super::*;
+
+fn refused(change: impl Fn(&mut Vec<Sample>), kinds: &[&str]) -> String {
+    let mut samples = samples(&machine("k40"));
+    change(&mut samples);
+    let request = Request {
+        machine: "k40",
+        samples: &samples,
+        codelet: Some(CODELET),
+        kinds,
+        recipe: &recipe(),
+    };
+    let error = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap_err();
+    error.to_string()
+}
+
+#[test]
+fn a_model_is_better_than_the_prior_and_says_what_it_learned() {
+    let machine = machine("k40");
+    let samples = samples(&machine);
+    let bundle = model("mine", &machine, &samples);
+    assert_eq!(
+        (bundle.name.as_str(), bundle.machine.as_str()),
+        ("mine", "k40")
+    );
+    assert!(bundle.simulated);
+    let back: MachineFile = serde_json::from_value(bundle.machine_file.clone()).unwrap();
+    assert_eq!(back, machine);
+
+    let entry = bundle.find("cpu", CODELET).unwrap();
+    assert_eq!((entry.rows, entry.configurations), (60, 30));
+    let units = entry.ranges["known.units_count"];
+    assert_eq!((units.min, units.max), (100.0, 1000.0));
+    assert!(entry.ranges.keys().all(|name| !name.starts_with("prior.")));
+    assert!(entry.explaining.is_none());
+    let chosen = entry.validation.chosen().unwrap();
+    let baselines = &entry.validation.baselines;
+    let names: Vec<&str> = baselines.iter().map(|b| b.name.as_str()).collect();
+    assert_eq!(names, ["prior", "naive", "roofline"]);
+    for baseline in baselines {
+        assert!(
+            chosen.accuracy.mape < 0.2 * baseline.accuracy.mape,
+            "{}",
+            baseline.name
+        );
+    }
+    assert!(chosen.accuracy.mape < 0.02);
+}
+
+#[test]
+fn runs_with_counters_give_a_model_that_explains_as_well() {
+    let machine = machine("k40");
+    let mut samples = samples(&machine);
+    for sample in &mut samples {
+        let cycles = 2.6e9 * sample.seconds;
+        sample
+            .features
+            .insert("counter.cycles_count".into(), cycles);
+        sample.counters = "hardware".into();
+    }
+    let groups = groups(&samples);
+    let stop = AtomicBool::new(false);
+    let model = fit(&groups[0], "k40", &recipe(), &mut |_, _, _| {}, &stop).unwrap();
+    let is_counted = |name: &String| name == "counter.cycles_count";
+    let planning = &model.planning.validation.candidates;
+    assert!(!planning.iter().flat_map(|c| &c.inputs).any(is_counted));
+    let explaining = model.explaining.as_ref().unwrap();
+    assert_eq!(explaining.validation.rows, 60);
+    let entry = model.entry();
+    let kept = entry.explaining.unwrap();
+    assert_eq!(kept.fitted, explaining.fitted);
+    let folds = |chosen: bool| {
+        let candidates = kept.validation.candidates.iter().enumerate();
+        let mut of = candidates.filter(|(i, _)| (*i == kept.validation.chosen) == chosen);
+        of.all(|(_, candidate)| candidate.folds.len() == if chosen { 5 } else { 0 })
+    };
+    assert!(
+        folds(true) && folds(false),
+        "files keep the chosen one's folds"
+    );
+}
+
+#[test]
+fn what_cannot_be_learned_is_told_with_kind_and_codelet() {
+    for (message, words) in [
+        (
+            refused(Vec::clear, &["cpu"]),
+            ["no runs", "pdawl profile stencil --machine k40"],
+        ),
+        (
+            refused(|_| {}, &["cpu", "gpu"]),
+            ["no run of stencil5-f64 on gpu", "--budget"],
+        ),
+        (
+            refused(|s| s.truncate(6), &["cpu"]),
+            ["no model of stencil5-f64 on cpu", "3 configurations"],
+        ),
+        (
+            refused(|s| s[3].machine = "titan".into(), &["cpu"]),
+            ["a run of `titan`", "`k40`"],
+        ),
+        (
+            refused(
+                |s| {
+                    s[3].features.remove("known.chunk_units_count");
+                },
+                &["cpu"],
+            ),
+            ["cpu, stencil5-f64", "`known.chunk_units_count` is missing"],
+        ),
+    ] {
+        for word in words {
+            assert!(message.contains(word), "no {word:?} in {message}");
+        }
+    }
+}
+
+#[test]
+fn another_codelet_with_few_runs_is_left_out_and_told() {
+    let machine = machine("k40");
+    let mut all = samples(&machine);
+    let mut others: Vec<Sample> = samples(&machine)[..4].to_vec();
+    for other in &mut others {
+        other.codelet = "stencil7-f64".into();
+    }
+    all.append(&mut others);
+    let request = Request {
+        machine: "k40",
+        samples: &all,
+        codelet: Some(CODELET),
+        kinds: &["cpu"],
+        recipe: &recipe(),
+    };
+    let stop = AtomicBool::new(false);
+    let mut told = Vec::new();
+    let models = fit_all(
+        &request,
+        &mut |what, _, _| told.push(what.to_owned()),
+        &stop,
+    )
+    .unwrap();
+    assert_eq!(models.groups.len(), 1);
+    assert_eq!(models.left_out.len(), 1);
+    assert!(models.left_out[0].contains("stencil7-f64 on cpu"));
+    assert!(told.contains(&"cpu stencil5-f64".to_owned()));
+
+    stop.store(true, Ordering::Relaxed);
+    let error = fit_all(&request, &mut |_, _, _| {}, &stop).unwrap_err();
+    assert!(matches!(error, TrainingError::Interrupted), "{error}");
+}
+
+#[test]
+fn charts_say_what_they_are_of() {
+    let machine = machine("k40");
+    let samples = samples(&machine);
+    let groups = groups(&samples);
+    let stop = AtomicBool::new(false);
+    let model = fit(&groups[0], "k40", &recipe(), &mut |_, _, _| {}, &stop).unwrap();
+    let charts = charts(&model, "k40", true).unwrap();
+    let files: Vec<&str> = charts.iter().map(|chart| chart.file.as_str()).collect();
+    assert_eq!(
+        files,
+        [
+            "cpu-stencil5-f64-predicted.svg",
+            "cpu-stencil5-f64-error.svg",
+            "cpu-stencil5-f64-dendrogram.svg"
+        ]
+    );
+    for chart in charts {
+        assert!(
+            chart.svg.contains("stencil5-f64 on cpu of k40, simulated"),
+            "{}",
+            chart.file
+        );
+    }
+}

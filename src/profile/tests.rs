@@ -1,0 +1,190 @@
+//! Campaigns on simulated machines.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pdawl_profiler::Sample;
+
+use super::design::Wishes;
+use super::run::measure;
+use super::*;
+use crate::codelet::stencil::Precision;
+use crate::machine::Shelf;
+use crate::model::{Part, prior, record};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+fn ground(name: &str, noise: f64) -> Ground {
+    let machine = Shelf::at("/nonexistent").find(name).unwrap();
+    Ground::simulated(machine, noise)
+}
+
+fn designs(ground: &Ground, count: usize) -> Vec<Vec<Configuration>> {
+    let wishes = Wishes {
+        dimensions: 2,
+        precision: Precision::F64,
+        sizes: Vec::new(),
+        most: Some(6000),
+    };
+    let host = &ground.machine().host;
+    let gpus = ground.gpus(None, true);
+    let topology = ground.topology().clone();
+    let space = Space::of(host, topology, gpus, host.memory, false, &wishes).unwrap();
+    [Kind::Cpu, Kind::Gpu]
+        .map(|kind| design(&space, kind, count))
+        .into()
+}
+
+/// Goes through runs; stops after `most` rows.
+fn profiled(
+    ground: &mut Ground,
+    runs: &[Run],
+    budget: Duration,
+    most: usize,
+) -> (Vec<Sample>, Result<Summary, ProfileError>) {
+    let stop = AtomicBool::new(false);
+    let mut rows = Vec::new();
+    let summary = Campaign {
+        ground,
+        settings: Settings::default(),
+        budget,
+        stop: &stop,
+        watch: &mut |_| {},
+        keep: &mut |sample| {
+            rows.push(sample.clone());
+            stop.store(rows.len() >= most, Ordering::Relaxed);
+            Ok(())
+        },
+    }
+    .carry_out(runs);
+    (rows, summary)
+}
+
+#[test]
+fn a_simulated_machine_is_profiled_as_its_physics_says() {
+    for name in ["k40", "laptop"] {
+        let mut ground = ground(name, 0.0);
+        let runs = schedule(&designs(&ground, 20), 1, 1);
+        let (rows, summary) = profiled(&mut ground, &runs, LONG, usize::MAX);
+        let summary = summary.unwrap();
+        assert_eq!(
+            (rows.len(), summary.measured),
+            (40, 40),
+            "{:?}",
+            summary.failed
+        );
+        for row in &rows {
+            assert!(row.simulated && row.counters == "none" && row.machine == name);
+            let (case, descriptors) = record::read(row).unwrap();
+            let expected = prior::seconds(&case, &descriptors);
+            let ratio = row.step_seconds() / expected;
+            assert!(
+                (0.6..1.6).contains(&ratio),
+                "{}: {ratio}",
+                row.configuration
+            );
+            // Copies, kernels and waits are within the steps.
+            let sum = |name: &str| row.features[&format!("trace.{name}_seconds")];
+            assert!(sum("kernel") > 0.0);
+            assert!(sum("overlap") <= sum("kernel").min(sum("h2d") + sum("d2h")));
+            let streams = matches!(case.part, Part::Own { streamed: 1.., .. });
+            assert_eq!(sum("h2d") > 0.0, streams, "{}", row.configuration);
+            // A pool's commands cost the driver nothing.
+            assert_eq!(
+                sum("launch") > 0.0,
+                row.kind == "gpu",
+                "{}",
+                row.configuration
+            );
+        }
+    }
+}
+
+#[test]
+fn repeats_differ_by_noise_and_a_profile_is_reproducible() {
+    let mut ground = ground("k40", 0.02);
+    let runs = schedule(&designs(&ground, 6), 3, 1);
+    let (rows, _) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    let (again, _) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    assert_eq!(rows, again);
+    let mut repeats: HashMap<&str, Vec<f64>> = HashMap::new();
+    for row in &rows {
+        repeats
+            .entry(&row.configuration)
+            .or_default()
+            .push(row.seconds);
+    }
+    assert_eq!(repeats.len(), 12);
+    for (configuration, seconds) in repeats {
+        let [a, b, c] = seconds[..] else {
+            panic!("{configuration}: {seconds:?}");
+        };
+        assert!(a != b && b != c && a != c, "{configuration}");
+        assert!((a / b - 1.0).abs() < 0.1, "{configuration}: {seconds:?}");
+    }
+}
+
+#[test]
+fn what_was_interrupted_goes_on_and_ends_alike() {
+    let mut ground = ground("k40", 0.02);
+    let runs = schedule(&designs(&ground, 5), 2, 1);
+    let (whole, _) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    let (first, summary) = profiled(&mut ground, &runs, LONG, 7);
+    let summary = summary.unwrap();
+    assert_eq!((first.len(), summary.measured, summary.left), (7, 7, 13));
+    assert!(summary.interrupted);
+    let (second, summary) = profiled(&mut ground, &runs[7..], LONG, usize::MAX);
+    assert!(!summary.unwrap().interrupted);
+    assert_eq!([first, second].concat(), whole);
+}
+
+#[test]
+fn an_interrupted_run_is_no_row() {
+    let mut ground = ground("k40", 0.02);
+    let runs = schedule(&designs(&ground, 1), 1, 1);
+    let stop = AtomicBool::new(true);
+    let sample = measure(&mut ground, &runs[0], Settings::default(), &stop).unwrap();
+    assert_eq!(sample, None);
+}
+
+#[test]
+fn a_budget_that_is_too_small_is_told_with_what_it_takes() {
+    let mut ground = ground("k40", 0.02);
+    let runs = schedule(&designs(&ground, 2), 1, 1);
+    let (rows, summary) = profiled(&mut ground, &runs, Duration::from_nanos(1), usize::MAX);
+    assert_eq!(rows, []);
+    let message = summary.unwrap_err().to_string();
+    assert!(
+        message.starts_with("a budget of 1.00 ns is too small: "),
+        "{message}"
+    );
+    let (rows, summary) = profiled(&mut ground, &[], Duration::from_nanos(1), usize::MAX);
+    assert_eq!((rows.len(), summary.unwrap().left), (0, 0));
+}
+
+#[test]
+fn a_run_that_fails_is_left_behind_unless_all_do() {
+    let mut ground = ground("k40", 0.02);
+    let mut runs = schedule(&designs(&ground, 4), 1, 1);
+    // No such device.
+    let broken = runs
+        .iter_mut()
+        .find(|run| run.configuration.kind == Kind::Gpu);
+    broken.unwrap().configuration.device = "gpu7".into();
+    let (rows, summary) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    let summary = summary.unwrap();
+    assert_eq!((rows.len(), summary.failed.len()), (7, 1));
+    assert!(summary.failed[0].contains("gpu7"), "{:?}", summary.failed);
+
+    for run in &mut runs {
+        run.configuration.device = "gpu7".into();
+        run.configuration.setting = Setting::Shared {
+            workers: 1,
+            chunk: 1,
+        };
+    }
+    let (rows, summary) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    assert_eq!(rows, []);
+    assert!(summary.unwrap_err().to_string().contains("gpu7"));
+}

@@ -1,0 +1,80 @@
+//! What is counted and sampled while a run goes on: the processor's and the
+//! kernel's counters over all threads of this process, and a GPU's sensors.
+//!
+//! It begins at the first step's begin and ends at the last barrier; both lie
+//! outside what is timed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pdawl_profiler::counters::{Counters, Reading, Source, threads_of_this_process};
+use pdawl_profiler::telemetry::{Gauge, INTERVAL, Sampler};
+
+use super::configuration::Configuration;
+use super::ground::Ground;
+
+/// The instruments of one run; none over a simulated one.
+pub struct Watch {
+    real: bool,
+    counters: Option<Counters>,
+    gauge: Option<Arc<dyn Gauge>>,
+    sampler: Option<Sampler>,
+    reading: Reading,
+    sensors: BTreeMap<String, f64>,
+    notes: Vec<String>,
+}
+
+impl Watch {
+    /// Instruments for a run on this ground.
+    pub fn over(ground: &mut Ground, configuration: &Configuration) -> Self {
+        Self {
+            real: !ground.is_simulated(),
+            counters: None,
+            gauge: ground.gauge(configuration),
+            sampler: None,
+            reading: Reading::default(),
+            sensors: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Opens the counters; the threads that will work must be there.
+    pub fn open(&mut self) {
+        if self.real {
+            let counters = Counters::open(&threads_of_this_process());
+            self.notes.extend_from_slice(counters.notes());
+            self.counters = Some(counters);
+        }
+    }
+
+    /// The first step begins.
+    pub fn begin(&mut self) {
+        if let Some(gauge) = self.gauge.take() {
+            match Sampler::start(gauge, INTERVAL) {
+                Ok(sampler) => self.sampler = Some(sampler),
+                Err(absent) => (self.notes).push(format!("{absent}; {}", absent.remedy())),
+            }
+        }
+        if let Some(counters) = &mut self.counters {
+            counters.start();
+        }
+    }
+
+    /// The last barrier is reached; when told so again, nothing is to be done.
+    pub fn end(&mut self) {
+        if let Some(mut counters) = self.counters.take() {
+            self.reading = counters.stop();
+        }
+        if let Some(sampler) = self.sampler.take() {
+            self.sensors = sampler.stop();
+        }
+    }
+
+    /// Where the counters come from, what was seen, and what the user should
+    /// know of it.
+    pub fn close(self) -> (Source, BTreeMap<String, f64>, Vec<String>) {
+        let mut seen = self.reading.values;
+        seen.extend(self.sensors);
+        (self.reading.source, seen, self.notes)
+    }
+}

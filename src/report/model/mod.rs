@@ -1,0 +1,23 @@
+//! What users read of models: the list, one model, how well it does on other
+//! runs, and what adapting one to a machine changed.
+
+pub mod adapted;
+pub mod check;
+pub mod list;
+pub mod show;
+mod validation;
+
+pub use adapted::AdaptReport;
+pub use check::CheckReport;
+pub use list::ListReport;
+pub(super) use validation::{Subject, write as write_validation};
+
+use std::time::{Duration, UNIX_EPOCH};
+
+/// A time as people read it: `2026-11-20T10:27:08Z`.
+fn date(seconds: u64) -> String {
+    // Later than this is no time that can be written, and no time of training.
+    const LAST: u64 = 253_402_300_799;
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))
+        .to_string()
+}

@@ -1,0 +1,77 @@
+//! One model for people.
+
+use std::fmt::{self, Write};
+
+use pdawl_profiler::Fitted;
+use pdawl_profiler::bundle::{Bundle, Entry};
+
+use super::date;
+use super::validation::{self, Subject};
+use crate::report::style::{STRONG, line, origin, styled};
+
+/// Writes a model, with ANSI styles. `kept` says where it is.
+pub fn render(bundle: &Bundle, name: &str, kept: &str) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(bundle, name, kept, &mut text);
+    text
+}
+
+fn write(bundle: &Bundle, name: &str, kept: &str, out: &mut String) -> fmt::Result {
+    writeln!(
+        out,
+        "model {} of {}{}\n",
+        styled(STRONG, name),
+        styled(STRONG, &bundle.machine),
+        origin(bundle.simulated)
+    )?;
+    let trained = format!("{} by pdawl {}", date(bundle.trained_at), bundle.version);
+    line(out, "Trained", trained)?;
+    line(out, "Kept in", kept)?;
+    if let Some(fingerprint) = &bundle.fingerprint {
+        line(out, "Fingerprint", fingerprint)?;
+    }
+    if let Some(adapted) = &bundle.adapted {
+        let from = format!(
+            "from a model of {} by {} calibration runs; the validation is of that model",
+            adapted.machine, adapted.runs
+        );
+        line(out, "Adapted", from)?;
+    }
+    for (key, value) in bundle.provenance.pairs() {
+        writeln!(out, "  {key}: {value}")?;
+    }
+    for entry in &bundle.models {
+        writeln!(out)?;
+        validation::write(
+            &entry.validation,
+            &subject(bundle, entry, &entry.fitted, false),
+            out,
+        )?;
+        if let Some(explaining) = &entry.explaining {
+            writeln!(out)?;
+            let subject = subject(bundle, entry, &explaining.fitted, true);
+            validation::write(&explaining.validation, &subject, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn subject<'a>(
+    bundle: &Bundle,
+    entry: &'a Entry,
+    fitted: &'a Fitted,
+    explains: bool,
+) -> Subject<'a> {
+    Subject {
+        kind: &entry.kind,
+        codelet: &entry.codelet,
+        explains,
+        simulated: bundle.simulated,
+        inputs: fitted
+            .inputs
+            .iter()
+            .map(|input| input.name.as_str())
+            .collect(),
+    }
+}

@@ -1,0 +1,98 @@
+//! How models were compared, for people: one table of all candidates.
+
+use std::fmt::{self, Write};
+
+use pdawl_profiler::train::Validation;
+use pdawl_profiler::validate::Accuracy;
+
+use crate::quantity::Percent;
+use crate::report::style::{FAINT, STRONG, line, origin, styled};
+use crate::report::table;
+
+/// What a validation is of.
+pub struct Subject<'a> {
+    /// `cpu` or `gpu`.
+    pub kind: &'a str,
+    pub codelet: &'a str,
+    /// Whether the model uses counters and traces, which are known only after
+    /// a run.
+    pub explains: bool,
+    pub simulated: bool,
+    /// The inputs of the model that was chosen.
+    pub inputs: Vec<&'a str>,
+}
+
+/// Writes the candidates, those that nothing was learned for included, with
+/// ANSI styles.
+pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fmt::Result {
+    let purpose = match subject.explains {
+        false => "from what is known before a run: plans",
+        true => "from its counters and traces as well: explains, cannot plan",
+    };
+    writeln!(
+        out,
+        "{} {purpose}{}",
+        styled(STRONG, format!("{} {}", subject.kind, subject.codelet)),
+        origin(subject.simulated)
+    )?;
+    let mape = match subject.simulated {
+        true => "MAPE (simulated)",
+        false => "MAPE",
+    };
+    let header = [
+        "", "Model", "Clusters", mape, "Median", "Worst", "R^2", "Beyond",
+    ];
+    let mut table = table::plain(&header, |column| column > 1);
+    for (place, candidate) in validation.candidates.iter().enumerate() {
+        let mark = if place == validation.chosen { "*" } else { "" };
+        let mut row = vec![
+            mark.to_owned(),
+            candidate.family.to_string(),
+            candidate.clusters.to_string(),
+        ];
+        row.extend(figures(&candidate.accuracy, candidate.beyond.as_ref()));
+        table.add_row(row);
+    }
+    for baseline in &validation.baselines {
+        let mut row = vec![String::new(), baseline.name.clone(), "-".to_owned()];
+        row.extend(figures(&baseline.accuracy, baseline.beyond.as_ref()));
+        table.add_row(row);
+    }
+    writeln!(out, "{}", table.trim_fmt())?;
+    for failed in &validation.failed {
+        writeln!(out, "  {}: {}", failed.family, failed.reason)?;
+    }
+    line(out, "Chosen", &validation.why)?;
+    line(out, "Inputs", subject.inputs.join(", "))?;
+    let Validation {
+        rows,
+        groups,
+        folds,
+        outliers,
+        ..
+    } = validation;
+    let mut by = format!("{rows} runs of {groups} configurations in {folds} folds");
+    if *outliers > 0 {
+        write!(by, "; {outliers} runs that others contradict count little")?;
+    }
+    line(out, "Validated", styled(FAINT, by))?;
+    if let Some(beyond) = &validation.beyond {
+        let of = format!(
+            "the {} runs where {} ends, predicted without them",
+            beyond.rows,
+            beyond.feature
+        );
+        line(out, "Beyond", styled(FAINT, of))?;
+    }
+    Ok(())
+}
+
+fn figures(accuracy: &Accuracy, beyond: Option<&Accuracy>) -> [String; 5] {
+    [
+        Percent(accuracy.mape).to_string(),
+        Percent(accuracy.median).to_string(),
+        Percent(accuracy.greatest).to_string(),
+        format!("{:.4}", accuracy.r_squared),
+        beyond.map_or_else(|| "-".to_owned(), |beyond| Percent(beyond.mape).to_string()),
+    ]
+}

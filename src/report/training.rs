@@ -1,0 +1,125 @@
+//! The report of a training, `pdawl-train/1`, and how people read it.
+
+use std::fmt::{self, Write};
+
+use pdawl_profiler::train::Validation;
+use serde::Serialize;
+
+use super::model::{Subject, write_validation};
+use super::style::{STRONG, line, origin, styled};
+
+use crate::quantity::Seconds;
+
+/// The schema of this version.
+pub const SCHEMA: &str = "pdawl-train/1";
+
+/// A training. Errors are fractions: 0.02 is 2 %.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrainingReport {
+    pub schema: &'static str,
+    pub version: &'static str,
+    /// The model's name, and the file that it is kept in.
+    pub model: String,
+    pub file: String,
+    pub machine: String,
+    pub simulated: bool,
+    pub fingerprint: Option<String>,
+    /// The file of the runs that were learned, how many there are, and how many
+    /// of them were measured now.
+    pub dataset: String,
+    pub rows: usize,
+    pub measured_now: usize,
+    pub seed: u64,
+    /// Seconds of fitting, without profiling.
+    pub seconds: f64,
+    pub groups: Vec<GroupReport>,
+    /// Charts that were written.
+    pub plots: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// The models of a codelet on a kind of device.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupReport {
+    /// `cpu` or `gpu`.
+    pub kind: String,
+    pub codelet: String,
+    /// Of the model that plans.
+    pub planning: ModelReport,
+    /// Of the one that explains; null, and why, if there is none.
+    pub explaining: Option<ModelReport>,
+    pub explaining_missing: Option<String>,
+}
+
+/// A model, and how it was chosen.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelReport {
+    pub inputs: Vec<String>,
+    pub validation: Validation,
+}
+
+impl TrainingReport {
+    /// The report with ANSI styles.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let origin = origin(self.simulated);
+        writeln!(
+            out,
+            "model {} of {}{origin}\n",
+            styled(STRONG, &self.model),
+            styled(STRONG, &self.machine)
+        )?;
+        for group in &self.groups {
+            group.write(self.simulated, out)?;
+        }
+        let rows = format!(
+            "{} runs in {}, {} of them measured now{origin}",
+            self.rows, self.dataset, self.measured_now
+        );
+        line(out, "Learned", rows)?;
+        line(out, "Fitted in", Seconds(self.seconds))?;
+        line(out, "Kept in", &self.file)?;
+        for plot in &self.plots {
+            line(out, "Chart", plot)?;
+        }
+        for note in &self.notes {
+            writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
+        }
+        Ok(())
+    }
+}
+
+impl GroupReport {
+    fn write(&self, simulated: bool, out: &mut String) -> fmt::Result {
+        let models = [
+            (false, Some(&self.planning)),
+            (true, self.explaining.as_ref()),
+        ];
+        for (explains, model) in models {
+            let Some(model) = model else { continue };
+            let subject = Subject {
+                kind: &self.kind,
+                codelet: &self.codelet,
+                explains,
+                simulated,
+                inputs: model.inputs.iter().map(String::as_str).collect(),
+            };
+            write_validation(&model.validation, &subject, out)?;
+            writeln!(out)?;
+        }
+        match &self.explaining_missing {
+            Some(why) => writeln!(
+                out,
+                "  no model with counters of {} on {}: {why}\n",
+                self.codelet, self.kind
+            ),
+            None => Ok(()),
+        }
+    }
+}

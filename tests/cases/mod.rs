@@ -1,0 +1,139 @@
+//! The shipped machines with sizes on both sides of their GPU's memory limit,
+//! simulated.
+
+use std::convert::Infallible;
+use std::sync::atomic::AtomicBool;
+
+use pdawl::codelet::stencil::Precision;
+use pdawl::engine::corun::{self, Control, Options, Stream};
+use pdawl::engine::{Outcome, oracle};
+use pdawl::machine::{MachineFile, Shelf};
+use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
+use pdawl::workload::stencil::Stencil;
+
+pub const STEPS: u32 = 30;
+/// Enough for a fixed share's median step.
+const TRIAL_STEPS: u32 = 5;
+const GIB: u64 = 1 << 30;
+
+/// A machine, a size, and a limit of GPU memory.
+pub struct Case {
+    pub machine: &'static str,
+    pub size: u64,
+    pub gpu_memory: Option<u64>,
+}
+
+const fn case(machine: &'static str, size: u64, gpu_memory: Option<u64>) -> Case {
+    Case {
+        machine,
+        size,
+        gpu_memory,
+    }
+}
+
+/// Where the host's memory is too small for a grid beyond the GPU's, the limit
+/// is 2 GiB, as in the paper.
+pub const CASES: [Case; 16] = [
+    case("k20-32", 8192, None),
+    case("k20-32", 20_000, Some(2 * GIB)),
+    case("k20-32", 40_000, None),
+    case("k20-40", 16_384, None),
+    case("k20-40", 60_000, None),
+    case("k40", 8192, None),
+    case("k40", 16_384, None),
+    case("k40", 28_000, Some(2 * GIB)),
+    case("titan", 16_384, None),
+    case("titan", 40_000, None),
+    case("h200", 16_384, None),
+    case("h200", 16_384, Some(2 * GIB)),
+    case("h200", 40_000, Some(2 * GIB)),
+    case("h200", 80_000, Some(16 * GIB)),
+    case("laptop", 8192, None),
+    case("laptop", 20_000, None),
+];
+
+/// How a run is started.
+#[derive(Clone, Default)]
+pub struct Start {
+    pub faults: Vec<Fault>,
+    pub devices: Option<Vec<SimDevice>>,
+    pub stream: Stream,
+}
+
+impl Start {
+    /// With faults, and otherwise everything as it comes.
+    pub fn with(faults: &[Fault]) -> Self {
+        Self {
+            faults: faults.to_vec(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Case {
+    pub fn name(&self) -> String {
+        let limit = self
+            .gpu_memory
+            .map_or(String::new(), |b| format!(" in {} GiB", b / GIB));
+        format!("{} {}{limit}", self.machine, self.size)
+    }
+
+    pub fn file(&self) -> MachineFile {
+        // A directory that does not exist: only what is shipped.
+        Shelf::at("/nonexistent").find(self.machine).unwrap()
+    }
+
+    pub fn grid(&self) -> Stencil {
+        Stencil::new(self.size, self.size, None, Precision::F64, 1).unwrap()
+    }
+
+    pub fn run(&self, start: Start, steps: u32, make: corun::MakeBalancer) -> Outcome {
+        let options = SimOptions {
+            faults: start.faults,
+            devices: start.devices,
+            ..SimOptions::default()
+        };
+        let mut sim = Sim::new(&self.file(), options).unwrap();
+        corun::run(
+            &mut sim,
+            &self.grid(),
+            make,
+            &Options {
+                steps,
+                gpu_memory: self.gpu_memory,
+                stream: start.stream,
+                verify: false,
+                trace: false,
+            },
+            &mut Control {
+                stop: &AtomicBool::new(false),
+                progress: &mut |_, _| {},
+            },
+        )
+        .unwrap()
+    }
+
+    /// Seconds of a step with the best fixed shares.
+    pub fn oracle(&self, faults: &[Fault]) -> f64 {
+        let run = |make: corun::MakeBalancer| {
+            Ok::<_, Infallible>(self.run(Start::with(faults), TRIAL_STEPS, make))
+        };
+        oracle::best_shares(run).unwrap().step_seconds
+    }
+}
+
+/// Steps from index `from` on that take longer than `allowed` oracle steps.
+pub fn late(name: &str, outcome: &Outcome, oracle: f64, from: usize, allowed: f64) -> Vec<String> {
+    assert_eq!(outcome.steps.len(), STEPS as usize);
+    outcome.steps[from..]
+        .iter()
+        .filter(|s| s.seconds > allowed * oracle)
+        .map(|s| {
+            format!(
+                "{name}: step {} takes {:.3} oracle steps",
+                s.step,
+                s.seconds / oracle
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,107 @@
+//! A profile of a device with memory of its own on this machine.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pdawl::codelet::stencil::Precision;
+use pdawl::machine::{Device, DeviceKind, MachineFile, Shelf};
+use pdawl::model::{Part, record};
+use pdawl::profile::design::Wishes;
+use pdawl::profile::{Campaign, Ground, Kind, Settings, Space, design, schedule};
+use pdawl::runtime::opencl;
+
+/// The OpenCL CPU device taken for a GPU, and a machine file that has it.
+fn device_apart() -> (Device, MachineFile) {
+    let found = opencl::discover().devices.into_iter();
+    let mut device = found
+        .map(|found| found.info)
+        .find(|device| device.kind == DeviceKind::Cpu && device.sub_devices.by_counts)
+        .expect("these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd");
+    device.name = format!("{}:1=own", device.name);
+    device.shares_host_memory = false;
+    let mut machine = Shelf::at("/nonexistent").find("k40").expect("shipped");
+    machine.devices[0].name.clone_from(&device.name);
+    (device, machine)
+}
+
+#[test]
+fn what_is_held_and_streamed_is_measured_as_designed() {
+    let (device, machine) = device_apart();
+    let host = machine.host.clone();
+    let mut ground = Ground::real(machine, vec![device]);
+    assert_eq!(ground.notes(), [] as [String; 0]);
+    let gpus = ground.gpus(Some(64 << 20), true);
+    let wishes = Wishes {
+        dimensions: 2,
+        precision: Precision::F64,
+        sizes: vec![150, 301],
+        most: None,
+    };
+    let topology = ground.topology().clone();
+    let space = Space::of(&host, topology, gpus, 1 << 30, true, &wishes).expect("a space");
+    let runs = schedule(&[design(&space, Kind::Gpu, 10)], 1, 1);
+    assert_eq!(runs.len(), 10);
+    let mut rows = Vec::new();
+    let summary = Campaign {
+        ground: &mut ground,
+        settings: Settings {
+            steps: Some(4),
+            seed: 1,
+        },
+        budget: Duration::from_secs(60),
+        stop: &AtomicBool::new(false),
+        watch: &mut |_| {},
+        keep: &mut |row| {
+            rows.push(row.clone());
+            Ok(())
+        },
+    }
+    .carry_out(&runs)
+    .expect("a profile");
+    assert_eq!(summary.failed, [] as [String; 0]);
+    assert_eq!(rows.len(), 10);
+    let mut kinds = [0; 3];
+    for row in &rows {
+        assert!(!row.simulated && row.steps == 4 && row.seconds > 0.0);
+        let (case, _) = record::read(row).expect("a case");
+        let Part::Own {
+            held,
+            streamed,
+            solo,
+            ..
+        } = case.part
+        else {
+            panic!("{}", row.configuration);
+        };
+        assert_eq!(held + streamed, case.work.units);
+        kinds[0] += u32::from(solo);
+        kinds[1] += u32::from(streamed > 0 && held > 0);
+        kinds[2] += u32::from(held == 0);
+        let sum = |name: &str| row.features[&format!("trace.{name}_seconds")];
+        assert!(sum("kernel") > 0.0 && sum("launch") > 0.0);
+        assert_eq!(sum("d2h") > 0.0, streamed > 0, "{}", row.configuration);
+        // There is no such sensor here, and no row says otherwise.
+        assert!(
+            !row.features
+                .keys()
+                .any(|name| name.starts_with("telemetry."))
+        );
+    }
+    assert!(kinds.iter().all(|count| *count > 0), "{kinds:?}");
+    assert!(
+        ground
+            .notes()
+            .iter()
+            .any(|note| note.starts_with("no telemetry of"))
+    );
+}
+
+#[test]
+fn a_device_without_figures_is_left_out_and_told() {
+    let (mut device, machine) = device_apart();
+    device.name = "opencl9.0".into();
+    device.model = "unheard of".into();
+    let ground = Ground::real(machine, vec![device]);
+    assert_eq!(ground.gpus(None, true), []);
+    assert!(ground.notes()[0].starts_with("opencl9.0 (unheard of) is not profiled"));
+}

@@ -1,0 +1,122 @@
+//! PDAWL on the shipped machines, simulated, with a model that is the physics
+//! of the machine file: from the first step on, and through changes.
+
+mod cases;
+
+use std::sync::Arc;
+
+use cases::{CASES, Case, STEPS, Start, late};
+use pdawl::balance::{Dawl, Pdawl};
+use pdawl::engine::Outcome;
+use pdawl::machine::MachineFile;
+use pdawl::model::planner::{Member, plan};
+use pdawl::model::{Descriptors, Physics, Work};
+use pdawl::runtime::sim::{At, Fault, SimDevice, What};
+
+/// The devices in the simulator's order, as a machine file describes them.
+fn members(machine: &MachineFile, gpu_memory: Option<u64>) -> Vec<Member> {
+    let time = |device| {
+        let descriptors = Descriptors::of(machine, device, "stencil5-f64", true);
+        Arc::new(Physics(descriptors))
+    };
+    let host = Member::host(machine, time(None));
+    let device = |d| Member::device(d, gpu_memory, time(Some(d)));
+    let devices = machine.devices.iter().map(device);
+    std::iter::once(host).chain(devices).collect()
+}
+
+/// A run as planned for the machine that is `believed` in.
+fn pdawl(case: &Case, believed: &MachineFile, faults: &[Fault]) -> Outcome {
+    let work = Work::of(&case.grid());
+    let members = members(believed, case.gpu_memory);
+    let planned = plan(&work, &members).unwrap();
+    let cores = Some(planned.workers[0]);
+    let named = |name: &String| SimDevice::Named(name.clone());
+    let others = planned.devices[1..].iter().map(named);
+    let start = Start {
+        faults: faults.to_vec(),
+        devices: Some(
+            std::iter::once(SimDevice::Host { cores })
+                .chain(others)
+                .collect(),
+        ),
+        stream: planned.stream,
+    };
+    case.run(start, STEPS, &mut |setup| {
+        let planner = planned.planner(&work, &members).unwrap();
+        Ok(Box::new(Pdawl::new(setup, "physics", Box::new(planner))))
+    })
+}
+
+#[test]
+fn the_first_step_is_within_5_percent_and_all_together_no_worse_than_dawl() {
+    let mut all = Vec::new();
+    for case in &CASES {
+        let oracle = case.oracle(&[]);
+        let outcome = pdawl(case, &case.file(), &[]);
+        let dawl = case.run(Start::default(), STEPS, &mut |setup| {
+            Ok(Box::new(Dawl::new(setup)))
+        });
+        let steps = |outcome: &Outcome, count: usize| -> f64 {
+            let seconds = outcome.steps[..count].iter().map(|s| s.seconds);
+            seconds.sum::<f64>() / (count as f64 * oracle)
+        };
+        let (one, five) = (steps(&outcome, 1), steps(&outcome, 5));
+        let to_dawl = outcome.seconds / dawl.seconds;
+        if one > 1.05 || five > 1.03 || to_dawl > 1.01 {
+            let dawls = (steps(&dawl, 1), steps(&dawl, 5));
+            all.push(format!(
+                "{}: the first step takes {one:.3}, five {five:.3} (DAWL's {dawls:.3?}) of the \
+                 oracle's, all {to_dawl:.3} of DAWL's",
+                case.name()
+            ));
+        }
+        assert_eq!(outcome.model.map(|model| model.replans), Some(0));
+    }
+    assert!(all.is_empty(), "{all:#?}");
+}
+
+#[test]
+fn devices_that_become_half_as_fast_are_followed_within_4_steps() {
+    let mut all = Vec::new();
+    for case in &CASES {
+        let machine = case.file();
+        for device in 0..=machine.devices.len() {
+            let what = match device {
+                0 => What::Cores(machine.host.cores / 2),
+                _ => What::Slowed(2.0),
+            };
+            let fault = |step| Fault {
+                device,
+                at: At::Step(step),
+                what,
+            };
+            let oracle = case.oracle(&[fault(0)]);
+            let outcome = pdawl(case, &machine, &[fault(10)]);
+            let name = format!("{}, device {device} slow", case.name());
+            all.extend(late(&name, &outcome, oracle, 14, 1.05));
+        }
+    }
+    assert!(all.is_empty(), "{all:#?}");
+}
+
+#[test]
+fn a_model_of_another_machine_is_put_right_within_5_steps() {
+    let mut all = Vec::new();
+    for case in &CASES {
+        let mut believed = case.file();
+        believed.host.memory_bandwidth *= 0.6;
+        believed.host.core_bandwidth *= 0.6;
+        for device in &mut believed.devices {
+            device.memory_bandwidth *= 1.8;
+            if let Some(link) = &mut device.link {
+                (link.h2d, link.d2h, link.both_ways) =
+                    (link.h2d / 2.0, link.d2h / 2.0, link.both_ways / 2.0);
+            }
+        }
+        let oracle = case.oracle(&[]);
+        let outcome = pdawl(case, &believed, &[]);
+        all.extend(late(&case.name(), &outcome, oracle, 5, 1.05));
+    }
+    assert!(all.is_empty(), "{all:#?}");
+}
