@@ -40,6 +40,27 @@ pub struct Residual {
     pub left_out: f64,
 }
 
+impl Residual {
+    /// The same if nothing is corrected.
+    fn uncorrected(&self) -> Self {
+        Self {
+            before: self.before,
+            after: self.before,
+            left_out: self.before,
+        }
+    }
+}
+
+/// Whether a correction predicts left-out runs better than none.
+fn pays(residuals: &[Residual]) -> bool {
+    let error = |of: fn(&Residual) -> f64| {
+        let off: Vec<f64> = residuals.iter().map(|r| of(r).abs()).collect();
+        median(&off)
+    };
+    // One run leaves nothing to compare with.
+    residuals.len() < 2 || error(|r| r.left_out) < error(|r| r.before)
+}
+
 /// Why no correction could be fitted.
 #[derive(Debug, Error, PartialEq)]
 pub enum AdaptError {
@@ -67,8 +88,10 @@ pub enum AdaptError {
 /// `noise` is the relative standard deviation of a run around a model that is
 /// right, such as 0.02. A run that is further off than the others agree on
 /// counts less, the further the less (Student's t with 3 degrees of freedom).
-/// With few runs the coefficients stay near 0, as far as `expected` says. The
-/// model's spread becomes what left-out runs show.
+/// With few runs the coefficients stay near 0, as far as `expected` says, and a
+/// correction that predicts left-out runs no better than the foreign model does
+/// is not made at all: it would be of noise. The model's spread becomes what
+/// left-out runs show.
 ///
 /// # Errors
 /// No runs, and runs that cannot be.
@@ -98,8 +121,12 @@ pub fn fit(
         })
         .collect();
     let (intercept, coefficients) = match belief.mean() {
-        [constant, terms @ ..] => (*constant, terms.to_vec()),
-        [] => (0.0, Vec::new()),
+        [constant, terms @ ..] if pays(&residuals) => (*constant, terms.to_vec()),
+        mean => (0.0, vec![0.0; mean.len().saturating_sub(1)]),
+    };
+    let residuals = match pays(&residuals) {
+        true => residuals,
+        false => residuals.iter().map(Residual::uncorrected).collect(),
     };
     let correction = Correction {
         inputs: terms.names(),
