@@ -36,8 +36,12 @@ fn predictions(c: &mut Criterion) {
     let mut group = c.benchmark_group("predict a step");
     for (family, bundle) in bundles() {
         for (kind, device, case) in [
-            ("cpu", None, on_host(&machine, 9500, 8)),
-            ("gpu", gpu, on_gpu(&machine, 21_500, Stream::default())),
+            ("cpu", None, on_host(&machine, work(9500, 9500), 8, 9500)),
+            (
+                "gpu",
+                gpu,
+                on_gpu(&machine, work(21_500, 21_500), Stream::default()),
+            ),
         ] {
             let descriptors = Descriptors::of(&machine, device, CODELET, true);
             let predictor = Predictor::new(&bundle, CODELET, descriptors).unwrap();
@@ -60,7 +64,7 @@ fn plans(c: &mut Criterion) {
             fp64: true,
             gpu_memory: Some(2 << 30),
         };
-        let (work, members) = (work(20_000), modelled.described().unwrap());
+        let (work, members) = (work(20_000, 20_000), modelled.described().unwrap());
         group.bench_function(format!("a run, {family}"), |b| {
             b.iter(|| plan(black_box(&work), &members));
         });

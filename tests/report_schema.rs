@@ -3,6 +3,7 @@
 
 mod json_schema;
 
+use pdawl::balance::{Account, Trusted};
 use pdawl::engine::{DeviceRecord, Loss, Outcome, StepRecord};
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use pdawl::report::schema::{HostInfo, Machine, Parameters, Single, Throughput, Workload};
@@ -55,6 +56,17 @@ fn full() -> Value {
         }],
         verified: Some(true),
         max_abs_error: Some(0.0),
+        model: Some(Account {
+            model: "here".into(),
+            predicted_step_seconds: Some(0.9),
+            expected_seconds: vec![Some(0.9), None],
+            replans: 1,
+            handed_over: Some(1),
+            devices: vec![Trusted {
+                slowdown: None,
+                interval: 0.1,
+            }],
+        }),
         ..Outcome::default()
     };
     let context = Context {
@@ -108,6 +120,8 @@ fn what_does_not_conform_is_found() {
         ("/machine/devices/1/kind", json!("fpga")),
         ("/steps/0", json!({})),
         ("/workload/parameters/nz", json!(-1)),
+        ("/model/replans", json!(null)),
+        ("/model/devices/0", json!({})),
     ] {
         let mut report = full();
         *report.pointer_mut(pointer).unwrap() = wrong;
@@ -126,6 +140,13 @@ fn every_field_is_described() {
     for (name, value) in full().as_object().unwrap() {
         assert!(schema["properties"].get(name).is_some(), "{name}");
         assert!(page.contains(&format!("`{name}")), "{name}");
+        if name == "model" {
+            for (inner, _) in value.as_object().unwrap() {
+                assert!(page.contains(&format!("`{name}.{inner}")), "{name}.{inner}");
+                let known = &schema["properties"][name]["properties"];
+                assert!(known.get(inner).is_some(), "{name}.{inner}");
+            }
+        }
         let entries = match value {
             Value::Array(entries) => entries.first(),
             _ => None,

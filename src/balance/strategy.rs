@@ -37,6 +37,9 @@ pub enum Strategy {
     Fixed(Shares),
     Guided,
     Dawl,
+    /// DAWL that begins with a cost model's plan: not built of a setup alone
+    /// but by its caller, as [`Pdawl`](super::Pdawl) with a planner.
+    Pdawl,
     /// The best fixed shares, found by measuring many: not one balancer but a
     /// [`Sweep`](super::Sweep) that its caller runs.
     Oracle,
@@ -46,7 +49,8 @@ pub enum Strategy {
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum StrategyError {
     #[error(
-        "unknown strategy '{0}'; known are cpu, gpu, fixed:SHARE[,SHARE...], guided, dawl, oracle"
+        "unknown strategy '{0}'; known are cpu, gpu, fixed:SHARE[,SHARE...], guided, dawl, pdawl, \
+         oracle"
     )]
     Unknown(String),
     #[error(
@@ -74,6 +78,11 @@ pub enum StrategyError {
         "the oracle is a sweep of many runs, not one balancer; run a Sweep and take its best shares"
     )]
     Sweep,
+    #[error(
+        "strategy pdawl needs a cost model of the machine, and none was given; train one with \
+         `pdawl train`, or take dawl, which needs none"
+    )]
+    NoModel,
 }
 
 impl FromStr for Strategy {
@@ -85,6 +94,7 @@ impl FromStr for Strategy {
             "gpu" => return Ok(Self::Gpu),
             "guided" => return Ok(Self::Guided),
             "dawl" => return Ok(Self::Dawl),
+            "pdawl" => return Ok(Self::Pdawl),
             "oracle" => return Ok(Self::Oracle),
             _ => {}
         }
@@ -107,6 +117,7 @@ impl fmt::Display for Strategy {
             Self::Gpu => f.write_str("gpu"),
             Self::Guided => f.write_str("guided"),
             Self::Dawl => f.write_str("dawl"),
+            Self::Pdawl => f.write_str("pdawl"),
             Self::Oracle => f.write_str("oracle"),
             Self::Fixed(Shares(shares)) => {
                 let shares: Vec<String> = shares.iter().map(f64::to_string).collect();
@@ -127,7 +138,8 @@ impl Strategy {
     ///
     /// # Errors
     /// When a strategy needs a device that is not there, when the number of
-    /// shares fits neither the CPU alone nor the devices, and for the oracle.
+    /// shares fits neither the CPU alone nor the devices, and for the oracle
+    /// and pdawl, which need more than a setup.
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Balancer>, StrategyError> {
         if setup.devices.is_empty() {
             return Err(StrategyError::NoDevices);
@@ -148,6 +160,7 @@ impl Strategy {
             },
             Self::Guided => Ok(Box::new(Guided::new(setup))),
             Self::Dawl => Ok(Box::new(Dawl::new(setup))),
+            Self::Pdawl => Err(StrategyError::NoModel),
             Self::Oracle => Err(StrategyError::Sweep),
         }
     }
@@ -213,6 +226,7 @@ mod tests {
             "gpu",
             "guided",
             "dawl",
+            "pdawl",
             "oracle",
             "fixed:0.3",
             "fixed:0.2,0.5,0.3",
@@ -232,7 +246,7 @@ mod tests {
         assert!(message("fixed:0,0").contains("no device"));
         let unknown = message("fastest");
         for known in [
-            "fastest", "cpu", "gpu", "fixed:", "guided", "dawl", "oracle",
+            "fastest", "cpu", "gpu", "fixed:", "guided", "dawl", "pdawl", "oracle",
         ] {
             assert!(unknown.contains(known), "{unknown}");
         }
@@ -269,6 +283,7 @@ mod tests {
         ));
         assert!(plan("fixed:1", &only).is_ok());
         assert_eq!(plan("oracle", &only), Err(StrategyError::Sweep));
+        assert_eq!(plan("pdawl", &only), Err(StrategyError::NoModel));
         assert_eq!(
             plan("fixed:0.5,0.2,0.3", &only),
             Err(StrategyError::Count {

@@ -1,7 +1,9 @@
 //! Arguments that several subcommands share.
 
 use clap::{Args, ValueEnum};
+use pdawl::balance::Strategy;
 
+use super::failure::Failure;
 use super::fault::FaultSpec;
 use super::size::ByteSize;
 
@@ -57,6 +59,53 @@ pub struct Place {
     /// Relative standard deviation of simulated times, such as 0.02
     #[arg(long, value_name = "FRACTION", value_parser = noise, allow_negative_numbers = true)]
     pub noise: Option<f64>,
+}
+
+/// Which cost model plans.
+#[derive(Clone, Debug, Args)]
+pub struct ModelArgs {
+    /// The model to plan with, as `pdawl model list` shows it [default: the
+    /// one of the machine]
+    #[arg(long, value_name = "NAME", help_heading = "Machine")]
+    model: Option<String>,
+
+    /// Plan without a model, even if there is one
+    #[arg(long, help_heading = "Machine", conflicts_with = "model")]
+    no_model: bool,
+}
+
+/// The same in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelChoice<'a> {
+    None,
+    /// The one that fits the machine.
+    Fitting,
+    Named(&'a str),
+}
+
+impl ModelArgs {
+    /// What serves a strategy; `None`: whichever is best.
+    ///
+    /// # Errors
+    /// When a model is named for a strategy that plans without.
+    pub fn of(&self, strategy: Option<&Strategy>) -> Result<ModelChoice<'_>, Failure> {
+        match (strategy, self.choice()) {
+            (None | Some(Strategy::Pdawl), choice) => Ok(choice),
+            (Some(other), ModelChoice::Named(_)) => Err(Failure::usage(
+                format!("--model is for strategy pdawl, and --strategy says {other}"),
+                "one of the two",
+            )),
+            _ => Ok(ModelChoice::None),
+        }
+    }
+
+    pub fn choice(&self) -> ModelChoice<'_> {
+        match (&self.model, self.no_model) {
+            (Some(name), _) => ModelChoice::Named(name),
+            (None, true) => ModelChoice::None,
+            (None, false) => ModelChoice::Fitting,
+        }
+    }
 }
 
 /// A relative standard deviation.

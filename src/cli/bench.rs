@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
-use pdawl::report::bench::{Bench, SCHEMA, host_ratio, median, results};
+use pdawl::report::bench::{Bench, Runs, SCHEMA, host_ratio, median, results};
 use pdawl::report::bench_text;
 
-use super::args::{Format, Place};
+use super::args::{Format, ModelArgs, Place};
 use super::failure::Failure;
 use super::grid::Grid;
 use super::session::Session;
@@ -31,8 +31,8 @@ enum Workload {
                         pdawl bench stencil --strategies cpu,fixed:0.4,dawl --repeats 9\n  \
                         pdawl bench stencil --machine h200 --format json")]
 struct Stencil {
-    /// The strategies, which take turns [default: cpu,gpu,guided,dawl,oracle,
-    /// or those of them that the devices allow]
+    /// The strategies, which take turns [default: cpu,gpu,guided,dawl,
+    /// pdawl,oracle, or those of them that the devices and models allow]
     #[arg(long, value_name = "LIST", value_parser = strategies)]
     strategies: Option<Strategies>,
 
@@ -45,6 +45,9 @@ struct Stencil {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    model: ModelArgs,
 
     /// How the comparison is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
@@ -84,26 +87,31 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let Workload::Stencil(args) = &args.workload;
     args.grid.check()?;
     let stop = interrupt::listen()?;
-    let mut session = Session::open(&args.place, &args.grid, false)?;
+    let given = args.strategies.as_ref().map(|Strategies(list)| list);
+    let is_planned = given.is_none_or(|list| list.contains(&Strategy::Pdawl));
+    let choice = match is_planned {
+        true => args.model.choice(),
+        false => args.model.of(given.and_then(|list| list.first()))?,
+    };
+    let mut session = Session::open(&args.place, &args.grid, false, choice)?;
     let list = match &args.strategies {
         Some(Strategies(list)) => list.clone(),
         None => session.strategies(),
     };
     let turns = u64::from(args.repeats) * list.len() as u64;
     let bar = terminal::progress(args.format, turns, "runs");
-    let mut runs: Vec<(String, Vec<f64>)> =
-        list.iter().map(|s| (s.to_string(), Vec::new())).collect();
+    let mut runs: Vec<Runs> = list.iter().map(Runs::of).collect();
     let mut outcome = Ok(());
     let mut copies = Vec::new();
     'turns: for _ in 0..args.repeats {
         if list.contains(&Strategy::Cpu) {
             copies.extend(session.copy_bandwidth()?);
         }
-        for (strategy, (_, seconds)) in list.iter().zip(&mut runs) {
+        for (strategy, runs) in list.iter().zip(&mut runs) {
             match session.run(strategy, stop, &mut |_, _| {}) {
                 // A run that was cut short says nothing of the strategy.
                 Ok(done) if done.interrupted => break 'turns,
-                Ok(done) => seconds.push(done.seconds),
+                Ok(done) => runs.add(&done),
                 Err(failure) => {
                     outcome = Err(failure);
                     break 'turns;

@@ -9,7 +9,7 @@ use pdawl::engine::Outcome;
 use pdawl::report::{self, text};
 use pdawl::trace::{About, chrome, csv, gantt};
 
-use super::args::{Format, Place};
+use super::args::{Format, ModelArgs, Place};
 use super::failure::Failure;
 use super::grid::Grid;
 use super::output::Output;
@@ -38,14 +38,18 @@ enum Workload {
                   pdawl run stencil --machine k40 --fault gpu0:slow:2@10"
 )]
 struct Stencil {
-    /// How the work is shared: cpu, gpu, fixed:SHARE, guided, dawl or oracle
+    /// How the work is shared: cpu, gpu, fixed:SHARE, guided, dawl, pdawl or
+    /// oracle
     ///
     /// SHARE is the CPU's part of the work, from 0 to 1; fixed:0.2,0.5,0.3 gives
     /// one share a device instead.
     #[arg(long, value_name = "STRATEGY")]
     strategy: Option<Strategy>,
 
-    /// Learn the shares while it runs (the default, as --strategy dawl)
+    /// Learn the shares while it runs (the default)
+    ///
+    /// As --strategy pdawl where a cost model fits the machine, which then gives
+    /// the first plan; else as --strategy dawl, which needs none.
     #[arg(long)]
     adaptive: bool,
 
@@ -54,6 +58,9 @@ struct Stencil {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    model: ModelArgs,
 
     /// Compare the result with the sequential reference
     #[arg(long, help_heading = "Output")]
@@ -90,8 +97,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     args.grid.check()?;
     let files = args.files.prepare()?;
     let stop = interrupt::listen()?;
-    let mut session = Session::open(&args.place, &args.grid, args.verify)?;
-    let strategy = args.strategy.clone().unwrap_or(Strategy::Dawl);
+    let choice = args.model.of(args.strategy.as_ref())?;
+    let mut session = Session::open(&args.place, &args.grid, args.verify, choice)?;
+    let strategy = args.strategy.clone();
+    let strategy = strategy.unwrap_or_else(|| session.adaptive());
     let bar = terminal::progress(args.format, args.grid.steps.into(), &strategy.to_string());
     let outcome = session.run(&strategy, stop, &mut |done, _| {
         bar.set_position(done.into())

@@ -5,7 +5,8 @@
 //! already expects other times of another machine. Runs tell what its figures
 //! do not. See [`pdawl_profiler::adapt`].
 
-use pdawl_profiler::adapt::{self, AdaptError, Calibration, Expectation, Residual};
+use pdawl_profiler::Fitted;
+use pdawl_profiler::adapt::{self, AdaptError, Calibration, Expectation, Residual, Terms};
 use pdawl_profiler::bundle::{Adapted, Bundle, BundleError, Entry};
 use pdawl_profiler::dataset::Provenance;
 use thiserror::Error;
@@ -14,6 +15,15 @@ use super::case::Case;
 use super::descriptors::Descriptors;
 use super::features;
 use crate::machine::MachineFile;
+
+/// What a correction depends on: the parts of a step's time that each resource
+/// takes.
+const TERMS: [&str; 4] = [
+    "prior.compute_ratio",
+    "prior.memory_ratio",
+    "prior.link_ratio",
+    "prior.overhead_ratio",
+];
 
 /// A run varies by this much at least, whatever the model's validation says: a
 /// fraction.
@@ -59,10 +69,12 @@ pub enum AdaptationError {
 /// # Errors
 /// An input of the model that is not known of the machine.
 pub fn choose(entry: &Entry, probes: &[Probe], runs: usize) -> Result<Vec<usize>, AdaptationError> {
-    let terms = (probes.iter())
-        .map(|probe| Ok(adapt::terms(&entry.fitted, &inputs(entry, probe)?.0)))
+    let terms = Terms::of(&entry.fitted, &TERMS);
+    let candidates = (probes.iter())
+        .map(|probe| Ok(terms.values(&calibration(entry, probe, 0.0)?.terms)))
         .collect::<Result<Vec<_>, AdaptationError>>()?;
-    Ok(adapt::choose(&terms, runs, noise(entry), Expectation::default()))
+    let deviations = terms.deviations(Expectation::default());
+    Ok(adapt::choose(&candidates, runs, noise(entry), &deviations))
 }
 
 /// The entry corrected by runs, each with its seconds of a step, and how far
@@ -75,17 +87,11 @@ pub fn correct(
     runs: &[(Probe, f64)],
 ) -> Result<(Entry, Vec<Residual>), AdaptationError> {
     let calibrations = (runs.iter())
-        .map(|(probe, seconds)| {
-            let (values, prior) = inputs(entry, probe)?;
-            Ok(Calibration {
-                values,
-                prior,
-                seconds: *seconds,
-            })
-        })
+        .map(|(probe, seconds)| calibration(entry, probe, *seconds))
         .collect::<Result<Vec<_>, AdaptationError>>()?;
     let adapted = adapt::fit(
         &entry.fitted,
+        &TERMS,
         &calibrations,
         noise(entry),
         Expectation::default(),
@@ -145,23 +151,174 @@ pub fn bundle(
     })
 }
 
-/// The model's inputs of a probe, and the prior.
-fn inputs(entry: &Entry, probe: &Probe) -> Result<(Vec<f64>, f64), AdaptationError> {
+/// A run as the correction wants it.
+fn calibration(entry: &Entry, probe: &Probe, seconds: f64) -> Result<Calibration, AdaptationError> {
     let values = features::values(&probe.case, &probe.descriptors);
-    let inputs = (entry.fitted.inputs.iter())
-        .map(|input| {
-            (features::index(&input.name).map(|place| values[place]))
-                .filter(|value| !value.is_nan())
-                .ok_or_else(|| AdaptationError::Unknown {
-                    kind: entry.kind.clone(),
-                    codelet: entry.codelet.clone(),
-                    feature: input.name.clone(),
-                })
-        })
-        .collect::<Result<Vec<f64>, _>>()?;
-    Ok((inputs, values[features::PRIOR]))
+    let figure = |name: &str| {
+        (features::index(name).map(|place| values[place]))
+            .filter(|value| !value.is_nan())
+            .ok_or_else(|| AdaptationError::Unknown {
+                kind: entry.kind.clone(),
+                codelet: entry.codelet.clone(),
+                feature: name.to_owned(),
+            })
+    };
+    let plain: Fitted = entry.fitted.clone().without_correction();
+    Ok(Calibration {
+        values: (plain.inputs.iter())
+            .map(|input| figure(&input.name))
+            .collect::<Result<_, _>>()?,
+        terms: TERMS
+            .iter()
+            .map(|name| figure(name))
+            .collect::<Result<_, _>>()?,
+        prior: values[features::PRIOR],
+        seconds,
+    })
 }
 
 fn noise(entry: &Entry) -> f64 {
     entry.fitted.spread.max(LEAST_NOISE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::codelet::stencil::Precision;
+    use crate::model::Predictor;
+    use crate::model::training::testbed::{CODELET, machine, recipe};
+    use crate::model::training::{About, Request, bundle as trained, fit_all};
+    use crate::profile::design::Wishes;
+    use crate::profile::run::{Prepared, measure};
+    use crate::profile::{Configuration, Ground, Kind, Run, Settings, Space, design};
+
+    /// Configurations of a kind, without the first ones.
+    fn configurations(machine: &MachineFile, kind: Kind, skip: usize) -> Vec<Configuration> {
+        let ground = Ground::simulated(machine.clone(), 0.02);
+        let wishes = Wishes {
+            dimensions: 2,
+            precision: Precision::F64,
+            sizes: Vec::new(),
+            most: Some(4000),
+        };
+        let (host, topology) = (&machine.host, ground.topology().clone());
+        let gpus = ground.gpus(None, true);
+        let space = Space::of(host, topology, gpus, host.memory, false, &wishes).unwrap();
+        design(&space, kind, skip + 40).split_off(skip)
+    }
+
+    /// Runs them; a machine's file may say other figures than it has.
+    fn runs(
+        machine: &MachineFile,
+        file: &MachineFile,
+        configurations: &[Configuration],
+    ) -> Vec<(Probe, pdawl_profiler::Sample)> {
+        let mut ground = Ground::simulated(machine.clone(), 0.02);
+        let described = Ground::simulated(file.clone(), 0.02);
+        let settings = Settings::default();
+        let stop = AtomicBool::new(false);
+        (configurations.iter())
+            .map(|configuration| {
+                let prepared = Prepared::new(&described, configuration, settings).unwrap();
+                let run = Run {
+                    configuration: configuration.clone(),
+                    repeat: 0,
+                };
+                let sample = measure(&mut ground, &run, settings, &stop)
+                    .unwrap()
+                    .unwrap();
+                let probe = Probe {
+                    case: prepared.case,
+                    descriptors: prepared.descriptors,
+                };
+                (probe, sample)
+            })
+            .collect()
+    }
+
+    fn foreign() -> Bundle {
+        let machine = machine("k20-32");
+        let samples: Vec<pdawl_profiler::Sample> = [Kind::Cpu, Kind::Gpu]
+            .into_iter()
+            .flat_map(|kind| runs(&machine, &machine, &configurations(&machine, kind, 0)))
+            .map(|(_, sample)| sample)
+            .collect();
+        let request = Request {
+            machine: &machine.name,
+            samples: &samples,
+            codelet: Some(CODELET),
+            kinds: &["cpu", "gpu"],
+            recipe: &recipe(),
+        };
+        let models = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap();
+        let about = About {
+            name: "k20-32",
+            machine: &machine,
+            simulated: true,
+            trained_at: 0,
+            provenance: Provenance::default(),
+        };
+        trained(&models.groups, about).unwrap()
+    }
+
+    /// Mean absolute error of a bundle on runs of a machine.
+    fn error(bundle: &Bundle, runs: &[(Probe, pdawl_profiler::Sample)]) -> f64 {
+        let off = runs.iter().map(|(probe, sample)| {
+            let predictor = Predictor::new(bundle, CODELET, probe.descriptors).unwrap();
+            let predicted = predictor.step_seconds(&probe.case);
+            (predicted / sample.step_seconds() - 1.0).abs()
+        });
+        off.sum::<f64>() / runs.len() as f64
+    }
+
+    #[test]
+    fn eight_runs_tell_what_a_machine_file_does_not() {
+        let foreign = foreign();
+        let file = machine("k40");
+        let mut truth = file.clone();
+        truth.host.efficiency.insert("stencil5".into(), 0.8);
+        let device = &mut truth.devices[0];
+        device.efficiency.insert("stencil5".into(), 0.7);
+        let link = device.link.as_mut().unwrap();
+        link.h2d *= 0.9;
+        link.d2h *= 0.9;
+        link.both_ways *= 0.9;
+
+        let mut entries = Vec::new();
+        let mut held = Vec::new();
+        for kind in [Kind::Cpu, Kind::Gpu] {
+            let entry = foreign.find(&kind.to_string(), CODELET).unwrap();
+            let candidates = configurations(&file, kind, 0);
+            let probes: Vec<Probe> = (runs(&file, &file, &candidates).into_iter())
+                .map(|(probe, _)| probe)
+                .collect();
+            let chosen: Vec<Configuration> = (choose(entry, &probes, 4).unwrap().iter())
+                .map(|place| candidates[*place].clone())
+                .collect();
+            let made: Vec<(Probe, f64)> = (runs(&truth, &file, &chosen).into_iter())
+                .map(|(probe, sample)| (probe, sample.step_seconds()))
+                .collect();
+            entries.push(correct(entry, &made).unwrap().0);
+            held.push(runs(&truth, &file, &configurations(&file, kind, 40)));
+        }
+        let target = Target {
+            name: "k40-from-k20-32",
+            machine: &file,
+            simulated: true,
+            adapted_at: 0,
+            provenance: Provenance::default(),
+        };
+        let adapted = bundle(&foreign, entries, 8, target).unwrap();
+        let text = adapted.to_text().unwrap();
+        assert_eq!(Bundle::parse(&text, "adapted").unwrap(), adapted);
+        for (held, least, most) in [(&held[0], 0.15, 0.02), (&held[1], 0.15, 0.05)] {
+            let (before, after) = (error(&foreign, held), error(&adapted, held));
+            assert!(
+                before > least && after < most,
+                "{before} before, {after} after"
+            );
+        }
+    }
 }

@@ -26,7 +26,7 @@ struct Facts<'a> {
 
 type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 
-const COUNT: usize = 58;
+const COUNT: usize = 62;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -166,6 +166,10 @@ const FEATURES: [Feature; COUNT] = [
     ("prior.memory_seconds", |f| Some(f.prior.memory)),
     ("prior.link_seconds", |f| Some(f.prior.link)),
     ("prior.overhead_seconds", |f| Some(f.prior.overhead)),
+    ("prior.compute_ratio", |f| f.part(f.prior.compute)),
+    ("prior.memory_ratio", |f| f.part(f.prior.memory)),
+    ("prior.link_ratio", |f| f.part(f.prior.link)),
+    ("prior.overhead_ratio", |f| f.part(f.prior.overhead)),
     ("prior.total_seconds", |f| Some(f.prior.total)),
 ];
 
@@ -213,6 +217,11 @@ impl Facts<'_> {
 
     fn link(&self, of: impl Fn(&LinkFigures) -> f64) -> Option<f64> {
         self.descriptors.device.as_ref()?.link.as_ref().map(of)
+    }
+
+    /// A term of the prior as a part of the whole.
+    fn part(&self, term: f64) -> Option<f64> {
+        (self.prior.total > 0.0).then(|| term / self.prior.total)
     }
 }
 

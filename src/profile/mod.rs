@@ -2,7 +2,7 @@
 //! and running it (Geng et al., section 4.3: pure-CPU and pure-GPU runs).
 //!
 //! * [`configuration`] is one thing to run: a grid, a device and its setting.
-//! * [`design`] chooses configurations that span a machine's sizes, workers,
+//! * [`design`](mod@design) chooses configurations that span a machine's sizes, workers,
 //!   chunks and memory limits, the most telling first; pure.
 //! * [`schedule`](mod@schedule) orders their repeats; pure.
 //! * [`ground`] is where they run: this machine, or a simulated one.

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::schema::{
-    DevicePart, Lost, Machine, Report, SCHEMA, Single, Step, Throughput, Workload,
+    DevicePart, Lost, Machine, Model, Report, SCHEMA, Single, Step, Throughput, Trust, Workload,
 };
+use crate::balance::{Account, Trusted};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::DeviceKind;
 use crate::trace::summary;
@@ -59,7 +60,27 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
             .collect(),
         interrupted: outcome.interrupted,
         comparison: context.comparison.clone(),
+        model: outcome
+            .model
+            .as_ref()
+            .map(|account| model(outcome, account)),
         notes: context.notes.clone(),
+    }
+}
+
+fn model(outcome: &Outcome, account: &Account) -> Model {
+    let trust = |(device, trusted): (usize, &Trusted)| Trust {
+        device: device_name(outcome, device),
+        slowdown: trusted.slowdown,
+        interval: trusted.interval,
+    };
+    Model {
+        name: account.model.clone(),
+        predicted_step_seconds: account.predicted_step_seconds,
+        expected_step_seconds: account.expected_seconds.clone(),
+        replans: account.replans,
+        handed_over: account.handed_over,
+        devices: account.devices.iter().enumerate().map(trust).collect(),
     }
 }
 
@@ -149,7 +170,7 @@ fn fraction(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{context, outcome};
+    use super::super::samples::{account, context, outcome};
     use super::*;
     use crate::engine::Loss;
 
@@ -201,6 +222,17 @@ mod tests {
         assert_eq!(report.points, 4 * 100 * 100);
         assert_eq!(report.lost[0].device, "gpu0");
         assert_eq!(report.lost[0].repeated, 1);
+    }
+
+    #[test]
+    fn a_models_part_is_told_by_device() {
+        let mut outcome = outcome();
+        assert_eq!(report(&outcome, &context()).model, None);
+        outcome.model = Some(account());
+        let model = report(&outcome, &context()).model.unwrap();
+        assert_eq!(model.devices[1].device, "gpu0");
+        assert_eq!(model.devices[1].slowdown, Some(1.1));
+        assert_eq!(model.expected_step_seconds.len(), 4);
     }
 
     #[test]

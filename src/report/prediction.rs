@@ -116,7 +116,7 @@ impl From<Outside> for Unseen {
 }
 
 impl Unseen {
-    fn in_words(&self) -> String {
+    pub fn in_words(&self) -> String {
         let number = |value: f64| match value.fract() == 0.0 && value.abs() < 1e15 {
             true => format!("{value}"),
             false => format!("{value:.3e}"),

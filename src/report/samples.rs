@@ -2,6 +2,7 @@
 
 use super::build::Context;
 use super::schema::{HostInfo, Machine, Parameters, Workload};
+use crate::balance::{Account, Trusted};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::CommandKind;
@@ -49,6 +50,22 @@ pub fn outcome() -> Outcome {
             steps: Vec::new(),
         },
         ..Outcome::default()
+    }
+}
+
+/// A model that took the GPU for a tenth faster than it was.
+pub fn account() -> Account {
+    let trusted = |slowdown| Trusted {
+        slowdown: Some(slowdown),
+        interval: 0.1,
+    };
+    Account {
+        model: "lab".into(),
+        predicted_step_seconds: Some(0.096),
+        expected_seconds: vec![Some(0.096), Some(0.1), Some(0.1), None],
+        replans: 1,
+        handed_over: None,
+        devices: vec![trusted(1.0), trusted(1.1)],
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Report {
     pub interrupted: bool,
     /// What single devices reach on the same workload and machine, where known.
     pub comparison: Vec<Single>,
+    /// The cost model's part; `None` if the strategy works without one.
+    pub model: Option<Model>,
     pub notes: Vec<String>,
 }
 
@@ -172,6 +174,34 @@ pub struct Lost {
     pub why: String,
     /// Steps computed again.
     pub repeated: u32,
+}
+
+/// A cost model's part in the run. Its seconds are expected, not measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Model {
+    pub name: String,
+    /// Of the first step as planned, before anything ran; `None` if the model
+    /// had no plan.
+    pub predicted_step_seconds: Option<f64>,
+    /// Of each step when it was planned, by step; `None` where the model was
+    /// not asked.
+    pub expected_step_seconds: Vec<Option<f64>>,
+    /// Plans made anew, since measured and expected seconds parted or a device
+    /// was lost.
+    pub replans: u32,
+    /// The step from which on the model was not asked any more.
+    pub handed_over: Option<u32>,
+    pub devices: Vec<Trust>,
+}
+
+/// How far the model was trusted on a device, at the end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trust {
+    pub device: String,
+    /// Measured over expected seconds; `None` if the device was lost.
+    pub slowdown: Option<f64>,
+    /// Relative deviation from that which is no surprise.
+    pub interval: f64,
 }
 
 /// A single device's throughput on the same workload.

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use anstyle::AnsiColor;
 
-use super::schema::{Report, Step};
+use super::schema::{Model, Report, Step};
 use super::style::{ALARM, FAINT, MAIN, STRONG, line, origin, styled};
 use super::{bars, table};
 use crate::quantity::{Bytes, Count, Percent, Seconds};
@@ -106,6 +106,9 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
             ),
         )?;
     }
+    if let Some(model) = &report.model {
+        line(out, "Model", in_words(model, report.steps.first()))?;
+    }
     if let Some(right) = report.verified {
         let error = match report.max_abs_error {
             Some(0.0) => ", bit for bit".into(),
@@ -131,6 +134,34 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
         )?;
     }
     writeln!(out)
+}
+
+/// What a model said, and what became of it.
+fn in_words(model: &Model, first: Option<&Step>) -> String {
+    let mut words = model.name.clone();
+    if let (Some(predicted), Some(first)) = (model.predicted_step_seconds, first) {
+        let _ = write!(
+            words,
+            ": first step predicted {}, measured {}",
+            Seconds(predicted),
+            Seconds(first.seconds)
+        );
+    }
+    if model.replans > 0 {
+        let _ = write!(words, "; planned anew {}", times(model.replans));
+    }
+    if let Some(step) = model.handed_over {
+        let _ = write!(words, "; left to DAWL from step {step} on");
+    }
+    words
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".into(),
+        2 => "twice".into(),
+        count => format!("{count} times"),
+    }
 }
 
 /// Least, median and greatest seconds of a step.
@@ -234,9 +265,10 @@ fn remarks(report: &Report, out: &mut String) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::super::build::report;
-    use super::super::samples::{context, outcome};
+    use super::super::samples::{account, context, outcome};
     use super::super::schema::{Single, Throughput};
     use super::*;
+    use crate::balance::Account;
     use crate::engine::Loss;
 
     fn plain(report: &Report) -> String {
@@ -276,6 +308,31 @@ mod tests {
         assert!(with[1].contains("Throughput"));
         context.machine.simulated = false;
         assert!(!plain(&report(&outcome(), &context)).contains("simulated"));
+    }
+
+    #[test]
+    fn a_models_part_is_a_line() {
+        let line = |account: Account| {
+            let mut outcome = outcome();
+            outcome.model = Some(account);
+            let text = plain(&report(&outcome, &context()));
+            let model = text.lines().find(|l| l.trim().starts_with("Model"));
+            model.map(|l| l.trim_start().trim_start_matches("Model").trim().to_owned())
+        };
+        assert_eq!(
+            line(account()).as_deref(),
+            Some("lab: first step predicted 96.0 ms, measured 100 ms; planned anew once")
+        );
+        let left = Account {
+            predicted_step_seconds: None,
+            replans: 0,
+            handed_over: Some(0),
+            ..account()
+        };
+        assert_eq!(
+            line(left).as_deref(),
+            Some("lab; left to DAWL from step 0 on")
+        );
     }
 
     #[test]

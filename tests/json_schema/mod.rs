@@ -29,11 +29,10 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
             "enum" => rule.as_array().unwrap().contains(value),
             "minimum" => value.as_f64().is_none_or(|v| v >= rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|v| v <= rule.as_f64().unwrap()),
-            "required" => rule
-                .as_array()
-                .unwrap()
-                .iter()
-                .all(|name| value.get(name.as_str().unwrap()).is_some()),
+            "required" => {
+                let mut names = rule.as_array().unwrap().iter();
+                !value.is_object() || names.all(|name| value.get(name.as_str().unwrap()).is_some())
+            }
             "properties" => {
                 for (name, schema) in rule.as_object().unwrap() {
                     if let Some(value) = value.get(name) {

@@ -25,38 +25,37 @@ pub fn machine(name: &str) -> MachineFile {
     Shelf::at("/nonexistent").find(name).unwrap()
 }
 
-/// A step of a square grid of doubles.
-pub fn work(size: u64) -> Work {
-    Work::of(&Stencil::new(size, size, None, Precision::F64, 1).unwrap())
+/// A step of a grid of doubles.
+pub fn work(nx: u64, ny: u64) -> Work {
+    Work::of(&Stencil::new(nx, ny, None, Precision::F64, 1).unwrap())
 }
 
-/// The host's part: a whole grid, by so many workers.
-pub fn on_host(machine: &MachineFile, size: u64, workers: u32) -> Case {
+/// The host's part: a whole grid, by so many workers and in chunks of so many
+/// rows.
+pub fn on_host(machine: &MachineFile, work: Work, workers: u32, chunk: u64) -> Case {
     let part = Part::Host {
         workers,
         sockets: machine.host.sockets,
-        units: size,
-        chunk: size,
+        units: work.units,
+        chunk: chunk.min(work.units),
     };
-    let work = work(size);
     Case { work, part }
 }
 
 /// The first GPU's part: a whole grid, held as far as 2 GiB reach.
-pub fn on_gpu(machine: &MachineFile, size: u64, stream: Stream) -> Case {
+pub fn on_gpu(machine: &MachineFile, work: Work, stream: Stream) -> Case {
     let memory = machine.devices[0].memory;
     let limit = memory_limit(memory, Some(2 << 30));
-    let division = Division::of(size, 8 * size, limit, memory, stream).unwrap();
-    let held = division.capacity.min(size);
+    let division = Division::of(work.units, work.unit_bytes, limit, memory, stream).unwrap();
+    let held = division.capacity.min(work.units);
     let part = Part::Own {
         held,
         slots: division.slots,
-        streamed: size - held,
+        streamed: work.units - held,
         chunk: division.chunk,
         queues: division.queues,
-        solo: held == size,
+        solo: held == work.units,
     };
-    let work = work(size);
     Case { work, part }
 }
 
@@ -73,7 +72,7 @@ pub fn samples(machine: &MachineFile, factor: impl Fn(&Case) -> f64) -> Vec<Samp
             device: kind.into(),
             kind: kind.into(),
             codelet: CODELET.into(),
-            configuration: format!("{kind} {} {:?}", case.work.units, case.part),
+            configuration: format!("{kind} {} {:?}", case.work.unit_points, case.part),
             repeat: 0,
             counters: "none".into(),
             steps: 1,
@@ -83,12 +82,13 @@ pub fn samples(machine: &MachineFile, factor: impl Fn(&Case) -> f64) -> Vec<Samp
     };
     let cores = machine.host.cores;
     for size in (1..=24).map(|i| 1000 * i) {
-        for workers in [1, cores / 4, cores / 2, cores] {
-            add("cpu", on_host(machine, size, workers));
-        }
-        for chunk in [None, Some(64)] {
-            for queues in [None, Some(2)] {
-                add("gpu", on_gpu(machine, size, Stream { chunk, queues }));
+        for (nx, ny) in [(size, size), (size, 2 * size / 3)] {
+            for (workers, chunk) in [(1, u64::MAX), (cores / 2, 128), (cores, u64::MAX)] {
+                add("cpu", on_host(machine, work(nx, ny), workers, chunk));
+            }
+            for (chunk, queues) in [(None, None), (Some(64), None), (Some(64), Some(2))] {
+                let stream = Stream { chunk, queues };
+                add("gpu", on_gpu(machine, work(nx, ny), stream));
             }
         }
     }
@@ -99,7 +99,7 @@ pub fn samples(machine: &MachineFile, factor: impl Fn(&Case) -> f64) -> Vec<Samp
 pub fn model(machine: &MachineFile, samples: &[Sample], families: &[Family]) -> Bundle {
     let recipe = Recipe {
         families: families.to_vec(),
-        clusters: 8..=8,
+        clusters: 5..=5,
         folds: 5,
         inner_folds: 2,
         ..Recipe::default()

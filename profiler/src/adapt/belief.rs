@@ -1,7 +1,5 @@
 //! What is known of a line's coefficients: a Gaussian, narrowed by every run.
 
-use super::Expectation;
-
 /// A Gaussian over a constant and the coefficients of some terms.
 ///
 /// Observations are taken one after the other, each exactly as Bayes' rule has
@@ -15,17 +13,13 @@ pub struct Belief {
 }
 
 impl Belief {
-    /// Before any run: a constant and `terms` coefficients around 0, each
-    /// independent of the others.
-    pub fn new(terms: usize, expected: Expectation) -> Self {
-        let size = terms + 1;
-        let each = expected.terms.powi(2) / terms.max(1) as f64;
+    /// Before any run: coefficients around 0, independent of each other, with
+    /// these standard deviations; the first is the constant's.
+    pub fn new(deviations: &[f64]) -> Self {
+        let size = deviations.len();
         let mut covariance = vec![0.0; size * size];
-        for i in 0..size {
-            covariance[i * size + i] = match i {
-                0 => expected.constant.powi(2),
-                _ => each,
-            };
+        for (i, deviation) in deviations.iter().enumerate() {
+            covariance[i * size + i] = deviation * deviation;
         }
         Self {
             mean: vec![0.0; size],
@@ -96,15 +90,10 @@ mod tests {
 
     use super::*;
 
-    const EXPECTED: Expectation = Expectation {
-        constant: 1.0,
-        terms: 0.7,
-    };
-
     #[test]
     fn one_observation_as_in_the_textbook() {
         // Prior N(0, 1), noise 0.25: the mean goes 1 / 1.25 of the way.
-        let mut belief = Belief::new(0, EXPECTED);
+        let mut belief = Belief::new(&[1.0]);
         belief.observe(&[], 1.0, 0.25);
         assert!((belief.value(&[]) - 0.8).abs() < 1e-12);
         assert!((belief.variance(&[]) - 0.2).abs() < 1e-12);
@@ -112,7 +101,7 @@ mod tests {
 
     #[test]
     fn many_observations_find_the_line() {
-        let mut belief = Belief::new(2, EXPECTED);
+        let mut belief = Belief::new(&[1.0, 0.5, 0.5]);
         for i in 0..200 {
             let z = [f64::from(i % 7) / 6.0, f64::from(i % 5) / 4.0];
             belief.observe(&z, 0.3 - 0.2 * z[0] + 0.1 * z[1], 1e-4);
@@ -127,7 +116,7 @@ mod tests {
         fn order_does_not_matter_and_every_run_narrows(
             runs in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64, -1.0..1.0f64), 1..12)
         ) {
-            let (mut forwards, mut backwards) = (Belief::new(2, EXPECTED), Belief::new(2, EXPECTED));
+            let (mut forwards, mut backwards) = (Belief::new(&[1.0, 0.5, 0.5]), Belief::new(&[1.0, 0.5, 0.5]));
             let probe = [0.3, 0.6];
             for (a, b, value) in &runs {
                 let before = forwards.variance(&probe);

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Belief, Expectation, terms};
+use super::{Belief, Expectation, Terms};
 use crate::Fitted;
 use crate::fitted::Correction;
 use crate::regress::{median, spread};
@@ -10,8 +10,10 @@ use crate::regress::{median, spread};
 /// One calibration run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// The model's inputs, as [`Fitted::predict`] wants them.
+    /// The inputs of the model without correction, in its order.
     pub values: Vec<f64>,
+    /// The terms' figures, in the order of their names.
+    pub terms: Vec<f64>,
     /// Seconds of a step that physics lets expect.
     pub prior: f64,
     /// Seconds of a step as measured.
@@ -44,9 +46,12 @@ pub enum AdaptError {
     #[error("no calibration runs; make at least one")]
     NoRuns,
 
+    #[error("the correction cannot be kept: {0}")]
+    Correction(String),
+
     #[error(
-        "calibration run {run} cannot be used: {what} is {value}, where a time above 0 is needed; \
-         make the run again, or correct the machine's file if the prediction is wrong"
+        "calibration run {run} cannot be used: {what} is {value}; times must be above 0 and all \
+         figures finite, so make the run again, or correct the machine's file"
     )]
     Impossible {
         /// From 0.
@@ -56,7 +61,8 @@ pub enum AdaptError {
     },
 }
 
-/// Corrects a model by some runs, whatever corrected it before.
+/// Corrects a model by some runs, whatever corrected it before. `names` are the
+/// terms that the correction may depend on; see [`Terms`].
 ///
 /// `noise` is the relative standard deviation of a run around a model that is
 /// right, such as 0.02. A run that is further off than the others agree on
@@ -68,28 +74,26 @@ pub enum AdaptError {
 /// No runs, and runs that cannot be.
 pub fn fit(
     foreign: &Fitted,
+    names: &[&str],
     runs: &[Calibration],
     noise: f64,
     expected: Expectation,
 ) -> Result<Adapted, AdaptError> {
-    let plain = Fitted {
-        correction: None,
-        ..foreign.clone()
-    };
-    let points = points(&plain, runs)?;
-    let belief = believe(&points, noise, expected);
+    let plain = foreign.clone().without_correction();
+    let terms = Terms::of(&plain, names);
+    let points = points(&plain, &terms, runs)?;
+    let deviations = terms.deviations(expected);
+    let belief = believe(&points, noise, &deviations);
     let residuals: Vec<Residual> = (0..points.len())
         .map(|i| {
             let mut others = points.clone();
             let point = others.remove(i);
             let off = |exponent: f64| (exponent - point.ratio).exp() - 1.0;
+            let without = believe(&others, noise, &deviations);
             Residual {
                 before: off(0.0),
                 after: off(belief.value(&point.terms)),
-                left_out: match others.is_empty() {
-                    true => off(0.0),
-                    false => off(believe(&others, noise, expected).value(&point.terms)),
-                },
+                left_out: off(without.value(&point.terms)),
             }
         })
         .collect();
@@ -97,25 +101,27 @@ pub fn fit(
         [constant, terms @ ..] => (*constant, terms.to_vec()),
         [] => (0.0, Vec::new()),
     };
-    let left_out: Vec<f64> = residuals.iter().map(|r| r.left_out).collect();
-    let fitted = Fitted {
-        // Two runs may agree by chance.
-        spread: noise.max(match left_out.len() {
-            0..=2 => foreign.spread,
-            _ => spread(&left_out),
-        }),
-        correction: Some(Correction {
-            inputs: plain
-                .inputs
-                .iter()
-                .map(|input| input.name.clone())
-                .collect(),
-            coefficients,
-            intercept,
-        }),
-        ..plain
+    let correction = Correction {
+        inputs: terms.names(),
+        coefficients,
+        intercept,
     };
-    Ok(Adapted { fitted, residuals })
+    let left_out: Vec<f64> = residuals.iter().map(|r| r.left_out).collect();
+    // Two runs may agree by chance.
+    let shown = match left_out.len() {
+        0..=2 => foreign.spread,
+        _ => spread(&left_out),
+    };
+    let fitted = plain
+        .with_correction(correction, terms.own())
+        .map_err(AdaptError::Correction)?;
+    Ok(Adapted {
+        fitted: Fitted {
+            spread: noise.max(shown),
+            ..fitted
+        },
+        residuals,
+    })
 }
 
 /// A run as the correction sees it.
@@ -126,7 +132,7 @@ struct Point {
     ratio: f64,
 }
 
-fn points(fitted: &Fitted, runs: &[Calibration]) -> Result<Vec<Point>, AdaptError> {
+fn points(fitted: &Fitted, terms: &Terms, runs: &[Calibration]) -> Result<Vec<Point>, AdaptError> {
     if runs.is_empty() {
         return Err(AdaptError::NoRuns);
     }
@@ -141,8 +147,12 @@ fn points(fitted: &Fitted, runs: &[Calibration]) -> Result<Vec<Point>, AdaptErro
                     return Err(AdaptError::Impossible { run, what, value });
                 }
             }
+            if let Some(value) = calibration.terms.iter().find(|term| !term.is_finite()) {
+                let (what, value) = ("a term", *value);
+                return Err(AdaptError::Impossible { run, what, value });
+            }
             Ok(Point {
-                terms: terms(fitted, &calibration.values),
+                terms: terms.values(&calibration.terms),
                 ratio: (calibration.seconds / predicted).ln(),
             })
         })
@@ -151,22 +161,21 @@ fn points(fitted: &Fitted, runs: &[Calibration]) -> Result<Vec<Point>, AdaptErro
 
 /// What the runs tell, by weighing each by how far it is off and learning
 /// again until the weights stay.
-fn believe(points: &[Point], noise: f64, expected: Expectation) -> Belief {
+fn believe(points: &[Point], noise: f64, deviations: &[f64]) -> Belief {
     /// Degrees of freedom: heavy tails, yet a bounded influence only far out.
     const FREEDOM: f64 = 3.0;
     const ROUNDS: usize = 40;
     let least = noise.max(1e-4);
-    let size = points.first().map_or(0, |point| point.terms.len());
     // Before anything is known, runs agree as well as their factors do; a
     // scale of the noise alone would believe the first guess too soon.
     let ratios: Vec<f64> = points.iter().map(|point| point.ratio).collect();
     let middle = median(&ratios);
     let mut off: Vec<f64> = ratios.iter().map(|ratio| ratio - middle).collect();
-    let mut belief = Belief::new(size, expected);
+    let mut belief = Belief::new(deviations);
     for _ in 0..ROUNDS {
         let scale = least.max(spread(&off)).powi(2);
         let before = belief;
-        belief = Belief::new(size, expected);
+        belief = Belief::new(deviations);
         for (point, off) in points.iter().zip(&off) {
             let weight = (FREEDOM + 1.0) / (FREEDOM + off * off / scale);
             belief.observe(&point.terms, point.ratio, scale / weight);

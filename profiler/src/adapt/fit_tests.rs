@@ -5,6 +5,8 @@ use ndarray::Array2;
 use super::*;
 use crate::regress::Spec;
 
+const TERMS: [&str; 2] = ["prior.link_ratio", "prior.memory_ratio"];
+
 /// A model over a prior, of a size and a ratio; on its own machine a step
 /// takes the prior 1.2 to 1.3 times.
 fn foreign() -> Fitted {
@@ -31,6 +33,7 @@ fn runs(c0: f64, c1: f64, noise: f64) -> Vec<Calibration> {
             let prior = units * 1e-6;
             Calibration {
                 values: vec![units, ratio],
+                terms: vec![ratio, 1.0 - ratio],
                 prior,
                 seconds: (1.2 + 0.1 * ratio) * prior * (c0 + c1 * ratio + noise * wiggle).exp(),
             }
@@ -39,13 +42,13 @@ fn runs(c0: f64, c1: f64, noise: f64) -> Vec<Calibration> {
 }
 
 fn adapted(runs: &[Calibration]) -> Adapted {
-    fit(&foreign(), runs, 0.02, Expectation::default()).expect("a correction")
+    fit(&foreign(), &TERMS, runs, 0.02, Expectation::default()).expect("a correction")
 }
 
 /// What the corrected model's predictions are of the foreign one's.
 fn factor(adapted: &Adapted, ratio: f64) -> f64 {
-    let values = [8e3, ratio];
-    adapted.fitted.predict(&values, 1.0) / foreign().predict(&values, 1.0)
+    let after = adapted.fitted.predict(&[8e3, ratio, 1.0 - ratio], 1.0);
+    after / foreign().predict(&[8e3, ratio], 1.0)
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn a_disturbed_run_counts_little() {
 fn one_run_moves_the_constant_and_the_slope_little() {
     let adapted = adapted(&runs(0.4, 0.2, 0.0)[3..4]);
     let correction = adapted.fitted.correction.as_ref().expect("a correction");
-    assert!(correction.coefficients.iter().all(|c| c.abs() < 0.02));
+    assert!(correction.coefficients.iter().all(|c| c.abs() < 0.1));
     assert!((factor(&adapted, 1.0).ln() - 0.6).abs() < 0.01);
     assert_eq!(adapted.residuals[0].left_out, adapted.residuals[0].before);
 }
@@ -97,6 +100,7 @@ fn a_correction_replaces_the_one_before() {
     let once = adapted(&runs(0.4, 0.2, 0.02));
     let twice = fit(
         &once.fitted,
+        &TERMS,
         &runs(0.4, 0.2, 0.02),
         0.02,
         Expectation::default(),
@@ -107,7 +111,7 @@ fn a_correction_replaces_the_one_before() {
 #[test]
 fn runs_that_cannot_be_are_refused_by_number() {
     let expected = Expectation::default();
-    let none = fit(&foreign(), &[], 0.02, expected).unwrap_err();
+    let none = fit(&foreign(), &TERMS, &[], 0.02, expected).unwrap_err();
     assert_eq!(none, AdaptError::NoRuns);
     let good = runs(0.1, 0.0, 0.0);
     for (change, words) in [
@@ -118,10 +122,11 @@ fn runs_that_cannot_be_are_refused_by_number() {
         (|r| r.prior = f64::NAN, "the predicted time is NaN"),
         (|r| r.values[0] = f64::NAN, "the predicted time is NaN"),
         (|r| r.values.clear(), "the predicted time is NaN"),
+        (|r| r.terms[1] = f64::INFINITY, "a term is inf"),
     ] {
         let mut broken = good.clone();
         change(&mut broken[2]);
-        let error = fit(&foreign(), &broken, 0.02, expected).unwrap_err();
+        let error = fit(&foreign(), &TERMS, &broken, 0.02, expected).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }

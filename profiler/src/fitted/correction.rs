@@ -7,8 +7,9 @@ use super::Input;
 /// Added to the logarithm of what the model predicts: `intercept` + the sum of
 /// coefficient times standardised input.
 ///
-/// Inputs beyond the training count as its edge, so that a correction from few
-/// runs never runs away.
+/// Inputs beyond their range (the training's, or for the correction's own
+/// inputs the one that they can have) count as its edge, so that a correction
+/// from few runs never runs away.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Correction {

@@ -49,6 +49,18 @@ impl Input {
         }
     }
 
+    /// An input that is used as it is, from `min` to `max`.
+    pub fn as_is(name: &str, min: f64, max: f64) -> Input {
+        Input {
+            name: name.to_owned(),
+            log: false,
+            mean: 0.0,
+            deviation: 1.0,
+            min,
+            max,
+        }
+    }
+
     /// `value` with the training's mean at 0 and its deviation as the unit. An
     /// input that was constant in the training says nothing: 0.
     pub fn standardise(&self, value: f64) -> f64 {

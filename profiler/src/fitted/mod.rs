@@ -23,7 +23,8 @@ const LARGEST: f64 = 50.0;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "Parts")]
 pub struct Fitted {
-    /// What it wants to know, in the order of [`Fitted::predict`]'s values.
+    /// What it wants to know, in the order of [`Fitted::predict`]'s values:
+    /// first the regressor's inputs, then those that only the correction uses.
     pub inputs: Vec<Input>,
     /// Whether it multiplies a prior: seconds that physics lets expect. It
     /// then learned ln(seconds / prior), else ln(seconds).
@@ -123,7 +124,7 @@ impl Fitted {
             return f64::NAN;
         }
         let hold = self.over_prior && !matches!(self.regressor, Regressor::Linear(_));
-        let learned = scratch(values.len(), |x| {
+        let learned = scratch(self.regressor.inputs(), |x| {
             for ((x, input), &value) in x.iter_mut().zip(&self.inputs).zip(values) {
                 let value = if hold { input.limit(value) } else { value };
                 *x = input.standardise(value);
@@ -157,23 +158,39 @@ impl Fitted {
     }
 
     /// The same model, corrected: by `correction` alone, whatever corrected it
-    /// before.
+    /// before. `own` are the inputs that the correction uses and the regressor
+    /// does not; they come after the others.
     ///
     /// # Errors
     ///
-    /// Says what is wrong when the correction names an input that the model
-    /// has not, or is not finite.
-    pub fn with_correction(self, correction: Correction) -> Result<Fitted, String> {
-        correction.check(&self.inputs)?;
-        Ok(Fitted {
-            correction: Some(correction),
-            ..self
-        })
+    /// Says what is wrong when the correction names an input that there is not,
+    /// when it does not use one of its own, or when it is not finite.
+    pub fn with_correction(
+        self,
+        correction: Correction,
+        own: Vec<Input>,
+    ) -> Result<Fitted, String> {
+        let mut fitted = self.without_correction();
+        fitted.inputs.extend(own);
+        fitted.correction = Some(correction);
+        fitted.check()?;
+        Ok(fitted)
+    }
+
+    /// The same model as it was before any correction.
+    pub fn without_correction(mut self) -> Fitted {
+        self.inputs.truncate(self.regressor.inputs());
+        self.correction = None;
+        self
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.regressor.inputs() != self.inputs.len() {
-            let (wants, has) = (self.regressor.inputs(), self.inputs.len());
+        let (wants, has) = (self.regressor.inputs(), self.inputs.len());
+        let used = |input: &&Input| {
+            let correction = self.correction.as_ref();
+            correction.is_some_and(|c| c.inputs.contains(&input.name))
+        };
+        if wants > has || !self.inputs[wants..].iter().all(|input| used(&input)) {
             return Err(format!(
                 "the regressor wants {wants} inputs, the model has {has}"
             ));

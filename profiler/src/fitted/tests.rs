@@ -184,7 +184,7 @@ fn a_correction_multiplies() {
         intercept: 2f64.ln(),
         ..Correction::default()
     };
-    let twice = plain.clone().with_correction(twice).unwrap();
+    let twice = plain.clone().with_correction(twice, Vec::new()).unwrap();
     assert!((twice.predict(&[8000.0], 0.0) / before - 2.0).abs() < 1e-12);
 
     let slope = Correction {
@@ -192,12 +192,38 @@ fn a_correction_multiplies() {
         coefficients: vec![0.5],
         intercept: 0.0,
     };
-    let sloped = plain.clone().with_correction(slope).unwrap();
+    let sloped = plain.clone().with_correction(slope, Vec::new()).unwrap();
     let expected = (0.5 * plain.inputs[0].standardise(20e3)).exp();
     let found = sloped.predict(&[20e3], 0.0) / plain.predict(&[20e3], 0.0);
     assert!((found - expected).abs() < 1e-12);
     let ratio = |x: f64| sloped.predict(&[x], 0.0) / plain.predict(&[x], 0.0);
     assert!((ratio(1e9) - ratio(64e3)).abs() < 1e-9);
+}
+
+#[test]
+fn a_correction_may_have_inputs_of_its_own() {
+    let values = sizes();
+    let seconds: Vec<f64> = values.iter().map(|x| 1e-9 * x * x).collect();
+    let plain = fit(&LINEAR, &values, &seconds, None);
+    let correction = Correction {
+        inputs: names(&["prior.link_ratio"]),
+        coefficients: vec![0.5],
+        intercept: 0.1,
+    };
+    let own = vec![Input::as_is("prior.link_ratio", 0.0, 1.0)];
+    let corrected = plain
+        .clone()
+        .with_correction(correction.clone(), own.clone())
+        .unwrap();
+    let ratio = |link: f64| corrected.predict(&[8000.0, link], 0.0) / plain.predict(&[8000.0], 0.0);
+    for (link, exponent) in [(0.0, 0.1), (0.4, 0.3), (1.0, 0.6), (9.0, 0.6)] {
+        assert!((ratio(link) - f64::exp(exponent)).abs() < 1e-12, "{link}");
+    }
+    assert_eq!(corrected.clone().without_correction(), plain);
+    let again = corrected.with_correction(correction, own).unwrap();
+    assert_eq!(again.inputs.len(), 2);
+    let unused = plain.with_correction(Correction::default(), vec![Input::as_is("a", 0.0, 1.0)]);
+    assert!(unused.is_err());
 }
 
 #[test]
@@ -211,7 +237,10 @@ fn a_correction_that_does_not_fit_is_refused() {
             coefficients,
             intercept,
         };
-        plain.clone().with_correction(correction).unwrap_err()
+        plain
+            .clone()
+            .with_correction(correction, Vec::new())
+            .unwrap_err()
     };
     assert!(correct(&["machine.clock_mhz"], vec![1.0], 0.0).contains("machine.clock_mhz"));
     assert!(correct(&["known.units_count"], vec![], 0.0).contains("0 coefficients"));
@@ -234,7 +263,10 @@ fn files_predict_to_the_last_bit_and_damage_is_refused() {
             &seconds,
             Some(&seconds.iter().map(|s| s.sqrt()).collect::<Vec<_>>()),
         );
-        for before in [before.clone(), before.with_correction(correction).unwrap()] {
+        for before in [
+            before.clone(),
+            before.with_correction(correction, Vec::new()).unwrap(),
+        ] {
             let text = serde_json::to_string(&before).unwrap();
             let after: Fitted = serde_json::from_str(&text).unwrap();
             assert_eq!(before, after);

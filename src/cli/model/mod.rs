@@ -1,5 +1,6 @@
 //! `pdawl model`: models of machines.
 
+mod adapt;
 mod check;
 mod exchange;
 mod list;
@@ -58,6 +59,13 @@ enum What {
                       pdawl model check k40 --dataset held.csv"
     )]
     Check(check::Args),
+    /// Correct another machine's model by a few runs of this one
+    ///
+    /// The runs are chosen where they tell most. The corrected model is kept
+    /// beside the foreign one.
+    #[command(after_help = "Examples:\n  pdawl model adapt lab.json\n  \
+                            pdawl model adapt k20-32 --machine k40 --runs 8")]
+    Adapt(adapt::Args),
 }
 
 /// Runs the subcommand.
@@ -69,5 +77,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Export(args) => exchange::export(&shelf, args),
         What::Import(args) => exchange::import(&shelf, args),
         What::Check(args) => check::run(&shelf, args),
+        What::Adapt(args) => adapt::run(&shelf, args),
     }
 }

@@ -90,7 +90,7 @@ fn set_aside(path: &Path) -> Result<(), Failure> {
 }
 
 /// Where the rows come from.
-fn provenance(ground: &Ground) -> Provenance {
+pub fn provenance(ground: &Ground) -> Provenance {
     let machine = ground.machine();
     let mut provenance = Provenance::default();
     let host = &machine.host;

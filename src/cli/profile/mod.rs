@@ -5,7 +5,7 @@
 //! dataset.
 
 mod file;
-mod ground;
+pub(super) mod ground;
 mod wanted;
 mod work;
 
@@ -15,8 +15,9 @@ use super::args::Format;
 use super::failure::Failure;
 use super::{interrupt, terminal};
 
-pub use wanted::Wanted;
-pub use work::carry_out;
+pub use file::provenance;
+pub use wanted::{Budget, Wanted};
+pub use work::{carry_out, designs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  pdawl profile stencil --budget 5m")]

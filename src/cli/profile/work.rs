@@ -72,7 +72,10 @@ pub fn carry_out(
 }
 
 /// A design for each kind of device that is wanted and there.
-fn designs(
+///
+/// # Errors
+/// Devices that are not there, and sizes that do not fit.
+pub fn designs(
     wanted: &Wanted,
     ground: &Ground,
     notes: &mut Vec<String>,

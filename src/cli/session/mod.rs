@@ -1,9 +1,12 @@
 //! What a run needs: a machine, real or simulated, and a workload on it. Here
 //! the command line meets the library's runtimes, engine and balancers.
 //!
-//! [`open`] makes a session of what the user said; [`oracle`] and [`singles`]
-//! are what takes several runs.
+//! [`open`] makes a session of what the user said, on a [`ground`] of real
+//! devices or simulated ones; [`model`] is the cost model that serves there;
+//! [`oracle`] and [`singles`] are what takes several runs.
 
+mod ground;
+mod model;
 mod open;
 mod oracle;
 mod singles;
@@ -16,11 +19,10 @@ use pdawl::codelet::copy;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, CorunError};
 use pdawl::engine::measure::{self, MeasureOptions};
-use pdawl::machine::{MachineFile, RuntimeKind};
+use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::runtime::{DeviceId, Runtime};
+use pdawl::runtime::DeviceId;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
@@ -28,6 +30,8 @@ pub(super) use open::machine_file;
 
 use super::failure::{Failure, refused};
 use super::grid::Grid;
+use ground::Ground;
+use model::{Missing, Serving};
 use oracle::Swept;
 
 /// Bytes of the copies that the host's bandwidth is measured with: more than
@@ -41,17 +45,14 @@ pub struct Session {
     stencil: Stencil,
     machine: Machine,
     options: corun::Options,
+    /// The cost model, or why there is none.
+    model: Result<Serving, Missing>,
+    /// The devices of the last run as the model planned them.
+    planned: Option<Vec<Device>>,
     /// What the oracle found, once it was asked.
     oracle: Option<Vec<f64>>,
     comparison: Vec<Single>,
     notes: Vec<String>,
-}
-
-/// Where commands run.
-enum Ground {
-    Real(Box<dyn Runtime>),
-    /// Each run begins on a machine of its own, at time 0.
-    Simulated(Box<MachineFile>, SimOptions),
 }
 
 type MakeBalancer<'a> = dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String> + 'a;
@@ -67,10 +68,54 @@ impl Session {
         stop: &AtomicBool,
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Outcome, Failure> {
-        if *strategy != Strategy::Oracle {
-            let make = &mut |setup: &Setup| strategy.build(setup).map_err(|e| e.to_string());
-            return self.corun(make, self.options, stop, progress);
+        match strategy {
+            Strategy::Oracle => self.run_best(stop, progress),
+            Strategy::Pdawl => self.run_planned(stop, progress),
+            _ => {
+                let make = &mut |setup: &Setup| strategy.build(setup).map_err(|e| e.to_string());
+                self.corun(make, self.options, stop, progress)
+            }
         }
+    }
+
+    /// Runs as the cost model plans.
+    fn run_planned(
+        &mut self,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(u32, u32),
+    ) -> Result<Outcome, Failure> {
+        let Session {
+            model,
+            ground,
+            stencil,
+            machine,
+            notes,
+            ..
+        } = self;
+        let serving = model.as_mut().map_err(|missing| missing.failure())?;
+        notes.append(&mut serving.notes);
+        let options = corun::Options {
+            stream: serving.plan.stream,
+            ..self.options
+        };
+        let make = &mut |setup: &Setup| serving.balancer(setup);
+        let mut control = Control { stop, progress };
+        let mut devices = Vec::new();
+        let cores = serving.cores();
+        let outcome = ground.with(cores, &machine.devices, |runtime| {
+            devices = runtime.devices().to_vec();
+            corun::run(runtime, stencil, make, &options, &mut control)
+        })?;
+        self.planned = Some(devices);
+        outcome.map_err(failure)
+    }
+
+    /// Runs with the best fixed shares, which are looked for once.
+    fn run_best(
+        &mut self,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(u32, u32),
+    ) -> Result<Outcome, Failure> {
         let shares = match &self.oracle {
             Some(shares) => shares.clone(),
             None => match self.sweep(stop)? {
@@ -92,34 +137,39 @@ impl Session {
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Outcome, Failure> {
         let mut control = Control { stop, progress };
-        let outcome = match &mut self.ground {
-            Ground::Real(runtime) => corun::run(
-                runtime.as_mut(),
-                &self.stencil,
-                make,
-                &options,
-                &mut control,
-            ),
-            Ground::Simulated(file, sim) => {
-                let mut sim = Sim::new(file, sim.clone()).map_err(refused)?;
-                corun::run(&mut sim, &self.stencil, make, &options, &mut control)
+        let (ground, devices) = (&mut self.ground, &self.machine.devices);
+        let outcome = ground.with(None, devices, |runtime| {
+            corun::run(runtime, &self.stencil, make, &options, &mut control)
+        })?;
+        outcome.map_err(failure)
+    }
+
+    /// How work is shared while it runs: as the model plans, or where there is
+    /// none, as DAWL learns, with a note that says why.
+    pub fn adaptive(&mut self) -> Strategy {
+        match &self.model {
+            Ok(_) => Strategy::Pdawl,
+            Err(missing) => {
+                self.notes.extend(missing.note());
+                Strategy::Dawl
             }
-        };
-        outcome.map_err(|error| match error {
-            CorunError::Runtime(error) => refused(error),
-            CorunError::Strategy(why) => Failure::usage(
-                why,
-                "another --strategy, or other --devices; `pdawl devices` shows them",
-            ),
-            other => Failure::of(other),
-        })
+        }
+    }
+
+    /// Whether a cost model serves here.
+    pub fn has_model(&self) -> bool {
+        self.model.is_ok()
     }
 
     /// What a report tells beyond the outcome.
     pub fn context(&self, strategy: &Strategy) -> Context {
+        let mut machine = self.machine.clone();
+        if let (Strategy::Pdawl, Some(devices)) = (strategy, &self.planned) {
+            machine.devices.clone_from(devices);
+        }
         Context {
             workload: self.grid.workload(&self.stencil),
-            machine: self.machine.clone(),
+            machine,
             strategy: strategy.to_string(),
             comparison: self.comparison.clone(),
             notes: self.notes.clone(),
@@ -150,7 +200,7 @@ impl Session {
     pub fn copy_bandwidth(&mut self) -> Result<Option<f64>, Failure> {
         let runtime = match &mut self.ground {
             Ground::Simulated(file, _) => return Ok(Some(file.host.memory_bandwidth)),
-            Ground::Real(runtime) => runtime,
+            Ground::Real(rig) => rig.as_asked()?,
         };
         let mut devices = runtime.devices().iter();
         let Some(pool) = devices.position(|d| d.runtime == RuntimeKind::Host) else {
@@ -161,8 +211,20 @@ impl Session {
             repeats: 5,
         };
         let copy = Arc::new(copy::codelet());
-        measure::copy_bandwidth(runtime.as_mut(), &copy, DeviceId(pool), options)
+        measure::copy_bandwidth(runtime, &copy, DeviceId(pool), options)
             .map(Some)
             .map_err(Failure::of)
+    }
+}
+
+/// An engine's error as the user's failure.
+fn failure(error: CorunError) -> Failure {
+    match error {
+        CorunError::Runtime(error) => refused(error),
+        CorunError::Strategy(why) => Failure::usage(
+            why,
+            "another --strategy, or other --devices; `pdawl devices` shows them",
+        ),
+        other => Failure::of(other),
     }
 }

@@ -8,17 +8,19 @@ use pdawl::machine::host::Placement;
 use pdawl::machine::{Device, Host, MachineFile, Shelf, load};
 use pdawl::report::schema::{HostInfo, Machine};
 use pdawl::runtime::Runtime;
-use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::select::Selection;
 use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
-use super::{Ground, Session};
-use crate::cli::args::Place;
+use super::Session;
+use super::ground::{Ground, Rig};
+use super::model::{Missing, Site};
+use crate::cli::args::{ModelChoice, Place};
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::fault::FaultSpec;
 use crate::cli::grid::{Budget, Grid};
-use crate::cli::here::fingerprint;
+use crate::cli::here::{self, fingerprint};
 use crate::cli::size::ByteSize;
 
 impl Session {
@@ -26,31 +28,40 @@ impl Session {
     ///
     /// # Errors
     /// When there is no such machine or device, or the grid does not fit.
-    pub fn open(place: &Place, grid: &Grid, verify: bool) -> Result<Self, Failure> {
-        let found = match &place.machine {
-            None => None,
-            Some(name) => {
-                let file = machine_file(name)?;
-                let here = fingerprint();
-                match here.is(file.fingerprint.as_deref()) {
-                    true => None,
-                    false => Some((file, here)),
-                }
-            }
+    pub fn open(
+        place: &Place,
+        grid: &Grid,
+        verify: bool,
+        choice: ModelChoice,
+    ) -> Result<Self, Failure> {
+        let Some(name) = &place.machine else {
+            let file = match choice {
+                ModelChoice::None => None,
+                _ => here::file(&fingerprint()),
+            };
+            return Self::on_this_machine(file, place, grid, verify, choice);
         };
-        match found {
-            None => Self::on_this_machine(place, grid, verify),
-            Some((file, here)) => {
+        let file = machine_file(name)?;
+        let here = fingerprint();
+        match here.is(file.fingerprint.as_deref()) {
+            true => Self::on_this_machine(Some(file), place, grid, verify, choice),
+            false => {
                 let note = format!(
                     "every time is simulated: machine {} is not this one, which is {here}",
                     file.name
                 );
-                Self::simulated(file, place, grid, verify, note)
+                Self::simulated(file, place, grid, verify, choice, note)
             }
         }
     }
 
-    fn on_this_machine(place: &Place, grid: &Grid, verify: bool) -> Result<Self, Failure> {
+    fn on_this_machine(
+        file: Option<MachineFile>,
+        place: &Place,
+        grid: &Grid,
+        verify: bool,
+        choice: ModelChoice,
+    ) -> Result<Self, Failure> {
         if !place.fault.is_empty() || place.noise.is_some() {
             return Err(Failure::usage(
                 "--fault and --noise are for simulated machines, and this run is on real devices",
@@ -70,7 +81,7 @@ impl Session {
             grids: 2 + reference_grids(verify),
         };
         let stencil = grid.stencil(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
-        let (runtime, notes) = select::open(selection.as_ref(), stencil.fp64()).map_err(refused)?;
+        let (mut rig, notes) = Rig::open(selection, stencil.fp64())?;
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
             simulated: false,
@@ -79,12 +90,22 @@ impl Session {
                 cores: host.cores.len() as u32,
                 memory: host.memory.total(),
             },
-            devices: runtime.devices().to_vec(),
+            devices: rig.as_asked()?.devices().to_vec(),
         };
-        let ground = Ground::Real(runtime);
-        Ok(Self::new(
-            ground, machine, stencil, place, grid, verify, notes,
-        ))
+        let model = Site {
+            file: file.as_ref(),
+            simulated: false,
+            devices: &machine.devices,
+            chosen: place.devices.is_some(),
+            stencil: &stencil,
+            gpu_memory: place.gpu_memory.map(|size| size.0),
+        }
+        .find(choice)?;
+        Ok(Self {
+            model,
+            notes,
+            ..Self::new(Ground::Real(rig), machine, stencil, place, grid, verify)
+        })
     }
 
     fn simulated(
@@ -92,6 +113,7 @@ impl Session {
         place: &Place,
         grid: &Grid,
         verify: bool,
+        choice: ModelChoice,
         note: String,
     ) -> Result<Self, Failure> {
         if let Some(limit) = place.host_memory {
@@ -132,11 +154,21 @@ impl Session {
             },
             devices,
         };
+        let model = Site {
+            file: Some(&file),
+            simulated: true,
+            devices: &machine.devices,
+            chosen: place.devices.is_some(),
+            stencil: &stencil,
+            gpu_memory: place.gpu_memory.map(|size| size.0),
+        }
+        .find(choice)?;
         let ground = Ground::Simulated(Box::new(file), options);
-        let notes = vec![note];
-        Ok(Self::new(
-            ground, machine, stencil, place, grid, verify, notes,
-        ))
+        Ok(Self {
+            model,
+            notes: vec![note],
+            ..Self::new(ground, machine, stencil, place, grid, verify)
+        })
     }
 
     fn new(
@@ -146,7 +178,6 @@ impl Session {
         place: &Place,
         grid: &Grid,
         verify: bool,
-        notes: Vec<String>,
     ) -> Self {
         Self {
             ground,
@@ -160,9 +191,11 @@ impl Session {
                 verify,
                 trace: true,
             },
+            model: Err(Missing::default()),
+            planned: None,
             oracle: None,
             comparison: Vec::new(),
-            notes,
+            notes: Vec::new(),
         }
     }
 }

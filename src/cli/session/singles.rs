@@ -82,7 +82,9 @@ impl Session {
                 all.push(single);
             }
         }
-        all.extend([Strategy::Guided, Strategy::Dawl, Strategy::Oracle]);
+        all.extend([Strategy::Guided, Strategy::Dawl]);
+        all.extend(self.has_model().then_some(Strategy::Pdawl));
+        all.push(Strategy::Oracle);
         all
     }
 }

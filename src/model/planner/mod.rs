@@ -34,13 +34,15 @@ mod tests;
 pub use member::{Member, Seat};
 pub use modelled::{MemberError, Modelled};
 pub use run::{Kind, Prediction, predict_run};
-pub use search::plan;
+pub use search::{plan, plan_with_all_cores};
 pub use step::StepPlanner;
 pub use worker::Worker;
 
+use crate::balance::StepPlan;
 use crate::balance::pdawl::Forecast;
 use crate::engine::corun::Stream;
 use crate::model::case::Work;
+use crate::model::step_time::Outside;
 
 /// What a run is to be started with, and what is expected of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,5 +67,22 @@ impl RunPlan {
     pub fn planner(&self, work: &Work, members: &[Member]) -> Option<StepPlanner> {
         let workers = search::seated(work, members, &self.workers, self.stream)?;
         Some(StepPlanner::new(work.clone(), workers))
+    }
+
+    /// What of the first step lies outside what the models were trained on.
+    pub fn outside(&self, work: &Work, members: &[Member]) -> Vec<Outside> {
+        let workers = search::seated(work, members, &self.workers, self.stream);
+        let StepPlan { held, pooled } = &self.forecast.plan;
+        let mut once: Vec<Outside> = Vec::new();
+        for (d, worker) in workers.iter().flatten().enumerate() {
+            let case = worker.case(work, held[d], pooled[d]);
+            let has_work = held[d] + pooled[d] > 0;
+            for input in worker.time.outside(&case).into_iter().filter(|_| has_work) {
+                if !once.contains(&input) {
+                    once.push(input);
+                }
+            }
+        }
+        once
     }
 }

@@ -5,7 +5,7 @@ use super::search::{chunks, plan, queues, seated};
 use super::step::StepPlanner;
 use super::{RunPlan, Worker};
 use crate::balance::pdawl::Planner;
-use crate::balance::{DeviceView, Setup, Strategy, StrategyError};
+use crate::balance::{DeviceView, Setup, StepPlan, Strategy, StrategyError};
 use crate::engine::corun::Stream;
 use crate::engine::corun::place::LEAST_STREAM;
 use crate::model::case::Work;
@@ -44,35 +44,19 @@ pub fn predict_run(kind: Kind, work: &Work, members: &[Member], steps: u32) -> O
         Kind::Cpu => fixed(&Strategy::Cpu, work, members, steps).ok().flatten()?,
         Kind::Gpu => fixed(&Strategy::Gpu, work, members, steps).ok().flatten()?,
     };
-    let workers = seated(work, members, &plan.workers, plan.stream)?;
-    let parts = plan
-        .forecast
-        .plan
-        .held
-        .iter()
-        .zip(&plan.forecast.plan.pooled);
-    let mut outside: Vec<Outside> = Vec::new();
-    let mut spread: f64 = 0.0;
-    for (worker, (held, pooled)) in workers
-        .iter()
-        .zip(parts)
-        .filter(|(_, (h, p))| **h + **p > 0)
-    {
-        spread = spread.max(worker.time.spread());
-        for input in worker.time.outside(&worker.case(work, *held, *pooled)) {
-            if !outside.contains(&input) {
-                outside.push(input);
-            }
-        }
-    }
+    let StepPlan { held, pooled } = &plan.forecast.plan;
+    let spread = (plan.forecast.devices.iter().enumerate())
+        .filter(|(d, _)| held[*d] + pooled[*d] > 0)
+        .map(|(_, expected)| expected.spread)
+        .fold(0.0, f64::max);
     let seconds = f64::from(steps) * plan.forecast.step_seconds;
     Some(Prediction {
         kind,
         seconds,
         low: seconds * (-INTERVAL * spread).exp(),
         high: seconds * (INTERVAL * spread).exp(),
+        outside: plan.outside(work, members),
         plan,
-        outside,
     })
 }
 

@@ -29,12 +29,27 @@ struct Choice {
 
 /// Plans a run of `work` on `members`. `None` if no device can do anything.
 pub fn plan(work: &Work, members: &[Member]) -> Option<RunPlan> {
+    let is_pool = |member: &Member| member.seat == Seat::Pool;
+    planned(work, members, is_pool)
+}
+
+/// The same with all of the pools' cores, where somebody else has chosen these.
+pub fn plan_with_all_cores(work: &Work, members: &[Member]) -> Option<RunPlan> {
+    planned(work, members, |_| false)
+}
+
+/// Plans a run, with fewer workers of the members that `may_shrink`.
+fn planned(
+    work: &Work,
+    members: &[Member],
+    may_shrink: impl Fn(&Member) -> bool,
+) -> Option<RunPlan> {
     let everything = Choice {
         workers: members.iter().map(|m| m.compute_units).collect(),
         stream: Stream::default(),
     };
     let mut best = Found::of(work, members, everything)?;
-    for pool in (0..members.len()).filter(|d| members[*d].seat == Seat::Pool) {
+    for pool in (0..members.len()).filter(|d| may_shrink(&members[*d])) {
         let fewer = fewer_workers(members[pool].compute_units);
         let choices = fewer.into_iter().map(|workers| {
             let mut choice = best.choice.clone();

@@ -63,22 +63,25 @@ fn runs_with_counters_give_a_model_that_explains_as_well() {
             .insert("counter.cycles_count".into(), cycles);
         sample.counters = "hardware".into();
     }
-    let bundle = model("mine", &machine, &samples);
-    let entry = bundle.find("cpu", CODELET).unwrap();
+    let groups = groups(&samples);
+    let stop = AtomicBool::new(false);
+    let model = fit(&groups[0], "k40", &recipe(), &mut |_, _, _| {}, &stop).unwrap();
+    let is_counted = |name: &String| name == "counter.cycles_count";
+    let planning = &model.planning.validation.candidates;
+    assert!(!planning.iter().flat_map(|c| &c.inputs).any(is_counted));
+    let explaining = model.explaining.as_ref().unwrap();
+    assert_eq!(explaining.validation.rows, 60);
+    let entry = model.entry();
+    let kept = entry.explaining.unwrap();
+    assert_eq!(kept.fitted, explaining.fitted);
+    let folds = |chosen: bool| {
+        let candidates = kept.validation.candidates.iter().enumerate();
+        let mut of = candidates.filter(|(i, _)| (*i == kept.validation.chosen) == chosen);
+        of.all(|(_, candidate)| candidate.folds.len() == if chosen { 5 } else { 0 })
+    };
     assert!(
-        !entry
-            .fitted
-            .inputs
-            .iter()
-            .any(|i| i.name.starts_with("counter."))
-    );
-    let explaining = entry.explaining.as_ref().unwrap();
-    assert!(
-        explaining
-            .fitted
-            .inputs
-            .iter()
-            .any(|i| i.name == "counter.cycles_count")
+        folds(true) && folds(false),
+        "files keep the chosen one's folds"
     );
 }
 

@@ -18,7 +18,8 @@ const TINY: u64 = 120;
 /// The greatest size, if none is asked for.
 const MOST: u64 = 20_000;
 
-/// Of the memory that may be used, grids take this part.
+/// If no sizes are asked for, grids take this part of the memory that may be
+/// used.
 const PART: f64 = 0.85;
 
 /// A device beside the host's cores.
@@ -104,12 +105,12 @@ impl Space {
             let small = (points as f64).sqrt() as u64;
             space.least = space.edge_of(small.clamp(TINY, LEAST));
         }
-        let fits = |edge: u64| space.needed(edge) <= (memory as f64 * PART) as u64;
+        let fits = |edge: u64, memory: u64| space.needed(edge) <= memory;
         for size in space.sizes.iter().chain(&wishes.most) {
             if *size < 3 {
                 return Err(SpaceError::TooSmall(*size));
             }
-            if !fits(*size) {
+            if !fits(*size, memory) {
                 return Err(SpaceError::TooLarge {
                     size: *size,
                     needed: space.needed(*size),
@@ -121,7 +122,8 @@ impl Space {
             Some(most) => most,
             None => {
                 let mut most = space.edge_of(MOST);
-                while most > 3 && !fits(most) {
+                let memory = (memory as f64 * PART) as u64;
+                while most > 3 && !fits(most, memory) {
                     most -= most.div_ceil(50);
                 }
                 most.max(3)

@@ -4,7 +4,8 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use crate::quantity::{Percent, Seconds};
+use super::percent;
+use crate::quantity::Seconds;
 use crate::report::style::{FAINT, STRONG, line, origin, styled};
 use crate::report::table;
 
@@ -35,9 +36,6 @@ pub struct AdaptedGroup {
     pub kind: String,
     pub codelet: String,
     pub runs: Vec<CalibrationRun>,
-    /// What the foreign model's predictions are multiplied by at the middle of
-    /// its training.
-    pub factor: f64,
     /// Mean absolute errors of the calibration runs: by the foreign model, by
     /// the corrected one, and by corrections that each were fitted without the
     /// run that they predict.
@@ -102,7 +100,7 @@ impl AdaptedGroup {
         let header = ["Run", step, "Before", "After", "Left out"];
         let mut table = table::plain(&header, |column| column > 0);
         for run in &self.runs {
-            let off = |predicted: f64| Percent(predicted / run.measured - 1.0).to_string();
+            let off = |predicted: f64| percent(predicted / run.measured - 1.0);
             table.add_row(vec![
                 run.configuration.clone(),
                 Seconds(run.measured).to_string(),
@@ -111,7 +109,7 @@ impl AdaptedGroup {
                 off(run.left_out),
             ]);
         }
-        let mean = |error: f64| Percent(error).to_string();
+        let mean = |error: f64| percent(error);
         table.add_row(vec![
             "mean of the errors' sizes".to_owned(),
             String::new(),
@@ -120,11 +118,7 @@ impl AdaptedGroup {
             mean(self.left_out),
         ]);
         writeln!(out, "{}", table.trim_fmt())?;
-        let said = format!(
-            "predictions are multiplied by {:.3} at the middle of the training; each left-out \
-             prediction is by a correction without that run",
-            self.factor
-        );
+        let said = "left out: predicted by a correction that was fitted to the other runs";
         writeln!(out, "  {}\n", styled(FAINT, said))
     }
 }

@@ -1,0 +1,287 @@
+//! `pdawl model adapt`.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pdawl::codelet::stencil::{Dimensions, codelet};
+use pdawl::model::ModelShelf;
+use pdawl::model::adapt::{Probe, Target, bundle, choose, correct};
+use pdawl::profile::run::{Prepared, measure};
+use pdawl::profile::{Configuration, Ground, Run, Settings};
+use pdawl::report::model::AdaptReport;
+use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun, SCHEMA};
+use pdawl_profiler::bundle::{Bundle, Entry};
+
+use super::source::Source;
+use crate::cli::args::{Format, noise};
+use crate::cli::failure::Failure;
+use crate::cli::grid::PrecisionArg;
+use crate::cli::profile::{self, Budget, Wanted};
+use crate::cli::{interrupt, terminal};
+
+/// Configurations of a kind that the runs are chosen from.
+const CANDIDATES: u32 = 200;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The other machine's model, as `pdawl model list` shows it, or a file
+    #[arg(value_name = "FOREIGN")]
+    foreign: String,
+
+    /// The machine that it should be of; simulated unless it is this one
+    /// [default: this one]
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+
+    /// Calibration runs of each codelet, shared by CPU and GPU
+    #[arg(long, value_name = "N", default_value_t = 8, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(2..=1000))]
+    runs: u32,
+
+    /// What to call the adapted model [default: MACHINE-from-FOREIGN]
+    #[arg(long, value_name = "MODEL")]
+    name: Option<String>,
+
+    /// Of a simulation's noise
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Relative standard deviation of simulated times [default: 0.02]
+    #[arg(long, value_name = "FRACTION", value_parser = noise, allow_negative_numbers = true)]
+    noise: Option<f64>,
+
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
+    let foreign = Source::find(shelf, &args.foreign)?;
+    if let Some(name) = &args.name {
+        // Runs take a while; a name that cannot be is told before.
+        shelf.path(name).map_err(Failure::of)?;
+    }
+    let stop = interrupt::listen()?;
+    let mut notes = Vec::new();
+    let mut calibration = Calibration::open(args, &mut notes)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => format!(
+            "{}-from-{}",
+            calibration.ground.machine().name,
+            foreign.name
+        ),
+    };
+    shelf.path(&name).map_err(Failure::of)?;
+
+    let mut groups = Vec::new();
+    let mut entries = Vec::new();
+    for codelet in codelets(&foreign.bundle) {
+        for (entry, group) in calibration.adapt(&foreign.bundle, codelet, stop)? {
+            entries.push(entry);
+            groups.push(group);
+        }
+    }
+    notes.append(&mut calibration.notes);
+    notes.extend_from_slice(calibration.ground.notes());
+    let target = Target {
+        name: &name,
+        machine: calibration.ground.machine(),
+        simulated: calibration.ground.is_simulated(),
+        adapted_at: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            // A clock before 1970 is wrong, and no reason to fail.
+            .map_or(0, |since| since.as_secs()),
+        provenance: profile::provenance(&calibration.ground),
+    };
+    let runs = groups.iter().map(|group| group.runs.len()).sum();
+    let adapted = bundle(&foreign.bundle, entries, runs, target).map_err(Failure::of)?;
+    let file = shelf.save(&adapted).map_err(Failure::of)?;
+    let report = AdaptReport {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        foreign: foreign.name,
+        foreign_machine: foreign.bundle.machine,
+        model: name,
+        file: file.display().to_string(),
+        machine: adapted.machine,
+        simulated: adapted.simulated,
+        groups,
+        notes,
+    };
+    match args.format {
+        Format::Text => terminal::print(&report.render()),
+        Format::Json => terminal::print_json(&report),
+    }
+}
+
+/// The codelets that a model is of, each once.
+fn codelets(bundle: &Bundle) -> Vec<&str> {
+    let mut names: Vec<&str> = bundle.models.iter().map(|e| e.codelet.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The machine that runs are made on.
+struct Calibration<'a> {
+    args: &'a Args,
+    ground: Ground,
+    settings: Settings,
+    notes: Vec<String>,
+}
+
+/// What a run was, and its seconds of a step.
+type Done = (String, Probe, f64);
+
+impl<'a> Calibration<'a> {
+    fn open(args: &'a Args, notes: &mut Vec<String>) -> Result<Self, Failure> {
+        let wanted = wanted(args, 2, PrecisionArg::F64);
+        let (ground, found) = profile::ground::find(&wanted)?;
+        notes.extend(found);
+        Ok(Self {
+            args,
+            ground,
+            settings: Settings {
+                steps: None,
+                seed: args.seed,
+            },
+            notes: Vec::new(),
+        })
+    }
+
+    /// Adapts a codelet's entries on every kind of device that the machine has.
+    fn adapt(
+        &mut self,
+        foreign: &Bundle,
+        name: &str,
+        stop: &AtomicBool,
+    ) -> Result<Vec<(Entry, AdaptedGroup)>, Failure> {
+        let Some((dims, precision)) = of_stencil(name) else {
+            self.notes
+                .push(format!("{name} is left out: this program cannot run it"));
+            return Ok(Vec::new());
+        };
+        let wanted = wanted(self.args, dims, precision);
+        let designs = profile::designs(&wanted, &self.ground, &mut self.notes)?;
+        let designs: Vec<(&Entry, &[Configuration])> = (designs.iter())
+            .filter_map(|design| {
+                let kind = design.first()?.kind.to_string();
+                Some((foreign.find(&kind, name)?, &design[..]))
+            })
+            .collect();
+        let kinds = designs.len().max(1);
+        let mut adapted = Vec::new();
+        for (place, (entry, design)) in designs.into_iter().enumerate() {
+            let runs = (self.args.runs as usize + kinds - 1 - place) / kinds;
+            let done = self.calibrate(entry, design, runs, stop)?;
+            adapted.push(corrected(entry, done)?);
+        }
+        Ok(adapted)
+    }
+
+    /// Makes the runs that tell most of an entry.
+    fn calibrate(
+        &mut self,
+        entry: &Entry,
+        design: &[Configuration],
+        runs: usize,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Done>, Failure> {
+        let mut candidates = Vec::new();
+        for configuration in design {
+            // What the device's memory does not bear is no candidate.
+            if let Ok(prepared) = Prepared::new(&self.ground, configuration, self.settings) {
+                let (case, descriptors) = (prepared.case, prepared.descriptors);
+                candidates.push((configuration, Probe { case, descriptors }));
+            }
+        }
+        let probes: Vec<Probe> = candidates.iter().map(|(_, probe)| probe.clone()).collect();
+        let chosen = choose(entry, &probes, runs).map_err(Failure::of)?;
+        let what = format!("{} on {}", entry.codelet, entry.kind);
+        let bar = terminal::progress(self.args.format, chosen.len() as u64, &what);
+        let mut repeats: HashMap<usize, u32> = HashMap::new();
+        let mut done = Vec::new();
+        for place in chosen {
+            let (configuration, probe) = &candidates[place];
+            let repeat = repeats.entry(place).or_default();
+            let run = Run {
+                configuration: (*configuration).clone(),
+                repeat: *repeat,
+            };
+            *repeat += 1;
+            let sample = measure(&mut self.ground, &run, self.settings, stop);
+            let Some(sample) = sample.map_err(Failure::of)? else {
+                bar.finish_and_clear();
+                terminal::warn("interrupted: no model was written");
+                return Err(Failure::Interrupted);
+            };
+            bar.inc(1);
+            let seconds = sample.step_seconds();
+            done.push((sample.configuration, probe.clone(), seconds));
+        }
+        bar.finish_and_clear();
+        Ok(done)
+    }
+}
+
+/// An entry and its report after these runs.
+fn corrected(entry: &Entry, done: Vec<Done>) -> Result<(Entry, AdaptedGroup), Failure> {
+    let runs: Vec<(Probe, f64)> = (done.iter())
+        .map(|(_, probe, seconds)| (probe.clone(), *seconds))
+        .collect();
+    let (after, residuals) = correct(entry, &runs).map_err(Failure::of)?;
+    let mean = |of: &dyn Fn(usize) -> f64| {
+        let sum: f64 = (0..residuals.len()).map(|run| of(run).abs()).sum();
+        sum / residuals.len().max(1) as f64
+    };
+    let group = AdaptedGroup {
+        kind: entry.kind.clone(),
+        codelet: entry.codelet.clone(),
+        before: mean(&|run| residuals[run].before),
+        after: mean(&|run| residuals[run].after),
+        left_out: mean(&|run| residuals[run].left_out),
+        runs: (done.into_iter().zip(&residuals))
+            .map(|((configuration, _, measured), residual)| CalibrationRun {
+                configuration,
+                measured,
+                before: measured * (1.0 + residual.before),
+                after: measured * (1.0 + residual.after),
+                left_out: measured * (1.0 + residual.left_out),
+            })
+            .collect(),
+    };
+    Ok((after, group))
+}
+
+/// Dimensions and precision of a stencil's codelet.
+fn of_stencil(name: &str) -> Option<(u8, PrecisionArg)> {
+    let all = [(2, Dimensions::Two), (3, Dimensions::Three)];
+    all.into_iter()
+        .flat_map(|(dims, d)| [PrecisionArg::F64, PrecisionArg::F32].map(|p| (dims, d, p)))
+        .find(|(_, d, p)| codelet(*d, (*p).into()).name == name)
+        .map(|(dims, _, p)| (dims, p))
+}
+
+/// What a profile would be asked for, to have its machine and its design.
+fn wanted(args: &Args, dims: u8, precision: PrecisionArg) -> Wanted {
+    Wanted {
+        machine: args.machine.clone(),
+        budget: Budget(Duration::MAX),
+        repeats: 1,
+        configurations: CANDIDATES,
+        kinds: Vec::new(),
+        steps: None,
+        seed: args.seed,
+        sizes: Vec::new(),
+        max_size: None,
+        dims,
+        precision,
+        gpu_memory: None,
+        host_memory: None,
+        noise: args.noise,
+        out: None,
+        fresh: false,
+    }
+}
