@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::choose::score;
 use super::model::{Model, Plan};
 use super::training::Training;
-use super::tune::{Failure, search};
+use super::tune::{Failure, search, too_few_features};
 use super::validation::{Candidate, Failed, HeldOut};
 use super::{Family, Recipe, TrainError, pool};
 use crate::regress::spread;
@@ -177,14 +177,11 @@ impl<'a> Split<'a> {
         let threshold = recipe.threshold_of(family);
         let mut last = String::new();
         for plan in search(&self.training, family, recipe, stop)? {
-            let model = Model::fit(
-                &self.training,
-                &features,
-                family,
-                &plan,
-                threshold,
-                recipe.seed,
-            );
+            let Some(selection) = features.select(plan.clusters, threshold) else {
+                last = too_few_features(plan.clusters);
+                continue;
+            };
+            let model = Model::fit(&self.training, &selection, family, &plan.spec, recipe.seed);
             match model.and_then(|model| Ok((self.predict(&model)?, model))) {
                 Ok((held_out, model)) => {
                     return Ok(Fit {

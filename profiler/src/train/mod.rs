@@ -104,13 +104,13 @@ pub fn train(
         failed,
         chosen,
         why,
-        threshold: model.threshold,
+        threshold: model.selection.threshold,
         outliers: table.rows.len() - contest.believed().len(),
     };
     Ok(Trained {
         fitted: model.fitted,
         validation,
-        dendrogram: model.dendrogram,
+        dendrogram: model.selection.dendrogram,
         held_out,
     })
 }
