@@ -47,7 +47,8 @@ held_sizes=${HELD_SIZES:-3000,9000,15000,24000,28000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/models"
-models=${PDAWL_MODELS:-the shipped ones}
+models='the shipped one'
+[ -z "${PDAWL_MODELS:-}" ] || models='of another directory'
 export PDAWL_MODELS=${PDAWL_MODELS:-$work/models}
 
 # entry GPU_MEMORY WORDS...: runs `pdawl bench` and prints an entry of the list,
@@ -107,7 +108,8 @@ provenance() {
     printf 'program: %s\n' "$("$pdawl" --version)"
     printf 'commit: %s\n' \
         "$(git -C "$scripts" describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
-    printf 'models: %s\n' "$models"
+    printf 'model: %s, checksum %s\n' "$models" \
+        "$(sed -n 's/.*"checksum": "\([0-9a-f]*\)".*/\1/p' "$work/held.json")"
     printf "command: SIZES='%s' STRATEGIES=%s GPU_MEMORY=%s STEPS=%s REPEATS=%s HELD_SIZES=%s" \
         "$sizes" "$strategies" "$gpu_memory" "$steps" "$repeats" "$held_sizes"
     printf ' scripts/paper-reports.sh OUTDIR %s\n' "$1"
