@@ -15,8 +15,9 @@ use serde_json::Value;
 fn pdawl(line: &str) -> Command {
     let mut command = Command::cargo_bin("pdawl").unwrap();
     command.args(line.split_whitespace());
-    // A user's own machine files must not change what is tested.
+    // A user's own machine files and models must not change what is tested.
     command.env("PDAWL_MACHINES", "/nonexistent/pdawl-machines");
+    command.env("PDAWL_MODELS", "/nonexistent/pdawl-models");
     command.timeout(Duration::from_secs(120));
     command
 }

@@ -16,7 +16,7 @@ pub struct Forest {
 /// A node of a tree in depth-first order: the left child, for values up to the
 /// threshold, is the next node. `[feature, right, value]` in files.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(from = "(u16, u32, f32)", into = "(u16, u32, f32)")]
+#[serde(from = "(u16, u32, f32)", into = "(u16, u32, f64)")]
 pub(super) struct Node {
     pub feature: u16,
     /// The index of the right child, or 0 for a leaf.
@@ -35,9 +35,12 @@ impl From<(u16, u32, f32)> for Node {
     }
 }
 
-impl From<Node> for (u16, u32, f32) {
-    fn from(node: Node) -> (u16, u32, f32) {
-        (node.feature, node.right, node.value)
+impl From<Node> for (u16, u32, f64) {
+    /// As 64 bits with the few digits that tell one 32-bit number from the
+    /// next: half of a file would be the others.
+    fn from(node: Node) -> (u16, u32, f64) {
+        let short = node.value.to_string().parse();
+        (node.feature, node.right, short.unwrap_or(node.value.into()))
     }
 }
 

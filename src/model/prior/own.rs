@@ -40,7 +40,7 @@ pub fn step(
         queues: own.queues,
     };
     let before = own.before_streams();
-    let flowing = before + pipeline.seconds(&stream, (own.windows - LEAD).max(0.0));
+    let flowing = before + pipeline.seconds(&stream);
     let gaps = own.windows * device.launch_seconds + device.completion_seconds;
     let kernels = before + own.kernels(units) + gaps;
     let total = own.held_end().max(flowing).max(kernels);
@@ -59,7 +59,8 @@ struct Own<'a> {
     borders: f64,
     streamed: f64,
     chunks: f64,
-    /// Units of the last chunk.
+    /// Units of a chunk, and of the last one.
+    chunk: f64,
     last: f64,
     queues: f64,
 }
@@ -86,6 +87,7 @@ impl<'a> Own<'a> {
             borders: f64::from(u8::from(held > 0 && held < case.work.units)),
             streamed: streamed as f64,
             chunks: chunks as f64,
+            chunk: chunk as f64,
             last: (streamed - chunks.saturating_sub(1) * chunk) as f64,
             queues: f64::from(queues),
         }
@@ -141,13 +143,18 @@ impl<'a> Own<'a> {
 
     /// What is streamed, if anything is.
     fn stream(&self) -> Option<Stream> {
-        let unit = self.work.unit_bytes as f64;
+        let unit_bytes = self.work.unit_bytes as f64;
         (self.streamed > 0.0).then(|| Stream {
             chunks: self.chunks,
-            bytes_in: (self.streamed + 2.0 * self.chunks) * unit,
-            bytes_out: self.streamed * unit,
-            kernels: self.kernels(self.streamed),
-            last: self.last / self.streamed,
+            chunk: self.chunk.min(self.streamed),
+            last: self.last,
+            units: self.streamed,
+            unit_bytes,
+            halo_bytes: 2.0 * unit_bytes,
+            unit_kernel: self.kernels(1.0),
+            beside: self.launches(),
+            others: (self.windows - LEAD).max(0.0),
+            lead: LEAD,
         })
     }
 }

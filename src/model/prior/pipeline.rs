@@ -29,12 +29,35 @@ pub struct Pipeline<'a> {
 /// What flows in a step.
 pub struct Stream {
     pub chunks: f64,
-    pub bytes_in: f64,
-    pub bytes_out: f64,
-    /// Seconds of the kernels if they have the device to themselves.
-    pub kernels: f64,
-    /// The last chunk's part of all units.
+    /// Units of a chunk, of the last one, and of all.
+    pub chunk: f64,
     pub last: f64,
+    pub units: f64,
+    /// Bytes of a unit, and of the neighbours that each chunk needs besides.
+    pub unit_bytes: f64,
+    pub halo_bytes: f64,
+    /// Seconds of a unit's kernel if it has the device to itself.
+    pub unit_kernel: f64,
+    /// Seconds of other kernels that are on the device from the begin on.
+    pub beside: f64,
+    /// Other commands that the driver has to enqueue meanwhile, and how many
+    /// of them at a time before it looks after the queues.
+    pub others: f64,
+    pub lead: f64,
+}
+
+impl Stream {
+    fn bytes_in(&self, units: f64) -> f64 {
+        units * self.unit_bytes + self.halo_bytes
+    }
+
+    fn bytes_out(&self, units: f64) -> f64 {
+        units * self.unit_bytes
+    }
+
+    fn all_bytes_in(&self) -> f64 {
+        self.units * self.unit_bytes + self.chunks * self.halo_bytes
+    }
 }
 
 /// Bytes a second to and from a device.
@@ -91,85 +114,102 @@ impl Pipeline<'_> {
 
     /// Seconds that the link is busy with everything.
     pub fn transfers(&self, stream: &Stream) -> f64 {
+        let (bytes_in, bytes_out) = (stream.all_bytes_in(), stream.bytes_out(stream.units));
         if self.is_duplex(stream) {
-            let (up, down) = self.duplex(stream.bytes_in, stream.bytes_out);
+            let (up, down) = self.duplex(bytes_in, bytes_out);
             return up.max(down);
         }
         let alone = self.alone();
-        stream.bytes_in / alone.up + stream.bytes_out / alone.down
+        bytes_in / alone.up + bytes_out / alone.down
     }
 
-    /// Seconds from the first enqueue until the driver knows of the last read;
-    /// it enqueues `others` other commands meanwhile.
-    pub fn seconds(&self, stream: &Stream, others: f64) -> f64 {
+    /// Seconds from the first enqueue until the driver knows of the last read.
+    pub fn seconds(&self, stream: &Stream) -> f64 {
         self.by_link(stream)
             .max(self.by_queues(stream))
-            .max(self.by_driver(stream, others))
+            .max(self.by_driver(stream))
     }
 
-    /// As long as the driver takes to enqueue; what it enqueues last is still
-    /// to be done.
-    fn by_driver(&self, stream: &Stream, others: f64) -> f64 {
-        let (latency, alone) = (self.link.latency_seconds, self.alone());
-        let enqueues = (3.0 * stream.chunks - 2.0 + others) * self.device.enqueue_seconds;
-        enqueues
-            + latency
-            + stream.bytes_in * stream.last / alone.up
-            + self.device.launch_seconds
-            + stream.kernels * stream.last
-            + latency
-            + stream.bytes_out * stream.last / alone.down
-            + self.device.completion_seconds
+    /// A kernel on so many units, while others run for `sharing` of its time.
+    fn kernel(&self, stream: &Stream, units: f64, sharing: f64) -> f64 {
+        self.device.launch_seconds + units * stream.unit_kernel * (1.0 + sharing)
     }
 
     /// As long as the link takes, filled without a pause.
     fn by_link(&self, stream: &Stream) -> f64 {
         let (latency, alone) = (self.link.latency_seconds, self.alone());
         let latencies = stream.chunks * latency;
-        let last_kernel = self.device.launch_seconds + stream.kernels * stream.last;
         let transfers = if self.is_duplex(stream) {
-            let first = stream.bytes_in / stream.chunks;
-            let last = stream.bytes_out * stream.last;
-            let (up, down) = self.duplex(stream.bytes_in - first, stream.bytes_out - last);
+            let first = stream.bytes_in(stream.chunk);
+            let last = stream.bytes_out(stream.last);
+            let bytes_out = stream.bytes_out(stream.units) - last;
+            let (up, down) = self.duplex(stream.all_bytes_in() - first, bytes_out);
             latencies + first / alone.up + up.max(down) + latency + last / alone.down
         } else {
             2.0 * latencies + self.transfers(stream)
         };
-        self.device.enqueue_seconds + transfers + last_kernel + self.device.completion_seconds
+        let before = self.device.enqueue_seconds + transfers;
+        let sharing = f64::from(u8::from(stream.beside > before));
+        before + self.kernel(stream, stream.last, sharing) + self.device.completion_seconds
     }
 
     /// As long as the queues take: each gets its next chunk when the driver
     /// knows that the one before has been read.
     fn by_queues(&self, stream: &Stream) -> f64 {
         let (alone, both) = (self.alone(), self.both());
-        let each = |bytes: f64, alone: f64, both: f64, meeting: f64| {
-            bytes / stream.chunks * ((1.0 - meeting) / alone + meeting / both)
-        };
+        let enqueue = self.device.enqueue_seconds;
+        let latency = self.link.latency_seconds;
+        let rounds = (stream.chunks / self.queues).ceil();
         // A write, a kernel and a read: each after the one before, and after
         // the driver has enqueued it. Also how much of that are transfers.
-        let cycle = |meeting: f64| {
-            let write = each(stream.bytes_in, alone.up, both.up, meeting);
-            let read = each(stream.bytes_out, alone.down, both.down, meeting);
-            let enqueue = self.device.enqueue_seconds;
-            let kernel = self.device.launch_seconds + stream.kernels / stream.chunks;
-            let written = enqueue + self.link.latency_seconds + write;
-            let computed = written.max(2.0 * enqueue) + kernel;
-            let done = computed.max(3.0 * enqueue) + self.link.latency_seconds + read;
+        let cycle = |units: f64, meeting: f64, sharing: f64| {
+            let at = |alone: f64, both: f64| (1.0 - meeting) / alone + meeting / both;
+            let write = stream.bytes_in(units) * at(alone.up, both.up);
+            let read = stream.bytes_out(units) * at(alone.down, both.down);
+            let written = enqueue + latency + write;
+            let computed = written.max(2.0 * enqueue) + self.kernel(stream, units, sharing);
+            let done = computed.max(3.0 * enqueue) + latency + read;
             let seconds = done + self.device.completion_seconds;
             (seconds, (write + read) / seconds)
         };
         // The more of a chunk's time are transfers, the more often they meet
         // those of the other queues.
-        let seconds = match self.is_duplex(stream) {
-            true => {
-                let (_, busy) = cycle(0.5);
-                cycle(((self.queues - 1.0) * busy).min(1.0)).0
-            }
-            false => cycle(0.0).0,
+        let (rough, busy) = cycle(stream.chunk, 0.5, 0.0);
+        let meeting = match self.is_duplex(stream) {
+            true => ((self.queues - 1.0) * busy).min(1.0),
+            false => 0.0,
         };
+        let sharing = (stream.beside / (rounds * rough)).min(1.0);
+        let (full, _) = cycle(stream.chunk, meeting, sharing);
+        let (last, _) = cycle(stream.last, meeting, sharing);
+        // Queue after queue begins when the one before has written. The last
+        // chunk is on the queue after those that have one more full chunk.
+        let stagger = latency + stream.bytes_in(stream.chunk) / alone.up;
+        let queue = (stream.chunks - 1.0) % self.queues;
+        let with_last = queue * stagger + (rounds - 1.0) * full + last;
+        let before_it = match queue > 0.0 {
+            true => (queue - 1.0) * stagger + rounds * full,
+            false => 0.0,
+        };
+        // While the driver enqueues other commands, it looks after the queues
+        // only now and then.
+        let meanwhile = (stream.others * enqueue / full).min(rounds);
+        with_last.max(before_it) + meanwhile * 0.5 * stream.lead * enqueue
+    }
+
+    /// As long as the driver takes to enqueue; what it enqueues last is still
+    /// to be done.
+    fn by_driver(&self, stream: &Stream) -> f64 {
+        let (latency, alone) = (self.link.latency_seconds, self.alone());
         let rounds = (stream.chunks / self.queues).ceil();
-        let first_write = self.link.latency_seconds + each(stream.bytes_in, alone.up, both.up, 0.0);
-        let stagger = ((stream.chunks - 1.0) % self.queues) * first_write;
-        stagger + rounds * seconds
+        let others = stream.others.min(stream.lead * (rounds - 1.0));
+        let enqueues = (3.0 * stream.chunks - 2.0 + others) * self.device.enqueue_seconds;
+        enqueues
+            + latency
+            + stream.bytes_in(stream.last) / alone.up
+            + self.kernel(stream, stream.last, 0.0)
+            + latency
+            + stream.bytes_out(stream.last) / alone.down
+            + self.device.completion_seconds
     }
 }

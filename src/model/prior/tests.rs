@@ -154,7 +154,7 @@ fn a_devices_step_is_that_of_the_simulator() {
     for name in ["k20-32", "k40", "titan", "h200"] {
         gpus(name, &mut errors);
     }
-    errors.are_within(0.005, 0.12);
+    errors.are_within(0.002, 0.09);
 }
 
 #[test]

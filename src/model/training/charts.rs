@@ -1,8 +1,10 @@
 //! Charts of a group's planning model.
 
+use pdawl_profiler::cluster::{Features, Selection};
 use pdawl_profiler::plot::{
     PlotError, Series, SizeError, dendrogram, error_over_size, predicted_against_measured,
 };
+use pdawl_profiler::train::Family;
 
 use super::GroupModel;
 
@@ -19,7 +21,7 @@ pub struct Chart {
 /// is one of a run that its fit had not seen.
 ///
 /// # Errors
-/// When nothing can be drawn, as with a model of no inputs and no rows.
+/// When nothing can be drawn, as of a model without rows.
 pub fn charts(model: &GroupModel, machine: &str, simulated: bool) -> Result<Vec<Chart>, PlotError> {
     let simulated = if simulated { ", simulated" } else { "" };
     let (kind, codelet) = (&model.kind, &model.codelet);
@@ -39,12 +41,12 @@ pub fn charts(model: &GroupModel, machine: &str, simulated: bool) -> Result<Vec<
             )?,
         ),
     ];
-    // The prior times a factor has no features to group.
-    let tree = &model.planning.dendrogram;
-    if !tree.names.is_empty() {
-        let inputs = &model.planning.fitted.inputs;
-        let selected: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
-        let svg = dendrogram(&title("Features"), tree, selected.len(), &selected)?;
+    if let Some(selection) = selection(model) {
+        let names = &model.table.names;
+        let inputs = selection.inputs.iter();
+        let selected: Vec<&str> = inputs.map(|input| names[input.index].as_str()).collect();
+        let title = title("Features that correlate with the time");
+        let svg = dendrogram(&title, &selection.dendrogram, selected.len(), &selected)?;
         charts.push(("dendrogram", svg));
     }
     Ok((charts.into_iter())
@@ -53,6 +55,22 @@ pub fn charts(model: &GroupModel, machine: &str, simulated: bool) -> Result<Vec<
             svg,
         })
         .collect())
+}
+
+/// The features that correlate with the time itself, in as many clusters as the
+/// paper's linear model took (its Figure 4 has five). The model that was chosen
+/// may have other inputs, or none: where it multiplies physics, they correlate
+/// with what physics leaves.
+fn selection(model: &GroupModel) -> Option<Selection> {
+    const THRESHOLD: f64 = 0.75;
+    const CLUSTERS: usize = 5;
+    let rows = &model.table.rows;
+    let values: Vec<&[f64]> = rows.iter().map(|row| &row.values[..]).collect();
+    let times: Vec<f64> = rows.iter().map(|row| row.seconds.ln()).collect();
+    let mut candidates = model.planning.validation.candidates.iter();
+    let linear = candidates.find(|candidate| candidate.family == Family::Linear);
+    let clusters = linear.map_or(CLUSTERS, |linear| linear.clusters);
+    Features::of(&model.table.names, &values, &times).select(clusters, THRESHOLD)
 }
 
 /// Name, measured and predicted seconds, and size of every run, by the model

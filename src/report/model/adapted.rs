@@ -4,7 +4,8 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use crate::quantity::{Percent, Seconds};
+use super::percent;
+use crate::quantity::Seconds;
 use crate::report::style::{FAINT, STRONG, line, origin, styled};
 use crate::report::table;
 
@@ -99,7 +100,7 @@ impl AdaptedGroup {
         let header = ["Run", step, "Before", "After", "Left out"];
         let mut table = table::plain(&header, |column| column > 0);
         for run in &self.runs {
-            let off = |predicted: f64| Percent(predicted / run.measured - 1.0).to_string();
+            let off = |predicted: f64| percent(predicted / run.measured - 1.0);
             table.add_row(vec![
                 run.configuration.clone(),
                 Seconds(run.measured).to_string(),
@@ -108,7 +109,7 @@ impl AdaptedGroup {
                 off(run.left_out),
             ]);
         }
-        let mean = |error: f64| Percent(error).to_string();
+        let mean = |error: f64| percent(error);
         table.add_row(vec![
             "mean of the errors' sizes".to_owned(),
             String::new(),

@@ -5,9 +5,8 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::date;
+use super::{date, percent};
 use crate::model::evaluate::Evaluation;
-use crate::quantity::Percent;
 use crate::report::style::{ALARM, FAINT, MAIN, STRONG, line, origin, styled};
 use crate::report::table;
 
@@ -128,12 +127,12 @@ impl HeldOut {
             let mut row = vec![
                 format!("{} on {}", group.codelet, group.kind),
                 group.rows.to_string(),
-                Percent(group.model.mape).to_string(),
-                Percent(group.model.median).to_string(),
-                Percent(group.model.greatest).to_string(),
+                percent(group.model.mape),
+                percent(group.model.median),
+                percent(group.model.greatest),
             ];
             let others = group.baselines.iter();
-            row.extend(others.map(|other| Percent(other.accuracy.mape).to_string()));
+            row.extend(others.map(|other| percent(other.accuracy.mape)));
             row.push(group.outside.to_string());
             table.add_row(row);
         }

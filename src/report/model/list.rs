@@ -3,8 +3,7 @@
 use pdawl_profiler::bundle::Bundle;
 use serde::Serialize;
 
-use super::date;
-use crate::quantity::Percent;
+use super::{date, percent};
 use crate::report::table;
 
 /// The schema of this version.
@@ -100,11 +99,7 @@ impl ListReport {
                 date(model.trained_at),
                 if model.shipped { "shipped" } else { "" }.to_owned(),
                 each(&|entry| format!("{} on {}", entry.codelet, entry.kind)),
-                each(&|entry| {
-                    entry
-                        .mape
-                        .map_or_else(|| "-".to_owned(), |mape| Percent(mape).to_string())
-                }),
+                each(&|entry| entry.mape.map_or_else(|| "-".to_owned(), percent)),
             ]);
         }
         format!("{}\n", table.trim_fmt())

@@ -21,3 +21,8 @@ fn date(seconds: u64) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))
         .to_string()
 }
+
+/// An error as people compare them: `1.68 %`.
+fn percent(fraction: f64) -> String {
+    format!("{:.2} %", 100.0 * fraction)
+}

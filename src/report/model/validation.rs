@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use pdawl_profiler::train::Validation;
 use pdawl_profiler::validate::Accuracy;
 
-use crate::quantity::Percent;
+use super::percent;
 use crate::report::style::{FAINT, STRONG, line, origin, styled};
 use crate::report::table;
 
@@ -63,7 +63,11 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
         writeln!(out, "  {}: {}", failed.family, failed.reason)?;
     }
     line(out, "Chosen", &validation.why)?;
-    line(out, "Inputs", subject.inputs.join(", "))?;
+    let inputs = match subject.inputs.is_empty() {
+        true => "none beside the prior".to_owned(),
+        false => subject.inputs.join(", "),
+    };
+    line(out, "Inputs", inputs)?;
     let Validation {
         rows,
         groups,
@@ -79,8 +83,7 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
     if let Some(beyond) = &validation.beyond {
         let of = format!(
             "the {} runs where {} ends, predicted without them",
-            beyond.rows,
-            beyond.feature
+            beyond.rows, beyond.feature
         );
         line(out, "Beyond", styled(FAINT, of))?;
     }
@@ -89,10 +92,10 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
 
 fn figures(accuracy: &Accuracy, beyond: Option<&Accuracy>) -> [String; 5] {
     [
-        Percent(accuracy.mape).to_string(),
-        Percent(accuracy.median).to_string(),
-        Percent(accuracy.greatest).to_string(),
+        percent(accuracy.mape),
+        percent(accuracy.median),
+        percent(accuracy.greatest),
         format!("{:.4}", accuracy.r_squared),
-        beyond.map_or_else(|| "-".to_owned(), |beyond| Percent(beyond.mape).to_string()),
+        beyond.map_or_else(|| "-".to_owned(), |beyond| percent(beyond.mape)),
     ]
 }
