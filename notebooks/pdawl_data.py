@@ -191,15 +191,16 @@ def _family(name, chosen, of):
     }
 
 
-def held_out(folder=ROOT / "datasets"):
-    """Runs that models had not learned, a row a run: the files held.json below
-    a folder, with the dataset held.csv beside each.
+def held_out(found, folder=ROOT / "datasets"):
+    """Runs that the models `found` had not learned, a row a run: the files
+    held.json below a folder, with the dataset held.csv beside each.
 
     `step_seconds`, what the run took, is virtual where `simulated` is true.
     `model_seconds`, and one column `..._seconds` for each way that learns
     nothing, are predictions of it.
     """
-    tables = [_held_out(path) for path in sorted(Path(folder).rglob("held.json"))]
+    known = {model["checksum"] for model in found}
+    tables = [_held_out(path, known) for path in sorted(Path(folder).rglob("held.json"))]
     if not tables:
         raise Unreadable(
             f"there is no held.json below {folder}; scripts/paper-reports.sh makes some"
@@ -207,9 +208,14 @@ def held_out(folder=ROOT / "datasets"):
     return pd.concat(tables, ignore_index=True)
 
 
-def _held_out(path):
+def _held_out(path, known):
     report = json.loads(path.read_text())
     _require(report.get("schema"), CHECK, path)
+    if report["checksum"] not in known:
+        raise Unreadable(
+            f"{path} is of a model of {report['machine']} that is no longer in models/; "
+            "run scripts/paper-reports.sh again"
+        )
     rows = []
     for group in report["held_out"]["groups"]:
         names = [f"{baseline['name']}_seconds" for baseline in group["baselines"]]

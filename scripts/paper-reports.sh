@@ -23,7 +23,7 @@
 #   GPU_MEMORY     that may be used                  [2GiB, the paper's]
 #   STEPS          of each run                       [30, the paper's]
 #   REPEATS        runs of each strategy             [1]
-#   HELD_SIZES     the grids of held.csv             [3000,9000,15000,24000,28000]
+#   HELD_SIZES     the grids of held.csv: none that was trained on
 #   PDAWL_MODELS   the models                        [those that ship with it]
 set -euo pipefail
 
@@ -42,12 +42,13 @@ strategies=${STRATEGIES:-cpu,gpu,dawl,pdawl}
 gpu_memory=${GPU_MEMORY:-2GiB}
 steps=${STEPS:-30}
 repeats=${REPEATS:-1}
-held_sizes=${HELD_SIZES:-3000,9000,15000,24000,28000}
+held_sizes=${HELD_SIZES:-700,1300,2900,5300,8100,13000,17000,22000,27000}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/models"
-models=${PDAWL_MODELS:-the shipped ones}
+models='the shipped one'
+[ -z "${PDAWL_MODELS:-}" ] || models='of another directory'
 export PDAWL_MODELS=${PDAWL_MODELS:-$work/models}
 
 # entry GPU_MEMORY WORDS...: runs `pdawl bench` and prints an entry of the list,
@@ -91,8 +92,8 @@ reports() {
 held() (
     cd "$work"
     echo "$1, sizes that were not trained on" >&2
-    "$pdawl" profile stencil --machine "$1" --sizes "$held_sizes" --configurations 40 \
-        --repeats 2 --out held.csv >log
+    "$pdawl" profile stencil --machine "$1" --sizes "$held_sizes" --configurations 60 \
+        --repeats 1 --seed 99 --out held.csv >log
     "$pdawl" model check "$1" --machine "$1" --dataset held.csv --format json >held.json
 )
 
@@ -107,7 +108,8 @@ provenance() {
     printf 'program: %s\n' "$("$pdawl" --version)"
     printf 'commit: %s\n' \
         "$(git -C "$scripts" describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
-    printf 'models: %s\n' "$models"
+    printf 'model: %s, checksum %s\n' "$models" \
+        "$(sed -n 's/.*"checksum": "\([0-9a-f]*\)".*/\1/p' "$work/held.json")"
     printf "command: SIZES='%s' STRATEGIES=%s GPU_MEMORY=%s STEPS=%s REPEATS=%s HELD_SIZES=%s" \
         "$sizes" "$strategies" "$gpu_memory" "$steps" "$repeats" "$held_sizes"
     printf ' scripts/paper-reports.sh OUTDIR %s\n' "$1"
