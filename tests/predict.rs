@@ -102,7 +102,7 @@ fn what_the_model_never_saw_is_told() {
         (&30_000.0.into(), &24_000.0.into())
     );
     pdawl(folder.path(), line).assert().success().stdout(
-        contains("cpu: the model has not seen known.units_count 30000 (but 1000 to 24000)")
+        contains("cpu: the model has not seen known.units_count 30000 (but 666 to 24000)")
             .and(contains("simulated")),
     );
 }
