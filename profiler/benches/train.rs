@@ -52,12 +52,12 @@ fn run_once(what: &str, table: &Table, recipe: &Recipe) {
             println!("{what}: {seconds:.2} s; {}", trained.validation.why);
             for candidate in &trained.validation.candidates {
                 println!(
-                    "    {:22} {:2} inputs, MAPE {:.2} ({:.2}) %, trimmed {:.2} %, beyond {:.2} %, {}",
+                    "    {:22} {:2} inputs, MAPE {:.2} ({:.2}) %, believed {:.2} %, beyond {:.2} %, {}",
                     candidate.family,
                     candidate.inputs.len(),
                     100.0 * candidate.accuracy.mape,
                     100.0 * candidate.standard_error,
-                    100.0 * candidate.accuracy.trimmed,
+                    100.0 * candidate.believed,
                     100.0 * candidate.beyond.map_or(0.0, |beyond| beyond.mape),
                     candidate.spec,
                 );

@@ -44,6 +44,14 @@ impl Model {
             .ok_or_else(|| format!("there are no {} features that differ", plan.clusters))?;
         let name = |feature| features.name(feature).to_owned();
         let names: Vec<String> = selection.inputs.iter().map(name).collect();
+        let central;
+        let weights = match family {
+            Family::PriorConstant => {
+                central = training.central_weights();
+                &central
+            }
+            _ => &training.weights,
+        };
         let priors = family.over_prior().then(|| training.priors());
         let fitted = Fitted::fit(
             &plan.spec,
@@ -51,7 +59,7 @@ impl Model {
             &training.values(&selection.inputs),
             &training.seconds(),
             priors.as_deref(),
-            Some(&training.weights),
+            Some(weights),
             seed,
         )
         .map_err(|error| error.to_string())?;

@@ -115,12 +115,12 @@ impl Search<'_> {
                 .map_err(Failure::Because)?;
             let held_out = held_out.iter().map(|h| (h.measured, h.predicted));
             if fold.beyond {
-                beyond = Some(Accuracy::of(&held_out.collect::<Vec<_>>()));
+                beyond = Some(Accuracy::of(&held_out.collect::<Vec<_>>()).mape);
             } else {
                 pairs.extend(held_out);
             }
         }
-        Ok(score(&Accuracy::of(&pairs), &[], beyond.as_ref()).0)
+        Ok(score(Accuracy::of(&pairs).mape, &[], beyond).0)
     }
 
     /// The plan of the least error.

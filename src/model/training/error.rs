@@ -45,7 +45,7 @@ pub enum TrainingError {
         kind: String,
         codelet: String,
         machine: String,
-        source: TrainError,
+        source: Box<TrainError>,
     },
 
     #[error("training was interrupted; no model was written")]

@@ -49,7 +49,7 @@ pub fn fit(
             kind: group.kind.to_owned(),
             codelet: group.codelet.to_owned(),
             machine: machine.to_owned(),
-            source,
+            source: Box::new(source),
         },
     };
     let what = format!("{} {}", group.kind, group.codelet);

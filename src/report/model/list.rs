@@ -99,11 +99,7 @@ impl ListReport {
                 date(model.trained_at),
                 if model.shipped { "shipped" } else { "" }.to_owned(),
                 each(&|entry| format!("{} on {}", entry.codelet, entry.kind)),
-                each(&|entry| {
-                    entry
-                        .mape
-                        .map_or_else(|| "-".to_owned(), |mape| percent(mape))
-                }),
+                each(&|entry| entry.mape.map_or_else(|| "-".to_owned(), percent)),
             ]);
         }
         format!("{}\n", table.trim_fmt())
