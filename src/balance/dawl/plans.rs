@@ -185,7 +185,7 @@ impl Dawl {
         let (noise, pays) = match (learning, self.lead.is_some()) {
             (true, false) => (0.01, true),
             // A plan that was given has little to learn, unless it was wrong.
-            (true, true) => (0.01, pays || changed && gain * remaining > ANEW * cost),
+            (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
             (false, _) => (0.03, pays),
         };
         if gain > noise * target.seconds && pays {

@@ -25,32 +25,42 @@ pub struct Serving {
     pub notes: Vec<String>,
 }
 
-/// Why none does.
+/// Why none does; empty if the user wants none.
 #[derive(Clone, Debug, Default)]
 pub struct Missing {
-    pub what: String,
-    pub remedy: String,
+    what: String,
+    /// `None` where `what` says it.
+    remedy: Option<String>,
 }
 
 impl Missing {
     /// For who has asked for a plan.
     pub fn failure(&self) -> Failure {
-        match self.what.is_empty() {
-            true => Failure::usage(
+        if self.what.is_empty() {
+            return Failure::usage(
                 "strategy pdawl plans with a cost model, and --no-model says that there is none",
                 "one of the two",
-            ),
-            false => Failure::failed(
-                format!("strategy pdawl needs a cost model, and {}", self.what),
-                &self.remedy,
-            ),
+            );
+        }
+        let what = format!("strategy pdawl needs a cost model, and {}", self.what);
+        let without = "--strategy dawl, which needs none";
+        match &self.remedy {
+            Some(remedy) => Failure::failed(what, format!("{remedy}, or {without}")),
+            None => Failure::failed(what, without),
         }
     }
 
     /// For who has not; nothing if the user wants none.
     pub fn note(&self) -> Option<String> {
-        let Self { what, remedy } = self;
-        (!what.is_empty()).then(|| format!("DAWL learns the shares alone, since {what}: {remedy}"))
+        if self.what.is_empty() {
+            return None;
+        }
+        let remedy = self.remedy.iter().map(|remedy| format!(": {remedy}"));
+        let remedy: String = remedy.collect();
+        Some(format!(
+            "DAWL learns the shares alone, since {}{remedy}",
+            self.what
+        ))
     }
 }
 
@@ -82,7 +92,7 @@ impl Site<'_> {
         };
         let must = named.is_some();
         match self.serving(named) {
-            Err(Missing { what, remedy }) if must => Err(Failure::failed(what, remedy)),
+            Err(missing) if must => Err(missing.failure()),
             found => Ok(found),
         }
     }
@@ -90,7 +100,7 @@ impl Site<'_> {
     fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
         let file = self.file.ok_or_else(|| Missing {
             what: "there is no model of this machine".to_owned(),
-            remedy: "pdawl train".to_owned(),
+            remedy: Some("pdawl train".to_owned()),
         })?;
         let bundle = match named {
             Some(bundle) => bundle,
@@ -106,7 +116,7 @@ impl Site<'_> {
         };
         let members = modelled.running(self.devices).map_err(|error| Missing {
             what: error.to_string(),
-            remedy: "--strategy dawl, which needs no model".to_owned(),
+            remedy: None,
         })?;
         let work = Work::of(self.stencil);
         let plan = match self.chosen {
@@ -115,7 +125,7 @@ impl Site<'_> {
         };
         let plan = plan.ok_or_else(|| Missing {
             what: format!("model {} finds no plan for these devices", bundle.name),
-            remedy: "a larger --gpu-memory, or --strategy dawl".to_owned(),
+            remedy: Some("a larger --gpu-memory".to_owned()),
         })?;
         Ok(Serving {
             notes: self.notes(&bundle, file, &plan, &work, &members),
@@ -138,7 +148,7 @@ impl Site<'_> {
         }
         search.bundle.ok_or_else(|| Missing {
             what: format!("there is no model of machine {}", file.name),
-            remedy: format!("pdawl train --machine {}", file.name),
+            remedy: Some(format!("pdawl train --machine {}", file.name)),
         })
     }
 

@@ -56,7 +56,10 @@ fn planned(
             choice.workers[pool] = workers;
             choice
         });
-        best = best.clone().or_better(work, members, choices);
+        // Cores that are left out cannot be had back in the run: the gain must
+        // be more than what the model may be wrong by.
+        let worth_it = WORTH_IT.min(1.0 - members[pool].time.spread());
+        best = best.clone().or_better(work, members, choices, worth_it);
     }
     if best.streams() {
         let chunks = CHUNK_BYTES.map(|bytes| (bytes / work.unit_bytes).max(1));
@@ -72,7 +75,7 @@ fn planned(
                 choice.stream.queues = queues;
                 choice
             });
-            best = best.clone().or_better(work, members, choices);
+            best = best.clone().or_better(work, members, choices, WORTH_IT);
         }
     }
     Some(best.into_plan(members))
@@ -110,12 +113,14 @@ impl Found {
         })
     }
 
-    /// The best of `choices`, if it is worth leaving this one.
+    /// The best of `choices`, if it takes less than `worth_it` of this one's
+    /// time.
     fn or_better(
         self,
         work: &Work,
         members: &[Member],
         choices: impl Iterator<Item = Choice>,
+        worth_it: f64,
     ) -> Self {
         let seconds = |found: &Self| found.forecast.step_seconds;
         let others = choices
@@ -123,7 +128,7 @@ impl Found {
             .filter_map(|choice| Self::of(work, members, choice));
         let best = others.min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         match best {
-            Some(best) if seconds(&best) < WORTH_IT * seconds(&self) => best,
+            Some(best) if seconds(&best) < worth_it * seconds(&self) => best,
             _ => self,
         }
     }
