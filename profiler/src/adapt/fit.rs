@@ -2,10 +2,11 @@
 
 use thiserror::Error;
 
-use super::{Belief, Expectation, Terms};
+use super::learn::{Point, learn};
+use super::{Expectation, Terms};
 use crate::Fitted;
 use crate::fitted::Correction;
-use crate::regress::{median, spread};
+use crate::regress::spread;
 
 /// One calibration run.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +68,9 @@ pub enum AdaptError {
 /// `noise` is the relative standard deviation of a run around a model that is
 /// right, such as 0.02. A run that is further off than the others agree on
 /// counts less, the further the less (Student's t with 3 degrees of freedom).
-/// With few runs the coefficients stay near 0, as far as `expected` says. The
-/// model's spread becomes what left-out runs show.
+/// Coefficients stay as near to 0 as the runs leave them, and never lie much
+/// further from it than `expected` says. The model's spread becomes what
+/// left-out runs show.
 ///
 /// # Errors
 /// No runs, and runs that cannot be.
@@ -83,13 +85,14 @@ pub fn fit(
     let terms = Terms::of(&plain, names);
     let points = points(&plain, &terms, runs)?;
     let deviations = terms.deviations(expected);
-    let belief = believe(&points, noise, &deviations);
+    let noise = noise.max(1e-4);
+    let belief = learn(&points, noise, &deviations);
     let residuals: Vec<Residual> = (0..points.len())
         .map(|i| {
             let mut others = points.clone();
             let point = others.remove(i);
             let off = |exponent: f64| (exponent - point.ratio).exp() - 1.0;
-            let without = believe(&others, noise, &deviations);
+            let without = learn(&others, noise, &deviations);
             Residual {
                 before: off(0.0),
                 after: off(belief.value(&point.terms)),
@@ -124,14 +127,6 @@ pub fn fit(
     })
 }
 
-/// A run as the correction sees it.
-#[derive(Clone)]
-struct Point {
-    terms: Vec<f64>,
-    /// The logarithm of measured over predicted seconds.
-    ratio: f64,
-}
-
 fn points(fitted: &Fitted, terms: &Terms, runs: &[Calibration]) -> Result<Vec<Point>, AdaptError> {
     if runs.is_empty() {
         return Err(AdaptError::NoRuns);
@@ -157,38 +152,6 @@ fn points(fitted: &Fitted, terms: &Terms, runs: &[Calibration]) -> Result<Vec<Po
             })
         })
         .collect()
-}
-
-/// What the runs tell, by weighing each by how far it is off and learning
-/// again until the weights stay.
-fn believe(points: &[Point], noise: f64, deviations: &[f64]) -> Belief {
-    /// Degrees of freedom: heavy tails, yet a bounded influence only far out.
-    const FREEDOM: f64 = 3.0;
-    const ROUNDS: usize = 40;
-    let least = noise.max(1e-4);
-    // Before anything is known, runs agree as well as their factors do; a
-    // scale of the noise alone would believe the first guess too soon.
-    let ratios: Vec<f64> = points.iter().map(|point| point.ratio).collect();
-    let middle = median(&ratios);
-    let mut off: Vec<f64> = ratios.iter().map(|ratio| ratio - middle).collect();
-    let mut belief = Belief::new(deviations);
-    for _ in 0..ROUNDS {
-        let scale = least.max(spread(&off)).powi(2);
-        let before = belief;
-        belief = Belief::new(deviations);
-        for (point, off) in points.iter().zip(&off) {
-            let weight = (FREEDOM + 1.0) / (FREEDOM + off * off / scale);
-            belief.observe(&point.terms, point.ratio, scale / weight);
-        }
-        off = (points.iter())
-            .map(|point| point.ratio - belief.value(&point.terms))
-            .collect();
-        let moved = belief.mean().iter().zip(before.mean());
-        if moved.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-9 {
-            break;
-        }
-    }
-    belief
 }
 
 #[cfg(test)]
