@@ -1,7 +1,10 @@
 # The commands of CONTRIBUTING.md. `make test` is all that a bare machine with
 # a Rust toolchain needs.
 
-.PHONY: test opencl check bench
+.PHONY: test opencl check bench notebooks
+
+PYTHON ?= python3
+VENV := target/notebooks-venv
 
 # Every test. None is skipped: one that cannot run fails and says what it lacks.
 test: opencl
@@ -19,3 +22,14 @@ check:
 
 bench:
 	cargo bench --workspace
+
+# The figures of notebooks/, as pages in target/notebooks. Needs Python 3.11 or
+# newer; a cell that fails fails this.
+notebooks: $(VENV)/installed
+	PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python -m nbconvert --to html --execute \
+		--output-dir target/notebooks notebooks/*.ipynb
+
+$(VENV)/installed: notebooks/requirements.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r notebooks/requirements.txt
+	touch $@

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use learned::{machine, model, samples};
+use pdawl::model::Part;
 use pdawl_profiler::train::Family;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -203,4 +204,37 @@ fn bench_compares_it_with_dawl() {
         .assert()
         .code(1)
         .stderr(contains("no model of machine k40"));
+}
+
+/// A model of `k40` that has learned that all cores together are slow.
+fn crowded() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = machine("k40");
+    let samples = samples(&machine, |case| match case.part {
+        Part::Host { workers: 8, .. } => 2.0,
+        Part::Own { queues: 2, .. } => 1.1,
+        _ => 1.0,
+    });
+    let model = model(&machine, &samples, &[Family::PriorForest]);
+    model.write(&folder.path().join("learned.json")).unwrap();
+    folder
+}
+
+#[test]
+fn a_plan_may_leave_cores_out_unless_the_user_has_chosen_them() {
+    let folder = crowded();
+    let line = "--size 16384 --gpu-memory 1GiB --steps 5 --noise 0 --machine k40";
+    let report = json(folder.path(), &format!("run stencil {line}"));
+    assert_eq!(report["strategy"], "pdawl");
+    let cores = |report: &Value| report["machine"]["devices"][0]["compute_units"].as_u64();
+    assert!(cores(&report).unwrap() < 8);
+    assert!(notes(&report, "of 8 cores, as model learned plans"));
+    let chosen = json(
+        folder.path(),
+        &format!("run stencil {line} --devices host,gpu0"),
+    );
+    assert_eq!(cores(&chosen), Some(8));
+    // Others still have all of them.
+    let bench = json(folder.path(), &format!("bench stencil {line} --repeats 1"));
+    assert_eq!(cores(&bench), Some(8));
 }

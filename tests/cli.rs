@@ -526,10 +526,15 @@ fn strategies_are_compared() {
     let results = bench["results"].as_array().unwrap();
     assert_eq!(results.len(), 4);
     for result in results {
-        assert_eq!(result["seconds"].as_array().unwrap().len(), 2);
+        for list in ["seconds", "setup_seconds", "gather_seconds"] {
+            assert_eq!(result[list].as_array().unwrap().len(), 2, "{list}");
+        }
         assert!(result["to_best_single"].as_f64().unwrap() > 0.0);
     }
     assert_eq!(results[3]["to_oracle"], 1.0);
+    let gathered = |result: usize| results[result]["gather_seconds"][0].as_f64().unwrap();
+    assert_eq!(gathered(0), 0.0, "the host's result is where it shall be");
+    assert!(gathered(1) > 0.0, "a GPU's has to be copied");
     let ratio = bench["host"]["ratio"].as_f64().unwrap();
     assert!(ratio > 0.0 && ratio <= 1.0, "{ratio}");
 }

@@ -71,7 +71,6 @@ fn sizes_between_and_beyond_are_predicted_better_than_by_any_baseline() {
     assert!(chosen.family.over_prior(), "{}", validation.why);
     for table in unseen() {
         let found = accuracy(&trained, &table).mape;
-        println!("{} {found}", chosen.family);
         assert!(found <= 0.03, "{found} by {}", chosen.family);
     }
     for baseline in &validation.baselines {
@@ -102,7 +101,6 @@ fn rows_that_something_slowed_do_no_harm() {
     let after = run(&slowed, &recipe()).unwrap();
     for table in unseen() {
         let (before, after) = (accuracy(&before, &table), accuracy(&after, &table));
-        println!("{} {}", before.mape, after.mape);
         assert!(after.mape <= before.mape + 0.01, "{before:?} {after:?}");
     }
     let found = after.validation.outliers;
@@ -110,7 +108,8 @@ fn rows_that_something_slowed_do_no_harm() {
     assert!(before.validation.outliers <= 3);
     // What was slowed is among the rows, so the plain error shows it.
     let chosen = after.validation.chosen().unwrap();
-    assert!(chosen.accuracy.mape > 0.04 && chosen.accuracy.trimmed < 0.03);
+    let (plain, believed) = (chosen.accuracy.mape, chosen.believed);
+    assert!(plain > believed + 0.03, "{plain} {believed}");
 }
 
 #[test]

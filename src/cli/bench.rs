@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
-use pdawl::report::bench::{Bench, SCHEMA, host_ratio, median, results};
+use pdawl::report::bench::{Bench, Runs, SCHEMA, host_ratio, median, results};
 use pdawl::report::bench_text;
 
 use super::args::{Format, ModelArgs, Place};
@@ -100,19 +100,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let turns = u64::from(args.repeats) * list.len() as u64;
     let bar = terminal::progress(args.format, turns, "runs");
-    let mut runs: Vec<(String, Vec<f64>)> =
-        list.iter().map(|s| (s.to_string(), Vec::new())).collect();
+    let mut runs: Vec<Runs> = list.iter().map(Runs::of).collect();
     let mut outcome = Ok(());
     let mut copies = Vec::new();
     'turns: for _ in 0..args.repeats {
         if list.contains(&Strategy::Cpu) {
             copies.extend(session.copy_bandwidth()?);
         }
-        for (strategy, (_, seconds)) in list.iter().zip(&mut runs) {
+        for (strategy, runs) in list.iter().zip(&mut runs) {
             match session.run(strategy, stop, &mut |_, _| {}) {
                 // A run that was cut short says nothing of the strategy.
                 Ok(done) if done.interrupted => break 'turns,
-                Ok(done) => seconds.push(done.seconds),
+                Ok(done) => runs.add(&done),
                 Err(failure) => {
                     outcome = Err(failure);
                     break 'turns;

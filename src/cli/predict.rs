@@ -1,7 +1,7 @@
 //! `pdawl predict`: how long a workload would take on a machine, by strategy.
 
 use clap::Subcommand;
-use pdawl::machine::{DeviceKind, MachineFile, Shelf};
+use pdawl::machine::{DeviceKind, MachineFile};
 use pdawl::model::planner::{Kind, Member, MemberError, Modelled, predict_run};
 use pdawl::model::shelf::Wanted;
 use pdawl::model::{ModelShelf, Work};
@@ -148,20 +148,13 @@ impl Ground {
         let here = here::fingerprint();
         let file = match name {
             Some(name) => machine_file(name)?,
-            None => {
-                let shelf = Shelf::of_user();
-                let known = shelf.names();
-                // A broken file must not hide a right one.
-                let mut known = known.iter().filter_map(|name| shelf.find(name).ok());
-                let mine = known.find(|file| here.is(file.fingerprint.as_deref()));
-                mine.ok_or_else(|| {
-                    Failure::failed(
-                        format!("no machine file is of this machine, which is {here}"),
-                        "pdawl machine save NAME and pdawl train --machine NAME, \
-                         or --machine of another one",
-                    )
-                })?
-            }
+            None => here::file(&here).ok_or_else(|| {
+                Failure::failed(
+                    format!("no machine file is of this machine, which is {here}"),
+                    "pdawl machine save NAME and pdawl train --machine NAME, \
+                     or --machine of another one",
+                )
+            })?,
         };
         Ok(Self {
             simulated: !here.is(file.fingerprint.as_deref()),

@@ -28,6 +28,21 @@ pub struct Evaluation {
     /// or an input of the model, and how many are outside by each feature.
     pub outside: usize,
     pub outside_by: BTreeMap<String, usize>,
+    /// Every run, in the order of the dataset.
+    pub runs: Vec<Prediction>,
+}
+
+/// Seconds of a step of one run, measured and predicted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Which run it is: these three name one of a dataset's machine and codelet.
+    pub device: String,
+    pub configuration: String,
+    pub repeat: u32,
+    pub measured: f64,
+    pub predicted: f64,
+    /// By [`Evaluation::baselines`], in their order.
+    pub baselines: Vec<f64>,
 }
 
 /// Why a model cannot be evaluated on some runs.
@@ -81,21 +96,20 @@ fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
         codelet: group.codelet.to_owned(),
         feature,
     })?;
-    let accuracy = |predict: &dyn Fn(&Row) -> f64| {
-        let pairs: Vec<(f64, f64)> = (table.rows.iter())
-            .map(|row| (row.seconds, predict(row)))
+    let runs = runs(entry, group, &table, &places);
+    let accuracy = |predicted: &dyn Fn(&Prediction) -> f64| {
+        let pairs: Vec<(f64, f64)> = (runs.iter())
+            .map(|run| (run.measured, predicted(run)))
             .collect();
         Accuracy::of(&pairs)
     };
-    let baseline = |name: &str, predict: &dyn Fn(&Row) -> f64| Baseline {
-        name: name.to_owned(),
-        accuracy: accuracy(predict),
-        beyond: None,
-    };
-    let mut baselines = vec![baseline("prior", &|row| row.prior)];
-    for (place, name) in baseline::NAMES.iter().enumerate() {
-        baselines.push(baseline(name, &|row| row.baselines[place]));
-    }
+    let baselines = (["prior"].iter().chain(&baseline::NAMES).enumerate())
+        .map(|(place, name)| Baseline {
+            name: (*name).to_owned(),
+            accuracy: accuracy(&|run| run.baselines[place]),
+            beyond: None,
+        })
+        .collect();
     let mut configurations: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
     configurations.sort_unstable();
     configurations.dedup();
@@ -105,14 +119,30 @@ fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
         codelet: group.codelet.to_owned(),
         rows: table.rows.len(),
         configurations: configurations.len(),
-        model: accuracy(&|row| {
-            let values: Vec<f64> = places.iter().map(|place| row.values[*place]).collect();
-            entry.fitted.predict(&values, row.prior)
-        }),
+        model: accuracy(&|run| run.predicted),
         baselines,
         outside,
         outside_by,
+        runs,
     })
+}
+
+/// Every run of a group, whose `table` has a row for each in the same order.
+fn runs(entry: &Entry, group: &Group, table: &Table, places: &[usize]) -> Vec<Prediction> {
+    let predicted = |row: &Row| {
+        let values: Vec<f64> = places.iter().map(|place| row.values[*place]).collect();
+        entry.fitted.predict(&values, row.prior)
+    };
+    (group.samples.iter().zip(&table.rows))
+        .map(|(sample, row)| Prediction {
+            device: sample.device.clone(),
+            configuration: sample.configuration.clone(),
+            repeat: sample.repeat,
+            measured: row.seconds,
+            predicted: predicted(row),
+            baselines: [&[row.prior], &row.baselines[..]].concat(),
+        })
+        .collect()
 }
 
 /// Where a model's inputs stand in a table's rows; or the input that is none
@@ -182,6 +212,14 @@ mod tests {
                 baseline.name
             );
         }
+        for (run, sample) in evaluation.runs.iter().zip(&held) {
+            assert_eq!(run.configuration, sample.configuration);
+            assert_eq!((&run.device, run.repeat), (&sample.device, sample.repeat));
+            assert_eq!(run.measured, sample.step_seconds());
+        }
+        let errors = (evaluation.runs.iter()).map(|run| (run.predicted / run.measured - 1.0).abs());
+        let mape = errors.sum::<f64>() / evaluation.rows as f64;
+        assert!((mape - evaluation.model.mape).abs() < 1e-12, "{mape}");
         // Of 200 to 1000 units, only 1000 were beyond what was learned.
         assert_eq!(evaluation.outside, 6);
         assert_eq!(evaluation.outside_by["known.units_count"], 6);

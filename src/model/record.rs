@@ -45,7 +45,7 @@ pub fn features(case: &Case, descriptors: &Descriptors) -> BTreeMap<String, f64>
 }
 
 /// The case and the machine that a row tells of: the inverse of
-/// [`features`].
+/// [`features()`].
 ///
 /// # Errors
 /// A feature that is missing, or that cannot be, with the row's configuration.

@@ -12,7 +12,12 @@ static MODELS: Sort = Sort {
     variable: "PDAWL_MODELS",
     folder: "models",
     ending: "json",
-    shipped: &[],
+    shipped: &[
+        ("k20-32", include_str!("../../models/k20-32.json")),
+        ("k20-40", include_str!("../../models/k20-40.json")),
+        ("k40", include_str!("../../models/k40.json")),
+        ("titan", include_str!("../../models/titan.json")),
+    ],
 };
 
 /// The models that can be found by name.

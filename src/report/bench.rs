@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::schema::{Machine, Throughput, Workload};
+use crate::engine::Outcome;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-bench/1";
@@ -29,6 +30,10 @@ pub struct BenchResult {
     pub strategy: String,
     /// Seconds of all steps, by run.
     pub seconds: Vec<f64>,
+    /// Seconds before the first step, by run.
+    pub setup_seconds: Vec<f64>,
+    /// Seconds after the last step, by run.
+    pub gather_seconds: Vec<f64>,
     /// Of the median run.
     pub throughput: Throughput,
     /// Its throughput over that of the best device alone; `None` if none was
@@ -36,6 +41,33 @@ pub struct BenchResult {
     pub to_best_single: Option<f64>,
     /// Its throughput over the oracle's; `None` if that was not run.
     pub to_oracle: Option<f64>,
+}
+
+/// A strategy's runs as they come in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Runs {
+    pub strategy: String,
+    /// As in [`BenchResult`].
+    pub seconds: Vec<f64>,
+    pub setup_seconds: Vec<f64>,
+    pub gather_seconds: Vec<f64>,
+}
+
+impl Runs {
+    /// None yet.
+    pub fn of(strategy: impl ToString) -> Self {
+        Self {
+            strategy: strategy.to_string(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.seconds.push(outcome.seconds);
+        self.setup_seconds.push(outcome.setup_seconds);
+        self.gather_seconds.push(outcome.gather_seconds);
+    }
 }
 
 /// How near the host alone comes to what its memory allows.
@@ -52,15 +84,16 @@ pub struct HostRatio {
     pub ratio: f64,
 }
 
-/// The results in the order of the strategies, from each one's seconds by run.
-/// Strategies that never ran are left out. `singles` are the strategies that
-/// use one device alone.
-pub fn results(points: u64, runs: &[(String, Vec<f64>)], singles: &[String]) -> Vec<BenchResult> {
+/// The results in the order of the strategies. Strategies that never ran are
+/// left out. `singles` are the strategies that use one device alone.
+pub fn results(points: u64, runs: &[Runs], singles: &[String]) -> Vec<BenchResult> {
     let throughput =
         |seconds: &[f64]| median(seconds).map(|seconds| Throughput::of_points(points, seconds));
     let value = |name: &str| {
-        let (_, seconds) = runs.iter().find(|(strategy, _)| strategy == name)?;
-        throughput(seconds).map(|t| t.value).filter(|v| *v > 0.0)
+        let runs = runs.iter().find(|runs| runs.strategy == name)?;
+        throughput(&runs.seconds)
+            .map(|t| t.value)
+            .filter(|v| *v > 0.0)
     };
     let single = singles
         .iter()
@@ -68,11 +101,13 @@ pub fn results(points: u64, runs: &[(String, Vec<f64>)], singles: &[String]) -> 
         .reduce(f64::max);
     let oracle = value("oracle");
     runs.iter()
-        .filter_map(|(strategy, seconds)| {
-            let throughput = throughput(seconds)?;
+        .filter_map(|runs| {
+            let throughput = throughput(&runs.seconds)?;
             Some(BenchResult {
-                strategy: strategy.clone(),
-                seconds: seconds.clone(),
+                strategy: runs.strategy.clone(),
+                seconds: runs.seconds.clone(),
+                setup_seconds: runs.setup_seconds.clone(),
+                gather_seconds: runs.gather_seconds.clone(),
                 to_best_single: single.map(|s| throughput.value / s),
                 to_oracle: oracle.map(|o| throughput.value / o),
                 throughput,
@@ -115,9 +150,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn runs(of: &[(&str, &[f64])]) -> Vec<(String, Vec<f64>)> {
+    fn runs(of: &[(&str, &[f64])]) -> Vec<Runs> {
         of.iter()
-            .map(|(name, seconds)| ((*name).into(), seconds.to_vec()))
+            .map(|(name, seconds)| Runs {
+                seconds: seconds.to_vec(),
+                ..Runs::of(name)
+            })
             .collect()
     }
 

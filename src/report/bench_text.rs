@@ -79,18 +79,22 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{SCHEMA, host_ratio, results};
+    use super::super::bench::{Runs, SCHEMA, host_ratio, results};
     use super::super::samples::context;
     use super::*;
 
     #[test]
     fn reads_like_this() {
         let context = context();
+        let runs = |strategy: &str, seconds: [f64; 3]| Runs {
+            seconds: seconds.to_vec(),
+            ..Runs::of(strategy)
+        };
         let results = results(
             40_000,
             &[
-                ("cpu".into(), vec![0.8, 0.82, 0.81]),
-                ("dawl".into(), vec![0.4, 0.41, 0.42]),
+                runs("cpu", [0.8, 0.82, 0.81]),
+                runs("dawl", [0.4, 0.41, 0.42]),
             ],
             &["cpu".into()],
         );

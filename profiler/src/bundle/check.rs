@@ -130,7 +130,6 @@ fn validation(validation: &Validation, path: &str) -> Result<(), Wrong> {
 fn accuracy(accuracy: &Accuracy, path: &str) -> Result<(), Wrong> {
     let errors = [
         ("mape", accuracy.mape),
-        ("trimmed", accuracy.trimmed),
         ("median", accuracy.median),
         ("greatest", accuracy.greatest),
     ];

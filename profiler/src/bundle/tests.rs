@@ -22,7 +22,6 @@ fn fitted(spec: &Spec) -> Fitted {
 fn validation() -> Validation {
     let accuracy = |mape| Accuracy {
         mape,
-        trimmed: mape / 2.0,
         median: mape / 3.0,
         greatest: 10.0 * mape,
         r_squared: 0.99,
@@ -39,6 +38,7 @@ fn validation() -> Validation {
             clusters: 4,
             inputs: vec!["known.units_count".into()],
             accuracy: accuracy(0.017),
+            believed: 0.015,
             standard_error: 0.001,
             folds: vec![accuracy(0.1 + 0.2)],
             beyond: Some(accuracy(0.03)),

@@ -2,24 +2,23 @@
 
 use super::validation::Candidate;
 use crate::regress::{median, spread};
-use crate::validate::Accuracy;
 
-/// What decides between candidates, and its standard error.
+/// What decides between candidates, and its standard error, from the mean
+/// absolute percentage errors of all folds together, of each, and of the rows
+/// beyond the others.
 ///
-/// The error counts without the tenth of the rows that is predicted worst: a
-/// run that something slowed says nothing about a model. Where rows beyond the
-/// others were held out, it is the geometric mean of the error inside and the
-/// error beyond, so that halving either is worth the same.
-pub fn score(all: &Accuracy, folds: &[Accuracy], beyond: Option<&Accuracy>) -> (f64, f64) {
-    let inside = all.trimmed;
-    let errors: Vec<f64> = folds.iter().map(|fold| fold.trimmed).collect();
+/// Where there are rows beyond, it is the geometric mean of the error inside
+/// and the error beyond, so that halving either is worth the same. The standard
+/// error is that of the folds' errors, by their median deviation: one odd fold
+/// must not make all candidates seem equal.
+pub fn score(inside: f64, folds: &[f64], beyond: Option<f64>) -> (f64, f64) {
     let score = match beyond {
-        Some(beyond) => (inside * beyond.trimmed).sqrt(),
+        Some(beyond) => (inside * beyond).sqrt(),
         None => inside,
     };
-    let centre = median(&errors);
-    let apart: Vec<f64> = errors.iter().map(|error| error - centre).collect();
-    let standard_error = spread(&apart) / (errors.len().max(1) as f64).sqrt();
+    let centre = median(folds);
+    let apart: Vec<f64> = folds.iter().map(|error| error - centre).collect();
+    let standard_error = spread(&apart) / (folds.len().max(1) as f64).sqrt();
     let relative = match inside > 0.0 {
         true => standard_error / inside,
         false => 0.0,
@@ -60,6 +59,7 @@ mod tests {
     use super::*;
     use crate::regress::Spec;
     use crate::train::Family;
+    use crate::validate::Accuracy;
 
     fn candidate(family: Family, score: f64, score_error: f64) -> Candidate {
         Candidate {
@@ -68,6 +68,7 @@ mod tests {
             clusters: 4,
             inputs: Vec::new(),
             accuracy: Accuracy::default(),
+            believed: 0.0,
             standard_error: 0.0,
             folds: Vec::new(),
             beyond: None,
@@ -109,20 +110,16 @@ mod tests {
 
     #[test]
     fn errors_inside_and_beyond_count_alike() {
-        let of = |trimmed| Accuracy {
-            trimmed,
-            ..Accuracy::default()
-        };
-        let folds = [of(0.01), of(0.02), of(0.04), of(0.9)];
+        let folds = [0.01, 0.02, 0.04, 0.9];
         // The folds' median is 0.03, and half of them are within 0.015 of it;
         // of normal deviates half are within 0.6745.
         let expected = 0.015 / 0.674_489_750_196 / 2.0;
-        let (inside, error) = score(&of(0.02), &folds, None);
+        let (inside, error) = score(0.02, &folds, None);
         assert!((inside - 0.02).abs() < 1e-12);
         assert!((error - expected).abs() < 1e-9, "{error}");
-        let (both, error) = score(&of(0.02), &folds, Some(&of(0.08)));
+        let (both, error) = score(0.02, &folds, Some(0.08));
         assert!((both - 0.04).abs() < 1e-12);
         assert!((error - 2.0 * expected).abs() < 1e-9, "{error}");
-        assert_eq!(score(&of(0.0), &[], None), (0.0, 0.0));
+        assert_eq!(score(0.0, &[], None), (0.0, 0.0));
     }
 }

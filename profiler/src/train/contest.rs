@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::choose::score;
 use super::model::{Model, Plan};
 use super::training::Training;
-use super::tune::{Failure, search};
+use super::tune::{Failure, search, too_few_features};
 use super::validation::{Candidate, Failed, HeldOut};
 use super::{Family, Recipe, TrainError, pool};
 use crate::regress::spread;
@@ -104,50 +104,49 @@ impl<'a> Contest<'a> {
         Ok(fit.model)
     }
 
-    /// How many of all rows are believed.
-    pub fn believed(&self) -> usize {
-        self.splits[self.recipe.folds].training.believed().len()
+    /// The rows that are believed, ascending.
+    pub fn believed(&self) -> Vec<usize> {
+        self.splits[self.recipe.folds].training.believed()
     }
 
     /// Puts together the fits to the folds, to all rows and without the rows
     /// beyond.
     fn entry(&self, family: Family, mut fits: Vec<Fit>) -> Option<Entry> {
-        let rest = fits.split_off(self.recipe.folds);
-        let of = |held_out: &[HeldOut]| {
-            let pairs: Vec<_> = held_out.iter().map(|h| (h.measured, h.predicted)).collect();
-            Accuracy::of(&pairs)
-        };
-        let folds: Vec<Accuracy> = fits.iter().map(|fit| of(&fit.held_out)).collect();
-        let mut held_out: Vec<HeldOut> = fits.into_iter().flat_map(|fit| fit.held_out).collect();
+        let mut rest = fits.split_off(self.recipe.folds).into_iter();
+        let folds: Vec<Vec<HeldOut>> = fits.into_iter().map(|fit| fit.held_out).collect();
+        let mut held_out = folds.concat();
         held_out.sort_by_key(|held| held.row);
-        let accuracy = of(&held_out);
-        let mut rest = rest.into_iter();
         let Fit {
             mut model, plan, ..
         } = rest.next()?;
-        let beyond = rest.next().map(|fit| of(&fit.held_out));
-        let (score, score_error) = score(&accuracy, &folds, beyond.as_ref());
-        let errors: Vec<f64> = folds.iter().map(|fold| fold.mape).collect();
-        let logs: Vec<f64> = held_out
-            .iter()
-            .map(|h| (h.measured / h.predicted).ln())
-            .collect();
+        let ends = rest.next().map(|fit| fit.held_out);
+
+        let rows = self.believed();
+        let believed = |held_out: &[HeldOut]| {
+            let held = held_out.iter().copied();
+            let kept = held.filter(|held| rows.binary_search(&held.row).is_ok());
+            accuracy(&kept.collect::<Vec<_>>()).mape
+        };
+        let errors: Vec<f64> = folds.iter().map(|fold| believed(fold)).collect();
+        let (score, score_error) =
+            score(believed(&held_out), &errors, ends.as_deref().map(believed));
+        let folds: Vec<Accuracy> = folds.iter().map(|fold| accuracy(fold)).collect();
+        let plain: Vec<f64> = folds.iter().map(|fold| fold.mape).collect();
+        let log = |held: &HeldOut| (held.measured / held.predicted).ln();
+        let logs: Vec<f64> = held_out.iter().map(log).collect();
         model.fitted.spread = spread(&logs);
+        let inputs = model.fitted.inputs.iter();
         Some(Entry {
             candidate: Candidate {
                 family,
                 spec: plan.spec,
                 clusters: plan.clusters,
-                inputs: model
-                    .fitted
-                    .inputs
-                    .iter()
-                    .map(|input| input.name.clone())
-                    .collect(),
-                accuracy,
-                standard_error: standard_error(&errors),
+                inputs: inputs.map(|input| input.name.clone()).collect(),
+                accuracy: accuracy(&held_out),
+                believed: believed(&held_out),
+                standard_error: standard_error(&plain),
                 folds,
-                beyond,
+                beyond: ends.as_deref().map(accuracy),
                 score,
                 score_error,
             },
@@ -155,6 +154,11 @@ impl<'a> Contest<'a> {
             held_out,
         })
     }
+}
+
+fn accuracy(held_out: &[HeldOut]) -> Accuracy {
+    let pair = |held: &HeldOut| (held.measured, held.predicted);
+    Accuracy::of(&held_out.iter().map(pair).collect::<Vec<_>>())
 }
 
 impl<'a> Split<'a> {
@@ -173,14 +177,11 @@ impl<'a> Split<'a> {
         let threshold = recipe.threshold_of(family);
         let mut last = String::new();
         for plan in search(&self.training, family, recipe, stop)? {
-            let model = Model::fit(
-                &self.training,
-                &features,
-                family,
-                &plan,
-                threshold,
-                recipe.seed,
-            );
+            let Some(selection) = features.select(plan.clusters, threshold) else {
+                last = too_few_features(plan.clusters);
+                continue;
+            };
+            let model = Model::fit(&self.training, &selection, family, &plan.spec, recipe.seed);
             match model.and_then(|model| Ok((self.predict(&model)?, model))) {
                 Ok((held_out, model)) => {
                     return Ok(Fit {

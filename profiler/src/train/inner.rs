@@ -81,3 +81,39 @@ fn fewer(table: &Table, rows: Vec<usize>, most: usize, seed: u64) -> Vec<usize> 
     rows.sort_unstable();
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Row;
+
+    /// Groups of 1, 2, 3 ... rows.
+    fn table(groups: usize) -> Table {
+        let mut table = Table::default();
+        for group in 0..groups {
+            for _ in 0..=group {
+                table.rows.push(Row {
+                    group: format!("{group}"),
+                    values: Vec::new(),
+                    prior: 1.0,
+                    baselines: Vec::new(),
+                    seconds: 1.0,
+                });
+            }
+        }
+        table
+    }
+
+    #[test]
+    fn every_configuration_gives_a_row_before_one_gives_two() {
+        let table = table(4);
+        let all: Vec<usize> = (0..10).collect();
+        assert_eq!(fewer(&table, all.clone(), 4, 1), [0, 1, 3, 6]);
+        assert_eq!(fewer(&table, all.clone(), 7, 1), [0, 1, 2, 3, 4, 6, 7]);
+        assert_eq!(fewer(&table, all.clone(), 99, 1), all);
+        let some = fewer(&table, all.clone(), 2, 1);
+        assert_eq!(some.len(), 2);
+        assert!(some.iter().all(|row| [0, 1, 3, 6].contains(row)));
+        assert!((2..20).any(|seed| fewer(&table, all.clone(), 2, seed) != some));
+    }
+}

@@ -51,13 +51,13 @@ pub struct Trained {
 
 /// Trains the families of `recipe` on `table` and chooses the best.
 ///
-/// What decides is the cross-validated mean absolute percentage error without
-/// the tenth of the rows that is predicted worst, since a run that something
-/// slowed says nothing about a model, together with the same error on the rows
-/// of the greatest sizes, held out all at once ([`Beyond`]): the geometric mean
-/// of both. Among candidates within one standard error of the best, one over
-/// the prior goes before others, and a simple one before an intricate one. The
-/// plain error of all rows is kept beside it.
+/// What decides is the mean absolute percentage error, cross-validated and, in
+/// equal parts (the geometric mean of both), on the rows of the greatest sizes,
+/// held out all at once ([`Beyond`]). Rows that the others contradict, whatever
+/// the model, do not count in it: a run that something slowed says nothing
+/// about a model. The plain error of all rows is kept beside it.
+/// Among candidates within one standard error of the best, one over the prior
+/// goes before others, and a simple one before an intricate one.
 ///
 /// `progress` is told fits done and fits to do, on the caller's thread. Once
 /// `stop` is set no further fit begins.
@@ -104,13 +104,13 @@ pub fn train(
         failed,
         chosen,
         why,
-        threshold: model.threshold,
-        outliers: table.rows.len() - contest.believed(),
+        threshold: model.selection.threshold,
+        outliers: table.rows.len() - contest.believed().len(),
     };
     Ok(Trained {
         fitted: model.fitted,
         validation,
-        dendrogram: model.dendrogram,
+        dendrogram: model.selection.dendrogram,
         held_out,
     })
 }

@@ -4,11 +4,13 @@ use ndarray::Array2;
 
 use crate::cluster::{Feature, Features};
 use crate::fitted::{Fitted, Input};
-use crate::regress;
+use crate::regress::{self, median, spread};
 use crate::table::Table;
 
 /// A row of less weight is not believed.
 const BELIEVED: f64 = 0.5;
+/// Logarithms closer than this differ by rounding.
+const ROUNDING: f64 = 1e-9;
 /// The most features by which rows are screened.
 const SCREEN: usize = 12;
 
@@ -97,6 +99,20 @@ impl<'a> Training<'a> {
         rows.map(|&row| self.table.rows[row].prior).collect()
     }
 
+    /// Weights for a model that is one number: a believed row counts if what
+    /// multiplies its prior is within three deviations of the median. Where the
+    /// prior is wrong for a part of the rows, a mean of all would be wrong for
+    /// every row.
+    pub fn central_weights(&self) -> Vec<f64> {
+        let target = self.target(true);
+        let centre = median(&self.only_believed().target(true));
+        let apart: Vec<f64> = target.iter().map(|value| value - centre).collect();
+        let most = 3.0 * spread(&apart) + ROUNDING;
+        let rows = self.weights.iter().zip(apart);
+        rows.map(|(weight, apart)| if apart.abs() <= most { *weight } else { 0.0 })
+            .collect()
+    }
+
     fn only_believed(&self) -> Self {
         let rows = self.believed();
         Self {
@@ -113,5 +129,82 @@ impl<'a> Training<'a> {
             false => row.seconds.ln(),
         })
         .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Row;
+
+    /// Rows whose seconds are these times the prior.
+    fn table(factors: &[f64]) -> Table {
+        let row = |(number, factor): (usize, &f64)| {
+            let size = 10.0 + number as f64;
+            Row {
+                group: format!("{}", number / 2),
+                values: vec![size, 7.0],
+                prior: size,
+                baselines: Vec::new(),
+                seconds: size * factor,
+            }
+        };
+        Table {
+            names: ["size", "constant"].map(String::from).to_vec(),
+            baselines: Vec::new(),
+            rows: factors.iter().enumerate().map(row).collect(),
+        }
+    }
+
+    #[test]
+    fn a_slowed_row_is_not_believed_and_does_not_count() {
+        let mut factors = vec![1.5; 30];
+        factors[11] = 7.5;
+        let table = table(&factors);
+        let training = Training::screened(&table, (0..30).collect());
+        let expected: Vec<usize> = (0..30).filter(|row| *row != 11).collect();
+        assert_eq!(training.believed(), expected);
+        let features = training.features(false);
+        assert_eq!(features.features().len(), 1);
+        // The other rows' time is the size but for a factor.
+        assert!(features.features()[0].correlation > 0.98);
+        let part = training.only(|row| row >= 10);
+        assert_eq!(part.rows, (10..30).collect::<Vec<_>>());
+        assert_eq!(part.weights, training.weights[10..]);
+    }
+
+    #[test]
+    fn one_number_is_taken_from_the_middle() {
+        let mut factors: Vec<f64> = (0..30).map(|i| 1.5 + 0.001 * f64::from(i % 3)).collect();
+        for factor in &mut factors[20..27] {
+            *factor = 2.0;
+        }
+        let table = table(&factors);
+        let training = Training {
+            table: &table,
+            rows: (0..30).collect(),
+            weights: vec![0.7; 30],
+        };
+        let weights = training.central_weights();
+        let expected = |row| if (20..27).contains(&row) { 0.0 } else { 0.7 };
+        assert_eq!(weights, (0..30).map(expected).collect::<Vec<_>>());
+        factors.fill(3.0);
+        let exact = self::table(&factors);
+        let training = Training {
+            table: &exact,
+            ..training
+        };
+        assert_eq!(training.central_weights(), [0.7; 30]);
+    }
+
+    #[test]
+    fn nothing_that_varies_leaves_all_believed() {
+        let mut table = table(&[1.0; 12]);
+        table
+            .rows
+            .iter_mut()
+            .for_each(|row| row.values = vec![1.0, 7.0]);
+        let training = Training::screened(&table, (0..12).collect());
+        assert_eq!(training.weights, [1.0; 12]);
     }
 }

@@ -9,6 +9,7 @@ use super::inner::Inner;
 use super::model::{Model, Plan};
 use super::training::Training;
 use super::{Family, Recipe};
+use crate::cluster::Selection;
 use crate::regress::Spec;
 use crate::validate::Accuracy;
 
@@ -62,6 +63,11 @@ pub fn search(
     search.ranked()
 }
 
+/// Why a number of clusters could not be tried.
+pub fn too_few_features(clusters: usize) -> String {
+    format!("there are no {clusters} features that differ")
+}
+
 /// Plans, and the errors of the models that they led to.
 struct Search<'a> {
     inner: Vec<Inner<'a>>,
@@ -77,14 +83,21 @@ impl Search<'_> {
     /// Tries each number of clusters with each of the hyper-parameters, unless
     /// it has.
     fn attempt(&mut self, counts: &[usize], specs: &[Spec]) -> Result<(), Failure> {
+        let threshold = self.recipe.threshold_of(self.family);
         for &clusters in counts {
+            let select = |fold: &Inner| fold.features.select(clusters, threshold);
+            let selections: Option<Vec<Selection>> = self.inner.iter().map(select).collect();
+            let Some(selections) = selections else {
+                self.last = too_few_features(clusters);
+                continue;
+            };
             for spec in specs {
                 let spec = spec.clone();
                 let plan = Plan { spec, clusters };
                 if self.tried.iter().any(|(_, known)| *known == plan) {
                     continue;
                 }
-                match self.error(&plan) {
+                match self.error(&plan.spec, &selections) {
                     Ok(error) => self.tried.push((error, plan)),
                     Err(Failure::Because(reason)) => self.last = reason,
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
@@ -94,33 +107,26 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn error(&self, plan: &Plan) -> Result<f64, Failure> {
-        let threshold = self.recipe.threshold_of(self.family);
+    /// The error with a selection of features an inner fold.
+    fn error(&self, spec: &Spec, selections: &[Selection]) -> Result<f64, Failure> {
         let mut pairs = Vec::new();
         let mut beyond = None;
-        for fold in &self.inner {
+        for (fold, selection) in self.inner.iter().zip(selections) {
             if self.stop.load(atomic::Ordering::Relaxed) {
                 return Err(Failure::Interrupted);
             }
-            let model = Model::fit(
-                &fold.training,
-                &fold.features,
-                self.family,
-                plan,
-                threshold,
-                self.recipe.seed,
-            );
-            let held_out = model
+            let (training, seed) = (&fold.training, self.recipe.seed);
+            let held_out = Model::fit(training, selection, self.family, spec, seed)
                 .and_then(|model| fold.predict(&model))
                 .map_err(Failure::Because)?;
             let held_out = held_out.iter().map(|h| (h.measured, h.predicted));
             if fold.beyond {
-                beyond = Some(Accuracy::of(&held_out.collect::<Vec<_>>()));
+                beyond = Some(Accuracy::of(&held_out.collect::<Vec<_>>()).mape);
             } else {
                 pairs.extend(held_out);
             }
         }
-        Ok(score(&Accuracy::of(&pairs), &[], beyond.as_ref()).0)
+        Ok(score(Accuracy::of(&pairs).mape, &[], beyond).0)
     }
 
     /// The plan of the least error.

@@ -55,6 +55,10 @@ pub struct Candidate {
     pub inputs: Vec<String>,
     /// Cross-validated, all folds together.
     pub accuracy: Accuracy,
+    /// The mean absolute percentage error of the rows that are believed,
+    /// cross-validated: a row that the others contradict says nothing about a
+    /// model.
+    pub believed: f64,
     /// The standard error of the folds' mean absolute percentage error.
     pub standard_error: f64,
     /// Cross-validated, fold by fold.

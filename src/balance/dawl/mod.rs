@@ -15,7 +15,7 @@
 //!    pays, and [`explore`] whether everyone is needed.
 //! 7. Release: the engine's.
 //!
-//! Somebody who knows more can [`lead`]: give a plan, whose structure is then
+//! Somebody who knows more can `lead`: give a plan, whose structure is then
 //! kept.
 //!
 //! Host memory is shared: who streams slows who computes there. So two plans

@@ -57,17 +57,14 @@ pub fn find(wanted: &Wanted) -> Result<(Ground, Vec<String>), Failure> {
 /// The file of this machine: one whose fingerprint is its, or else one that is
 /// measured now.
 fn this_machine(here: &Fingerprint, notes: &mut Vec<String>) -> Result<MachineFile, Failure> {
-    let shelf = Shelf::of_user();
-    let known = shelf.names().into_iter();
-    // A broken file must not hide a right one.
-    let mut known = known.filter_map(|name| shelf.find(&name).ok());
-    if let Some(file) = known.find(|file| here.is(file.fingerprint.as_deref())) {
+    if let Some(file) = here::file(here) {
         notes.push(format!(
             "this machine is `{}`, as its machine file says",
             file.name
         ));
         return Ok(file);
     }
+    let shelf = Shelf::of_user();
     let name = free_name(&shelf);
     let bar = terminal::spinner();
     let file = here::measured(&name, COPIES, &mut |device, what| {

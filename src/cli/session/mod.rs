@@ -1,14 +1,14 @@
 //! What a run needs: a machine, real or simulated, and a workload on it. Here
 //! the command line meets the library's runtimes, engine and balancers.
 //!
-//! [`open`] makes a session of what the user said, on a [`rig`] of real devices
-//! or in the simulator; [`model`] is the cost model that serves there;
+//! [`open`] makes a session of what the user said, on a [`ground`] of real
+//! devices or simulated ones; [`model`] is the cost model that serves there;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
+mod ground;
 mod model;
 mod open;
 mod oracle;
-mod rig;
 mod singles;
 
 use std::sync::Arc;
@@ -19,11 +19,10 @@ use pdawl::codelet::copy;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, CorunError};
 use pdawl::engine::measure::{self, MeasureOptions};
-use pdawl::machine::{Device, MachineFile, RuntimeKind};
+use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::runtime::{DeviceId, Runtime};
+use pdawl::runtime::DeviceId;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
@@ -31,9 +30,9 @@ pub(super) use open::machine_file;
 
 use super::failure::{Failure, refused};
 use super::grid::Grid;
+use ground::Ground;
 use model::{Missing, Serving};
 use oracle::Swept;
-use rig::Rig;
 
 /// Bytes of the copies that the host's bandwidth is measured with: more than
 /// any cache.
@@ -54,13 +53,6 @@ pub struct Session {
     oracle: Option<Vec<f64>>,
     comparison: Vec<Single>,
     notes: Vec<String>,
-}
-
-/// Where commands run.
-enum Ground {
-    Real(Rig),
-    /// Each run begins on a machine of its own, at time 0.
-    Simulated(Box<MachineFile>, SimOptions),
 }
 
 type MakeBalancer<'a> = dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String> + 'a;
@@ -222,35 +214,6 @@ impl Session {
         measure::copy_bandwidth(runtime, &copy, DeviceId(pool), options)
             .map(Some)
             .map_err(Failure::of)
-    }
-}
-
-impl Ground {
-    /// Does something with the devices, which begin anew if they are
-    /// simulated. `cores`: with so many of the host's cores instead of all.
-    fn with<T>(
-        &mut self,
-        cores: Option<u32>,
-        devices: &[Device],
-        act: impl FnOnce(&mut dyn Runtime) -> T,
-    ) -> Result<T, Failure> {
-        match self {
-            Self::Real(rig) => Ok(act(match cores {
-                Some(cores) => rig.with_cores(cores, devices)?,
-                None => rig.as_asked()?,
-            })),
-            Self::Simulated(file, options) => {
-                let mut options = options.clone();
-                if cores.is_some() {
-                    let others = devices.iter().skip(1);
-                    let others = others.map(|d| SimDevice::Named(d.name.clone()));
-                    let host = SimDevice::Host { cores };
-                    options.devices = Some(std::iter::once(host).chain(others).collect());
-                }
-                let mut sim = Sim::new(file, options).map_err(refused)?;
-                Ok(act(&mut sim))
-            }
-        }
     }
 }
 

@@ -13,9 +13,9 @@ use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
+use super::Session;
+use super::ground::{Ground, Rig};
 use super::model::{Missing, Site};
-use super::rig::Rig;
-use super::{Ground, Session};
 use crate::cli::args::{ModelChoice, Place};
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::fault::FaultSpec;

@@ -3,10 +3,10 @@
 //! Every part of a step is a lower bound, and the step takes the greatest of
 //! them, plus what none can hide:
 //!
-//! * [`host`]: a pool computes at the rate of its cores or at the bandwidth
+//! * `host`: a pool computes at the rate of its cores or at the bandwidth
 //!   that they reach, chunk after chunk;
-//! * [`own`]: a device with memory of its own computes what it holds, window
-//!   after window, while others flow through it in a [`pipeline`] of writes,
+//! * `own`: a device with memory of its own computes what it holds, window
+//!   after window, while others flow through it in a `pipeline` of writes,
 //!   kernels and reads over several queues.
 //!
 //! The figures are a machine file's, so the prior knows neither caches nor what

@@ -1,10 +1,50 @@
-//! Real devices, opened as a run wants them.
+//! Where commands run: real devices, or a simulated machine.
 
-use pdawl::machine::Device;
+use pdawl::machine::{Device, MachineFile};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 
 use crate::cli::failure::{Failure, refused, wrong_devices};
+
+/// Where commands run.
+pub enum Ground {
+    Real(Rig),
+    /// Each run begins on a machine of its own, at time 0.
+    Simulated(Box<MachineFile>, SimOptions),
+}
+
+impl Ground {
+    /// Does something with the devices, which begin anew if they are
+    /// simulated. `cores`: with so many of the host's cores instead of all.
+    ///
+    /// # Errors
+    /// When they cannot be opened so.
+    pub fn with<T>(
+        &mut self,
+        cores: Option<u32>,
+        devices: &[Device],
+        act: impl FnOnce(&mut dyn Runtime) -> T,
+    ) -> Result<T, Failure> {
+        match self {
+            Self::Real(rig) => Ok(act(match cores {
+                Some(cores) => rig.with_cores(cores, devices)?,
+                None => rig.as_asked()?,
+            })),
+            Self::Simulated(file, options) => {
+                let mut options = options.clone();
+                if cores.is_some() {
+                    let others = devices.iter().skip(1);
+                    let others = others.map(|d| SimDevice::Named(d.name.clone()));
+                    let host = SimDevice::Host { cores };
+                    options.devices = Some(std::iter::once(host).chain(others).collect());
+                }
+                let mut sim = Sim::new(file, options).map_err(refused)?;
+                Ok(act(&mut sim))
+            }
+        }
+    }
+}
 
 /// The devices that the user asked for. A plan may want fewer of the host's
 /// cores, so they can be opened anew.

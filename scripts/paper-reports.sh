@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Makes the reports that notebooks/ draw beside the PDAWL paper's figures:
+#
+#   scripts/paper-reports.sh OUTDIR [MACHINE...]
+#
+# Each machine gets a folder OUTDIR/MACHINE. Without machines it is the paper's
+# four. A machine is simulated unless it is this one, and needs a model.
+#
+#   bench.json      the paper's stencil over sizes, by every strategy: a list of
+#                   commands and their reports. Simulated, they have no noise, so
+#                   one repeat is enough
+#   held.csv        runs of sizes that no model learned, simulated with noise
+#   held.json       what the model says of them
+#   provenance.txt  machine, program, commands
+#
+# When a command fails, the script ends, and that machine's folder stays as it
+# was.
+#
+# Environment:
+#   PDAWL          the program                       [target/release/pdawl]
+#   SIZES          the grids of bench.json, points of an axis
+#   STRATEGIES     what is compared                  [cpu,gpu,dawl,pdawl]
+#   GPU_MEMORY     that may be used                  [2GiB, the paper's]
+#   STEPS          of each run                       [30, the paper's]
+#   REPEATS        runs of each strategy             [1]
+#   HELD_SIZES     the grids of held.csv: none that was trained on
+#   PDAWL_MODELS   the models                        [those that ship with it]
+set -euo pipefail
+
+if [ $# -lt 1 ]; then
+    echo "usage: scripts/paper-reports.sh OUTDIR [MACHINE...]" >&2
+    exit 2
+fi
+out=$1
+shift
+machines=("$@")
+[ $# -gt 0 ] || machines=(k20-32 k20-40 k40 titan)
+scripts=$(realpath "$(dirname "$0")")
+pdawl=$(realpath "${PDAWL:-$scripts/../target/release/pdawl}")
+sizes=${SIZES:-1000 2000 4000 6000 8000 10000 12000 14000 15000 16000 17000 18000 19000 20000 22000 24000 26000 28000 30000}
+strategies=${STRATEGIES:-cpu,gpu,dawl,pdawl}
+gpu_memory=${GPU_MEMORY:-2GiB}
+steps=${STEPS:-30}
+repeats=${REPEATS:-1}
+held_sizes=${HELD_SIZES:-700,1300,2900,5300,8100,13000,17000,22000,27000}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/models"
+models='the shipped one'
+[ -z "${PDAWL_MODELS:-}" ] || models='of another directory'
+export PDAWL_MODELS=${PDAWL_MODELS:-$work/models}
+
+# entry GPU_MEMORY WORDS...: runs `pdawl bench` and prints an entry of the list,
+# in the form of measure-gpu.sh. GPU_MEMORY is - for all there is.
+entry() {
+    local memory=$1 limit=null
+    shift
+    local words=(bench stencil "$@" --steps "$steps" --repeats "$repeats" --format json)
+    if [ "$memory" != - ]; then
+        words+=(--gpu-memory "$memory")
+        limit="\"$memory\""
+    fi
+    if ! "$pdawl" "${words[@]}" >"$work/report"; then
+        echo "paper-reports: this failed: pdawl ${words[*]}" >&2
+        return 1
+    fi
+    # Commands have neither quotes nor backslashes in them.
+    printf '{"command": "pdawl %s",\n "gpu_memory": %s, "exit": 0,\n "report":\n' \
+        "${words[*]}" "$limit"
+    cat "$work/report"
+    printf '}\n'
+}
+
+# reports MACHINE: the whole list. The first entry of a size is one core alone,
+# the paper's CPU-Seq, the second is the strategies on everything.
+reports() {
+    local size separator='['
+    for size in $sizes; do
+        echo "$1, $size" >&2
+        printf '%s\n' "$separator"
+        entry - --machine "$1" --size "$size" --strategies cpu --devices host:1
+        printf ',\n'
+        entry "$gpu_memory" --machine "$1" --size "$size" --strategies "$strategies"
+        separator=','
+    done
+    printf ']\n'
+}
+
+# held MACHINE: in a folder of their own, so that recorded commands have no
+# paths of this machine in them.
+held() (
+    cd "$work"
+    echo "$1, sizes that were not trained on" >&2
+    "$pdawl" profile stencil --machine "$1" --sizes "$held_sizes" --configurations 60 \
+        --repeats 1 --seed 99 --out held.csv >log
+    "$pdawl" model check "$1" --machine "$1" --dataset held.csv --format json >held.json
+)
+
+provenance() {
+    printf 'machine: %s\n' "$1"
+    if grep -q '"simulated": true' "$work/bench.json"; then
+        printf 'times: simulated, on the machine file below\n'
+    else
+        printf 'times: measured\n'
+    fi
+    printf 'date: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    printf 'program: %s\n' "$("$pdawl" --version)"
+    printf 'commit: %s\n' \
+        "$(git -C "$scripts" describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
+    printf 'model: %s, checksum %s\n' "$models" \
+        "$(sed -n 's/.*"checksum": "\([0-9a-f]*\)".*/\1/p' "$work/held.json")"
+    printf "command: SIZES='%s' STRATEGIES=%s GPU_MEMORY=%s STEPS=%s REPEATS=%s HELD_SIZES=%s" \
+        "$sizes" "$strategies" "$gpu_memory" "$steps" "$repeats" "$held_sizes"
+    printf ' scripts/paper-reports.sh OUTDIR %s\n' "$1"
+    if grep -q '"simulated": false' "$work/bench.json"; then
+        printf '\n== system ==\n%s\n' "$(uname -srvm)"
+        printf '\n== pdawl devices ==\n'
+        "$pdawl" devices
+    fi
+    printf '\n== pdawl machine show %s ==\n' "$1"
+    "$pdawl" machine show "$1"
+}
+
+for machine in "${machines[@]}"; do
+    rm -f "$work"/held.*
+    held "$machine"
+    reports "$machine" >"$work/bench.json"
+    provenance "$machine" >"$work/provenance.txt"
+    mkdir -p "$out/$machine"
+    mv "$work"/{bench.json,held.csv,held.json,provenance.txt} "$out/$machine/"
+done
