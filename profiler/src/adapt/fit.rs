@@ -2,10 +2,11 @@
 
 use thiserror::Error;
 
-use super::{Belief, Expectation, Terms};
+use super::learn::{Point, learn};
+use super::{Expectation, Terms};
 use crate::Fitted;
 use crate::fitted::Correction;
-use crate::regress::{median, spread};
+use crate::regress::spread;
 
 /// One calibration run.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,27 +41,6 @@ pub struct Residual {
     pub left_out: f64,
 }
 
-impl Residual {
-    /// The same if nothing is corrected.
-    fn uncorrected(&self) -> Self {
-        Self {
-            before: self.before,
-            after: self.before,
-            left_out: self.before,
-        }
-    }
-}
-
-/// Whether a correction predicts left-out runs better than none.
-fn pays(residuals: &[Residual]) -> bool {
-    let error = |of: fn(&Residual) -> f64| {
-        let off: Vec<f64> = residuals.iter().map(|r| of(r).abs()).collect();
-        median(&off)
-    };
-    // One run leaves nothing to compare with.
-    residuals.len() < 2 || error(|r| r.left_out) < error(|r| r.before)
-}
-
 /// Why no correction could be fitted.
 #[derive(Debug, Error, PartialEq)]
 pub enum AdaptError {
@@ -88,9 +68,8 @@ pub enum AdaptError {
 /// `noise` is the relative standard deviation of a run around a model that is
 /// right, such as 0.02. A run that is further off than the others agree on
 /// counts less, the further the less (Student's t with 3 degrees of freedom).
-/// With few runs the coefficients stay near 0, as far as `expected` says, and a
-/// correction that predicts left-out runs no better than the foreign model does
-/// is not made at all: it would be of noise. The model's spread becomes what
+/// Coefficients stay as near to 0 as the runs leave them, and never lie much
+/// further from it than `expected` says. The model's spread becomes what
 /// left-out runs show.
 ///
 /// # Errors
@@ -106,13 +85,14 @@ pub fn fit(
     let terms = Terms::of(&plain, names);
     let points = points(&plain, &terms, runs)?;
     let deviations = terms.deviations(expected);
-    let belief = believe(&points, noise, &deviations);
+    let noise = noise.max(1e-4);
+    let belief = learn(&points, noise, &deviations);
     let residuals: Vec<Residual> = (0..points.len())
         .map(|i| {
             let mut others = points.clone();
             let point = others.remove(i);
             let off = |exponent: f64| (exponent - point.ratio).exp() - 1.0;
-            let without = believe(&others, noise, &deviations);
+            let without = learn(&others, noise, &deviations);
             Residual {
                 before: off(0.0),
                 after: off(belief.value(&point.terms)),
@@ -121,12 +101,8 @@ pub fn fit(
         })
         .collect();
     let (intercept, coefficients) = match belief.mean() {
-        [constant, terms @ ..] if pays(&residuals) => (*constant, terms.to_vec()),
-        mean => (0.0, vec![0.0; mean.len().saturating_sub(1)]),
-    };
-    let residuals = match pays(&residuals) {
-        true => residuals,
-        false => residuals.iter().map(Residual::uncorrected).collect(),
+        [constant, terms @ ..] => (*constant, terms.to_vec()),
+        [] => (0.0, Vec::new()),
     };
     let correction = Correction {
         inputs: terms.names(),
@@ -149,14 +125,6 @@ pub fn fit(
         },
         residuals,
     })
-}
-
-/// A run as the correction sees it.
-#[derive(Clone)]
-struct Point {
-    terms: Vec<f64>,
-    /// The logarithm of measured over predicted seconds.
-    ratio: f64,
 }
 
 fn points(fitted: &Fitted, terms: &Terms, runs: &[Calibration]) -> Result<Vec<Point>, AdaptError> {
@@ -184,38 +152,6 @@ fn points(fitted: &Fitted, terms: &Terms, runs: &[Calibration]) -> Result<Vec<Po
             })
         })
         .collect()
-}
-
-/// What the runs tell, by weighing each by how far it is off and learning
-/// again until the weights stay.
-fn believe(points: &[Point], noise: f64, deviations: &[f64]) -> Belief {
-    /// Degrees of freedom: heavy tails, yet a bounded influence only far out.
-    const FREEDOM: f64 = 3.0;
-    const ROUNDS: usize = 40;
-    let least = noise.max(1e-4);
-    // Before anything is known, runs agree as well as their factors do; a
-    // scale of the noise alone would believe the first guess too soon.
-    let ratios: Vec<f64> = points.iter().map(|point| point.ratio).collect();
-    let middle = median(&ratios);
-    let mut off: Vec<f64> = ratios.iter().map(|ratio| ratio - middle).collect();
-    let mut belief = Belief::new(deviations);
-    for _ in 0..ROUNDS {
-        let scale = least.max(spread(&off)).powi(2);
-        let before = belief;
-        belief = Belief::new(deviations);
-        for (point, off) in points.iter().zip(&off) {
-            let weight = (FREEDOM + 1.0) / (FREEDOM + off * off / scale);
-            belief.observe(&point.terms, point.ratio, scale / weight);
-        }
-        off = (points.iter())
-            .map(|point| point.ratio - belief.value(&point.terms))
-            .collect();
-        let moved = belief.mean().iter().zip(before.mean());
-        if moved.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-9 {
-            break;
-        }
-    }
-    belief
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn a_factor_and_a_slope_are_found_within_the_noise() {
 fn a_model_that_is_right_stays_as_it_is() {
     let adapted = adapted(&runs(0.0, 0.0, 0.02));
     for ratio in [0.0, 0.5, 1.0] {
-        assert!((factor(&adapted, ratio) - 1.0).abs() < 0.02);
+        assert!((factor(&adapted, ratio) - 1.0).abs() < 0.005);
     }
 }
 

@@ -10,7 +10,7 @@
 //!
 //! * [`Terms`] are these parts, by their names among the features.
 //! * [`Belief`] is what is known of the coefficients: at first that they are
-//!   small, then what runs tell.
+//!   small, then what runs tell; `learn` lets the runs say how small.
 //! * [`choose`] says which runs tell most, before any is made.
 //! * [`fit`] corrects a model by the runs. One that something disturbed counts
 //!   little.
@@ -18,6 +18,7 @@
 mod belief;
 mod choose;
 mod fit;
+mod learn;
 mod terms;
 
 pub use belief::Belief;
@@ -25,8 +26,8 @@ pub use choose::choose;
 pub use fit::{AdaptError, Adapted, Calibration, Residual, fit};
 pub use terms::Terms;
 
-/// How far a correction's coefficients are expected to lie from 0, before any
-/// run: one standard deviation, in logarithms of seconds.
+/// How far a correction's coefficients are expected to lie from 0 at most,
+/// before any run: one standard deviation, in logarithms of seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expectation {
     /// Of the constant: a foreign model can be wrong by a factor of 2 or so as

@@ -23,6 +23,10 @@ use crate::cli::{interrupt, terminal};
 /// Configurations of a kind that the runs are chosen from.
 const CANDIDATES: u32 = 200;
 
+/// Steps of a calibration run: as many as a profile's longest ones have, since
+/// what few runs tell must not be chance.
+const STEPS: u32 = 30;
+
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The other machine's model, as `pdawl model list` shows it, or a file
@@ -144,7 +148,7 @@ impl<'a> Calibration<'a> {
             args,
             ground,
             settings: Settings {
-                steps: None,
+                steps: Some(STEPS),
                 seed: args.seed,
             },
             notes: Vec::new(),
