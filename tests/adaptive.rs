@@ -51,6 +51,9 @@ fn notes(report: &Value, words: &str) -> bool {
 
 const RUN: &str = "run stencil --size 16384 --machine k40 --noise 0";
 
+/// A machine of which no model ships.
+const UNKNOWN: &str = "run stencil --size 4096 --machine laptop --noise 0 --steps 3";
+
 #[test]
 fn adaptive_is_pdawl_where_a_model_fits() {
     let folder = models();
@@ -85,14 +88,13 @@ fn adaptive_is_pdawl_where_a_model_fits() {
 fn it_is_dawl_where_none_does_and_says_why() {
     let folder = models();
     let none = tempfile::tempdir().unwrap();
-    let titan = "run stencil --size 4096 --machine titan --steps 3";
     for (models, line, why) in [
         (
             none.path(),
-            RUN,
-            "no model of machine k40: pdawl train --machine k40",
+            UNKNOWN,
+            "no model of machine laptop: pdawl train --machine laptop",
         ),
-        (folder.path(), titan, "no model of machine titan"),
+        (folder.path(), UNKNOWN, "no model of machine laptop"),
         (
             folder.path(),
             "run stencil --size 200 --dims 3 --machine k40 --steps 3",
@@ -116,9 +118,9 @@ fn who_asks_for_a_model_gets_it_or_the_reason() {
     for (models, line, status, part) in [
         (
             none.path(),
-            format!("{RUN} --strategy pdawl"),
+            format!("{UNKNOWN} --strategy pdawl"),
             1,
-            "needs a cost model, and there is no model of machine k40",
+            "needs a cost model, and there is no model of machine laptop",
         ),
         (
             folder.path(),
@@ -187,23 +189,27 @@ fn the_users_cores_are_the_plans() {
 #[test]
 fn bench_compares_it_with_dawl() {
     let folder = models();
-    let none = tempfile::tempdir().unwrap();
-    let line = "bench stencil --size 8192 --machine k40 --steps 5 --repeats 1 --noise 0";
-    let strategies = |models: &Path| -> Vec<String> {
-        let results = json(models, line)["results"].clone();
+    let bench = |machine: &str| {
+        format!("bench stencil --size 4096 --machine {machine} --steps 5 --repeats 1 --noise 0")
+    };
+    let strategies = |machine: &str| -> Vec<String> {
+        let results = json(folder.path(), &bench(machine))["results"].clone();
         let name = |result: &Value| result["strategy"].as_str().unwrap().to_owned();
         results.as_array().unwrap().iter().map(name).collect()
     };
     let all = ["cpu", "gpu", "guided", "dawl", "pdawl", "oracle"];
-    assert_eq!(strategies(folder.path()), all);
+    assert_eq!(strategies("k40"), all);
     assert_eq!(
-        strategies(none.path()),
+        strategies("laptop"),
         ["cpu", "gpu", "guided", "dawl", "oracle"]
     );
-    pdawl(none.path(), &format!("{line} --strategies dawl,pdawl"))
-        .assert()
-        .code(1)
-        .stderr(contains("no model of machine k40"));
+    pdawl(
+        folder.path(),
+        &format!("{} --strategies dawl,pdawl", bench("laptop")),
+    )
+    .assert()
+    .code(1)
+    .stderr(contains("no model of machine laptop"));
 }
 
 /// A model of `k40` that has learned that all cores together are slow.

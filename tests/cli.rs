@@ -441,7 +441,7 @@ fn a_simulated_run_says_so_everywhere() {
         read("t.csv")
             .lines()
             .skip(1)
-            .all(|l| l.starts_with("simulated,k40,dawl,"))
+            .all(|l| l.starts_with("simulated,k40,pdawl,"))
     );
     assert!(read("t.svg").contains("dawl on k40 (simulated)</title>"));
 }

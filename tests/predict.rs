@@ -113,8 +113,8 @@ fn what_cannot_be_predicted_says_what_to_do() {
     train(folder.path());
     for (line, parts) in [
         (
-            "predict stencil --machine titan",
-            ["no model of machine titan", "pdawl train --machine titan"],
+            "predict stencil --machine laptop",
+            ["no model of machine laptop", "pdawl train --machine laptop"],
         ),
         (
             "predict stencil --machine k40 --precision f32",
