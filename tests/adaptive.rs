@@ -112,6 +112,19 @@ fn it_is_dawl_where_none_does_and_says_why() {
 }
 
 #[test]
+fn the_shipped_models_serve_and_a_users_own_goes_before() {
+    let none = tempfile::tempdir().unwrap();
+    for machine in ["k20-32", "k20-40", "k40", "titan"] {
+        let line = format!("run stencil --size 9000 --machine {machine} --noise 0 --steps 5");
+        let report = json(none.path(), &line);
+        assert_eq!(report["strategy"], "pdawl");
+        assert_eq!(report["model"]["name"], machine);
+    }
+    let own = json(models().path(), RUN);
+    assert_eq!(own["model"]["name"], "learned");
+}
+
+#[test]
 fn who_asks_for_a_model_gets_it_or_the_reason() {
     let folder = models();
     let none = tempfile::tempdir().unwrap();

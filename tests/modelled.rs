@@ -14,7 +14,7 @@ use pdawl::balance::{Dawl, Pdawl};
 use pdawl::engine::Outcome;
 use pdawl::machine::MachineFile;
 use pdawl::model::planner::{Member, Modelled, plan};
-use pdawl::model::{Descriptors, Physics, Work};
+use pdawl::model::{Descriptors, ModelShelf, Physics, Work};
 use pdawl::runtime::sim::{At, Fault, SimDevice, What};
 use pdawl_profiler::train::Family;
 
@@ -102,6 +102,60 @@ fn the_first_step_is_within_5_percent_and_all_together_no_worse_than_dawl() {
     let all: Vec<String> = (CASES.iter())
         .filter_map(|case| shortfall(case, &pdawl(case, &case.file(), &[])))
         .collect();
+    assert!(all.is_empty(), "{all:#?}");
+}
+
+/// The shipped models of the paper's four machines.
+fn shipped() -> impl Iterator<Item = (&'static Case, Vec<Member>)> {
+    let shelf = ModelShelf::at("/nonexistent");
+    let papers = ["k20-32", "k20-40", "k40", "titan"];
+    let cases = CASES
+        .iter()
+        .filter(move |case| papers.contains(&case.machine));
+    cases.map(move |case| {
+        let bundle = shelf.find(case.machine).unwrap();
+        let modelled = Modelled {
+            bundle: &bundle,
+            machine: &case.file(),
+            codelet: CODELET,
+            fp64: true,
+            gpu_memory: case.gpu_memory,
+        };
+        (case, modelled.described().unwrap())
+    })
+}
+
+#[test]
+fn the_shipped_models_serve_as_well() {
+    let all: Vec<String> = shipped()
+        .filter_map(|(case, members)| shortfall(case, &planned(case, &members, &[])))
+        .collect();
+    assert!(all.is_empty(), "{all:#?}");
+}
+
+#[test]
+fn with_the_shipped_models_a_run_recovers_within_4_steps() {
+    let mut all = Vec::new();
+    for (case, members) in shipped() {
+        for (name, device, what) in [
+            (
+                "half of the cores gone",
+                0,
+                What::Cores(case.file().host.cores / 2),
+            ),
+            ("the GPU at half speed", 1, What::Slowed(2.0)),
+        ] {
+            let fault = |step| Fault {
+                device,
+                at: At::Step(step),
+                what,
+            };
+            let oracle = case.oracle(&[fault(0)]);
+            let outcome = planned(case, &members, &[fault(10)]);
+            let name = format!("{}, {name}", case.name());
+            all.extend(late(&name, &outcome, oracle, 14, 1.05));
+        }
+    }
     assert!(all.is_empty(), "{all:#?}");
 }
 

@@ -384,6 +384,55 @@ fn held_out_runs_show_how_good_a_model_is() {
         .stdout(contains("held.csv of k40 simulated").and(contains("MAPE (simulated)")));
 }
 
+/// Errors of a model on held-out runs: the model's and the least of the
+/// baselines', for each kind of device.
+fn errors(home: &Home, model: &str, machine: &str) -> Vec<(f64, f64)> {
+    let line = format!("model check {model} --machine {machine} --dataset {machine}-held.csv");
+    let report = home.json(&line);
+    (report["held_out"]["groups"].as_array().unwrap().iter())
+        .map(|group| {
+            let baselines = group["baselines"].as_array().unwrap()[1..].iter();
+            let least = baselines.map(|b| b["accuracy"]["mape"].as_f64().unwrap());
+            (
+                group["model"]["mape"].as_f64().unwrap(),
+                least.fold(f64::INFINITY, f64::min),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn shipped_models_are_accurate_between_and_beyond_and_carry_over() {
+    let home = Home::new();
+    for machine in ["k20-32", "k20-40", "k40", "titan"] {
+        let sizes = "--sizes 700,2900,8100,17000,27000 --configurations 40 --repeats 1";
+        let out = format!("{machine}-held.csv");
+        home.pdawl(&format!(
+            "profile stencil --machine {machine} {sizes} --out {out}"
+        ))
+        .assert()
+        .success();
+        let native = errors(&home, machine, machine);
+        assert_eq!(native.len(), 2);
+        for (error, baseline) in &native {
+            assert!(*error < 0.03 && error < baseline, "{machine}: {native:?}");
+        }
+        if machine == "k20-32" {
+            continue;
+        }
+        home.json(&format!(
+            "model adapt k20-32 --machine {machine} --name adapted"
+        ));
+        let adapted = errors(&home, "adapted", machine);
+        for ((adapted, _), (native, _)) in adapted.iter().zip(&native) {
+            assert!(
+                *adapted <= 1.5 * native,
+                "{machine}: {adapted} against {native}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_foreign_model_is_adapted_by_eight_runs() {
     let home = Home::with_model();

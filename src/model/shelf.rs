@@ -249,6 +249,40 @@ mod tests {
     }
 
     #[test]
+    fn every_shipped_model_is_whole_and_is_its_machines() {
+        let shelf = ModelShelf::at("/nonexistent");
+        assert!(shelf.names().len() >= 4);
+        for name in shelf.names() {
+            let bundle = shelf.find(&name).expect("a shipped model is right");
+            assert!(!shelf.is_own(&name));
+            assert_eq!(bundle.name, name);
+            let machine = machine(&bundle.machine);
+            let described = serde_json::to_value(&machine).unwrap();
+            assert_eq!(bundle.machine_file, described, "{name}: trained on another");
+            let wanted = Wanted {
+                machine: &machine.name,
+                fingerprint: machine.fingerprint.as_deref(),
+                simulated: bundle.simulated,
+            };
+            assert_eq!(shelf.for_machine(wanted).bundle, Some(bundle.clone()));
+            let keys: Vec<&str> = bundle
+                .provenance
+                .pairs()
+                .iter()
+                .map(|p| p.0.as_str())
+                .collect();
+            for key in ["hardware", "date", "command", "trained by"] {
+                assert!(keys.contains(&key), "{name} says its {key}");
+            }
+            for kind in ["cpu", "gpu"] {
+                let entry = bundle.find(kind, "stencil5-f64").expect("both kinds");
+                let chosen = entry.validation.chosen().expect("a choice");
+                assert!(chosen.accuracy.mape < 0.06, "{name} on {kind}");
+            }
+        }
+    }
+
+    #[test]
     fn saving_and_finding_again() {
         let folder = tempfile::tempdir().unwrap();
         let shelf = ModelShelf::at(folder.path().join("deep"));
