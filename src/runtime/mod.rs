@@ -146,6 +146,12 @@ pub trait Backend {
         event: EventId,
     ) -> Result<(), RuntimeError>;
 
+    /// Looks for ends that nothing tells of, and sends their completions.
+    /// True while such commands are in flight: who waits looks again at once.
+    fn look(&mut self) -> bool {
+        false
+    }
+
     /// Called when commands are in flight and none has ended for long. A
     /// device that is gone without a word must be found out here, and its
     /// commands completed as lost; what is merely slow is left alone.

@@ -10,7 +10,7 @@ use cl3::types::cl_event;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::bridge::bridge;
-use super::completion::{Ended, Keep, Outlets, Token};
+use super::completion::{Ended, Keep, Outlets, Slot, Token};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
 use super::flight::Flight;
@@ -21,6 +21,7 @@ use super::open::open_devices;
 use super::partition::Selected;
 use super::program::Programs;
 use super::queue::{Buffer, Direction, Memories, OpenQueue};
+use super::watch::Watch;
 use crate::codelet::{BufferId, HostMemoryId};
 use crate::machine::Device;
 use crate::runtime::{
@@ -43,6 +44,8 @@ pub struct OpenClBackend {
     /// Freed queues and their last events, which a driver's thread may still
     /// be looking at, and since when.
     leaving: VecDeque<(Instant, Arc<Queue>, Option<Arc<Event>>)>,
+    /// The commands of devices that are watched.
+    watch: Watch,
     ended: Receiver<Ended>,
     outlets: Outlets,
 }
@@ -70,6 +73,7 @@ impl OpenClBackend {
             memories: Memories::default(),
             live: HashMap::new(),
             leaving: VecDeque::new(),
+            watch: Watch::default(),
             ended,
             outlets: Outlets {
                 completions,
@@ -194,6 +198,7 @@ impl Backend for OpenClBackend {
     fn free_queue(&mut self, queue: QueueId) {
         self.retire();
         if let Some(open) = self.queues.remove(&queue) {
+            self.watch.close(&open.raw);
             self.leaving
                 .push_back((Instant::now(), open.raw, open.last));
         }
@@ -280,8 +285,15 @@ impl Backend for OpenClBackend {
             keeps,
             outlets: self.outlets.clone(),
         };
+        let slot = if device.watched {
+            let (slot, event) = (Arc::new(Slot::from(token)), Arc::clone(&enqueued.last));
+            self.watch.add(&open.raw, index, event, Arc::clone(&slot));
+            slot
+        } else {
+            token.attach(&enqueued.last)
+        };
         let flight = Flight {
-            slot: token.attach(&enqueued.last),
+            slot,
             event: enqueued.last,
             device: index,
             context: device.context,
@@ -290,6 +302,10 @@ impl Backend for OpenClBackend {
         };
         self.live.insert(event, flight);
         Ok(())
+    }
+
+    fn look(&mut self) -> bool {
+        self.watch.look(&self.devices)
     }
 
     fn inspect(&mut self) {
@@ -341,6 +357,7 @@ impl OpenClBackend {
                 let _ = finish(flight.queue.raw());
             }
         }
+        self.look();
         let deadline = Instant::now() + LAST_CALLBACKS;
         while !self.live.is_empty() {
             let Ok(ended) = self.ended.recv_deadline(deadline) else {

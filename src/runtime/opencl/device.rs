@@ -12,6 +12,7 @@ use opencl3::device::Device as ClDevice;
 use super::clock::{Clock, Stamps};
 use super::failure::{call_error, describe, is_out_of_memory};
 use super::handle::{Context, Event, Mem, Queue, SubDevice};
+use super::watch::better_watched;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
@@ -70,6 +71,8 @@ pub(super) struct OpenDevice {
     pub context: usize,
     /// Most work-items a group, along each dimension.
     pub group_limits: Vec<usize>,
+    /// Whether its commands' ends are looked for; see [`super::watch`].
+    pub watched: bool,
     /// A queue for what the backend does by itself.
     pub service: Arc<Queue>,
     /// Bytes allocated here.
@@ -104,6 +107,7 @@ impl OpenDevice {
         let service = Arc::new(new_queue(context.1, id, &shared)?);
         let device = Self {
             shared,
+            watched: better_watched(&info.driver),
             info,
             id,
             context: context.0,

@@ -39,17 +39,7 @@ impl Flight {
     /// The code with which the command ended, if the driver says that it has,
     /// or that it has lost it.
     pub(super) fn code(&self, device: &OpenDevice) -> Option<cl_int> {
-        if device.shared.check().is_err() {
-            return Some(CL_DEVICE_NOT_AVAILABLE);
-        }
-        let status = get_event_info(self.event.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS);
-        match status.map(cl_int::from) {
-            Ok(code) => (code <= CL_COMPLETE).then_some(code),
-            Err(code) => {
-                device.shared.lose(&silently("clGetEventInfo", code));
-                Some(CL_DEVICE_NOT_AVAILABLE)
-            }
-        }
+        ended_with(&self.event, device)
     }
 
     /// Lets go what waits in other contexts for a command that has ended.
@@ -57,6 +47,22 @@ impl Flight {
         for bridge in &self.bridges {
             // Refused where the driver's callback was here before.
             let _ = set_user_event_status(bridge.raw(), CL_COMPLETE);
+        }
+    }
+}
+
+/// The code with which an event ended, if the driver says that it has, or that
+/// it has lost it.
+pub(super) fn ended_with(event: &Event, device: &OpenDevice) -> Option<cl_int> {
+    if device.shared.check().is_err() {
+        return Some(CL_DEVICE_NOT_AVAILABLE);
+    }
+    let status = get_event_info(event.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS);
+    match status.map(cl_int::from) {
+        Ok(code) => (code <= CL_COMPLETE).then_some(code),
+        Err(code) => {
+            device.shared.lose(&silently("clGetEventInfo", code));
+            Some(CL_DEVICE_NOT_AVAILABLE)
         }
     }
 }

@@ -37,6 +37,7 @@ mod queue;
 mod shape;
 mod threads;
 mod warnings;
+mod watch;
 
 pub use backend::OpenClBackend;
 pub use discover::{Discovery, Found, discover};

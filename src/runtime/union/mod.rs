@@ -16,7 +16,7 @@ mod runtime;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use self::order::{Order, Step};
 use super::{
@@ -121,6 +121,24 @@ impl Union {
         while let Ok(completion) = self.completions.try_recv() {
             self.take_in(completion);
         }
+    }
+
+    /// Has every backend look for ends that nothing tells of; true while there
+    /// is more to look for.
+    fn look(&mut self) -> bool {
+        let looks = self.backends.iter_mut().map(|backend| backend.look());
+        looks.fold(false, |more, looking| more | looking)
+    }
+
+    /// A completion, if one is there; else a moment for others on this core.
+    fn glance(&self) -> Result<Completion, RecvTimeoutError> {
+        self.completions.try_recv().map_err(|nothing| match nothing {
+            TryRecvError::Empty => {
+                std::thread::yield_now();
+                RecvTimeoutError::Timeout
+            }
+            TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+        })
     }
 
     /// Takes in a backend's completion, and sends on what it lets go.

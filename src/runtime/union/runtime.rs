@@ -137,8 +137,14 @@ impl Runtime for Union {
         while self.arrived.is_empty() && !self.flying.is_empty() {
             let suspicious = self.quiet_since + self.silence;
             let until = deadline.map_or(suspicious, |deadline| deadline.min(suspicious));
-            match self.completions.recv_deadline(until) {
+            let received = if self.look() {
+                self.glance()
+            } else {
+                self.completions.recv_deadline(until)
+            };
+            match received {
                 Ok(completion) => self.take_in(completion),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|d| d <= until) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     for backend in &mut self.backends {
