@@ -98,8 +98,18 @@ impl Dawl {
         other: Option<usize>,
         divide: impl Fn(&[Ability]) -> Option<Division>,
     ) -> Option<Division> {
-        let quiet = divide(&self.abilities(other, false));
-        let streaming = divide(&self.abilities(other, true));
+        let of = |streams: bool| {
+            let division = divide(&self.abilities(other, streams))?;
+            let factor = match streams {
+                true => self.promises.kept(),
+                false => 1.0,
+            };
+            Some(Division {
+                seconds: division.seconds * factor,
+                ..division
+            })
+        };
+        let (quiet, streaming) = (of(false), of(true));
         match (quiet, streaming) {
             // Where nobody streams, rates beside streams say nothing.
             (Some(quiet), Some(other)) if self.is_quiet(&other.held, &other.pooled) => Some(quiet),
@@ -112,6 +122,17 @@ impl Dawl {
             }
             (one, other) => one.or(other),
         }
+    }
+
+    /// Notes how near a step of `seconds` with streams came to what the rates,
+    /// the last ones included, say of its plan.
+    pub(super) fn compare(&mut self, seconds: f64) {
+        if self.is_quiet(&self.plan.held, &self.plan.pooled) {
+            return;
+        }
+        let abilities = self.abilities(None, true);
+        let said = share::as_divided(&self.plan.held, &self.plan.pooled, &abilities);
+        self.promises.observe(seconds, said);
     }
 
     /// Whether nobody streams in a division.
