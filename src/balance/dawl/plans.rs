@@ -24,6 +24,9 @@ const MARGINAL: f64 = 0.05;
 const SMALL_SHARE: f64 = 0.1;
 /// Streaming must promise so much to be preferred: its cost is known less well.
 const STREAMING_PAYS: f64 = 0.99;
+/// The same while rates are from probes and first steps, which are rough: a
+/// change of mind moves units there and back.
+const ROUGHLY_PAYS: f64 = 0.9;
 
 impl Dawl {
     /// Steps 1 and 2: equal shares, held as far as memory reaches.
@@ -114,7 +117,11 @@ impl Dawl {
             // Where nobody streams, rates beside streams say nothing.
             (Some(quiet), Some(other)) if self.is_quiet(&other.held, &other.pooled) => Some(quiet),
             (Some(quiet), Some(streaming)) => {
-                let pays = streaming.seconds < STREAMING_PAYS * quiet.seconds;
+                let least = match self.reports < LEARNING {
+                    true => ROUGHLY_PAYS,
+                    false => STREAMING_PAYS,
+                };
+                let pays = streaming.seconds < least * quiet.seconds;
                 match self.lead.as_ref().map_or(pays, |lead| lead.streams) {
                     true => Some(streaming),
                     false => Some(quiet),
