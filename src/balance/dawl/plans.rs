@@ -3,12 +3,14 @@
 
 use super::super::division::largest_remainder;
 use super::Dawl;
-use super::LEARNING;
 use super::explore::PROMISE;
 use super::share::{self, Ability, Division};
+use super::{LEARNING, SETTLING};
 
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
+/// The same for small gains, which may be noise.
+const PAYS_CLEARLY: f64 = 3.0;
 /// The same after a change: to be near the best again is worth something.
 const ANEW: f64 = 0.5;
 /// How many times a prediction a measurement must be to be believed instead.
@@ -247,6 +249,10 @@ impl Dawl {
             (true, false) => (0.01, true),
             // A plan that was given has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
+            // Medians of several steps with one plan are as good as it gets.
+            (false, _) if step > self.replanned + SETTLING => {
+                (0.012, gain * remaining > PAYS_CLEARLY * cost)
+            }
             (false, _) => (0.03, pays),
         };
         if gain > noise * target.seconds && pays {
