@@ -96,9 +96,15 @@ fn it_is_dawl_where_none_does_and_says_why() {
         ),
         (folder.path(), UNKNOWN, "no model of machine laptop"),
         (
+            none.path(),
+            "run stencil --size 200 --precision f32 --machine laptop --steps 3",
+            "no model of machine laptop: pdawl train --machine laptop --precision f32",
+        ),
+        (
             folder.path(),
             "run stencil --size 200 --dims 3 --machine k40 --steps 3",
-            "has nothing for stencil7-f64",
+            "has nothing for stencil7-f64 on cpu; it has stencil5-f64 on cpu, stencil5-f64 on gpu. \
+             Profile and train that too: pdawl train --machine k40 --dims 3",
         ),
     ] {
         let report = json(models, line);

@@ -186,7 +186,7 @@ fn what_cannot_be_trained_is_told_and_leaves_the_model_that_was_there() {
         "train --machine k40 --no-profile --precision f32",
         &[
             "no run of stencil5-f32 on cpu is among the 5 runs",
-            "--budget",
+            "`pdawl profile stencil --machine k40 --precision f32` with a longer --budget",
         ],
     );
     home.refuses(

@@ -114,11 +114,24 @@ fn what_cannot_be_predicted_says_what_to_do() {
     for (line, parts) in [
         (
             "predict stencil --machine laptop",
-            ["no model of machine laptop", "pdawl train --machine laptop"],
+            [
+                "no model of machine laptop",
+                "pdawl train --machine laptop,",
+            ],
+        ),
+        (
+            "predict stencil --machine laptop --dims 3 --precision f32",
+            [
+                "no model of machine laptop",
+                "pdawl train --machine laptop --dims 3 --precision f32,",
+            ],
         ),
         (
             "predict stencil --machine k40 --precision f32",
-            ["stencil5-f32 on cpu", "stencil5-f64 on cpu"],
+            [
+                "nothing for stencil5-f32 on cpu; it has stencil5-f64 on cpu",
+                "pdawl train --machine k40 --precision f32\n",
+            ],
         ),
         (
             "predict stencil --machine k40 --model other",

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use pdawl::machine::{DeviceKind, MachineFile};
 use pdawl::model::planner::{Kind, Member, MemberError, Modelled, predict_run};
 use pdawl::model::shelf::Wanted;
-use pdawl::model::{ModelShelf, Work};
+use pdawl::model::{ModelShelf, Work, command};
 use pdawl::report::prediction::{Machine, Model, PredictionReport, SCHEMA};
 use pdawl::runtime::opencl;
 use pdawl::workload::Divisible;
@@ -86,8 +86,8 @@ fn predicted(args: &Stencil) -> Result<PredictionReport, Failure> {
         grids: 2,
     })?;
     let mut notes = Vec::new();
-    let bundle = model(args.model.as_deref(), &ground, &mut notes)?;
     let codelet = stencil.codelet();
+    let bundle = model(args.model.as_deref(), &ground, codelet.name, &mut notes)?;
     let modelled = Modelled {
         bundle: &bundle,
         machine: file,
@@ -180,7 +180,12 @@ impl Ground {
 }
 
 /// The model of this name, or else of the machine.
-fn model(name: Option<&str>, ground: &Ground, notes: &mut Vec<String>) -> Result<Bundle, Failure> {
+fn model(
+    name: Option<&str>,
+    ground: &Ground,
+    codelet: &str,
+    notes: &mut Vec<String>,
+) -> Result<Bundle, Failure> {
     let shelf = ModelShelf::of_user();
     let machine = &ground.file.name;
     if let Some(name) = name {
@@ -204,7 +209,10 @@ fn model(name: Option<&str>, ground: &Ground, notes: &mut Vec<String>) -> Result
     search.bundle.ok_or_else(|| {
         Failure::failed(
             format!("there is no model of machine {machine}"),
-            format!("pdawl train --machine {machine}, or --model NAME of another machine"),
+            format!(
+                "pdawl train --machine {machine}{}, or --model NAME of another machine",
+                command::options(codelet)
+            ),
         )
     })
 }

@@ -9,6 +9,7 @@ use pdawl_profiler::bundle::{Bundle, Range};
 use thiserror::Error;
 
 use super::case::{Case, Part, Work};
+use super::command;
 use super::descriptors::Descriptors;
 use super::features;
 use super::prior;
@@ -26,7 +27,8 @@ const SAYS_UNIT_BYTES: [&str; 3] = [
 pub enum PredictorError {
     #[error(
         "model `{model}` has nothing for {codelet} on {kind}; it has {has}. \
-         Profile and train that too: pdawl train --machine {machine}"
+         Profile and train that too: pdawl train --machine {machine}{}",
+        command::options(.codelet)
     )]
     NoEntry {
         model: String,
@@ -37,7 +39,8 @@ pub enum PredictorError {
     },
     #[error(
         "model `{model}` wants `{feature}` for {codelet} on {kind}, which is not known here \
-         before a run; complete the machine file, or train on this machine: pdawl train"
+         before a run; complete the machine file, or train on this machine: pdawl train{}",
+        command::options(.codelet)
     )]
     Unknown {
         model: String,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pdawl::codelet::stencil::{Dimensions, codelet};
+use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::model::ModelShelf;
 use pdawl::model::adapt::{Probe, Target, bundle, choose, correct};
 use pdawl::profile::run::{Prepared, measure};
@@ -259,13 +259,18 @@ fn corrected(entry: &Entry, done: Vec<Done>) -> Result<(Entry, AdaptedGroup), Fa
     Ok((after, group))
 }
 
-/// Dimensions and precision of a stencil's codelet.
-fn of_stencil(name: &str) -> Option<(u8, PrecisionArg)> {
-    let all = [(2, Dimensions::Two), (3, Dimensions::Three)];
-    all.into_iter()
-        .flat_map(|(dims, d)| [PrecisionArg::F64, PrecisionArg::F32].map(|p| (dims, d, p)))
-        .find(|(_, d, p)| codelet(*d, (*p).into()).name == name)
-        .map(|(dims, _, p)| (dims, p))
+/// Dimensions and precision of a stencil's codelet, as users say them.
+fn of_stencil(codelet: &str) -> Option<(u8, PrecisionArg)> {
+    let (dimensions, precision) = stencil::named(codelet)?;
+    let dims = match dimensions {
+        Dimensions::Two => 2,
+        Dimensions::Three => 3,
+    };
+    let precision = match precision {
+        Precision::F64 => PrecisionArg::F64,
+        Precision::F32 => PrecisionArg::F32,
+    };
+    Some((dims, precision))
 }
 
 /// What a profile would be asked for, to have its machine and its design.

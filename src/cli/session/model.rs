@@ -5,7 +5,7 @@ use pdawl::balance::{Balancer, Pdawl, Setup};
 use pdawl::machine::{Device, MachineFile};
 use pdawl::model::planner::{self, Member, Modelled, RunPlan};
 use pdawl::model::shelf::Wanted;
-use pdawl::model::{ModelShelf, Work};
+use pdawl::model::{ModelShelf, Work, command};
 use pdawl::report::prediction::Unseen;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
@@ -100,7 +100,7 @@ impl Site<'_> {
     fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
         let file = self.file.ok_or_else(|| Missing {
             what: "there is no model of this machine".to_owned(),
-            remedy: Some("pdawl train".to_owned()),
+            remedy: Some(format!("pdawl train{}", self.training_options())),
         })?;
         let bundle = match named {
             Some(bundle) => bundle,
@@ -148,8 +148,17 @@ impl Site<'_> {
         }
         search.bundle.ok_or_else(|| Missing {
             what: format!("there is no model of machine {}", file.name),
-            remedy: Some(format!("pdawl train --machine {}", file.name)),
+            remedy: Some(format!(
+                "pdawl train --machine {}{}",
+                file.name,
+                self.training_options()
+            )),
         })
+    }
+
+    /// What a model has to be trained with, to serve here.
+    fn training_options(&self) -> String {
+        command::options(self.stencil.codelet().name)
     }
 
     fn notes(
