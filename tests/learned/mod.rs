@@ -121,3 +121,12 @@ pub fn model(machine: &MachineFile, samples: &[Sample], families: &[Family]) -> 
     };
     bundle(&models.groups, about).unwrap()
 }
+
+/// A model of `k40` that has learned what physics says.
+pub fn of_physics(name: &str) -> Bundle {
+    let machine = machine("k40");
+    let samples = samples(&machine, |_| 1.0);
+    let mut model = model(&machine, &samples, &[Family::PriorConstant]);
+    model.name = name.to_owned();
+    model
+}
