@@ -8,7 +8,8 @@ use super::columns::Column;
 use super::parse::Parsed;
 use super::runs::Runs;
 use super::{Dataset, DatasetError, Key, Provenance, check, row, write};
-use crate::{Sample, beside};
+use crate::Sample;
+use crate::beside::Beside;
 
 /// A dataset that grows row by row.
 ///
@@ -52,7 +53,7 @@ impl Appender {
             tail: None,
             says_more: false,
         };
-        beside::probe(path).map_err(|source| appender.failed(source))?;
+        Beside::create(path).map_err(|source| appender.failed(source))?;
         match open(path) {
             Ok(file) => appender.take_over(file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
