@@ -10,6 +10,7 @@ use super::runs::Runs;
 use super::{Dataset, DatasetError, Key, Provenance, check, row, write};
 use crate::Sample;
 use crate::beside::Beside;
+use crate::file::FileError;
 
 /// A dataset that grows row by row.
 ///
@@ -129,12 +130,8 @@ impl Appender {
     fn take_over(&mut self, mut file: File) -> Result<(), DatasetError> {
         self.lock(&file)?;
         let mut bytes = Vec::new();
-        if let Err(source) = file.read_to_end(&mut bytes) {
-            return Err(DatasetError::Read {
-                file: self.file(),
-                source,
-            });
-        }
+        file.read_to_end(&mut bytes)
+            .map_err(|source| FileError::read(&self.path, source))?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -177,10 +174,7 @@ impl Appender {
     }
 
     fn failed(&self, source: io::Error) -> DatasetError {
-        DatasetError::Write {
-            file: self.file(),
-            source,
-        }
+        FileError::write(&self.path, source).into()
     }
 }
 
