@@ -5,7 +5,8 @@
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
 //! * [`output`] writes files whole or not at all, [`terminal`] prints,
-//!   [`interrupt`] hears Ctrl-C, and [`failure`] is how a command fails.
+//!   [`interrupt`] hears Ctrl-C, [`failure`] is how a command fails, and
+//!   [`invocation`] is what files say of how they were made.
 //!
 //! Exit status: 0 fine, 1 failure, 2 usage, 130 interrupted.
 
@@ -17,6 +18,7 @@ mod fault;
 mod grid;
 mod here;
 mod interrupt;
+mod invocation;
 mod machine;
 mod model;
 mod output;

@@ -104,12 +104,17 @@ pub fn model(machine: &MachineFile, samples: &[Sample], families: &[Family]) -> 
         inner_folds: 2,
         ..Recipe::default()
     };
+    trained(machine, samples, &recipe)
+}
+
+/// What a recipe makes of runs of the CPU and the GPU.
+pub fn trained(machine: &MachineFile, samples: &[Sample], recipe: &Recipe) -> Bundle {
     let request = Request {
         machine: &machine.name,
         samples,
         codelet: Some(CODELET),
         kinds: &["cpu", "gpu"],
-        recipe: &recipe,
+        recipe,
     };
     let models = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap();
     let about = About {

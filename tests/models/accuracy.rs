@@ -1,17 +1,14 @@
 //! How good models are, on runs that they have not learned.
 
-use std::sync::atomic::AtomicBool;
-
 use pdawl::model::evaluate::evaluate;
-use pdawl::model::training::{About, Request, bundle, fit_all};
 use pdawl_profiler::Sample;
 use pdawl_profiler::bundle::Bundle;
-use pdawl_profiler::dataset::{self, Provenance};
+use pdawl_profiler::dataset;
 use pdawl_profiler::train::{Family, Recipe};
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use crate::learned::{CODELET, machine};
+use crate::learned::{machine, trained};
 use crate::program::Home;
 use crate::with_model;
 
@@ -114,23 +111,7 @@ fn fitted(samples: &[Sample]) -> Bundle {
         folds: 5,
         ..Recipe::default()
     };
-    let machine = machine("k40");
-    let request = Request {
-        machine: "k40",
-        samples,
-        codelet: Some(CODELET),
-        kinds: &["cpu", "gpu"],
-        recipe: &recipe,
-    };
-    let models = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap();
-    let about = About {
-        name: "k40",
-        machine: &machine,
-        simulated: true,
-        trained_at: 0,
-        provenance: Provenance::default(),
-    };
-    bundle(&models.groups, about).unwrap()
+    trained(&machine("k40"), samples, &recipe)
 }
 
 #[test]

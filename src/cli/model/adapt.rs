@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::model::ModelShelf;
@@ -18,7 +18,7 @@ use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
 use crate::cli::profile::{self, Budget, Wanted};
-use crate::cli::{interrupt, terminal};
+use crate::cli::{interrupt, invocation, terminal};
 
 /// Configurations of a kind that the runs are chosen from.
 const CANDIDATES: u32 = 200;
@@ -93,10 +93,7 @@ pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
         name: &name,
         machine: calibration.ground.machine(),
         simulated: calibration.ground.is_simulated(),
-        adapted_at: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            // A clock before 1970 is wrong, and no reason to fail.
-            .map_or(0, |since| since.as_secs()),
+        adapted_at: invocation::now(),
         provenance: profile::provenance(&calibration.ground),
     };
     let runs = groups.iter().map(|group| group.runs.len()).sum();
