@@ -85,7 +85,10 @@ fn save(shelf: &Shelf, name: &str, copy_size: ByteSize) -> Result<(), Failure> {
     ))
 }
 
-/// A line of the list, and of schema `pdawl-machines/1`.
+/// The schema of the list.
+const SCHEMA: &str = "pdawl-machines/1";
+
+/// A line of the list, and of its schema.
 #[derive(Serialize)]
 struct Entry {
     name: String,
@@ -112,7 +115,7 @@ fn list(shelf: &Shelf, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => terminal::print(&list_text(&machines)),
         Format::Json => terminal::print_json(&Listing {
-            schema: "pdawl-machines/1",
+            schema: SCHEMA,
             machines: machines
                 .into_iter()
                 .map(|machine| Entry {
