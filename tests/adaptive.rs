@@ -139,7 +139,7 @@ fn who_asks_for_a_model_gets_it_or_the_reason() {
             &home,
             format!("{RUN} --strategy dawl --model learned"),
             2,
-            "--model is for strategy pdawl, and --strategy says dawl",
+            "--model is for strategy pdawl, which --strategy does not name",
         ),
         (
             &home,

@@ -126,6 +126,13 @@ fn other_runs_are_not_mixed_in() {
         .code(1)
         .stderr(contains("none/runs.csv"));
     assert_eq!(std::fs::read(home.path("runs.csv")).unwrap(), before);
+    // A folder is neither written nor set aside.
+    std::fs::create_dir(home.path("folder")).unwrap();
+    home.pdawl(&format!("{SMALL} --fresh --out folder"))
+        .assert()
+        .code(1)
+        .stderr(contains("folder: cannot be written: it is a folder"));
+    assert!(home.path("folder").is_dir() && !home.path("folder.bak").exists());
 }
 
 #[test]
@@ -135,6 +142,12 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("--budget soon", "90s, 5m, 1h30m"),
         ("--budget 5", "90s, 5m, 1h30m"),
         ("--budget 0s", "in no time"),
+        ("--budget -1s", "90s, 5m, 1h30m"),
+        (
+            "--steps x",
+            "not a whole number; write one from 1 to 100000",
+        ),
+        ("--max-size 2", "--max-size 4000"),
         ("--repeats 0", "0 is not in 1.."),
         ("--configurations 0", "0 is not in 1.."),
         ("--sizes 1000,many", "not a number of points"),

@@ -29,7 +29,12 @@ impl Beside {
             Err(error) => return Err(error),
         };
         match fs::metadata(&place) {
-            Ok(existing) if existing.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(existing) if existing.is_dir() => {
+                return Err(io::Error::new(
+                    io::ErrorKind::IsADirectory,
+                    "it is a folder",
+                ));
+            }
             Ok(existing) if !existing.is_file() => {
                 return Err(io::Error::other("it is no regular file"));
             }
@@ -48,10 +53,9 @@ impl Beside {
             // As for any new file; the umask takes its part.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        Ok(Self {
-            file: builder.tempfile_in(folder(&place))?,
-            place,
-        })
+        let folder = folder(&place);
+        let file = builder.tempfile_in(folder).map_err(|e| told(folder, e))?;
+        Ok(Self { file, place })
     }
 
     /// Fills the file, and puts it in its place. When anything fails, what was
@@ -69,6 +73,21 @@ impl Beside {
         file.as_file().sync_all()?;
         file.persist(place).map(drop).map_err(|error| error.error)
     }
+}
+
+/// Why no file can be made in a folder, without the name that the file has as
+/// long as it is beside its place.
+fn told(folder: &Path, error: io::Error) -> io::Error {
+    let why = match error.kind() {
+        // Some folders, such as /proc, have no room for files.
+        io::ErrorKind::NotFound if folder.is_dir() => "no file can be created in that folder",
+        io::ErrorKind::NotFound => "its folder does not exist",
+        kind @ (io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory) => return kind.into(),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), why)
 }
 
 /// Replaces the file at `path` by what `contents` writes.
@@ -119,7 +138,11 @@ mod tests {
     fn what_is_no_file_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Beside::create(folder.path()).is_err());
-        assert!(Beside::create(&folder.path().join("none/a.csv")).is_err());
+        let missing = Beside::create(&folder.path().join("none/a.csv")).unwrap_err();
+        assert_eq!(missing.to_string(), "its folder does not exist");
+        // Nobody can create a file there, not even the administrator.
+        let full = Beside::create(Path::new("/proc/pdawl.csv")).unwrap_err();
+        assert_eq!(full.to_string(), "no file can be created in that folder");
         assert!(Beside::create(Path::new("")).is_err());
         #[cfg(unix)]
         assert!(Beside::create(Path::new("/dev/null")).is_err());

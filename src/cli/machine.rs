@@ -8,8 +8,12 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::size::ByteSize;
+use super::session::machine_file;
+use super::size::{ByteSize, ByteSizeError};
 use super::{here, terminal};
+
+/// Bytes of the least copy.
+const LEAST_COPY: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -29,7 +33,8 @@ enum What {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
         /// Size of the largest copies; much more than any cache
-        #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+        #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size,
+              allow_negative_numbers = true)]
         copy_size: ByteSize,
     },
     /// List the machines that --machine knows
@@ -42,12 +47,22 @@ enum What {
     /// Show a machine file
     #[command(after_help = "Example:\n  pdawl machine show k40")]
     Show {
-        /// As `pdawl machine list` shows it
+        /// As `pdawl machine list` shows it, or a file
+        #[arg(value_name = "NAME|FILE")]
         name: String,
         /// TOML as in the file, or JSON
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+}
+
+/// A size of copies that can be timed.
+fn copy_size(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text.parse().map_err(|e: ByteSizeError| e.to_string())?;
+    match size.0 < LEAST_COPY {
+        true => Err("such a copy ends before it can be timed; give at least 1MiB".to_owned()),
+        false => Ok(size),
+    }
 }
 
 /// Runs the subcommand.
@@ -57,7 +72,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Save { name, copy_size } => save(&shelf, name, *copy_size),
         What::List { format } => list(&shelf, *format),
         What::Show { name, format } => {
-            let machine = shelf.find(name).map_err(Failure::of)?;
+            let machine = machine_file(name)?;
             match format {
                 Format::Text => terminal::print(&machine.to_toml().map_err(Failure::of)?),
                 Format::Json => terminal::print_json(&machine),

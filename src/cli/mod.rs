@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand. The only place that prints.
 //!
-//! * [`args`], [`grid`], [`size`] and [`fault`] are what users type.
+//! * [`args`], [`grid`], [`size`], [`whole`] and [`fault`] are what users type.
 //! * [`session`] is what a run needs, made of that: a runtime, a machine and a
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
@@ -29,6 +29,7 @@ mod session;
 mod size;
 mod terminal;
 mod train;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -66,22 +66,16 @@ fn target(path: &Path) -> io::Result<Target> {
     }
 }
 
+/// Where a path leads, however it is written.
+pub fn place(path: &Path) -> PathBuf {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let new = || Some(real(folder(path))?.join(path.file_name()?));
+    real(path).or_else(new).unwrap_or_else(|| path.to_owned())
+}
+
 fn refused(path: &Path, error: &io::Error) -> Failure {
-    // tempfile puts the path of its own file into the message.
-    let why = match error.kind() {
-        // Some folders, such as /proc, have no room for files.
-        io::ErrorKind::NotFound if folder(path).is_dir() => {
-            "no file can be created in that folder".to_owned()
-        }
-        io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        kind @ (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
-            kind.to_string()
-        }
-        _ => error.to_string(),
-    };
     Failure::failed(
-        format!("cannot write {}: {why}", path.display()),
+        format!("cannot write {}: {error}", path.display()),
         "give a path in a folder that exists and can be written",
     )
 }
@@ -157,5 +151,17 @@ mod tests {
         let output = Output::prepare(null).unwrap();
         output.write(|out| out.write_all(b"gone")).unwrap();
         assert!(fs::metadata(null).unwrap().file_type().is_char_device());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_place_is_one_however_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| place(&folder.path().join(path));
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("link")).unwrap();
+        assert_eq!(at("a.json"), at("./link/a.json"));
+        assert_ne!(at("a.json"), at("b.json"));
+        fs::write(folder.path().join("a.json"), "").unwrap();
+        assert_eq!(at("a.json"), at("link/a.json"));
     }
 }

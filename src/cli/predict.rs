@@ -13,6 +13,7 @@ use pdawl_profiler::bundle::Bundle;
 use super::args::Format;
 use super::failure::Failure;
 use super::grid::{Budget, Grid};
+use super::model::Source;
 use super::session::machine_file;
 use super::size::ByteSize;
 use super::{here, terminal};
@@ -57,9 +58,9 @@ struct Stencil {
     )]
     gpu_memory: Option<ByteSize>,
 
-    /// The model to predict with, as `pdawl model list` shows it [default: the
-    /// one of the machine]
-    #[arg(long, value_name = "NAME", help_heading = "Machine")]
+    /// The model to predict with, as `pdawl model list` shows it, or a file
+    /// [default: the one of the machine]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
     model: Option<String>,
 
     /// How the predictions are printed
@@ -189,7 +190,7 @@ fn model(
     let shelf = ModelShelf::of_user();
     let machine = &ground.file.name;
     if let Some(name) = name {
-        let bundle = shelf.find(name).map_err(Failure::of)?;
+        let bundle = Source::find(&shelf, name)?.bundle;
         if bundle.machine != *machine {
             notes.push(format!(
                 "model {} is of machine {}; `pdawl model adapt` makes one for {machine} of it",

@@ -188,7 +188,8 @@ fn kind(descriptors: &Descriptors) -> &'static str {
     }
 }
 
-fn contents(bundle: &Bundle) -> String {
+/// What a model is of.
+pub(super) fn contents(bundle: &Bundle) -> String {
     let entry = |e: &pdawl_profiler::bundle::Entry| format!("{} on {}", e.codelet, e.kind);
     let all: Vec<String> = bundle.models.iter().map(entry).collect();
     match all.is_empty() {

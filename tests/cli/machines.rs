@@ -43,6 +43,23 @@ fn an_unknown_machine_is_told_with_the_known_ones() {
 }
 
 #[test]
+fn a_machine_file_is_shown_and_asked_by_its_path() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/machines/k40.toml");
+    assert_eq!(
+        json(&format!("machine show {path}")),
+        json("machine show k40")
+    );
+    let check = json(&format!("model check k40 --machine {path}"));
+    assert_eq!(check["fits"]["fits"], true);
+    for none in ["./none.toml", "none.toml", "./none"] {
+        pdawl(&format!("machine show {none}"))
+            .assert()
+            .code(1)
+            .stderr(contains(format!("{none}: cannot be read")).and(contains("machine list")));
+    }
+}
+
+#[test]
 fn a_machine_cannot_have_any_name() {
     pdawl("machine save a/b")
         .assert()

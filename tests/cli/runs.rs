@@ -91,6 +91,19 @@ fn a_lost_device_is_told_and_the_result_is_right() {
 }
 
 #[test]
+fn a_run_that_loses_all_devices_fails_and_says_what_to_do() {
+    pdawl(&format!(
+        "{SIMULATED} --fault gpu0:lost@1 --fault host:lost@2"
+    ))
+    .assert()
+    .code(1)
+    .stdout("")
+    .stderr(
+        contains("lost: a simulated fault").and(contains("try: the same with other --devices")),
+    );
+}
+
+#[test]
 fn a_grid_that_exceeds_memory_is_told_with_the_figures() {
     pdawl("run stencil --size 8192 --host-memory 64MiB")
         .assert()

@@ -20,8 +20,16 @@ fn every_help_holds_an_example() {
         "bench stencil",
         "profile",
         "profile stencil",
+        "train",
         "predict",
         "predict stencil",
+        "model",
+        "model list",
+        "model show",
+        "model export",
+        "model import",
+        "model check",
+        "model adapt",
     ] {
         pdawl(&format!("{line} --help"))
             .assert()
@@ -54,6 +62,12 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("run stencil --nx 7 --ny 7 --dims 3", "needs --nz"),
         ("run stencil --nx 7 --ny 7 --nz 7 --dims 2", "--dims says 2"),
         ("run stencil --steps 0", "0 is not in 1.."),
+        (
+            "run stencil --steps many",
+            "not a whole number; write one from 1 to",
+        ),
+        ("run stencil --dims x", "write one from 2 to 3"),
+        ("run stencil --seed -1", "-1 is not in 0.."),
         ("run stencil --strategy fixed:1.5", "outside 0 to 1"),
         ("run stencil --strategy fixed:abc", "'abc' is not a number"),
         (
@@ -74,8 +88,13 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "run stencil --trace a --csv a",
             "two outputs have the path a",
         ),
+        (
+            "run stencil --trace a --csv ./a",
+            "two outputs have the path ./a",
+        ),
         ("run stencil --fault gpu0:slow:2", "must end in the step"),
         ("run stencil --fault gpu0:slow:0@1", "above 0"),
+        ("run stencil --fault gpu0:fail:0@1", "at least 1"),
         ("run stencil --noise 2", "fraction from 0 to 1"),
         (
             "run stencil --devices host --fault host:slow:2@1",
@@ -121,12 +140,33 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "no device `gpu7`",
         ),
         (
+            "run stencil --machine k40 --fault gpu0:lost@30",
+            "step 30, of gpu0, never comes: the last is 29",
+        ),
+        (
+            "run stencil --machine k40 --fault host:cores:9@1",
+            "host cannot be left 9 cores; it has 8",
+        ),
+        (
+            "run stencil --machine k40 --fault gpu0:cores:2@1",
+            "gpu0 cannot be left 2 cores, since it is no pool of host cores",
+        ),
+        (
             "run stencil --machine k40 --strategy fixed:0.1,0.2,0.7",
             "3 shares for 2 devices",
         ),
         ("bench stencil --strategies cpu,cpu", "named twice"),
         ("bench stencil --repeats 0", "0 is not in 1.."),
-        ("run", "pdawl"),
+        ("bench stencil --repeats -1", "-1 is not in 1.."),
+        (
+            "bench stencil --strategies cpu,dawl --model k40",
+            "--model is for strategy pdawl, which --strategies does not name",
+        ),
+        ("machine save x --copy-size 1", "give at least 1MiB"),
+        ("model adapt k40 --runs x", "write one from 2 to 1000"),
+        ("train --dataset a.csv --budget 1m", "cannot be used with"),
+        ("train --no-profile --repeats 2", "cannot be used with"),
+        ("run", "a command is missing; these are there"),
         ("dance", "unrecognized subcommand"),
     ] {
         pdawl(line)

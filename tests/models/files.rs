@@ -43,6 +43,37 @@ fn models_travel_as_files_and_hide_nothing() {
         .assert()
         .success()
         .stdout(contains("does not fit titan").and(contains("pdawl model adapt")));
+    let shown = home.pdawl("model show ./out.json").assert().success();
+    let by_name = home.pdawl("model show k40").assert().success();
+    let lines = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text).into_owned();
+        let lines = text.lines().filter(|line| !line.contains("Kept in"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        lines(&shown.get_output().stdout),
+        lines(&by_name.get_output().stdout)
+    );
+    // Where a model is wanted by name, a file will do.
+    let predicted = home.json("predict stencil --machine titan --size 900 --model out.json");
+    assert_eq!(predicted["model"]["name"], "k40");
+    let run = home.json("run stencil --machine titan --size 900 --steps 2 --model ./out.json");
+    assert_eq!(run["model"]["name"], "k40");
+    refuses(
+        &home,
+        "run stencil --machine titan --model ./none.json",
+        &["./none.json: cannot be read"],
+    );
+    refuses(
+        &home,
+        "model export k40 . --force",
+        &[".: cannot be written: it is a folder"],
+    );
+    refuses(
+        &home,
+        "model export k40 none/out.json",
+        &["none/out.json: cannot be written: its folder does not exist; give a path"],
+    );
     refuses(
         &home,
         "model import out.json --name a/b",

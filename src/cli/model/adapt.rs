@@ -13,11 +13,12 @@ use pdawl::report::model::AdaptReport;
 use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun, SCHEMA};
 use pdawl_profiler::bundle::{Bundle, Entry};
 
-use super::source::Source;
+use super::Source;
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
 use crate::cli::profile::{self, Budget, Wanted};
+use crate::cli::whole::whole;
 use crate::cli::{interrupt, invocation, terminal};
 
 /// Configurations of a kind that the runs are chosen from.
@@ -40,7 +41,7 @@ pub struct Args {
 
     /// Calibration runs of each codelet, shared by CPU and GPU
     #[arg(long, value_name = "N", default_value_t = 8, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u32).range(2..=1000))]
+          value_parser = whole(2u32..=1000))]
     runs: u32,
 
     /// What to call the adapted model [default: MACHINE-from-FOREIGN]
@@ -48,7 +49,8 @@ pub struct Args {
     name: Option<String>,
 
     /// Of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
     seed: u64,
 
     /// Relative standard deviation of simulated times [default: 0.02]

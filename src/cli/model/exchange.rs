@@ -68,7 +68,8 @@ pub fn import(shelf: &ModelShelf, args: &Import) -> Result<(), Failure> {
 
 /// Whether a file may be written there.
 fn vacant(path: &Path, force: bool) -> Result<(), Failure> {
-    if force || !path.exists() {
+    // What is no file is not replaced, and whoever writes there says so.
+    if force || !path.exists() || path.is_dir() {
         return Ok(());
     }
     Err(Failure::failed(

@@ -60,9 +60,9 @@ pub fn open(wanted: &Wanted, ground: &Ground) -> Result<(PathBuf, Appender), Fai
     Ok((path, appender))
 }
 
-/// Renames a file that is there.
+/// Renames a file that is there, but nothing else: not a folder, nor a device.
 fn set_aside(path: &Path) -> Result<(), Failure> {
-    if !path.exists() {
+    if !path.is_file() {
         return Ok(());
     }
     let mut aside = path.as_os_str().to_owned();

@@ -16,7 +16,8 @@ pub enum TrainingError {
 
     #[error(
         "no run of {codelet} on {kind} is among the {runs} runs; \
-         `pdawl profile stencil --machine {machine}{}` with a longer --budget makes some",
+         `pdawl profile stencil --machine {machine}{}` with a longer --budget \
+         or more --configurations makes some",
         options(.codelet)
     )]
     NoGroup {
@@ -41,7 +42,8 @@ pub enum TrainingError {
 
     #[error(
         "no model of {codelet} on {kind}: {source}. \
-         `pdawl profile stencil --machine {machine}{}` with a longer --budget adds runs",
+         `pdawl profile stencil --machine {machine}{}` with a longer --budget \
+         or more --configurations adds runs",
         options(.codelet)
     )]
     Train {
