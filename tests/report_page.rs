@@ -213,6 +213,7 @@ fn profiles_and_models_are_described() {
     let adapted = home.json("model adapt k40 --machine titan --name there --runs 4");
     is_described(REPORT, &[&adapted]);
     is_described(REPORT, &[&home.json("model list")]);
+    is_described(REPORT, &[&home.json("model export there out.json")]);
     let [native, foreign] = ["k40", "there"].map(|name| home.json(&format!("model show {name}")));
     is_described(REPORT, &[&native, &foreign]);
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
+use super::saved::Saved;
 use super::session::machine_file;
 use super::size::{ByteSize, ByteSizeError};
 use super::{here, terminal};
@@ -36,6 +37,9 @@ enum What {
         #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size,
               allow_negative_numbers = true)]
         copy_size: ByteSize,
+        /// How it is told
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
     },
     /// List the machines that --machine knows
     #[command(after_help = "Example:\n  pdawl machine list")]
@@ -69,7 +73,11 @@ fn copy_size(text: &str) -> Result<ByteSize, String> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shelf = Shelf::of_user();
     match &args.what {
-        What::Save { name, copy_size } => save(&shelf, name, *copy_size),
+        What::Save {
+            name,
+            copy_size,
+            format,
+        } => save(&shelf, name, *copy_size, *format),
         What::List { format } => list(&shelf, *format),
         What::Show { name, format } => {
             let machine = machine_file(name)?;
@@ -81,7 +89,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn save(shelf: &Shelf, name: &str, copy_size: ByteSize) -> Result<(), Failure> {
+fn save(shelf: &Shelf, name: &str, copy_size: ByteSize, format: Format) -> Result<(), Failure> {
     // Measuring takes a while; a name that cannot be is told before.
     if let Err(error @ MachineError::Name { .. }) = shelf.find(name) {
         return Err(Failure::of(error));
@@ -93,11 +101,15 @@ fn save(shelf: &Shelf, name: &str, copy_size: ByteSize) -> Result<(), Failure> {
     bar.finish_and_clear();
     let machine = machine?;
     let path = shelf.save(&machine).map_err(Failure::of)?;
-    terminal::print(&format!(
-        "{}saved in {}\n",
-        list_text(&[machine]),
-        path.display()
-    ))
+    let words = format!("{}saved in {}\n", list_text(&[machine]), path.display());
+    let saved = Saved {
+        kind: "machine",
+        name,
+        machine: name,
+        simulated: false,
+        file: &path,
+    };
+    saved.tell(format, &words)
 }
 
 /// The schema of the list.

@@ -4,7 +4,8 @@
 //! * [`session`] is what a run needs, made of that: a runtime, a machine and a
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
-//! * [`output`] writes files whole or not at all, [`terminal`] prints,
+//! * [`output`] writes files whole or not at all, [`saved`] tells of one,
+//!   [`terminal`] prints,
 //!   [`interrupt`] hears Ctrl-C, [`failure`] is how a command fails, and
 //!   [`invocation`] is what files say of how they were made.
 //!
@@ -25,6 +26,7 @@ mod output;
 mod predict;
 mod profile;
 mod run;
+mod saved;
 mod session;
 mod size;
 mod terminal;

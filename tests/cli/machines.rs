@@ -23,9 +23,13 @@ fn the_machines_are_listed_and_shown() {
 #[test]
 fn this_machine_is_measured_and_not_simulated() {
     let home = Home::new();
-    home.pdawl("machine save mine --copy-size 64MiB")
-        .assert()
-        .success();
+    let saved = home.json("machine save mine --copy-size 64MiB");
+    assert_eq!(saved["schema"], "pdawl-saved/1");
+    assert_eq!(
+        (&saved["kind"], &saved["name"]),
+        (&"machine".into(), &"mine".into())
+    );
+    assert!(std::path::Path::new(saved["file"].as_str().unwrap()).is_file());
     let shown = home.json("machine show mine");
     assert!(shown["host"]["memory_bandwidth"].as_f64().unwrap() > 1e8);
     let report = home.json("run stencil --machine mine --size 64 --steps 2");

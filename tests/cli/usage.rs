@@ -6,35 +6,35 @@ use predicates::str::{contains, starts_with};
 use crate::program::pdawl;
 
 #[test]
-fn every_help_holds_an_example() {
-    for line in [
-        "",
+fn every_help_holds_an_example_and_every_command_tells_programs() {
+    let groups = ["", "machine", "model", "run", "bench", "profile", "predict"];
+    let commands = [
         "devices",
-        "machine",
         "machine save",
         "machine list",
         "machine show",
-        "run",
-        "run stencil",
-        "bench",
-        "bench stencil",
-        "profile",
-        "profile stencil",
-        "train",
-        "predict",
-        "predict stencil",
-        "model",
         "model list",
         "model show",
         "model export",
         "model import",
         "model check",
         "model adapt",
-    ] {
+        "run stencil",
+        "bench stencil",
+        "profile stencil",
+        "train",
+        "predict stencil",
+    ];
+    for line in groups.iter().chain(&commands) {
         pdawl(&format!("{line} --help"))
             .assert()
             .success()
             .stdout(contains("Example").and(contains("  pdawl ")));
+    }
+    for line in commands {
+        pdawl(&format!("{line} --help"))
+            .assert()
+            .stdout(contains("--format <FORMAT>"));
     }
 }
 
