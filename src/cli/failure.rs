@@ -85,7 +85,7 @@ impl Failure {
                     ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                         format!("a command is missing; these are there\n\n{text}")
                     }
-                    _ => text.trim_start_matches("error: ").to_owned(),
+                    _ => text.strip_prefix("error: ").unwrap_or(&text).to_owned(),
                 };
                 terminal::complain(text.trim_end(), None);
                 ExitCode::from(2)

@@ -5,9 +5,8 @@
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
 //! * [`output`] writes files whole or not at all, [`saved`] tells of one,
-//!   [`terminal`] prints,
-//!   [`interrupt`] hears Ctrl-C, [`failure`] is how a command fails, and
-//!   [`invocation`] is what files say of how they were made.
+//!   [`terminal`] prints, [`interrupt`] hears Ctrl-C, [`failure`] is how a
+//!   command fails, and [`invocation`] is what files say of how they were made.
 //!
 //! Exit status: 0 fine, 1 failure, 2 usage, 130 interrupted.
 
