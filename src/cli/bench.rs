@@ -11,6 +11,7 @@ use super::args::{Format, ModelArgs, Place};
 use super::failure::Failure;
 use super::grid::Grid;
 use super::session::Session;
+use super::whole::whole;
 use super::{interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
@@ -31,13 +32,14 @@ enum Workload {
                         pdawl bench stencil --strategies cpu,fixed:0.4,dawl --repeats 9\n  \
                         pdawl bench stencil --machine h200 --format json")]
 struct Stencil {
-    /// The strategies, which take turns [default: cpu,gpu,guided,dawl,
-    /// pdawl,oracle, or those of them that the devices and models allow]
+    /// The strategies, which take turns [default: those of
+    /// cpu,gpu,guided,dawl,pdawl,oracle that the devices and models allow]
     #[arg(long, value_name = "LIST", value_parser = strategies)]
     strategies: Option<Strategies>,
 
     /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=u32::MAX),
+          allow_negative_numbers = true)]
     repeats: u32,
 
     #[command(flatten)]
@@ -88,10 +90,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     args.grid.check()?;
     let stop = interrupt::listen()?;
     let given = args.strategies.as_ref().map(|Strategies(list)| list);
-    let is_planned = given.is_none_or(|list| list.contains(&Strategy::Pdawl));
-    let choice = match is_planned {
-        true => args.model.choice(),
-        false => args.model.of(given.and_then(|list| list.first()))?,
+    let choice = match given {
+        Some(list) if !list.contains(&Strategy::Pdawl) => args.model.unused("--strategies")?,
+        _ => args.model.choice(),
     };
     let mut session = Session::open(&args.place, &args.grid, false, choice)?;
     let list = match &args.strategies {
