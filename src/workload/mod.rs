@@ -4,6 +4,8 @@
 //! range of units reads and writes, which codelet computes it, and what the
 //! sequential reference is. It knows no device and no share.
 
+mod random;
+pub mod spmv;
 pub mod stencil;
 
 use std::ops::Range;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::random::uniform;
 use super::{Divisible, Ring};
 use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::codelet::{Codelet, Cost, Value};
@@ -106,16 +107,7 @@ impl Stencil {
 
     /// The first value of the point with this index, in [0, 1).
     fn value(&self, index: u64) -> f64 {
-        // splitmix64's finaliser: every bit of the index reaches every bit of
-        // the value, and any range can be drawn by itself.
-        let mut z = index
-            .wrapping_add(self.seed.wrapping_mul(0xa076_1d64_78bd_642f))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        // 24 bits are exact in both precisions.
-        (z >> 40) as f64 / f64::from(1 << 24)
+        uniform(self.seed, index)
     }
 }
 
