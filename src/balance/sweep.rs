@@ -78,7 +78,16 @@ impl Line {
 struct Split {
     these: Vec<usize>,
     those: Vec<usize>,
+    /// Whether it is between the CPUs and all others.
+    is_by_kind: bool,
     polish: bool,
+}
+
+/// See [`Sweep::rim`].
+fn rim(setup: &Setup) -> Option<f64> {
+    let held: u64 = setup.devices.iter().filter_map(|d| d.capacity).sum();
+    let rest = setup.units.checked_sub(held).filter(|rest| *rest > 0)?;
+    Some(rest as f64 / setup.units as f64)
 }
 
 /// The search. Ask for shares, measure a run with them, tell its seconds;
@@ -91,6 +100,9 @@ pub struct Sweep {
     line: Option<Line>,
     /// Each device's part of its group, or of everything once joined.
     weights: Vec<f64>,
+    /// The CPUs' share with which the others hold all that they can and stream
+    /// nothing: often the best, and between two shares of any grid.
+    rim: Option<f64>,
     proposed: Option<Vec<f64>>,
     best: Option<(Vec<f64>, f64)>,
 }
@@ -110,6 +122,7 @@ impl Sweep {
                 splits.push(Split {
                     these: these.to_vec(),
                     those: those.to_vec(),
+                    is_by_kind: these == cpus && those == others,
                     polish,
                 });
             }
@@ -131,6 +144,7 @@ impl Sweep {
             splits,
             line: None,
             weights: vec![1.0; count],
+            rim: rim(setup),
             proposed: (count == 1).then(|| vec![1.0]),
             best: None,
         }
@@ -164,7 +178,9 @@ impl Sweep {
     /// A line for the next split. Polishing starts from the best so far.
     fn begin(&mut self, split: &Split) -> Line {
         if !split.polish {
-            return Line::over(GRID.iter().flat_map(|x| [*x, 1.0 - x]).collect());
+            let mut shares: Vec<f64> = GRID.iter().flat_map(|x| [*x, 1.0 - x]).collect();
+            shares.extend(self.rim.filter(|_| split.is_by_kind));
+            return Line::over(shares);
         }
         if let Some((shares, _)) = &self.best {
             self.weights.clone_from(shares);
@@ -269,6 +285,19 @@ mod tests {
             assert!(best <= 1.006 / (1.0 + ratio), "{ratio}: {best}");
             assert!(runs < 50, "{ratio}: {runs}");
         }
+    }
+
+    #[test]
+    fn the_share_that_just_avoids_streaming_is_found() {
+        let setup = setup(16384, vec![cpu(), gpu(15697, 1.0)]);
+        let mut sweep = Sweep::new(&setup);
+        while let Some(shares) = sweep.next() {
+            let by_cpu = (shares[0] * 16384.0).round();
+            let streams = by_cpu < 687.0;
+            sweep.tell(by_cpu + if streams { 2000.0 } else { 0.0 });
+        }
+        let (shares, _) = sweep.best().unwrap();
+        assert_eq!((shares[0] * 16384.0).round(), 687.0);
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl Crew {
         });
     }
 
+    /// Takes a device out of the work, until a trial shows that it pays.
+    pub fn leave_out(&mut self, device: usize) {
+        self.works[device] = false;
+    }
+
     /// Leaves a device's part as it is for a long while.
     pub fn defer(&mut self, device: usize, step: u32) {
         self.again[device] = step.saturating_add(self.patience[device]);

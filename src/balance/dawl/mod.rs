@@ -28,6 +28,7 @@ pub mod handout;
 mod lead;
 mod observe;
 mod plans;
+mod promises;
 pub mod rates;
 pub mod share;
 pub mod tail;
@@ -36,6 +37,7 @@ use self::explore::Crew;
 use self::granularity::Granularity;
 use self::handout::{Expected, Handout, Intent, seconds};
 use self::lead::Lead;
+use self::promises::Promises;
 use self::rates::{Estimate, Gauge};
 use self::share::Division;
 use super::{
@@ -61,6 +63,7 @@ pub struct Dawl {
     gauges: Vec<Gauge>,
     /// Seconds from the last device's end to the barrier's.
     barrier: Estimate,
+    promises: Promises,
     /// Seconds of the fastest step with the present plan.
     fastest_step: Option<f64>,
     grain: Vec<Granularity>,
@@ -90,6 +93,7 @@ impl Dawl {
             crew: Crew::new(count),
             gauges: vec![Gauge::default(); count],
             barrier: Estimate::default(),
+            promises: Promises::default(),
             fastest_step: None,
             grain: (setup.devices.iter())
                 .map(|d| Granularity::new(d.capacity.is_some(), d.min_chunk))
@@ -240,9 +244,13 @@ impl Balancer for Dawl {
             self.changed = Some(report.step);
             self.replanned = report.step + 1;
             self.fastest_step = None;
+            self.promises = Promises::default();
             if self.lead.is_none() {
                 self.crew.start_over(report.step + 1);
             }
+        }
+        if report.moved == 0 && !changed && self.crew.trial.is_none() && self.lead.is_none() {
+            self.compare(clean);
         }
         self.reports += 1;
     }

@@ -3,20 +3,32 @@
 
 use super::super::division::largest_remainder;
 use super::Dawl;
-use super::LEARNING;
 use super::explore::PROMISE;
 use super::share::{self, Ability, Division};
+use super::{LEARNING, SETTLING};
 
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
+/// The same for small gains, which may be noise.
+const PAYS_CLEARLY: f64 = 3.0;
 /// The same after a change: to be near the best again is worth something.
 const ANEW: f64 = 0.5;
 /// How many times a prediction a measurement must be to be believed instead.
 const FAR_OFF: f64 = 1.1;
+/// How many times the gain of a trial must be what its moves cost: one that
+/// fails moves everything back.
+const TRIAL_PAYS: f64 = 2.0;
+/// Who would gain less than this for the others does not take part at first:
+/// waiting for one another costs about as much, and nothing has shown it yet.
+/// (An H200 alone 1.07 ms a step, with 16 cores that do 3 % of it 1.10 ms.)
+const MARGINAL: f64 = 0.05;
 /// Shares below this are worth asking whether they are worth it.
 const SMALL_SHARE: f64 = 0.1;
 /// Streaming must promise so much to be preferred: its cost is known less well.
 const STREAMING_PAYS: f64 = 0.99;
+/// The same while rates are from probes and first steps, which are rough: a
+/// change of mind moves units there and back.
+const ROUGHLY_PAYS: f64 = 0.9;
 
 impl Dawl {
     /// Steps 1 and 2: equal shares, held as far as memory reaches.
@@ -40,9 +52,11 @@ impl Dawl {
         if let Some(gauges) = self.crew.conclude() {
             self.gauges = gauges;
         }
-        let target = self.best(None, |abilities| {
-            share::finish_together(self.units, abilities)
-        })?;
+        let target = self.together(None)?;
+        let target = match self.reports == 0 && self.lead.is_none() {
+            true => self.without_the_marginal(target),
+            false => target,
+        };
         let division = self.unless_moving_costs_more(step, target);
         if self.lead.is_some() {
             return Some(division);
@@ -51,11 +65,35 @@ impl Dawl {
             return Some(division);
         }
         if self.explore(step, &division) {
-            return self.best(None, |abilities| {
-                share::finish_together(self.units, abilities)
-            });
+            return self.together(None);
         }
         Some(division)
+    }
+
+    /// The division with which all that take part finish together; `other`'s
+    /// part in the work is changed.
+    fn together(&self, other: Option<usize>) -> Option<Division> {
+        self.best(other, |abilities| {
+            share::finish_together(self.units, abilities)
+        })
+    }
+
+    /// Leaves out, before the first step, who hardly helps.
+    fn without_the_marginal(&mut self, division: Division) -> Division {
+        let bound = (1.0 + MARGINAL) * division.seconds;
+        let mut best = division;
+        for device in 0..self.devices.len() {
+            let others = (0..self.devices.len()).any(|d| d != device && self.crew.works(d));
+            if !self.crew.works(device) || !others {
+                continue;
+            }
+            let without = self.together(Some(device));
+            if let Some(without) = without.filter(|w| w.seconds <= bound) {
+                self.crew.leave_out(device);
+                best = without;
+            }
+        }
+        best
     }
 
     /// The better of what `divide` makes of the devices' abilities when nobody
@@ -65,13 +103,27 @@ impl Dawl {
         other: Option<usize>,
         divide: impl Fn(&[Ability]) -> Option<Division>,
     ) -> Option<Division> {
-        let quiet = divide(&self.abilities(other, false));
-        let streaming = divide(&self.abilities(other, true));
+        let of = |streams: bool| {
+            let division = divide(&self.abilities(other, streams))?;
+            let factor = match streams {
+                true => self.promises.kept(),
+                false => 1.0,
+            };
+            Some(Division {
+                seconds: division.seconds * factor,
+                ..division
+            })
+        };
+        let (quiet, streaming) = (of(false), of(true));
         match (quiet, streaming) {
             // Where nobody streams, rates beside streams say nothing.
             (Some(quiet), Some(other)) if self.is_quiet(&other.held, &other.pooled) => Some(quiet),
             (Some(quiet), Some(streaming)) => {
-                let pays = streaming.seconds < STREAMING_PAYS * quiet.seconds;
+                let least = match self.reports < LEARNING {
+                    true => ROUGHLY_PAYS,
+                    false => STREAMING_PAYS,
+                };
+                let pays = streaming.seconds < least * quiet.seconds;
                 match self.lead.as_ref().map_or(pays, |lead| lead.streams) {
                     true => Some(streaming),
                     false => Some(quiet),
@@ -79,6 +131,17 @@ impl Dawl {
             }
             (one, other) => one.or(other),
         }
+    }
+
+    /// Notes how near a step of `seconds` with streams came to what the rates,
+    /// the last ones included, say of its plan.
+    pub(super) fn compare(&mut self, seconds: f64) {
+        if self.is_quiet(&self.plan.held, &self.plan.pooled) {
+            return;
+        }
+        let abilities = self.abilities(None, true);
+        let said = share::as_divided(&self.plan.held, &self.plan.pooled, &abilities);
+        self.promises.observe(seconds, said);
     }
 
     /// Whether nobody streams in a division.
@@ -186,6 +249,10 @@ impl Dawl {
             (true, false) => (0.01, true),
             // A plan that was given has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
+            // Medians of several steps with one plan are as good as it gets.
+            (false, _) if step > self.replanned + SETTLING => {
+                (0.012, gain * remaining > PAYS_CLEARLY * cost)
+            }
             (false, _) => (0.03, pays),
         };
         if gain > noise * target.seconds && pays {
@@ -201,7 +268,7 @@ impl Dawl {
         let remaining = f64::from(self.steps.saturating_sub(step));
         let pays = |dawl: &Self, seconds: f64, to: &Division| {
             let gain = reference - seconds;
-            gain > PROMISE * reference && gain * remaining > PAYS * dawl.moving(&to.held)
+            gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * dawl.moving(&to.held)
         };
         let share = |d: &usize| division.held[*d] + division.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
@@ -218,9 +285,7 @@ impl Dawl {
             }
         }
         for device in self.crew.candidates(step, false) {
-            let with = self.best(Some(device), |abilities| {
-                share::finish_together(self.units, abilities)
-            });
+            let with = self.together(Some(device));
             if with.is_some_and(|with| pays(self, with.seconds, &with)) {
                 self.crew.try_other(step, device, reference, &self.gauges);
                 return true;

@@ -40,6 +40,23 @@ impl Ability {
         (seconds - self.overhead).max(0.0)
     }
 
+    /// When it is through with all of this. Kernels on what it streams take the
+    /// time of others.
+    fn until(&self, held: u64, pooled: u64) -> f64 {
+        if held + pooled == 0 {
+            return 0.0;
+        }
+        let kernels = match self.capacity {
+            0 => 0.0,
+            _ => (held + pooled) as f64 / self.held_rate,
+        };
+        let pool = match pooled {
+            0 => 0.0,
+            _ => pooled as f64 / self.pool_rate,
+        };
+        self.overhead + kernels.max(pool)
+    }
+
     /// When it is through with `held` units of its own.
     fn held_until(&self, held: u64) -> f64 {
         match held {
@@ -120,6 +137,13 @@ pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Di
         pooled: pooled.iter().zip(&rest).map(|(p, r)| p + r).collect(),
         seconds,
     })
+}
+
+/// The seconds that a division should take.
+pub fn as_divided(held: &[u64], pooled: &[u64], abilities: &[Ability]) -> f64 {
+    (abilities.iter().zip(held.iter().zip(pooled)))
+        .map(|(ability, (held, pooled))| ability.until(*held, *pooled))
+        .fold(0.0, f64::max)
 }
 
 /// The least seconds within which `units` are done, of a `done` that never

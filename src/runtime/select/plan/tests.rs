@@ -89,6 +89,25 @@ fn by_default_the_host_and_the_gpus_take_part() {
 }
 
 #[test]
+fn a_core_is_left_to_the_engine_beside_a_discrete_gpu() {
+    let cores = [0, 1, 2, 3];
+    let by_default = |offers: &Offers, cores: &[usize]| {
+        let plan = plan(None, offers, cores, &sockets(), true).unwrap();
+        plan.pools[0].cores.clone()
+    };
+    assert_eq!(by_default(&offers(), &cores), [0, 1, 2]);
+    // Of few cores each is worth more.
+    assert_eq!(by_default(&offers(), &cores[..3]), [0, 1, 2]);
+    assert_eq!(by_default(&Offers::default(), &cores), cores);
+    let cores_of = |text: &str| pools(text, &cores)[0].1.clone();
+    assert_eq!(cores_of("host,opencl1.0"), [0, 1, 2]);
+    assert_eq!(cores_of("host,opencl0.0:1"), [0, 1, 2]);
+    assert_eq!(cores_of("host,opencl0.0:1,opencl1.0"), [0, 1]);
+    // Whoever says how many gets them.
+    assert_eq!(cores_of("host:4,opencl1.0"), cores);
+}
+
+#[test]
 fn no_core_is_given_twice() {
     assert_eq!(
         pools("host:1,host:2,host:1", &[3, 5, 7, 9]),

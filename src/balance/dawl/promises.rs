@@ -1,0 +1,54 @@
+//! What predictions of steps with streams are worth. Rates are measured one by
+//! one, but a pipeline must fill, and transfers and kernels slow one another:
+//! such a step may take half as long again as the rates say, while one without
+//! streams is predicted well.
+
+use super::rates::Estimate;
+
+/// How many times a prediction a step must take for the prediction to be
+/// doubted: rates explain less than that.
+const DOUBTFUL: f64 = 1.1;
+
+/// The ratio of measured to predicted seconds of steps with streams.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Promises(Estimate);
+
+impl Promises {
+    /// Takes in a step of `seconds` of which the rates say `said`.
+    pub fn observe(&mut self, seconds: f64, said: f64) {
+        if said > 0.0 {
+            self.0.observe(seconds / said);
+        }
+    }
+
+    /// By what to multiply a prediction.
+    pub fn kept(&self) -> f64 {
+        self.0.value().filter(|r| *r > DOUBTFUL).unwrap_or(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predictions_are_believed_until_they_are_far_off() {
+        let mut promises = Promises::default();
+        assert_eq!(promises.kept(), 1.0);
+        promises.observe(1.05, 1.0);
+        assert_eq!(promises.kept(), 1.0);
+        promises.observe(3.0, 2.0);
+        promises.observe(3.0, 2.0);
+        assert_eq!(promises.kept(), 1.5);
+    }
+
+    #[test]
+    fn one_step_that_was_disturbed_changes_nothing() {
+        let mut promises = Promises::default();
+        for seconds in [1.0, 1.01, 5.0, f64::NAN, 1.0] {
+            promises.observe(seconds, 1.0);
+        }
+        promises.observe(1.0, 0.0);
+        assert_eq!(promises.kept(), 1.0);
+    }
+}
