@@ -15,6 +15,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use memmap2::{Advice, MmapMut};
 use pdawl::codelet::{Codelet, HostValue, copy, spmv};
 use pdawl::matrix::Csr;
+use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Options, Spmv};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 

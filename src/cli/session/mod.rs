@@ -23,8 +23,8 @@ use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
-use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{Divisible, Grid as _};
 
 pub(super) use open::machine_file;
 
@@ -188,7 +188,7 @@ impl Session {
     /// Bytes of memory traffic that a point needs at least.
     pub fn bytes_per_point(&self) -> f64 {
         let points = self.stencil.unit_points().max(1);
-        self.stencil.cost(1).bytes / points as f64
+        self.stencil.cost(&(0..1)).bytes / points as f64
     }
 
     /// Bytes a second that a copy by the host's cores reads and writes:

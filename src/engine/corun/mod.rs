@@ -30,6 +30,7 @@ mod moves;
 pub mod place;
 pub mod pool;
 mod probe;
+mod product;
 mod record;
 mod solo;
 mod step;
@@ -55,6 +56,8 @@ pub const HALO: &str = "halo";
 pub const EDGE: &str = "edge";
 /// Label of transfers of units that change hands.
 pub const MOVE: &str = "move";
+/// Label of the vector's way, and of tables', to devices.
+pub const VECTOR: &str = "vector";
 /// Label of the result's way to host memory.
 pub const GATHER: &str = "gather";
 /// Label of the first commands, whose results are thrown away.

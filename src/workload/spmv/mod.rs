@@ -10,6 +10,7 @@
 //! as it is, and what belongs to neighbouring units is neighbouring memory.
 
 pub mod arrange;
+pub mod readers;
 mod reference;
 #[cfg(test)]
 pub(crate) mod testbed;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::random::uniform;
+use super::{Data, Divisible};
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
 use arrange::Arrangement;
@@ -148,11 +150,6 @@ impl Spmv {
         &self.options
     }
 
-    /// The codelet of a step.
-    pub fn codelet(&self) -> Arc<Codelet> {
-        Arc::clone(&self.codelet)
-    }
-
     /// Bytes of a number.
     pub fn number(&self) -> u64 {
         self.options.precision.bytes()
@@ -166,23 +163,6 @@ impl Spmv {
     /// Bytes of an entry: its column and its value.
     pub fn entry_bytes(&self) -> u64 {
         4 + self.number()
-    }
-
-    /// What computing these units costs: every entry and row once, and the part
-    /// of the vector that falls to as many entries.
-    pub fn cost(&self, units: &Range<u64>) -> Cost {
-        let count = |range: Range<u64>| (range.end - range.start) as f64;
-        let entries = count(self.arrangement.entries(units));
-        let rows = self.arrangement.rows(units);
-        let all = self.matrix.nonzeros().max(1) as f64;
-        let read = f64::from(self.matrix.columns()).min(all) * entries / all;
-        let number = self.number() as f64;
-        Cost {
-            flops: 2.0 * entries,
-            bytes: entries * self.entry_bytes() as f64
-                + f64::from(rows.end - rows.start) * (ENDS + number)
-                + read * number,
-        }
     }
 
     /// The codelet's arguments for computing `units`, each sum times `scale`.
@@ -210,6 +190,12 @@ impl Spmv {
             Value::U32(self.iterates().into()),
         ]);
         args
+    }
+
+    /// What a vector with this sum of squares is multiplied with to have the
+    /// length 1; 1 where nothing does that.
+    pub fn scale_of(&self, squares: f64) -> f64 {
+        reference::scale_of(squares.sqrt())
     }
 
     /// Writes the columns of the entries of `units`, as places of the vector.
@@ -339,7 +325,8 @@ impl Spmv {
     }
 
     /// Compares a result, the vector of the last step in the order of places,
-    /// with the sequential reference. Returns the largest absolute difference,
+    /// with the sequential reference; an iteration's is divided by its length
+    /// first. Returns the largest absolute difference,
     /// and whether each row's is allowed: 1e-12 of the sum of its products'
     /// magnitudes in double precision, and what follows from that in an
     /// iteration.
@@ -354,6 +341,10 @@ impl Spmv {
         let mut found = vec![0.0; self.matrix.rows() as usize];
         for (row, number) in self.arrangement.row_of().iter().zip(self.read(result)) {
             found[*row as usize] = number;
+        }
+        if self.iterates() {
+            let scale = self.scale_of(found.iter().map(|v| v * v).sum());
+            found.iter_mut().for_each(|v| *v *= scale);
         }
         reference::compare(found.into_iter(), &expected)
     }
@@ -370,8 +361,54 @@ impl Spmv {
     }
 }
 
+impl Divisible for Spmv {
+    fn name(&self) -> &'static str {
+        "spmv"
+    }
+
+    fn units(&self) -> u64 {
+        self.arrangement.units()
+    }
+
+    /// Of its entries and its rows' ends.
+    fn unit_bytes(&self) -> u64 {
+        let entries = self.matrix.nonzeros() * self.entry_bytes();
+        let ends = u64::from(self.matrix.rows()) * ENDS;
+        ((entries + ends) / self.units()).max(1)
+    }
+
+    fn fp64(&self) -> bool {
+        self.options.precision == Precision::F64
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        Arc::clone(&self.codelet)
+    }
+
+    /// Every entry and row once, and the part
+    /// of the vector that falls to as many entries.
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        let count = |range: Range<u64>| (range.end - range.start) as f64;
+        let entries = count(self.arrangement.entries(units));
+        let rows = self.arrangement.rows(units);
+        let all = self.matrix.nonzeros().max(1) as f64;
+        let read = f64::from(self.matrix.columns()).min(all) * entries / all;
+        let number = self.number() as f64;
+        Cost {
+            flops: 2.0 * entries,
+            bytes: entries * self.entry_bytes() as f64
+                + f64::from(rows.end - rows.start) * (ENDS as f64 + number)
+                + read * number,
+        }
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data::Product(self)
+    }
+}
+
 /// Bytes of a row's end.
-const ENDS: f64 = 2.0;
+pub const ENDS: u64 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::random::uniform;
-use super::{Divisible, Ring};
+use super::{Data, Divisible, Grid, Ring};
 use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::codelet::{Codelet, Cost, Value};
 
@@ -131,6 +131,29 @@ impl Divisible for Stencil {
         self.unit_points() * self.precision.bytes()
     }
 
+    fn fp64(&self) -> bool {
+        self.precision == Precision::F64
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        Arc::clone(&self.codelet)
+    }
+
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        let points = ((units.end - units.start) * self.unit_points()) as f64;
+        let flops = if self.nz.is_some() { 7.0 } else { 5.0 };
+        Cost {
+            flops: points * flops,
+            bytes: points * 2.0 * self.precision.bytes() as f64,
+        }
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data::Grid(self)
+    }
+}
+
+impl Grid for Stencil {
     fn unit_points(&self) -> u64 {
         match self.nz {
             None => self.nx,
@@ -144,14 +167,6 @@ impl Divisible for Stencil {
 
     fn halo(&self) -> u64 {
         1
-    }
-
-    fn fp64(&self) -> bool {
-        self.precision == Precision::F64
-    }
-
-    fn codelet(&self) -> Arc<Codelet> {
-        Arc::clone(&self.codelet)
     }
 
     fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
@@ -175,15 +190,6 @@ impl Divisible for Stencil {
                 Precision::F32 => Value::F32(self.weight() as f32),
             },
         ]
-    }
-
-    fn cost(&self, units: u64) -> Cost {
-        let points = (units * self.unit_points()) as f64;
-        let flops = if self.nz.is_some() { 7.0 } else { 5.0 };
-        Cost {
-            flops: points * flops,
-            bytes: points * 2.0 * self.precision.bytes() as f64,
-        }
     }
 
     fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {
