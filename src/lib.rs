@@ -63,6 +63,7 @@ pub mod balance;
 pub mod codelet;
 pub mod engine;
 pub mod machine;
+pub mod matrix;
 pub mod model;
 pub mod profile;
 pub mod quantity;

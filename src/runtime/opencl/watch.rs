@@ -84,6 +84,7 @@ impl Watch {
         for line in &mut self.0 {
             line.closed |= Arc::ptr_eq(&line.queue, queue);
         }
-        self.0.retain(|line| !line.closed || !line.commands.is_empty());
+        self.0
+            .retain(|line| !line.closed || !line.commands.is_empty());
     }
 }

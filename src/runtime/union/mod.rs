@@ -132,13 +132,15 @@ impl Union {
 
     /// A completion, if one is there; else a moment for others on this core.
     fn glance(&self) -> Result<Completion, RecvTimeoutError> {
-        self.completions.try_recv().map_err(|nothing| match nothing {
-            TryRecvError::Empty => {
-                std::thread::yield_now();
-                RecvTimeoutError::Timeout
-            }
-            TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-        })
+        self.completions
+            .try_recv()
+            .map_err(|nothing| match nothing {
+                TryRecvError::Empty => {
+                    std::thread::yield_now();
+                    RecvTimeoutError::Timeout
+                }
+                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+            })
     }
 
     /// Takes in a backend's completion, and sends on what it lets go.
