@@ -60,6 +60,7 @@
 //! ```
 
 pub mod balance;
+pub mod beside;
 pub mod codelet;
 pub mod engine;
 pub mod machine;

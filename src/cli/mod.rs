@@ -18,6 +18,7 @@ mod grid;
 mod here;
 mod interrupt;
 mod machine;
+mod matrix;
 mod model;
 mod output;
 mod predict;
@@ -56,6 +57,8 @@ enum Command {
     Devices(devices::Args),
     /// Measure this machine, and list or show machine files
     Machine(machine::Args),
+    /// Show what sparse matrices are like, and make some
+    Matrix(matrix::Args),
     /// List, show, check and exchange models of machines
     Model(model::Args),
     /// Run a workload on all devices
@@ -77,6 +80,7 @@ pub fn main() -> ExitCode {
         .and_then(|cli| match cli.command {
             Command::Devices(args) => devices::run(&args),
             Command::Machine(args) => machine::run(&args),
+            Command::Matrix(args) => matrix::run(&args),
             Command::Model(args) => model::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use pdawl::beside;
 use tempfile::NamedTempFile;
 
 use super::failure::Failure;
@@ -82,33 +83,17 @@ fn target(path: &Path) -> io::Result<Target> {
     if path.file_name().is_none() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".pdawl-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As for any new file; the umask takes its part.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
     Ok(Target::Beside {
-        file: builder.tempfile_in(folder(&path))?,
+        file: beside::create(&path)?,
         path,
     })
-}
-
-/// Where a file would lie.
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    }
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
     // tempfile puts the path of its own file into the message.
     let why = match error.kind() {
         // Some folders, such as /proc, have no room for files.
-        io::ErrorKind::NotFound if folder(path).is_dir() => {
+        io::ErrorKind::NotFound if beside::folder(path).is_dir() => {
             "no file can be created in that folder".to_owned()
         }
         io::ErrorKind::NotFound => "its folder does not exist".to_owned(),

@@ -10,6 +10,7 @@
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
 //!   [`table`] and `style`.
 //! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
+//! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
@@ -20,6 +21,7 @@ pub mod bench;
 pub mod bench_text;
 pub mod build;
 pub mod instruments;
+pub mod matrix;
 pub mod model;
 pub mod prediction;
 pub mod profile;
