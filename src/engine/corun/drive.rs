@@ -253,10 +253,15 @@ impl<'a> Drive<'a> {
             label: whose.label,
             units,
         };
-        let (before, at) = (Instant::now(), self.runtime.now());
+        let virtually = |runtime: &Claims| runtime.simulated().then(|| runtime.now());
+        let (at, before) = (virtually(&self.runtime), Instant::now());
         let submitted = self.runtime.submit(whose.lane.queue, command, wait, tag);
-        self.outside += before.elapsed();
-        self.enqueueing += self.runtime.now().saturating_sub(at);
+        let took = before.elapsed();
+        self.outside += took;
+        self.enqueueing += match (at, virtually(&self.runtime)) {
+            (Some(at), Some(now)) => now.saturating_sub(at),
+            _ => took.as_nanos() as Nanos,
+        };
         match submitted {
             Ok(event) => {
                 self.ledger

@@ -50,7 +50,14 @@ struct Hand {
     in_flight: Vec<u64>,
     home: Home,
     began: Nanos,
+    /// When the balancer was last asked.
+    asked: Nanos,
 }
+
+/// Completions that free no lane only tell that time has passed. A step is
+/// this many times as long as the time after which that makes the balancer
+/// think again: asking takes longer than enqueueing.
+const ASKINGS: u64 = 16;
 
 impl Drive<'_> {
     /// Computes one step, which must have been planned.
@@ -63,6 +70,7 @@ impl Drive<'_> {
             in_flight: vec![0; self.places.len()],
             home,
             began: self.barrier,
+            asked: self.barrier,
         };
         for (units, held) in hand.in_flight.iter_mut().zip(&self.layout.held) {
             *units = length(held);
@@ -121,8 +129,11 @@ impl Drive<'_> {
 
     /// Hands out the pool and waits until everything has ended.
     fn run_pool(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+        let pause = self.outcome.steps.last().map_or(0.0, |step| step.seconds) / ASKINGS as f64;
+        let pause = (pause * 1e9) as Nanos;
+        let mut freed = true;
         loop {
-            if !self.spoiled {
+            if !self.spoiled && (freed || self.ledger.idle()) {
                 self.hand_out(step, hand, false)?;
             }
             if self.ledger.idle() {
@@ -131,9 +142,10 @@ impl Drive<'_> {
                 }
                 return Err(self.balancer_fault(step, "units were left to nobody"));
             }
-            let Some((_, job)) = self.collect(None)? else {
+            let Some((completion, job)) = self.collect(None)? else {
                 return Err(self.balancer_fault(step, "commands vanished"));
             };
+            freed = job.is_some() || completion.ended >= hand.asked + pause;
             if let Some(job) = job {
                 self.job_ended(step, job, hand);
             }
@@ -143,9 +155,10 @@ impl Drive<'_> {
     /// Asks the balancer for every free lane (of host devices only, if asked)
     /// until nobody takes more.
     fn hand_out(&mut self, step: u32, hand: &mut Hand, host_only: bool) -> Result<(), CorunError> {
-        let mut more = true;
+        let mut more = !hand.pool.is_empty();
         while more && !hand.pool.is_empty() {
             more = false;
+            hand.asked = self.runtime.now();
             for device in 0..self.places.len() {
                 if !self.alive[device] || hand.done[device] || hand.pool.is_empty() {
                     continue;
@@ -161,7 +174,7 @@ impl Drive<'_> {
                     &StepState {
                         step,
                         began: hand.began,
-                        now: self.runtime.now(),
+                        now: hand.asked,
                         left: hand.pool.left(),
                         in_flight: &hand.in_flight,
                     },
