@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand. The only place that prints.
 //!
-//! * [`args`], [`grid`], [`size`] and [`fault`] are what users type.
+//! * [`args`], [`grid`], [`product`], [`size`] and [`fault`] are what users type;
+//!   a [`task`] is a workload made of it.
 //! * [`session`] is what a run needs, made of that: a runtime, a machine and a
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
@@ -22,10 +23,12 @@ mod matrix;
 mod model;
 mod output;
 mod predict;
+mod product;
 mod profile;
 mod run;
 mod session;
 mod size;
+mod task;
 mod terminal;
 mod train;
 

@@ -8,11 +8,11 @@ use pdawl::model::shelf::Wanted;
 use pdawl::model::{ModelShelf, Work};
 use pdawl::report::prediction::Unseen;
 use pdawl::workload::Divisible;
-use pdawl::workload::stencil::Stencil;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::args::ModelChoice;
 use crate::cli::failure::Failure;
+use crate::cli::task::Task;
 use crate::cli::terminal;
 
 /// A model that serves, and what it plans.
@@ -72,7 +72,7 @@ pub struct Site<'a> {
     pub devices: &'a [Device],
     /// Whether the user has said which devices, and so how many cores.
     pub chosen: bool,
-    pub stencil: &'a Stencil,
+    pub task: &'a Task,
     pub gpu_memory: Option<u64>,
 }
 
@@ -98,6 +98,10 @@ impl Site<'_> {
     }
 
     fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
+        let stencil = self.task.stencil().ok_or_else(|| Missing {
+            what: "cost models know stencils only".to_owned(),
+            remedy: None,
+        })?;
         let file = self.file.ok_or_else(|| Missing {
             what: "there is no model of this machine".to_owned(),
             remedy: Some("pdawl train".to_owned()),
@@ -106,19 +110,19 @@ impl Site<'_> {
             Some(bundle) => bundle,
             None => self.fitting(file)?,
         };
-        let codelet = self.stencil.codelet();
+        let codelet = stencil.codelet();
         let modelled = Modelled {
             bundle: &bundle,
             machine: file,
             codelet: codelet.name,
-            fp64: self.stencil.fp64(),
+            fp64: stencil.fp64(),
             gpu_memory: self.gpu_memory,
         };
         let members = modelled.running(self.devices).map_err(|error| Missing {
             what: error.to_string(),
             remedy: None,
         })?;
-        let work = Work::of(self.stencil);
+        let work = Work::of(stencil);
         let plan = match self.chosen {
             true => planner::plan_with_all_cores(&work, &members),
             false => planner::plan(&work, &members),
