@@ -5,9 +5,10 @@
 
 OUTDIR is what scripts/measure-gpu.sh wrote. Every run of its runs.json that
 succeeded is run again in the simulator, on OUTDIR/measured.toml or on the
-machine file given. A case is the median step; the first step is left out,
-since it moves data that later ones find in place. The exit status is 1 if a
-case with fixed shares (cpu, gpu, fixed:SHARE) is off by more than --within.
+machine file given. A case is the median over its runs of the median step; the
+first step is left out, since it moves data that later ones find in place. The
+exit status is 1 if a case with fixed shares (cpu, gpu, fixed:SHARE) is off by
+more than --within.
 """
 
 import argparse
@@ -25,7 +26,11 @@ def main():
     machine = arguments.machine or arguments.outdir / "measured.toml"
     with tempfile.TemporaryDirectory() as folder:
         other = as_other_machine(machine, pathlib.Path(folder))
-        rows = [compare(entry, other, arguments.pdawl) for entry in entries if entry["exit"] == 0]
+        cases = {}
+        for entry in entries:
+            if entry["exit"] == 0:
+                cases.setdefault(entry["command"], []).append(entry)
+        rows = [compare(runs, other, arguments.pdawl) for runs in cases.values()]
     failed = [entry["command"] for entry in entries if entry["exit"] != 0]
     tell(rows, machine, arguments.within)
     for command in failed:
@@ -61,7 +66,8 @@ def as_other_machine(path, folder):
     return copy
 
 
-def compare(entry, machine, pdawl):
+def compare(runs, machine, pdawl):
+    entry = runs[0]
     measured = entry["report"]
     predicted = simulate(entry, machine, pdawl)
     kinds = [[device["kind"] for device in r["devices"]] for r in (measured, predicted)]
@@ -70,7 +76,8 @@ def compare(entry, machine, pdawl):
             f"{machine.name} has other devices ({', '.join(kinds[1])}) than the measured "
             f"machine ({', '.join(kinds[0])})"
         )
-    step, simulated = median_step(measured), median_step(predicted)
+    step = statistics.median(median_step(run["report"]) for run in runs)
+    simulated = median_step(predicted)
     strategy = measured["strategy"]
     return {
         "strategy": strategy,

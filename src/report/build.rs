@@ -46,6 +46,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
         imbalance: imbalance(&outcome.steps),
         overlap: overlap(&outcome.steps),
         engine_seconds: outcome.steps.iter().map(|s| s.engine_seconds).sum(),
+        enqueue_seconds: outcome.steps.iter().map(|s| s.enqueue_seconds).sum(),
         verified: outcome.verified,
         max_abs_error: outcome.max_abs_error,
         eigenvalue: outcome.eigenvalue,

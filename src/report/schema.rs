@@ -36,6 +36,8 @@ pub struct Report {
     pub overlap: Option<f64>,
     /// Time that the engine and the balancer took, within `seconds`.
     pub engine_seconds: f64,
+    /// Time that the drivers took to enqueue commands, within `seconds`.
+    pub enqueue_seconds: f64,
     /// Whether the result was found right; `None` if not asked.
     pub verified: Option<bool>,
     pub max_abs_error: Option<f64>,
