@@ -3,12 +3,14 @@
 //!
 //! [`open`] makes a session of what the user said, on a [`ground`] of real
 //! devices or simulated ones; [`model`] is the cost model that serves there;
+//! [`room`] leaves out devices without memory for it;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
 mod ground;
 mod model;
 mod open;
 mod oracle;
+mod room;
 mod singles;
 
 use std::sync::Arc;

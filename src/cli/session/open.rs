@@ -14,6 +14,7 @@ use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
 use super::Session;
 use super::ground::{Ground, Rig};
 use super::model::{Missing, Site};
+use super::room::roomy;
 use crate::cli::args::{ModelChoice, Place};
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::fault::FaultSpec;
@@ -92,7 +93,12 @@ impl Session {
             grids: 2 + reference_grids(verify),
         };
         let task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
-        let (mut rig, notes) = Rig::open(selection, task.workload().fp64())?;
+        let (mut rig, mut notes) = Rig::open(selection, task.workload().fp64())?;
+        let mut roomy = roomy(&task, rig.as_asked()?.devices(), place.gpu_memory);
+        notes.append(&mut roomy.notes);
+        if let Some(list) = roomy.list {
+            rig.narrow(list.parse().map_err(wrong_devices)?);
+        }
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
             simulated: false,
@@ -151,10 +157,15 @@ impl Session {
             faults: Vec::new(),
             devices: place.devices.as_deref().map(sim_devices).transpose()?,
         };
-        let devices = {
-            let sim = Sim::new(&file, options.clone()).map_err(refused)?;
-            sim.devices().to_vec()
+        let open = |options: &SimOptions| {
+            Sim::new(&file, options.clone()).map(|sim| sim.devices().to_vec())
         };
+        let mut devices = open(&options).map_err(refused)?;
+        let mut roomy = roomy(&task, &devices, place.gpu_memory);
+        if let Some(list) = &roomy.list {
+            options.devices = Some(sim_devices(list)?);
+            devices = open(&options).map_err(refused)?;
+        }
         options.faults = faults(&place.fault, &devices)?;
         let machine = Machine {
             name: file.name.clone(),
@@ -178,7 +189,7 @@ impl Session {
         let ground = Ground::Simulated(Box::new(file), options);
         Ok(Self {
             model,
-            notes: vec![note],
+            notes: std::iter::once(note).chain(roomy.notes.drain(..)).collect(),
             ..Self::new(ground, machine, task, place, verify)
         })
     }

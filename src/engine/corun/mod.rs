@@ -38,6 +38,7 @@ mod step;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use error::CorunError;
+pub use product::lacking;
 
 use crate::balance::{Balancer, Setup};
 use crate::engine::Outcome;

@@ -17,7 +17,7 @@ mod store;
 
 use std::ops::Range;
 
-pub use store::Store;
+pub use store::{Store, lacking};
 
 use super::claims::Claims;
 use super::drive::{Drive, For, Kept};
@@ -41,6 +41,8 @@ pub struct Product<'a> {
     unit_entries: HostMemoryId,
     unit_rows: HostMemoryId,
     sums: HostMemoryId,
+    /// Rows that are cut into pieces; the first ones.
+    long_rows: u64,
     /// Whether the matrix has been written.
     filled: bool,
     /// The factor that gives the present vector the length 1; 1 where results
@@ -72,6 +74,7 @@ impl<'a> Product<'a> {
             unit_entries: alloc(units + 1, 8)?,
             unit_rows: alloc(units + 1, 4)?,
             sums: alloc(units, spmv.number())?,
+            long_rows: spmv.arrangement().long_rows().count() as u64,
             filled: false,
             scale: 1.0,
             length: None,
@@ -96,15 +99,10 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Rows that are cut into pieces; the first ones.
-    fn long_rows(&self) -> u64 {
-        self.spmv.arrangement().long_rows().count() as u64
-    }
-
     /// The rows of `units` that whoever computes them has whole.
     fn own_rows(&self, units: &Range<u64>) -> Range<u64> {
         let rows = self.spmv.arrangement().rows(units);
-        let start = u64::from(rows.start).max(self.long_rows());
+        let start = u64::from(rows.start).max(self.long_rows);
         start..u64::from(rows.end).max(start)
     }
 
@@ -305,16 +303,29 @@ fn by_units(
 
 /// The sum of the squares of numbers.
 fn squares(spmv: &Spmv, bytes: &[u8]) -> f64 {
+    total(spmv, bytes, |number| number * number)
+}
+
+/// The sum of what `of` makes of numbers, which are aligned.
+fn total(spmv: &Spmv, bytes: &[u8], of: impl Fn(f64) -> f64) -> f64 {
     if bytes.is_empty() {
         return 0.0;
     }
     match spmv.options().precision {
-        Precision::F64 => bytemuck::cast_slice::<u8, f64>(bytes)
-            .iter()
-            .map(|v| v * v)
-            .sum(),
-        Precision::F32 => (bytemuck::cast_slice::<u8, f32>(bytes).iter())
-            .map(|v| f64::from(*v) * f64::from(*v))
-            .sum(),
+        Precision::F64 => in_chains(bytemuck::cast_slice(bytes), of),
+        Precision::F32 => in_chains(bytemuck::cast_slice(bytes), |n: f32| of(n.into())),
     }
+}
+
+/// Sums in several chains, whose additions need not wait for each other.
+fn in_chains<T: Copy>(numbers: &[T], of: impl Fn(T) -> f64) -> f64 {
+    let mut sums = [0.0; 8];
+    let chunks = numbers.chunks_exact(sums.len());
+    let rest: f64 = chunks.remainder().iter().map(|n| of(*n)).sum();
+    for chunk in chunks {
+        for (sum, number) in sums.iter_mut().zip(chunk) {
+            *sum += of(*number);
+        }
+    }
+    sums.iter().sum::<f64>() + rest
 }

@@ -9,9 +9,9 @@ use super::super::place::Place;
 use super::super::step::Piece;
 use super::super::{CorunError, EDGE, GATHER, HELD, PROBE};
 use super::exchange::whose;
-use super::{read, squares};
+use super::{read, squares, total};
 use crate::codelet::Precision;
-use crate::runtime::{EventId, RuntimeError};
+use crate::runtime::{BufferId, EventId, RuntimeError};
 use crate::workload::spmv::Placed;
 
 impl Drive<'_> {
@@ -66,7 +66,7 @@ impl Drive<'_> {
         &mut self,
         whose: For,
         units: Range<u64>,
-        from: crate::runtime::BufferId,
+        from: BufferId,
         wait: &[EventId],
     ) -> Result<(), CorunError> {
         let Some(to) = self.product().map(|product| product.sums) else {
@@ -212,9 +212,9 @@ impl Drive<'_> {
         let mut long: Vec<f64> = Vec::new();
         for (_, own) in arrangement.long_rows() {
             let own = &pieces[own.start as usize * number..own.end as usize * number];
-            long.push(spmv.read(own).sum());
+            long.push(total(spmv, own, |sum| sum));
         }
-        let mut whole: f64 = spmv.read(units).sum();
+        let mut whole = total(spmv, units, |squares| squares);
         let long_bytes = &mut self.runtime.host_bytes(self.grids[vector])?[..long.len() * number];
         match spmv.options().precision {
             Precision::F64 => long_bytes.copy_from_slice(bytemuck::cast_slice(&long)),

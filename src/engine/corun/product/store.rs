@@ -256,6 +256,18 @@ fn widest<T>(starts: &[T], units: u64, number: impl Fn(&T) -> u64) -> u64 {
         .unwrap_or(0)
 }
 
+/// Why a product has no room in a device's memory, if it has none: the bytes
+/// that may be used, and those that its vectors, its tables and the smallest
+/// chunks need. Without them a device cannot take part.
+pub fn lacking(spmv: &Spmv, device: &Device, gpu_memory: Option<u64>) -> Option<(u64, u64)> {
+    if device.shares_host_memory {
+        return None;
+    }
+    let limit = memory_limit(device.memory, gpu_memory);
+    let division = Division::of(spmv, limit, device.max_allocation, Stream::default());
+    division.err().map(|needed| (limit, needed))
+}
+
 /// How a device's memory is divided for a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Division {
