@@ -19,12 +19,8 @@ pub enum Work {
         args: Vec<HostValue>,
         units: Range<u64>,
     },
-    /// Copies bytes; the two ranges do not overlap.
-    Copy {
-        from: *const u8,
-        to: *mut u8,
-        bytes: u64,
-    },
+    /// Copies bytes, the tiles' units; the two ranges do not overlap.
+    Copy { from: *const u8, to: *mut u8 },
 }
 
 // SAFETY: the pointers lead into mappings that the job's `keep` holds; who may
@@ -165,7 +161,7 @@ impl Job {
     }
 
     fn work_on(&self, tile: u64) {
-        let begin = tile * self.tiles.size;
+        let tile = self.tiles.range(tile);
         match &self.work {
             Work::Kernel {
                 kernel,
@@ -173,8 +169,7 @@ impl Job {
                 units,
             } => {
                 let first = units.start;
-                let begin = first + begin;
-                let part = begin..(begin + self.tiles.size).min(units.end);
+                let part = first + tile.start..first + tile.end;
                 if part.is_empty() {
                     return;
                 }
@@ -183,14 +178,14 @@ impl Job {
                 // disjoint parts of the launch's units.
                 unsafe { kernel(args, first, part) }
             }
-            Work::Copy { from, to, bytes } => {
-                let length = self.tiles.size.min(bytes.saturating_sub(begin));
+            Work::Copy { from, to } => {
+                let length = tile.end - tile.start;
                 // SAFETY: both ranges were checked against their memory when
                 // the command was submitted, are kept mapped by the job and do
                 // not overlap; the tile lies within them.
                 unsafe {
-                    let from = from.add(begin as usize);
-                    let to = to.add(begin as usize);
+                    let from = from.add(tile.start as usize);
+                    let to = to.add(tile.start as usize);
                     std::ptr::copy_nonoverlapping(from, to, length as usize);
                 }
             }

@@ -146,7 +146,6 @@ fn copy(place: Place<'_>, from: Located, to: Located, bytes: u64) -> Prepared {
         work: Work::Copy {
             from: from.address,
             to: to.address,
-            bytes,
         },
         tiles: Tiles::of_copy(bytes, place.workers),
         keep: vec![from.keeper, to.keeper],

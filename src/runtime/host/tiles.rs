@@ -1,5 +1,7 @@
 //! How a command is cut into tiles, the pieces that workers claim.
 
+use std::ops::Range;
+
 use crate::codelet::Cost;
 
 /// Least bytes of memory traffic of a tile. Below it, claiming costs more than
@@ -17,33 +19,41 @@ const PER_WORKER: u64 = 4;
 /// Operations that take a core about as long as one byte of memory traffic.
 const FLOPS_PER_BYTE: f64 = 4.0;
 
-/// Equal pieces of a range; the last may be shorter.
+/// Nearly equal pieces of a range of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
-    /// Units of a tile, at least 1.
-    pub size: u64,
+    units: u64,
+    /// Tiles begin at multiples of so many units.
+    grain: u64,
     /// Tiles, at least 1: an empty command has one empty tile.
     pub count: u64,
 }
 
 impl Tiles {
     /// Cuts `units` units that together cost `cost` for this many workers.
+    /// All of them get the same number of tiles where there are enough: with
+    /// one more for some, the others would wait for these.
     pub fn of(units: u64, cost: Cost, workers: usize) -> Self {
-        let units = units.max(1);
-        let wanted = units.div_ceil(PER_WORKER * workers.max(1) as u64);
-        let traffic = cost.bytes.max(cost.flops / FLOPS_PER_BYTE) / units as f64;
-        let size = if traffic.is_finite() && traffic > 0.0 {
+        let workers = workers.max(1) as u64;
+        let wanted = PER_WORKER.saturating_mul(workers);
+        let traffic = cost.bytes.max(cost.flops / FLOPS_PER_BYTE);
+        let (count, most) = if traffic.is_finite() && traffic > 0.0 {
             // Saturates at both ends; a unit may well exceed a tile.
-            let least = (LEAST / traffic).ceil() as u64;
-            let most = (MOST / traffic) as u64;
-            wanted.clamp(least.max(1), most.max(least).max(1))
+            let most = ((traffic / LEAST) as u64).max(1);
+            let least = (traffic / MOST).ceil() as u64;
+            (wanted.clamp(least.min(most), most), most)
         } else {
-            wanted
+            (wanted, wanted)
         };
-        let size = size.min(units);
+        let even = match count.next_multiple_of(workers) {
+            _ if count < workers => count,
+            more if more <= most => more,
+            _ => count / workers * workers,
+        };
         Self {
-            size,
-            count: units.div_ceil(size),
+            units,
+            grain: 1,
+            count: even.min(units).max(1),
         }
     }
 
@@ -55,11 +65,27 @@ impl Tiles {
             flops: 0.0,
             bytes: 2.0 * bytes as f64,
         };
-        let size = Self::of(bytes, cost, workers).size.next_multiple_of(PAGE);
+        let count = Self::of(bytes, cost, workers).count;
         Self {
-            size,
-            count: bytes.div_ceil(size).max(1),
+            units: bytes,
+            grain: PAGE,
+            count: count.min(bytes.div_ceil(PAGE)).max(1),
         }
+    }
+
+    /// The units of a tile.
+    pub fn range(&self, tile: u64) -> Range<u64> {
+        self.bound(tile)..self.bound(tile + 1)
+    }
+
+    /// Where a tile begins.
+    fn bound(&self, tile: u64) -> u64 {
+        if tile >= self.count {
+            return self.units;
+        }
+        // In 128 bits, as huge commands may have many tiles.
+        let at = u128::from(self.units) * u128::from(tile) / u128::from(self.count);
+        at as u64 / self.grain * self.grain
     }
 }
 
@@ -75,21 +101,37 @@ mod tests {
     fn a_large_grid_gets_tiles_of_some_megabytes_and_many_a_worker() {
         // 8192 x 8192 doubles: 128 KiB a row.
         let tiles = Tiles::of(8192, bytes(8192.0 * 8192.0 * 16.0), 2);
-        assert_eq!(tiles.size, 32);
         assert_eq!(tiles.count, 256);
+        assert_eq!(tiles.range(1), 32..64);
     }
 
     #[test]
     fn a_small_grid_is_not_cut_below_a_quarter_megabyte() {
         let tiles = Tiles::of(100, bytes(100.0 * 8192.0), 16);
-        assert_eq!(tiles.size, 32);
-        assert_eq!(tiles.count, 4);
+        assert_eq!(tiles.count, 3);
     }
 
     #[test]
     fn a_unit_larger_than_a_tile_is_a_tile() {
         let tiles = Tiles::of(7, bytes(7.0 * 64e6), 2);
-        assert_eq!((tiles.size, tiles.count), (1, 7));
+        assert_eq!((tiles.range(0), tiles.count), (0..1, 7));
+    }
+
+    #[test]
+    fn all_workers_get_as_many_tiles_of_nearly_one_size() {
+        // A part of a grid of 16384 x 16384 doubles, for 15 workers.
+        for units in [324, 686, 819, 1000] {
+            let tiles = Tiles::of(units, bytes(units as f64 * 262_144.0), 15);
+            assert_eq!(tiles.count % 15, 0, "{units}");
+            for tile in 0..tiles.count {
+                let range = tiles.range(tile);
+                let size = range.end - range.start;
+                assert!(
+                    size.abs_diff(units / tiles.count) <= 1,
+                    "{units}: {range:?}"
+                );
+            }
+        }
     }
 
     #[test]
@@ -120,9 +162,13 @@ mod tests {
             for per_unit in [1.0, 24.0, 1e5, 1e9] {
                 for workers in [1, 2, 7, 64] {
                     let tiles = Tiles::of(units, bytes(units as f64 * per_unit), workers);
-                    assert!(tiles.size >= 1);
-                    assert!((tiles.count - 1) * tiles.size < units);
-                    assert!(tiles.count * tiles.size >= units);
+                    assert_eq!(tiles.range(0).start, 0);
+                    assert_eq!(tiles.range(tiles.count - 1).end, units);
+                    for tile in (0..tiles.count - 1).take(1000) {
+                        let range = tiles.range(tile);
+                        assert!(!range.is_empty());
+                        assert_eq!(range.end, tiles.range(tile + 1).start);
+                    }
                 }
             }
         }
