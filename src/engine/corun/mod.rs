@@ -1,15 +1,17 @@
 //! Co-running: a divisible workload, a balancer, and the devices of a runtime.
 //!
-//! The engine keeps two grids in host memory, the present version and the
+//! Of a grid, the engine keeps two in host memory, the present version and the
 //! next, and on each device with memory of its own a ring of held units
-//! ([`held`]). A step is: ask the balancer for a plan, lay it out ([`layout`]),
+//! ([`held`]); what it keeps of a product is told in `product`, and the rest of
+//! this page holds for both. A step is: ask the balancer for a plan, lay it out ([`layout`]),
 //! move what changes hands and the halos (`moves`), launch what is held, hand
 //! out the pool in chunks as devices become free ([`pool`], `step`), and wait
 //! for everything: the barrier. `drive` is the state of a run, `begin` how it
-//! comes about, `probe` what it measures first. A lone device that holds everything needs no
-//! barrier with the host; its queue is kept filled instead (`solo`).
+//! comes about, `probe` what it measures first. A lone device that holds
+//! everything needs no barrier with the host; its queue is kept filled instead
+//! (`solo`).
 //!
-//! Invariant at a barrier: the present host grid has the pool's units and the
+//! Invariant of grids at a barrier: the present host grid has the pool's units and the
 //! first and last unit of every held range; each ring has its held units.
 //! So a halo is always one write from the host grid.
 //!

@@ -21,7 +21,7 @@ pub const IRREGULAR: f64 = 0.3;
 
 /// Units that a small matrix is divided into, so that there is something to
 /// share.
-const UNITS: u64 = 8192;
+const UNITS: u64 = 4096;
 
 /// The lightest unit: below it, what is done once a unit counts.
 const LEAST_WEIGHT: u64 = 64;

@@ -16,7 +16,7 @@ mod reference;
 pub(crate) mod testbed;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
@@ -25,6 +25,7 @@ use super::{Data, Divisible};
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
 use arrange::Arrangement;
+use readers::Readers;
 
 /// What is computed in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,6 +83,7 @@ pub struct Spmv {
     place_of: Option<Vec<u32>>,
     options: Options,
     codelet: Arc<Codelet>,
+    readers: OnceLock<Readers>,
 }
 
 /// Where a device has its part of a product; see [`crate::codelet::spmv`].
@@ -130,6 +132,7 @@ impl Spmv {
             place_of,
             options,
             codelet: Arc::new(spmv::codelet(options.precision)),
+            readers: OnceLock::new(),
         })
     }
 
@@ -153,6 +156,11 @@ impl Spmv {
     /// Bytes of a number.
     pub fn number(&self) -> u64 {
         self.options.precision.bytes()
+    }
+
+    /// Who reads what of the vector; looked for when it is first asked for.
+    pub fn readers(&self) -> &Readers {
+        self.readers.get_or_init(|| Readers::of(self))
     }
 
     /// Whether a step's result is the next one's vector.

@@ -131,9 +131,7 @@ impl Drive<'_> {
         let Some(product) = self.product() else {
             return;
         };
-        let Some(readers) = &product.readers else {
-            return;
-        };
+        let readers = product.spmv.readers();
         let places = 0..u64::from(product.spmv.matrix().columns());
         let held = &self.layout.held;
         let streams = |device: usize| match length(&self.layout.segments[device]) {

@@ -27,14 +27,11 @@ use super::{CorunError, VECTOR};
 use crate::codelet::Precision;
 use crate::runtime::{BufferId, Command, DeviceSpan, HostMemoryId, HostSpan, Memory, RuntimeError};
 use crate::workload::Divisible;
-use crate::workload::spmv::readers::Readers;
 use crate::workload::spmv::{ENDS, Placed, Spmv};
 
 /// A matrix in host memory, and how far the product is.
 pub struct Product<'a> {
     pub(super) spmv: &'a Spmv,
-    /// Who reads what of the vector, if that changes.
-    readers: Option<Readers>,
     columns: HostMemoryId,
     values: HostMemoryId,
     ends: HostMemoryId,
@@ -65,9 +62,12 @@ impl<'a> Product<'a> {
             alloc(matrix.columns().into(), spmv.number())?,
             alloc(rows, spmv.number())?,
         ];
+        if spmv.iterates() {
+            // Now, since it takes a while, and not in the first step.
+            spmv.readers();
+        }
         let product = Self {
             spmv,
-            readers: spmv.iterates().then(|| Readers::of(spmv)),
             columns: alloc(matrix.nonzeros(), 4)?,
             values: alloc(matrix.nonzeros(), spmv.number())?,
             ends: alloc(rows, ENDS)?,
