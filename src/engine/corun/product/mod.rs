@@ -1,7 +1,7 @@
 //! A product's data: the matrix in host memory and, unit by unit, in the memory
 //! of the devices that compute it; the vectors, whole everywhere.
 //!
-//! [`store`] is a device's memory and how it is divided; `steps` has what a
+//! [`store`] is a device's memory, and `division` how it is divided; `steps` has what a
 //! step takes: launches, chunks, results; `exchange` what moves between steps:
 //! units that change hands and, where a result is the next step's vector, the
 //! parts of it that others read. Here is what lies in host memory.
@@ -11,13 +11,15 @@
 //! device than the number; each device has its own rows' numbers, but for rows
 //! cut into pieces, which the host adds up.
 
+mod division;
 mod exchange;
 mod steps;
 mod store;
 
 use std::ops::Range;
 
-pub use store::{Store, lacking};
+pub use division::lacking;
+pub use store::Store;
 
 use super::claims::Claims;
 use super::drive::{Drive, For, Kept};
