@@ -5,8 +5,10 @@
 //! this: here are directories and names, there is what a file means.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use pdawl_profiler::beside;
 
 /// What sort of files a shelf has.
 #[derive(Debug)]
@@ -103,16 +105,10 @@ impl Files {
     }
 }
 
-/// Writes a file beside its place and renames it, so that readers see it
-/// whole; makes the directory if there is none.
+/// Writes a file whole or not at all; makes the directory if there is none.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(directory)?;
-    let mut beside = tempfile::NamedTempFile::new_in(directory)?;
-    beside.write_all(text.as_bytes())?;
-    beside.as_file().sync_all()?;
-    beside.persist(path)?;
-    Ok(())
+    std::fs::create_dir_all(beside::folder(path))?;
+    beside::write(path, |out| out.write_all(text.as_bytes()))
 }
 
 /// The user's directory of a sort of files, from the environment.

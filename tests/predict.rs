@@ -2,45 +2,18 @@
 //! physics says.
 
 mod learned;
+mod program;
 
-use std::path::Path;
-use std::time::Duration;
-
-use assert_cmd::Command;
-use learned::{machine, model, samples};
+use learned::{machine, of_physics};
 use pdawl::machine::MachineFile;
-use pdawl_profiler::train::Family;
 use predicates::prelude::*;
 use predicates::str::contains;
+use program::Home;
 use serde_json::Value;
 
-/// Keeps a model of `k40` in a folder.
-fn train(folder: &Path) {
-    let machine = machine("k40");
-    let samples = samples(&machine, |_| 1.0);
-    let model = model(&machine, &samples, &[Family::PriorConstant]);
-    model.write(&folder.join("learned.json")).unwrap();
-}
-
-/// `pdawl` with these words, and with the models of a folder.
-fn pdawl(models: &Path, line: &str) -> Command {
-    let mut command = Command::cargo_bin("pdawl").unwrap();
-    command.args(line.split_whitespace());
-    command.env("PDAWL_MACHINES", "/nonexistent/pdawl-machines");
-    command.env("PDAWL_MODELS", models);
-    command.timeout(Duration::from_secs(120));
-    command
-}
-
-fn json(models: &Path, line: &str) -> Value {
-    let line = format!("{line} --format json");
-    let output = pdawl(models, &line)
-        .assert()
-        .success()
-        .get_output()
-        .stdout
-        .clone();
-    serde_json::from_slice(&output).expect("JSON on standard output")
+/// A home with a model of `k40`.
+fn with_model() -> Home {
+    Home::with(&of_physics("learned"))
 }
 
 fn prediction<'a>(report: &'a Value, strategy: &str) -> &'a Value {
@@ -50,20 +23,16 @@ fn prediction<'a>(report: &'a Value, strategy: &str) -> &'a Value {
 
 #[test]
 fn predictions_are_what_runs_take_and_have_their_plans() {
-    let folder = tempfile::tempdir().unwrap();
-    train(folder.path());
+    let home = with_model();
     let grid = "stencil --size 20000 --machine k40 --gpu-memory 2GiB";
-    let report = json(folder.path(), &format!("predict {grid}"));
+    let report = home.json(&format!("predict {grid}"));
     assert_eq!(report["schema"], "pdawl-predict/1");
     assert_eq!(report["machine"]["name"], "k40");
     assert_eq!(report["machine"]["simulated"], true);
     assert_eq!(report["model"]["name"], "learned");
     assert_eq!(report["workload"]["parameters"]["steps"], 30);
     for strategy in ["cpu", "gpu"] {
-        let run = json(
-            folder.path(),
-            &format!("run {grid} --strategy {strategy} --noise 0"),
-        );
+        let run = home.json(&format!("run {grid} --strategy {strategy} --noise 0"));
         let (ran, predicted) = (&run["seconds"], prediction(&report, strategy));
         let error = predicted["seconds"].as_f64().unwrap() / ran.as_f64().unwrap() - 1.0;
         assert!(error.abs() < 0.02, "{strategy}: {error}");
@@ -80,7 +49,7 @@ fn predictions_are_what_runs_take_and_have_their_plans() {
     };
     assert_eq!(sum("held") + sum("streamed") + sum("pooled"), 20_000);
     assert_eq!(best["outside"], serde_json::json!([]));
-    pdawl(folder.path(), &format!("predict {grid}"))
+    home.pdawl(&format!("predict {grid}"))
         .assert()
         .success()
         .stdout(contains(
@@ -90,10 +59,9 @@ fn predictions_are_what_runs_take_and_have_their_plans() {
 
 #[test]
 fn what_the_model_never_saw_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    train(folder.path());
+    let home = with_model();
     let line = "predict stencil --size 30000 --machine k40 --steps 2";
-    let report = json(folder.path(), line);
+    let report = home.json(line);
     let outside = prediction(&report, "cpu")["outside"].as_array().unwrap();
     let units = outside.iter().find(|o| o["feature"] == "known.units_count");
     let units = units.unwrap();
@@ -101,7 +69,7 @@ fn what_the_model_never_saw_is_told() {
         (&units["value"], &units["max"]),
         (&30_000.0.into(), &24_000.0.into())
     );
-    pdawl(folder.path(), line).assert().success().stdout(
+    home.pdawl(line).assert().success().stdout(
         contains("cpu: the model has not seen known.units_count 30000 (but 666 to 24000)")
             .and(contains("simulated")),
     );
@@ -109,16 +77,28 @@ fn what_the_model_never_saw_is_told() {
 
 #[test]
 fn what_cannot_be_predicted_says_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
-    train(folder.path());
+    let home = with_model();
     for (line, parts) in [
         (
             "predict stencil --machine laptop",
-            ["no model of machine laptop", "pdawl train --machine laptop"],
+            [
+                "no model of machine laptop",
+                "pdawl train --machine laptop,",
+            ],
+        ),
+        (
+            "predict stencil --machine laptop --dims 3 --precision f32",
+            [
+                "no model of machine laptop",
+                "pdawl train --machine laptop --dims 3 --precision f32,",
+            ],
         ),
         (
             "predict stencil --machine k40 --precision f32",
-            ["stencil5-f32 on cpu", "stencil5-f64 on cpu"],
+            [
+                "nothing for stencil5-f32 on cpu; it has stencil5-f64 on cpu",
+                "pdawl train --machine k40 --precision f32\n",
+            ],
         ),
         (
             "predict stencil --machine k40 --model other",
@@ -131,33 +111,26 @@ fn what_cannot_be_predicted_says_what_to_do() {
         ("predict stencil --machine nowhere", ["nowhere", "k40"]),
     ] {
         let words = contains(parts[0]).and(contains(parts[1]));
-        pdawl(folder.path(), line)
-            .assert()
-            .failure()
-            .code(1)
-            .stderr(words);
+        home.pdawl(line).assert().failure().code(1).stderr(words);
     }
     // A model of another machine may be asked for, and is told.
-    pdawl(
-        folder.path(),
-        "predict stencil --machine titan --model learned",
-    )
-    .assert()
-    .success()
-    .stdout(contains("model learned is of machine k40"));
+    home.pdawl("predict stencil --machine titan --model learned")
+        .assert()
+        .success()
+        .stdout(contains("model learned is of machine k40"));
     // Nothing but cores: no GPU is predicted.
     let cores = MachineFile {
         name: "cores".into(),
         devices: Vec::new(),
         ..machine("k40")
     };
-    let path = folder.path().join("cores.toml");
+    let path = home.path("cores.toml");
     std::fs::write(&path, cores.to_toml().unwrap()).unwrap();
     let line = format!(
         "predict stencil --model learned --machine {}",
         path.display()
     );
-    let report = json(folder.path(), &line);
+    let report = home.json(&line);
     let strategies: Vec<&Value> = (report["predictions"].as_array().unwrap().iter())
         .map(|p| &p["strategy"])
         .collect();

@@ -1,48 +1,20 @@
 //! `pdawl profile` as its users meet it: datasets that grow, go on and refuse.
 
+mod program;
+
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
-use assert_cmd::Command;
 use pdawl_profiler::{Sample, dataset};
 use predicates::prelude::*;
 use predicates::str::contains;
+use program::{Home, interrupt, listening};
 use serde_json::Value;
 
-/// A user with machines and datasets of their own.
-struct Home(tempfile::TempDir);
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// `pdawl` with these words.
-    fn pdawl(&self, line: &str) -> Command {
-        let mut command = Command::cargo_bin("pdawl").unwrap();
-        command.args(line.split_whitespace());
-        command.env("PDAWL_MACHINES", self.path("machines"));
-        command.env("PDAWL_DATASETS", self.path("datasets"));
-        command.current_dir(self.0.path());
-        command.timeout(Duration::from_secs(120));
-        command
-    }
-
-    fn json(&self, line: &str) -> Value {
-        let mut command = self.pdawl(&format!("{line} --format json"));
-        let output = command.assert().success().stderr("").get_output().clone();
-        serde_json::from_slice(&output.stdout).expect("JSON on standard output")
-    }
-
-    fn rows(&self, path: &str) -> Vec<Sample> {
-        dataset::read(&self.path(path)).unwrap().samples
-    }
+/// The runs of a file.
+fn kept(home: &Home, path: &str) -> Vec<Sample> {
+    dataset::read(&home.path(path)).unwrap().samples
 }
 
 const SMALL: &str = "profile stencil --machine k40 --configurations 4 --repeats 2 --max-size 3000";
@@ -65,7 +37,7 @@ fn a_simulated_machine_is_profiled_once() {
         assert!(found["least_points"].as_f64().unwrap() < 300_000.0);
         assert!(found["greatest_points"].as_f64().unwrap() > 8e6);
     }
-    let rows = home.rows("datasets/k40.csv");
+    let rows = kept(&home, "datasets/k40.csv");
     let keys: HashSet<dataset::Key> = rows.iter().map(dataset::key).collect();
     assert_eq!((rows.len(), keys.len()), (16, 16));
     assert!(rows.iter().all(|row| row.simulated && row.steps == 10));
@@ -82,12 +54,12 @@ fn a_simulated_machine_is_profiled_once() {
     // A longer design begins with the shorter one.
     let more = home.json(&SMALL.replace("--configurations 4", "--configurations 6"));
     assert_eq!(more["rows"]["measured"], 8);
-    assert_eq!(home.rows("datasets/k40.csv")[..16], rows);
+    assert_eq!(kept(&home, "datasets/k40.csv")[..16], rows);
 
     let fresh = home.json(&format!("{SMALL} --fresh"));
     assert_eq!(fresh["rows"]["kept"], 0);
-    assert_eq!(home.rows("datasets/k40.csv").len(), 16);
-    assert_eq!(home.rows("datasets/k40.csv.bak").len(), 24);
+    assert_eq!(kept(&home, "datasets/k40.csv").len(), 16);
+    assert_eq!(kept(&home, "datasets/k40.csv.bak").len(), 24);
 }
 
 #[test]
@@ -114,7 +86,7 @@ fn held_out_sizes_go_into_a_file_of_their_own() {
     let line = "profile stencil --machine titan --sizes 900,1700 --configurations 10 --repeats 1 \
                 --kinds gpu --gpu-memory 10MiB --out held.csv --noise 0 --steps 3";
     home.json(line);
-    let rows = home.rows("held.csv");
+    let rows = kept(&home, "held.csv");
     assert_eq!(rows.len(), 10);
     assert!(!home.path("datasets").exists());
     let mut sizes: Vec<f64> = rows
@@ -154,6 +126,13 @@ fn other_runs_are_not_mixed_in() {
         .code(1)
         .stderr(contains("none/runs.csv"));
     assert_eq!(std::fs::read(home.path("runs.csv")).unwrap(), before);
+    // A folder is neither written nor set aside.
+    std::fs::create_dir(home.path("folder")).unwrap();
+    home.pdawl(&format!("{SMALL} --fresh --out folder"))
+        .assert()
+        .code(1)
+        .stderr(contains("folder: cannot be written: it is a folder"));
+    assert!(home.path("folder").is_dir() && !home.path("folder.bak").exists());
 }
 
 #[test]
@@ -163,6 +142,12 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("--budget soon", "90s, 5m, 1h30m"),
         ("--budget 5", "90s, 5m, 1h30m"),
         ("--budget 0s", "in no time"),
+        ("--budget -1s", "90s, 5m, 1h30m"),
+        (
+            "--steps x",
+            "not a whole number; write one from 1 to 100000",
+        ),
+        ("--max-size 2", "--max-size 4000"),
         ("--repeats 0", "0 is not in 1.."),
         ("--configurations 0", "0 is not in 1.."),
         ("--sizes 1000,many", "not a number of points"),
@@ -198,38 +183,28 @@ fn what_is_interrupted_keeps_its_rows_and_goes_on() {
     let home = Home::new();
     // Long enough to be interrupted after some rows.
     let line = "profile stencil --machine k20-32 --configurations 60 --repeats 3 --steps 40 \
-                --format json --out runs.csv";
-    let child = Process::new(assert_cmd::cargo::cargo_bin("pdawl"))
-        .args(line.split_whitespace())
-        .current_dir(home.0.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+                --out runs.csv";
+    let child = listening(home.process(&format!("{line} --format json")));
     while rows_in(&home.path("runs.csv")) < 5 {
         std::thread::sleep(Duration::from_millis(2));
     }
-    let signalled = Process::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(signalled.success());
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["interrupted"], true);
-    let first = home.rows("runs.csv");
+    let first = kept(&home, "runs.csv");
     let count = |report: &Value, what: &str| report["rows"][what].as_u64().unwrap();
     assert_eq!(count(&report, "measured"), first.len() as u64);
     assert_eq!(count(&report, "measured") + count(&report, "left"), 360);
 
     // The rest of a shorter design, so that the test is quick.
     let shorter = line.replace("--configurations 60", "--configurations 8");
-    let report = home.json(&shorter.replace("--format json", ""));
+    let report = home.json(&shorter);
     assert_eq!(report["interrupted"], false);
     assert_eq!(count(&report, "measured") + count(&report, "kept"), 48);
     assert!(count(&report, "kept") >= 1);
-    let all = home.rows("runs.csv");
+    let all = kept(&home, "runs.csv");
     assert_eq!(all[..first.len()], first);
     assert_eq!(
         all.len() as u64,
@@ -258,7 +233,7 @@ fn this_machine_is_profiled_with_what_it_counts() {
     assert_eq!(report["simulated"], false);
     assert_eq!(report["rows"]["measured"], 8);
     let source = report["counters"]["source"].as_str().unwrap();
-    let rows = home.rows("datasets/mine.csv");
+    let rows = kept(&home, "datasets/mine.csv");
     assert_eq!(rows.len(), 8);
     for row in &rows {
         assert!(!row.simulated);

@@ -1,66 +1,112 @@
 //! Files that appear whole or not at all: written beside their place, and
 //! renamed.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Replaces the file at `path` by what `contents` writes. When anything fails,
-/// what was there before stays there.
+/// A file to be, beside its place until it is whole. Dropped before, it leaves
+/// nothing.
+#[derive(Debug)]
+pub struct Beside {
+    file: NamedTempFile,
+    place: PathBuf,
+}
+
+impl Beside {
+    /// Prepares the file that is to be at `path`, or to replace the one there.
+    ///
+    /// # Errors
+    /// Those of the file system; a file there that may not be written; a path
+    /// to something that is no regular file, which a rename would take away.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        // A link is followed, so that what it points at is replaced.
+        let place = match fs::canonicalize(path) {
+            Ok(real) => real,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            Err(error) => return Err(error),
+        };
+        match fs::metadata(&place) {
+            Ok(existing) if existing.is_dir() => {
+                return Err(io::Error::new(
+                    io::ErrorKind::IsADirectory,
+                    "it is a folder",
+                ));
+            }
+            Ok(existing) if !existing.is_file() => {
+                return Err(io::Error::other("it is no regular file"));
+            }
+            // A rename would replace what was protected, too.
+            Ok(_) => drop(OpenOptions::new().write(true).open(&place)?),
+            Err(_) => {}
+        }
+        if place.file_name().is_none() {
+            return Err(io::Error::other("it names no file"));
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".pdawl-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // As for any new file; the umask takes its part.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let folder = folder(&place);
+        let file = builder.tempfile_in(folder).map_err(|e| told(folder, e))?;
+        Ok(Self { file, place })
+    }
+
+    /// Fills the file, and puts it in its place. When anything fails, what was
+    /// there before stays there.
+    ///
+    /// # Errors
+    /// Those of the file system and of `contents`.
+    pub fn write(self, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let Self { mut file, place } = self;
+        let mut writer = BufWriter::new(file.as_file_mut());
+        contents(&mut writer)?;
+        writer.flush()?;
+        drop(writer);
+        // Without this a power cut after the rename may leave an empty file.
+        file.as_file().sync_all()?;
+        file.persist(place).map(drop).map_err(|error| error.error)
+    }
+}
+
+/// Why no file can be made in a folder, without the name that the file has as
+/// long as it is beside its place.
+fn told(folder: &Path, error: io::Error) -> io::Error {
+    let why = match error.kind() {
+        // Some folders, such as /proc, have no room for files.
+        io::ErrorKind::NotFound if folder.is_dir() => "no file can be created in that folder",
+        io::ErrorKind::NotFound => "its folder does not exist",
+        kind @ (io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory) => return kind.into(),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), why)
+}
+
+/// Replaces the file at `path` by what `contents` writes.
 ///
 /// # Errors
-/// Those of the file system and of `contents`; a path to something that is no
-/// regular file, which a rename would take away.
-pub(crate) fn write(
+/// As [`Beside::create`] and [`Beside::write`].
+pub fn write(
     path: &Path,
     contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (mut file, place) = create(path)?;
-    let mut writer = BufWriter::new(file.as_file_mut());
-    contents(&mut writer)?;
-    writer.flush()?;
-    drop(writer);
-    // Without this a power cut after the rename may leave an empty file.
-    file.as_file().sync_all()?;
-    file.persist(place).map(drop).map_err(|error| error.error)
+    Beside::create(path)?.write(contents)
 }
 
-/// Whether [`write()`] could put a file there, as far as can be known before.
-///
-/// # Errors
-/// As [`write()`].
-pub(crate) fn probe(path: &Path) -> io::Result<()> {
-    create(path).map(drop)
-}
-
-fn create(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
-    // A link is followed, so that what it points at is replaced.
-    let place = match fs::canonicalize(path) {
-        Ok(real) => real,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(error),
-    };
-    if fs::metadata(&place).is_ok_and(|existing| !existing.is_file()) {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    if place.file_name().is_none() {
-        return Err(io::Error::other("it names no file"));
-    }
-    let folder = match place.parent() {
+/// Where a file lies, or would lie.
+pub fn folder(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".pdawl-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As for any new file; the umask takes its part.
-        builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    Ok((builder.tempfile_in(folder)?, place))
 }
 
 #[cfg(test)]
@@ -91,11 +137,15 @@ mod tests {
     #[test]
     fn what_is_no_file_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(probe(folder.path()).is_err());
-        assert!(probe(&folder.path().join("none/a.csv")).is_err());
-        assert!(probe(Path::new("")).is_err());
+        assert!(Beside::create(folder.path()).is_err());
+        let missing = Beside::create(&folder.path().join("none/a.csv")).unwrap_err();
+        assert_eq!(missing.to_string(), "its folder does not exist");
+        // Nobody can create a file there, not even the administrator.
+        let full = Beside::create(Path::new("/proc/pdawl.csv")).unwrap_err();
+        assert_eq!(full.to_string(), "no file can be created in that folder");
+        assert!(Beside::create(Path::new("")).is_err());
         #[cfg(unix)]
-        assert!(probe(Path::new("/dev/null")).is_err());
+        assert!(Beside::create(Path::new("/dev/null")).is_err());
         assert!(names(folder.path()).is_empty());
     }
 

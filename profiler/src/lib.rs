@@ -7,17 +7,19 @@
 //! ([`cluster`]), regressions fitted ([`regress`]) and compared by
 //! cross-validation ([`validate`]). A [`Fitted`] model predicts the seconds of
 //! a step; a [`bundle`] is the file in which models travel, and [`adapt`]
-//! corrects a foreign one. [`plot`] draws.
+//! corrects a foreign one. [`plot`] draws. Files are written by
+//! [`beside`], and what the system refuses is a [`file::FileError`].
 //!
 //! This crate knows named numbers. It knows no device, no workload, no
 //! runtime, and not where a feature comes from.
 
 pub mod adapt;
-mod beside;
+pub mod beside;
 pub mod bundle;
 pub mod cluster;
 pub mod counters;
 pub mod dataset;
+pub mod file;
 pub mod fitted;
 pub mod plot;
 pub mod regress;

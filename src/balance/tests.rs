@@ -125,6 +125,47 @@ pub(super) fn machines() -> Vec<(&'static str, Machine)> {
     ]
 }
 
+/// The machines, each with each of its devices half as fast from step 10 on,
+/// with and without noise.
+pub(super) fn slowed() -> Vec<(String, Machine)> {
+    let mut all = Vec::new();
+    for (name, machine) in machines() {
+        for noise in [0.0, 0.01] {
+            for device in 0..machine.devices.len() {
+                let mut machine = machine.clone();
+                machine.noise = noise;
+                machine.speeds = vec![(10, u32::MAX, device, 0.5)];
+                all.push((format!("{name}, device {device}, noise {noise}"), machine));
+            }
+        }
+    }
+    all
+}
+
+/// The machines, each with each of its devices slow in one of these steps
+/// alone, and that step.
+pub(super) fn disturbed(steps: &[u32]) -> Vec<(String, Machine, u32)> {
+    let mut all = Vec::new();
+    for (name, machine) in machines() {
+        for device in 0..machine.devices.len() {
+            for &step in steps {
+                let mut machine = machine.clone();
+                machine.speeds = vec![(step, step + 1, device, 0.2)];
+                let name = format!("{name}, device {device}, step {step}");
+                all.push((name, machine, step));
+            }
+        }
+    }
+    all
+}
+
+/// Alone its GPU takes 1380 us; together 1330, and 150 for being two.
+pub(super) fn better_alone() -> Machine {
+    let mut machine = Machine::new(16384, vec![real_cpu(0.45), real_gpu(16384, 12.0, 0.35)]);
+    machine.corun = 150.0;
+    machine
+}
+
 pub(super) fn dawl(machine: &Machine) -> Vec<f64> {
     machine.run(&mut Dawl::new(&machine.setup()))
 }
@@ -178,22 +219,13 @@ fn dawl_is_within_three_percent_with_noise() {
 #[test]
 fn dawl_follows_a_device_that_becomes_half_as_fast() {
     let mut failed = Vec::new();
-    for (name, machine) in machines() {
-        for noise in [0.0, 0.01] {
-            for device in 0..machine.devices.len() {
-                let mut machine = machine.clone();
-                machine.noise = noise;
-                machine.speeds = vec![(10, u32::MAX, device, 0.5)];
-                let best = oracle(&machine, 10);
-                let times = dawl(&machine);
-                let late = late(&times, 14, best, 1.05 + 3.0 * noise);
-                let ratio = mean(&times[14..]) / best;
-                if !late.is_empty() || ratio > 1.05 {
-                    failed.push(format!(
-                        "{name}, device {device}, noise {noise}: {ratio:.3} {late:.3?}"
-                    ));
-                }
-            }
+    for (name, machine) in slowed() {
+        let best = oracle(&machine, 10);
+        let times = dawl(&machine);
+        let late = late(&times, 14, best, 1.05 + 3.0 * machine.noise);
+        let ratio = mean(&times[14..]) / best;
+        if !late.is_empty() || ratio > 1.05 {
+            failed.push(format!("{name}: {ratio:.3} {late:.3?}"));
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
@@ -202,18 +234,11 @@ fn dawl_follows_a_device_that_becomes_half_as_fast() {
 #[test]
 fn one_outlier_does_not_poison_the_shares() {
     let mut failed = Vec::new();
-    for (name, machine) in machines() {
-        for device in 0..machine.devices.len() {
-            for step in [6, 11] {
-                let mut machine = machine.clone();
-                machine.speeds = vec![(step, step + 1, device, 0.2)];
-                let best = oracle(&machine, 0);
-                let times = dawl(&machine);
-                let late = late(&times, step as usize + 1, best, 1.03);
-                if !late.is_empty() {
-                    failed.push(format!("{name}, device {device}, step {step}: {late:.3?}"));
-                }
-            }
+    for (name, machine, step) in disturbed(&[6, 11]) {
+        let best = oracle(&machine, 0);
+        let late = late(&dawl(&machine), step as usize + 1, best, 1.03);
+        if !late.is_empty() {
+            failed.push(format!("{name}: {late:.3?}"));
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
@@ -221,9 +246,7 @@ fn one_outlier_does_not_poison_the_shares() {
 
 #[test]
 fn a_device_that_costs_more_than_it_helps_is_dropped_and_tried_again() {
-    // Alone the GPU takes 1380 us; together 1330, and 150 for being two.
-    let mut machine = Machine::new(16384, vec![real_cpu(0.45), real_gpu(16384, 12.0, 0.35)]);
-    machine.corun = 150.0;
+    let mut machine = better_alone();
     let best = oracle(&machine, 0);
     let times = dawl(&machine);
     assert_eq!(late(&times, 3, best, 1.03), []);

@@ -64,9 +64,9 @@ pub struct Place {
 /// Which cost model plans.
 #[derive(Clone, Debug, Args)]
 pub struct ModelArgs {
-    /// The model to plan with, as `pdawl model list` shows it [default: the
-    /// one of the machine]
-    #[arg(long, value_name = "NAME", help_heading = "Machine")]
+    /// The model to plan with, as `pdawl model list` shows it, or a file
+    /// [default: the one of the machine]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
     model: Option<String>,
 
     /// Plan without a model, even if there is one
@@ -89,13 +89,23 @@ impl ModelArgs {
     /// # Errors
     /// When a model is named for a strategy that plans without.
     pub fn of(&self, strategy: Option<&Strategy>) -> Result<ModelChoice<'_>, Failure> {
-        match (strategy, self.choice()) {
-            (None | Some(Strategy::Pdawl), choice) => Ok(choice),
-            (Some(other), ModelChoice::Named(_)) => Err(Failure::usage(
-                format!("--model is for strategy pdawl, and --strategy says {other}"),
-                "one of the two",
+        match strategy {
+            None | Some(Strategy::Pdawl) => Ok(self.choice()),
+            Some(_) => self.unused("--strategy"),
+        }
+    }
+
+    /// For strategies that all plan without, which `option` has named.
+    ///
+    /// # Errors
+    /// When a model is named.
+    pub fn unused(&self, option: &str) -> Result<ModelChoice<'_>, Failure> {
+        match &self.model {
+            Some(_) => Err(Failure::usage(
+                format!("--model is for strategy pdawl, which {option} does not name"),
+                format!("{option} with pdawl, or no --model"),
             )),
-            _ => Ok(ModelChoice::None),
+            None => Ok(ModelChoice::None),
         }
     }
 

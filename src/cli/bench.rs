@@ -13,6 +13,7 @@ use super::grid::Grid;
 use super::product::Product;
 use super::session::Session;
 use super::task::Wanted;
+use super::whole::whole;
 use super::{interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
@@ -66,13 +67,14 @@ struct Spmv {
 /// What takes turns.
 #[derive(Debug, clap::Args)]
 struct Turns {
-    /// The strategies, which take turns [default: cpu,gpu,guided,dawl,
-    /// pdawl,oracle, or those of them that the devices and models allow]
+    /// The strategies, which take turns [default: those of
+    /// cpu,gpu,guided,dawl,pdawl,oracle that the devices and models allow]
     #[arg(long, value_name = "LIST", value_parser = strategies)]
     strategies: Option<Strategies>,
 
     /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=u32::MAX),
+          allow_negative_numbers = true)]
     repeats: u32,
 }
 
@@ -141,10 +143,9 @@ fn compare<'a>(
 ) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     let given = args.strategies.as_ref().map(|Strategies(list)| list);
-    let is_planned = given.is_none_or(|list| list.contains(&Strategy::Pdawl));
-    let choice = match is_planned {
-        true => rest.model.choice(),
-        false => rest.model.of(given.and_then(|list| list.first()))?,
+    let choice = match given {
+        Some(list) if !list.contains(&Strategy::Pdawl) => rest.model.unused("--strategies")?,
+        _ => rest.model.choice(),
     };
     let mut session = Session::open(&rest.place, wanted(stop)?, false, choice)?;
     let list = match &args.strategies {

@@ -19,7 +19,9 @@ pub struct Args {
     format: Format,
 }
 
-/// Schema `pdawl-devices/1`.
+/// The schema of this version.
+const SCHEMA: &str = "pdawl-devices/1";
+
 #[derive(Serialize)]
 struct Listing {
     schema: &'static str,
@@ -34,7 +36,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let profiling = here::instruments();
     match args.format {
         Format::Json => terminal::print_json(&Listing {
-            schema: "pdawl-devices/1",
+            schema: SCHEMA,
             devices,
             profiling,
             warnings,

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use pdawl::runtime::RuntimeError;
 
 use super::terminal;
@@ -80,10 +81,13 @@ impl Failure {
             }
             Self::Parser(error) => {
                 let text = error.render().to_string();
-                terminal::complain(
-                    text.strip_prefix("error: ").unwrap_or(&text).trim_end(),
-                    None,
-                );
+                let text = match error.kind() {
+                    ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                        format!("a command is missing; these are there\n\n{text}")
+                    }
+                    _ => text.strip_prefix("error: ").unwrap_or(&text).to_owned(),
+                };
+                terminal::complain(text.trim_end(), None);
                 ExitCode::from(2)
             }
             Self::Interrupted => ExitCode::from(130),
@@ -113,6 +117,10 @@ pub fn refused(error: RuntimeError) -> Failure {
             why,
             "`pdawl devices`, or `pdawl machine show NAME`, for what there is",
         ),
+        error @ RuntimeError::DeviceLost { .. } => Failure::failed(error, LOST),
         other => Failure::of(other),
     }
 }
+
+/// What to do about lost devices.
+pub const LOST: &str = "the same with other --devices; `pdawl devices` shows which are there";

@@ -79,8 +79,12 @@ fn with_number(action: &str, number: &str) -> Result<What, FaultError> {
             .map(What::Cores)
             .ok_or(wrong("cores", "give the number of cores left, at least 1")),
         "fail" => (number.parse().ok())
+            .filter(|commands| *commands > 0)
             .map(What::FailNext)
-            .ok_or(wrong("fail", "give how many of its next commands fail")),
+            .ok_or(wrong(
+                "fail",
+                "give how many of its next commands fail, at least 1",
+            )),
         _ => Err(FaultError::What),
     }
 }
@@ -117,7 +121,13 @@ mod tests {
         for text in ["lost@1", ":lost@1", "gpu0@1", "gpu0:gone:3@1", "slow:2@1"] {
             assert_eq!(text.parse::<FaultSpec>(), Err(FaultError::What), "{text}");
         }
-        for text in ["g:slow:0@1", "g:slow:inf@1", "g:cores:0@1", "g:fail:-1@1"] {
+        for text in [
+            "g:slow:0@1",
+            "g:slow:inf@1",
+            "g:cores:0@1",
+            "g:fail:-1@1",
+            "g:fail:0@1",
+        ] {
             let error = text.parse::<FaultSpec>().unwrap_err();
             assert!(matches!(error, FaultError::Number(..)), "{text}: {error}");
         }

@@ -9,6 +9,7 @@ use pdawl::workload::stencil::Stencil;
 
 use super::failure::Failure;
 use super::size::ByteSize;
+use super::whole::whole;
 
 /// Points along an axis by default, in 2-D and 3-D: 2^24 points either way.
 const DEFAULT_2D: u64 = 4096;
@@ -37,11 +38,11 @@ pub struct Grid {
     nz: Option<u64>,
 
     /// 2: 5-point, 3: 7-point [default: 3 with --nz, else 2]
-    #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
+    #[arg(long, value_name = "2|3", value_parser = whole(2u8..=3), allow_negative_numbers = true)]
     dims: Option<u8>,
 
     /// Steps, with a barrier after each
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..),
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole(1..=u32::MAX),
           allow_negative_numbers = true)]
     pub steps: u32,
 
@@ -50,7 +51,8 @@ pub struct Grid {
     precision: PrecisionArg,
 
     /// Of the first data, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
     pub seed: u64,
 }
 
@@ -73,9 +75,9 @@ impl From<PrecisionArg> for Precision {
 
 /// A number of points; which ones a stencil can have is checked with the
 /// other axes.
-fn points(text: &str) -> Result<u64, String> {
+pub fn points(text: &str) -> Result<u64, String> {
     let wrong = "this is not a number of points; write a whole number of at least 3, such as 4096";
-    text.parse().map_err(|_| wrong.to_owned())
+    text.trim().parse().map_err(|_| wrong.to_owned())
 }
 
 /// So many grids must fit into so much memory.

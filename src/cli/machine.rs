@@ -8,8 +8,13 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::size::ByteSize;
+use super::saved::Saved;
+use super::session::machine_file;
+use super::size::{ByteSize, ByteSizeError};
 use super::{here, terminal};
+
+/// Bytes of the least copy.
+const LEAST_COPY: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -29,8 +34,12 @@ enum What {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
         /// Size of the largest copies; much more than any cache
-        #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+        #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size,
+              allow_negative_numbers = true)]
         copy_size: ByteSize,
+        /// How it is told
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
     },
     /// List the machines that --machine knows
     #[command(after_help = "Example:\n  pdawl machine list")]
@@ -42,7 +51,8 @@ enum What {
     /// Show a machine file
     #[command(after_help = "Example:\n  pdawl machine show k40")]
     Show {
-        /// As `pdawl machine list` shows it
+        /// As `pdawl machine list` shows it, or a file
+        #[arg(value_name = "NAME|FILE")]
         name: String,
         /// TOML as in the file, or JSON
         #[arg(long, value_enum, default_value_t)]
@@ -50,14 +60,27 @@ enum What {
     },
 }
 
+/// A size of copies that can be timed.
+fn copy_size(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text.parse().map_err(|e: ByteSizeError| e.to_string())?;
+    match size.0 < LEAST_COPY {
+        true => Err("such a copy ends before it can be timed; give at least 1MiB".to_owned()),
+        false => Ok(size),
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shelf = Shelf::of_user();
     match &args.what {
-        What::Save { name, copy_size } => save(&shelf, name, *copy_size),
+        What::Save {
+            name,
+            copy_size,
+            format,
+        } => save(&shelf, name, *copy_size, *format),
         What::List { format } => list(&shelf, *format),
         What::Show { name, format } => {
-            let machine = shelf.find(name).map_err(Failure::of)?;
+            let machine = machine_file(name)?;
             match format {
                 Format::Text => terminal::print(&machine.to_toml().map_err(Failure::of)?),
                 Format::Json => terminal::print_json(&machine),
@@ -66,7 +89,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn save(shelf: &Shelf, name: &str, copy_size: ByteSize) -> Result<(), Failure> {
+fn save(shelf: &Shelf, name: &str, copy_size: ByteSize, format: Format) -> Result<(), Failure> {
     // Measuring takes a while; a name that cannot be is told before.
     if let Err(error @ MachineError::Name { .. }) = shelf.find(name) {
         return Err(Failure::of(error));
@@ -78,14 +101,21 @@ fn save(shelf: &Shelf, name: &str, copy_size: ByteSize) -> Result<(), Failure> {
     bar.finish_and_clear();
     let machine = machine?;
     let path = shelf.save(&machine).map_err(Failure::of)?;
-    terminal::print(&format!(
-        "{}saved in {}\n",
-        list_text(&[machine]),
-        path.display()
-    ))
+    let words = format!("{}saved in {}\n", list_text(&[machine]), path.display());
+    let saved = Saved {
+        kind: "machine",
+        name,
+        machine: name,
+        simulated: false,
+        file: &path,
+    };
+    saved.tell(format, &words)
 }
 
-/// A line of the list, and of schema `pdawl-machines/1`.
+/// The schema of the list.
+const SCHEMA: &str = "pdawl-machines/1";
+
+/// A line of the list, and of its schema.
 #[derive(Serialize)]
 struct Entry {
     name: String,
@@ -112,7 +142,7 @@ fn list(shelf: &Shelf, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => terminal::print(&list_text(&machines)),
         Format::Json => terminal::print_json(&Listing {
-            schema: "pdawl-machines/1",
+            schema: SCHEMA,
             machines: machines
                 .into_iter()
                 .map(|machine| Entry {

@@ -1,12 +1,13 @@
 //! The command line: one file a subcommand. The only place that prints.
 //!
-//! * [`args`], [`grid`], [`product`], [`size`] and [`fault`] are what users type;
-//!   a [`task`] is a workload made of it.
+//! * [`args`], [`grid`], [`product`], [`size`], [`whole`] and [`fault`] are what
+//!   users type; a [`task`] is a workload made of it.
 //! * [`session`] is what a run needs, made of that: a runtime, a machine and a
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
-//! * [`output`] writes files whole or not at all, [`terminal`] prints,
-//!   [`interrupt`] hears Ctrl-C, and [`failure`] is how a command fails.
+//! * [`output`] writes files whole or not at all, [`saved`] tells of one,
+//!   [`terminal`] prints, [`interrupt`] hears Ctrl-C, [`failure`] is how a
+//!   command fails, and [`invocation`] is what files say of how they were made.
 //!
 //! Exit status: 0 fine, 1 failure, 2 usage, 130 interrupted.
 
@@ -18,6 +19,7 @@ mod fault;
 mod grid;
 mod here;
 mod interrupt;
+mod invocation;
 mod machine;
 mod matrix;
 mod model;
@@ -26,11 +28,13 @@ mod predict;
 mod product;
 mod profile;
 mod run;
+mod saved;
 mod session;
 mod size;
 mod task;
 mod terminal;
 mod train;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -5,8 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use pdawl::beside;
-use tempfile::NamedTempFile;
+use pdawl_profiler::beside::{Beside, folder};
 
 use super::failure::Failure;
 
@@ -19,8 +18,8 @@ pub struct Output {
 
 #[derive(Debug)]
 enum Target {
-    /// Written beside `path`, and renamed.
-    Beside { file: NamedTempFile, path: PathBuf },
+    /// A file, beside its place as long as it is not whole.
+    Beside(Beside),
     /// Something that is no regular file, such as `/dev/null`.
     Direct(File),
 }
@@ -44,67 +43,39 @@ impl Output {
     /// When the disk is full, say; what was there before stays there.
     pub fn write(
         self,
-        contents: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+        contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let Self { path, target } = self;
-        let fill = |file: &mut File| {
-            let mut writer = BufWriter::new(file);
-            contents(&mut writer)?;
-            writer.flush()
+        let written = match self.target {
+            Target::Beside(file) => file.write(contents),
+            Target::Direct(file) => {
+                let mut writer = BufWriter::new(file);
+                contents(&mut writer).and_then(|()| writer.flush())
+            }
         };
-        let written = match target {
-            Target::Direct(mut file) => fill(&mut file),
-            Target::Beside {
-                mut file,
-                path: place,
-            } => fill(file.as_file_mut())
-                .and_then(|()| file.persist(place).map(drop).map_err(|e| e.error)),
-        };
-        written.map_err(|error| refused(&path, &error))
+        written.map_err(|error| refused(&self.path, &error))
     }
 }
 
 fn target(path: &Path) -> io::Result<Target> {
-    // A link is followed, so that what it points at is replaced.
-    let path = match fs::canonicalize(path) {
-        Ok(real) => real,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(error),
-    };
-    if let Ok(existing) = fs::metadata(&path) {
-        if existing.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
+    match fs::metadata(path) {
+        Ok(existing) if !existing.is_file() && !existing.is_dir() => {
+            let file = OpenOptions::new().write(true).open(path)?;
+            Ok(Target::Direct(file))
         }
-        let file = OpenOptions::new().write(true).open(&path)?;
-        if !existing.is_file() {
-            return Ok(Target::Direct(file));
-        }
+        _ => Beside::create(path).map(Target::Beside),
     }
-    if path.file_name().is_none() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    Ok(Target::Beside {
-        file: beside::create(&path)?,
-        path,
-    })
+}
+
+/// Where a path leads, however it is written.
+pub fn place(path: &Path) -> PathBuf {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let new = || Some(real(folder(path))?.join(path.file_name()?));
+    real(path).or_else(new).unwrap_or_else(|| path.to_owned())
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
-    // tempfile puts the path of its own file into the message.
-    let why = match error.kind() {
-        // Some folders, such as /proc, have no room for files.
-        io::ErrorKind::NotFound if beside::folder(path).is_dir() => {
-            "no file can be created in that folder".to_owned()
-        }
-        io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        kind @ (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
-            kind.to_string()
-        }
-        _ => error.to_string(),
-    };
     Failure::failed(
-        format!("cannot write {}: {why}", path.display()),
+        format!("cannot write {}: {error}", path.display()),
         "give a path in a folder that exists and can be written",
     )
 }
@@ -184,14 +155,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_stays_a_link() {
+    fn a_place_is_one_however_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
-        fs::write(&real, "old").unwrap();
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        let output = Output::prepare(&link).unwrap();
-        output.write(|out| out.write_all(b"new")).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        let at = |path: &str| place(&folder.path().join(path));
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("link")).unwrap();
+        assert_eq!(at("a.json"), at("./link/a.json"));
+        assert_ne!(at("a.json"), at("b.json"));
+        fs::write(folder.path().join("a.json"), "").unwrap();
+        assert_eq!(at("a.json"), at("link/a.json"));
     }
 }

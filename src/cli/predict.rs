@@ -4,7 +4,7 @@ use clap::Subcommand;
 use pdawl::machine::{DeviceKind, MachineFile};
 use pdawl::model::planner::{Kind, Member, MemberError, Modelled, predict_run};
 use pdawl::model::shelf::Wanted;
-use pdawl::model::{ModelShelf, Work};
+use pdawl::model::{ModelShelf, Work, command};
 use pdawl::report::prediction::{Machine, Model, PredictionReport, SCHEMA};
 use pdawl::runtime::opencl;
 use pdawl::workload::Divisible;
@@ -13,6 +13,7 @@ use pdawl_profiler::bundle::Bundle;
 use super::args::Format;
 use super::failure::Failure;
 use super::grid::{Budget, Grid};
+use super::model::Source;
 use super::session::machine_file;
 use super::size::ByteSize;
 use super::{here, terminal};
@@ -57,9 +58,9 @@ struct Stencil {
     )]
     gpu_memory: Option<ByteSize>,
 
-    /// The model to predict with, as `pdawl model list` shows it [default: the
-    /// one of the machine]
-    #[arg(long, value_name = "NAME", help_heading = "Machine")]
+    /// The model to predict with, as `pdawl model list` shows it, or a file
+    /// [default: the one of the machine]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
     model: Option<String>,
 
     /// How the predictions are printed
@@ -86,8 +87,8 @@ fn predicted(args: &Stencil) -> Result<PredictionReport, Failure> {
         grids: 2,
     })?;
     let mut notes = Vec::new();
-    let bundle = model(args.model.as_deref(), &ground, &mut notes)?;
     let codelet = stencil.codelet();
+    let bundle = model(args.model.as_deref(), &ground, codelet.name, &mut notes)?;
     let modelled = Modelled {
         bundle: &bundle,
         machine: file,
@@ -180,11 +181,16 @@ impl Ground {
 }
 
 /// The model of this name, or else of the machine.
-fn model(name: Option<&str>, ground: &Ground, notes: &mut Vec<String>) -> Result<Bundle, Failure> {
+fn model(
+    name: Option<&str>,
+    ground: &Ground,
+    codelet: &str,
+    notes: &mut Vec<String>,
+) -> Result<Bundle, Failure> {
     let shelf = ModelShelf::of_user();
     let machine = &ground.file.name;
     if let Some(name) = name {
-        let bundle = shelf.find(name).map_err(Failure::of)?;
+        let bundle = Source::find(&shelf, name)?.bundle;
         if bundle.machine != *machine {
             notes.push(format!(
                 "model {} is of machine {}; `pdawl model adapt` makes one for {machine} of it",
@@ -204,7 +210,10 @@ fn model(name: Option<&str>, ground: &Ground, notes: &mut Vec<String>) -> Result
     search.bundle.ok_or_else(|| {
         Failure::failed(
             format!("there is no model of machine {machine}"),
-            format!("pdawl train --machine {machine}, or --model NAME of another machine"),
+            format!(
+                "pdawl train --machine {machine}{}, or --model NAME of another machine",
+                command::options(codelet)
+            ),
         )
     })
 }

@@ -14,6 +14,7 @@ use super::args::Format;
 use super::failure::Failure;
 use super::grid::{Budget, PrecisionArg};
 use super::matrix::load;
+use super::whole::whole;
 
 /// A matrix and steps.
 #[derive(Clone, Debug, Args)]
@@ -30,7 +31,7 @@ pub struct Product {
     iterate: bool,
 
     /// Steps, with a barrier after each
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..),
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole(1..=u32::MAX),
           allow_negative_numbers = true)]
     pub steps: u32,
 

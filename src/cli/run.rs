@@ -13,7 +13,7 @@ use pdawl::trace::{About, chrome, csv, gantt};
 use super::args::{Format, ModelArgs, Place};
 use super::failure::Failure;
 use super::grid::Grid;
-use super::output::Output;
+use super::output::{Output, place};
 use super::product::Product;
 use super::session::Session;
 use super::task::Wanted;
@@ -240,14 +240,16 @@ struct Prepared {
 
 impl Files {
     fn prepare(&self) -> Result<Prepared, Failure> {
-        let given = [&self.trace, &self.gantt, &self.csv];
-        for (i, path) in given.iter().enumerate() {
-            if let Some(path) = path.as_ref().filter(|_| given[..i].contains(path)) {
+        let mut places = Vec::new();
+        for path in [&self.trace, &self.gantt, &self.csv].into_iter().flatten() {
+            let place = place(path);
+            if places.contains(&place) {
                 return Err(Failure::usage(
                     format!("two outputs have the path {}", path.display()),
                     "a path of its own for each",
                 ));
             }
+            places.push(place);
         }
         let open = |path: Option<&PathBuf>| path.map(|path| Output::prepare(path)).transpose();
         let gantt = |page| {

@@ -8,7 +8,10 @@ use thiserror::Error;
 /// An error of machine files.
 #[derive(Debug, Error)]
 pub enum MachineError {
-    #[error("{file}: cannot be read: {source}")]
+    #[error(
+        "{file}: cannot be read: {source}; give the path of a machine file, \
+         or a name that `pdawl machine list` shows"
+    )]
     Read {
         file: String,
         source: std::io::Error,

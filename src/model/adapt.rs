@@ -12,6 +12,7 @@ use pdawl_profiler::dataset::Provenance;
 use thiserror::Error;
 
 use super::case::Case;
+use super::command;
 use super::descriptors::Descriptors;
 use super::features;
 use crate::machine::MachineFile;
@@ -41,7 +42,8 @@ pub struct Probe {
 pub enum AdaptationError {
     #[error(
         "{codelet} on {kind}: the model wants `{feature}`, which is not known of this machine \
-         before a run; complete the machine file, or train here: pdawl train"
+         before a run; complete the machine file, or train here: pdawl train{}",
+        command::options(.codelet)
     )]
     Unknown {
         kind: String,

@@ -28,7 +28,9 @@ pub enum DatasetPlaceError {
     )]
     Name { name: String },
 
-    #[error("{directory}: cannot be made: {source}; set PDAWL_DATASETS to a writable directory")]
+    #[error(
+        "{directory}: cannot be made: {source}; --out FILE, or set PDAWL_DATASETS to a writable directory"
+    )]
     Make {
         directory: String,
         source: std::io::Error,

@@ -9,6 +9,7 @@ use pdawl_profiler::{Fitted, Row, Sample, Table};
 use serde::Serialize;
 use thiserror::Error;
 
+use super::predictor::contents;
 use super::training::{Group, groups, tables};
 use super::{RecordError, baseline};
 
@@ -52,20 +53,22 @@ pub enum EvaluationError {
     Record(#[from] RecordError),
 
     #[error(
-        "the model has nothing for {codelet} on {kind}; it has {has}. \
+        "model `{model}` has nothing for {codelet} on {kind}; it has {has}. \
          Train one with such runs, or give a dataset without them"
     )]
     NoModel {
+        model: String,
         kind: String,
         codelet: String,
         has: String,
     },
 
     #[error(
-        "{codelet} on {kind}: the model wants `{feature}`, which the runs do not tell; \
+        "{codelet} on {kind}: model `{model}` wants `{feature}`, which the runs do not tell; \
          profile them again with this version"
     )]
     NoFeature {
+        model: String,
         kind: String,
         codelet: String,
         feature: String,
@@ -86,12 +89,14 @@ pub fn evaluate(bundle: &Bundle, samples: &[Sample]) -> Result<Vec<Evaluation>, 
 fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
     let entry = bundle.find(group.kind, group.codelet);
     let entry = entry.ok_or_else(|| EvaluationError::NoModel {
+        model: bundle.name.clone(),
         kind: group.kind.to_owned(),
         codelet: group.codelet.to_owned(),
-        has: has(bundle),
+        has: contents(bundle),
     })?;
     let table = tables::planning(&group.samples)?;
     let places = places(&entry.fitted, &table).map_err(|feature| EvaluationError::NoFeature {
+        model: bundle.name.clone(),
         kind: group.kind.to_owned(),
         codelet: group.codelet.to_owned(),
         feature,
@@ -176,15 +181,6 @@ fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
         rows += usize::from(any);
     }
     (rows, by)
-}
-
-/// What a bundle has models of, for messages.
-fn has(bundle: &Bundle) -> String {
-    let models = bundle.models.iter();
-    let names: Vec<String> = models
-        .map(|e| format!("{} on {}", e.codelet, e.kind))
-        .collect();
-    names.join(", ")
 }
 
 #[cfg(test)]

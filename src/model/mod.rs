@@ -13,7 +13,7 @@
 //!   makes plans of them.
 //! * [`datasets`] is where measured runs are kept, [`training`] makes models of
 //!   them, [`evaluate`](mod@evaluate) says how good these are, and [`shelf`] is where
-//!   they are kept.
+//!   they are kept. [`command`] is how users are sent to train one.
 //!
 //! **Planning uses features known beforehand.** What counters, traces and
 //! telemetry tell is known only after a run; it explains, and never plans.
@@ -21,6 +21,7 @@
 pub mod adapt;
 pub mod baseline;
 pub mod case;
+pub mod command;
 pub mod datasets;
 mod derived;
 pub mod descriptors;

@@ -9,6 +9,7 @@ use pdawl_profiler::bundle::{Bundle, Range};
 use thiserror::Error;
 
 use super::case::{Case, Part, Work};
+use super::command;
 use super::descriptors::Descriptors;
 use super::features;
 use super::prior;
@@ -26,7 +27,8 @@ const SAYS_UNIT_BYTES: [&str; 3] = [
 pub enum PredictorError {
     #[error(
         "model `{model}` has nothing for {codelet} on {kind}; it has {has}. \
-         Profile and train that too: pdawl train --machine {machine}"
+         Profile and train that too: pdawl train --machine {machine}{}",
+        command::options(.codelet)
     )]
     NoEntry {
         model: String,
@@ -37,7 +39,8 @@ pub enum PredictorError {
     },
     #[error(
         "model `{model}` wants `{feature}` for {codelet} on {kind}, which is not known here \
-         before a run; complete the machine file, or train on this machine: pdawl train"
+         before a run; complete the machine file, or train on this machine: pdawl train{}",
+        command::options(.codelet)
     )]
     Unknown {
         model: String,
@@ -185,7 +188,8 @@ fn kind(descriptors: &Descriptors) -> &'static str {
     }
 }
 
-fn contents(bundle: &Bundle) -> String {
+/// What a model is of.
+pub(super) fn contents(bundle: &Bundle) -> String {
     let entry = |e: &pdawl_profiler::bundle::Entry| format!("{} on {}", e.codelet, e.kind);
     let all: Vec<String> = bundle.models.iter().map(entry).collect();
     match all.is_empty() {

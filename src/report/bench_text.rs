@@ -3,16 +3,13 @@
 use std::fmt::{self, Write};
 
 use super::bench::{Bench, median};
-use super::style::{ALARM, MAIN, STRONG, line, origin, styled};
+use super::style::{ALARM, MAIN, STRONG, column, line, notes, origin, styled, written};
 use super::table;
 use crate::quantity::{Count, Percent, Seconds};
 
 /// Writes the comparison, with ANSI styles.
 pub fn render(bench: &Bench) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_bench(bench, &mut text);
-    text
+    written(|out| write_bench(bench, out))
 }
 
 fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
@@ -25,13 +22,10 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
         bench.repeats,
         styled(STRONG, &bench.machine.name),
     )?;
-    let throughput = match bench.machine.simulated {
-        true => "Throughput (simulated)",
-        false => "Throughput",
-    };
+    let throughput = column("Throughput", bench.machine.simulated);
     let header = [
         "Strategy",
-        throughput,
+        &throughput,
         "Median",
         "Least",
         "Greatest",
@@ -72,10 +66,7 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
     if bench.interrupted {
         writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
     }
-    for note in &bench.notes {
-        writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
-    }
-    Ok(())
+    notes(out, &bench.notes)
 }
 
 #[cfg(test)]

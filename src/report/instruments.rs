@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use pdawl_profiler::{counters, telemetry};
 use serde::Serialize;
 
-use super::style::{ALARM, FAINT, STRONG, line, styled};
+use super::style::{ALARM, FAINT, STRONG, line, styled, written};
 
 /// What this machine's profiles can hold, as in the JSON of `pdawl devices`.
 #[derive(Clone, Debug, Serialize)]
@@ -16,10 +16,7 @@ pub struct Instruments {
 
 /// Writes a section on them, with ANSI styles.
 pub fn render(instruments: &Instruments) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_section(instruments, &mut text);
-    text
+    written(|out| write_section(instruments, out))
 }
 
 fn write_section(instruments: &Instruments, out: &mut String) -> fmt::Result {

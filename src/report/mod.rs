@@ -1,10 +1,9 @@
 //! What a run's user reads: reports as JSON and as text.
 //!
 //! * [`schema`] is the report of a run, `pdawl-report/1`, and [`mod@bench`] that of
-//!   a comparison of strategies, `pdawl-bench/1`; docs/report.md describes
-//!   both field by field.
-//! * [`profile`] is the report of a profile, [`training`] that of a training, and [`mod@model`] has those of
-//!   models.
+//!   a comparison of strategies, `pdawl-bench/1`.
+//! * [`profile`] is the report of a profile, [`training`] that of a training,
+//!   and [`mod@model`] has those of models.
 //! * [`build`] makes the former from an [`Outcome`](crate::engine::Outcome) and
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
@@ -12,6 +11,9 @@
 //! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
 //! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
+//!
+//! docs/report.md describes all of them field by field, and docs/predict.md the
+//! prediction.
 //!
 //! Everything here is pure. Text carries ANSI styles; whoever prints it strips
 //! them where they are not wanted.

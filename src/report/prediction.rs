@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 
 use super::schema::Workload;
-use super::style::{FAINT, MAIN, STRONG, origin, styled};
+use super::style::{FAINT, MAIN, STRONG, note, notes, origin, styled, written};
 use super::table;
 use crate::model::Outside;
 use crate::model::planner::{self, Kind};
@@ -173,10 +173,7 @@ impl From<planner::RunPlan> for Plan {
 impl PredictionReport {
     /// The report with ANSI styles.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
+        written(|out| self.write(out))
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
@@ -205,17 +202,10 @@ impl PredictionReport {
         writeln!(out, "{}", rows.trim_fmt())?;
         for prediction in self.predictions.iter().filter(|p| !p.outside.is_empty()) {
             let unseen: Vec<String> = prediction.outside.iter().map(Unseen::in_words).collect();
-            writeln!(
-                out,
-                "{} {}: the model has not seen {}",
-                styled(STRONG, "Note:"),
-                prediction.strategy,
-                unseen.join(", ")
-            )?;
+            let (strategy, unseen) = (prediction.strategy, unseen.join(", "));
+            note(out, format!("{strategy}: the model has not seen {unseen}"))?;
         }
-        for note in &self.notes {
-            writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
-        }
+        notes(out, &self.notes)?;
         let what = "Predicted from what is known before a run; nothing was run.";
         writeln!(out, "{}", styled(FAINT, what))
     }

@@ -6,7 +6,7 @@ use pdawl_profiler::counters::Availability;
 use pdawl_profiler::{Sample, counters};
 use serde::Serialize;
 
-use super::style::{ALARM, STRONG, line, origin, styled};
+use super::style::{ALARM, STRONG, line, note, notes, origin, styled, written};
 use crate::quantity::{Count, Seconds};
 
 /// The schema of this version.
@@ -95,10 +95,7 @@ fn points(sample: &Sample) -> f64 {
 impl ProfileReport {
     /// The report with ANSI styles.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
+        written(|out| self.write(out))
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
@@ -148,19 +145,16 @@ impl ProfileReport {
                 styled(ALARM, "Interrupted")
             )?;
         } else if left > 0 {
-            writeln!(
+            let said = "the same command goes on from here";
+            note(
                 out,
-                "{} the budget was too small for {left} runs; the same command goes on from here",
-                styled(STRONG, "Note:")
+                format!("the budget was too small for {left} runs; {said}"),
             )?;
         }
         for why in &self.failed {
             writeln!(out, "{} {why}", styled(ALARM, "Failed:"))?;
         }
-        for note in &self.notes {
-            writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
-        }
-        Ok(())
+        notes(out, &self.notes)
     }
 
     fn write_counters(&self, out: &mut String) -> fmt::Result {

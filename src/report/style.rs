@@ -1,4 +1,4 @@
-//! What the texts for people share: styles, and how a line is set.
+//! What the texts for people share: styles, how a line is set, and notes.
 
 use std::fmt::{self, Write};
 
@@ -26,7 +26,33 @@ pub fn origin(simulated: bool) -> String {
     }
 }
 
+/// A column's heading, which says if its figures are simulated.
+pub fn column(name: &str, simulated: bool) -> String {
+    match simulated {
+        true => format!("{name} (simulated)"),
+        false => name.to_owned(),
+    }
+}
+
 /// A name and its value, values below each other.
 pub fn line(out: &mut String, name: &str, value: impl fmt::Display) -> fmt::Result {
     writeln!(out, "  {name:<12}{value}")
+}
+
+/// What a reader should know of a report, a line each.
+pub fn notes(out: &mut String, notes: &[String]) -> fmt::Result {
+    notes.iter().try_for_each(|text| note(out, text))
+}
+
+/// One of them.
+pub fn note(out: &mut String, text: impl fmt::Display) -> fmt::Result {
+    writeln!(out, "{} {text}", styled(STRONG, "Note:"))
+}
+
+/// The text that `write` writes.
+pub fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut text);
+    text
 }

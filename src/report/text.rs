@@ -5,16 +5,13 @@ use std::fmt::{self, Write};
 use anstyle::AnsiColor;
 
 use super::schema::{Model, Report, Step};
-use super::style::{ALARM, FAINT, MAIN, STRONG, line, origin, styled};
+use super::style::{ALARM, FAINT, MAIN, STRONG, line, notes, origin, styled, written};
 use super::{bars, table};
 use crate::quantity::{Bytes, Count, Percent, Seconds};
 
 /// Writes the report, with ANSI styles.
 pub fn render(report: &Report) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_report(report, &mut text);
-    text
+    written(|out| write_report(report, out))
 }
 
 fn write_report(report: &Report, out: &mut String) -> fmt::Result {
@@ -268,10 +265,7 @@ fn remarks(report: &Report, out: &mut String) -> fmt::Result {
             report.workload.steps()
         )?;
     }
-    for note in &report.notes {
-        writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
-    }
-    Ok(())
+    notes(out, &report.notes)
 }
 
 #[cfg(test)]

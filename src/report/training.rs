@@ -5,9 +5,8 @@ use std::fmt::{self, Write};
 use pdawl_profiler::train::Validation;
 use serde::Serialize;
 
-use super::model::{Subject, write_validation};
-use super::style::{STRONG, line, origin, styled};
-
+use super::model::{Subject, heading, write_validation};
+use super::style::{line, notes, origin, written};
 use crate::quantity::Seconds;
 
 /// The schema of this version.
@@ -61,26 +60,20 @@ pub struct ModelReport {
 impl TrainingReport {
     /// The report with ANSI styles.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
+        written(|out| self.write(out))
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        let origin = origin(self.simulated);
-        writeln!(
-            out,
-            "model {} of {}{origin}\n",
-            styled(STRONG, &self.model),
-            styled(STRONG, &self.machine)
-        )?;
+        heading(out, &self.model, &self.machine, self.simulated)?;
         for group in &self.groups {
             group.write(self.simulated, out)?;
         }
         let rows = format!(
-            "{} runs in {}, {} of them measured now{origin}",
-            self.rows, self.dataset, self.measured_now
+            "{} runs in {}, {} of them measured now{}",
+            self.rows,
+            self.dataset,
+            self.measured_now,
+            origin(self.simulated)
         );
         line(out, "Learned", rows)?;
         line(out, "Fitted in", Seconds(self.seconds))?;
@@ -88,10 +81,7 @@ impl TrainingReport {
         for plot in &self.plots {
             line(out, "Chart", plot)?;
         }
-        for note in &self.notes {
-            writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
-        }
-        Ok(())
+        notes(out, &self.notes)
     }
 }
 

@@ -104,12 +104,17 @@ pub fn model(machine: &MachineFile, samples: &[Sample], families: &[Family]) -> 
         inner_folds: 2,
         ..Recipe::default()
     };
+    trained(machine, samples, &recipe)
+}
+
+/// What a recipe makes of runs of the CPU and the GPU.
+pub fn trained(machine: &MachineFile, samples: &[Sample], recipe: &Recipe) -> Bundle {
     let request = Request {
         machine: &machine.name,
         samples,
         codelet: Some(CODELET),
         kinds: &["cpu", "gpu"],
-        recipe: &recipe,
+        recipe,
     };
     let models = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap();
     let about = About {
@@ -120,4 +125,13 @@ pub fn model(machine: &MachineFile, samples: &[Sample], families: &[Family]) -> 
         provenance: Provenance::default(),
     };
     bundle(&models.groups, about).unwrap()
+}
+
+/// A model of `k40` that has learned what physics says.
+pub fn of_physics(name: &str) -> Bundle {
+    let machine = machine("k40");
+    let samples = samples(&machine, |_| 1.0);
+    let mut model = model(&machine, &samples, &[Family::PriorConstant]);
+    model.name = name.to_owned();
+    model
 }

@@ -4,23 +4,13 @@
 use thiserror::Error;
 
 use super::FORMAT;
+use crate::file::FileError;
 
 /// An error of model files.
 #[derive(Debug, Error)]
 pub enum BundleError {
-    #[error("{file}: cannot be read: {source}")]
-    Read {
-        file: String,
-        source: std::io::Error,
-    },
-
-    #[error(
-        "{file}: cannot be written: {source}; give a path in a folder that exists and can be written"
-    )]
-    Write {
-        file: String,
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
 
     #[error("{file}: is cut off or no JSON: {why}; get it again from its source")]
     Json { file: String, why: String },

@@ -30,6 +30,7 @@ pub use error::BundleError;
 
 use crate::beside;
 use crate::dataset::Provenance;
+use crate::file::{self, FileError};
 
 /// The format of this version.
 pub const FORMAT: &str = "pdawl-model/1";
@@ -70,10 +71,7 @@ impl Bundle {
     /// refuses.
     pub fn read(path: &Path) -> Result<Self, BundleError> {
         let file = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|source| BundleError::Read {
-            file: file.clone(),
-            source,
-        })?;
+        let bytes = file::read(path)?;
         let text = std::str::from_utf8(&bytes).map_err(|error| BundleError::Json {
             file: file.clone(),
             why: format!("byte {} is not UTF-8", error.valid_up_to()),
@@ -118,12 +116,8 @@ impl Bundle {
     /// As [`Bundle::to_text`]; a path that cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), BundleError> {
         let text = self.to_text()?;
-        beside::write(path, |out| out.write_all(text.as_bytes())).map_err(|source| {
-            BundleError::Write {
-                file: path.display().to_string(),
-                source,
-            }
-        })
+        beside::write(path, |out| out.write_all(text.as_bytes()))
+            .map_err(|source| FileError::write(path, source).into())
     }
 
     /// The checksum that the file of this bundle has, as 64 hexadecimal digits.

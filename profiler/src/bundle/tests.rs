@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::file::FileError;
 use crate::fitted::Fitted;
 use crate::regress::Spec;
 use crate::train::{Baseline, Candidate, Family, Validation};
@@ -346,9 +347,12 @@ fn what_could_not_be_read_is_not_written() {
     let missing = bundle()
         .write(&folder.path().join("none/k40.json"))
         .unwrap_err();
-    assert!(matches!(missing, BundleError::Write { .. }));
+    assert!(matches!(
+        missing,
+        BundleError::File(FileError::Write { .. })
+    ));
     let missing = Bundle::read(&folder.path().join("none.json")).unwrap_err();
-    assert!(matches!(missing, BundleError::Read { .. }));
+    assert!(matches!(missing, BundleError::File(FileError::Read { .. })));
     std::fs::write(&path, [b'{', 0xff]).unwrap();
     let binary = Bundle::read(&path).unwrap_err().to_string();
     assert!(binary.contains("byte 1 is not UTF-8"), "{binary}");

@@ -8,7 +8,9 @@ use super::columns::Column;
 use super::parse::Parsed;
 use super::runs::Runs;
 use super::{Dataset, DatasetError, Key, Provenance, check, row, write};
-use crate::{Sample, beside};
+use crate::Sample;
+use crate::beside::Beside;
+use crate::file::FileError;
 
 /// A dataset that grows row by row.
 ///
@@ -52,7 +54,7 @@ impl Appender {
             tail: None,
             says_more: false,
         };
-        beside::probe(path).map_err(|source| appender.failed(source))?;
+        Beside::create(path).map_err(|source| appender.failed(source))?;
         match open(path) {
             Ok(file) => appender.take_over(file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -128,12 +130,8 @@ impl Appender {
     fn take_over(&mut self, mut file: File) -> Result<(), DatasetError> {
         self.lock(&file)?;
         let mut bytes = Vec::new();
-        if let Err(source) = file.read_to_end(&mut bytes) {
-            return Err(DatasetError::Read {
-                file: self.file(),
-                source,
-            });
-        }
+        file.read_to_end(&mut bytes)
+            .map_err(|source| FileError::read(&self.path, source))?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -176,10 +174,7 @@ impl Appender {
     }
 
     fn failed(&self, source: io::Error) -> DatasetError {
-        DatasetError::Write {
-            file: self.file(),
-            source,
-        }
+        FileError::write(&self.path, source).into()
     }
 }
 

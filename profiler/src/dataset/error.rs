@@ -6,23 +6,13 @@ use std::fmt;
 use thiserror::Error;
 
 use super::FORMAT;
+use crate::file::FileError;
 
 /// An error of datasets.
 #[derive(Debug, Error)]
 pub enum DatasetError {
-    #[error("{file}: cannot be read: {source}")]
-    Read {
-        file: String,
-        source: std::io::Error,
-    },
-
-    #[error(
-        "{file}: cannot be written: {source}; give a path in a folder that exists and can be written"
-    )]
-    Write {
-        file: String,
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
 
     #[error("{file}: another program is writing it; wait for that, or give another file")]
     Busy { file: String },

@@ -57,9 +57,6 @@ pub struct Dataset {
 /// that [`parse`] refuses: the message names the file, the line and the column.
 pub fn read(path: &Path) -> Result<Dataset, DatasetError> {
     let file = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|source| DatasetError::Read {
-        file: file.clone(),
-        source,
-    })?;
+    let bytes = crate::file::read(path)?;
     parse(&bytes, &file)
 }

@@ -8,6 +8,7 @@ use super::runs::Runs;
 use super::{Dataset, DatasetError, FORMAT, Fault, Provenance, check, columns, row};
 use crate::Sample;
 use crate::beside;
+use crate::file::FileError;
 
 /// Writes a dataset: whole, or not at all. [`super::read`] gives it back bit
 /// for bit.
@@ -37,10 +38,7 @@ pub(super) fn lines_above(provenance: &Provenance) -> usize {
 
 /// Writes runs that were checked, and returns the columns.
 pub(super) fn replace(path: &Path, dataset: &Dataset) -> Result<Vec<Column>, DatasetError> {
-    let failed = |source| DatasetError::Write {
-        file: path.display().to_string(),
-        source,
-    };
+    let failed = |source| FileError::write(path, source);
     let columns = columns::of(&dataset.samples).map_err(|e| failed(io::Error::other(e)))?;
     beside::write(path, |out| contents(out, dataset, &columns)).map_err(failed)?;
     Ok(columns)

@@ -54,9 +54,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     ];
     // Output knows only of errors of files.
     let mut refused = None;
-    let written = output.write(|out| {
+    let written = output.write(|mut out| {
         watched(&loaded.name, format, stop, |control| {
-            match market::write(&loaded.csr, &comments, compressed, out, control) {
+            match market::write(&loaded.csr, &comments, compressed, &mut out, control) {
                 Ok(()) => Ok(()),
                 Err(WriteError::Io(error)) => Err(error),
                 Err(WriteError::Matrix(error)) => {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use pdawl::codelet::stencil::{Dimensions, codelet};
+use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::model::ModelShelf;
 use pdawl::model::adapt::{Probe, Target, bundle, choose, correct};
 use pdawl::profile::run::{Prepared, measure};
@@ -13,12 +13,13 @@ use pdawl::report::model::AdaptReport;
 use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun, SCHEMA};
 use pdawl_profiler::bundle::{Bundle, Entry};
 
-use super::source::Source;
+use super::Source;
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
 use crate::cli::profile::{self, Budget, Wanted};
-use crate::cli::{interrupt, terminal};
+use crate::cli::whole::whole;
+use crate::cli::{interrupt, invocation, terminal};
 
 /// Configurations of a kind that the runs are chosen from.
 const CANDIDATES: u32 = 200;
@@ -40,7 +41,7 @@ pub struct Args {
 
     /// Calibration runs of each codelet, shared by CPU and GPU
     #[arg(long, value_name = "N", default_value_t = 8, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u32).range(2..=1000))]
+          value_parser = whole(2u32..=1000))]
     runs: u32,
 
     /// What to call the adapted model [default: MACHINE-from-FOREIGN]
@@ -48,7 +49,8 @@ pub struct Args {
     name: Option<String>,
 
     /// Of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
     seed: u64,
 
     /// Relative standard deviation of simulated times [default: 0.02]
@@ -93,10 +95,7 @@ pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
         name: &name,
         machine: calibration.ground.machine(),
         simulated: calibration.ground.is_simulated(),
-        adapted_at: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            // A clock before 1970 is wrong, and no reason to fail.
-            .map_or(0, |since| since.as_secs()),
+        adapted_at: invocation::now(),
         provenance: profile::provenance(&calibration.ground),
     };
     let runs = groups.iter().map(|group| group.runs.len()).sum();
@@ -259,13 +258,18 @@ fn corrected(entry: &Entry, done: Vec<Done>) -> Result<(Entry, AdaptedGroup), Fa
     Ok((after, group))
 }
 
-/// Dimensions and precision of a stencil's codelet.
-fn of_stencil(name: &str) -> Option<(u8, PrecisionArg)> {
-    let all = [(2, Dimensions::Two), (3, Dimensions::Three)];
-    all.into_iter()
-        .flat_map(|(dims, d)| [PrecisionArg::F64, PrecisionArg::F32].map(|p| (dims, d, p)))
-        .find(|(_, d, p)| codelet(*d, (*p).into()).name == name)
-        .map(|(dims, _, p)| (dims, p))
+/// Dimensions and precision of a stencil's codelet, as users say them.
+fn of_stencil(codelet: &str) -> Option<(u8, PrecisionArg)> {
+    let (dimensions, precision) = stencil::named(codelet)?;
+    let dims = match dimensions {
+        Dimensions::Two => 2,
+        Dimensions::Three => 3,
+    };
+    let precision = match precision {
+        Precision::F64 => PrecisionArg::F64,
+        Precision::F32 => PrecisionArg::F32,
+    };
+    Some((dims, precision))
 }
 
 /// What a profile would be asked for, to have its machine and its design.

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use pdawl::machine::Shelf;
 use pdawl::model::ModelShelf;
 use pdawl::model::evaluate::evaluate;
 use pdawl::model::shelf::{Wanted, fits};
@@ -11,9 +10,10 @@ use pdawl::report::model::check::{Fit, HeldOut, SCHEMA};
 use pdawl_profiler::bundle::{Bundle, FORMAT};
 use pdawl_profiler::dataset;
 
-use super::source::Source;
+use super::Source;
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
+use crate::cli::session::machine_file;
 use crate::cli::{here, terminal};
 
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,8 @@ pub struct Args {
     /// As `pdawl model list` shows it, or a file
     #[arg(value_name = "NAME|FILE")]
     model: String,
-    /// The machine that it should fit [default: this one]
+    /// The machine that it should fit, by name or by its file [default: this
+    /// one]
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     /// Runs to predict, as `pdawl profile` writes them
@@ -61,7 +62,7 @@ pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
 fn fit(bundle: &Bundle, machine: Option<&str>) -> Result<Fit, Failure> {
     let (machine, fingerprint) = match machine {
         Some(name) => {
-            let file = Shelf::of_user().find(name).map_err(Failure::of)?;
+            let file = machine_file(name)?;
             (file.name, file.fingerprint)
         }
         None => (

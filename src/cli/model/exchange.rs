@@ -6,8 +6,9 @@ use pdawl::model::ModelShelf;
 use pdawl::model::shelf::ShelfError;
 use pdawl_profiler::bundle::Bundle;
 
+use crate::cli::args::Format;
 use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::cli::saved::Saved;
 
 #[derive(Debug, clap::Args)]
 pub struct Export {
@@ -18,6 +19,9 @@ pub struct Export {
     /// Replace the file if there is one
     #[arg(long)]
     force: bool,
+    /// How it is told
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 #[derive(Debug, clap::Args)]
@@ -30,17 +34,17 @@ pub struct Import {
     /// Replace the model of this name if there is one
     #[arg(long)]
     force: bool,
+    /// How it is told
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 pub fn export(shelf: &ModelShelf, args: &Export) -> Result<(), Failure> {
     let bundle = shelf.find(&args.name).map_err(Failure::of)?;
     vacant(&args.file, args.force)?;
     bundle.write(&args.file).map_err(Failure::of)?;
-    terminal::print(&format!(
-        "{} written to {}\n",
-        args.name,
-        args.file.display()
-    ))
+    let words = format!("{} written to {}\n", args.name, args.file.display());
+    saved(&bundle, &args.name, &args.file).tell(args.format, &words)
 }
 
 pub fn import(shelf: &ModelShelf, args: &Import) -> Result<(), Failure> {
@@ -57,18 +61,30 @@ pub fn import(shelf: &ModelShelf, args: &Import) -> Result<(), Failure> {
     })?;
     vacant(&path, args.force)?;
     shelf.save(&bundle).map_err(Failure::of)?;
-    terminal::print(&format!(
+    let words = format!(
         "{} of {}{} kept in {}\n",
         bundle.name,
         bundle.machine,
         if bundle.simulated { " (simulated)" } else { "" },
         path.display()
-    ))
+    );
+    saved(&bundle, &bundle.name, &path).tell(args.format, &words)
+}
+
+fn saved<'a>(bundle: &'a Bundle, name: &'a str, file: &'a Path) -> Saved<'a> {
+    Saved {
+        kind: "model",
+        name,
+        machine: &bundle.machine,
+        simulated: bundle.simulated,
+        file,
+    }
 }
 
 /// Whether a file may be written there.
 fn vacant(path: &Path, force: bool) -> Result<(), Failure> {
-    if force || !path.exists() {
+    // What is no file is not replaced, and whoever writes there says so.
+    if force || !path.exists() || path.is_dir() {
         return Ok(());
     }
     Err(Failure::failed(

@@ -4,6 +4,7 @@ use pdawl::model::ModelShelf;
 use pdawl::report::model::list::{ListReport, Listed, SCHEMA};
 use pdawl::report::model::show;
 
+use super::Source;
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::terminal;
@@ -29,10 +30,14 @@ pub fn list(shelf: &ModelShelf, format: Format) -> Result<(), Failure> {
     }
 }
 
-pub fn show(shelf: &ModelShelf, name: &str, format: Format) -> Result<(), Failure> {
-    let bundle = shelf.find(name).map_err(Failure::of)?;
+pub fn show(shelf: &ModelShelf, model: &str, format: Format) -> Result<(), Failure> {
+    let Source {
+        bundle,
+        name,
+        place,
+    } = Source::find(shelf, model)?;
     match format {
-        Format::Text => terminal::print(&show::render(&bundle, name, &shelf.place(name))),
+        Format::Text => terminal::print(&show::render(&bundle, &name, &place)),
         Format::Json => terminal::print(&bundle.to_text().map_err(Failure::of)?),
     }
 }

@@ -12,6 +12,8 @@ use pdawl::model::ModelShelf;
 use super::args::Format;
 use super::failure::Failure;
 
+pub use source::Source;
+
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl model list\n  pdawl model show k40\n  \
@@ -38,8 +40,9 @@ enum What {
         after_help = "Examples:\n  pdawl model show k40\n  pdawl model show k40 --format json"
     )]
     Show {
-        /// As `pdawl model list` shows it
-        name: String,
+        /// As `pdawl model list` shows it, or a file
+        #[arg(value_name = "NAME|FILE")]
+        model: String,
         /// Text, or JSON as in the model's file
         #[arg(long, value_enum, default_value_t)]
         format: Format,
@@ -73,7 +76,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let shelf = ModelShelf::of_user();
     match &args.what {
         What::List { format } => list::list(&shelf, *format),
-        What::Show { name, format } => list::show(&shelf, name, *format),
+        What::Show { model, format } => list::show(&shelf, model, *format),
         What::Export(args) => exchange::export(&shelf, args),
         What::Import(args) => exchange::import(&shelf, args),
         What::Check(args) => check::run(&shelf, args),

@@ -9,7 +9,7 @@ use pdawl_profiler::dataset::{Appender, Provenance};
 
 use super::Wanted;
 use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::cli::{invocation, terminal};
 
 /// Opens the dataset of a profile; gives its path, too.
 ///
@@ -21,9 +21,7 @@ pub fn open(wanted: &Wanted, ground: &Ground) -> Result<(PathBuf, Appender), Fai
         Some(path) => path.clone(),
         None => {
             let shelf = DatasetShelf::of_user();
-            let path = shelf.path(&machine.name).map_err(Failure::of)?;
-            make_folder(&path)?;
-            path
+            shelf.ready(&machine.name).map_err(Failure::of)?
         }
     };
     if wanted.fresh {
@@ -62,21 +60,9 @@ pub fn open(wanted: &Wanted, ground: &Ground) -> Result<(PathBuf, Appender), Fai
     Ok((path, appender))
 }
 
-fn make_folder(path: &Path) -> Result<(), Failure> {
-    let Some(folder) = path.parent() else {
-        return Ok(());
-    };
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::failed(
-            format!("{} cannot be made: {error}", folder.display()),
-            "--out FILE, or set PDAWL_DATASETS to a directory that can be written",
-        )
-    })
-}
-
-/// Renames a file that is there.
+/// Renames a file that is there, but nothing else: not a folder, nor a device.
 fn set_aside(path: &Path) -> Result<(), Failure> {
-    if !path.exists() {
+    if !path.is_file() {
         return Ok(());
     }
     let mut aside = path.as_os_str().to_owned();
@@ -104,10 +90,6 @@ pub fn provenance(ground: &Ground) -> Provenance {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     provenance.add("date", now.split('T').next().unwrap_or(&now));
     provenance.add("version", concat!("pdawl ", env!("CARGO_PKG_VERSION")));
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    provenance.add("command", &format!("pdawl {}", words.join(" ")));
+    provenance.add("command", &invocation::words());
     provenance
 }

@@ -10,8 +10,9 @@ use pdawl::codelet::stencil::Precision;
 use pdawl::profile::Kind;
 
 use crate::cli::args::noise;
-use crate::cli::grid::PrecisionArg;
+use crate::cli::grid::{PrecisionArg, points};
 use crate::cli::size::ByteSize;
+use crate::cli::whole::whole;
 
 /// What is to be profiled, and how long.
 #[derive(Clone, Debug, Args)]
@@ -25,17 +26,22 @@ pub struct Wanted {
     pub machine: Option<String>,
 
     /// Time that it may take: 90s, 5m, 1h30m
-    #[arg(long, value_name = "TIME", default_value = "5m")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        allow_hyphen_values = true
+    )]
     pub budget: Budget,
 
     /// Runs of each configuration
     #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
+          value_parser = whole(1u32..=1000), allow_negative_numbers = true)]
     pub repeats: u32,
 
     /// Configurations of each kind of device
     #[arg(long, value_name = "N", default_value_t = 130,
-          value_parser = clap::value_parser!(u32).range(1..=10_000), allow_negative_numbers = true)]
+          value_parser = whole(1u32..=10_000), allow_negative_numbers = true)]
     pub configurations: u32,
 
     /// Which devices: cpu, gpu [default: both, where there are both]
@@ -44,30 +50,31 @@ pub struct Wanted {
 
     /// Steps of each run [default: 10 in a simulation, else as many as 0.3 s
     /// allow, 3 to 100]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000),
+    #[arg(long, value_name = "N", value_parser = whole(1u32..=100_000),
           allow_negative_numbers = true)]
     pub steps: Option<u32>,
 
     /// Of the order of runs, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
     pub seed: u64,
 
     /// Points along each axis, instead of the design's own sizes: 1000,3000
     ///
     /// With sizes of their own held-out runs are made, to try a model on.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = edge,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = points,
           allow_negative_numbers = true, help_heading = "Workload")]
     pub sizes: Vec<u64>,
 
     /// Points along each axis at most [default: 20000 in 2-D, 737 in 3-D, or
     /// what fits into memory]
-    #[arg(long, value_name = "N", value_parser = edge, conflicts_with = "sizes",
+    #[arg(long, value_name = "N", value_parser = points, conflicts_with = "sizes",
           allow_negative_numbers = true, help_heading = "Workload")]
     pub max_size: Option<u64>,
 
     /// 2: 5-point, 3: 7-point
     #[arg(long, value_name = "2|3", default_value_t = 2,
-          value_parser = clap::value_parser!(u8).range(2..=3), help_heading = "Workload")]
+          value_parser = whole(2u8..=3), allow_negative_numbers = true, help_heading = "Workload")]
     pub dims: u8,
 
     /// Floating-point type
@@ -140,11 +147,6 @@ impl From<KindArg> for Kind {
             KindArg::Gpu => Self::Gpu,
         }
     }
-}
-
-fn edge(text: &str) -> Result<u64, String> {
-    let wrong = "this is not a number of points; write a whole number of at least 3, such as 4096";
-    text.trim().parse().map_err(|_| wrong.to_owned())
 }
 
 /// A time above 0.

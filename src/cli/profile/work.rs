@@ -121,7 +121,9 @@ pub fn designs(
         &wishes,
     );
     let space = space.map_err(|error| match error {
-        SpaceError::TooSmall(_) => Failure::usage(error, "--sizes 500,4000, say"),
+        SpaceError::TooSmall(_) => {
+            Failure::usage(error, "--sizes 500,4000 or --max-size 4000, say")
+        }
         SpaceError::TooLarge { .. } => Failure::of(error),
     })?;
     let count = wanted.configurations as usize;

@@ -28,7 +28,7 @@ use pdawl::runtime::DeviceId;
 
 pub(super) use open::machine_file;
 
-use super::failure::{Failure, refused};
+use super::failure::{Failure, LOST, refused};
 use super::task::Task;
 use ground::Ground;
 use model::{Missing, Serving};
@@ -228,6 +228,7 @@ fn failure(error: CorunError) -> Failure {
             why,
             "another --strategy, or other --devices; `pdawl devices` shows them",
         ),
+        error @ CorunError::AllLost { .. } => Failure::failed(error, LOST),
         other => Failure::of(other),
     }
 }

@@ -5,14 +5,15 @@ use pdawl::balance::{Balancer, Pdawl, Setup};
 use pdawl::machine::{Device, MachineFile};
 use pdawl::model::planner::{self, Member, Modelled, RunPlan};
 use pdawl::model::shelf::Wanted;
-use pdawl::model::{ModelShelf, Work};
+use pdawl::model::{ModelShelf, Work, command};
 use pdawl::report::prediction::Unseen;
 use pdawl::workload::Divisible;
+use pdawl::workload::stencil::Stencil;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::args::ModelChoice;
 use crate::cli::failure::Failure;
-use crate::cli::task::Task;
+use crate::cli::model::Source;
 use crate::cli::terminal;
 
 /// A model that serves, and what it plans.
@@ -72,7 +73,8 @@ pub struct Site<'a> {
     pub devices: &'a [Device],
     /// Whether the user has said which devices, and so how many cores.
     pub chosen: bool,
-    pub task: &'a Task,
+    /// `None` for another workload.
+    pub stencil: Option<&'a Stencil>,
     pub gpu_memory: Option<u64>,
 }
 
@@ -85,8 +87,8 @@ impl Site<'_> {
         let named = match choice {
             ModelChoice::None => return Ok(Err(Missing::default())),
             ModelChoice::Named(name) => {
-                let found = ModelShelf::of_user().find(name);
-                Some(found.map_err(Failure::of)?)
+                let source = Source::find(&ModelShelf::of_user(), name)?;
+                Some(source.bundle)
             }
             ModelChoice::Fitting => None,
         };
@@ -98,13 +100,22 @@ impl Site<'_> {
     }
 
     fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
-        let stencil = self.task.stencil().ok_or_else(|| Missing {
+        let stencil = self.stencil.ok_or_else(|| Missing {
             what: "cost models know stencils only".to_owned(),
             remedy: None,
         })?;
-        let file = self.file.ok_or_else(|| Missing {
-            what: "there is no model of this machine".to_owned(),
-            remedy: Some("pdawl train".to_owned()),
+        let file = self.file.ok_or_else(|| match &named {
+            None => Missing {
+                what: "there is no model of this machine".to_owned(),
+                remedy: Some(format!("pdawl train{}", self.training_options())),
+            },
+            Some(bundle) => Missing {
+                what: format!(
+                    "there is no file of this machine, which model {} would predict it by",
+                    bundle.name
+                ),
+                remedy: Some("pdawl machine save NAME".to_owned()),
+            },
         })?;
         let bundle = match named {
             Some(bundle) => bundle,
@@ -152,8 +163,17 @@ impl Site<'_> {
         }
         search.bundle.ok_or_else(|| Missing {
             what: format!("there is no model of machine {}", file.name),
-            remedy: Some(format!("pdawl train --machine {}", file.name)),
+            remedy: Some(format!(
+                "pdawl train --machine {}{}",
+                file.name,
+                self.training_options()
+            )),
         })
+    }
+
+    /// What a model has to be trained with, to serve here.
+    fn training_options(&self) -> String {
+        (self.stencil).map_or_else(String::new, |s| command::options(s.codelet().name))
     }
 
     fn notes(
@@ -220,5 +240,32 @@ impl Serving {
             self.model.as_str(),
             Box::new(planner),
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pdawl::codelet::stencil::Precision;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_file_is_told_as_such() {
+        let stencil = Stencil::new(64, 64, Some(64), Precision::F32, 1).unwrap();
+        let site = Site {
+            file: None,
+            simulated: false,
+            devices: &[],
+            chosen: false,
+            stencil: Some(&stencil),
+            gpu_memory: None,
+        };
+        let missing = |named: Option<Bundle>| site.serving(named).err().unwrap().note().unwrap();
+        let note = missing(None);
+        assert!(note.ends_with("of this machine: pdawl train --dims 3 --precision f32"));
+        let named = ModelShelf::at("/nonexistent").find("k40").unwrap();
+        let note = missing(Some(named));
+        assert!(note.contains("no file of this machine, which model k40"));
+        assert!(note.ends_with("pdawl machine save NAME"), "{note}");
     }
 }

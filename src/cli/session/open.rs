@@ -9,7 +9,7 @@ use pdawl::machine::{Device, Host, MachineFile, Shelf, load};
 use pdawl::report::schema::{HostInfo, Machine};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::select::Selection;
-use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
+use pdawl::runtime::sim::{At, Fault, Sim, SimDevice, SimOptions};
 
 use super::Session;
 use super::ground::{Ground, Rig};
@@ -114,7 +114,7 @@ impl Session {
             simulated: false,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            task: &task,
+            stencil: task.stencil(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
@@ -166,7 +166,7 @@ impl Session {
             options.devices = Some(sim_devices(list)?);
             devices = open(&options).map_err(refused)?;
         }
-        options.faults = faults(&place.fault, &devices)?;
+        options.faults = faults(&place.fault, &devices, task.steps())?;
         let machine = Machine {
             name: file.name.clone(),
             simulated: true,
@@ -182,7 +182,7 @@ impl Session {
             simulated: true,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            task: &task,
+            stencil: task.stencil(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
@@ -223,11 +223,12 @@ fn reference_grids(verify: bool) -> u64 {
     }
 }
 
-/// A machine file by name, or by path.
+/// A machine file by name, or by path: what has a separator or ends in
+/// `.toml`.
 pub(in crate::cli) fn machine_file(name: &str) -> Result<MachineFile, Failure> {
-    let path = Path::new(name);
-    let file = match path.extension().is_some_and(|ending| ending == "toml") {
-        true => load(path),
+    let is_path = name.contains(std::path::MAIN_SEPARATOR) || name.ends_with(".toml");
+    let file = match is_path {
+        true => load(Path::new(name)),
         false => Shelf::of_user().find(name),
     };
     file.map_err(Failure::of)
@@ -270,11 +271,21 @@ fn sim_device(item: &str) -> Result<SimDevice, Failure> {
     }
 }
 
-/// Faults by the devices' indices.
-fn faults(specs: &[FaultSpec], devices: &[Device]) -> Result<Vec<Fault>, Failure> {
+/// Faults by the devices' indices, in a run of so many steps.
+fn faults(specs: &[FaultSpec], devices: &[Device], steps: u32) -> Result<Vec<Fault>, Failure> {
+    let last = steps.saturating_sub(1);
     specs
         .iter()
         .map(|spec| {
+            if let At::Step(step) = spec.at
+                && step > last
+            {
+                let device = &spec.device;
+                return Err(Failure::usage(
+                    format!("--fault: step {step}, of {device}, never comes: the last is {last}"),
+                    format!("a step from 0 to {last}, or more --steps"),
+                ));
+            }
             let device = devices.iter().position(|d| d.name == spec.device);
             let device = device.ok_or_else(|| {
                 let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();

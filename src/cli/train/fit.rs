@@ -1,7 +1,7 @@
 //! Fitting the models, and keeping them.
 
 use std::sync::atomic::AtomicBool;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use pdawl::model::ModelShelf;
 use pdawl::model::training::{About, GroupModel, Models, Request, TrainingError, bundle, fit_all};
@@ -12,7 +12,7 @@ use pdawl_profiler::train::{Recipe, Trained};
 use super::runs::Runs;
 use super::{Args, plots};
 use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::cli::{invocation, terminal};
 
 /// Trains as asked, and keeps the model. When anything fails before, the model
 /// that was there stays.
@@ -44,7 +44,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         name,
         machine,
         simulated,
-        trained_at: now(),
+        trained_at: invocation::now(),
         provenance: provenance(&runs),
     };
     let bundle = bundle(&models.groups, about).map_err(Failure::of)?;
@@ -140,17 +140,6 @@ fn report(trained: Trained) -> ModelReport {
 /// Where the runs come from, and how they were learned.
 fn provenance(runs: &Runs) -> Provenance {
     let mut provenance = runs.dataset.provenance.clone();
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    provenance.add("trained by", &format!("pdawl {}", words.join(" ")));
+    provenance.add("trained by", &invocation::words());
     provenance
-}
-
-fn now() -> u64 {
-    // A clock before 1970 is wrong, and no reason to fail.
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

@@ -29,11 +29,14 @@ pub struct Args {
     /// As `pdawl profile` writes them. The machine is that of the runs.
     #[arg(long, value_name = "FILE", help_heading = "Training",
           conflicts_with_all = ["out", "fresh", "no_profile", "kinds", "sizes", "max_size",
-                                "dims", "precision", "noise", "steps"])]
+                                "dims", "precision", "noise", "steps", "budget", "repeats",
+                                "configurations", "gpu_memory", "host_memory"])]
     dataset: Option<PathBuf>,
 
     /// Learn from what was measured before, and measure nothing
-    #[arg(long, help_heading = "Training", conflicts_with = "fresh")]
+    #[arg(long, help_heading = "Training",
+          conflicts_with_all = ["fresh", "sizes", "max_size", "noise", "steps", "budget",
+                                "repeats", "configurations", "gpu_memory", "host_memory"])]
     no_profile: bool,
 
     /// What to call the model [default: the machine's name]

@@ -1,6 +1,5 @@
 //! Charts of a training, in a directory.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use pdawl::model::training::{Chart, GroupModel, charts};

@@ -47,6 +47,19 @@ impl Runs {
         Ok(runs)
     }
 
+    /// What the user asked for, of the runs in this file.
+    fn asked(wanted: &Wanted, machine: MachineFile, path: PathBuf) -> Result<Self, Failure> {
+        Ok(Self {
+            dataset: dataset::read(&path).map_err(Failure::of)?,
+            codelet: Some(asked_codelet(wanted)),
+            kinds: asked_kinds(wanted, &machine),
+            machine,
+            path,
+            measured_now: 0,
+            notes: Vec::new(),
+        })
+    }
+
     /// Whether the times are virtual.
     pub fn simulated(&self) -> bool {
         self.dataset
@@ -95,15 +108,7 @@ fn measured_before(wanted: &Wanted) -> Result<Runs, Failure> {
             "leave out --no-profile, or name a file with --dataset",
         ));
     }
-    Ok(Runs {
-        dataset: dataset::read(&path).map_err(Failure::of)?,
-        codelet: Some(asked_codelet(wanted)),
-        kinds: asked_kinds(wanted, &machine),
-        machine,
-        path,
-        measured_now: 0,
-        notes: Vec::new(),
-    })
+    Runs::asked(wanted, machine, path)
 }
 
 fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
@@ -132,13 +137,9 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
         ));
     }
     Ok(Runs {
-        dataset: dataset::read(&path).map_err(Failure::of)?,
-        codelet: Some(asked_codelet(wanted)),
-        kinds: asked_kinds(wanted, &machine),
-        machine,
-        path,
         measured_now: report.rows.measured,
         notes,
+        ..Runs::asked(wanted, machine, path)?
     })
 }
 

@@ -53,13 +53,25 @@ pub enum Dimensions {
 /// The codelet of a stencil.
 pub fn codelet(dimensions: Dimensions, precision: Precision) -> Codelet {
     Codelet {
-        name: match (dimensions, precision) {
-            (Dimensions::Two, Precision::F64) => "stencil5-f64",
-            (Dimensions::Two, Precision::F32) => "stencil5-f32",
-            (Dimensions::Three, Precision::F64) => "stencil7-f64",
-            (Dimensions::Three, Precision::F32) => "stencil7-f32",
-        },
+        name: name(dimensions, precision),
         host: Some(host::kernel(dimensions, precision)),
         opencl: Some(opencl::kernel(dimensions, precision)),
     }
+}
+
+fn name(dimensions: Dimensions, precision: Precision) -> &'static str {
+    match (dimensions, precision) {
+        (Dimensions::Two, Precision::F64) => "stencil5-f64",
+        (Dimensions::Two, Precision::F32) => "stencil5-f32",
+        (Dimensions::Three, Precision::F64) => "stencil7-f64",
+        (Dimensions::Three, Precision::F32) => "stencil7-f32",
+    }
+}
+
+/// The stencil whose codelet has this name; `None` if none has.
+pub fn named(codelet: &str) -> Option<(Dimensions, Precision)> {
+    [Dimensions::Two, Dimensions::Three]
+        .into_iter()
+        .flat_map(|dimensions| [Precision::F64, Precision::F32].map(|p| (dimensions, p)))
+        .find(|(dimensions, precision)| name(*dimensions, *precision) == codelet)
 }

@@ -4,6 +4,7 @@ use pdawl_profiler::train::TrainError;
 use thiserror::Error;
 
 use crate::model::RecordError;
+use crate::model::command::options;
 
 /// An error of training.
 #[derive(Debug, Error)]
@@ -15,7 +16,9 @@ pub enum TrainingError {
 
     #[error(
         "no run of {codelet} on {kind} is among the {runs} runs; \
-         `pdawl profile stencil --machine {machine}` with a longer --budget makes some"
+         `pdawl profile stencil --machine {machine}{}` with a longer --budget \
+         or more --configurations makes some",
+        options(.codelet)
     )]
     NoGroup {
         kind: String,
@@ -39,7 +42,9 @@ pub enum TrainingError {
 
     #[error(
         "no model of {codelet} on {kind}: {source}. \
-         `pdawl profile stencil --machine {machine}` with a longer --budget adds runs"
+         `pdawl profile stencil --machine {machine}{}` with a longer --budget \
+         or more --configurations adds runs",
+        options(.codelet)
     )]
     Train {
         kind: String,

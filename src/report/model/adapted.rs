@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::percent;
 use crate::quantity::Seconds;
-use crate::report::style::{FAINT, STRONG, line, origin, styled};
+use crate::report::style::{FAINT, STRONG, column, line, notes, origin, styled, written};
 use crate::report::table;
 
 /// The schema of this version.
@@ -57,30 +57,24 @@ pub struct CalibrationRun {
 impl AdaptReport {
     /// The report with ANSI styles.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
+        written(|out| self.write(out))
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        let origin = origin(self.simulated);
         writeln!(
             out,
-            "model {} of {}, adapted from {} of {}{origin}\n",
+            "model {} of {}, adapted from {} of {}{}\n",
             styled(STRONG, &self.model),
             styled(STRONG, &self.machine),
             self.foreign,
             self.foreign_machine,
+            origin(self.simulated),
         )?;
         for group in &self.groups {
             group.write(self.simulated, out)?;
         }
         line(out, "Kept in", &self.file)?;
-        for note in &self.notes {
-            writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
-        }
-        Ok(())
+        notes(out, &self.notes)
     }
 }
 
@@ -93,11 +87,8 @@ impl AdaptedGroup {
             styled(STRONG, name),
             self.runs.len()
         )?;
-        let step = match simulated {
-            true => "Step (simulated)",
-            false => "Step",
-        };
-        let header = ["Run", step, "Before", "After", "Left out"];
+        let step = column("Step", simulated);
+        let header = ["Run", &step, "Before", "After", "Left out"];
         let mut table = table::plain(&header, |column| column > 0);
         for run in &self.runs {
             let off = |predicted: f64| percent(predicted / run.measured - 1.0);

@@ -5,9 +5,9 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::{date, percent};
+use super::{date, heading, percent};
 use crate::model::evaluate::Evaluation;
-use crate::report::style::{ALARM, FAINT, MAIN, STRONG, line, origin, styled};
+use crate::report::style::{ALARM, FAINT, MAIN, STRONG, column, line, origin, styled, written};
 use crate::report::table;
 
 /// The schema of this version.
@@ -56,20 +56,11 @@ pub struct HeldOut {
 impl CheckReport {
     /// The report with ANSI styles.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
+        written(|out| self.write(out))
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        writeln!(
-            out,
-            "model {} of {}{}\n",
-            styled(STRONG, &self.model),
-            styled(STRONG, &self.machine),
-            origin(self.simulated)
-        )?;
+        heading(out, &self.model, &self.machine, self.simulated)?;
         line(out, "File", &self.file)?;
         line(
             out,
@@ -111,11 +102,8 @@ impl HeldOut {
             styled(STRONG, &self.machine),
             origin(self.simulated)
         )?;
-        let mape = match self.simulated {
-            true => "MAPE (simulated)",
-            false => "MAPE",
-        };
-        let mut header = vec!["Of", "Runs", mape, "Median", "Worst"];
+        let mape = column("MAPE", self.simulated);
+        let mut header = vec!["Of", "Runs", &mape, "Median", "Worst"];
         let baselines = self
             .groups
             .first()

@@ -12,7 +12,26 @@ pub use check::CheckReport;
 pub use list::ListReport;
 pub(super) use validation::{Subject, write as write_validation};
 
+use std::fmt::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
+
+use super::style::{STRONG, origin, styled};
+
+/// What a text is about: a model.
+pub(super) fn heading(
+    out: &mut String,
+    model: &str,
+    machine: &str,
+    simulated: bool,
+) -> fmt::Result {
+    writeln!(
+        out,
+        "model {} of {}{}\n",
+        styled(STRONG, model),
+        styled(STRONG, machine),
+        origin(simulated)
+    )
+}
 
 /// A time as people read it: `2026-11-20T10:27:08Z`.
 fn date(seconds: u64) -> String {

@@ -5,26 +5,17 @@ use std::fmt::{self, Write};
 use pdawl_profiler::Fitted;
 use pdawl_profiler::bundle::{Bundle, Entry};
 
-use super::date;
 use super::validation::{self, Subject};
-use crate::report::style::{STRONG, line, origin, styled};
+use super::{date, heading};
+use crate::report::style::{line, written};
 
 /// Writes a model, with ANSI styles. `kept` says where it is.
 pub fn render(bundle: &Bundle, name: &str, kept: &str) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write(bundle, name, kept, &mut text);
-    text
+    written(|out| write(bundle, name, kept, out))
 }
 
 fn write(bundle: &Bundle, name: &str, kept: &str, out: &mut String) -> fmt::Result {
-    writeln!(
-        out,
-        "model {} of {}{}\n",
-        styled(STRONG, name),
-        styled(STRONG, &bundle.machine),
-        origin(bundle.simulated)
-    )?;
+    heading(out, name, &bundle.machine, bundle.simulated)?;
     let trained = format!("{} by pdawl {}", date(bundle.trained_at), bundle.version);
     line(out, "Trained", trained)?;
     line(out, "Kept in", kept)?;

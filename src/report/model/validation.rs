@@ -6,7 +6,7 @@ use pdawl_profiler::train::Validation;
 use pdawl_profiler::validate::Accuracy;
 
 use super::percent;
-use crate::report::style::{FAINT, STRONG, line, origin, styled};
+use crate::report::style::{FAINT, STRONG, column, line, origin, styled};
 use crate::report::table;
 
 /// What a validation is of.
@@ -35,12 +35,9 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
         styled(STRONG, format!("{} {}", subject.kind, subject.codelet)),
         origin(subject.simulated)
     )?;
-    let mape = match subject.simulated {
-        true => "MAPE (simulated)",
-        false => "MAPE",
-    };
+    let mape = column("MAPE", subject.simulated);
     let header = [
-        "", "Model", "Clusters", mape, "Median", "Worst", "R^2", "Beyond",
+        "", "Model", "Clusters", &mape, "Median", "Worst", "R^2", "Beyond",
     ];
     let mut table = table::plain(&header, |column| column > 1);
     for (place, candidate) in validation.candidates.iter().enumerate() {

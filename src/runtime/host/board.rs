@@ -82,23 +82,14 @@ impl Board {
                 doomed = true;
             }
         }
-        if unmet > 0 {
-            let node = Node {
-                job,
-                pool,
-                unmet,
-                doomed,
-                dependents: Vec::new(),
-            };
-            self.nodes.insert(event, node);
-            return None;
+        if unmet == 0 {
+            if doomed {
+                self.failed.insert(event);
+                return Some(job);
+            }
+            ready(&job);
+            self.runnable[pool].push_back(Arc::clone(&job));
         }
-        if doomed {
-            self.failed.insert(event);
-            return Some(job);
-        }
-        ready(&job);
-        self.runnable[pool].push_back(Arc::clone(&job));
         let node = Node {
             job,
             pool,

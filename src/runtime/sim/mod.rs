@@ -92,7 +92,7 @@ impl Sim {
     /// machine cannot have.
     pub fn new(machine: &MachineFile, options: SimOptions) -> Result<Self, RuntimeError> {
         let selected = options.selection(machine)?;
-        options.check(&selected)?;
+        options.check(machine, &selected)?;
         let (schedule, parts) = plant::build(machine, &selected);
         let memories = parts
             .iter()

@@ -117,7 +117,11 @@ impl SimOptions {
     }
 
     /// Refuses noise and faults that cannot be.
-    pub(super) fn check(&self, devices: &[Selected]) -> Result<(), RuntimeError> {
+    pub(super) fn check(
+        &self,
+        machine: &MachineFile,
+        devices: &[Selected],
+    ) -> Result<(), RuntimeError> {
         if let Some(noise) = self.noise.filter(|n| !(0.0..=1.0).contains(n)) {
             return Err(refuse(format!(
                 "noise is {noise}; it is a relative standard deviation from 0 to 1"
@@ -131,24 +135,35 @@ impl SimOptions {
                     devices.len()
                 )));
             };
-            let possible = match (fault.what, device) {
-                (What::Slowed(factor), _) => factor.is_finite() && factor > 0.0,
-                (What::Cores(cores), Selected::Pool(all)) => (1..=*all).contains(&cores),
-                (What::Cores(_), Selected::Device(_)) => false,
-                (What::Lost | What::Restored | What::FailNext(_), _) => true,
-            };
-            let when = match fault.at {
-                At::Seconds(s) => (0.0..=1e9).contains(&s),
-                At::Step(_) => true,
-            };
-            if !possible || !when {
-                return Err(refuse(format!(
-                    "the fault {fault:?} cannot be: times are 0 or more seconds, factors above 0, \
-                     and cores at least 1 and at most those of the host pool that it is for"
-                )));
+            if let Some(why) = impossible(fault, *device) {
+                let name = match device {
+                    Selected::Pool(cores) if *cores == machine.host.cores => "host".to_owned(),
+                    Selected::Pool(cores) => format!("host:{cores}"),
+                    Selected::Device(index) => machine.devices[*index].name.clone(),
+                };
+                return Err(refuse(format!("{name} cannot be {why}")));
             }
         }
         Ok(())
+    }
+}
+
+/// What cannot happen to a device, and what can.
+fn impossible(fault: &Fault, device: Selected) -> Option<String> {
+    match (fault.at, fault.what, device) {
+        (At::Seconds(s), ..) if !(0.0..=1e9).contains(&s) => {
+            Some(format!("struck at {s} s; times are from 0 to 1e9 s"))
+        }
+        (_, What::Slowed(factor), _) if !(factor.is_finite() && factor > 0.0) => Some(format!(
+            "slowed by a factor of {factor}; factors are above 0, 2 for half the speed"
+        )),
+        (_, What::Cores(cores), Selected::Pool(all)) if !(1..=all).contains(&cores) => Some(
+            format!("left {cores} cores; it has {all}, so leave it 1 to {all}"),
+        ),
+        (_, What::Cores(cores), Selected::Device(_)) => Some(format!(
+            "left {cores} cores, since it is no pool of host cores; any device can be slowed"
+        )),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::dataset::{Appender, DatasetError, key, read};
+use crate::file::FileError;
 
 struct Place {
     folder: tempfile::TempDir,
@@ -180,7 +181,7 @@ fn a_place_that_cannot_be_written_is_known_before_the_work() {
     let missing = place.folder.path().join("none/runs.csv");
     assert!(matches!(
         Appender::open(&missing, &provenance()),
-        Err(DatasetError::Write { .. })
+        Err(DatasetError::File(FileError::Write { .. }))
     ));
     assert!(Appender::open(place.folder.path(), &provenance()).is_err());
 }

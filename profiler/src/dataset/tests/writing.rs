@@ -1,5 +1,6 @@
 use super::*;
 use crate::dataset::DatasetError;
+use crate::file::FileError;
 
 #[test]
 fn a_file_says_its_format_its_provenance_and_its_columns() {
@@ -68,6 +69,6 @@ fn a_folder_that_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none/runs.csv");
     let error = write(&path, &dataset()).unwrap_err();
-    assert!(matches!(error, DatasetError::Write { .. }));
+    assert!(matches!(error, DatasetError::File(FileError::Write { .. })));
     assert!(error.to_string().contains("none/runs.csv"));
 }
