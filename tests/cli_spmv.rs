@@ -120,7 +120,16 @@ fn what_cannot_be_run_says_why() {
             1,
             "cost models know stencils only",
         ),
-        ("--matrix banded:100000,9 --host-memory 20MB", 1, "host"),
+        (
+            "--matrix banded:100000,9 --host-memory 20MB",
+            1,
+            "memory are available",
+        ),
+        (
+            "--matrix banded:100000,9 --host-memory 24MB",
+            1,
+            "of host memory beside the matrix",
+        ),
     ] {
         pdawl(&format!("run spmv {more}"))
             .assert()
