@@ -47,7 +47,7 @@ impl Gather for F64x8 {
     #[inline(always)]
     unsafe fn add_last(self, left: usize, numbers: *const f64) -> Self {
         unsafe {
-            let mask = ((1u16 << left) - 1) as u8;
+            let mask = ((1u32 << left) - 1) as u8;
             Self(_mm512_add_pd(self.0, _mm512_maskz_loadu_pd(mask, numbers)))
         }
     }
@@ -94,7 +94,7 @@ impl Gather for F32x16 {
     #[inline(always)]
     unsafe fn add_last(self, left: usize, numbers: *const f32) -> Self {
         unsafe {
-            let mask = (1u16 << left) - 1;
+            let mask = ((1u32 << left) - 1) as u16;
             Self(_mm512_add_ps(self.0, _mm512_maskz_loadu_ps(mask, numbers)))
         }
     }

@@ -80,8 +80,8 @@ pub(super) trait Gather: Copy {
     /// There are as many.
     unsafe fn add_numbers(self, numbers: *const Self::Number) -> Self;
 
-    /// Adds the last `left` numbers, fewer than [`Self::LANES`]; nothing beyond
-    /// them is read.
+    /// Adds the last `left` numbers, at most [`Self::LANES`]; nothing beyond them
+    /// is read.
     ///
     /// # Safety
     /// There are as many.
@@ -149,7 +149,8 @@ pub(super) unsafe fn sum<G: Gather>(numbers: *const G::Number, count: usize) -> 
     unsafe {
         let mut sums = G::zero();
         let mut at = 0;
-        while at + G::LANES <= count {
+        // Most rows take no turn of it, which is foreseen.
+        while at + G::LANES < count {
             sums = sums.add_numbers(numbers.add(at));
             at += G::LANES;
         }
@@ -184,8 +185,12 @@ impl<T: Number> Gather for OneByOne<T> {
     }
 
     #[inline(always)]
-    unsafe fn add_last(self, _: usize, _: *const T) -> Self {
-        self
+    unsafe fn add_last(self, left: usize, numbers: *const T) -> Self {
+        match left {
+            0 => self,
+            // SAFETY: the caller's contract.
+            _ => unsafe { self.add_numbers(numbers) },
+        }
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! The product's native implementation.
 //!
 //! `product` decodes the arguments and finds units in the rings; `dot` is the
-//! sum of one row or piece, written once over [`dot::Gather`], of which
+//! sum of one row or piece, written once over `dot::Gather`, of which
 //! `avx512` and `avx2` are the vectors; here units are walked through and the
 //! processor's level is chosen.
 //!
