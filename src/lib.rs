@@ -60,9 +60,11 @@
 //! ```
 
 pub mod balance;
+pub mod beside;
 pub mod codelet;
 pub mod engine;
 pub mod machine;
+pub mod matrix;
 pub mod model;
 pub mod profile;
 pub mod quantity;
@@ -72,3 +74,10 @@ mod shelf;
 pub mod time;
 pub mod trace;
 pub mod workload;
+
+// So that what tests share with the tests within the library has one name.
+#[cfg(test)]
+extern crate self as pdawl;
+#[cfg(test)]
+#[path = "../tests/matrices/mod.rs"]
+mod matrices;

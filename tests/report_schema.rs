@@ -6,7 +6,9 @@ mod json_schema;
 use pdawl::balance::{Account, Trusted};
 use pdawl::engine::{DeviceRecord, Loss, Outcome, StepRecord};
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
-use pdawl::report::schema::{HostInfo, Machine, Parameters, Single, Throughput, Workload};
+use pdawl::report::schema::{
+    HostInfo, Machine, Parameters, Single, StencilParameters, Throughput, Workload,
+};
 use pdawl::report::{Context, report};
 use serde_json::{Value, json};
 
@@ -72,14 +74,14 @@ fn full() -> Value {
     let context = Context {
         workload: Workload {
             name: "stencil",
-            parameters: Parameters {
+            parameters: Parameters::Stencil(StencilParameters {
                 nx: 10,
                 ny: 10,
                 nz: Some(10),
                 precision: "f32",
                 steps: 1,
                 seed: 0,
-            },
+            }),
         },
         machine: Machine {
             name: "here".into(),

@@ -1,6 +1,6 @@
 //! `pdawl bench`: strategies in turns on one workload.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
@@ -10,12 +10,15 @@ use pdawl::report::bench_text;
 use super::args::{Format, ModelArgs, Place};
 use super::failure::Failure;
 use super::grid::Grid;
+use super::product::Product;
 use super::session::Session;
+use super::task::Wanted;
 use super::whole::whole;
 use super::{interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  pdawl bench stencil --size 8192")]
+#[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
+                        pdawl bench spmv --matrix like:FullChip@0.1")]
 pub struct Args {
     #[command(subcommand)]
     workload: Workload,
@@ -25,6 +28,8 @@ pub struct Args {
 enum Workload {
     /// A Jacobi stencil: 2-D 5-point or 3-D 7-point
     Stencil(Box<Stencil>),
+    /// Sparse matrix times vector, or its power iteration
+    Spmv(Box<Spmv>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -32,6 +37,36 @@ enum Workload {
                         pdawl bench stencil --strategies cpu,fixed:0.4,dawl --repeats 9\n  \
                         pdawl bench stencil --machine h200 --format json")]
 struct Stencil {
+    #[command(flatten)]
+    turns: Turns,
+
+    #[command(flatten)]
+    grid: Grid,
+
+    #[command(flatten)]
+    rest: Rest,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl bench spmv --matrix memplus.mtx.gz\n  \
+                        pdawl bench spmv --matrix like:eu-2005 --strategies cpu,gpu,dawl\n  \
+                        pdawl bench spmv --matrix rmat:20,16 --iterate --machine h200"
+)]
+struct Spmv {
+    #[command(flatten)]
+    turns: Turns,
+
+    #[command(flatten)]
+    product: Product,
+
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// What takes turns.
+#[derive(Debug, clap::Args)]
+struct Turns {
     /// The strategies, which take turns [default: those of
     /// cpu,gpu,guided,dawl,pdawl,oracle that the devices and models allow]
     #[arg(long, value_name = "LIST", value_parser = strategies)]
@@ -41,10 +76,11 @@ struct Stencil {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=u32::MAX),
           allow_negative_numbers = true)]
     repeats: u32,
+}
 
-    #[command(flatten)]
-    grid: Grid,
-
+/// Where it runs, and how it is told.
+#[derive(Debug, clap::Args)]
+struct Rest {
     #[command(flatten)]
     place: Place,
 
@@ -86,21 +122,38 @@ fn strategies(text: &str) -> Result<Strategies, String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let Workload::Stencil(args) = &args.workload;
-    args.grid.check()?;
+    match &args.workload {
+        Workload::Stencil(args) => {
+            args.grid.check()?;
+            compare(&args.turns, &args.rest, |_| Ok(Wanted::Stencil(&args.grid)))
+        }
+        Workload::Spmv(args) => compare(&args.turns, &args.rest, |stop| {
+            let memory = args.rest.place.host_memory.map(|size| size.0);
+            let matrix = args.product.load(memory, args.rest.format, stop)?;
+            Ok(Wanted::Spmv(&args.product, matrix))
+        }),
+    }
+}
+
+/// Runs the strategies in turns on a workload.
+fn compare<'a>(
+    args: &Turns,
+    rest: &Rest,
+    wanted: impl FnOnce(&AtomicBool) -> Result<Wanted<'a>, Failure>,
+) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     let given = args.strategies.as_ref().map(|Strategies(list)| list);
     let choice = match given {
-        Some(list) if !list.contains(&Strategy::Pdawl) => args.model.unused("--strategies")?,
-        _ => args.model.choice(),
+        Some(list) if !list.contains(&Strategy::Pdawl) => rest.model.unused("--strategies")?,
+        _ => rest.model.choice(),
     };
-    let mut session = Session::open(&args.place, &args.grid, false, choice)?;
+    let mut session = Session::open(&rest.place, wanted(stop)?, false, choice)?;
     let list = match &args.strategies {
         Some(Strategies(list)) => list.clone(),
         None => session.strategies(),
     };
     let turns = u64::from(args.repeats) * list.len() as u64;
-    let bar = terminal::progress(args.format, turns, "runs");
+    let bar = terminal::progress(rest.format, turns, "runs");
     let mut runs: Vec<Runs> = list.iter().map(Runs::of).collect();
     let mut outcome = Ok(());
     let mut copies = Vec::new();
@@ -131,7 +184,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(Strategy::to_string)
         .collect();
-    let results = results(session.points(), &runs, &singles);
+    let results = results(&context.workload, &runs, &singles);
     let host =
         median(&copies).and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
     let bench = Bench {
@@ -145,7 +198,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         interrupted: stop.load(Ordering::Relaxed),
         notes: context.notes,
     };
-    match args.format {
+    match rest.format {
         Format::Text => terminal::print(&bench_text::render(&bench))?,
         Format::Json => terminal::print_json(&bench)?,
     }

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use pdawl::codelet::stencil::Precision;
 use pdawl::quantity::Bytes;
-use pdawl::report::schema::{Parameters, Workload};
+use pdawl::report::schema::{Parameters, StencilParameters, Workload};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
@@ -179,14 +179,14 @@ impl Grid {
         let (nx, ny, nz) = stencil.shape();
         Workload {
             name: stencil.name(),
-            parameters: Parameters {
+            parameters: Parameters::Stencil(StencilParameters {
                 nx,
                 ny,
                 nz,
                 precision: stencil.precision().name(),
                 steps: self.steps,
                 seed: self.seed,
-            },
+            }),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand. The only place that prints.
 //!
-//! * [`args`], [`grid`], [`size`], [`whole`] and [`fault`] are what users type.
+//! * [`args`], [`grid`], [`product`], [`size`], [`whole`] and [`fault`] are what
+//!   users type; a [`task`] is a workload made of it.
 //! * [`session`] is what a run needs, made of that: a runtime, a machine and a
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
@@ -20,14 +21,17 @@ mod here;
 mod interrupt;
 mod invocation;
 mod machine;
+mod matrix;
 mod model;
 mod output;
 mod predict;
+mod product;
 mod profile;
 mod run;
 mod saved;
 mod session;
 mod size;
+mod task;
 mod terminal;
 mod train;
 mod whole;
@@ -60,6 +64,8 @@ enum Command {
     Devices(devices::Args),
     /// Measure this machine, and list or show machine files
     Machine(machine::Args),
+    /// Show what sparse matrices are like, and make some
+    Matrix(matrix::Args),
     /// List, show, check and exchange models of machines
     Model(model::Args),
     /// Run a workload on all devices
@@ -81,6 +87,7 @@ pub fn main() -> ExitCode {
         .and_then(|cli| match cli.command {
             Command::Devices(args) => devices::run(&args),
             Command::Machine(args) => machine::run(&args),
+            Command::Matrix(args) => matrix::run(&args),
             Command::Model(args) => model::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
-use clap::{ArgGroup, Subcommand};
+use clap::Subcommand;
 use pdawl::balance::Strategy;
 use pdawl::engine::Outcome;
 use pdawl::report::{self, text};
@@ -13,11 +14,14 @@ use super::args::{Format, ModelArgs, Place};
 use super::failure::Failure;
 use super::grid::Grid;
 use super::output::{Output, place};
+use super::product::Product;
 use super::session::Session;
+use super::task::Wanted;
 use super::{interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  pdawl run stencil --adaptive")]
+#[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
+                        pdawl run spmv --matrix like:FullChip@0.1 --adaptive")]
 pub struct Args {
     #[command(subcommand)]
     workload: Workload,
@@ -27,17 +31,47 @@ pub struct Args {
 enum Workload {
     /// A Jacobi stencil: 2-D 5-point or 3-D 7-point
     Stencil(Box<Stencil>),
+    /// Sparse matrix times vector, or its power iteration
+    Spmv(Box<Spmv>),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
+                  pdawl run stencil --size 16384 --gpu-memory 2GiB --gantt run.html\n  \
+                  pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
+                  pdawl run stencil --machine k40 --fault gpu0:slow:2@10")]
+struct Stencil {
+    #[command(flatten)]
+    sharing: Sharing,
+
+    #[command(flatten)]
+    grid: Grid,
+
+    #[command(flatten)]
+    rest: Rest,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
-    group = ArgGroup::new("how").args(["strategy", "adaptive"]),
-    after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
-                  pdawl run stencil --size 16384 --gpu-memory 2GiB --gantt run.html\n  \
-                  pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
-                  pdawl run stencil --machine k40 --fault gpu0:slow:2@10"
+    after_help = "Examples:\n  pdawl run spmv --matrix memplus.mtx.gz --adaptive\n  \
+                  pdawl run spmv --matrix like:FullChip@0.1 --strategy fixed:0.3 --verify\n  \
+                  pdawl run spmv --matrix rmat:20,16 --iterate --steps 100 --format json\n  \
+                  pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB"
 )]
-struct Stencil {
+struct Spmv {
+    #[command(flatten)]
+    sharing: Sharing,
+
+    #[command(flatten)]
+    product: Product,
+
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// How the work is shared.
+#[derive(Debug, clap::Args)]
+struct Sharing {
     /// How the work is shared: cpu, gpu, fixed:SHARE, guided, dawl, pdawl or
     /// oracle
     ///
@@ -50,12 +84,13 @@ struct Stencil {
     ///
     /// As --strategy pdawl where a cost model fits the machine, which then gives
     /// the first plan; else as --strategy dawl, which needs none.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "strategy")]
     adaptive: bool,
+}
 
-    #[command(flatten)]
-    grid: Grid,
-
+/// Where it runs, and what comes of it.
+#[derive(Debug, clap::Args)]
+struct Rest {
     #[command(flatten)]
     place: Place,
 
@@ -93,40 +128,71 @@ struct Files {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let Workload::Stencil(args) = &args.workload;
-    args.grid.check()?;
-    let files = args.files.prepare()?;
-    let stop = interrupt::listen()?;
-    let choice = args.model.of(args.strategy.as_ref())?;
-    let mut session = Session::open(&args.place, &args.grid, args.verify, choice)?;
-    let strategy = args.strategy.clone();
-    let strategy = strategy.unwrap_or_else(|| session.adaptive());
-    let bar = terminal::progress(args.format, args.grid.steps.into(), &strategy.to_string());
-    let outcome = session.run(&strategy, stop, &mut |done, _| {
-        bar.set_position(done.into())
-    });
-    bar.finish_and_clear();
-    let outcome = outcome?;
-    if !outcome.interrupted {
-        session.compare(&strategy, stop)?;
+    match &args.workload {
+        Workload::Stencil(args) => {
+            args.grid.check()?;
+            args.rest
+                .run(&args.sharing, |_| Ok(Wanted::Stencil(&args.grid)))
+        }
+        Workload::Spmv(args) => args.rest.run(&args.sharing, |stop| {
+            let memory = args.rest.place.host_memory.map(|size| size.0);
+            let matrix = args.product.load(memory, args.rest.format, stop)?;
+            Ok(Wanted::Spmv(&args.product, matrix))
+        }),
+    }
+}
+
+impl Rest {
+    /// Runs a workload, which is made once everything else is known to be
+    /// right.
+    fn run<'a>(
+        &self,
+        sharing: &Sharing,
+        wanted: impl FnOnce(&AtomicBool) -> Result<Wanted<'a>, Failure>,
+    ) -> Result<(), Failure> {
+        let files = self.files.prepare()?;
+        let stop = interrupt::listen()?;
+        let choice = self.model.of(sharing.strategy.as_ref())?;
+        let mut session = Session::open(&self.place, wanted(stop)?, self.verify, choice)?;
+        let strategy = sharing.strategy.clone();
+        let strategy = strategy.unwrap_or_else(|| session.adaptive());
+        let steps = session.steps().into();
+        let bar = terminal::progress(self.format, steps, &strategy.to_string());
+        let outcome = session.run(&strategy, stop, &mut |done, _| {
+            bar.set_position(done.into())
+        });
+        bar.finish_and_clear();
+        let outcome = outcome?;
+        if !outcome.interrupted {
+            session.compare(&strategy, stop)?;
+        }
+        self.report(&session, &strategy, &outcome, files)
     }
 
-    let context = session.context(&strategy);
-    let about = About {
-        workload: context.workload.title(),
-        strategy: context.strategy.clone(),
-        machine: context.machine.name.clone(),
-        simulated: context.machine.simulated,
-    };
-    let report = report::report(&outcome, &context);
-    // The files do not depend on who reads the report, nor the report on them.
-    let written = files.write(&outcome, &about);
-    match args.format {
-        Format::Text => terminal::print(&text::render(&report))?,
-        Format::Json => terminal::print_json(&report)?,
+    fn report(
+        &self,
+        session: &Session,
+        strategy: &Strategy,
+        outcome: &Outcome,
+        files: Prepared,
+    ) -> Result<(), Failure> {
+        let context = session.context(strategy);
+        let about = About {
+            workload: context.workload.title(),
+            strategy: context.strategy.clone(),
+            machine: context.machine.name.clone(),
+            simulated: context.machine.simulated,
+        };
+        let report = report::report(outcome, &context);
+        // The files do not depend on who reads the report, nor the report on them.
+        let written = files.write(outcome, &about);
+        match self.format {
+            Format::Text => terminal::print(&text::render(&report))?,
+            Format::Json => terminal::print_json(&report)?,
+        }
+        written?;
+        verdict(outcome)
     }
-    written?;
-    verdict(&outcome)
 }
 
 /// What the exit status tells beyond the report.

@@ -41,6 +41,7 @@ pub enum Memory {
 pub enum Value {
     Memory(Memory),
     U32(u32),
+    U64(u64),
     F32(f32),
     F64(f64),
 }
@@ -54,6 +55,7 @@ pub enum HostValue {
         bytes: u64,
     },
     U32(u32),
+    U64(u64),
     F32(f32),
     F64(f64),
 }

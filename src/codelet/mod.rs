@@ -2,18 +2,21 @@
 //! and its cost.
 //!
 //! [`Codelet`] is the description that a runtime needs to run the computation;
-//! [`memory`] holds what arguments are made of, [`stencil`] the stencils,
-//! [`copy`] the yardstick of memory bandwidth, and `host` what native kernels
-//! share. A codelet knows nothing of runtimes, shares or steps.
+//! [`memory`] holds what arguments are made of, [`stencil`] the stencils, [`spmv`]
+//! sparse matrix times vector, [`copy`] the yardstick of memory bandwidth, and
+//! `host` what native kernels share. A codelet knows nothing of runtimes, shares or steps.
 
 pub mod copy;
 pub(crate) mod host;
 pub mod memory;
+mod precision;
+pub mod spmv;
 pub mod stencil;
 
 use std::ops::Range;
 
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, Value};
+pub use precision::Precision;
 
 /// Operations and memory traffic of a launch, as the roofline counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

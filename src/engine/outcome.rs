@@ -90,6 +90,9 @@ pub struct Outcome {
     pub max_abs_error: Option<f64>,
     /// Whether it was verified and found right.
     pub verified: Option<bool>,
+    /// The estimate of the largest eigenvalue's magnitude, if the run was an
+    /// iteration that finds one.
+    pub eigenvalue: Option<f64>,
     /// What the balancer tells of its cost model, if it works with one.
     pub model: Option<Account>,
     pub trace: Trace,

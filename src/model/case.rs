@@ -1,7 +1,7 @@
 //! What is to be predicted: one device's part in a step.
 
 use crate::engine::corun::held::window;
-use crate::workload::Divisible;
+use crate::workload::Grid;
 
 /// A step of a workload, by its units.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,9 +22,9 @@ pub struct Work {
 
 impl Work {
     /// A step of `workload`. What its units cost is their average.
-    pub fn of(workload: &dyn Divisible) -> Self {
+    pub fn of(workload: &dyn Grid) -> Self {
         let units = workload.units();
-        let cost = workload.cost(units);
+        let cost = workload.cost(&(0..units));
         let each = |total: f64| total / units.max(1) as f64;
         Self {
             codelet: workload.codelet().name.to_owned(),

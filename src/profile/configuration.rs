@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_grids_figures_are_its_stencils() {
-        use crate::workload::Divisible;
+        use crate::workload::{Divisible, Grid as _};
         for nz in [None, Some(12)] {
             let grid = Grid { nz, ..GRID };
             let stencil = grid.stencil(1).unwrap();

@@ -84,11 +84,12 @@ pub struct HostRatio {
     pub ratio: f64,
 }
 
-/// The results in the order of the strategies. Strategies that never ran are
+/// The results on a workload in the order of the strategies. Strategies that never ran are
 /// left out. `singles` are the strategies that use one device alone.
-pub fn results(points: u64, runs: &[Runs], singles: &[String]) -> Vec<BenchResult> {
+pub fn results(workload: &Workload, runs: &[Runs], singles: &[String]) -> Vec<BenchResult> {
+    let points = (workload.points()).saturating_mul(workload.steps().into());
     let throughput =
-        |seconds: &[f64]| median(seconds).map(|seconds| Throughput::of_points(points, seconds));
+        |seconds: &[f64]| median(seconds).map(|seconds| workload.throughput(points, seconds));
     let value = |name: &str| {
         let runs = runs.iter().find(|runs| runs.strategy == name)?;
         throughput(&runs.seconds)
@@ -148,6 +149,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::{Parameters, StencilParameters};
     use super::*;
 
     fn runs(of: &[(&str, &[f64])]) -> Vec<Runs> {
@@ -159,10 +161,25 @@ mod tests {
             .collect()
     }
 
+    /// A thousand points in all steps.
+    fn thousand() -> Workload {
+        Workload {
+            name: "stencil",
+            parameters: Parameters::Stencil(StencilParameters {
+                nx: 25,
+                ny: 10,
+                nz: None,
+                precision: "f64",
+                steps: 4,
+                seed: 1,
+            }),
+        }
+    }
+
     #[test]
     fn ratios_are_of_medians() {
         let results = results(
-            1000,
+            &thousand(),
             &runs(&[
                 ("cpu", &[2.0, 9.0, 2.0]),
                 ("gpu", &[4.0, 4.0]),
@@ -182,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_was_not_run_is_not_compared_with() {
-        let results = results(1000, &runs(&[("dawl", &[1.0])]), &["cpu".into()]);
+        let results = results(&thousand(), &runs(&[("dawl", &[1.0])]), &["cpu".into()]);
         assert_eq!(results[0].to_best_single, None);
         assert_eq!(results[0].to_oracle, None);
         assert_eq!(host_ratio(&results, 1e9, 16.0), None);

@@ -18,7 +18,7 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
         out,
         "{}, {} steps, {} runs a strategy, in turns\non {}{origin}\n",
         styled(STRONG, bench.workload.title()),
-        bench.workload.parameters.steps,
+        bench.workload.steps(),
         bench.repeats,
         styled(STRONG, &bench.machine.name),
     )?;
@@ -40,7 +40,7 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
         let runs = || result.seconds.iter().copied();
         table.add_row(vec![
             result.strategy.clone(),
-            Count(result.throughput.value, "point/s").to_string(),
+            Count(result.throughput.value, result.throughput.each()).to_string(),
             seconds(median(&result.seconds)),
             seconds(runs().min_by(f64::total_cmp)),
             seconds(runs().max_by(f64::total_cmp)),
@@ -54,11 +54,12 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
             out,
             "Host",
             format!(
-                "{} of the {} that its copy bandwidth of {} allows at {} bytes a point{origin}",
+                "{} of the {} that its copy bandwidth of {} allows at {} bytes a {}{origin}",
                 styled(MAIN, Percent(host.ratio)),
-                Count(host.allowed.value, "point/s"),
+                Count(host.allowed.value, host.allowed.each()),
                 Count(host.copy_bandwidth, "B/s"),
-                host.bytes_per_point
+                (host.bytes_per_point * 10.0).round() / 10.0,
+                host.allowed.each().trim_end_matches("/s")
             ),
         )?;
     }
@@ -82,7 +83,7 @@ mod tests {
             ..Runs::of(strategy)
         };
         let results = results(
-            40_000,
+            &context.workload,
             &[
                 runs("cpu", [0.8, 0.82, 0.81]),
                 runs("dawl", [0.4, 0.41, 0.42]),

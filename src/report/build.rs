@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::schema::{
-    DevicePart, Lost, Machine, Model, Report, SCHEMA, Single, Step, Throughput, Trust, Workload,
+    DevicePart, Lost, Machine, Model, Report, SCHEMA, Single, Step, Trust, Workload,
 };
 use crate::balance::{Account, Trusted};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
@@ -40,7 +40,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
         setup_seconds: outcome.setup_seconds,
         gather_seconds: outcome.gather_seconds,
         points,
-        throughput: Throughput::of_points(points, outcome.seconds),
+        throughput: context.workload.throughput(points, outcome.seconds),
         devices: device_parts(outcome, context),
         steps: outcome.steps.iter().map(step).collect(),
         imbalance: imbalance(&outcome.steps),
@@ -49,6 +49,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
         enqueue_seconds: outcome.steps.iter().map(|s| s.enqueue_seconds).sum(),
         verified: outcome.verified,
         max_abs_error: outcome.max_abs_error,
+        eigenvalue: outcome.eigenvalue,
         lost: outcome
             .losses
             .iter()

@@ -8,7 +8,8 @@
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
 //!   [`table`] and `style`.
-//! * [`prediction`] is what a cost model expects, `pdawl-predict/1`.
+//! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
+//! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! docs/report.md describes all of them field by field, and docs/predict.md the
@@ -22,6 +23,7 @@ pub mod bench;
 pub mod bench_text;
 pub mod build;
 pub mod instruments;
+pub mod matrix;
 pub mod model;
 pub mod prediction;
 pub mod profile;

@@ -181,7 +181,7 @@ impl PredictionReport {
             out,
             "{}, {} steps on {}{}: {} by model {}\n",
             styled(STRONG, self.workload.title()),
-            self.workload.parameters.steps,
+            self.workload.steps(),
             styled(STRONG, &self.machine.name),
             origin(self.machine.simulated),
             styled(MAIN, "predicted"),

@@ -1,7 +1,7 @@
 //! Hand-made outcomes and contexts for tests.
 
 use super::build::Context;
-use super::schema::{HostInfo, Machine, Parameters, Workload};
+use super::schema::{HostInfo, Machine, Parameters, StencilParameters, Workload};
 use crate::balance::{Account, Trusted};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
@@ -89,14 +89,14 @@ pub fn context() -> Context {
     Context {
         workload: Workload {
             name: "stencil",
-            parameters: Parameters {
+            parameters: Parameters::Stencil(StencilParameters {
                 nx: 100,
                 ny: 100,
                 nz: None,
                 precision: "f64",
                 steps: 4,
                 seed: 1,
-            },
+            }),
         },
         machine: Machine {
             name: "k40".into(),

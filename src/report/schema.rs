@@ -23,8 +23,8 @@ pub struct Report {
     pub seconds: f64,
     pub setup_seconds: f64,
     pub gather_seconds: f64,
-    /// Points computed in all completed steps; a step that had to be computed
-    /// again counts once.
+    /// Points, or nonzeros of a product, computed in all completed steps; a step
+    /// that had to be computed again counts once.
     pub points: u64,
     pub throughput: Throughput,
     pub devices: Vec<DevicePart>,
@@ -41,6 +41,9 @@ pub struct Report {
     /// Whether the result was found right; `None` if not asked.
     pub verified: Option<bool>,
     pub max_abs_error: Option<f64>,
+    /// The estimate of the largest eigenvalue's magnitude; `None` if the run
+    /// was no iteration, or carried no data.
+    pub eigenvalue: Option<f64>,
     pub lost: Vec<Lost>,
     pub interrupted: bool,
     /// What single devices reach on the same workload and machine, where known.
@@ -59,7 +62,15 @@ pub struct Workload {
 
 /// The workload's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Parameters {
+#[serde(untagged)]
+pub enum Parameters {
+    Stencil(StencilParameters),
+    Spmv(SpmvParameters),
+}
+
+/// A stencil's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StencilParameters {
     pub nx: u64,
     pub ny: u64,
     /// `None` in 2-D.
@@ -72,24 +83,84 @@ pub struct Parameters {
     pub seed: u64,
 }
 
+/// A product's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SpmvParameters {
+    /// The matrix's name; a look-alike is called so.
+    pub matrix: String,
+    pub rows: u64,
+    pub columns: u64,
+    pub nonzeros: u64,
+    /// `product` or `iteration`.
+    pub form: &'static str,
+    /// The part of the rows that may count as irregular.
+    pub irregular: f64,
+    /// `f64` or `f32`.
+    pub precision: &'static str,
+    /// Steps asked for.
+    pub steps: u32,
+    /// Of the first vector, and of a generated matrix.
+    pub seed: u64,
+}
+
 impl Workload {
     /// One line: `stencil 4096 x 4096 f64`.
     pub fn title(&self) -> String {
-        let Parameters {
-            nx,
-            ny,
-            nz,
-            precision,
-            ..
-        } = &self.parameters;
-        let depth = nz.map_or_else(String::new, |nz| format!(" x {nz}"));
-        format!("{} {nx} x {ny}{depth} {precision}", self.name)
+        match &self.parameters {
+            Parameters::Stencil(grid) => {
+                let depth = grid.nz.map_or_else(String::new, |nz| format!(" x {nz}"));
+                format!(
+                    "{} {} x {}{depth} {}",
+                    self.name, grid.nx, grid.ny, grid.precision
+                )
+            }
+            Parameters::Spmv(product) => {
+                let form = match product.form {
+                    "iteration" => ", iterated",
+                    _ => "",
+                };
+                format!(
+                    "{} {} ({} x {}, {} nonzeros) {}{form}",
+                    self.name,
+                    product.matrix,
+                    product.rows,
+                    product.columns,
+                    product.nonzeros,
+                    product.precision
+                )
+            }
+        }
     }
 
-    /// Points of the grid, computed in each step.
+    /// Steps asked for.
+    pub fn steps(&self) -> u32 {
+        match &self.parameters {
+            Parameters::Stencil(grid) => grid.steps,
+            Parameters::Spmv(product) => product.steps,
+        }
+    }
+
+    /// What throughput counts, computed in each step: points of a grid, or
+    /// nonzeros of a matrix.
     pub fn points(&self) -> u64 {
-        let Parameters { nx, ny, nz, .. } = self.parameters;
-        nx.saturating_mul(ny).saturating_mul(nz.unwrap_or(1))
+        match &self.parameters {
+            Parameters::Stencil(StencilParameters { nx, ny, nz, .. }) => {
+                nx.saturating_mul(*ny).saturating_mul(nz.unwrap_or(1))
+            }
+            Parameters::Spmv(product) => product.nonzeros,
+        }
+    }
+
+    /// So many of them in so many seconds.
+    pub fn throughput(&self, count: u64, seconds: f64) -> Throughput {
+        let unit = match &self.parameters {
+            Parameters::Stencil(_) => "points/s",
+            Parameters::Spmv(_) => "nonzeros/s",
+        };
+        Throughput {
+            unit,
+            ..Throughput::of_points(count, seconds)
+        }
     }
 }
 
@@ -131,6 +202,14 @@ impl Throughput {
         Self {
             value,
             unit: "points/s",
+        }
+    }
+
+    /// Its unit for one: `point/s`.
+    pub fn each(&self) -> &'static str {
+        match self.unit {
+            "nonzeros/s" => "nonzero/s",
+            _ => "point/s",
         }
     }
 }

@@ -23,12 +23,11 @@ fn write_report(report: &Report, out: &mut String) -> fmt::Result {
 }
 
 fn heading(report: &Report, out: &mut String) -> fmt::Result {
-    let parameters = &report.workload.parameters;
     writeln!(
         out,
         "{}, {} steps, {}",
         styled(STRONG, report.workload.title()),
-        parameters.steps,
+        report.workload.steps(),
         styled(STRONG, &report.strategy)
     )?;
     let machine = &report.machine;
@@ -57,7 +56,10 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
         "Throughput",
         format!(
             "{}{}",
-            styled(MAIN, Count(report.throughput.value, "point/s")),
+            styled(
+                MAIN,
+                Count(report.throughput.value, report.throughput.each())
+            ),
             origin(simulated)
         ),
     )?;
@@ -118,6 +120,16 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
         };
         line(out, "Verified", format!("{verdict}{error}"))?;
     }
+    if let Some(eigenvalue) = report.eigenvalue {
+        line(
+            out,
+            "Eigenvalue",
+            format!(
+                "{} in magnitude, the estimate after the last step",
+                styled(MAIN, format!("{eigenvalue:.9}"))
+            ),
+        )?;
+    }
     for single in &report.comparison {
         line(
             out,
@@ -125,7 +137,7 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
             format!(
                 "{:.2} x its {}{}",
                 report.throughput.value / single.throughput.value,
-                Count(single.throughput.value, "point/s"),
+                Count(single.throughput.value, single.throughput.each()),
                 origin(simulated)
             ),
         )?;
@@ -250,7 +262,7 @@ fn remarks(report: &Report, out: &mut String) -> fmt::Result {
             "{} after {} of {} steps, on request",
             styled(ALARM, "Interrupted"),
             report.steps.len(),
-            report.workload.parameters.steps
+            report.workload.steps()
         )?;
     }
     notes(out, &report.notes)

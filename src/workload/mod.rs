@@ -1,9 +1,13 @@
 //! What users run, built of codelets.
 //!
-//! A [`Divisible`] workload tells an engine how many units it has, what a
-//! range of units reads and writes, which codelet computes it, and what the
-//! sequential reference is. It knows no device and no share.
+//! A [`Divisible`] workload tells an engine how many units it has, what they
+//! cost, which codelet computes them, and what they are made of ([`Data`]): a
+//! [`Grid`], or a product of a matrix. That in turn tells what a range of units
+//! reads and writes, and what the sequential reference is. A workload knows no
+//! device and no share.
 
+mod random;
+pub mod spmv;
 pub mod stencil;
 
 use std::ops::Range;
@@ -40,19 +44,43 @@ impl Ring {
     }
 }
 
-/// An iterative workload whose units can be divided among devices: in each
-/// step unit `u`'s next version is computed from the present versions of units
-/// `u - halo ..= u + halo`.
+/// A workload whose steps are made of units that can be divided among devices.
+/// What a unit is made of, and what it is computed from, is its [`Data`].
 pub trait Divisible: Sync {
     /// Its name as on the command line.
     fn name(&self) -> &'static str;
 
-    /// Units a step.
+    /// Units a step, at least 1.
     fn units(&self) -> u64;
 
-    /// Bytes of one unit.
+    /// Bytes of a unit's data; on average, where units differ.
     fn unit_bytes(&self) -> u64;
 
+    /// Whether it computes in double precision.
+    fn fp64(&self) -> bool;
+
+    /// The codelet of a step.
+    fn codelet(&self) -> Arc<Codelet>;
+
+    /// What computing these units costs.
+    fn cost(&self, units: &Range<u64>) -> Cost;
+
+    /// What its units are made of.
+    fn data(&self) -> Data<'_>;
+}
+
+/// What units are made of: the forms of data that engines keep and move.
+#[derive(Clone, Copy)]
+pub enum Data<'a> {
+    /// Units are parts of a grid, each computed from its neighbourhood.
+    Grid(&'a dyn Grid),
+    /// Units are parts of a matrix, each computed from a vector.
+    Product(&'a spmv::Spmv),
+}
+
+/// A grid of units of equal size: in each step unit `u`'s next version is
+/// computed from the present versions of units `u - halo ..= u + halo`.
+pub trait Grid: Divisible {
     /// Points (or other elements that throughput counts) of one unit.
     fn unit_points(&self) -> u64;
 
@@ -62,18 +90,9 @@ pub trait Divisible: Sync {
     /// Units on either side that a unit reads.
     fn halo(&self) -> u64;
 
-    /// Whether it computes in double precision.
-    fn fp64(&self) -> bool;
-
-    /// The codelet of a step.
-    fn codelet(&self) -> Arc<Codelet>;
-
     /// The codelet's arguments for computing `units` from their present
     /// versions in `from` to their next in `to`.
     fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value>;
-
-    /// What computing this many units costs.
-    fn cost(&self, units: u64) -> Cost;
 
     /// Writes the first version of `units` into `bytes`.
     fn initial(&self, units: Range<u64>, bytes: &mut [u8]);

@@ -193,6 +193,7 @@ impl Shuffled {
                             HostValue::Memory { address, bytes }
                         }
                         Value::U32(v) => HostValue::U32(v),
+                        Value::U64(v) => HostValue::U64(v),
                         Value::F32(v) => HostValue::F32(v),
                         Value::F64(v) => HostValue::F64(v),
                     })

@@ -9,7 +9,7 @@ use pdawl::codelet::{Codelet, Cost, OpenClKernel, Value};
 use pdawl::engine::corun::CorunError;
 use pdawl::runtime::RuntimeError;
 use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{Divisible, Ring};
+use pdawl::workload::{self, Data, Divisible, Ring};
 
 use crate::harness::{Grid, corun, open, run};
 
@@ -29,18 +29,6 @@ impl Divisible for Mistaken {
         self.0.unit_bytes()
     }
 
-    fn unit_points(&self) -> u64 {
-        self.0.unit_points()
-    }
-
-    fn dimensions(&self) -> u32 {
-        self.0.dimensions()
-    }
-
-    fn halo(&self) -> u64 {
-        self.0.halo()
-    }
-
     fn fp64(&self) -> bool {
         self.0.fp64()
     }
@@ -58,12 +46,30 @@ impl Divisible for Mistaken {
         })
     }
 
-    fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
-        self.0.args(units, from, to)
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        self.0.cost(units)
     }
 
-    fn cost(&self, units: u64) -> Cost {
-        self.0.cost(units)
+    fn data(&self) -> Data<'_> {
+        Data::Grid(self)
+    }
+}
+
+impl workload::Grid for Mistaken {
+    fn unit_points(&self) -> u64 {
+        self.0.unit_points()
+    }
+
+    fn dimensions(&self) -> u32 {
+        self.0.dimensions()
+    }
+
+    fn halo(&self) -> u64 {
+        self.0.halo()
+    }
+
+    fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
+        self.0.args(units, from, to)
     }
 
     fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {

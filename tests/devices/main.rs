@@ -3,7 +3,7 @@
 //! rings, streams, halos and moves run on a machine without a GPU.
 //!
 //! `harness` opens devices and runs grids on them. `strategies` runs every
-//! strategy, `losses` devices that fail on the way, `random` arbitrary
+//! strategy, `products` does so on matrices, `losses` devices that fail on the way, `random` arbitrary
 //! balancers, `profile` a profile of one, and `compiler` a kernel that does not
 //! compile.
 
@@ -13,6 +13,9 @@ mod common;
 mod compiler;
 mod harness;
 mod losses;
+#[path = "../matrices/mod.rs"]
+mod matrices;
+mod products;
 mod profile;
 mod random;
 mod strategies;

@@ -80,6 +80,11 @@ impl Rig {
         self.opened(self.asked.clone())
     }
 
+    /// From now on these devices are what the user asked for.
+    pub fn narrow(&mut self, devices: Selection) {
+        self.asked = Some(devices);
+    }
+
     /// The same `devices` with this many of the host's cores, which come first.
     ///
     /// # Errors

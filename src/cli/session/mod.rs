@@ -3,12 +3,14 @@
 //!
 //! [`open`] makes a session of what the user said, on a [`ground`] of real
 //! devices or simulated ones; [`model`] is the cost model that serves there;
+//! [`room`] leaves out devices without memory for it;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
 mod ground;
 mod model;
 mod open;
 mod oracle;
+mod room;
 mod singles;
 
 use std::sync::Arc;
@@ -23,13 +25,11 @@ use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
-use pdawl::workload::Divisible;
-use pdawl::workload::stencil::Stencil;
 
 pub(super) use open::machine_file;
 
 use super::failure::{Failure, LOST, refused};
-use super::grid::Grid;
+use super::task::Task;
 use ground::Ground;
 use model::{Missing, Serving};
 use oracle::Swept;
@@ -41,8 +41,7 @@ const COPY_BYTES: u64 = 512 << 20;
 /// A workload on a machine, to be run as often as one likes.
 pub struct Session {
     ground: Ground,
-    grid: Grid,
-    stencil: Stencil,
+    task: Task,
     machine: Machine,
     options: corun::Options,
     /// The cost model, or why there is none.
@@ -87,7 +86,7 @@ impl Session {
         let Session {
             model,
             ground,
-            stencil,
+            task,
             machine,
             notes,
             ..
@@ -104,7 +103,7 @@ impl Session {
         let cores = serving.cores();
         let outcome = ground.with(cores, &machine.devices, |runtime| {
             devices = runtime.devices().to_vec();
-            corun::run(runtime, stencil, make, &options, &mut control)
+            corun::run(runtime, task.workload(), make, &options, &mut control)
         })?;
         self.planned = Some(devices);
         outcome.map_err(failure)
@@ -137,9 +136,10 @@ impl Session {
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Outcome, Failure> {
         let mut control = Control { stop, progress };
-        let (ground, devices) = (&mut self.ground, &self.machine.devices);
+        let (ground, task) = (&mut self.ground, &self.task);
+        let devices = &self.machine.devices;
         let outcome = ground.with(None, devices, |runtime| {
-            corun::run(runtime, &self.stencil, make, &options, &mut control)
+            corun::run(runtime, task.workload(), make, &options, &mut control)
         })?;
         outcome.map_err(failure)
     }
@@ -168,7 +168,7 @@ impl Session {
             machine.devices.clone_from(devices);
         }
         Context {
-            workload: self.grid.workload(&self.stencil),
+            workload: self.task.described(),
             machine,
             strategy: strategy.to_string(),
             comparison: self.comparison.clone(),
@@ -176,19 +176,22 @@ impl Session {
         }
     }
 
-    /// Points computed in all steps.
-    pub fn points(&self) -> u64 {
-        let step = self
-            .stencil
-            .units()
-            .saturating_mul(self.stencil.unit_points());
-        step.saturating_mul(self.grid.steps.into())
+    /// Steps of a run.
+    pub fn steps(&self) -> u32 {
+        self.task.steps()
     }
 
-    /// Bytes of memory traffic that a point needs at least.
+    /// Points of a grid, or nonzeros of a matrix, computed in all steps.
+    pub fn points(&self) -> u64 {
+        let step = self.task.described().points();
+        step.saturating_mul(self.steps().into())
+    }
+
+    /// Bytes of memory traffic that one of them needs at least.
     pub fn bytes_per_point(&self) -> f64 {
-        let points = self.stencil.unit_points().max(1);
-        self.stencil.cost(1).bytes / points as f64
+        let workload = self.task.workload();
+        let step = workload.cost(&(0..workload.units())).bytes;
+        step / self.task.described().points().max(1) as f64
     }
 
     /// Bytes a second that a copy by the host's cores reads and writes:

@@ -73,7 +73,8 @@ pub struct Site<'a> {
     pub devices: &'a [Device],
     /// Whether the user has said which devices, and so how many cores.
     pub chosen: bool,
-    pub stencil: &'a Stencil,
+    /// `None` for another workload.
+    pub stencil: Option<&'a Stencil>,
     pub gpu_memory: Option<u64>,
 }
 
@@ -99,6 +100,10 @@ impl Site<'_> {
     }
 
     fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
+        let stencil = self.stencil.ok_or_else(|| Missing {
+            what: "cost models know stencils only".to_owned(),
+            remedy: None,
+        })?;
         let file = self.file.ok_or_else(|| match &named {
             None => Missing {
                 what: "there is no model of this machine".to_owned(),
@@ -116,19 +121,19 @@ impl Site<'_> {
             Some(bundle) => bundle,
             None => self.fitting(file)?,
         };
-        let codelet = self.stencil.codelet();
+        let codelet = stencil.codelet();
         let modelled = Modelled {
             bundle: &bundle,
             machine: file,
             codelet: codelet.name,
-            fp64: self.stencil.fp64(),
+            fp64: stencil.fp64(),
             gpu_memory: self.gpu_memory,
         };
         let members = modelled.running(self.devices).map_err(|error| Missing {
             what: error.to_string(),
             remedy: None,
         })?;
-        let work = Work::of(self.stencil);
+        let work = Work::of(stencil);
         let plan = match self.chosen {
             true => planner::plan_with_all_cores(&work, &members),
             false => planner::plan(&work, &members),
@@ -168,7 +173,7 @@ impl Site<'_> {
 
     /// What a model has to be trained with, to serve here.
     fn training_options(&self) -> String {
-        command::options(self.stencil.codelet().name)
+        (self.stencil).map_or_else(String::new, |s| command::options(s.codelet().name))
     }
 
     fn notes(
@@ -252,7 +257,7 @@ mod tests {
             simulated: false,
             devices: &[],
             chosen: false,
-            stencil: &stencil,
+            stencil: Some(&stencil),
             gpu_memory: None,
         };
         let missing = |named: Option<Bundle>| site.serving(named).err().unwrap().note().unwrap();

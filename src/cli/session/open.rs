@@ -1,5 +1,5 @@
-//! From what the user said to a session: a machine, its devices, and a grid
-//! that fits.
+//! From what the user said to a session: a machine, its devices, and a
+//! workload that fits.
 
 use std::path::Path;
 
@@ -10,27 +10,39 @@ use pdawl::report::schema::{HostInfo, Machine};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::select::Selection;
 use pdawl::runtime::sim::{At, Fault, Sim, SimDevice, SimOptions};
-use pdawl::workload::Divisible;
-use pdawl::workload::stencil::Stencil;
 
 use super::Session;
 use super::ground::{Ground, Rig};
 use super::model::{Missing, Site};
+use super::room::roomy;
 use crate::cli::args::{ModelChoice, Place};
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::fault::FaultSpec;
-use crate::cli::grid::{Budget, Grid};
+use crate::cli::grid::Budget;
 use crate::cli::here::{self, fingerprint};
 use crate::cli::size::ByteSize;
+use crate::cli::task::{Task, Wanted};
 
 impl Session {
     /// Opens the devices.
     ///
     /// # Errors
-    /// When there is no such machine or device, or the grid does not fit.
+    /// When there is no such machine or device, or the workload does not fit.
     pub fn open(
         place: &Place,
-        grid: &Grid,
+        wanted: Wanted,
+        verify: bool,
+        choice: ModelChoice,
+    ) -> Result<Self, Failure> {
+        let notes = wanted.notes();
+        let mut session = Self::on_ground(place, wanted, verify, choice)?;
+        session.notes.extend(notes);
+        Ok(session)
+    }
+
+    fn on_ground(
+        place: &Place,
+        wanted: Wanted,
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
@@ -39,18 +51,18 @@ impl Session {
                 ModelChoice::None => None,
                 _ => here::file(&fingerprint()),
             };
-            return Self::on_this_machine(file, place, grid, verify, choice);
+            return Self::on_this_machine(file, place, wanted, verify, choice);
         };
         let file = machine_file(name)?;
         let here = fingerprint();
         match here.is(file.fingerprint.as_deref()) {
-            true => Self::on_this_machine(Some(file), place, grid, verify, choice),
+            true => Self::on_this_machine(Some(file), place, wanted, verify, choice),
             false => {
                 let note = format!(
                     "every time is simulated: machine {} is not this one, which is {here}",
                     file.name
                 );
-                Self::simulated(file, place, grid, verify, choice, note)
+                Self::simulated(file, place, wanted, verify, choice, note)
             }
         }
     }
@@ -58,7 +70,7 @@ impl Session {
     fn on_this_machine(
         file: Option<MachineFile>,
         place: &Place,
-        grid: &Grid,
+        wanted: Wanted,
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
@@ -80,8 +92,13 @@ impl Session {
             memory: place.host_memory.unwrap_or(ByteSize(free)),
             grids: 2 + reference_grids(verify),
         };
-        let stencil = grid.stencil(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
-        let (mut rig, notes) = Rig::open(selection, stencil.fp64())?;
+        let task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
+        let (mut rig, mut notes) = Rig::open(selection, task.workload().fp64())?;
+        let mut roomy = roomy(&task, rig.as_asked()?.devices(), place.gpu_memory);
+        notes.append(&mut roomy.notes);
+        if let Some(list) = roomy.list {
+            rig.narrow(list.parse().map_err(wrong_devices)?);
+        }
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
             simulated: false,
@@ -97,21 +114,21 @@ impl Session {
             simulated: false,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: &stencil,
+            stencil: task.stencil(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
         Ok(Self {
             model,
             notes,
-            ..Self::new(Ground::Real(rig), machine, stencil, place, grid, verify)
+            ..Self::new(Ground::Real(rig), machine, task, place, verify)
         })
     }
 
     fn simulated(
         mut file: MachineFile,
         place: &Place,
-        grid: &Grid,
+        wanted: Wanted,
         verify: bool,
         choice: ModelChoice,
         note: String,
@@ -131,19 +148,25 @@ impl Session {
             };
             budget = budget.tighter(here);
         }
-        let stencil = grid.stencil(budget)?;
+        let seed = wanted.seed();
+        let task = wanted.task(budget)?;
         let mut options = SimOptions {
-            seed: grid.seed,
+            seed,
             noise: place.noise,
             data: verify,
             faults: Vec::new(),
             devices: place.devices.as_deref().map(sim_devices).transpose()?,
         };
-        let devices = {
-            let sim = Sim::new(&file, options.clone()).map_err(refused)?;
-            sim.devices().to_vec()
+        let open = |options: &SimOptions| {
+            Sim::new(&file, options.clone()).map(|sim| sim.devices().to_vec())
         };
-        options.faults = faults(&place.fault, &devices, grid.steps)?;
+        let mut devices = open(&options).map_err(refused)?;
+        let mut roomy = roomy(&task, &devices, place.gpu_memory);
+        if let Some(list) = &roomy.list {
+            options.devices = Some(sim_devices(list)?);
+            devices = open(&options).map_err(refused)?;
+        }
+        options.faults = faults(&place.fault, &devices, task.steps())?;
         let machine = Machine {
             name: file.name.clone(),
             simulated: true,
@@ -159,38 +182,30 @@ impl Session {
             simulated: true,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: &stencil,
+            stencil: task.stencil(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
         let ground = Ground::Simulated(Box::new(file), options);
         Ok(Self {
             model,
-            notes: vec![note],
-            ..Self::new(ground, machine, stencil, place, grid, verify)
+            notes: std::iter::once(note).chain(roomy.notes.drain(..)).collect(),
+            ..Self::new(ground, machine, task, place, verify)
         })
     }
 
-    fn new(
-        ground: Ground,
-        machine: Machine,
-        stencil: Stencil,
-        place: &Place,
-        grid: &Grid,
-        verify: bool,
-    ) -> Self {
+    fn new(ground: Ground, machine: Machine, task: Task, place: &Place, verify: bool) -> Self {
         Self {
             ground,
-            grid: grid.clone(),
-            stencil,
             machine,
             options: corun::Options {
-                steps: grid.steps,
+                steps: task.steps(),
                 gpu_memory: place.gpu_memory.map(|size| size.0),
                 stream: corun::Stream::default(),
                 verify,
                 trace: true,
             },
+            task,
             model: Err(Missing::default()),
             planned: None,
             oracle: None,

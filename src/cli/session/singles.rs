@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::Strategy;
 use pdawl::machine::{Device, DeviceKind};
-use pdawl::report::schema::{Single, Throughput};
+use pdawl::report::schema::Single;
 
 use super::{Ground, Session};
 use crate::cli::failure::Failure;
@@ -35,7 +35,7 @@ impl Session {
             if !outcome.interrupted {
                 self.comparison.push(Single {
                     strategy: single.to_string(),
-                    throughput: Throughput::of_points(self.points(), outcome.seconds),
+                    throughput: (self.task.described()).throughput(self.points(), outcome.seconds),
                 });
             }
         }

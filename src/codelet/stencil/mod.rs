@@ -39,6 +39,7 @@ pub mod host;
 pub mod opencl;
 
 use crate::codelet::Codelet;
+pub use crate::codelet::Precision;
 
 /// Number of grid dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,31 +48,6 @@ pub enum Dimensions {
     Two,
     /// 7-point.
     Three,
-}
-
-/// Floating-point type of the grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Precision {
-    F32,
-    F64,
-}
-
-impl Precision {
-    /// Bytes of a point.
-    pub fn bytes(self) -> u64 {
-        match self {
-            Self::F32 => 4,
-            Self::F64 => 8,
-        }
-    }
-
-    /// `f32` or `f64`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
 }
 
 /// The codelet of a stencil.

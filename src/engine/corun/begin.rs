@@ -4,16 +4,17 @@
 use std::time::{Duration, Instant};
 
 use super::claims::Claims;
-use super::drive::Drive;
+use super::drive::{Drive, Kept};
 use super::layout::Layout;
 use super::ledger::Ledger;
 use super::place::{LEAST_STREAM, Place, prepare, renew};
+use super::product::Product;
 use super::step::Piece;
 use super::{CorunError, MakeBalancer, Options, WARM, grids};
 use crate::balance::{DeviceView, Setup};
 use crate::engine::Outcome;
 use crate::runtime::{DeviceId, Runtime};
-use crate::workload::Divisible;
+use crate::workload::{Data, Divisible};
 
 /// Bytes a core below which a chunk on a host-memory device is mostly
 /// overhead: about 20 us of its bandwidth.
@@ -42,8 +43,17 @@ impl<'a> Drive<'a> {
                 workload: workload.name(),
             });
         }
-        let bytes = workload.units() * workload.unit_bytes();
-        let grids = [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?];
+        let (grids, kept) = match workload.data() {
+            Data::Grid(grid) => {
+                let bytes = workload.units() * workload.unit_bytes();
+                let grids = [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?];
+                (grids, Kept::Grid(grid))
+            }
+            Data::Product(spmv) => {
+                let (vectors, product) = Product::open(&mut runtime, spmv)?;
+                (vectors, Kept::Product(Box::new(product)))
+            }
+        };
         let mut places = Vec::new();
         let mut views = Vec::new();
         for (id, device) in devices.iter().enumerate() {
@@ -53,7 +63,7 @@ impl<'a> Drive<'a> {
                     let cores = u64::from(device.compute_units.max(1));
                     (cores * MIN_CHUNK_BYTES / workload.unit_bytes()).max(1)
                 }
-                Place::Own(own) => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.chunk),
+                own => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.longest_chunk()),
             };
             views.push(DeviceView {
                 kind: device.kind,
@@ -66,7 +76,6 @@ impl<'a> Drive<'a> {
             });
             places.push(place);
         }
-        grids::fill(&mut *runtime, workload, grids[0], grids[1])?;
         let balancer = make(&Setup {
             units: workload.units(),
             steps: options.steps,
@@ -79,7 +88,8 @@ impl<'a> Drive<'a> {
             ..Outcome::default()
         };
         outcome.trace.devices = names;
-        Ok(Self {
+        let mut drive = Self {
+            kept,
             codelet: workload.codelet(),
             options: *options,
             balancer,
@@ -102,7 +112,20 @@ impl<'a> Drive<'a> {
             enqueueing: 0,
             opened,
             opened_at,
-        })
+        };
+        drive.fill()?;
+        Ok(drive)
+    }
+
+    /// Fills the first version, and what the units are computed with.
+    fn fill(&mut self) -> Result<(), CorunError> {
+        match &self.kept {
+            Kept::Grid(grid) => {
+                let [first, second] = self.grids;
+                Ok(grids::fill(&mut *self.runtime, *grid, first, second)?)
+            }
+            Kept::Product(_) => self.fill_product(),
+        }
     }
 
     /// Runs each device's kernel once on a few units, into memory that the
@@ -166,21 +189,18 @@ impl<'a> Drive<'a> {
         }
         self.spoiled = false;
         self.ledger.open();
-        grids::fill(
-            &mut *self.runtime,
-            self.workload,
-            self.grids[0],
-            self.grids[1],
-        )?;
         self.present = 0;
         for (device, place) in self.places.iter_mut().enumerate() {
             if self.alive[device] {
                 renew(&mut self.runtime, DeviceId(device), place)?;
             }
-            if let Place::Own(own) = place {
-                own.held.hold(0..0);
+            match place {
+                Place::Host { .. } => {}
+                Place::Own(own) => own.held.hold(0..0),
+                Place::Store(store) => store.hold(0..0),
             }
         }
+        self.fill()?;
         self.layout = Layout::unplanned(self.workload.units(), self.places.len());
         self.planned = None;
         self.begin()?;

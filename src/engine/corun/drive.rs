@@ -9,22 +9,24 @@ use super::claims::Claims;
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
 use super::place::{Lane, Place};
+use super::product::Product;
 use super::{CorunError, GATHER, Options};
 use crate::balance::Balancer;
 use crate::codelet::Codelet;
 use crate::engine::{Loss, Outcome};
 use crate::runtime::{
     Command, Completion, DeviceSpan, EventId, HostMemoryId, HostSpan, Launch, Memory, RuntimeError,
-    Status, Tag,
+    Status, Tag, Value,
 };
 use crate::time::Nanos;
 use crate::trace::Span;
-use crate::workload::{Divisible, Ring};
+use crate::workload::{Divisible, Grid, Ring};
 
 /// A run under way.
 pub struct Drive<'a> {
     pub(super) runtime: Claims<'a>,
     pub(super) workload: &'a dyn Divisible,
+    pub(super) kept: Kept<'a>,
     pub(super) codelet: Arc<Codelet>,
     pub(super) options: Options,
     pub(super) balancer: Box<dyn Balancer>,
@@ -32,8 +34,9 @@ pub struct Drive<'a> {
     /// Most units a device can hold; 0 for one on host memory.
     pub(super) capacity: Vec<u64>,
     pub(super) alive: Vec<bool>,
+    /// The present version and the next, in turns: grids, or vectors.
     pub(super) grids: [HostMemoryId; 2],
-    /// Which grid is the present version.
+    /// Which of them is the present version.
     pub(super) present: usize,
     /// Where everything lies, or is on its way to.
     pub(super) layout: Layout,
@@ -55,6 +58,13 @@ pub struct Drive<'a> {
     pub(super) enqueueing: Nanos,
     pub(super) opened: Instant,
     pub(super) opened_at: u64,
+}
+
+/// What the workload's units are made of, and what the engine keeps of that in
+/// host memory beside the two versions.
+pub enum Kept<'a> {
+    Grid(&'a dyn Grid),
+    Product(Box<Product<'a>>),
 }
 
 /// What a command belongs to.
@@ -104,7 +114,7 @@ impl<'a> Drive<'a> {
         let (_, layout) = self.planned.as_ref()?;
         layout
             .sole_holder()
-            .filter(|_| self.balancer.lookahead() > 0 && *layout == self.layout)
+            .filter(|_| self.balancer.lookahead() > 0 && *layout == self.layout && !self.iterates())
     }
 
     pub(super) fn balancer_fault(&self, step: u32, what: &'static str) -> CorunError {
@@ -125,22 +135,42 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// The grid, if the workload is one.
+    pub(super) fn as_grid(&self) -> Option<&'a dyn Grid> {
+        match &self.kept {
+            Kept::Grid(grid) => Some(*grid),
+            Kept::Product(_) => None,
+        }
+    }
+
     /// Enqueues a launch over `units`.
     pub(super) fn launch(
         &mut self,
         whose: For,
         units: Range<u64>,
-        from: &Ring,
-        to: &Ring,
+        args: Vec<Value>,
         wait: &[EventId],
     ) -> Result<Option<EventId>, CorunError> {
         let command = Command::Launch(Launch {
             codelet: Arc::clone(&self.codelet),
-            args: self.workload.args(units.clone(), from, to),
-            cost: self.workload.cost(length(&units)),
+            args,
+            cost: self.workload.cost(&units),
             units: units.clone(),
         });
         self.submit(whose, command, units, wait)
+    }
+
+    /// What the workload computes next becomes the present version.
+    pub(super) fn turn(&mut self) {
+        for place in &mut self.places {
+            if let Place::Own(own) = place {
+                own.held.advance();
+            }
+        }
+        match &self.kept {
+            Kept::Product(_) => self.turn_vectors(),
+            Kept::Grid(_) => self.present = 1 - self.present,
+        }
     }
 
     /// Enqueues writes of `units` from the host grid `ahead` into a ring.
@@ -211,7 +241,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Submits a command; `None` when its device turns out to be lost.
-    fn submit(
+    pub(super) fn submit(
         &mut self,
         whose: For,
         command: Command,
@@ -346,8 +376,12 @@ impl<'a> Drive<'a> {
             let (units, ring) = (own.held.units(), own.held.present());
             self.read(whose, units, 0, &ring, &[])?;
         }
+        self.gather_product(steps.saturating_sub(1))?;
         self.drain()?;
         self.keep_spans();
+        if !self.spoiled {
+            self.complete_product()?;
+        }
         self.outcome.gather_seconds += (self.runtime.now() - began) as f64 / 1e9;
         Ok(!self.spoiled)
     }
@@ -356,10 +390,22 @@ impl<'a> Drive<'a> {
     pub fn close(mut self, steps: u32) -> Result<Outcome, CorunError> {
         self.outcome.seconds = self.outcome.steps.iter().map(|s| s.seconds).sum();
         if self.options.verify {
-            let result = self.runtime.host_bytes(self.grids[self.present])?;
-            let (error, right) = self.workload.verify(steps, result);
+            let (error, right) = match &self.kept {
+                Kept::Grid(grid) => {
+                    grid.verify(steps, self.runtime.host_bytes(self.grids[self.present])?)
+                }
+                Kept::Product(product) => {
+                    let result = self
+                        .runtime
+                        .host_bytes(product.result(&self.grids, self.present))?;
+                    product.verify(steps, result)
+                }
+            };
             self.outcome.max_abs_error = Some(error);
             self.outcome.verified = Some(right);
+        }
+        if let Kept::Product(product) = &self.kept {
+            self.outcome.eigenvalue = product.eigenvalue();
         }
         self.outcome.model = self.balancer.account();
         Ok(std::mem::take(&mut self.outcome))

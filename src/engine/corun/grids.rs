@@ -1,20 +1,20 @@
 //! The two grids in host memory: first version, poison, result.
 
 use crate::runtime::{HostMemoryId, Runtime, RuntimeError};
-use crate::workload::Divisible;
+use crate::workload::Grid;
 
 /// What memory that nothing wrote shows: a NaN in either precision.
-const POISON: u8 = 0xff;
+pub(super) const POISON: u8 = 0xff;
 
 /// Units that one thread fills at a time, in bytes.
-const PIECE: u64 = 4 << 20;
+pub(super) const PIECE: u64 = 4 << 20;
 
 /// Writes the first version into `first`, and poison into `second`, over all
 /// cores; touching every page here keeps page faults out of the first step. A
 /// simulation without data has nothing to fill.
 pub fn fill(
     runtime: &mut dyn Runtime,
-    workload: &dyn Divisible,
+    workload: &dyn Grid,
     first: HostMemoryId,
     second: HostMemoryId,
 ) -> Result<(), RuntimeError> {
@@ -39,7 +39,7 @@ pub fn fill(
 }
 
 /// Calls `fill` with each piece of `bytes` and its index, on all cores.
-fn pieces(bytes: &mut [u8], length: usize, fill: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+pub(super) fn pieces(bytes: &mut [u8], length: usize, fill: &(dyn Fn(usize, &mut [u8]) + Sync)) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut pieces: Vec<(usize, &mut [u8])> = bytes.chunks_mut(length).enumerate().collect();
     let share = pieces.len().div_ceil(threads).max(1);

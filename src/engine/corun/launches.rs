@@ -7,10 +7,11 @@ use std::ops::Range;
 use super::drive::{Drive, For};
 use super::{CorunError, EDGE, HELD};
 use crate::runtime::EventId;
-use crate::workload::Ring;
+use crate::workload::{Grid, Ring};
 
 /// A device's launches that are still to be enqueued.
-pub struct Launches {
+pub struct Launches<'a> {
+    grid: &'a dyn Grid,
     whose: For,
     edges: For,
     units: Range<u64>,
@@ -21,9 +22,10 @@ pub struct Launches {
     last: Option<EventId>,
 }
 
-impl Drive<'_> {
+impl<'a> Drive<'a> {
     /// What a device holds, as launches to enqueue; `None` if it holds nothing.
-    pub(super) fn held_launches(&mut self, device: usize, step: u32) -> Option<Launches> {
+    pub(super) fn held_launches(&mut self, device: usize, step: u32) -> Option<Launches<'a>> {
+        let grid = self.as_grid()?;
         let now = self.runtime.now();
         let units = self.layout.held[device].clone();
         let (own, mut whose) = self.own(device, step, HELD).filter(|_| !units.is_empty())?;
@@ -33,6 +35,7 @@ impl Drive<'_> {
         self.ledger.keep_open(job);
         whose.job = Some(job);
         Some(Launches {
+            grid,
             edges: For {
                 lane: edges,
                 job: None,
@@ -53,7 +56,7 @@ impl Drive<'_> {
     /// has already completed.
     pub(super) fn launch_next(
         &mut self,
-        launches: &mut Launches,
+        launches: &mut Launches<'a>,
     ) -> Result<Option<Enqueued>, CorunError> {
         let Launches {
             whose,
@@ -67,7 +70,8 @@ impl Drive<'_> {
             return Ok(Some(Enqueued { over }));
         };
         let (first, end) = (window.start, window.end);
-        launches.last = self.launch(whose, window, &from, &to, &[])?;
+        let args = launches.grid.args(window.clone(), &from, &to);
+        launches.last = self.launch(whose, window, args, &[])?;
         let units = &launches.units;
         let low = (first == units.start && first > 0).then_some(first);
         let high = (end == units.end && end < self.workload.units()).then_some(end - 1);

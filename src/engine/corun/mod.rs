@@ -1,15 +1,17 @@
 //! Co-running: a divisible workload, a balancer, and the devices of a runtime.
 //!
-//! The engine keeps two grids in host memory, the present version and the
+//! Of a grid, the engine keeps two in host memory, the present version and the
 //! next, and on each device with memory of its own a ring of held units
-//! ([`held`]). A step is: ask the balancer for a plan, lay it out ([`layout`]),
+//! ([`held`]); what it keeps of a product is told in `product`, and the rest of
+//! this page holds for both. A step is: ask the balancer for a plan, lay it out ([`layout`]),
 //! move what changes hands and the halos (`moves`), launch what is held, hand
 //! out the pool in chunks as devices become free ([`pool`], `step`), and wait
 //! for everything: the barrier. `drive` is the state of a run, `begin` how it
-//! comes about, `probe` what it measures first. A lone device that holds everything needs no
-//! barrier with the host; its queue is kept filled instead (`solo`).
+//! comes about, `probe` what it measures first. A lone device that holds
+//! everything needs no barrier with the host; its queue is kept filled instead
+//! (`solo`).
 //!
-//! Invariant at a barrier: the present host grid has the pool's units and the
+//! Invariant of grids at a barrier: the present host grid has the pool's units and the
 //! first and last unit of every held range; each ring has its held units.
 //! So a halo is always one write from the host grid.
 //!
@@ -30,6 +32,7 @@ mod moves;
 pub mod place;
 pub mod pool;
 mod probe;
+mod product;
 mod record;
 mod solo;
 mod step;
@@ -37,6 +40,7 @@ mod step;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use error::CorunError;
+pub use product::lacking;
 
 use crate::balance::{Balancer, Setup};
 use crate::engine::Outcome;
@@ -55,6 +59,8 @@ pub const HALO: &str = "halo";
 pub const EDGE: &str = "edge";
 /// Label of transfers of units that change hands.
 pub const MOVE: &str = "move";
+/// Label of the vector's way, and of tables', to devices.
+pub const VECTOR: &str = "vector";
 /// Label of the result's way to host memory.
 pub const GATHER: &str = "gather";
 /// Label of the first commands, whose results are thrown away.

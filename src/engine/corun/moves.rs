@@ -7,11 +7,12 @@ use super::layout::{Layout, length, without};
 use super::place::{Own, Place};
 use super::{CorunError, HALO, MOVE};
 use crate::runtime::EventId;
+use crate::workload::Grid;
 
 /// Units on their way home to the host grid, and the events after which they
 /// are there.
 #[derive(Clone, Debug, Default)]
-pub struct Home(Vec<(Range<u64>, EventId)>);
+pub struct Home(pub(super) Vec<(Range<u64>, EventId)>);
 
 impl Home {
     /// The events that whoever reads these units must wait for.
@@ -37,6 +38,7 @@ impl Drive<'_> {
         for device in 0..self.places.len() {
             self.write_entering(device, &before, &home, step)?;
         }
+        self.relocate_product(&before, step, &mut home)?;
         Ok((self.layout.moved_since(&before), home))
     }
 
@@ -85,6 +87,9 @@ impl Drive<'_> {
             before.held[device].clone(),
             self.layout.held[device].clone(),
         );
+        let Some(halo) = self.as_grid().map(Grid::halo) else {
+            return Ok(());
+        };
         let Some((own, moves)) = self.own(device, step, MOVE) else {
             return Ok(());
         };
@@ -103,7 +108,6 @@ impl Drive<'_> {
             label: HALO,
             ..moves
         };
-        let halo = self.workload.halo();
         let below = new.start.saturating_sub(halo)..new.start;
         let above = new.end..self.workload.units().min(new.end + halo);
         for range in [below, above].into_iter().filter(|r| length(r) > 0) {
@@ -134,7 +138,7 @@ impl Drive<'_> {
                 };
                 Some((own, whose))
             }
-            Place::Host { .. } => None,
+            Place::Host { .. } | Place::Store(_) => None,
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use super::claims::Claims;
 use super::held::Held;
+use super::product::Store;
 use super::{CorunError, Options, Stream};
 use crate::machine::Device;
 use crate::runtime::{DeviceId, Memory, QueueId};
-use crate::workload::{Divisible, Ring};
+use crate::workload::{Data, Divisible, Ring};
 
 /// Chunks that a host-memory device has queued: one runs, one follows without
 /// a pause.
@@ -14,7 +15,7 @@ const HOST_LANES: usize = 2;
 
 /// Queues that a device streams over when no number is asked for: one is
 /// written, one computed, one read.
-const QUEUES: u32 = 3;
+pub(super) const QUEUES: u32 = 3;
 
 /// More queues than this help no device, and cost memory.
 pub const MOST_QUEUES: u32 = 8;
@@ -24,13 +25,13 @@ pub const MOST_QUEUES: u32 = 8;
 pub const LEAST_STREAM: u64 = 4 << 20;
 
 /// Bytes of the longest streamed chunk: longer ones overlap no better.
-const MOST_STREAM: u64 = 32 << 20;
+pub(super) const MOST_STREAM: u64 = 32 << 20;
 
 /// The longest streamed chunk is this fraction of the memory limit.
-const CHUNK_FRACTION: u64 = 512;
+pub(super) const CHUNK_FRACTION: u64 = 512;
 
 /// At most this fraction of the memory limit is spent on stream buffers.
-const STREAM_FRACTION: u64 = 8;
+pub(super) const STREAM_FRACTION: u64 = 8;
 
 /// A ring's smallest window is this fraction of its slots: 2 % of the memory
 /// for launches that stay long against their overhead.
@@ -69,8 +70,13 @@ pub struct Own {
 /// Where a device computes.
 #[derive(Clone, Debug)]
 pub enum Place {
-    Host { lanes: Vec<Lane> },
+    Host {
+        lanes: Vec<Lane>,
+    },
+    /// In memory of its own, with part of a grid.
     Own(Box<Own>),
+    /// In memory of its own, with part of a matrix.
+    Store(Box<Store>),
 }
 
 impl Place {
@@ -79,6 +85,7 @@ impl Place {
         match self {
             Self::Host { lanes } => lanes.len(),
             Self::Own(own) => own.streams.len(),
+            Self::Store(store) => store.streams.len(),
         }
     }
 
@@ -87,7 +94,13 @@ impl Place {
         match self {
             Self::Host { .. } => u64::MAX,
             Self::Own(own) => own.chunk,
+            Self::Store(store) => store.chunk,
         }
+    }
+
+    /// Whether it computes in host memory.
+    pub fn is_host(&self) -> bool {
+        matches!(self, Self::Host { .. })
     }
 }
 
@@ -176,6 +189,7 @@ pub fn renew(runtime: &mut Claims, id: DeviceId, place: &mut Place) -> Result<()
             let streams = streams.iter_mut().map(|stream| &mut stream.lane);
             [main, edges].into_iter().chain(streams).collect()
         }
+        Place::Store(store) => store.queues().collect(),
     };
     for lane in lanes {
         lane.queue = runtime.queue(id)?;
@@ -193,6 +207,10 @@ pub fn prepare(
     workload: &dyn Divisible,
     options: &Options,
 ) -> Result<(Place, Option<u64>), CorunError> {
+    if let (Data::Product(spmv), false) = (workload.data(), device.shares_host_memory) {
+        let (store, capacity) = Store::prepare(runtime, id, device, spmv, options)?;
+        return Ok((Place::Store(Box::new(store)), Some(capacity)));
+    }
     let mut lanes = 0;
     let mut lane = |runtime: &mut Claims| -> Result<Lane, CorunError> {
         lanes += 1;

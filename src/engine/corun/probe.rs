@@ -70,7 +70,7 @@ impl Drive<'_> {
             streamed = streams;
             if round + 1 == ROUNDS {
                 for device in 0..self.places.len() {
-                    let own = matches!(self.places[device], Place::Own(_));
+                    let own = !self.places[device].is_host();
                     let (first, second) = match own {
                         true => (ProbeKind::Held, ProbeKind::Streamed),
                         false => (ProbeKind::Alone, ProbeKind::Beside),
@@ -86,8 +86,10 @@ impl Drive<'_> {
             }
         }
         for place in &mut self.places {
-            if let Place::Own(own) = place {
-                own.held.hold(0..0);
+            match place {
+                Place::Host { .. } => {}
+                Place::Own(own) => own.held.hold(0..0),
+                Place::Store(store) => store.hold(0..0),
             }
         }
         self.ledger.open();
@@ -107,7 +109,7 @@ impl Drive<'_> {
 
     fn host_devices(&self) -> Vec<usize> {
         (0..self.places.len())
-            .filter(|d| matches!(self.places[*d], Place::Host { .. }))
+            .filter(|d| self.places[*d].is_host())
             .collect()
     }
 
@@ -125,6 +127,7 @@ impl Drive<'_> {
                     jobs.push(self.probe_chunk(device, 0, units, untouched)?);
                 }
                 Place::Own(_) => jobs.extend(self.probe_held(device, units, round)?),
+                Place::Store(_) => jobs.extend(self.probe_store(device, units, round)?),
             }
         }
         self.drain()?;
@@ -139,7 +142,10 @@ impl Drive<'_> {
     ) -> Result<Option<usize>, CorunError> {
         let units = units.min(self.capacity[device]);
         let now = self.runtime.now();
-        let Some((own, mut whose)) = self.own(device, 0, PROBE).filter(|_| units > 0) else {
+        let Some(grid) = self.as_grid().filter(|_| units > 0) else {
+            return Ok(None);
+        };
+        let Some((own, mut whose)) = self.own(device, 0, PROBE) else {
             return Ok(None);
         };
         own.held.hold(0..units);
@@ -151,7 +157,8 @@ impl Drive<'_> {
         let job = self.ledger.job(device, None, 0..units, now);
         whose.job = Some(job);
         for window in windows {
-            self.launch(whose, window, &from, &to, &[])?;
+            let args = grid.args(window.clone(), &from, &to);
+            self.launch(whose, window, args, &[])?;
         }
         Ok(Some(job))
     }
@@ -166,10 +173,11 @@ impl Drive<'_> {
     ) -> Result<(Vec<Ran>, Vec<Ran>), CorunError> {
         let (mut streams, mut beside) = (Vec::new(), Vec::new());
         for (device, before) in before.iter().enumerate() {
-            let Place::Own(own) = &self.places[device] else {
+            let place = &self.places[device];
+            if place.is_host() {
                 continue;
-            };
-            let (chunk, lanes) = (own.chunk, own.streams.len() as u64);
+            }
+            let (chunk, lanes) = (place.longest_chunk(), place.lanes() as u64);
             let lasting = before.map_or(0.0, |(units, seconds)| {
                 longest * units as f64 / seconds / chunk as f64
             });

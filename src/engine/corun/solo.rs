@@ -69,6 +69,10 @@ impl Drive<'_> {
         let now = self.runtime.now();
         let units = self.layout.held[device].clone();
         let job = self.ledger.job(device, None, units, now);
+        let Some(grid) = self.as_grid() else {
+            self.launch_store(device, step, job)?;
+            return Ok(job);
+        };
         let Some((own, mut whose)) = self.own(device, step, HELD) else {
             return Ok(job);
         };
@@ -78,7 +82,8 @@ impl Drive<'_> {
         own.held.advance();
         self.present = 1 - self.present;
         for window in windows {
-            self.launch(whose, window, &from, &to, &[])?;
+            let args = grid.args(window.clone(), &from, &to);
+            self.launch(whose, window, args, &[])?;
         }
         Ok(job)
     }

@@ -15,7 +15,7 @@ use super::{CHUNK, CorunError};
 use crate::balance::{ChunkDone, Next, StepState};
 use crate::runtime::EventId;
 use crate::time::Nanos;
-use crate::workload::Ring;
+use crate::workload::{Grid, Ring};
 
 /// How a step, or several at once, ended.
 pub enum StepEnd {
@@ -84,12 +84,8 @@ impl Drive<'_> {
             self.note(step, moved);
             return Ok(StepEnd::Spoiled);
         }
-        for place in &mut self.places {
-            if let Place::Own(own) = place {
-                own.held.advance();
-            }
-        }
-        self.present = 1 - self.present;
+        self.turn();
+        self.end_iteration()?;
         self.note(step, moved);
         Ok(StepEnd::Done(1))
     }
@@ -97,6 +93,7 @@ impl Drive<'_> {
     /// Enqueues what is held, and keeps the others at work meanwhile: host
     /// devices from the start, streams once the kernels have a lead.
     fn launch_held(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+        self.launch_stores(step)?;
         let mut launches: Vec<_> = (0..self.places.len())
             .filter_map(|device| self.held_launches(device, step))
             .collect();
@@ -166,7 +163,7 @@ impl Drive<'_> {
                 if !self.alive[device] || hand.done[device] || hand.pool.is_empty() {
                     continue;
                 }
-                if host_only && matches!(self.places[device], Place::Own(_)) {
+                if host_only && !self.places[device].is_host() {
                     continue;
                 }
                 let Some(lane) = hand.lanes[device].iter().position(Option::is_none) else {
@@ -212,7 +209,7 @@ impl Drive<'_> {
         let job = self.ledger.job(device, Some(lane), units.clone(), now);
         hand.lanes[device][lane] = Some(job);
         hand.in_flight[device] += length(&units);
-        let halo = self.workload.halo();
+        let halo = self.as_grid().map_or(0, Grid::halo);
         let home = hand
             .home
             .of(&(units.start.saturating_sub(halo)..units.end + halo));
@@ -238,6 +235,9 @@ impl Drive<'_> {
         units: Range<u64>,
         wait: &[EventId],
     ) -> Result<(), CorunError> {
+        let Some(grid) = self.as_grid() else {
+            return self.product_chunk(piece, units, wait);
+        };
         let Piece { device, lane, .. } = piece;
         let whose = |lane| For {
             device,
@@ -249,14 +249,15 @@ impl Drive<'_> {
         let stream = match &self.places[device] {
             Place::Host { lanes } => {
                 let whose = whose(lanes[lane]);
-                let (from, to) = (self.grid(0), self.grid(1));
-                self.launch(whose, units, &from, &to, wait)?;
+                let args = grid.args(units.clone(), &self.grid(0), &self.grid(1));
+                self.launch(whose, units, args, wait)?;
                 return Ok(());
             }
             Place::Own(own) => own.streams[lane],
+            Place::Store(_) => return Ok(()),
         };
         let whose = whose(stream.lane);
-        let halo = self.workload.halo();
+        let halo = grid.halo();
         let needed = units.start.saturating_sub(halo)..self.workload.units().min(units.end + halo);
         let input = Ring {
             unit: needed.start,
@@ -267,7 +268,8 @@ impl Drive<'_> {
             ..stream.output
         };
         self.write(whose, needed, 0, &input, wait)?;
-        self.launch(whose, units.clone(), &input, &output, &[])?;
+        let args = grid.args(units.clone(), &input, &output);
+        self.launch(whose, units.clone(), args, &[])?;
         self.read(whose, units, 1, &output, &[])?;
         Ok(())
     }

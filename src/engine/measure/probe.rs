@@ -13,7 +13,7 @@ use crate::runtime::{
     Status, Tag,
 };
 use crate::time::Nanos;
-use crate::workload::Divisible;
+use crate::workload::{Divisible, Grid};
 
 /// Bytes of a unit of the large copies.
 pub const UNIT: u64 = 64 << 10;

@@ -9,7 +9,7 @@ use crate::codelet::Memory;
 use crate::codelet::stencil::Precision;
 use crate::runtime::{Command, Launch, QueueId};
 use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Ring};
+use crate::workload::{Divisible, Grid, Ring};
 
 impl Probe<'_> {
     /// The fraction of `bandwidth` that each stencil reaches on grids of
@@ -31,7 +31,7 @@ impl Probe<'_> {
                 unit: 0,
                 slot: 0,
             };
-            let cost = stencil.cost(units);
+            let cost = stencil.cost(&(0..units));
             let command = Command::Launch(Launch {
                 codelet: stencil.codelet(),
                 units: 0..units,

@@ -66,6 +66,7 @@ impl Memories {
                     }
                 }
                 Value::U32(value) => HostValue::U32(value),
+                Value::U64(value) => HostValue::U64(value),
                 Value::F32(value) => HostValue::F32(value),
                 Value::F64(value) => HostValue::F64(value),
             });

@@ -169,7 +169,9 @@ impl OpenQueue {
                     keeps.push(Arc::clone(&view.keeper));
                     view.mem.raw()
                 }
-                Value::U32(_) | Value::F32(_) | Value::F64(_) => std::ptr::null_mut(),
+                Value::U32(_) | Value::U64(_) | Value::F32(_) | Value::F64(_) => {
+                    std::ptr::null_mut()
+                }
             };
             if last.as_ref().is_some_and(|last| same(last, arg)) {
                 continue;
@@ -177,6 +179,7 @@ impl OpenQueue {
             *last = None;
             let set = match arg {
                 Value::U32(n) => set(kernel, index, n),
+                Value::U64(n) => set(kernel, index, n),
                 Value::F32(x) => set(kernel, index, x),
                 Value::F64(x) => set(kernel, index, x),
                 Value::Memory(_) => set(kernel, index, &mem),

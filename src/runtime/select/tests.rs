@@ -7,7 +7,7 @@ use crate::codelet::stencil::Precision;
 use crate::machine::DeviceKind;
 use crate::runtime::{Command, DeviceId, EventId, Launch, Status, Tag};
 use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Ring};
+use crate::workload::{Divisible, Grid, Ring};
 
 /// The name of the first OpenCL CPU device.
 fn opencl_cpu() -> String {
@@ -58,7 +58,7 @@ fn run(runtime: &mut dyn Runtime, stencil: &Stencil, steps: usize) -> Vec<u8> {
                 codelet: stencil.codelet(),
                 units: units.clone(),
                 args: stencil.args(units.clone(), &from, &to),
-                cost: stencil.cost(units.end - units.start),
+                cost: stencil.cost(&units),
             });
             let tag = Tag {
                 step: step as u32,

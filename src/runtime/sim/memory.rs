@@ -192,6 +192,7 @@ impl Store {
         for value in &launch.args {
             arguments.push(match value {
                 Value::U32(n) => HostValue::U32(*n),
+                Value::U64(n) => HostValue::U64(*n),
                 Value::F32(x) => HostValue::F32(*x),
                 Value::F64(x) => HostValue::F64(*x),
                 Value::Memory(id) => {

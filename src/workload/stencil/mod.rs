@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Divisible, Ring};
+use super::random::uniform;
+use super::{Data, Divisible, Grid, Ring};
 use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::codelet::{Codelet, Cost, Value};
 
@@ -106,16 +107,7 @@ impl Stencil {
 
     /// The first value of the point with this index, in [0, 1).
     fn value(&self, index: u64) -> f64 {
-        // splitmix64's finaliser: every bit of the index reaches every bit of
-        // the value, and any range can be drawn by itself.
-        let mut z = index
-            .wrapping_add(self.seed.wrapping_mul(0xa076_1d64_78bd_642f))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        // 24 bits are exact in both precisions.
-        (z >> 40) as f64 / f64::from(1 << 24)
+        uniform(self.seed, index)
     }
 }
 
@@ -139,6 +131,29 @@ impl Divisible for Stencil {
         self.unit_points() * self.precision.bytes()
     }
 
+    fn fp64(&self) -> bool {
+        self.precision == Precision::F64
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        Arc::clone(&self.codelet)
+    }
+
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        let points = ((units.end - units.start) * self.unit_points()) as f64;
+        let flops = if self.nz.is_some() { 7.0 } else { 5.0 };
+        Cost {
+            flops: points * flops,
+            bytes: points * 2.0 * self.precision.bytes() as f64,
+        }
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data::Grid(self)
+    }
+}
+
+impl Grid for Stencil {
     fn unit_points(&self) -> u64 {
         match self.nz {
             None => self.nx,
@@ -152,14 +167,6 @@ impl Divisible for Stencil {
 
     fn halo(&self) -> u64 {
         1
-    }
-
-    fn fp64(&self) -> bool {
-        self.precision == Precision::F64
-    }
-
-    fn codelet(&self) -> Arc<Codelet> {
-        Arc::clone(&self.codelet)
     }
 
     fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
@@ -183,15 +190,6 @@ impl Divisible for Stencil {
                 Precision::F32 => Value::F32(self.weight() as f32),
             },
         ]
-    }
-
-    fn cost(&self, units: u64) -> Cost {
-        let points = (units * self.unit_points()) as f64;
-        let flops = if self.nz.is_some() { 7.0 } else { 5.0 };
-        Cost {
-            flops: points * flops,
-            bytes: points * 2.0 * self.precision.bytes() as f64,
-        }
     }
 
     fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {

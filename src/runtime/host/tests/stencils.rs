@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Ring};
+use crate::workload::{Divisible, Grid, Ring};
 
 /// One step of a stencil by a scalar loop, as `codelet::stencil` defines it.
 fn scalar_step(stencil: &Stencil, from: &[f64]) -> Vec<f64> {
@@ -57,7 +57,7 @@ fn stencil_matches(stencil: &Stencil, workers: usize, chunks: u64, steps: usize)
                 codelet: stencil.codelet(),
                 units: units.clone(),
                 args: stencil.args(units.clone(), &from, &to),
-                cost: stencil.cost(units.end - units.start),
+                cost: stencil.cost(&units),
             });
             events.push(submit(&mut backend, queues[n % 2], command, &before));
         }

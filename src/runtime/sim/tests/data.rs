@@ -3,7 +3,7 @@
 use super::*;
 use crate::codelet::stencil::Precision;
 use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Ring};
+use crate::workload::{Divisible, Grid, Ring};
 
 fn with_data(name: &str) -> Sim {
     let options = SimOptions {
@@ -61,7 +61,7 @@ fn a_stencil_on_two_devices_equals_a_scalar_loop() {
             codelet: stencil.codelet(),
             units: units.clone(),
             args: stencil.args(units.clone(), from, to),
-            cost: stencil.cost(units.end - units.start),
+            cost: stencil.cost(&units),
         })
     };
     let host_queue = sim.queue(DeviceId(0)).expect("a queue");

@@ -1,0 +1,81 @@
+//! `pdawl matrix generate`.
+
+use std::path::PathBuf;
+
+use pdawl::matrix::{MatrixSource, Origin, Stats, WriteError, market};
+use pdawl::report::matrix::{MatrixReport, Written};
+
+use super::load::{failed, load, watched};
+use super::stats::Options;
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::{interrupt, terminal};
+
+pub const EXAMPLES: &str = "Examples:\n  pdawl matrix generate banded:100000,4 band.mtx\n  \
+                            pdawl matrix generate like:eu-2005@0.1 web.mtx.gz --seed 7";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What is made: like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH,
+    /// uniform:ROWS,PER_ROW or rmat:SCALE,PER_ROW
+    #[arg(value_name = "SPEC")]
+    matrix: MatrixSource,
+
+    /// The file; compressed where it ends in .gz
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let source = args.options.apply(&args.matrix);
+    if let Origin::File(path) = &source.origin {
+        return Err(Failure::usage(
+            format!(
+                "{} is the path of a file, and generate makes matrices",
+                path.display()
+            ),
+            "like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH, uniform:ROWS,PER_ROW or rmat:SCALE,PER_ROW",
+        ));
+    }
+    let output = Output::prepare(&args.out)?;
+    let stop = interrupt::listen()?;
+    let format = args.options.format;
+    let loaded = load(&source, format, stop)?;
+    let mut report = MatrixReport::of(&source, &Stats::of(&loaded.csr));
+
+    let compressed = args.out.extension().is_some_and(|ending| ending == "gz");
+    let comments = [
+        format!("{}: {}, seed {}", loaded.name, source.origin, source.seed),
+        format!("made by pdawl {}", report.version),
+    ];
+    // Output knows only of errors of files.
+    let mut refused = None;
+    let written = output.write(|mut out| {
+        watched(&loaded.name, format, stop, |control| {
+            match market::write(&loaded.csr, &comments, compressed, &mut out, control) {
+                Ok(()) => Ok(()),
+                Err(WriteError::Io(error)) => Err(error),
+                Err(WriteError::Matrix(error)) => {
+                    refused = Some(error);
+                    Err(std::io::ErrorKind::Other.into())
+                }
+            }
+        })
+    });
+    if let Some(error) = refused {
+        return Err(failed(error));
+    }
+    written?;
+    report.written = Some(Written {
+        file: args.out.display().to_string(),
+        bytes: std::fs::metadata(&args.out).map_or(0, |about| about.len()),
+    });
+    match format {
+        Format::Text => terminal::print(&report.render()),
+        Format::Json => terminal::print_json(&report),
+    }
+}

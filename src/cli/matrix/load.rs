@@ -1,0 +1,54 @@
+//! Loading a matrix while somebody watches.
+
+use std::sync::atomic::AtomicBool;
+
+use indicatif::ProgressBar;
+use pdawl::matrix::{Control, Loaded, MatrixError, MatrixSource, Progress};
+
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+
+/// What a matrix can be, for helps.
+pub const SOURCES: &str = "A Matrix Market file (.mtx, or compressed .mtx.gz), a look-alike of a \
+    matrix of the PDAWL paper (like:circuit5M, eu-2005, in-2004, FullChip or kmer_U1a; \
+    like:NAME@0.1 has a tenth of the rows), or a generator: banded:ROWS,HALF_BANDWIDTH, \
+    uniform:ROWS,PER_ROW, rmat:SCALE,PER_ROW with 2^SCALE rows";
+
+/// Loads a matrix, with a bar on a terminal.
+///
+/// # Errors
+/// When there is no such matrix, or when it was interrupted.
+pub fn load(source: &MatrixSource, format: Format, stop: &AtomicBool) -> Result<Loaded, Failure> {
+    watched(&source.name(), format, stop, |control| source.load(control)).map_err(failed)
+}
+
+/// Does something with a bar on a terminal that shows how far it is.
+pub fn watched<T>(
+    name: &str,
+    format: Format,
+    stop: &AtomicBool,
+    act: impl FnOnce(&mut Control) -> T,
+) -> T {
+    let bar = terminal::progress(format, 0, name);
+    let done = act(&mut Control {
+        stop,
+        progress: &mut |progress| show(&bar, name, progress),
+    });
+    bar.finish_and_clear();
+    done
+}
+
+fn show(bar: &ProgressBar, name: &str, progress: Progress) {
+    bar.set_message(format!("{} {name}", progress.what));
+    bar.set_length(progress.total);
+    bar.set_position(progress.done);
+}
+
+/// An error of matrices; a wrong source is the user's.
+pub fn failed(error: MatrixError) -> Failure {
+    match error {
+        MatrixError::Interrupted => Failure::Interrupted,
+        other => Failure::of(other),
+    }
+}

@@ -1,0 +1,162 @@
+//! The product of a sparse matrix as users describe it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use pdawl::matrix::{Csr, MatrixSource};
+use pdawl::quantity::Bytes;
+use pdawl::report::schema::{Parameters, SpmvParameters, Workload};
+use pdawl::workload::Divisible;
+use pdawl::workload::spmv::{Form, Options, Spmv, SpmvError, arrange};
+
+use super::args::Format;
+use super::failure::Failure;
+use super::grid::{Budget, PrecisionArg};
+use super::matrix::load;
+use super::whole::whole;
+
+/// A matrix and steps.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Workload")]
+pub struct Product {
+    /// The matrix: a Matrix Market file, a look-alike such as
+    /// like:circuit5M@0.1, or a generator such as rmat:20,16
+    #[arg(long, value_name = "MATRIX", help = "The matrix", long_help = load::SOURCES)]
+    matrix: MatrixSource,
+
+    /// Iterate x = A x / |A x| and estimate the largest eigenvalue, instead of
+    /// the same y = A x in each step
+    #[arg(long)]
+    iterate: bool,
+
+    /// Steps, with a barrier after each
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole(1..=u32::MAX),
+          allow_negative_numbers = true)]
+    pub steps: u32,
+
+    /// Floating-point type
+    #[arg(long, value_enum, default_value_t)]
+    precision: PrecisionArg,
+
+    /// The part of the rows, the longest, that may be ordered for the CPU first
+    #[arg(long, value_name = "FRACTION", default_value_t = arrange::IRREGULAR, value_parser = fraction,
+          allow_negative_numbers = true)]
+    irregular: f64,
+
+    /// Of the first vector, of a generated matrix, and of a simulation's noise
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Neither use nor keep a binary copy beside a matrix's file
+    #[arg(long)]
+    no_cache: bool,
+}
+
+/// A matrix that was loaded.
+pub struct Matrix {
+    name: String,
+    csr: Csr,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    (text.parse().ok())
+        .filter(|part| (0.0..=1.0).contains(part))
+        .ok_or_else(|| "this is a part of the rows, from 0 to 1, such as 0.3".to_owned())
+}
+
+impl Product {
+    /// Loads the matrix, with progress on a terminal. `memory`: bytes that it
+    /// may take, if the user said so.
+    ///
+    /// # Errors
+    /// When there is no such matrix, or it does not fit.
+    pub fn load(
+        &self,
+        memory: Option<u64>,
+        format: Format,
+        stop: &AtomicBool,
+    ) -> Result<Matrix, Failure> {
+        let source = MatrixSource {
+            seed: self.seed,
+            cache: !self.no_cache,
+            memory,
+            ..self.matrix.clone()
+        };
+        let loaded = load::load(&source, format, stop)?;
+        Ok(Matrix {
+            name: loaded.name,
+            csr: loaded.csr,
+            notes: loaded.notes,
+        })
+    }
+
+    /// The product, if it fits: a budget of two grids is one of the matrix and
+    /// its vectors.
+    ///
+    /// # Errors
+    /// When the matrix cannot be iterated, or does not fit.
+    pub fn spmv(&self, matrix: Matrix, budget: Budget) -> Result<Spmv, Failure> {
+        let options = Options {
+            form: match self.iterate {
+                true => Form::Iteration,
+                false => Form::Product,
+            },
+            precision: self.precision.into(),
+            seed: self.seed,
+            irregular: self.irregular,
+            unit_weight: None,
+        };
+        let spmv = Spmv::new(matrix.name, Arc::new(matrix.csr), options);
+        let spmv = spmv.map_err(|error @ SpmvError::NotSquare { .. }| {
+            Failure::usage(error, "the same without --iterate, which computes y = A x")
+        })?;
+        let copies = budget.grids.div_ceil(2);
+        let needed = needed(&spmv).saturating_mul(copies);
+        if needed > budget.memory.0 {
+            return Err(Failure::failed(
+                format!(
+                    "{} needs {} of host memory beside the matrix as it was read, and {} may be \
+                     used",
+                    self.workload(&spmv).title(),
+                    Bytes(needed),
+                    Bytes(budget.memory.0)
+                ),
+                "a smaller matrix, --precision f32, or a larger --host-memory where there is one",
+            ));
+        }
+        Ok(spmv)
+    }
+
+    /// The workload as reports tell it.
+    pub fn workload(&self, spmv: &Spmv) -> Workload {
+        let (matrix, options) = (spmv.matrix(), spmv.options());
+        Workload {
+            name: spmv.name(),
+            parameters: Parameters::Spmv(SpmvParameters {
+                matrix: spmv.matrix_name().to_owned(),
+                rows: matrix.rows().into(),
+                columns: matrix.columns().into(),
+                nonzeros: matrix.nonzeros(),
+                form: match options.form {
+                    Form::Product => "product",
+                    Form::Iteration => "iteration",
+                },
+                irregular: options.irregular,
+                precision: options.precision.name(),
+                steps: self.steps,
+                seed: self.seed,
+            }),
+        }
+    }
+}
+
+/// Bytes of the matrix as devices compute it, and of its vectors.
+fn needed(spmv: &Spmv) -> u64 {
+    let matrix = spmv.matrix();
+    let vectors = u64::from(matrix.rows()) + u64::from(matrix.columns());
+    (spmv.units().saturating_mul(spmv.unit_bytes()))
+        .saturating_add(vectors.saturating_mul(spmv.number()))
+}

@@ -1,0 +1,85 @@
+//! A workload as users describe it, and as it is run.
+
+use pdawl::report::schema::Workload;
+use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{Divisible, spmv};
+
+use super::failure::Failure;
+use super::grid::{Budget, Grid};
+use super::product::{Matrix, Product};
+
+/// A workload to be run.
+pub enum Wanted<'a> {
+    Stencil(&'a Grid),
+    /// With its matrix, which was loaded.
+    Spmv(&'a Product, Matrix),
+}
+
+/// A workload that fits the memory.
+pub enum Task {
+    Stencil(Grid, Stencil),
+    Spmv(Product, Box<spmv::Spmv>),
+}
+
+impl Wanted<'_> {
+    /// The workload, if it fits.
+    ///
+    /// # Errors
+    /// When it cannot be, or does not fit.
+    pub fn task(self, budget: Budget) -> Result<Task, Failure> {
+        match self {
+            Self::Stencil(grid) => Ok(Task::Stencil(grid.clone(), grid.stencil(budget)?)),
+            Self::Spmv(product, matrix) => {
+                let spmv = product.spmv(matrix, budget)?;
+                Ok(Task::Spmv(product.clone(), Box::new(spmv)))
+            }
+        }
+    }
+
+    /// What the user should know of it.
+    pub fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Stencil(_) => Vec::new(),
+            Self::Spmv(_, matrix) => matrix.notes.clone(),
+        }
+    }
+
+    pub fn seed(&self) -> u64 {
+        match self {
+            Self::Stencil(grid) => grid.seed,
+            Self::Spmv(product, _) => product.seed,
+        }
+    }
+}
+
+impl Task {
+    pub fn workload(&self) -> &dyn Divisible {
+        match self {
+            Self::Stencil(_, stencil) => stencil,
+            Self::Spmv(_, spmv) => spmv.as_ref(),
+        }
+    }
+
+    /// The stencil, if it is one.
+    pub fn stencil(&self) -> Option<&Stencil> {
+        match self {
+            Self::Stencil(_, stencil) => Some(stencil),
+            Self::Spmv(..) => None,
+        }
+    }
+
+    pub fn steps(&self) -> u32 {
+        match self {
+            Self::Stencil(grid, _) => grid.steps,
+            Self::Spmv(product, _) => product.steps,
+        }
+    }
+
+    /// The workload as reports tell it.
+    pub fn described(&self) -> Workload {
+        match self {
+            Self::Stencil(grid, stencil) => grid.workload(stencil),
+            Self::Spmv(product, spmv) => product.workload(spmv),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Sums in vectors of AVX2.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use super::dot::{Gather, Number};
+use super::product::Product;
+
+/// # Safety
+/// The processor has AVX2; otherwise as for `walk`.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn walk<T: Number>(product: &Product<T>, units: Range<u64>) {
+    // SAFETY: the caller's contract.
+    unsafe { super::walk::<T::Avx2>(product, units) }
+}
+
+/// Four sums of doubles.
+#[derive(Clone, Copy)]
+pub(super) struct F64x4(__m256d);
+
+// SAFETY (every block): the trait's contract gives the instruction set and the
+// entries. Columns are below 2^31, so that gathers may take them for signed.
+impl Gather for F64x4 {
+    type Number = f64;
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        unsafe { Self(_mm256_setzero_pd()) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(self, columns: *const u32, values: *const f64, x: *const f64) -> Self {
+        unsafe {
+            let columns = _mm_loadu_si128(columns.cast());
+            let gathered = _mm256_i32gather_pd::<8>(x, columns);
+            let products = _mm256_mul_pd(_mm256_loadu_pd(values), gathered);
+            Self(_mm256_add_pd(self.0, products))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_numbers(self, numbers: *const f64) -> Self {
+        unsafe { Self(_mm256_add_pd(self.0, _mm256_loadu_pd(numbers))) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_last(self, left: usize, numbers: *const f64) -> Self {
+        unsafe {
+            let lanes = _mm256_set_epi64x(3, 2, 1, 0);
+            let mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(left as i64), lanes);
+            Self(_mm256_add_pd(self.0, _mm256_maskload_pd(numbers, mask)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        unsafe { Self(_mm256_add_pd(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f64 {
+        unsafe {
+            let (low, high) = (
+                _mm256_castpd256_pd128(self.0),
+                _mm256_extractf128_pd::<1>(self.0),
+            );
+            let pair = _mm_add_pd(low, high);
+            _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair)))
+        }
+    }
+}
+
+/// Eight sums of singles.
+#[derive(Clone, Copy)]
+pub(super) struct F32x8(__m256);
+
+// SAFETY (every block): as above.
+impl Gather for F32x8 {
+    type Number = f32;
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        unsafe { Self(_mm256_setzero_ps()) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(self, columns: *const u32, values: *const f32, x: *const f32) -> Self {
+        unsafe {
+            let columns = _mm256_loadu_si256(columns.cast());
+            let gathered = _mm256_i32gather_ps::<4>(x, columns);
+            let products = _mm256_mul_ps(_mm256_loadu_ps(values), gathered);
+            Self(_mm256_add_ps(self.0, products))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_numbers(self, numbers: *const f32) -> Self {
+        unsafe { Self(_mm256_add_ps(self.0, _mm256_loadu_ps(numbers))) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_last(self, left: usize, numbers: *const f32) -> Self {
+        unsafe {
+            let lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+            let mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(left as i32), lanes);
+            Self(_mm256_add_ps(self.0, _mm256_maskload_ps(numbers, mask)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        unsafe { Self(_mm256_add_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        unsafe {
+            let (low, high) = (
+                _mm256_castps256_ps128(self.0),
+                _mm256_extractf128_ps::<1>(self.0),
+            );
+            let four = _mm_add_ps(low, high);
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The sum of a row or of a piece of one.
+
+use std::ops::{Add, Mul};
+
+use crate::codelet::HostValue;
+
+/// A number's type: `f64` or `f32`.
+pub(super) trait Number: Copy + Add<Output = Self> + Mul<Output = Self> + 'static {
+    /// Its vectors, one type an instruction set.
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: Gather<Number = Self>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: Gather<Number = Self>;
+
+    const ZERO: Self;
+
+    /// The argument's value, if it is of this type.
+    fn from_value(value: HostValue) -> Option<Self>;
+}
+
+impl Number for f64 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = super::avx2::F64x4;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = super::avx512::F64x8;
+
+    const ZERO: Self = 0.0;
+
+    fn from_value(value: HostValue) -> Option<Self> {
+        match value {
+            HostValue::F64(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Number for f32 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = super::avx2::F32x8;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = super::avx512::F32x16;
+
+    const ZERO: Self = 0.0;
+
+    fn from_value(value: HostValue) -> Option<Self> {
+        match value {
+            HostValue::F32(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Several running sums in one register.
+///
+/// # Safety
+/// Every method needs a processor with the type's instruction set, and must be
+/// inlined into a function compiled for it to be fast.
+pub(super) trait Gather: Copy {
+    type Number: Number;
+
+    /// Sums of a register.
+    const LANES: usize;
+
+    unsafe fn zero() -> Self;
+
+    /// Adds the products of the next [`Self::LANES`] entries.
+    ///
+    /// # Safety
+    /// There are as many, and `x` has their columns.
+    unsafe fn add_products(
+        self,
+        columns: *const u32,
+        values: *const Self::Number,
+        x: *const Self::Number,
+    ) -> Self;
+
+    /// Adds the next [`Self::LANES`] numbers.
+    ///
+    /// # Safety
+    /// There are as many.
+    unsafe fn add_numbers(self, numbers: *const Self::Number) -> Self;
+
+    /// Adds the last `left` numbers, at most [`Self::LANES`]; nothing beyond them
+    /// is read.
+    ///
+    /// # Safety
+    /// There are as many.
+    unsafe fn add_last(self, left: usize, numbers: *const Self::Number) -> Self;
+
+    unsafe fn add(self, other: Self) -> Self;
+
+    /// All lanes together.
+    unsafe fn sum(self) -> Self::Number;
+}
+
+/// Entries below which a row is summed without vectors: gathers are no faster
+/// than loads one by one, and adding up a register's lanes takes its time.
+/// Measured on one Zen 5 core, rows of 12: 0.52 ns an entry against 0.71.
+const FEW: usize = 32;
+
+/// The sum of `count` entries' products.
+///
+/// # Safety
+/// There are as many entries, `x` has their columns, and the processor has `G`.
+#[inline(always)]
+pub(super) unsafe fn dot<G: Gather>(
+    columns: *const u32,
+    values: *const G::Number,
+    count: usize,
+    x: *const G::Number,
+) -> G::Number {
+    // SAFETY: the caller's contract; every entry is visited once.
+    unsafe {
+        let product = |i: usize| *values.add(i) * *x.add(*columns.add(i) as usize);
+        let mut at = 0;
+        let mut sums = [G::Number::ZERO; 4];
+        if G::LANES > 1 && count >= FEW {
+            // Two chains of additions; one would be waited for.
+            let (mut first, mut second) = (G::zero(), G::zero());
+            while at + 2 * G::LANES <= count {
+                first = first.add_products(columns.add(at), values.add(at), x);
+                at += G::LANES;
+                second = second.add_products(columns.add(at), values.add(at), x);
+                at += G::LANES;
+            }
+            sums[0] = first.add(second).sum();
+        }
+        while at + 4 <= count {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = *sum + product(at + i);
+            }
+            at += 4;
+        }
+        while at < count {
+            sums[0] = sums[0] + product(at);
+            at += 1;
+        }
+        (sums[0] + sums[1]) + (sums[2] + sums[3])
+    }
+}
+
+/// The sum of `count` numbers.
+///
+/// # Safety
+/// There are as many, and the processor has `G`.
+#[inline(always)]
+pub(super) unsafe fn sum<G: Gather>(numbers: *const G::Number, count: usize) -> G::Number {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut sums = G::zero();
+        let mut at = 0;
+        // Most rows take no turn of it, which is foreseen.
+        while at + G::LANES < count {
+            sums = sums.add_numbers(numbers.add(at));
+            at += G::LANES;
+        }
+        sums.add_last(count - at, numbers.add(at)).sum()
+    }
+}
+
+/// No vectors: one sum.
+#[derive(Clone, Copy)]
+pub(super) struct OneByOne<T>(T);
+
+impl<T: Number> Gather for OneByOne<T> {
+    type Number = T;
+    const LANES: usize = 1;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Self(T::ZERO)
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(self, columns: *const u32, values: *const T, x: *const T) -> Self {
+        // SAFETY: the caller's contract.
+        let product = unsafe { *values * *x.add(*columns as usize) };
+        Self(self.0 + product)
+    }
+
+    #[inline(always)]
+    unsafe fn add_numbers(self, numbers: *const T) -> Self {
+        // SAFETY: the caller's contract.
+        Self(self.0 + unsafe { *numbers })
+    }
+
+    #[inline(always)]
+    unsafe fn add_last(self, left: usize, numbers: *const T) -> Self {
+        match left {
+            0 => self,
+            // SAFETY: the caller's contract.
+            _ => unsafe { self.add_numbers(numbers) },
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> T {
+        self.0
+    }
+}

@@ -1,0 +1,77 @@
+//! Every level of the processor against the sequential reference.
+
+use super::*;
+use crate::matrices::{awkward, matrix};
+use crate::workload::spmv::testbed::Plain;
+use crate::workload::spmv::{Form, Options};
+
+fn options(precision: Precision, form: Form, unit_weight: u64) -> Options {
+    Options {
+        precision,
+        form,
+        unit_weight: Some(unit_weight),
+        ..Options::default()
+    }
+}
+
+fn compute<T: Number>(level: Level, plain: &mut Plain) {
+    let args = plain.args(1.0);
+    let units = plain.spmv.arrangement().units();
+    let product = Product::<T>::decode(&args);
+    // Two tiles, the later one first.
+    for tile in [units / 2..units, 0..units / 2] {
+        // SAFETY: the level is the processor's, and the data are whole.
+        unsafe { run_at(level, &product, tile) }
+    }
+    plain.add_pieces();
+}
+
+#[test]
+fn every_level_agrees_with_the_reference() {
+    for level in Level::available() {
+        for weight in [64, 2048] {
+            for (name, matrix) in awkward() {
+                for precision in [Precision::F64, Precision::F32] {
+                    let mut plain =
+                        Plain::new(matrix.clone(), options(precision, Form::Product, weight));
+                    match precision {
+                        Precision::F64 => compute::<f64>(level, &mut plain),
+                        Precision::F32 => compute::<f32>(level, &mut plain),
+                    }
+                    let (error, right) = plain.verify();
+                    assert!(right, "{name} {precision:?} {level:?} {weight}: {error:e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn units_know_their_part_of_the_length() {
+    for level in Level::available() {
+        let square = |(_, matrix): &(&str, crate::matrix::Csr)| matrix.rows() == matrix.columns();
+        for (name, matrix) in awkward().into_iter().filter(square) {
+            let mut plain = Plain::new(matrix, options(Precision::F64, Form::Iteration, 64));
+            compute::<f64>(level, &mut plain);
+            for (sum, right) in plain.squares() {
+                let near = (sum - right).abs() <= 1e-12 * right.abs();
+                assert!(near || right.is_nan(), "{name} {level:?}: {sum} {right}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sum_is_scaled() {
+    let matrix = matrix(40, &[17; 40], 3);
+    let compute = |scale: f64| {
+        let mut plain = Plain::new(matrix.clone(), options(Precision::F64, Form::Product, 64));
+        let args = plain.args(scale);
+        let units = plain.spmv.arrangement().units();
+        // SAFETY: the data are whole.
+        unsafe { kernel(Precision::F64)(&args, 0, 0..units) };
+        plain.y.into_iter().map(f64::from_bits).collect::<Vec<_>>()
+    };
+    let doubled: Vec<f64> = compute(1.0).into_iter().map(|y| 2.0 * y).collect();
+    assert_eq!(compute(2.0), doubled);
+}

@@ -1,0 +1,73 @@
+//! Sparse matrix times vector, `y = scale * A x`, double or single.
+//!
+//! The matrix lies in memory as *units* of about equal work, which is what
+//! devices share: a unit is a run of whole rows, or a piece of one row that is
+//! too long for a unit. So a launch, a tile of a worker and a work-group are
+//! balanced by entries however unequal the rows are. Pieces come first: unit
+//! `u` is one when `u < pieces`.
+//!
+//! A row's sum is written to `y`. Of a piece the sum goes to `sums`, and who
+//! launched it adds a row's pieces, in their order, when all have been
+//! computed: they may be on different devices. In the other units, `sums` has
+//! the unit's part of `|y|^2`, where that is asked for.
+//!
+//! Source: compressed sparse rows, and the division of irregular rows from
+//! regular ones, from the PDAWL paper, sections 3.1 and 4.1; entries staged by
+//! a work-group before rows are summed from Greathouse and Daga, "Efficient
+//! sparse matrix-vector multiplication on GPUs using the CSR storage format",
+//! SC 2014.
+//!
+//! ## Arguments
+//!
+//! Rows and entries are counted in the order of the units. A device may hold
+//! some units only, in rings: entry `e` of a unit whose first entry is `b` is
+//! at `b mod entries + (e - b)`, and row `r` of a unit whose first row is `a`
+//! is in `ends` at `a mod rows + (r - a)`. A unit never wraps, so that the
+//! rings have room for one more unit behind their ends. Vectors and tables of
+//! units are whole everywhere.
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `x` | memory | the vector, a number a column |
+//! | 1 | `y` | memory | the result, a number a row; does not overlap `x` |
+//! | 2 | `columns` | memory | u32: an entry's column |
+//! | 3 | `values` | memory | an entry's value |
+//! | 4 | `ends` | memory | u16: where a row ends, from its unit's first entry |
+//! | 5 | `unit_entries` | memory | u64: a unit's first entry; one more at the end |
+//! | 6 | `unit_rows` | memory | u32: a unit's first row; one more at the end |
+//! | 7 | `sums` | memory | a number a unit, see above |
+//! | 8 | `entries` | u64 | entries of the ring, at least 1 |
+//! | 9 | `rows` | u32 | rows of the ring, at least 1 |
+//! | 10 | `pieces` | u32 | units that are pieces of a row |
+//! | 11 | `first` | u32 | the launch's first unit |
+//! | 12 | `scale` | f64 or f32 | a factor of every sum |
+//! | 13 | `squares` | u32 | 1 if `sums` is to have squares, else 0 |
+
+pub mod host;
+pub mod opencl;
+
+use super::{Codelet, Precision};
+
+/// The literal that both the constant and the compiler's options are made of.
+macro_rules! unit_weight {
+    () => {
+        2048
+    };
+}
+use unit_weight;
+
+/// The heaviest unit: its entries and its rows together. They fit a
+/// work-group's local memory, and a row's end 16 bits.
+pub const UNIT_WEIGHT: u64 = unit_weight!();
+
+/// The codelet of a product.
+pub fn codelet(precision: Precision) -> Codelet {
+    Codelet {
+        name: match precision {
+            Precision::F64 => "spmv-f64",
+            Precision::F32 => "spmv-f32",
+        },
+        host: Some(host::kernel(precision)),
+        opencl: Some(opencl::kernel(precision)),
+    }
+}

@@ -1,0 +1,178 @@
+//! How a device's memory is divided for a product. Pure arithmetic on the units.
+
+use super::super::Stream;
+use super::super::place::{
+    CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES, STREAM_FRACTION, memory_limit,
+};
+use crate::machine::Device;
+use crate::workload::Divisible;
+use crate::workload::spmv::{ENDS, Spmv};
+
+/// Room for any so many neighbouring units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub units: u64,
+    /// The most entries and rows that they have.
+    pub entries: u64,
+    pub rows: u64,
+    /// The most that one unit has.
+    pub unit_entries: u64,
+    pub unit_rows: u64,
+}
+
+impl Room {
+    fn of(spmv: &Spmv, units: u64) -> Self {
+        let arrangement = spmv.arrangement();
+        let entries = |units| widest(arrangement.unit_entries(), units, |entry| *entry);
+        let rows = |units| widest(arrangement.unit_rows(), units, |row| u64::from(*row));
+        let one = units.min(1);
+        Self {
+            units,
+            entries: entries(units),
+            rows: rows(units),
+            unit_entries: entries(one),
+            unit_rows: rows(one),
+        }
+    }
+
+    fn bytes(&self, spmv: &Spmv) -> u64 {
+        (self.entries + self.unit_entries) * spmv.entry_bytes()
+            + (self.rows + self.unit_rows) * ENDS
+    }
+
+    /// Of its largest buffer.
+    fn largest(&self, spmv: &Spmv) -> u64 {
+        (self.entries + self.unit_entries) * spmv.number()
+    }
+}
+
+/// The most that any so many neighbouring units have, by their starts.
+pub fn widest<T>(starts: &[T], units: u64, number: impl Fn(&T) -> u64) -> u64 {
+    let units = units as usize;
+    let pairs = starts.iter().zip(starts.get(units..).unwrap_or(&[]));
+    pairs
+        .map(|(start, end)| number(end) - number(start))
+        .max()
+        .unwrap_or(0)
+}
+
+/// Why a product has no room in a device's memory, if it has none: the bytes
+/// that may be used, and those that its vectors, its tables and the smallest
+/// chunks need. Without them a device cannot take part.
+pub fn lacking(spmv: &Spmv, device: &Device, gpu_memory: Option<u64>) -> Option<(u64, u64)> {
+    if device.shares_host_memory {
+        return None;
+    }
+    let limit = memory_limit(device.memory, gpu_memory);
+    let division = Division::of(spmv, limit, device.max_allocation, Stream::default());
+    division.err().map(|needed| (limit, needed))
+}
+
+/// How a device's memory is divided for a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Division {
+    pub held: Room,
+    pub chunk: Room,
+    /// Queues to stream over, each with room for a chunk.
+    pub queues: u32,
+}
+
+impl Division {
+    /// Divides `limit` bytes, of which no buffer may exceed `largest`. What
+    /// `stream` asks for is given as far as it fits. `Err` says how many bytes
+    /// are needed at least.
+    pub fn of(spmv: &Spmv, limit: u64, largest: u64, stream: Stream) -> Result<Self, u64> {
+        let units = spmv.units();
+        let queues = stream.queues.unwrap_or(QUEUES).clamp(1, MOST_QUEUES);
+        let matrix = spmv.matrix();
+        let numbers = u64::from(matrix.columns()) + u64::from(matrix.rows()) + units;
+        let fixed = numbers * spmv.number() + (units + 1) * 12;
+        let least = fixed + u64::from(queues) * Room::of(spmv, 1).bytes(spmv);
+        let vector = u64::from(matrix.columns().max(matrix.rows())) * spmv.number();
+        if least > limit || vector > largest {
+            return Err(least);
+        }
+        let fits = |count: u64, bytes: u64| {
+            let room = Room::of(spmv, count);
+            room.bytes(spmv) <= bytes && room.largest(spmv) <= largest
+        };
+        let free = limit - fixed;
+        let (wanted, most) = match stream.chunk {
+            Some(asked) => (asked, free),
+            None => {
+                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM);
+                let wanted = (bytes / spmv.unit_bytes()).min(units.div_ceil(8));
+                (wanted, free / STREAM_FRACTION)
+            }
+        };
+        let most = most / u64::from(queues);
+        let chunk = greatest(wanted.min(units), |count| fits(count, most)).max(1);
+        let chunk = Room::of(spmv, chunk);
+        let left = free - u64::from(queues) * chunk.bytes(spmv);
+        Ok(Self {
+            held: Room::of(spmv, greatest(units, |count| fits(count, left))),
+            chunk,
+            queues,
+        })
+    }
+}
+
+/// The greatest number up to `most` that fits, if fewer always fit, too; or 0.
+fn greatest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = high - (high - low) / 2;
+        match fits(middle) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::matrices::matrix;
+    use crate::workload::spmv;
+
+    const USUAL: Stream = Stream {
+        chunk: None,
+        queues: None,
+    };
+
+    fn product(lengths: &[u32]) -> Spmv {
+        let options = spmv::Options {
+            unit_weight: Some(64),
+            ..spmv::Options::default()
+        };
+        let matrix = matrix(1000, lengths, 3);
+        Spmv::new("", Arc::new(matrix), options).unwrap()
+    }
+
+    #[test]
+    fn ample_memory_holds_everything() {
+        let spmv = product(&[7; 1000]);
+        let d = Division::of(&spmv, 1 << 30, u64::MAX, USUAL).unwrap();
+        assert_eq!((d.held.units, d.held.entries), (spmv.units(), 7000));
+        assert_eq!((d.queues, d.chunk.units), (3, spmv.units().div_ceil(8)));
+    }
+
+    #[test]
+    fn little_memory_is_used_as_far_as_it_goes() {
+        let spmv = product(&[7; 1000]);
+        let least = Division::of(&spmv, 1, u64::MAX, USUAL).unwrap_err();
+        assert!(Division::of(&spmv, least - 1, u64::MAX, USUAL).is_err());
+        let bare = Division::of(&spmv, least, u64::MAX, USUAL).unwrap();
+        assert_eq!((bare.held.units, bare.chunk.units), (0, 1));
+        let limit = least + 40_000;
+        let d = Division::of(&spmv, limit, u64::MAX, USUAL).unwrap();
+        assert!(d.held.units > 10 && d.held.units < spmv.units(), "{d:?}");
+        // The vectors do not fit a buffer.
+        assert!(Division::of(&spmv, 1 << 30, 7999, USUAL).is_err());
+        let narrow = Division::of(&spmv, 1 << 30, 8000, USUAL).unwrap();
+        assert!(narrow.held.largest(&spmv) <= 8000 && narrow.held.units > 5);
+    }
+}

@@ -1,0 +1,280 @@
+//! A device's memory for a product: both vectors, the tables of units, the
+//! units that it holds, and room to stream others through.
+//!
+//! The entries and rows of what is held lie in rings, each at its own number
+//! modulo the ring's length. So whatever range of units is held, one that stays
+//! is where it was, and nothing has to be kept in books. A unit is never
+//! wrapped: it may reach beyond the ring's end, where there is room for one.
+
+use std::ops::Range;
+
+use super::super::claims::Claims;
+use super::super::place::{Lane, memory_limit};
+use super::super::{CorunError, Options};
+use super::division::{Division, Room};
+use crate::machine::Device;
+use crate::runtime::{BufferId, DeviceId, EventId, Memory};
+use crate::workload::Divisible;
+use crate::workload::spmv::{ENDS, Placed, Spmv};
+
+/// Room for the entries and rows of some units.
+#[derive(Clone, Copy, Debug)]
+pub struct Slots {
+    pub columns: BufferId,
+    pub values: BufferId,
+    pub ends: BufferId,
+    /// Entries and rows of the rings.
+    pub entries: u64,
+    pub rows: u64,
+}
+
+/// A queue with room for a chunk.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreStream {
+    pub lane: Lane,
+    pub slots: Slots,
+}
+
+/// A device with memory of its own.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// Writes and launches of held units.
+    pub main: Lane,
+    /// Reads of what they gave, beside the launches of others.
+    pub reads: Lane,
+    pub streams: Vec<StoreStream>,
+    /// Most units of a streamed chunk.
+    pub chunk: u64,
+    pub slots: Slots,
+    pub unit_entries: BufferId,
+    pub unit_rows: BufferId,
+    pub sums: BufferId,
+    vectors: [BufferId; 2],
+    /// Which of them is multiplied with.
+    present: usize,
+    units: Range<u64>,
+    /// The places whose present numbers the device has computed itself.
+    pub valid: Range<u64>,
+    /// Parts of the vector that it is given in each step, and that others read
+    /// of what it computes.
+    pub receives: Vec<Range<u64>>,
+    pub sends: Vec<Range<u64>>,
+    /// Whether it has the whole present vector.
+    pub complete: bool,
+    /// Events after which it has what it was given of that.
+    pub ready: Vec<EventId>,
+}
+
+impl Store {
+    /// Creates queues and memory; returns how many units it can hold.
+    pub fn prepare(
+        runtime: &mut Claims,
+        id: DeviceId,
+        device: &Device,
+        spmv: &Spmv,
+        options: &Options,
+    ) -> Result<(Self, u64), CorunError> {
+        let limit = memory_limit(device.memory, options.gpu_memory);
+        let division =
+            Division::of(spmv, limit, device.max_allocation, options.stream).map_err(|needed| {
+                CorunError::DeviceMemory {
+                    device: device.name.clone(),
+                    limit,
+                    needed,
+                }
+            })?;
+        let mut lanes = 0;
+        let mut lane = |runtime: &mut Claims| -> Result<Lane, CorunError> {
+            lanes += 1;
+            Ok(Lane {
+                queue: runtime.queue(id)?,
+                index: lanes - 1,
+            })
+        };
+        let (main, reads) = (lane(runtime)?, lane(runtime)?);
+        let (units, number) = (spmv.units(), spmv.number());
+        let matrix = spmv.matrix();
+        let held = slots(runtime, id, spmv, &division.held)?;
+        let mut streams = Vec::new();
+        for _ in 0..division.queues {
+            streams.push(StoreStream {
+                lane: lane(runtime)?,
+                slots: slots(runtime, id, spmv, &division.chunk)?,
+            });
+        }
+        let mut alloc = |count: u64, each: u64| runtime.alloc(id, (count * each).max(1));
+        let store = Self {
+            main,
+            reads,
+            streams,
+            chunk: division.chunk.units,
+            slots: held,
+            unit_entries: alloc(units + 1, 8)?,
+            unit_rows: alloc(units + 1, 4)?,
+            sums: alloc(units, number)?,
+            vectors: [
+                alloc(matrix.columns().into(), number)?,
+                alloc(matrix.rows().into(), number)?,
+            ],
+            present: 0,
+            units: 0..0,
+            valid: 0..0,
+            receives: Vec::new(),
+            sends: Vec::new(),
+            complete: true,
+            ready: Vec::new(),
+        };
+        Ok((store, division.held.units))
+    }
+
+    /// All its queues.
+    pub fn queues(&mut self) -> impl Iterator<Item = &mut Lane> {
+        let streams = self.streams.iter_mut().map(|stream| &mut stream.lane);
+        [&mut self.main, &mut self.reads].into_iter().chain(streams)
+    }
+
+    /// The units held.
+    pub fn units(&self) -> Range<u64> {
+        self.units.clone()
+    }
+
+    /// Changes what is held. Units in both the old range and the new stay; the
+    /// others are to be written.
+    pub fn hold(&mut self, units: Range<u64>) {
+        self.units = units;
+    }
+
+    /// As before the first step, once the first vector is written.
+    pub fn renew(&mut self) {
+        self.present = 0;
+        self.units = 0..0;
+        self.valid = 0..0;
+        self.receives.clear();
+        self.sends.clear();
+        self.complete = true;
+        self.ready.clear();
+    }
+
+    /// The vector that is multiplied with.
+    pub fn x(&self) -> BufferId {
+        self.vectors[self.present]
+    }
+
+    /// The vector that results are written to.
+    pub fn y(&self) -> BufferId {
+        self.vectors[1 - self.present]
+    }
+
+    /// The result becomes the vector.
+    pub fn turn(&mut self) {
+        self.present = 1 - self.present;
+        self.complete = false;
+        self.ready.clear();
+    }
+
+    /// Where units in these slots are computed.
+    pub fn placed(&self, slots: &Slots) -> Placed {
+        let memory = Memory::Device;
+        Placed {
+            x: memory(self.x()),
+            y: memory(self.y()),
+            columns: memory(slots.columns),
+            values: memory(slots.values),
+            ends: memory(slots.ends),
+            unit_entries: memory(self.unit_entries),
+            unit_rows: memory(self.unit_rows),
+            sums: memory(self.sums),
+            entries: slots.entries,
+            rows: slots.rows as u32,
+        }
+    }
+}
+
+fn slots(
+    runtime: &mut Claims,
+    id: DeviceId,
+    spmv: &Spmv,
+    room: &Room,
+) -> Result<Slots, CorunError> {
+    let (entries, rows) = (room.entries + room.unit_entries, room.rows + room.unit_rows);
+    Ok(Slots {
+        columns: runtime.alloc(id, (entries * 4).max(1))?,
+        values: runtime.alloc(id, (entries * spmv.number()).max(1))?,
+        ends: runtime.alloc(id, (rows * ENDS).max(1))?,
+        entries: room.entries.max(1),
+        rows: room.rows.max(1),
+    })
+}
+
+/// Neighbouring units' entries or rows in runs that are together in a ring of
+/// `length`, too: each run, and where it begins in the ring. `start` says where
+/// a unit begins.
+pub fn runs(units: &Range<u64>, length: u64, start: impl Fn(u64) -> u64) -> Vec<(Range<u64>, u64)> {
+    let mut runs = Vec::new();
+    let mut unit = units.start;
+    while unit < units.end {
+        let lap = start(unit) / length;
+        let (mut low, mut high) = (unit + 1, units.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match start(middle) / length > lap {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        let run = start(unit)..start(low);
+        if !run.is_empty() {
+            runs.push((run.clone(), run.start % length));
+        }
+        unit = low;
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::super::layout::without;
+    use super::super::division::widest;
+    use super::*;
+
+    proptest! {
+        /// Plays writes of held ranges on a model of a ring: no unit that is
+        /// held may be overwritten, and none is wrapped.
+        #[test]
+        fn whatever_is_held_has_a_place_of_its_own(
+            lengths in proptest::collection::vec(0u64..9, 1..60),
+            windows in proptest::collection::vec((0usize..60, 1usize..60), 1..12),
+        ) {
+            let mut starts = vec![0];
+            for length in &lengths {
+                starts.push(starts[starts.len() - 1] + length);
+            }
+            let count = lengths.len();
+            let window = windows.iter().map(|(_, n)| *n).max().unwrap().min(count);
+            let length = widest(&starts, window as u64, |s| *s).max(1);
+            let mut ring = vec![None; (length + 9) as usize];
+            let mut held = 0..0;
+            for (first, n) in windows {
+                let first = first % count;
+                let units = first as u64..(first + n).min(count) as u64;
+                for entering in without(&units, &held) {
+                    for (run, at) in runs(&entering, length, |u| starts[u as usize]) {
+                        for (i, entry) in run.enumerate() {
+                            ring[at as usize + i] = Some(entry);
+                        }
+                    }
+                }
+                held = units.clone();
+                for unit in units {
+                    let own = starts[unit as usize]..starts[unit as usize + 1];
+                    let at = own.start % length;
+                    for (i, entry) in own.enumerate() {
+                        prop_assert_eq!(ring[at as usize + i], Some(entry));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! From entries in any order to compressed sparse rows.
+//!
+//! Rows are divided among threads. Each looks at all entries and takes those of
+//! its rows, so nothing is written by two, and entries of a row stay in their
+//! order: duplicates are summed in that order, whatever the number of threads.
+
+use std::mem::take;
+use std::ops::Range;
+
+use super::control::Control;
+use super::csr::Csr;
+use super::error::MatrixError;
+use super::memory::zeros;
+use super::parallel::{each, threads};
+
+/// Some of a matrix's entries, indices from 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entries {
+    pub rows: Vec<u32>,
+    pub columns: Vec<u32>,
+    /// As many as rows, or none where all values are 1.
+    pub values: Vec<f64>,
+}
+
+/// Whether an entry off the diagonal stands for its mirror image, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mirror {
+    No,
+    Same,
+    /// With the sign changed.
+    Negated,
+}
+
+/// So few entries are not worth a thread more.
+const LEAST_SHARE: u64 = 1 << 16;
+
+/// The matrix that has these entries, in order. Several of one place are
+/// summed. Rows must be within the matrix, and where entries are mirrored it
+/// must be square.
+///
+/// # Errors
+/// When memory is refused, a column is outside the matrix, or on request.
+pub fn assemble(
+    rows: u32,
+    columns: u32,
+    parts: Vec<Entries>,
+    mirror: Mirror,
+    control: &mut Control,
+) -> Result<Csr, MatrixError> {
+    let found: u64 = parts.iter().map(|part| part.rows.len() as u64).sum();
+    let shares = (found / LEAST_SHARE).clamp(1, threads() as u64);
+    let mut starts = zeros::<u64>(u64::from(rows) + 1)?;
+    count(&mut starts[1..], &parts, mirror, shares, control)?;
+    for row in 1..starts.len() {
+        starts[row] += starts[row - 1];
+    }
+    let total = starts.last().copied().unwrap_or(0);
+    let mut column_of = zeros::<u32>(total)?;
+    let mut values = zeros::<f64>(total)?;
+    let places = Places {
+        starts: &starts,
+        column_of: &mut column_of,
+        values: &mut values,
+    };
+    let merged = each(places.divide(shares), "sorting", control, |share| {
+        share.fill(&parts, mirror)
+    })?;
+    drop(parts);
+    let merged: Vec<Merged> = merged.into_iter().flatten().collect();
+    if !merged.is_empty() {
+        close_gaps(&merged, &mut starts, &mut column_of, &mut values);
+    }
+    Ok(Csr::new(rows, columns, starts, column_of, values)?)
+}
+
+/// Calls `act` with row, column and value of each entry whose row is one of
+/// `rows`.
+fn visit(parts: &[Entries], mirror: Mirror, rows: &Range<u32>, mut act: impl FnMut(u32, u32, f64)) {
+    let sign = if mirror == Mirror::Negated { -1.0 } else { 1.0 };
+    for part in parts {
+        for (i, (&row, &column)) in part.rows.iter().zip(&part.columns).enumerate() {
+            let value = || part.values.get(i).copied().unwrap_or(1.0);
+            if rows.contains(&row) {
+                act(row, column, value());
+            }
+            if mirror != Mirror::No && row != column && rows.contains(&column) {
+                act(column, row, sign * value());
+            }
+        }
+    }
+}
+
+/// Counts the entries of each row.
+fn count(
+    lengths: &mut [u64],
+    parts: &[Entries],
+    mirror: Mirror,
+    shares: u64,
+    control: &mut Control,
+) -> Result<(), MatrixError> {
+    let each_share = (lengths.len() as u64).div_ceil(shares).max(1) as usize;
+    let pieces = (0u32..)
+        .step_by(each_share)
+        .zip(lengths.chunks_mut(each_share))
+        .collect();
+    each(pieces, "counting", control, |(first, lengths)| {
+        let rows = first..first + lengths.len() as u32;
+        visit(parts, mirror, &rows, |row, _, _| {
+            lengths[(row - first) as usize] += 1;
+        });
+    })?;
+    Ok(())
+}
+
+/// Where entries go.
+struct Places<'a> {
+    /// One more than there are rows.
+    starts: &'a [u64],
+    column_of: &'a mut [u32],
+    values: &'a mut [f64],
+}
+
+/// The same for some of the rows.
+struct Share<'a> {
+    first: u32,
+    places: Places<'a>,
+}
+
+/// A row that has fewer entries than places.
+struct Merged {
+    row: u32,
+    kept: u64,
+}
+
+impl<'a> Places<'a> {
+    /// Divides the rows so that all shares have about as many entries.
+    fn divide(mut self, shares: u64) -> Vec<Share<'a>> {
+        let total = self.starts.last().copied().unwrap_or(0);
+        let rows = self.starts.len() - 1;
+        let mut divided = Vec::new();
+        let mut first = 0;
+        for share in 1..=shares {
+            let end = match share == shares {
+                true => rows,
+                // A row that crosses the border stays in the share before it.
+                false => {
+                    let border =
+                        (u128::from(total) * u128::from(share) / u128::from(shares)) as u64;
+                    self.starts
+                        .partition_point(|start| *start < border)
+                        .min(rows)
+                }
+            };
+            if end <= first {
+                continue;
+            }
+            let entries = (self.starts[end] - self.starts[first]) as usize;
+            let (column_of, columns_left) = take(&mut self.column_of).split_at_mut(entries);
+            let (values, values_left) = take(&mut self.values).split_at_mut(entries);
+            (self.column_of, self.values) = (columns_left, values_left);
+            divided.push(Share {
+                first: first as u32,
+                places: Places {
+                    starts: &self.starts[first..=end],
+                    column_of,
+                    values,
+                },
+            });
+            first = end;
+        }
+        divided
+    }
+}
+
+impl Share<'_> {
+    /// Puts the entries in their places and sorts each row.
+    fn fill(self, parts: &[Entries], mirror: Mirror) -> Vec<Merged> {
+        let Places {
+            starts,
+            column_of,
+            values,
+        } = self.places;
+        let (base, count) = (starts[0], starts.len() - 1);
+        let mut next: Vec<u64> = starts[..count].iter().map(|start| start - base).collect();
+        let rows = self.first..self.first + count as u32;
+        visit(parts, mirror, &rows, |row, column, value| {
+            let place = &mut next[(row - self.first) as usize];
+            column_of[*place as usize] = column;
+            values[*place as usize] = value;
+            *place += 1;
+        });
+        let mut merged = Vec::new();
+        for (row, bounds) in rows.zip(starts.windows(2)) {
+            let places = (bounds[0] - base) as usize..(bounds[1] - base) as usize;
+            let length = places.len();
+            let kept = settle(&mut column_of[places.clone()], &mut values[places]);
+            if kept < length {
+                let kept = kept as u64;
+                merged.push(Merged { row, kept });
+            }
+        }
+        merged
+    }
+}
+
+/// Sorts a row by column and sums what is of one column, in order. Returns how
+/// many entries are left, which are the first ones.
+fn settle(column_of: &mut [u32], values: &mut [f64]) -> usize {
+    if column_of.is_sorted_by(|a, b| a < b) {
+        return column_of.len();
+    }
+    let mut row: Vec<(u32, f64)> = (column_of.iter().copied())
+        .zip(values.iter().copied())
+        .collect();
+    row.sort_by_key(|(column, _)| *column);
+    row.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+    for (i, (column, value)) in row.iter().enumerate() {
+        (column_of[i], values[i]) = (*column, *value);
+    }
+    row.len()
+}
+
+/// Moves entries together where rows have fewer than places.
+fn close_gaps(
+    merged: &[Merged],
+    starts: &mut [u64],
+    column_of: &mut Vec<u32>,
+    values: &mut Vec<f64>,
+) {
+    let mut merged = merged.iter().peekable();
+    let (mut from, mut to) = (starts[0], 0);
+    for row in 0..starts.len() - 1 {
+        let end = starts[row + 1];
+        let of_row = merged.next_if(|merged| merged.row as usize == row);
+        let kept = of_row.map_or(end - from, |merged| merged.kept);
+        let moved = from as usize..(from + kept) as usize;
+        column_of.copy_within(moved.clone(), to as usize);
+        values.copy_within(moved, to as usize);
+        to += kept;
+        from = end;
+        starts[row + 1] = to;
+    }
+    column_of.truncate(to as usize);
+    values.truncate(to as usize);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::matrix::control::quietly;
+
+    fn built(rows: u32, columns: u32, parts: Vec<Entries>, mirror: Mirror) -> Csr {
+        quietly(|control| assemble(rows, columns, parts, mirror, control)).unwrap()
+    }
+
+    fn entries(list: &[(u32, u32, f64)]) -> Entries {
+        Entries {
+            rows: list.iter().map(|entry| entry.0).collect(),
+            columns: list.iter().map(|entry| entry.1).collect(),
+            values: list.iter().map(|entry| entry.2).collect(),
+        }
+    }
+
+    #[test]
+    fn entries_are_sorted_and_duplicates_summed_across_parts() {
+        let parts = vec![
+            entries(&[(2, 1, 1.0), (0, 3, 2.0), (0, 0, 3.0)]),
+            Entries::default(),
+            entries(&[(2, 1, 4.0), (0, 3, -2.0)]),
+        ];
+        let matrix = built(4, 4, parts, Mirror::No);
+        let expected = Csr::new(
+            4,
+            4,
+            vec![0, 2, 2, 3, 3],
+            vec![0, 3, 1],
+            vec![3.0, 0.0, 5.0],
+        );
+        assert_eq!(Ok(matrix), expected);
+    }
+
+    #[test]
+    fn a_triangle_is_mirrored_and_its_diagonal_is_not() {
+        let parts = || vec![entries(&[(0, 0, 1.0), (1, 0, 2.0), (2, 1, 3.0)])];
+        let same = built(3, 3, parts(), Mirror::Same);
+        assert_eq!(same.row_starts(), [0, 2, 4, 5]);
+        assert_eq!(same.column_of(), [0, 1, 0, 2, 1]);
+        assert_eq!(same.values(), [1.0, 2.0, 2.0, 3.0, 3.0]);
+        let negated = built(3, 3, parts(), Mirror::Negated);
+        assert_eq!(negated.values(), [1.0, -2.0, 2.0, -3.0, 3.0]);
+    }
+
+    #[test]
+    fn without_values_all_are_one() {
+        let pattern = Entries {
+            values: Vec::new(),
+            ..entries(&[(0, 1, 7.0), (1, 0, 7.0), (0, 1, 7.0)])
+        };
+        let matrix = built(2, 2, vec![pattern], Mirror::No);
+        assert_eq!(matrix.values(), [2.0, 1.0]);
+    }
+
+    #[test]
+    fn an_index_outside_is_refused_or_cannot_be() {
+        let parts = vec![entries(&[(0, 5, 1.0)])];
+        let result = quietly(|control| assemble(2, 2, parts, Mirror::No, control));
+        assert!(matches!(result, Err(MatrixError::Csr(_))));
+        assert_eq!(built(0, 0, Vec::new(), Mirror::Same).nonzeros(), 0);
+    }
+
+    /// Divided among several threads, with rows of very unlike length.
+    #[test]
+    fn many_entries_are_summed_as_a_map_would() {
+        let mut random = 1u64;
+        let mut draw = |below: u32| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+            ((random >> 33) % u64::from(below)) as u32
+        };
+        let list: Vec<(u32, u32, f64)> = (0..4 * LEAST_SHARE)
+            .map(|i| {
+                let row = if i % 3 == 0 { 7 } else { draw(1000) };
+                (row, draw(2000), f64::from(draw(1 << 20)))
+            })
+            .collect();
+        let mut map = BTreeMap::new();
+        for (row, column, value) in &list {
+            *map.entry((*row, *column)).or_insert(0.0) += value;
+        }
+        let parts = list.chunks(10_007).map(entries).collect();
+        let matrix = built(1001, 2000, parts, Mirror::No);
+        assert_eq!(matrix.nonzeros(), map.len() as u64);
+        let columns: Vec<u32> = map.keys().map(|(_, column)| *column).collect();
+        let values: Vec<f64> = map.values().copied().collect();
+        assert_eq!(
+            (matrix.column_of(), matrix.values()),
+            (&columns[..], &values[..])
+        );
+        assert_eq!(matrix.row_length(1000), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn shares_hold_every_row_once(lengths in prop::collection::vec(0u64..20, 0..60), shares in 1u64..9) {
+            let starts: Vec<u64> = [0].into_iter()
+                .chain(lengths.iter().scan(0, |sum, length| { *sum += length; Some(*sum) }))
+                .collect();
+            let total = *starts.last().unwrap() as usize;
+            let (mut column_of, mut values) = (vec![0; total], vec![0.0; total]);
+            let places = Places { starts: &starts, column_of: &mut column_of, values: &mut values };
+            let mut next = 0;
+            for share in places.divide(shares) {
+                prop_assert_eq!(share.first, next);
+                let rows = share.places.starts.len() as u32 - 1;
+                prop_assert!(rows > 0);
+                let of_share = share.places.starts[rows as usize] - share.places.starts[0];
+                prop_assert_eq!(share.places.column_of.len() as u64, of_share);
+                prop_assert_eq!(share.places.values.len() as u64, of_share);
+                next += rows;
+            }
+            prop_assert_eq!(next as usize, lengths.len());
+        }
+    }
+}

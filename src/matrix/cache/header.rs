@@ -1,0 +1,103 @@
+//! The first bytes of a cache: which text it belongs to, and how large it is.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::matrix::checksum::{Checksum, Digest};
+use crate::matrix::csr::Csr;
+use crate::matrix::memory;
+
+const MAGIC: [u8; 8] = *b"PDAWLCSR";
+/// Raised whenever the form of the file changes.
+const VERSION: u32 = 1;
+/// Reads otherwise where bytes have another order.
+const ORDER: u32 = 0x0102_0304;
+
+/// The beginning of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Header {
+    magic: [u8; 8],
+    version: u32,
+    order: u32,
+    pub source_bytes: u64,
+    source_checksum: [u64; 2],
+    pub rows: u64,
+    pub columns: u64,
+    pub nonzeros: u64,
+    /// Of rows, columns, nonzeros and what follows the header.
+    checksum: [u64; 2],
+}
+
+/// What a header is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A cache as this version writes it on this machine.
+    Ours,
+    /// A cache of another version, or of a machine with another order of bytes.
+    Another,
+    /// Something else.
+    Strange,
+}
+
+impl Header {
+    /// Of a matrix that was read from this text; its checksum is still to come.
+    pub fn of(source: Digest, csr: &Csr) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            order: ORDER,
+            source_bytes: source.bytes,
+            source_checksum: halves(source.checksum),
+            rows: csr.rows().into(),
+            columns: csr.columns().into(),
+            nonzeros: csr.nonzeros(),
+            checksum: [0; 2],
+        }
+    }
+
+    pub fn form(&self) -> Form {
+        match (self.magic == MAGIC, (self.version, self.order)) {
+            (true, (VERSION, ORDER)) => Form::Ours,
+            (true, _) => Form::Another,
+            (false, _) => Form::Strange,
+        }
+    }
+
+    /// Bytes of the whole file.
+    pub fn length(&self) -> u64 {
+        (size_of::<Self>() as u64).saturating_add(memory::of_matrix(self.rows, self.nonzeros))
+    }
+
+    /// Whether the matrix was read from this text.
+    pub fn is_of(&self, source: Digest) -> bool {
+        (self.source_bytes, self.source_checksum) == (source.bytes, halves(source.checksum))
+    }
+
+    /// The checksum of what is in the header, to which the arrays are added.
+    pub fn begun(&self) -> Checksum {
+        let mut checksum = Checksum::default();
+        checksum.add(bytemuck::cast_slice(&[
+            self.rows,
+            self.columns,
+            self.nonzeros,
+        ]));
+        checksum
+    }
+
+    /// With the checksum of everything.
+    pub fn completed(self, checksum: &Checksum) -> Self {
+        Self {
+            checksum: halves(checksum.digest().checksum),
+            ..self
+        }
+    }
+
+    /// Whether this is the checksum of everything.
+    pub fn fits(&self, checksum: &Checksum) -> bool {
+        self.checksum == halves(checksum.digest().checksum)
+    }
+}
+
+fn halves(checksum: u128) -> [u64; 2] {
+    [checksum as u64, (checksum >> 64) as u64]
+}

@@ -1,0 +1,108 @@
+use std::fs;
+
+use super::*;
+use crate::matrix::checksum::Checksum;
+use crate::matrix::control::quietly;
+
+const TEXT: &[u8] = b"some text; what it says is not read here";
+
+fn digest_of(text: &[u8]) -> Digest {
+    let mut checksum = Checksum::default();
+    checksum.add(text);
+    checksum.digest()
+}
+
+fn matrix() -> Csr {
+    let values = vec![1.0, f64::NEG_INFINITY, -0.0];
+    Csr::new(2, 3, vec![0, 2, 3], vec![0, 2, 1], values).unwrap()
+}
+
+/// A folder with a text and its cache, and the text's path.
+fn kept() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("m.mtx");
+    fs::write(&source, TEXT).unwrap();
+    let matrix = matrix();
+    quietly(|control| save(&source, digest_of(TEXT), &matrix, control)).unwrap();
+    (folder, source)
+}
+
+fn found(source: &Path) -> Found {
+    quietly(|control| load(source, None, control)).unwrap()
+}
+
+#[test]
+fn what_was_kept_is_found_bit_for_bit() {
+    let (folder, source) = kept();
+    let Found::Matrix(found) = found(&source) else {
+        panic!("not found");
+    };
+    assert_eq!(found, matrix());
+    assert_eq!(found.values()[2].to_bits(), (-0.0f64).to_bits());
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(names.len(), 2);
+    assert!(path(&source).ends_with("m.mtx.pdawl"));
+}
+
+#[test]
+fn a_changed_text_has_no_cache() {
+    let (_folder, source) = kept();
+    let mut text = TEXT.to_vec();
+    text[3] ^= 1;
+    for other in [&text[..], &text[1..], b""] {
+        fs::write(&source, other).unwrap();
+        assert!(matches!(found(&source), Found::Nothing));
+    }
+    fs::write(&source, TEXT).unwrap();
+    assert!(matches!(found(&source), Found::Matrix(_)));
+    fs::remove_file(path(&source)).unwrap();
+    assert!(matches!(found(&source), Found::Nothing));
+}
+
+/// Whichever byte is changed, the matrix is never another one.
+#[test]
+fn damage_is_noticed_wherever_it_is() {
+    let (_folder, source) = kept();
+    let place = path(&source);
+    let whole = fs::read(&place).unwrap();
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x41;
+        fs::write(&place, damaged).unwrap();
+        assert!(!matches!(found(&source), Found::Matrix(_)), "byte {at}");
+    }
+    for length in [0, 1, 79, 80, whole.len() - 1] {
+        fs::write(&place, &whole[..length]).unwrap();
+        assert!(
+            matches!(found(&source), Found::Damaged(_)),
+            "{length} bytes"
+        );
+    }
+    fs::write(&place, [&whole[..], b"x"].concat()).unwrap();
+    assert!(matches!(found(&source), Found::Damaged(_)));
+}
+
+#[test]
+fn a_cache_of_another_version_is_none() {
+    let (_folder, source) = kept();
+    let place = path(&source);
+    let mut other = fs::read(&place).unwrap();
+    other[8] += 1;
+    fs::write(&place, other).unwrap();
+    assert!(matches!(found(&source), Found::Nothing));
+}
+
+#[test]
+fn what_cannot_be_kept_or_has_no_room_is_told() {
+    let (folder, source) = kept();
+    let refused = quietly(|control| load(&source, Some(10), control));
+    assert!(matches!(refused, Err(MatrixError::Memory { .. })));
+    fs::remove_file(path(&source)).unwrap();
+    fs::create_dir(path(&source)).unwrap();
+    assert!(matches!(found(&source), Found::Damaged(_)));
+    let matrix = matrix();
+    let result = quietly(|control| save(&source, digest_of(TEXT), &matrix, control));
+    assert!(matches!(result, Err(WriteError::Io(_))));
+    // Nothing half-written is left.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}

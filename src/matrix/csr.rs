@@ -1,0 +1,276 @@
+//! Compressed sparse rows.
+
+use thiserror::Error;
+
+/// The most rows or columns that a matrix can have: kernels count both in 32
+/// bits with a sign.
+pub const MOST: u32 = i32::MAX as u32;
+
+/// Compressed sparse rows: row `r`'s entries are at
+/// `row_starts[r]..row_starts[r + 1]`, columns ascending, no duplicates.
+///
+/// ```
+/// use pdawl::matrix::Csr;
+///
+/// # fn main() -> Result<(), pdawl::matrix::CsrError> {
+/// // | 1 0 2 |
+/// // | 0 0 0 |
+/// let matrix = Csr::new(2, 3, vec![0, 2, 2], vec![0, 2], vec![1.0, 2.0])?;
+/// assert_eq!(matrix.row(0), (&[0, 2][..], &[1.0, 2.0][..]));
+/// assert_eq!(matrix.row_length(1), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr {
+    rows: u32,
+    columns: u32,
+    row_starts: Vec<u64>,
+    column_of: Vec<u32>,
+    values: Vec<f64>,
+}
+
+/// Why arrays are no matrix. Rows and columns are counted from 0.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CsrError {
+    #[error("{count} {what} are more than the {MOST} that a matrix can have")]
+    TooLarge { what: &'static str, count: u32 },
+    #[error("{rows} rows need {} row starts, and there are {found}", u64::from(*.rows) + 1)]
+    Starts { rows: u32, found: usize },
+    #[error("the first row starts at entry {0}; it must start at 0")]
+    First(u64),
+    #[error("row {row} starts at entry {start} and ends before it, at {end}")]
+    Falling { row: u32, start: u64, end: u64 },
+    #[error("the rows have {expected} entries, and there are {found} {what}")]
+    Entries {
+        expected: u64,
+        what: &'static str,
+        found: usize,
+    },
+    #[error("row {row} has an entry in column {column}, and the matrix has {columns} columns")]
+    Column { row: u32, column: u32, columns: u32 },
+    #[error("row {row} has column {column} after column {before}; columns must ascend")]
+    Order { row: u32, before: u32, column: u32 },
+}
+
+impl Csr {
+    /// A matrix of these arrays, all of which are checked.
+    ///
+    /// # Errors
+    /// Naming the first row that is wrong, when the arrays contradict each
+    /// other, a column is outside the matrix, or a row's columns do not ascend.
+    pub fn new(
+        rows: u32,
+        columns: u32,
+        row_starts: Vec<u64>,
+        column_of: Vec<u32>,
+        values: Vec<f64>,
+    ) -> Result<Self, CsrError> {
+        for (what, count) in [("rows", rows), ("columns", columns)] {
+            if count > MOST {
+                return Err(CsrError::TooLarge { what, count });
+            }
+        }
+        check_starts(rows, &row_starts, column_of.len(), values.len())?;
+        let matrix = Self {
+            rows,
+            columns,
+            row_starts,
+            column_of,
+            values,
+        };
+        for row in 0..rows {
+            check_row(row, matrix.row(row).0, columns)?;
+        }
+        Ok(matrix)
+    }
+
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    pub fn columns(&self) -> u32 {
+        self.columns
+    }
+
+    /// Entries that are kept, explicit zeros included.
+    pub fn nonzeros(&self) -> u64 {
+        self.values.len() as u64
+    }
+
+    /// Where each row starts, and at last where the last one ends:
+    /// `rows + 1` numbers.
+    pub fn row_starts(&self) -> &[u64] {
+        &self.row_starts
+    }
+
+    /// The column of each entry.
+    pub fn column_of(&self) -> &[u32] {
+        &self.column_of
+    }
+
+    /// The value of each entry.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// A row's columns and values.
+    pub fn row(&self, row: u32) -> (&[u32], &[f64]) {
+        let row = row as usize;
+        let entries = self.row_starts[row] as usize..self.row_starts[row + 1] as usize;
+        (&self.column_of[entries.clone()], &self.values[entries])
+    }
+
+    /// Entries of a row.
+    pub fn row_length(&self, row: u32) -> u64 {
+        let row = row as usize;
+        self.row_starts[row + 1] - self.row_starts[row]
+    }
+}
+
+/// Whether the starts rise from 0 to the number of entries.
+fn check_starts(
+    rows: u32,
+    starts: &[u64],
+    columns_found: usize,
+    values_found: usize,
+) -> Result<(), CsrError> {
+    let (Some(first), Some(last), true) = (
+        starts.first(),
+        starts.last(),
+        starts.len() as u64 == u64::from(rows) + 1,
+    ) else {
+        return Err(CsrError::Starts {
+            rows,
+            found: starts.len(),
+        });
+    };
+    if *first != 0 {
+        return Err(CsrError::First(*first));
+    }
+    if let Some(row) = starts.windows(2).position(|pair| pair[0] > pair[1]) {
+        return Err(CsrError::Falling {
+            row: row as u32,
+            start: starts[row],
+            end: starts[row + 1],
+        });
+    }
+    for (what, found) in [("columns", columns_found), ("values", values_found)] {
+        if found as u64 != *last {
+            return Err(CsrError::Entries {
+                expected: *last,
+                what,
+                found,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a row's columns ascend and end within the matrix.
+fn check_row(row: u32, found: &[u32], columns: u32) -> Result<(), CsrError> {
+    if let Some(pair) = found.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(CsrError::Order {
+            row,
+            before: pair[0],
+            column: pair[1],
+        });
+    }
+    match found.last() {
+        Some(&column) if column >= columns => Err(CsrError::Column {
+            row,
+            column,
+            columns,
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found() {
+        let matrix = Csr::new(3, 4, vec![0, 2, 2, 3], vec![0, 3, 1], vec![1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(matrix.row(0), (&[0, 3][..], &[1.0, 2.0][..]));
+        assert_eq!(matrix.row(1), (&[][..], &[][..]));
+        assert_eq!(matrix.row(2), (&[1][..], &[3.0][..]));
+        assert_eq!([0, 1, 2].map(|row| matrix.row_length(row)), [2, 0, 1]);
+        assert_eq!(
+            (matrix.rows(), matrix.columns(), matrix.nonzeros()),
+            (3, 4, 3)
+        );
+    }
+
+    #[test]
+    fn a_matrix_may_be_empty() {
+        for (rows, columns) in [(0, 0), (0, 7), (3, 0), (2, 2)] {
+            let starts = vec![0; rows as usize + 1];
+            let matrix = Csr::new(rows, columns, starts, Vec::new(), Vec::new()).unwrap();
+            assert_eq!(matrix.nonzeros(), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_no_matrix_is_told() {
+        use CsrError::{Column, Entries, Falling, First, Order, Starts, TooLarge};
+        let check = |columns: u32, starts: &[u64], of: &[u32], values: usize| {
+            let values = vec![1.0; values];
+            Csr::new(2, columns, starts.to_vec(), of.to_vec(), values).unwrap_err()
+        };
+        let (two, entries) = (2, |what, found| Entries {
+            expected: 2,
+            what,
+            found,
+        });
+        for (found, expected) in [
+            (
+                check(MOST + 1, &[0, 0, 0], &[], 0),
+                TooLarge {
+                    what: "columns",
+                    count: MOST + 1,
+                },
+            ),
+            (check(3, &[], &[], 0), Starts { rows: 2, found: 0 }),
+            (check(3, &[0, 0], &[], 0), Starts { rows: 2, found: 2 }),
+            (check(3, &[1, 1, 1], &[0], 1), First(1)),
+            (
+                check(3, &[0, 2, 1], &[0], 1),
+                Falling {
+                    row: 1,
+                    start: 2,
+                    end: 1,
+                },
+            ),
+            (check(3, &[0, 1, 2], &[0], two), entries("columns", 1)),
+            (check(3, &[0, 1, 2], &[0, 1], 1), entries("values", 1)),
+            (
+                check(3, &[0, 1, 2], &[0, 3], two),
+                Column {
+                    row: 1,
+                    column: 3,
+                    columns: 3,
+                },
+            ),
+            (
+                check(3, &[0, 0, 2], &[1, 1], two),
+                Order {
+                    row: 1,
+                    before: 1,
+                    column: 1,
+                },
+            ),
+            (
+                check(3, &[0, 0, 2], &[2, 1], two),
+                Order {
+                    row: 1,
+                    before: 2,
+                    column: 1,
+                },
+            ),
+        ] {
+            assert_eq!(found, expected);
+        }
+    }
+}

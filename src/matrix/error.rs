@@ -1,0 +1,65 @@
+//! Why there is no matrix, each with the remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::csr::CsrError;
+use super::market::Fault;
+use crate::quantity::Bytes;
+
+/// An error of matrices.
+#[derive(Debug, Error)]
+pub enum MatrixError {
+    #[error("`{text}` names no matrix: {why}; {remedy}")]
+    Source {
+        text: String,
+        why: String,
+        remedy: &'static str,
+    },
+    #[error("{}: cannot be read: {source}; {remedy}", .file.display())]
+    Read {
+        file: PathBuf,
+        source: io::Error,
+        remedy: &'static str,
+    },
+    #[error("{}, line {line}: {fault}", .file.display())]
+    Line {
+        file: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        fault: Fault,
+    },
+    #[error(
+        "{}: what gzip compressed ends too early, after line {lines}; the file is truncated: \
+         fetch or compress it again", .file.display()
+    )]
+    Truncated { file: PathBuf, lines: u64 },
+    #[error(
+        "{what} needs {}, and {} of memory are available; free some, take a machine with more, \
+         or a smaller matrix",
+        Bytes(*.needed), Bytes(*.available)
+    )]
+    Memory {
+        what: String,
+        needed: u64,
+        available: u64,
+    },
+    #[error("the system refuses {} of memory; look at `ulimit -v`, or take a smaller matrix", Bytes(*.bytes))]
+    Refused { bytes: u64 },
+    #[error("the arrays of the matrix contradict each other: {0}")]
+    Csr(#[from] CsrError),
+    #[error("interrupted before the matrix was there")]
+    Interrupted,
+}
+
+/// Why a matrix was not written.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Such as an interruption.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+}

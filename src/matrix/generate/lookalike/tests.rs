@@ -1,0 +1,196 @@
+use super::*;
+use crate::matrix::control::quietly;
+use crate::matrix::stats::Stats;
+
+fn look_alike(name: &str, scale: f64) -> LookAlike {
+    LookAlike::new(Known::find(name).unwrap(), scale).unwrap()
+}
+
+fn made(name: &str, scale: f64) -> Csr {
+    quietly(|control| look_alike(name, scale).generate(1, None, control)).unwrap()
+}
+
+/// The paper's Table 3: dimension and nonzeros in millions, mean, deviation,
+/// CV and maximum, as printed there.
+const TABLE: [(&str, f64, f64, f64, f64, f64, u32); 5] = [
+    ("circuit5M", 5.56, 59.52, 10.71, 1356.62, 126.68, 1_290_501),
+    ("eu-2005", 0.86, 19.24, 22.30, 29.33, 1.32, 6985),
+    ("in-2004", 1.38, 16.92, 12.23, 37.23, 3.04, 7753),
+    ("FullChip", 2.99, 26.62, 8.91, 1806.80, 202.73, 2_312_481),
+    ("kmer_U1a", 67.7, 138.8, 2.05, 0.37, 0.18, 35),
+];
+
+/// At full size, without making the entries. Everything is met to what the
+/// table's rounding hides.
+#[test]
+fn row_lengths_have_the_papers_statistics() {
+    for (name, dimension, nonzeros, mean, deviation, cv, most) in TABLE {
+        let size = look_alike(name, 1.0).size;
+        let lengths = RowLengths::of(Known::find(name).unwrap(), size);
+        let (mut total, mut squares, mut longest) = (0u128, 0u128, 0);
+        for rank in 0..size.rows {
+            let length = lengths.of_rank(rank);
+            total += u128::from(length);
+            squares += u128::from(length) * u128::from(length);
+            longest = longest.max(length);
+        }
+        let rows = f64::from(size.rows);
+        assert_eq!(total, size.nonzeros.into(), "{name}");
+        assert_eq!(longest, most, "{name}");
+        let found_mean = total as f64 / rows;
+        let found_deviation = (squares as f64 / rows - found_mean * found_mean).sqrt();
+        for (found, expected, rounding) in [
+            (
+                rows / 1e6,
+                dimension,
+                if dimension > 10.0 { 0.05 } else { 0.005 },
+            ),
+            (
+                total as f64 / 1e6,
+                nonzeros,
+                if nonzeros > 100.0 { 0.05 } else { 0.005 },
+            ),
+            (found_mean, mean, 0.005),
+            (found_deviation, deviation, 0.005),
+            (found_deviation / found_mean, cv, 0.01),
+        ] {
+            assert!(
+                (found - expected).abs() <= rounding,
+                "{name}: {found} {expected}"
+            );
+        }
+    }
+}
+
+/// circuit5M's rows by power of ten of their length, as the README of
+/// merge-spmv has them.
+#[test]
+fn circuit5m_has_as_many_rows_of_each_magnitude() {
+    let known = Known::find("circuit5M").unwrap();
+    let lengths = RowLengths::of(known, look_alike("circuit5M", 1.0).size);
+    let mut decades = [0u32; 7];
+    for rank in 0..known.rows {
+        decades[lengths.of_rank(rank).ilog10() as usize] += 1;
+    }
+    assert_eq!(decades, [5_205_090, 325_350, 20_298, 7568, 0, 14, 6]);
+}
+
+#[test]
+fn smaller_ones_keep_mean_and_shape() {
+    for (name, _, _, mean, deviation, _, most) in TABLE {
+        let scale = if name == "kmer_U1a" { 0.001 } else { 0.01 };
+        let (known, matrix) = (Known::find(name).unwrap(), made(name, scale));
+        let stats = Stats::of(&matrix);
+        let rows = (f64::from(known.rows) * scale).round();
+        assert_eq!(f64::from(stats.rows), rows, "{name}");
+        assert_eq!(
+            stats.nonzeros as f64,
+            (known.nonzeros as f64 * scale).round(),
+            "{name}"
+        );
+        assert!((stats.mean - mean).abs() < 0.01, "{name}: {}", stats.mean);
+        match known.kind {
+            Kind::Circuit => {
+                // Dense rows reach the same part of all columns.
+                assert_eq!(
+                    stats.most as f64,
+                    (f64::from(most) * scale).round(),
+                    "{name}"
+                );
+                let expected = scaled_deviation(known, scale);
+                let off = stats.deviation / expected - 1.0;
+                assert!(
+                    off.abs() < 0.01,
+                    "{name}: {} for {expected}",
+                    stats.deviation
+                );
+            }
+            Kind::Web { .. } | Kind::Kmer => {
+                assert!(stats.most <= most.into(), "{name}: {}", stats.most);
+                let off = stats.deviation / deviation - 1.0;
+                assert!(off.abs() < 0.02, "{name}: {}", stats.deviation);
+            }
+        }
+    }
+}
+
+/// The deviation of a circuit whose dense rows are shorter and fewer than the
+/// others by `scale`: their squares by its square.
+fn scaled_deviation(known: &'static Known, scale: f64) -> f64 {
+    let lengths = RowLengths::of(known, look_alike(known.name, 1.0).size);
+    let dense_rows = 20;
+    let mut squares = 0.0;
+    for rank in 0..known.rows {
+        let square = f64::from(lengths.of_rank(rank)).powi(2);
+        squares += square
+            * if rank < dense_rows {
+                scale * scale
+            } else {
+                scale
+            };
+    }
+    let rows = f64::from(known.rows);
+    let mean = known.nonzeros as f64 / rows;
+    (squares / (rows * scale) - mean * mean).sqrt()
+}
+
+/// Share of entries within so many columns of the diagonal.
+fn near(matrix: &Csr, distance: u32) -> f64 {
+    let mut near = 0;
+    for row in 0..matrix.rows() {
+        let (columns, _) = matrix.row(row);
+        near += columns
+            .iter()
+            .filter(|c| c.abs_diff(row) <= distance)
+            .count();
+    }
+    near as f64 / matrix.nonzeros() as f64
+}
+
+#[test]
+fn columns_are_where_each_kind_has_them() {
+    let circuit = made("FullChip", 0.01);
+    // A fifth of the entries are in the two dense rows and their columns each.
+    assert!(near(&circuit, 100) > 0.4, "{}", near(&circuit, 100));
+    let columns = |matrix: &Csr| {
+        let mut counts = vec![0u64; matrix.columns() as usize];
+        matrix
+            .column_of()
+            .iter()
+            .for_each(|c| counts[*c as usize] += 1);
+        counts.into_iter().max().unwrap_or(0)
+    };
+    assert!(columns(&circuit) > 15_000, "{}", columns(&circuit));
+
+    let (local, shallow) = (made("in-2004", 0.02), made("eu-2005", 0.02));
+    assert!(near(&local, 1000) > 0.6, "{}", near(&local, 1000));
+    assert!(near(&shallow, 1000) < near(&local, 1000) - 0.1);
+    // Popular pages.
+    assert!(columns(&local) > 1000, "{}", columns(&local));
+
+    let kmer = made("kmer_U1a", 0.001);
+    assert!(near(&kmer, 100) < 0.01 && columns(&kmer) < 20);
+}
+
+#[test]
+fn a_small_one_can_be_made_of_each() {
+    for known in &KNOWN {
+        let scale = 100.0 / f64::from(known.rows);
+        let matrix = quietly(|control| {
+            LookAlike::new(known, scale)
+                .unwrap()
+                .generate(7, None, control)
+        });
+        assert_eq!(matrix.unwrap().rows(), 100, "{}", known.name);
+    }
+}
+
+#[test]
+fn a_large_one_is_refused_where_it_has_no_room() {
+    let error = quietly(|control| look_alike("kmer_U1a", 1.0).generate(1, Some(2 << 30), control));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("making a look-alike of kmer_U1a needs 2.06 GiB"),
+        "{error}"
+    );
+}

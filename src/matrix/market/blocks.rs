@@ -1,0 +1,225 @@
+//! A file's text in pieces of whole lines, decompressed where it is
+//! compressed.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::matrix::checksum::{Digest, Summed};
+
+/// How a file begins that gzip compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+type Raw<R> = BufReader<Summed<R>>;
+
+/// A file's text.
+pub struct Blocks<R> {
+    text: Text<R>,
+    /// Bytes of a block.
+    size: usize,
+    /// Of the line that the last block did not end with.
+    left: Vec<u8>,
+    ended: bool,
+    /// What went wrong after the last block.
+    failed: Option<BlockError>,
+}
+
+enum Text<R> {
+    Plain(Raw<R>),
+    Gzip(Box<MultiGzDecoder<Raw<R>>>),
+}
+
+/// Why there is no next block.
+#[derive(Debug)]
+pub enum BlockError {
+    /// Reading the file itself failed, or its compression is not right.
+    Read(io::Error),
+    /// What is compressed ends too early.
+    Truncated,
+    /// A line is longer than a block.
+    LongLine(usize),
+}
+
+impl<R: Read> Blocks<R> {
+    /// Blocks of about `size` bytes.
+    ///
+    /// # Errors
+    /// When not even the first bytes can be read.
+    pub fn new(reader: R, size: usize) -> io::Result<Self> {
+        let mut raw = BufReader::with_capacity(1 << 16, Summed::new(reader));
+        let compressed = raw.fill_buf()?.starts_with(&GZIP);
+        Ok(Self {
+            text: match compressed {
+                true => Text::Gzip(Box::new(MultiGzDecoder::new(raw))),
+                false => Text::Plain(raw),
+            },
+            size,
+            left: Vec::new(),
+            ended: false,
+            failed: None,
+        })
+    }
+
+    pub fn is_compressed(&self) -> bool {
+        matches!(self.text, Text::Gzip(_))
+    }
+
+    /// Bytes of the file, not of the text, that were read.
+    pub fn bytes(&self) -> u64 {
+        self.raw().get_ref().so_far()
+    }
+
+    /// Of the file's bytes that were read: of all, after the last block.
+    pub fn digest(&self) -> Digest {
+        self.raw().get_ref().digest()
+    }
+
+    /// The next block; `None` after the last. Every block but the last ends
+    /// with a line's end.
+    ///
+    /// # Errors
+    /// When the file cannot be read on; the lines before that were given.
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>, BlockError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        if self.ended {
+            return Ok(None);
+        }
+        let mut block = std::mem::take(&mut self.left);
+        block.reserve_exact(self.size.saturating_sub(block.len()));
+        let room = self.size.saturating_sub(block.len()) as u64;
+        let read = match &mut self.text {
+            Text::Plain(raw) => raw.take(room).read_to_end(&mut block),
+            Text::Gzip(gzip) => gzip.take(room).read_to_end(&mut block),
+        };
+        match read {
+            Ok(count) if (count as u64) < room => {
+                self.ended = true;
+                return Ok((!block.is_empty()).then_some(block));
+            }
+            Ok(_) => {}
+            Err(error) if self.is_compressed() && error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.failed = Some(BlockError::Truncated);
+            }
+            Err(error) => self.failed = Some(BlockError::Read(error)),
+        }
+        match (
+            block.iter().rposition(|byte| *byte == b'\n'),
+            self.failed.take(),
+        ) {
+            (Some(end), failed) => {
+                self.failed = failed;
+                self.left = block.split_off(end + 1);
+                Ok(Some(block))
+            }
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(BlockError::LongLine(self.size)),
+        }
+    }
+
+    fn raw(&self) -> &Raw<R> {
+        match &self.text {
+            Text::Plain(raw) => raw,
+            Text::Gzip(gzip) => gzip.get_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn compressed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn text() -> Vec<u8> {
+        let lines: Vec<String> = (0..1000u64).map(|i| format!("{i} {}", i * i)).collect();
+        lines.join("\n").into_bytes()
+    }
+
+    /// All blocks, and the error that ended them.
+    fn all(file: &[u8], size: usize) -> (Vec<Vec<u8>>, Option<BlockError>) {
+        let mut blocks = Blocks::new(file, size).unwrap();
+        let mut found = Vec::new();
+        loop {
+            match blocks.next() {
+                Ok(Some(block)) => found.push(block),
+                Ok(None) => return (found, None),
+                Err(error) => return (found, Some(error)),
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_whole_lines_of_the_text() {
+        let (text, twice) = (text(), [compressed(&text()), compressed(&text())].concat());
+        for (file, expected) in [
+            (text.clone(), text.clone()),
+            (compressed(&text), text.clone()),
+            (twice, [&text[..], &text[..]].concat()),
+            (Vec::new(), Vec::new()),
+        ] {
+            for size in [25, 26, 1000, 1 << 20] {
+                let (blocks, error) = all(&file, size);
+                assert!(error.is_none(), "{error:?}");
+                assert_eq!(blocks.concat(), expected);
+                let (_, but_last) = blocks
+                    .split_last()
+                    .map_or((None, &[][..]), |(l, b)| (Some(l), b));
+                assert!(but_last.iter().all(|block| block.ends_with(b"\n")));
+                assert!(blocks.iter().all(|block| block.len() <= size));
+            }
+        }
+    }
+
+    #[test]
+    fn the_digest_is_of_the_file_and_not_of_its_text() {
+        for file in [text(), compressed(&text())] {
+            let mut blocks = Blocks::new(&file[..], 100).unwrap();
+            while blocks.next().unwrap().is_some() {}
+            let mut checksum = crate::matrix::checksum::Checksum::default();
+            checksum.add(&file);
+            assert_eq!(blocks.digest(), checksum.digest());
+            assert_eq!(blocks.bytes(), file.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_truncated_file_gives_the_lines_before() {
+        let (text, file) = (text(), compressed(&text()));
+        let (blocks, error) = all(&file[..file.len() / 2], 1 << 20);
+        assert!(matches!(error, Some(BlockError::Truncated)), "{error:?}");
+        let found = blocks.concat();
+        assert!(text.starts_with(&found) && found.ends_with(b"\n"));
+        // Without its last bytes, which are the check of the whole.
+        let (blocks, error) = all(&file[..file.len() - 4], 1 << 20);
+        assert!(matches!(error, Some(BlockError::Truncated)), "{error:?}");
+        assert!(!blocks.is_empty());
+    }
+
+    #[test]
+    fn damage_and_long_lines_are_told() {
+        let mut file = compressed(&text());
+        let middle = file.len() / 2;
+        file[middle] ^= 0xff;
+        let (_, error) = all(&file, 100);
+        assert!(matches!(error, Some(BlockError::Read(_))), "{error:?}");
+        let mut garbage = compressed(&text());
+        garbage.extend(b"what follows is no gzip member");
+        assert!(matches!(all(&garbage, 100).1, Some(BlockError::Read(_))));
+        let (_, error) = all(&[b'7'; 200], 100);
+        assert!(
+            matches!(error, Some(BlockError::LongLine(100))),
+            "{error:?}"
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! The entries of a piece of a Matrix Market file.
+
+use memchr::memchr;
+
+use super::fault::{Fault, excerpt};
+use super::header::{Field, Header, Symmetry};
+use super::line::{Line, integer, real};
+use crate::matrix::assemble::Entries;
+
+/// A piece that was read.
+#[derive(Debug, Default)]
+pub struct Piece {
+    pub entries: Entries,
+    pub lines: u64,
+    /// The first lines with an entry below and above the diagonal, counted from
+    /// 1 in the piece. Only looked for where one triangle is to be written.
+    pub below: Option<u64>,
+    pub above: Option<u64>,
+}
+
+/// A fault and its line, counted from 1 in the piece.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AtLine {
+    pub line: u64,
+    pub fault: Fault,
+}
+
+/// Reads whole lines.
+///
+/// # Errors
+/// The first line that is neither an entry nor a comment nor blank.
+pub fn read(text: &[u8], header: &Header) -> Result<Piece, AtLine> {
+    let mut piece = Piece::default();
+    // Lines have some twenty characters; a guess saves most of the growing.
+    let guess = text.len() / 16;
+    piece.entries.rows.reserve(guess);
+    piece.entries.columns.reserve(guess);
+    if header.field != Field::Pattern {
+        piece.entries.values.reserve(guess);
+    }
+    for text in lines(text) {
+        piece.lines += 1;
+        let mut line = Line::new(text);
+        if line.is_comment_or_blank() {
+            continue;
+        }
+        if let Err(fault) = entry(&mut line, header, &mut piece) {
+            let line = piece.lines;
+            return Err(AtLine { line, fault });
+        }
+    }
+    Ok(piece)
+}
+
+/// The line of the entry with this number, both counted from 1.
+pub fn line_of(text: &[u8], entry: u64) -> u64 {
+    let is_entry = |line: &[u8]| !Line::new(line).is_comment_or_blank();
+    let numbered = lines(text).zip(1..).filter(|(line, _)| is_entry(line));
+    let mut from_there = numbered.skip(entry.saturating_sub(1) as usize);
+    from_there.next().map_or(0, |(_, number)| number)
+}
+
+/// Lines without their ends.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(line)
+    })
+}
+
+fn entry(line: &mut Line, header: &Header, piece: &mut Piece) -> Result<(), Fault> {
+    let row = index(line, "row", header.rows, header)?;
+    let column = index(line, "column", header.columns, header)?;
+    if header.field != Field::Pattern {
+        let value = value(line, header)?;
+        if header.symmetry == Symmetry::SkewSymmetric && row == column && value != 0.0 {
+            return Err(Fault::Diagonal(value.to_string()));
+        }
+        piece.entries.values.push(value);
+    }
+    if !line.at_end() {
+        return Err(Fault::Extra {
+            text: excerpt(line.word()),
+            expected: form(header.field),
+        });
+    }
+    piece.entries.rows.push(row);
+    piece.entries.columns.push(column);
+    if header.symmetry != Symmetry::General {
+        let lines = piece.lines;
+        match row.cmp(&column) {
+            std::cmp::Ordering::Greater => piece.below.get_or_insert(lines),
+            std::cmp::Ordering::Less => piece.above.get_or_insert(lines),
+            std::cmp::Ordering::Equal => return Ok(()),
+        };
+    }
+    Ok(())
+}
+
+/// An index, from 0.
+fn index(line: &mut Line, what: &'static str, size: u32, header: &Header) -> Result<u32, Fault> {
+    let before = line.clone();
+    match line.number() {
+        Some(number) if number.wrapping_sub(1) < size.into() => Ok((number - 1) as u32),
+        Some(0) => Err(Fault::Zero { what }),
+        Some(_) => Err(Fault::Beyond {
+            what,
+            index: excerpt(before.clone().word()),
+            size,
+            size_line: header.size_line,
+        }),
+        None => {
+            let form = form(header.field);
+            Err(match before.clone().word() {
+                [] => Fault::Missing { what, form },
+                word => Fault::Index {
+                    what,
+                    text: excerpt(word),
+                    form,
+                },
+            })
+        }
+    }
+}
+
+fn value(line: &mut Line, header: &Header) -> Result<f64, Fault> {
+    let word = line.word();
+    if word.is_empty() {
+        return Err(Fault::Missing {
+            what: "value",
+            form: form(header.field),
+        });
+    }
+    match header.field {
+        Field::Integer => match integer(word) {
+            Some(value) => Ok(value as f64),
+            None => Err(Fault::Integer(excerpt(word))),
+        },
+        Field::Real | Field::Pattern => real(word).ok_or_else(|| Fault::Value(excerpt(word))),
+    }
+}
+
+/// What an entry consists of.
+fn form(field: Field) -> &'static str {
+    match field {
+        Field::Pattern => "a row and a column",
+        Field::Real | Field::Integer => "a row, a column and a value",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(field: Field, symmetry: Symmetry) -> Header {
+        Header {
+            field,
+            symmetry,
+            rows: 4,
+            columns: 5,
+            entries: 2,
+            size_line: 3,
+        }
+    }
+
+    fn fault(text: &str, field: Field, symmetry: Symmetry) -> (u64, String) {
+        let at = read(text.as_bytes(), &header(field, symmetry)).unwrap_err();
+        (at.line, at.fault.to_string())
+    }
+
+    #[test]
+    fn entries_are_read_whatever_is_between_them() {
+        let text = b"1 1 1.5\r\n\n% no entry\n   \t\n 4\t5   -2e1 \n2 3 nan";
+        let piece = read(text, &header(Field::Real, Symmetry::General)).unwrap();
+        assert_eq!(piece.lines, 6);
+        assert_eq!(piece.entries.rows, [0, 3, 1]);
+        assert_eq!(piece.entries.columns, [0, 4, 2]);
+        assert_eq!(piece.entries.values[..2], [1.5, -20.0]);
+        assert!(piece.entries.values[2].is_nan());
+        assert_eq!([1, 2, 3, 4].map(|entry| line_of(text, entry)), [1, 5, 6, 0]);
+    }
+
+    #[test]
+    fn a_pattern_has_no_values_and_integers_are_whole() {
+        let piece = read(b"1 2\n", &header(Field::Pattern, Symmetry::General)).unwrap();
+        assert!(piece.entries.values.is_empty());
+        let piece = read(b"1 2 -7", &header(Field::Integer, Symmetry::General)).unwrap();
+        assert_eq!(piece.entries.values, [-7.0]);
+        assert_eq!((piece.below, piece.above), (None, None));
+    }
+
+    #[test]
+    fn sides_of_the_diagonal_are_told_apart() {
+        let symmetric = header(Field::Pattern, Symmetry::Symmetric);
+        let piece = read(b"1 1\n\n2 1\n3 1\n1 2\n", &symmetric).unwrap();
+        assert_eq!((piece.below, piece.above), (Some(3), Some(5)));
+    }
+
+    #[test]
+    fn faults_have_a_line_and_a_remedy() {
+        use Field::{Integer, Pattern, Real};
+        for (text, field, line, part) in [
+            ("\n0 1 1", Real, 2, "row 0: indices begin at 1"),
+            ("1 1 1\n1 0 1", Real, 2, "column 0: indices begin at 1"),
+            ("5 1 1", Real, 1, "row 5 is beyond the 4 rows that line 3"),
+            ("1 6 1", Real, 1, "column 6 is beyond the 5 columns"),
+            (
+                "1 99999999999999999999999 1",
+                Real,
+                1,
+                "column 99999999999999999999999 is beyond",
+            ),
+            ("x 1 1", Real, 1, "`x` is no number of a row"),
+            ("1 -1 1", Real, 1, "`-1` is no number of a column"),
+            ("1.0 1 1", Real, 1, "`1.0` is no number of a row"),
+            ("1", Real, 1, "the column is missing"),
+            ("1 1", Real, 1, "the value is missing; an entry is a row, a"),
+            ("1 1 one", Real, 1, "`one` is no number"),
+            ("1 1 1.5 2.5", Real, 1, "`2.5` follows a row, a column and"),
+            ("1 1 1.5", Integer, 1, "`1.5` is no whole number"),
+            ("1 1 1", Pattern, 1, "`1` follows a row and a column"),
+        ] {
+            let (at, fault) = fault(text, field, Symmetry::General);
+            assert_eq!(at, line, "{text}");
+            assert!(fault.contains(part), "{text}: {fault}");
+        }
+        let (_, diagonal) = fault("2 1 1\n3 3 1", Real, Symmetry::SkewSymmetric);
+        assert!(diagonal.contains("zeros there"), "{diagonal}");
+        let skew = header(Real, Symmetry::SkewSymmetric);
+        assert!(read(b"3 3 0", &skew).is_ok());
+    }
+}

@@ -1,0 +1,254 @@
+//! The first lines of a Matrix Market file: the banner, comments, and the size
+//! line.
+
+use super::fault::{Fault, excerpt};
+use super::line::Line;
+use crate::matrix::csr::MOST;
+
+/// What an entry's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    Real,
+    Integer,
+    /// None is written; it is 1.
+    Pattern,
+}
+
+/// Which entries are written of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symmetry {
+    /// All.
+    General,
+    /// Those of one triangle, the diagonal included.
+    Symmetric,
+    /// Those of one triangle; the other has them with the sign changed.
+    SkewSymmetric,
+}
+
+/// What the first lines say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub field: Field,
+    pub symmetry: Symmetry,
+    pub rows: u32,
+    pub columns: u32,
+    /// Entries that follow, as the size line declares them.
+    pub entries: u64,
+    /// Where the size line is, counted from 1.
+    pub size_line: u64,
+}
+
+impl Header {
+    /// Entries of the matrix in memory at most, the mirrored ones included.
+    pub fn expanded(&self) -> u64 {
+        match self.symmetry {
+            Symmetry::General => self.entries,
+            Symmetry::Symmetric | Symmetry::SkewSymmetric => self.entries.saturating_mul(2),
+        }
+    }
+
+    /// Bytes of the shortest line that an entry can have.
+    pub fn shortest_line(&self) -> u64 {
+        match self.field {
+            Field::Pattern => "1 1\n".len() as u64,
+            Field::Real | Field::Integer => "1 1 1\n".len() as u64,
+        }
+    }
+}
+
+/// Reads a header line by line.
+#[derive(Debug, Default)]
+pub struct HeaderReader {
+    lines: u64,
+    banner: Option<(Field, Symmetry)>,
+}
+
+impl HeaderReader {
+    /// Lines that were read.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// What is missing where the file ends now.
+    pub fn unfinished(&self) -> Fault {
+        match (self.banner, self.lines) {
+            (None, 0) => Fault::Empty,
+            (None, _) => Fault::NoBanner,
+            (Some(_), _) => Fault::NoSizeLine,
+        }
+    }
+
+    /// Reads the next line; the header, once the size line is reached.
+    ///
+    /// # Errors
+    /// When the line is not what the format has there, or describes what cannot
+    /// be read here.
+    pub fn line(&mut self, text: &[u8]) -> Result<Option<Header>, Fault> {
+        self.lines += 1;
+        let Some((field, symmetry)) = self.banner else {
+            self.banner = Some(banner(text)?);
+            return Ok(None);
+        };
+        let mut line = Line::new(text);
+        if line.is_comment_or_blank() {
+            return Ok(None);
+        }
+        let [rows, columns, entries] = sizes(&mut line, text)?;
+        let dimension = |what, count: u64| match u32::try_from(count) {
+            Ok(count) if count <= MOST => Ok(count),
+            _ => Err(Fault::TooLarge { what, count }),
+        };
+        let (rows, columns) = (dimension("rows", rows)?, dimension("columns", columns)?);
+        if symmetry != Symmetry::General && rows != columns {
+            return Err(Fault::NotSquare { rows, columns });
+        }
+        Ok(Some(Header {
+            field,
+            symmetry,
+            rows,
+            columns,
+            entries,
+            size_line: self.lines,
+        }))
+    }
+}
+
+/// The three numbers of the size line.
+fn sizes(line: &mut Line, text: &[u8]) -> Result<[u64; 3], Fault> {
+    let mut sizes = [0; 3];
+    for size in &mut sizes {
+        *size = match line.number() {
+            Some(u64::MAX) | None => return Err(Fault::SizeLine(excerpt(text))),
+            Some(number) => number,
+        };
+    }
+    match line.at_end() {
+        true => Ok(sizes),
+        false => Err(Fault::SizeLine(excerpt(text))),
+    }
+}
+
+/// The first line: `%%MatrixMarket matrix coordinate FIELD SYMMETRY`.
+fn banner(text: &[u8]) -> Result<(Field, Symmetry), Fault> {
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    let mut words = text.split_ascii_whitespace();
+    if words.next() != Some("%%matrixmarket") {
+        return Err(Fault::NoBanner);
+    }
+    let mut word = |missing| words.next().ok_or(Fault::BannerWord { missing });
+    let unknown = |word: &str, what, known| Fault::UnknownWord {
+        word: excerpt(word.as_bytes()),
+        what,
+        known,
+    };
+    let object = word("matrix")?;
+    if object != "matrix" {
+        return Err(unknown(object, "object", "matrix"));
+    }
+    match word("coordinate")? {
+        "coordinate" => {}
+        "array" => return Err(Fault::Array),
+        other => return Err(unknown(other, "format", "coordinate")),
+    }
+    let field = match word("real, integer or pattern")? {
+        "real" => Field::Real,
+        "integer" => Field::Integer,
+        "pattern" => Field::Pattern,
+        "complex" => return Err(Fault::Complex("complex")),
+        other => return Err(unknown(other, "field", "real, integer, pattern")),
+    };
+    let symmetry = match word("general, symmetric or skew-symmetric")? {
+        "general" => Symmetry::General,
+        "symmetric" => Symmetry::Symmetric,
+        "skew-symmetric" => Symmetry::SkewSymmetric,
+        "hermitian" => return Err(Fault::Complex("hermitian")),
+        other => {
+            let known = "general, symmetric, skew-symmetric";
+            return Err(unknown(other, "symmetry", known));
+        }
+    };
+    if (field, symmetry) == (Field::Pattern, Symmetry::SkewSymmetric) {
+        return Err(Fault::SkewPattern);
+    }
+    match words.next() {
+        None => Ok((field, symmetry)),
+        Some(extra) => Err(Fault::Extra {
+            text: excerpt(extra.as_bytes()),
+            expected: "the five words of the banner",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Header, Fault> {
+        let mut reader = HeaderReader::default();
+        for line in text.lines() {
+            if let Some(header) = reader.line(line.as_bytes())? {
+                return Ok(header);
+            }
+        }
+        Err(reader.unfinished())
+    }
+
+    #[test]
+    fn headers_are_read() {
+        let header =
+            read("%%MatrixMarket  MATRIX Coordinate\treal general\n% a\n\n  %b\n 3 4 5 \n");
+        let expected = Header {
+            field: Field::Real,
+            symmetry: Symmetry::General,
+            rows: 3,
+            columns: 4,
+            entries: 5,
+            size_line: 5,
+        };
+        assert_eq!(header, Ok(expected));
+        assert_eq!((expected.expanded(), expected.shortest_line()), (5, 6));
+        let mirrored = read("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 5").unwrap();
+        assert_eq!((mirrored.expanded(), mirrored.shortest_line()), (10, 4));
+        let most = read("%%MatrixMarket matrix coordinate real general\n2147483647 1 0").unwrap();
+        assert_eq!(most.rows, MOST);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let coordinate = |rest: &str| format!("%%MatrixMarket matrix coordinate {rest}");
+        let size = |text: &str| coordinate(&format!("real general\n{text}"));
+        for (text, part) in [
+            (String::new(), "the file is empty"),
+            ("\n1 1 1".into(), "%%MatrixMarket"),
+            ("1 1 1".into(), "%%MatrixMarket"),
+            ("%%MatrixMarket".into(), "`matrix` is missing"),
+            (
+                "%%MatrixMarket vector coordinate real general".into(),
+                "`vector`",
+            ),
+            ("%%MatrixMarket matrix array real general".into(), "array"),
+            ("%%MatrixMarket matrix csr real general".into(), "`csr`"),
+            (coordinate("complex general"), "complex"),
+            (coordinate("complex hermitian"), "complex"),
+            (coordinate("real hermitian"), "hermitian"),
+            (coordinate("float general"), "`float`"),
+            (coordinate("real"), "skew-symmetric is missing"),
+            (coordinate("real upper"), "`upper`"),
+            (coordinate("pattern skew-symmetric"), "sign"),
+            (coordinate("real general 7"), "`7`"),
+            (coordinate("real general"), "before the size line"),
+            (size("% only a comment"), "before the size line"),
+            (size("3 4"), "three whole numbers"),
+            (size("3 4 5 6"), "three whole numbers"),
+            (size("3 4 -5"), "three whole numbers"),
+            (size("3.0 4 5"), "three whole numbers"),
+            (size("3 4 99999999999999999999"), "three whole numbers"),
+            (size("2147483648 4 5"), "2147483648 rows"),
+            (size("4 4294967297 5"), "4294967297 columns"),
+            (coordinate("real symmetric\n3 4 5"), "3 x 4"),
+        ] {
+            let fault = read(&text).unwrap_err().to_string();
+            assert!(fault.contains(part), "{text}: {fault}");
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Reading a Matrix Market file: one thread reads and decompresses blocks of
+//! lines, others turn them into entries, and the caller's puts them in order.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::blocks::{BlockError, Blocks};
+use super::entries::{self, AtLine, Piece};
+use super::fault::Fault;
+use super::header::{Field, Header, HeaderReader, Symmetry};
+use crate::matrix::assemble::{Entries, Mirror, assemble};
+use crate::matrix::checksum::Digest;
+use crate::matrix::control::Control;
+use crate::matrix::csr::Csr;
+use crate::matrix::error::MatrixError;
+use crate::matrix::memory;
+use crate::matrix::parallel::threads;
+
+/// Bytes of a block of lines, and with that the longest line.
+const BLOCK: usize = 2 << 20;
+
+/// A file that was read, and the digest of its bytes.
+#[derive(Debug)]
+pub struct Market {
+    pub csr: Csr,
+    pub digest: Digest,
+}
+
+/// Reads a file. `memory` is how many bytes the work may take; `None`: what is
+/// available.
+///
+/// # Errors
+/// Naming the line, when the file is not in the format, is damaged, or holds
+/// what is not read here; when the matrix has no room, which is told before it
+/// is read; or on request.
+pub fn read(
+    path: &Path,
+    memory: Option<u64>,
+    control: &mut Control,
+) -> Result<Market, MatrixError> {
+    let failed = |source: io::Error| MatrixError::Read {
+        file: path.to_owned(),
+        remedy: match source.kind() {
+            io::ErrorKind::NotFound => "give the path of a Matrix Market file",
+            io::ErrorKind::IsADirectory => "give a file in it",
+            io::ErrorKind::PermissionDenied => "make it readable",
+            _ => "copy or fetch it again",
+        },
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if about.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    let blocks = Blocks::new(file, BLOCK).map_err(failed)?;
+    let reading = Reading {
+        path,
+        // Of a pipe nobody knows how long it is.
+        length: about.is_file().then_some(about.len()),
+        memory,
+        failed: &failed,
+    };
+    reading.all(blocks, control)
+}
+
+/// What is known of the file.
+struct Reading<'a> {
+    path: &'a Path,
+    length: Option<u64>,
+    memory: Option<u64>,
+    failed: &'a (dyn Fn(io::Error) -> MatrixError + Sync),
+}
+
+/// Blocks with their numbers, or what ended them.
+type Numbered<T> = (u64, T);
+
+/// A block that was turned into entries. Its text is kept for whoever asks
+/// which line an entry was in.
+struct Parsed {
+    text: Vec<u8>,
+    piece: Result<Piece, AtLine>,
+}
+
+impl Reading<'_> {
+    fn all<R: Read + Send>(
+        &self,
+        mut blocks: Blocks<R>,
+        control: &mut Control,
+    ) -> Result<Market, MatrixError> {
+        let (header, lines, first) = self.header(&mut blocks)?;
+        self.check_room(&header, blocks.is_compressed())?;
+        let mut tally = Tally {
+            reading: self,
+            header,
+            lines,
+            entries: 0,
+            below: None,
+            above: None,
+            parts: Vec::new(),
+        };
+        let digest = self.entries(blocks, first, &mut tally, control)?;
+        let parts = tally.finish()?;
+        let mirror = match header.symmetry {
+            Symmetry::General => Mirror::No,
+            Symmetry::Symmetric => Mirror::Same,
+            Symmetry::SkewSymmetric => Mirror::Negated,
+        };
+        let csr = assemble(header.rows, header.columns, parts, mirror, control)?;
+        Ok(Market { csr, digest })
+    }
+
+    /// The header, how many lines it has, and what follows it in its block.
+    fn header<R: Read>(
+        &self,
+        blocks: &mut Blocks<R>,
+    ) -> Result<(Header, u64, Vec<u8>), MatrixError> {
+        let mut reader = HeaderReader::default();
+        while let Some(mut block) = self.block(blocks.next(), reader.lines())? {
+            let mut at = 0;
+            while at < block.len() {
+                let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |end| at + end);
+                let line = reader.line(&block[at..end]);
+                at = (end + 1).min(block.len());
+                let found = line.map_err(|fault| self.line(reader.lines(), fault))?;
+                if let Some(header) = found {
+                    return Ok((header, reader.lines(), block.split_off(at)));
+                }
+            }
+        }
+        Err(self.line(reader.lines().max(1), reader.unfinished()))
+    }
+
+    /// Refuses what the file cannot hold or memory has no room for.
+    fn check_room(&self, header: &Header, compressed: bool) -> Result<(), MatrixError> {
+        let Header {
+            entries, size_line, ..
+        } = *header;
+        if let Some(bytes) = self.length.filter(|_| !compressed) {
+            // The last line may lack its end.
+            let possible = (bytes + 1) / header.shortest_line();
+            if entries > possible {
+                let fault = Fault::Impossible {
+                    declared: entries,
+                    bytes,
+                    possible,
+                };
+                return Err(self.line(size_line, fault));
+            }
+        }
+        let rows = header.rows.into();
+        let value = match header.field {
+            Field::Pattern => 0,
+            Field::Real | Field::Integer => size_of::<f64>(),
+        };
+        let as_read = (2 * size_of::<u32>() + value) as u64;
+        let needed = (entries.saturating_mul(as_read))
+            .saturating_add(memory::of_matrix(rows, header.expanded()))
+            // Where each row's next entry goes.
+            .saturating_add(memory::of_starts(rows));
+        let what = format!(
+            "{}: reading {entries} entries of {} rows",
+            self.path.display(),
+            header.rows
+        );
+        memory::check(&what, needed, self.memory)
+    }
+
+    /// Reads the entries, of which `first` are the first, into `tally`.
+    fn entries<R: Read + Send>(
+        &self,
+        mut blocks: Blocks<R>,
+        first: Vec<u8>,
+        tally: &mut Tally,
+        control: &mut Control,
+    ) -> Result<Digest, MatrixError> {
+        let header = tally.header;
+        let so_far = AtomicU64::new(blocks.bytes());
+        // Few blocks wait, since each is memory.
+        let (todo, blocks_come) = bounded(threads());
+        let (done, pieces_come) = bounded(threads());
+        thread::scope(|scope| {
+            let so_far = &so_far;
+            let reader = scope.spawn(move || {
+                let ended = read_blocks(&mut blocks, first, &todo, so_far);
+                (blocks.digest(), ended)
+            });
+            for _ in 0..threads() {
+                let (blocks_come, done) = (blocks_come.clone(), done.clone());
+                scope.spawn(move || parse_blocks(&blocks_come, &done, &header));
+            }
+            drop((blocks_come, done));
+            // When this thread leaves early, workers find nobody to send to and
+            // end, and so does the reader.
+            let pieces_come = pieces_come;
+            let mut early = BTreeMap::new();
+            let mut next = 0;
+            for (number, parsed) in &pieces_come {
+                early.insert(number, parsed);
+                while let Some(parsed) = early.remove(&next) {
+                    tally.add(parsed)?;
+                    next += 1;
+                }
+                let total = self.length.unwrap_or(0);
+                control.tell("reading", so_far.load(Ordering::Relaxed), total)?;
+            }
+            // A panic of another thread is passed on by the scope.
+            match reader.join() {
+                Ok((digest, None)) => Ok(digest),
+                Ok((_, Some(error))) => Err(self.ended(error, tally.lines)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    fn block(
+        &self,
+        block: Result<Option<Vec<u8>>, BlockError>,
+        lines: u64,
+    ) -> Result<Option<Vec<u8>>, MatrixError> {
+        block.map_err(|error| self.ended(error, lines))
+    }
+
+    /// Why there are no more than so many lines.
+    fn ended(&self, error: BlockError, lines: u64) -> MatrixError {
+        match error {
+            BlockError::Read(error) => (self.failed)(error),
+            BlockError::Truncated => MatrixError::Truncated {
+                file: self.path.to_owned(),
+                lines,
+            },
+            BlockError::LongLine(most) => self.line(lines + 1, Fault::LongLine(most)),
+        }
+    }
+
+    fn line(&self, line: u64, fault: Fault) -> MatrixError {
+        MatrixError::Line {
+            file: self.path.to_owned(),
+            line,
+            fault,
+        }
+    }
+}
+
+/// Passes blocks on until there are no more, or nobody wants them.
+fn read_blocks<R: Read>(
+    blocks: &mut Blocks<R>,
+    first: Vec<u8>,
+    todo: &Sender<Numbered<Vec<u8>>>,
+    so_far: &AtomicU64,
+) -> Option<BlockError> {
+    let mut block = first;
+    for number in 0.. {
+        if todo.send((number, block)).is_err() {
+            return None;
+        }
+        block = match blocks.next() {
+            Ok(Some(next)) => next,
+            Ok(None) => return None,
+            Err(error) => return Some(error),
+        };
+        so_far.store(blocks.bytes(), Ordering::Relaxed);
+    }
+    None
+}
+
+/// Turns blocks into entries until there are no more, or nobody wants them.
+fn parse_blocks(
+    blocks: &Receiver<Numbered<Vec<u8>>>,
+    done: &Sender<Numbered<Parsed>>,
+    header: &Header,
+) {
+    for (number, text) in blocks {
+        let piece = entries::read(&text, header);
+        if done.send((number, Parsed { text, piece })).is_err() {
+            return;
+        }
+    }
+}
+
+/// Entries in the order of the file, and what must agree in all of it.
+struct Tally<'a> {
+    reading: &'a Reading<'a>,
+    header: Header,
+    /// Lines so far, the header's included.
+    lines: u64,
+    entries: u64,
+    /// The first lines with entries below and above the diagonal.
+    below: Option<u64>,
+    above: Option<u64>,
+    parts: Vec<Entries>,
+}
+
+impl Tally<'_> {
+    fn add(&mut self, parsed: Parsed) -> Result<(), MatrixError> {
+        let Parsed { text, piece } = parsed;
+        let piece = piece.map_err(|at| self.fault(self.lines + at.line, at.fault))?;
+        let (declared, size_line) = (self.header.entries, self.header.size_line);
+        let left = declared - self.entries;
+        if piece.entries.rows.len() as u64 > left {
+            let line = self.lines + entries::line_of(&text, left + 1);
+            let fault = Fault::TooMany {
+                declared,
+                size_line,
+            };
+            return Err(self.fault(line, fault));
+        }
+        self.check_triangle(&piece)?;
+        self.entries += piece.entries.rows.len() as u64;
+        self.lines += piece.lines;
+        self.parts.push(piece.entries);
+        Ok(())
+    }
+
+    /// Whether a file of one triangle has only one.
+    fn check_triangle(&mut self, piece: &Piece) -> Result<(), MatrixError> {
+        let line_of = |line: Option<u64>| line.map(|line| self.lines + line);
+        self.below = self.below.or(line_of(piece.below));
+        self.above = self.above.or(line_of(piece.above));
+        let (Some(below), Some(above)) = (self.below, self.above) else {
+            return Ok(());
+        };
+        let (here, line, other) = match below > above {
+            true => ("below", below, above),
+            false => ("above", above, below),
+        };
+        Err(self.fault(line, Fault::BothTriangles { here, other }))
+    }
+
+    fn finish(self) -> Result<Vec<Entries>, MatrixError> {
+        let Header {
+            entries: declared,
+            size_line,
+            ..
+        } = self.header;
+        if self.entries < declared {
+            let fault = Fault::TooFew {
+                found: self.entries,
+                declared,
+                size_line,
+            };
+            return Err(self.fault(self.lines, fault));
+        }
+        Ok(self.parts)
+    }
+
+    fn fault(&self, line: u64, fault: Fault) -> MatrixError {
+        self.reading.line(line, fault)
+    }
+}

@@ -1,0 +1,83 @@
+//! Writing a Matrix Market file: `coordinate real general`, row by row.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::matrix::control::Control;
+use crate::matrix::csr::Csr;
+use crate::matrix::error::WriteError;
+use crate::matrix::parallel::{each, threads};
+
+/// Entries that a thread turns into text at a time.
+const PIECE: usize = 1 << 16;
+
+/// Writes a matrix, with `comments` a line each. A value is written with as few
+/// digits as give the same number when it is read.
+///
+/// Compressed, the file consists of several gzip members, made at the same time;
+/// gzip and what follows its specification (RFC 1952) read them as one.
+///
+/// # Errors
+/// When it cannot be written, or on request.
+pub fn write(
+    csr: &Csr,
+    comments: &[String],
+    compressed: bool,
+    out: &mut impl Write,
+    control: &mut Control,
+) -> Result<(), WriteError> {
+    let mut head = "%%MatrixMarket matrix coordinate real general\n".to_owned();
+    for line in comments.iter().flat_map(|comment| comment.lines()) {
+        head.push_str(&format!("% {line}\n"));
+    }
+    let (rows, columns, nonzeros) = (csr.rows(), csr.columns(), csr.nonzeros());
+    head.push_str(&format!("{rows} {columns} {nonzeros}\n"));
+    out.write_all(&packed(head.into_bytes(), compressed)?)?;
+
+    let pieces: Vec<usize> = (0..csr.values().len()).step_by(PIECE).collect();
+    let total = pieces.len() as u64;
+    // Only so many at a time are in memory.
+    for (round, batch) in pieces.chunks(4 * threads()).enumerate() {
+        let texts = control.silently(|control| {
+            each(batch.to_vec(), "writing", control, |first| {
+                packed(lines(csr, first), compressed)
+            })
+        })?;
+        for text in texts {
+            out.write_all(&text?)?;
+        }
+        let done = (round * 4 * threads() + batch.len()) as u64;
+        control.tell("writing", done, total)?;
+    }
+    Ok(())
+}
+
+/// The lines of the entries from `first` on.
+fn lines(csr: &Csr, first: usize) -> Vec<u8> {
+    let entries = first..(first + PIECE).min(csr.values().len());
+    let mut row = csr
+        .row_starts()
+        .partition_point(|start| *start <= first as u64)
+        - 1;
+    let mut text = Vec::with_capacity(entries.len() * 32);
+    for entry in entries {
+        while csr.row_starts()[row + 1] <= entry as u64 {
+            row += 1;
+        }
+        let (column, value) = (csr.column_of()[entry] + 1, csr.values()[entry]);
+        // Writing to a Vec cannot fail.
+        let _ = writeln!(text, "{} {column} {value:?}", row + 1);
+    }
+    text
+}
+
+fn packed(text: Vec<u8>, compressed: bool) -> io::Result<Vec<u8>> {
+    if !compressed {
+        return Ok(text);
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(text.len() / 2), Compression::default());
+    encoder.write_all(&text)?;
+    encoder.finish()
+}

@@ -1,0 +1,158 @@
+use std::fs;
+
+use super::*;
+use crate::matrix::control::quietly;
+
+fn origin(text: &str) -> Result<Origin, String> {
+    text.parse().map_err(|error: MatrixError| error.to_string())
+}
+
+#[test]
+fn sources_are_told_apart_and_written_as_they_were() {
+    for text in [
+        "banded:1000,3",
+        "uniform:7,7",
+        "rmat:20,16",
+        "like:circuit5M",
+        "like:kmer_U1a@0.001",
+        "a/b.mtx.gz",
+        "./like:eu-2005",
+    ] {
+        assert_eq!(origin(text).unwrap().to_string(), text);
+    }
+    assert_eq!(origin("banded: 10 , 3").unwrap().to_string(), "banded:10,3");
+    assert_eq!(
+        origin("like:FULLCHIP@1").unwrap().to_string(),
+        "like:FullChip"
+    );
+    assert!(matches!(origin("c:\\m.mtx"), Ok(Origin::File(_))));
+}
+
+#[test]
+fn names_say_what_is_a_look_alike() {
+    let name = |text: &str| text.parse::<MatrixSource>().unwrap().name();
+    assert_eq!(name("a/memplus.mtx.gz"), "memplus");
+    assert_eq!(name("memplus.mtx"), "memplus");
+    assert_eq!(name("m.txt"), "m.txt");
+    assert_eq!(name("rmat:3,4"), "rmat:3,4");
+    assert_eq!(name("like:circuit5m"), "look-alike of circuit5M");
+    assert_eq!(name("like:in-2004@0.25"), "look-alike of in-2004 at 0.25");
+}
+
+#[test]
+fn what_is_no_source_is_told_with_a_remedy() {
+    for (text, part) in [
+        ("", "is empty; give a Matrix Market file"),
+        (
+            "like:",
+            "known are circuit5M, eu-2005, in-2004, FullChip, kmer_U1a",
+        ),
+        ("like:circuit6M", "no look-alike of `circuit6M`"),
+        ("like:circuit5M@0", "`0` is no scale"),
+        ("like:circuit5M@-1", "`-1` is no scale"),
+        ("like:circuit5M@big", "`big` is no scale"),
+        ("like:circuit5M@inf", "`inf` is no scale"),
+        ("like:circuit5M@1e-9", "0 rows are too few"),
+        ("like:kmer_U1a@100", "1 to 2147483647 rows"),
+        ("banded:10", "write banded:ROWS,HALF_BANDWIDTH"),
+        ("banded:0,1", "1 to 2147483647 rows, not 0"),
+        ("banded:-1,1", "two whole numbers"),
+        ("banded:2147483648,1", "not 2147483648"),
+        ("uniform:10,11", "cannot have 11 entries"),
+        ("uniform:10,5,3", "two whole numbers"),
+        ("rmat:31,16", "the scale is 31, and at most 30"),
+        ("rmat:20", "write rmat:SCALE,PER_ROW"),
+    ] {
+        let message = origin(text).unwrap_err();
+        assert!(message.contains(part), "{text}: {message}");
+    }
+}
+
+/// The same matrix whatever the number of threads, and another for another
+/// seed.
+#[test]
+fn generators_are_reproducible() {
+    for text in [
+        "banded:500,3",
+        "uniform:500,9",
+        "rmat:9,8",
+        "like:eu-2005@0.002",
+    ] {
+        let of = |seed| {
+            let source = MatrixSource {
+                seed,
+                ..text.parse().unwrap()
+            };
+            quietly(|control| source.load(control)).unwrap().csr
+        };
+        assert_eq!(of(1), of(1), "{text}");
+        assert_ne!(of(1), of(2), "{text}");
+    }
+}
+
+const TEXT: &str = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.5\n2 1 -2\n";
+
+#[test]
+fn a_file_is_cached_unless_that_is_not_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx");
+    fs::write(&path, TEXT).unwrap();
+    let source: MatrixSource = path.to_str().unwrap().parse().unwrap();
+    let load = |source: &MatrixSource| quietly(|control| source.load(control)).unwrap();
+    let without = MatrixSource {
+        cache: false,
+        ..source.clone()
+    };
+    let first = load(&without);
+    assert!(!cache::path(&path).exists());
+    assert_eq!(load(&source), first);
+    assert!(cache::path(&path).exists());
+    assert_eq!(load(&source), first);
+
+    // It is the cache that is read: a marked one shows.
+    let marked = Csr::new(2, 2, vec![0, 0, 1], vec![1], vec![7.0]).unwrap();
+    let digest = quietly(|control| market::read(&path, None, control))
+        .unwrap()
+        .digest;
+    quietly(|control| cache::save(&path, digest, &marked, control)).unwrap();
+    assert_eq!(load(&source).csr, marked);
+    assert_eq!(load(&without), first);
+
+    // Of the old text it is not.
+    fs::write(&path, TEXT.replace("1.5", "2.5")).unwrap();
+    assert_eq!(load(&source).csr.values(), [2.5, -2.0]);
+    assert_eq!(load(&source).notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_useless_cache_is_noted_and_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx");
+    fs::write(&path, TEXT).unwrap();
+    fs::write(
+        cache::path(&path),
+        "something else, but long enough to be a header of a cache, were it one at all",
+    )
+    .unwrap();
+    let source: MatrixSource = path.to_str().unwrap().parse().unwrap();
+    let loaded = quietly(|control| source.load(control)).unwrap();
+    assert!(
+        loaded.notes[0].contains("m.mtx.pdawl is no use"),
+        "{:?}",
+        loaded.notes
+    );
+    assert_eq!(
+        quietly(|control| source.load(control)).unwrap().notes,
+        Vec::<String>::new()
+    );
+
+    fs::remove_file(cache::path(&path)).unwrap();
+    fs::create_dir_all(cache::path(&path).join("in the way")).unwrap();
+    let loaded = quietly(|control| source.load(control)).unwrap();
+    assert_eq!(loaded.csr.nonzeros(), 2);
+    assert!(
+        loaded.notes.iter().any(|note| note.contains("--no-cache")),
+        "{:?}",
+        loaded.notes
+    );
+}

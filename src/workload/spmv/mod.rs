@@ -1,0 +1,310 @@
+//! Sparse matrix times vector: `y = A x`, or the power iteration
+//! `x = A x / |A x|`.
+//!
+//! [`arrange`] says in which order rows are computed and in which units;
+//! [`readers`] who reads what of the vector; `write` puts a matrix and its first
+//! vector into the form that the codelet wants; `reference` is the sequential
+//! product.
+//!
+//! Rows are renumbered by their place in the order. Where the matrix is square
+//! its columns are renumbered alike, so that a result is the next step's vector
+//! as it is, and what belongs to neighbouring units is neighbouring memory.
+
+pub mod arrange;
+pub mod readers;
+mod reference;
+#[cfg(test)]
+pub(crate) mod testbed;
+mod write;
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use thiserror::Error;
+
+use super::random::uniform;
+use super::{Data, Divisible};
+use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
+use crate::matrix::Csr;
+use arrange::Arrangement;
+use readers::Readers;
+
+/// What is computed in a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// `y = A x`, the same in every step.
+    #[default]
+    Product,
+    /// `x = A x / |A x|`, from one step to the next.
+    Iteration,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    pub form: Form,
+    pub precision: Precision,
+    /// Of the first vector.
+    pub seed: u64,
+    /// The part of the rows that may count as irregular; see [`arrange`].
+    pub irregular: f64,
+    /// Weight of a unit, entries and rows together; `None`: what suits the
+    /// matrix.
+    pub unit_weight: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            form: Form::Product,
+            precision: Precision::F64,
+            seed: 1,
+            irregular: arrange::IRREGULAR,
+            unit_weight: None,
+        }
+    }
+}
+
+/// What cannot be computed.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SpmvError {
+    #[error("the matrix has {rows} rows and {columns} columns; only a square one can be iterated")]
+    NotSquare { rows: u32, columns: u32 },
+}
+
+/// A matrix, arranged, and the vector that it is multiplied with.
+///
+/// The first vector is drawn uniformly from [0, 1) by a hash of the seed and
+/// a column.
+#[derive(Clone, Debug)]
+pub struct Spmv {
+    matrix_name: String,
+    matrix: Arc<Csr>,
+    arrangement: Arrangement,
+    /// The place of each row and column, if the matrix is square.
+    place_of: Option<Vec<u32>>,
+    options: Options,
+    codelet: Arc<Codelet>,
+    readers: OnceLock<Readers>,
+}
+
+/// Where a device has its part of a product; see [`crate::codelet::spmv`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub x: Memory,
+    pub y: Memory,
+    pub columns: Memory,
+    pub values: Memory,
+    pub ends: Memory,
+    pub unit_entries: Memory,
+    pub unit_rows: Memory,
+    pub sums: Memory,
+    /// Entries and rows of the rings.
+    pub entries: u64,
+    pub rows: u32,
+}
+
+impl Spmv {
+    /// Arranges a matrix, called `name` in reports.
+    ///
+    /// # Errors
+    /// When a matrix that is not square is to be iterated.
+    pub fn new(
+        name: impl Into<String>,
+        matrix: Arc<Csr>,
+        options: Options,
+    ) -> Result<Self, SpmvError> {
+        let (rows, columns) = (matrix.rows(), matrix.columns());
+        if options.form == Form::Iteration && rows != columns {
+            return Err(SpmvError::NotSquare { rows, columns });
+        }
+        let arrangement =
+            Arrangement::of(matrix.row_starts(), options.irregular, options.unit_weight);
+        let place_of = (rows == columns).then(|| {
+            let mut place_of = vec![0; rows as usize];
+            for (place, row) in arrangement.row_of().iter().enumerate() {
+                place_of[*row as usize] = place as u32;
+            }
+            place_of
+        });
+        Ok(Self {
+            matrix_name: name.into(),
+            matrix,
+            arrangement,
+            place_of,
+            options,
+            codelet: Arc::new(spmv::codelet(options.precision)),
+            readers: OnceLock::new(),
+        })
+    }
+
+    /// The matrix's name.
+    pub fn matrix_name(&self) -> &str {
+        &self.matrix_name
+    }
+
+    pub fn matrix(&self) -> &Csr {
+        &self.matrix
+    }
+
+    pub fn arrangement(&self) -> &Arrangement {
+        &self.arrangement
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Bytes of a number.
+    pub fn number(&self) -> u64 {
+        self.options.precision.bytes()
+    }
+
+    /// Who reads what of the vector; looked for when it is first asked for.
+    pub fn readers(&self) -> &Readers {
+        self.readers.get_or_init(|| Readers::of(self))
+    }
+
+    /// Whether a step's result is the next one's vector.
+    pub fn iterates(&self) -> bool {
+        self.options.form == Form::Iteration
+    }
+
+    /// Bytes of an entry: its column and its value.
+    pub fn entry_bytes(&self) -> u64 {
+        4 + self.number()
+    }
+
+    /// The codelet's arguments for computing `units`, each sum times `scale`.
+    pub fn args(&self, units: &Range<u64>, placed: &Placed, scale: f64) -> Vec<Value> {
+        let memories = [
+            placed.x,
+            placed.y,
+            placed.columns,
+            placed.values,
+            placed.ends,
+            placed.unit_entries,
+            placed.unit_rows,
+            placed.sums,
+        ];
+        let mut args: Vec<Value> = memories.map(Value::Memory).into();
+        args.extend([
+            Value::U64(placed.entries),
+            Value::U32(placed.rows),
+            Value::U32(self.arrangement.pieces()),
+            Value::U32(units.start as u32),
+            match self.options.precision {
+                Precision::F64 => Value::F64(scale),
+                Precision::F32 => Value::F32(scale as f32),
+            },
+            Value::U32(self.iterates().into()),
+        ]);
+        args
+    }
+
+    /// What a vector with this sum of squares is multiplied with to have the
+    /// length 1; 1 where nothing does that.
+    pub fn scale_of(&self, squares: f64) -> f64 {
+        reference::scale_of(squares.sqrt())
+    }
+
+    fn row_at(&self, place: u32) -> u32 {
+        self.arrangement.row_of()[place as usize]
+    }
+
+    /// The matrix's column at a place of the vector.
+    fn column_at(&self, place: u64) -> u64 {
+        match self.place_of {
+            Some(_) => self.arrangement.row_of()[place as usize].into(),
+            None => place,
+        }
+    }
+
+    /// Compares a result, the vector of the last step in the order of places,
+    /// with the sequential reference; an iteration's is divided by its length
+    /// first. Returns the largest absolute difference,
+    /// and whether each row's is allowed: 1e-12 of the sum of its products'
+    /// magnitudes in double precision, and what follows from that in an
+    /// iteration.
+    pub fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+        let columns = 0..u64::from(self.matrix.columns());
+        let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
+        let precision = self.options.precision;
+        let expected = match self.options.form {
+            Form::Product => reference::product(&self.matrix, &x, precision),
+            Form::Iteration => reference::iterate(&self.matrix, &x, steps, precision).0,
+        };
+        let mut found = vec![0.0; self.matrix.rows() as usize];
+        for (row, number) in self.arrangement.row_of().iter().zip(self.read(result)) {
+            found[*row as usize] = number;
+        }
+        if self.iterates() {
+            let scale = self.scale_of(found.iter().map(|v| v * v).sum());
+            found.iter_mut().for_each(|v| *v *= scale);
+        }
+        reference::compare(found.into_iter(), &expected)
+    }
+
+    /// Numbers as doubles.
+    pub fn read<'a>(&self, bytes: &'a [u8]) -> Box<dyn Iterator<Item = f64> + 'a> {
+        let numbers = bytes.chunks_exact(self.number() as usize);
+        match self.options.precision {
+            Precision::F64 => Box::new(numbers.map(bytemuck::pod_read_unaligned::<f64>)),
+            Precision::F32 => {
+                Box::new(numbers.map(|n| f64::from(bytemuck::pod_read_unaligned::<f32>(n))))
+            }
+        }
+    }
+}
+
+impl Divisible for Spmv {
+    fn name(&self) -> &'static str {
+        "spmv"
+    }
+
+    fn units(&self) -> u64 {
+        self.arrangement.units()
+    }
+
+    /// Of its entries and its rows' ends.
+    fn unit_bytes(&self) -> u64 {
+        let entries = self.matrix.nonzeros() * self.entry_bytes();
+        let ends = u64::from(self.matrix.rows()) * ENDS;
+        ((entries + ends) / self.units()).max(1)
+    }
+
+    fn fp64(&self) -> bool {
+        self.options.precision == Precision::F64
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        Arc::clone(&self.codelet)
+    }
+
+    /// Every entry and row once, and the part
+    /// of the vector that falls to as many entries.
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        let count = |range: Range<u64>| (range.end - range.start) as f64;
+        let entries = count(self.arrangement.entries(units));
+        let rows = self.arrangement.rows(units);
+        let all = self.matrix.nonzeros().max(1) as f64;
+        let read = f64::from(self.matrix.columns()).min(all) * entries / all;
+        let number = self.number() as f64;
+        Cost {
+            flops: 2.0 * entries,
+            bytes: entries * self.entry_bytes() as f64
+                + f64::from(rows.end - rows.start) * (ENDS as f64 + number)
+                + read * number,
+        }
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data::Product(self)
+    }
+}
+
+/// Bytes of a row's end.
+pub const ENDS: u64 = 2;
+
+#[cfg(test)]
+mod tests;

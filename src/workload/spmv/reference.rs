@@ -1,0 +1,184 @@
+//! The sequential reference, in double precision and in the matrix's own
+//! order, sharing no code with the codelets; and how far a result may be from
+//! it.
+
+use crate::codelet::Precision;
+use crate::matrix::Csr;
+
+/// A row's error, relative to the sum of its products' magnitudes, that its
+/// `length` products may be computed with.
+///
+/// In double precision the project's own bound; in single that of any order of
+/// summation (Higham, "Accuracy and Stability of Numerical Algorithms", section
+/// 3.1), with the roundings of the products and of the result.
+fn allowed(precision: Precision, length: u64) -> f64 {
+    match precision {
+        Precision::F64 => 1e-12,
+        Precision::F32 => (length + 3) as f64 * f64::from(f32::EPSILON),
+    }
+}
+
+/// A value as the precision has it.
+fn rounded(precision: Precision, value: f64) -> f64 {
+    match precision {
+        Precision::F64 => value,
+        Precision::F32 => f64::from(value as f32),
+    }
+}
+
+/// A vector, and how far each of its numbers may be off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    pub values: Vec<f64>,
+    pub errors: Vec<f64>,
+}
+
+/// `y = A x`.
+pub fn product(matrix: &Csr, x: &[f64], precision: Precision) -> Expected {
+    let exact = Expected {
+        values: x.to_vec(),
+        errors: vec![0.0; x.len()],
+    };
+    times(matrix, &exact, 1.0, precision)
+}
+
+/// `steps` times `x = A x / |A x|`, and at last `|A x|` before its division.
+/// `None` where `x` is 0 or has a number that is none: it has no direction.
+pub fn iterate(
+    matrix: &Csr,
+    x: &[f64],
+    steps: u32,
+    precision: Precision,
+) -> (Expected, Option<f64>) {
+    let mut present = Expected {
+        values: x.to_vec(),
+        errors: vec![0.0; x.len()],
+    };
+    let mut scale = scale_of(norm(&present.values));
+    for _ in 0..steps {
+        present = times(matrix, &present, scale, precision);
+        scale = scale_of(norm(&present.values));
+    }
+    let estimate = norm(&present.values);
+    let drift = norm(&present.errors) * scale;
+    for (value, error) in present.values.iter_mut().zip(&mut present.errors) {
+        *value *= scale;
+        *error = *error * scale + value.abs() * (drift + allowed(precision, 0));
+    }
+    (
+        present,
+        (estimate > 0.0 && estimate.is_finite()).then_some(estimate),
+    )
+}
+
+/// What `x` is multiplied with to have the length 1; 1 where nothing does that.
+pub fn scale_of(norm: f64) -> f64 {
+    match norm > 0.0 && norm.is_finite() {
+        true => 1.0 / norm,
+        false => 1.0,
+    }
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+/// `scale * A x`. The scale counts as exact: another one changes the length of
+/// what follows, which the last division takes away.
+fn times(matrix: &Csr, x: &Expected, scale: f64, precision: Precision) -> Expected {
+    let mut result = Expected {
+        values: Vec::with_capacity(matrix.rows() as usize),
+        errors: Vec::with_capacity(matrix.rows() as usize),
+    };
+    for row in 0..matrix.rows() {
+        let (columns, values) = matrix.row(row);
+        let (mut sum, mut magnitude, mut error) = (0.0, 0.0, 0.0);
+        for (column, value) in columns.iter().zip(values) {
+            let (value, column) = (rounded(precision, *value), *column as usize);
+            sum += value * x.values[column];
+            magnitude += (value * x.values[column]).abs();
+            error += value.abs() * x.errors[column];
+        }
+        let allowed = allowed(precision, columns.len() as u64);
+        result.values.push(scale * sum);
+        result.errors.push(scale * (error + allowed * magnitude));
+    }
+    result
+}
+
+/// The largest difference of a result from what was expected, and whether each
+/// is allowed. Where one is no number or infinite, the other must be, too.
+pub fn compare(result: impl Iterator<Item = f64>, expected: &Expected) -> (f64, bool) {
+    let (mut largest, mut right, mut count) = (0.0f64, true, 0);
+    let pairs = expected.values.iter().zip(&expected.errors);
+    for (found, (value, error)) in result.zip(pairs) {
+        count += 1;
+        if !value.is_finite() || !found.is_finite() {
+            let same = (value.is_nan() && found.is_nan()) || *value == found;
+            if !same {
+                (largest, right) = (f64::NAN, false);
+            }
+            continue;
+        }
+        let difference = (found - value).abs();
+        right &= difference <= *error;
+        // `max` would lose a NaN that was found before.
+        if difference > largest {
+            largest = difference;
+        }
+    }
+    (largest, right && count == expected.values.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(rows: u32, columns: u32, entries: &[&[(u32, f64)]]) -> Csr {
+        let mut starts = vec![0];
+        let (mut of, mut values) = (Vec::new(), Vec::new());
+        for row in entries {
+            of.extend(row.iter().map(|(column, _)| *column));
+            values.extend(row.iter().map(|(_, value)| *value));
+            starts.push(of.len() as u64);
+        }
+        Csr::new(rows, columns, starts, of, values).unwrap()
+    }
+
+    #[test]
+    fn a_product_by_hand() {
+        let a = matrix(3, 2, &[&[(0, 2.0), (1, -1.0)], &[], &[(1, 0.5)]]);
+        let y = product(&a, &[3.0, 4.0], Precision::F64);
+        assert_eq!(y.values, [2.0, 0.0, 2.0]);
+        assert_eq!(y.errors, [1e-11, 0.0, 2e-12]);
+        assert_eq!(compare([2.0, 0.0, 2.0].into_iter(), &y), (0.0, true));
+        assert!(compare([2.0 + 9e-12, 0.0, 2.0].into_iter(), &y).1);
+        assert!(!compare([2.0 + 2e-11, 0.0, 2.0].into_iter(), &y).1);
+        assert!(!compare([2.0, 1e-300, 2.0].into_iter(), &y).1);
+        assert!(!compare([2.0, 0.0].into_iter(), &y).1);
+        assert!(compare([2.0, f64::NAN, 2.0].into_iter(), &y).0.is_nan());
+        assert!(compare([2.0, f64::NAN, 9.0].into_iter(), &y).0.is_nan());
+    }
+
+    #[test]
+    fn what_is_no_number_must_stay_where_it_is() {
+        let inf = f64::INFINITY;
+        let a = matrix(3, 2, &[&[(0, inf)], &[(0, 0.0)], &[(1, f64::NAN)]]);
+        let y = product(&a, &[1.0, 1.0], Precision::F64);
+        assert!(compare([inf, 0.0, f64::NAN].into_iter(), &y).1);
+        assert!(!compare([-inf, 0.0, f64::NAN].into_iter(), &y).1);
+        assert!(!compare([inf, f64::NAN, f64::NAN].into_iter(), &y).1);
+        assert!(!compare([inf, 0.0, inf].into_iter(), &y).1);
+    }
+
+    #[test]
+    fn the_iteration_finds_the_largest_eigenvalue() {
+        let a = matrix(2, 2, &[&[(0, 2.0), (1, 1.0)], &[(0, 1.0), (1, 2.0)]]);
+        let (x, estimate) = iterate(&a, &[1.0, 0.0], 40, Precision::F64);
+        assert!((estimate.unwrap() - 3.0).abs() < 1e-12);
+        assert!((x.values[0] - 0.5f64.sqrt()).abs() < 1e-12);
+        assert!(x.errors.iter().all(|error| *error < 1e-9));
+        let (_, none) = iterate(&matrix(1, 1, &[&[]]), &[1.0], 3, Precision::F64);
+        assert_eq!(none, None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Products in plain memory, for tests.
+
+use std::sync::Arc;
+
+use super::{Options, Spmv};
+use crate::codelet::{HostValue, Precision};
+use crate::matrix::Csr;
+
+/// What a value of memory that nothing wrote shows.
+pub const POISON: u8 = 0xff;
+
+/// A product's data in plain memory, all units present, as a host kernel wants
+/// them.
+pub struct Plain {
+    pub spmv: Spmv,
+    pub x: Vec<u64>,
+    pub y: Vec<u64>,
+    pub columns: Vec<u32>,
+    pub values: Vec<u64>,
+    pub ends: Vec<u16>,
+    pub sums: Vec<u64>,
+}
+
+fn words(numbers: u64, number: u64) -> Vec<u64> {
+    vec![u64::from_ne_bytes([POISON; 8]); (numbers * number).div_ceil(8) as usize]
+}
+
+impl Plain {
+    pub fn new(matrix: Csr, options: Options) -> Self {
+        let spmv = Spmv::new("test", Arc::new(matrix), options).unwrap();
+        let (matrix, all) = (spmv.matrix(), 0..spmv.arrangement().units());
+        let number = spmv.number();
+        let mut plain = Self {
+            x: words(matrix.columns().into(), number),
+            y: words(matrix.rows().into(), number),
+            columns: vec![0; matrix.nonzeros() as usize],
+            values: words(matrix.nonzeros(), number),
+            ends: vec![0; matrix.rows() as usize],
+            sums: words(all.end, number),
+            spmv: spmv.clone(),
+        };
+        let columns = 0..u64::from(matrix.columns());
+        let x = bytemuck::cast_slice_mut(&mut plain.x);
+        spmv.write_first(columns.clone(), &mut x[..(columns.end * number) as usize]);
+        let values = bytemuck::cast_slice_mut(&mut plain.values);
+        let bytes = (matrix.nonzeros() * number) as usize;
+        spmv.write_columns(all.clone(), &mut plain.columns);
+        spmv.write_values(all.clone(), &mut values[..bytes]);
+        spmv.write_ends(all, &mut plain.ends);
+        plain
+    }
+
+    /// A host kernel's arguments.
+    pub fn args(&mut self, scale: f64) -> Vec<HostValue> {
+        fn memory<T>(of: &mut [T]) -> HostValue {
+            HostValue::Memory {
+                address: of.as_mut_ptr().cast(),
+                bytes: size_of_val(of) as u64,
+            }
+        }
+        // Kernels only read the tables of units.
+        let table = |address: *const u8, bytes| HostValue::Memory {
+            address: address.cast_mut(),
+            bytes,
+        };
+        let arrangement = self.spmv.arrangement();
+        let (entries, rows) = (arrangement.unit_entries(), arrangement.unit_rows());
+        vec![
+            memory(&mut self.x),
+            memory(&mut self.y),
+            memory(&mut self.columns),
+            memory(&mut self.values),
+            memory(&mut self.ends),
+            table(entries.as_ptr().cast(), size_of_val(entries) as u64),
+            table(rows.as_ptr().cast(), size_of_val(rows) as u64),
+            memory(&mut self.sums),
+            HostValue::U64(self.spmv.matrix().nonzeros().max(1)),
+            HostValue::U32(self.spmv.matrix().rows().max(1)),
+            HostValue::U32(arrangement.pieces()),
+            HostValue::U32(0),
+            match self.spmv.options().precision {
+                Precision::F64 => HostValue::F64(scale),
+                Precision::F32 => HostValue::F32(scale as f32),
+            },
+            HostValue::U32(self.spmv.iterates().into()),
+        ]
+    }
+
+    fn numbers(&self, of: &[u64], count: u64) -> Vec<f64> {
+        let bytes = &bytemuck::cast_slice(of)[..(count * self.spmv.number()) as usize];
+        self.spmv.read(bytes).collect()
+    }
+
+    /// Adds the pieces of the long rows.
+    pub fn add_pieces(&mut self) {
+        let sums = self.numbers(&self.sums, self.spmv.arrangement().units());
+        let long: Vec<_> = self.spmv.arrangement().long_rows().collect();
+        for (row, pieces) in long {
+            let sum: f64 = sums[pieces.start as usize..pieces.end as usize]
+                .iter()
+                .sum();
+            let y: &mut [u8] = bytemuck::cast_slice_mut(&mut self.y);
+            match self.spmv.options().precision {
+                Precision::F64 => bytemuck::cast_slice_mut(y)[row as usize] = sum,
+                Precision::F32 => bytemuck::cast_slice_mut(y)[row as usize] = sum as f32,
+            }
+        }
+    }
+
+    /// What the reference thinks of `y`.
+    pub fn verify(&self) -> (f64, bool) {
+        let bytes = self.spmv.number() as usize * self.spmv.matrix().rows() as usize;
+        self.spmv.verify(1, &bytemuck::cast_slice(&self.y)[..bytes])
+    }
+
+    /// The unit's sum, and what it should be if it is one of squares.
+    pub fn squares(&self) -> Vec<(f64, f64)> {
+        let sums = self.numbers(&self.sums, self.spmv.arrangement().units());
+        let y = self.numbers(&self.y, self.spmv.matrix().rows().into());
+        let arrangement = self.spmv.arrangement();
+        (u64::from(arrangement.pieces())..arrangement.units())
+            .map(|unit| {
+                let rows = arrangement.rows(&(unit..unit + 1));
+                let own = &y[rows.start as usize..rows.end as usize];
+                (sums[unit as usize], own.iter().map(|y| y * y).sum())
+            })
+            .collect()
+    }
+}

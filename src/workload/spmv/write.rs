@@ -1,0 +1,124 @@
+//! The matrix and the first vector in the form that the codelet wants, any units
+//! by themselves.
+
+use std::ops::Range;
+
+use super::Spmv;
+use crate::codelet::Precision;
+use crate::workload::random::uniform;
+
+impl Spmv {
+    /// Writes the columns of the entries of `units`, as places of the vector.
+    pub fn write_columns(&self, units: Range<u64>, columns: &mut [u32]) {
+        self.parts(units, |at, row, part| {
+            let from = &self.matrix.row(row).0[part];
+            let to = &mut columns[at..at + from.len()];
+            match &self.place_of {
+                None => to.copy_from_slice(from),
+                Some(place_of) => {
+                    for (to, column) in to.iter_mut().zip(from) {
+                        *to = place_of[*column as usize];
+                    }
+                }
+            }
+        });
+    }
+
+    /// Writes the values of the entries of `units`.
+    pub fn write_values(&self, units: Range<u64>, values: &mut [u8]) {
+        self.parts(units, |at, row, part| {
+            self.numbers(&self.matrix.row(row).1[part], at, values);
+        });
+    }
+
+    /// Calls `take` with each row's part in `units`: how many entries came
+    /// before, the row, and which of its entries.
+    fn parts(&self, units: Range<u64>, mut take: impl FnMut(usize, u32, Range<usize>)) {
+        let pieces = u64::from(self.arrangement.pieces());
+        let mut at = 0;
+        for unit in units {
+            let rows = self.arrangement.rows(&(unit..unit + 1));
+            if unit < pieces {
+                let part = self.piece(unit, rows.start);
+                let length = part.len();
+                take(at, self.row_at(rows.start), part);
+                at += length;
+                continue;
+            }
+            for row in rows.map(|place| self.row_at(place)) {
+                let length = self.matrix.row_length(row) as usize;
+                take(at, row, 0..length);
+                at += length;
+            }
+        }
+    }
+
+    /// Which of its row's entries a piece has.
+    fn piece(&self, unit: u64, row: u32) -> Range<usize> {
+        let starts = self.arrangement.unit_rows();
+        let first = starts[..unit as usize].partition_point(|start| *start < row);
+        let begin = self.arrangement.unit_entries()[first];
+        let entries = self.arrangement.entries(&(unit..unit + 1));
+        (entries.start - begin) as usize..(entries.end - begin) as usize
+    }
+
+    /// Writes numbers from the `at`-th on.
+    fn numbers(&self, from: &[f64], at: usize, to: &mut [u8]) {
+        if from.is_empty() {
+            // Memory of nothing need not be aligned.
+            return;
+        }
+        match self.options.precision {
+            Precision::F64 => {
+                bytemuck::cast_slice_mut::<u8, f64>(to)[at..at + from.len()].copy_from_slice(from);
+            }
+            Precision::F32 => {
+                let to = &mut bytemuck::cast_slice_mut::<u8, f32>(to)[at..at + from.len()];
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = *from as f32;
+                }
+            }
+        }
+    }
+
+    /// Writes where the rows of `units` end. Pieces have no such rows; theirs
+    /// are 0.
+    pub fn write_ends(&self, units: Range<u64>, ends: &mut [u16]) {
+        let first = self.arrangement.rows(&units).start;
+        for unit in units {
+            let rows = self.arrangement.rows(&(unit..unit + 1));
+            let own = &mut ends[(rows.start - first) as usize..(rows.end - first) as usize];
+            if unit < u64::from(self.arrangement.pieces()) {
+                own.fill(0);
+                continue;
+            }
+            let mut end = 0;
+            for (place, target) in rows.zip(own) {
+                end += self
+                    .matrix
+                    .row_length(self.arrangement.row_of()[place as usize]);
+                // A unit's weight bounds it.
+                *target = end as u16;
+            }
+        }
+    }
+
+    /// Writes the first vector's numbers at these places.
+    pub fn write_first(&self, places: Range<u64>, bytes: &mut [u8]) {
+        let value = |place: u64| uniform(self.options.seed, self.column_at(place));
+        match self.options.precision {
+            Precision::F64 => {
+                let numbers = bytemuck::cast_slice_mut::<u8, f64>(bytes);
+                for (number, place) in numbers.iter_mut().zip(places) {
+                    *number = value(place);
+                }
+            }
+            Precision::F32 => {
+                let numbers = bytemuck::cast_slice_mut::<u8, f32>(bytes);
+                for (number, place) in numbers.iter_mut().zip(places) {
+                    *number = value(place) as f32;
+                }
+            }
+        }
+    }
+}
