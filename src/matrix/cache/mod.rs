@@ -21,7 +21,7 @@ use header::{Form, Header};
 use super::checksum::{Digest, Summed};
 use super::control::Control;
 use super::csr::Csr;
-use super::error::{MatrixError, WriteError};
+use super::error::{FileError, MatrixError};
 use super::memory;
 use crate::beside;
 
@@ -101,8 +101,8 @@ pub fn load(
         };
         let found = match arrays {
             Ok(found) => found,
-            Err(WriteError::Matrix(error)) => return Err(error),
-            Err(WriteError::Io(error)) => return Ok(unreadable(error)),
+            Err(FileError::Matrix(error)) => return Err(error),
+            Err(FileError::Io(error)) => return Ok(unreadable(error)),
         };
         match header.is_of(digest?) {
             true => Ok(found),
@@ -121,7 +121,7 @@ pub fn save(
     digest: Digest,
     csr: &Csr,
     control: &mut Control,
-) -> Result<(), WriteError> {
+) -> Result<(), FileError> {
     let path = path(source);
     let mut file = beside::create(&path)?;
     let header = Header::of(digest, csr);
@@ -152,7 +152,7 @@ fn read_arrays(
     header: &Header,
     cache: &mut impl Read,
     control: &mut Control,
-) -> Result<Found, WriteError> {
+) -> Result<Found, FileError> {
     let mut starts = memory::zeros::<u64>(header.rows.saturating_add(1))?;
     let mut column_of = memory::zeros::<u32>(header.nonzeros)?;
     let mut values = memory::zeros::<f64>(header.nonzeros)?;
