@@ -60,7 +60,6 @@
 //! ```
 
 pub mod balance;
-pub mod beside;
 pub mod codelet;
 pub mod engine;
 pub mod machine;

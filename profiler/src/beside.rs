@@ -64,14 +64,29 @@ impl Beside {
     /// # Errors
     /// Those of the file system and of `contents`.
     pub fn write(self, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        self.fill(|file| {
+            let mut writer = BufWriter::new(&mut *file);
+            contents(&mut writer)?;
+            writer.flush()?;
+            drop(writer);
+            // Without this a power cut after the rename may leave an empty file.
+            file.sync_all()
+        })
+    }
+
+    /// The same for who wants the file itself, and takes care that its content
+    /// is on the disk where that matters.
+    ///
+    /// # Errors
+    /// Those of the file system and of `contents`.
+    pub fn fill<E: From<io::Error>>(
+        self,
+        contents: impl FnOnce(&mut fs::File) -> Result<(), E>,
+    ) -> Result<(), E> {
         let Self { mut file, place } = self;
-        let mut writer = BufWriter::new(file.as_file_mut());
-        contents(&mut writer)?;
-        writer.flush()?;
-        drop(writer);
-        // Without this a power cut after the rename may leave an empty file.
-        file.as_file().sync_all()?;
-        file.persist(place).map(drop).map_err(|error| error.error)
+        contents(file.as_file_mut())?;
+        file.persist(place).map_err(|error| error.error)?;
+        Ok(())
     }
 }
 

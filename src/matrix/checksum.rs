@@ -1,5 +1,5 @@
-//! Which content a file has: XXH3 with 128 bits, which is faster than memory.
-//! It tells files apart that changed, not files that someone forged.
+//! Which content a file has: XXH3 with 128 bits, which costs less than reading
+//! the file. It tells files apart that changed, not files that someone forged.
 
 use std::io::{self, Read};
 

@@ -54,9 +54,9 @@ pub enum MatrixError {
     Interrupted,
 }
 
-/// Why a matrix was not written.
+/// Why a file of a matrix could not be written, or not be read back.
 #[derive(Debug, Error)]
-pub enum WriteError {
+pub enum FileError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// Such as an interruption.

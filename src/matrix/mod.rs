@@ -26,8 +26,11 @@ mod parallel;
 pub mod source;
 pub mod stats;
 
+#[cfg(test)]
+mod testbed;
+
 pub use control::{Control, Progress};
 pub use csr::{Csr, CsrError};
-pub use error::{MatrixError, WriteError};
+pub use error::{FileError, MatrixError};
 pub use source::{Loaded, MatrixSource, Origin};
 pub use stats::Stats;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::cache::{self, Found};
 use super::control::Control;
 use super::csr::{Csr, MOST};
-use super::error::{MatrixError, WriteError};
+use super::error::{FileError, MatrixError};
 use super::generate::lookalike::{KNOWN, Known, LookAlike};
 use super::generate::{banded, rmat, uniform};
 use super::market;
@@ -103,8 +103,7 @@ impl MatrixSource {
         notes: &mut Vec<String>,
         control: &mut Control,
     ) -> Result<Csr, MatrixError> {
-        // A pipe can be read once, so it has no cache.
-        let cached = self.cache && path.is_file();
+        let cached = self.cache && is_lasting(path);
         if cached {
             match cache::load(path, self.memory, control)? {
                 Found::Matrix(csr) => return Ok(csr),
@@ -119,8 +118,8 @@ impl MatrixSource {
         if cached {
             match cache::save(path, read.digest, &read.csr, control) {
                 Ok(()) => {}
-                Err(WriteError::Matrix(error)) => return Err(error),
-                Err(WriteError::Io(error)) => notes.push(format!(
+                Err(FileError::Matrix(error)) => return Err(error),
+                Err(FileError::Io(error)) => notes.push(format!(
                     "no cache was kept as {} ({error}), so the text is parsed again next time; \
                      --no-cache says not to try",
                     cache::path(path).display()
@@ -129,6 +128,15 @@ impl MatrixSource {
         }
         Ok(read.csr)
     }
+}
+
+/// Whether a path will be the same file another time. A pipe is not, and neither
+/// is what `/dev/stdin` stands for.
+fn is_lasting(path: &Path) -> bool {
+    let passing = ["/dev", "/proc"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
+    path.is_file() && !passing
 }
 
 /// A file's name without the endings of its format.

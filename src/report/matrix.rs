@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::style::{STRONG, line, styled};
 use super::table;
 use crate::matrix::{MatrixSource, Origin, Stats};
-use crate::quantity::{Bytes, Percent};
+use crate::quantity::{Bytes, Percent, Seconds};
 
 /// The schema of this version.
 pub const SCHEMA: &str = "pdawl-matrix/1";
@@ -28,6 +28,8 @@ pub struct MatrixReport {
     pub origin: &'static str,
     /// Of what is not a file.
     pub seed: Option<u64>,
+    /// That it took to read or to make it.
+    pub load_seconds: f64,
     pub rows: u32,
     pub columns: u32,
     pub nonzeros: u64,
@@ -68,8 +70,8 @@ pub struct Written {
 }
 
 impl MatrixReport {
-    /// Of a matrix and where it came from.
-    pub fn of(source: &MatrixSource, stats: &Stats) -> Self {
+    /// Of a matrix, where it came from, and how long that took.
+    pub fn of(source: &MatrixSource, stats: &Stats, load_seconds: f64) -> Self {
         let origin = match source.origin {
             Origin::File(_) => "file",
             Origin::LookAlike(_) => "look-alike",
@@ -88,6 +90,7 @@ impl MatrixReport {
             source: source.origin.to_string(),
             origin,
             seed: (origin != "file").then_some(source.seed),
+            load_seconds,
             rows: stats.rows,
             columns: stats.columns,
             nonzeros: stats.nonzeros,
@@ -137,6 +140,12 @@ impl MatrixReport {
         if let Some(seed) = self.seed {
             line(out, "Seed", seed)?;
         }
+        let verb = if self.origin == "file" {
+            "Read in"
+        } else {
+            "Made in"
+        };
+        line(out, verb, Seconds(self.load_seconds))?;
         if let Some(Written { file, bytes }) = &self.written {
             line(out, "Written to", format!("{file}, {}", Bytes(*bytes)))?;
         }
@@ -184,7 +193,7 @@ mod tests {
     use crate::matrix::Csr;
 
     fn report(source: &str, matrix: &Csr) -> MatrixReport {
-        MatrixReport::of(&source.parse().unwrap(), &Stats::of(matrix))
+        MatrixReport::of(&source.parse().unwrap(), &Stats::of(matrix), 0.25)
     }
 
     #[test]
@@ -205,6 +214,7 @@ mod tests {
             "Empty rows  1\n",
             "Bandwidth   8\n",
             "Seed        1\n",
+            "Made in     250 ms\n",
             "Written to  out.mtx, 2.00 KiB\n",
             "50.0 %",
             "3 to 4",

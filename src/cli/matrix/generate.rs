@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use pdawl::matrix::{MatrixSource, Origin, Stats, WriteError, market};
+use pdawl::matrix::{FileError, MatrixSource, Origin, Stats, market};
 use pdawl::report::matrix::{MatrixReport, Written};
 
 use super::load::{failed, load, watched};
-use super::stats::Options;
+use super::stats::{Options, timed};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
@@ -41,11 +41,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             "like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH, uniform:ROWS,PER_ROW or rmat:SCALE,PER_ROW",
         ));
     }
-    let output = Output::prepare(&args.out)?;
     let stop = interrupt::listen()?;
+    let output = Output::prepare(&args.out)?;
     let format = args.options.format;
-    let loaded = load(&source, format, stop)?;
-    let mut report = MatrixReport::of(&source, &Stats::of(&loaded.csr));
+    let (loaded, seconds) = timed(|| load(&source, format, stop))?;
+    let mut report = MatrixReport::of(&source, &Stats::of(&loaded.csr), seconds);
 
     let compressed = args.out.extension().is_some_and(|ending| ending == "gz");
     let comments = [
@@ -58,8 +58,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         watched(&loaded.name, format, stop, |control| {
             match market::write(&loaded.csr, &comments, compressed, &mut out, control) {
                 Ok(()) => Ok(()),
-                Err(WriteError::Io(error)) => Err(error),
-                Err(WriteError::Matrix(error)) => {
+                Err(FileError::Io(error)) => Err(error),
+                Err(FileError::Matrix(error)) => {
                     refused = Some(error);
                     Err(std::io::ErrorKind::Other.into())
                 }

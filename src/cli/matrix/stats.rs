@@ -1,5 +1,7 @@
 //! `pdawl matrix stats`.
 
+use std::time::Instant;
+
 use pdawl::matrix::{MatrixSource, Stats};
 use pdawl::report::matrix::MatrixReport;
 
@@ -60,12 +62,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         cache: !args.no_cache,
         ..args.options.apply(&args.matrix)
     };
-    let loaded = load(&source, args.options.format, stop)?;
+    let (loaded, seconds) = timed(|| load(&source, args.options.format, stop))?;
     let stats = Stats::of(&loaded.csr);
-    let mut report = MatrixReport::of(&source, &stats);
+    let mut report = MatrixReport::of(&source, &stats, seconds);
     report.notes = loaded.notes;
     match args.options.format {
         Format::Text => terminal::print(&report.render()),
         Format::Json => terminal::print_json(&report),
     }
+}
+
+/// What was done, and the seconds that it took.
+pub fn timed<T>(act: impl FnOnce() -> Result<T, Failure>) -> Result<(T, f64), Failure> {
+    let begun = Instant::now();
+    let done = act()?;
+    Ok((done, begun.elapsed().as_secs_f64()))
 }

@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bytemuck::Zeroable;
+use pdawl_profiler::beside::Beside;
 
 use header::{Form, Header};
 
 use super::checksum::{Digest, Summed};
 use super::control::Control;
 use super::csr::Csr;
-use super::error::{MatrixError, WriteError};
+use super::error::{FileError, MatrixError};
 use super::memory;
-use crate::beside;
 
 /// What is added to the text's name.
 const ENDING: &str = ".pdawl";
@@ -101,8 +101,8 @@ pub fn load(
         };
         let found = match arrays {
             Ok(found) => found,
-            Err(WriteError::Matrix(error)) => return Err(error),
-            Err(WriteError::Io(error)) => return Ok(unreadable(error)),
+            Err(FileError::Matrix(error)) => return Err(error),
+            Err(FileError::Io(error)) => return Ok(unreadable(error)),
         };
         match header.is_of(digest?) {
             true => Ok(found),
@@ -121,11 +121,21 @@ pub fn save(
     digest: Digest,
     csr: &Csr,
     control: &mut Control,
-) -> Result<(), WriteError> {
+) -> Result<(), FileError> {
     let path = path(source);
-    let mut file = beside::create(&path)?;
+    Beside::create(&path)?.fill(|file| fill(file, digest, csr, control))
+}
+
+/// Writes a cache. It is not synchronised with the disk: its checksum tells
+/// whether all of it got there.
+fn fill(
+    file: &mut File,
+    digest: Digest,
+    csr: &Csr,
+    control: &mut Control,
+) -> Result<(), FileError> {
     let header = Header::of(digest, csr);
-    let mut writer = BufWriter::with_capacity(PIECE, file.as_file_mut());
+    let mut writer = BufWriter::with_capacity(PIECE, &mut *file);
     writer.write_all(bytemuck::bytes_of(&header))?;
     let mut checksum = header.begun();
     let (mut done, total) = (0, header.length());
@@ -140,10 +150,8 @@ pub fn save(
     writer.flush()?;
     drop(writer);
     let header = header.completed(&checksum);
-    let out = file.as_file_mut();
-    out.rewind()?;
-    out.write_all(bytemuck::bytes_of(&header))?;
-    file.persist(path).map_err(|error| error.error)?;
+    file.rewind()?;
+    file.write_all(bytemuck::bytes_of(&header))?;
     Ok(())
 }
 
@@ -152,7 +160,7 @@ fn read_arrays(
     header: &Header,
     cache: &mut impl Read,
     control: &mut Control,
-) -> Result<Found, WriteError> {
+) -> Result<Found, FileError> {
     let mut starts = memory::zeros::<u64>(header.rows.saturating_add(1))?;
     let mut column_of = memory::zeros::<u32>(header.nonzeros)?;
     let mut values = memory::zeros::<f64>(header.nonzeros)?;

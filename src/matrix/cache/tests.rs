@@ -102,7 +102,7 @@ fn what_cannot_be_kept_or_has_no_room_is_told() {
     assert!(matches!(found(&source), Found::Damaged(_)));
     let matrix = matrix();
     let result = quietly(|control| save(&source, digest_of(TEXT), &matrix, control));
-    assert!(matches!(result, Err(WriteError::Io(_))));
+    assert!(matches!(result, Err(FileError::Io(_))));
     // Nothing half-written is left.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }

@@ -25,7 +25,7 @@ pub struct Blocks<R> {
 }
 
 enum Text<R> {
-    Plain(Raw<R>),
+    Plain(Box<Raw<R>>),
     Gzip(Box<MultiGzDecoder<Raw<R>>>),
 }
 
@@ -51,7 +51,7 @@ impl<R: Read> Blocks<R> {
         Ok(Self {
             text: match compressed {
                 true => Text::Gzip(Box::new(MultiGzDecoder::new(raw))),
-                false => Text::Plain(raw),
+                false => Text::Plain(Box::new(raw)),
             },
             size,
             left: Vec::new(),

@@ -12,6 +12,7 @@ use super::*;
 use crate::matrix::MatrixError;
 use crate::matrix::control::quietly;
 use crate::matrix::csr::Csr;
+use crate::matrix::testbed::{bits, matrices};
 
 fn read_bytes(bytes: &[u8], memory: Option<u64>) -> Result<Csr, MatrixError> {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -188,31 +189,6 @@ fn what_is_no_file_is_told() {
     assert!(of(folder.path()).to_string().contains("give a file in it"));
 }
 
-/// Any matrix, values of all sorts included.
-fn matrices() -> impl Strategy<Value = Csr> {
-    let value = prop_oneof![
-        any::<f64>().prop_filter("nan is not equal to itself", |value| !value.is_nan()),
-        Just(f64::INFINITY),
-        Just(-0.0),
-        (-5i32..5).prop_map(f64::from),
-    ];
-    (0u32..20, 0u32..20).prop_flat_map(move |(rows, columns)| {
-        let row =
-            prop::collection::btree_map(0..columns.max(1), value.clone(), 0..=columns as usize);
-        prop::collection::vec(row, rows as usize).prop_map(move |all| {
-            let (mut starts, mut column_of, mut values) = (vec![0], Vec::new(), Vec::new());
-            for (column, value) in all.into_iter().flat_map(|row| {
-                starts.push(starts[starts.len() - 1] + row.len() as u64);
-                row
-            }) {
-                column_of.push(column);
-                values.push(value);
-            }
-            Csr::new(rows, columns, starts, column_of, values).unwrap()
-        })
-    })
-}
-
 proptest! {
     #[test]
     fn what_is_written_is_read(matrix in matrices(), packed: bool) {
@@ -221,7 +197,6 @@ proptest! {
         quietly(|control| write(&matrix, &comments, packed, &mut file, control)).unwrap();
         prop_assert_eq!(file.starts_with(b"%%MatrixMarket"), !packed);
         let read = read_bytes(&file, None).unwrap();
-        let bits = |matrix: &Csr| matrix.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         prop_assert_eq!(bits(&read), bits(&matrix));
         prop_assert_eq!(read, matrix);
     }

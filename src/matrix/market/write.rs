@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 
 use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
-use crate::matrix::error::WriteError;
+use crate::matrix::error::FileError;
 use crate::matrix::parallel::{each, threads};
 
 /// Entries that a thread turns into text at a time.
@@ -27,7 +27,7 @@ pub fn write(
     compressed: bool,
     out: &mut impl Write,
     control: &mut Control,
-) -> Result<(), WriteError> {
+) -> Result<(), FileError> {
     let mut head = "%%MatrixMarket matrix coordinate real general\n".to_owned();
     for line in comments.iter().flat_map(|comment| comment.lines()) {
         head.push_str(&format!("% {line}\n"));

@@ -1,7 +1,10 @@
 use std::fs;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::matrix::control::quietly;
+use crate::matrix::testbed::{bits, matrices};
 
 fn origin(text: &str) -> Result<Origin, String> {
     text.parse().map_err(|error: MatrixError| error.to_string())
@@ -155,4 +158,24 @@ fn a_useless_cache_is_noted_and_replaced() {
         "{:?}",
         loaded.notes
     );
+}
+
+proptest! {
+    #[test]
+    fn the_cache_gives_the_same_as_the_file(matrix in matrices()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.mtx");
+        let mut text = Vec::new();
+        quietly(|control| market::write(&matrix, &[], false, &mut text, control)).unwrap();
+        fs::write(&path, &text).unwrap();
+        let source: MatrixSource = path.to_str().unwrap().parse().unwrap();
+        let of_text = quietly(|control| source.load(control)).unwrap();
+        let found = quietly(|control| cache::load(&path, None, control)).unwrap();
+        let Found::Matrix(of_cache) = found else {
+            panic!("{found:?}");
+        };
+        prop_assert_eq!(bits(&of_cache), bits(&of_text.csr));
+        prop_assert_eq!(&of_cache, &of_text.csr);
+        prop_assert_eq!(of_cache, matrix);
+    }
 }

@@ -4,8 +4,8 @@
 use crate::matrix::generate::columns::{distinct_beside, spread};
 use crate::matrix::generate::random::Random;
 
-/// Nets with fewer of all nodes than this are not treated as dense.
-const DENSE: f64 = 1e-3;
+/// Nets that reach less of all nodes are not treated as dense.
+const DENSE: f64 = 0.01;
 /// Neighbours that are near; the others are anywhere up to half the matrix, the
 /// farther the rarer.
 const NEAR: f64 = 0.8;

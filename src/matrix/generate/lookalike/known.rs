@@ -77,7 +77,7 @@ pub struct Rest {
 }
 
 /// All of them, in the order of the table.
-pub const KNOWN: [Known; 5] = [
+pub static KNOWN: [Known; 5] = [
     Known {
         name: "circuit5M",
         rows: 5_558_326,
@@ -139,7 +139,9 @@ pub const KNOWN: [Known; 5] = [
         name: "FullChip",
         rows: 2_987_012,
         nonzeros: 26_621_983,
-        deviation: 1806.80,
+        // Printed as 1806.80, and this over the mean as 202.73: it lies between
+        // 1806.803 and 1806.805.
+        deviation: 1806.804,
         longest: 2_312_481,
         kind: Kind::Circuit,
         dense: &[

@@ -52,7 +52,7 @@ fn row_lengths_have_the_papers_statistics() {
             ),
             (found_mean, mean, 0.005),
             (found_deviation, deviation, 0.005),
-            (found_deviation / found_mean, cv, 0.01),
+            (found_deviation / found_mean, cv, 0.005),
         ] {
             assert!(
                 (found - expected).abs() <= rounding,

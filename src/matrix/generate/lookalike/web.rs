@@ -68,15 +68,12 @@ impl Web {
     /// A page of the same host, the nearer the likelier.
     fn nearby(&self, page: u32, host: usize, random: &mut Random) -> u32 {
         let (first, end) = self.bounds(host);
-        let room = if random.chance(0.5) {
-            page - first
-        } else {
-            end - 1 - page
-        };
-        let distance = (random.unit() * f64::from(room + 1).ln()).exp() as u32;
-        match page - first >= room && page >= first + distance {
-            true => page - distance,
-            false => (page + distance).min(end - 1),
+        let before = random.chance(0.5);
+        let room = if before { page - first } else { end - 1 - page };
+        let distance = f64::from(room + 1).powf(random.unit()) as u32;
+        match before {
+            true => page - distance.min(room),
+            false => page + distance.min(room),
         }
     }
 
