@@ -53,6 +53,7 @@ fn warm(balancer: &mut dyn Balancer) {
             pooled_busy: 3_000_000,
             waited: 10_000,
             finished: 3_010_000,
+            known: 3_015_000,
         };
         balancer.step_ended(&StepReport {
             step,

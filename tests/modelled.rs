@@ -37,6 +37,11 @@ fn pdawl(case: &Case, believed: &MachineFile, faults: &[Fault]) -> Outcome {
 
 /// A run as planned for these devices.
 fn planned(case: &Case, members: &[Member], faults: &[Fault]) -> Outcome {
+    planned_for(case, members, faults, STEPS)
+}
+
+/// The same of so many steps.
+fn planned_for(case: &Case, members: &[Member], faults: &[Fault], steps: u32) -> Outcome {
     let work = Work::of(&case.grid());
     let planned = plan(&work, members).unwrap();
     let cores = Some(planned.workers[0]);
@@ -51,7 +56,7 @@ fn planned(case: &Case, members: &[Member], faults: &[Fault]) -> Outcome {
         ),
         stream: planned.stream,
     };
-    case.run(start, STEPS, &mut |setup| {
+    case.run(start, steps, &mut |setup| {
         let planner = planned.planner(&work, members).unwrap();
         Ok(Box::new(Pdawl::new(setup, "model", Box::new(planner))))
     })
@@ -107,22 +112,23 @@ fn the_first_step_is_within_5_percent_and_all_together_no_worse_than_dawl() {
 
 /// The shipped models of the paper's four machines.
 fn shipped() -> impl Iterator<Item = (&'static Case, Vec<Member>)> {
-    let shelf = ModelShelf::at("/nonexistent");
     let papers = ["k20-32", "k20-40", "k40", "titan"];
     let cases = CASES
         .iter()
         .filter(move |case| papers.contains(&case.machine));
-    cases.map(move |case| {
-        let bundle = shelf.find(case.machine).unwrap();
-        let modelled = Modelled {
-            bundle: &bundle,
-            machine: &case.file(),
-            codelet: CODELET,
-            fp64: true,
-            gpu_memory: case.gpu_memory,
-        };
-        (case, modelled.described().unwrap())
-    })
+    cases.map(|case| (case, shipped_members(case)))
+}
+
+/// The devices of a case, as the shipped model of its machine predicts them.
+fn shipped_members(case: &Case) -> Vec<Member> {
+    let modelled = Modelled {
+        bundle: &ModelShelf::at("/nonexistent").find(case.machine).unwrap(),
+        machine: &case.file(),
+        codelet: CODELET,
+        fp64: true,
+        gpu_memory: case.gpu_memory,
+    };
+    modelled.described().unwrap()
 }
 
 #[test]
@@ -154,6 +160,45 @@ fn with_the_shipped_models_a_run_recovers_within_4_steps() {
             let outcome = planned(case, &members, &[fault(10)]);
             let name = format!("{}, {name}", case.name());
             all.extend(late(&name, &outcome, oracle, 14, 1.05));
+        }
+    }
+    assert!(all.is_empty(), "{all:#?}");
+}
+
+/// Seconds of `steps` steps as the model plans them, over DAWL's.
+fn to_dawl(case: &Case, members: &[Member], steps: u32) -> f64 {
+    let planned = planned_for(case, members, &[], steps);
+    let dawl = case.run(Start::default(), steps, &mut |setup| {
+        Ok(Box::new(Dawl::new(setup)))
+    });
+    planned.seconds / dawl.seconds
+}
+
+/// Of every size, from a few rows to what no memory holds: where a step is as
+/// short as what the driver takes for it, a plan may be wrong by more than it
+/// gains.
+#[test]
+fn with_the_shipped_models_no_grid_takes_longer_than_with_dawl() {
+    const SIZES: [u64; 13] = [
+        3, 17, 100, 300, 1000, 1500, 1700, 2000, 2100, 2400, 4096, 8192, 16_384,
+    ];
+    let mut all = Vec::new();
+    for machine in ["k20-32", "k20-40", "k40", "titan"] {
+        for gpu_memory in [None, Some(2 << 30), Some(64 << 20)] {
+            for size in SIZES {
+                let case = Case {
+                    machine,
+                    size,
+                    gpu_memory,
+                };
+                let members = shipped_members(&case);
+                for steps in [5, 30] {
+                    let ratio = to_dawl(&case, &members, steps);
+                    if ratio > 1.02 {
+                        all.push(format!("{}, {steps} steps: {ratio:.3}", case.name()));
+                    }
+                }
+            }
         }
     }
     assert!(all.is_empty(), "{all:#?}");

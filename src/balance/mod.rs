@@ -138,6 +138,9 @@ pub struct DeviceStep {
     /// From the step's begin to the end of its last command; 0 if it did
     /// nothing.
     pub finished: Nanos,
+    /// From the step's begin until the engine knew of that. Where steps follow
+    /// one another without it, nobody waits for that: as `finished`.
+    pub known: Nanos,
 }
 
 /// A whole step, told at its barrier.

@@ -274,6 +274,7 @@ impl<'a> Run<'a> {
                     pooled_busy: nanos(lanes[d].pooled_busy),
                     waited: nanos(lanes[d].waited.map_or(0.0, |at| at - began)),
                     finished: nanos((lanes[d].finished - began).max(0.0)),
+                    known: nanos((lanes[d].finished - began).max(0.0)),
                     ..lanes[d].step
                 })
                 .collect(),

@@ -169,7 +169,7 @@ pub fn measure(
     let seed = run.seed(&ground.machine().name, settings.seed);
     let mut watch = Watch::over(ground, configuration);
     let outcome = ground.with(configuration, seed, |runtime| {
-        watch.open();
+        watch.open(runtime);
         let options = Options {
             steps: prepared.steps,
             gpu_memory: memory(configuration),

@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pdawl_profiler::counters::{Counters, Reading, Source, threads_of_this_process};
+use pdawl_profiler::counters::{Counters, Opener, Reading, Source, threads_of_this_process};
 use pdawl_profiler::telemetry::{Gauge, INTERVAL, Sampler};
 
 use super::configuration::Configuration;
 use super::ground::Ground;
+use crate::runtime::{Errand, Runtime};
 
 /// The instruments of one run; none over a simulated one.
 pub struct Watch {
@@ -38,10 +39,15 @@ impl Watch {
         }
     }
 
-    /// Opens the counters; the threads that will work must be there.
-    pub fn open(&mut self) {
+    /// Opens the counters; the threads that will work must be there. The
+    /// runtime's own workers count in groups.
+    pub fn open(&mut self, runtime: &mut dyn Runtime) {
         if self.real {
-            let counters = Counters::open(&threads_of_this_process());
+            let opener = Arc::new(Opener::of(&threads_of_this_process()));
+            let joining = Arc::clone(&opener);
+            let join: Errand = Arc::new(move || joining.join());
+            runtime.on_each_worker(&join);
+            let counters = opener.open();
             self.notes.extend_from_slice(counters.notes());
             self.counters = Some(counters);
         }
@@ -76,5 +82,37 @@ impl Watch {
         let mut seen = self.reading.values;
         seen.extend(self.sensors);
         (self.reading.source, seen, self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::select::{Selection, open_union};
+
+    #[test]
+    fn every_worker_of_a_pool_counts_in_groups() {
+        let mut watch = Watch {
+            real: true,
+            counters: None,
+            gauge: None,
+            sampler: None,
+            reading: Reading::default(),
+            sensors: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        let selection: Selection = "host:2".parse().unwrap();
+        let (mut union, _) = open_union(Some(&selection), true).unwrap();
+        watch.open(&mut union);
+        watch.begin();
+        let counters = watch.counters.as_ref().unwrap();
+        let (threads, grouped) = (counters.threads(), counters.grouped_threads());
+        watch.end();
+        let (source, seen, notes) = watch.close();
+        match source {
+            Source::None => assert_eq!((threads, seen.len()), (0, 0), "{notes:?}"),
+            // The two workers and this thread.
+            _ => assert!(grouped >= 3, "{grouped} of {threads}: {notes:?}"),
+        }
     }
 }

@@ -29,9 +29,13 @@ pub use ids::{DeviceId, EventId, QueueId};
 pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
 pub use crate::time::Nanos;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::machine::Device;
+
+/// Something to be done on a thread, whatever it is to the runtime.
+pub type Errand = Arc<dyn Fn() + Send + Sync>;
 
 /// Devices, their memory and queues, and a stream of completions.
 ///
@@ -100,6 +104,12 @@ pub trait Runtime {
     /// Tells the runtime that a step begins. The simulator's faults may be
     /// scheduled by step; the host backend looks at its affinity mask again.
     fn mark_step(&mut self, _step: u32) {}
+
+    /// Runs an errand once on each thread of this runtime that computes
+    /// kernels, and returns when all have. A driver's own threads are not
+    /// reached, and the simulator has none. Meant for a setup: a thread that
+    /// computes is waited for.
+    fn on_each_worker(&mut self, _errand: &Errand) {}
 }
 
 /// One real way to run commands, driven by the union.
@@ -159,6 +169,9 @@ pub trait Backend {
 
     /// See [`Runtime::mark_step`].
     fn mark_step(&mut self, _step: u32) {}
+
+    /// See [`Runtime::on_each_worker`].
+    fn on_each_worker(&mut self, _errand: &Errand) {}
 }
 
 /// A host allocation that several backends share; freed with its last clone.

@@ -1,8 +1,7 @@
-//! How many counters a process can afford: each is an open file.
+//! How many counters a process can afford: each is an open file, and so is each
+//! group.
 
 use std::fs;
-
-use super::event::Event;
 
 /// Files left to the rest of the program.
 const RESERVE: usize = 128;
@@ -31,24 +30,6 @@ fn limit_in(text: &str) -> Option<usize> {
     }
 }
 
-/// How many of the events, from the first, can be counted on so many threads;
-/// groups are not torn apart.
-pub fn affordable(events: &[Event], threads: usize, free: usize) -> usize {
-    // One thread, the calling one, has a further file for each group.
-    let groups = events.chunk_by(|a, b| a.group() == b.group());
-    let mut files: usize = 0;
-    let mut taken = 0;
-    for group in groups {
-        let more = group.len().saturating_mul(threads).saturating_add(1);
-        files = files.saturating_add(more);
-        if files > free {
-            break;
-        }
-        taken += group.len();
-    }
-    taken
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,18 +49,5 @@ mod tests {
     #[test]
     fn some_files_are_free_here() {
         assert!(free_files() > 0);
-    }
-
-    #[test]
-    fn many_threads_get_the_first_groups_whole() {
-        let all = &Event::ALL;
-        assert_eq!(affordable(all, 2, 896), all.len());
-        assert_eq!(affordable(all, 64, 896), all.len());
-        // 4 software events, then pairs.
-        assert_eq!(affordable(all, 128, 896), 6);
-        assert_eq!(affordable(all, 128, 512), 0);
-        assert_eq!(affordable(all, 128, 513), 4);
-        assert_eq!(affordable(all, usize::MAX, 896), 0);
-        assert_eq!(affordable(&[], 1, 0), 0);
     }
 }

@@ -149,6 +149,21 @@ mod tests {
         assert_eq!(reading.values[SCALED_RATIO], 70.0 / 120.0);
     }
 
+    /// Two threads, whose groups took turns with others for different parts of
+    /// the time: what a group has counted stays in proportion.
+    #[test]
+    fn groups_of_threads_are_scaled_each_by_its_own_times() {
+        let reading = reading([
+            (Event::Cycles, tick(300, 100, 25)),
+            (Event::Instructions, tick(600, 100, 25)),
+            (Event::Cycles, tick(1000, 200, 100)),
+            (Event::Instructions, tick(2000, 200, 100)),
+        ]);
+        assert_eq!(reading.values["counter.cycles_count"], 3200.0);
+        assert_eq!(reading.values["counter.instructions_count"], 6400.0);
+        assert_eq!(reading.values[SCALED_RATIO], 125.0 / 300.0);
+    }
+
     #[test]
     fn a_thread_for_which_no_counter_was_free_is_filled_in_by_the_others() {
         let reading = reading([

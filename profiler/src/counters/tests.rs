@@ -1,12 +1,14 @@
 //! Real counters against work that is known.
 
 use std::fs;
+use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::thread;
 
 use super::event::{Event, Kind};
 use super::reading::{SCALED_RATIO, Source};
 use super::scale::Tick;
+use super::sets::sets;
 use super::threads::this_thread;
 use super::watch::{self, Watch};
 use super::*;
@@ -132,9 +134,11 @@ fn a_group_reads_as_the_same_counters_do_alone() {
         .into_iter()
         .filter(|event| countable(*event))
         .collect();
-    let mut grouped = watch::on_this_thread(&events).unwrap();
-    let mut alone = watch::on_thread(this_thread().unwrap(), &events).unwrap();
+    let sets = sets(&events, 1, 100);
+    let mut grouped = watch::on_this_thread(&sets).unwrap();
+    let mut alone = watch::on_thread(this_thread().unwrap(), &sets).unwrap();
     assert!(grouped.len() <= 1 && alone.len() == events.len());
+    assert!(grouped.iter().all(Watch::is_group) && !alone.iter().any(Watch::is_group));
     let read = |watches: &mut Vec<Watch>| -> Vec<(Event, Tick)> {
         let mut ticks = Vec::new();
         watches.iter_mut().for_each(|watch| watch.read(&mut ticks));
@@ -163,6 +167,85 @@ fn a_group_reads_as_the_same_counters_do_alone() {
             events[index]
         );
     }
+}
+
+/// Two workers that join, if asked, then touch so many MiB each and end.
+fn workers(opener: &Opener, join: bool, mebibytes: usize) -> (Counters, Counters) {
+    let (tell, told) = channel();
+    let goes = Barrier::new(3);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let (tell, goes) = (tell.clone(), &goes);
+            scope.spawn(move || {
+                if join {
+                    opener.join();
+                    opener.join();
+                }
+                tell.send(this_thread().unwrap()).unwrap();
+                goes.wait();
+                touch(mebibytes);
+                burn(5_000_000);
+            });
+        }
+        let threads: Vec<i32> = told.iter().take(2).collect();
+        let both = (opener.open(), Counters::open(&threads));
+        goes.wait();
+        both
+    })
+}
+
+#[test]
+fn threads_that_join_count_in_groups_what_single_counters_count() {
+    let (mut grouped, mut single) = workers(&Opener::of(&[]), true, 16);
+    let (grouped_reading, single_reading) = (grouped.stop(), single.stop());
+    if !countable(Event::TaskClock) {
+        assert_eq!(grouped_reading, Reading::default());
+        return;
+    }
+    assert_eq!((grouped.threads(), grouped.grouped_threads()), (2, 2));
+    assert_eq!((single.threads(), single.grouped_threads()), (2, 0));
+    let pages = (2 * 16 * MIB / page()) as f64;
+    assert!(grouped_reading.values[Event::PageFaults.name()] >= pages);
+    assert!(grouped_reading.values[Event::TaskClock.name()] >= 2.0 * 0.005);
+    for event in [Event::TaskClock, Event::PageFaults] {
+        let of = |reading: &Reading| reading.values[event.name()];
+        let ratio = of(&grouped_reading) / of(&single_reading);
+        assert!((0.9..1.1).contains(&ratio), "{event:?}: {ratio}");
+    }
+}
+
+#[test]
+fn who_was_named_or_has_joined_is_counted_and_nobody_else() {
+    let (counters, _) = workers(&Opener::of(&[]), false, 0);
+    assert_eq!(counters.threads(), 0);
+    let here = this_thread().unwrap();
+    let (counters, _) = workers(&Opener::of(&[here]), true, 0);
+    if countable(Event::TaskClock) {
+        assert_eq!((counters.threads(), counters.grouped_threads()), (3, 3));
+    }
+}
+
+#[test]
+fn events_of_a_group_were_counted_at_the_same_times() {
+    let events: Vec<Event> = (Event::ALL.into_iter())
+        .filter(|event| event.kind() != Kind::Hardware && countable(*event))
+        .collect();
+    let mut ticks = Vec::new();
+    for mut watch in watch::on_this_thread(&sets(&events, 1, 100)).unwrap() {
+        burn(2_000_000);
+        watch.read(&mut ticks);
+    }
+    assert_eq!(ticks.len(), events.len());
+    let times: Vec<(u64, u64)> = (ticks.iter())
+        .map(|(_, tick)| tick.unwrap())
+        .map(|tick| (tick.enabled, tick.running))
+        .collect();
+    assert!(times.iter().all(|of| *of == times[0]), "{times:?}");
+    assert!(
+        times
+            .first()
+            .is_none_or(|(enabled, _)| *enabled >= 2_000_000)
+    );
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The counters of one thread.
 //!
 //! The crate's groups (events that are scheduled and read together) watch
-//! none but the thread that opens them: a `Group` takes no thread id. So the
-//! calling thread's events are grouped, and other threads' counters are
-//! opened one by one, each scaled by its own times. Over more than some
-//! milliseconds the two agree.
+//! none but the thread that opens them: a `Group` takes no thread id. So a
+//! thread that can be made to opens its own, which then may be read from any
+//! thread. Other threads' counters are opened one by one, each scaled by its
+//! own times. Over more than some milliseconds the two agree.
 //!
 //! Reading a group panics after a counter failed to join it, even if others
 //! joined since. So such a group is thrown away unread.
@@ -16,6 +16,7 @@ use perf_event::{Counter, Group};
 
 use super::event::Event;
 use super::scale::Tick;
+use super::sets::Set;
 
 /// Counters that are read together; they count since they were opened.
 pub enum Watch {
@@ -29,16 +30,17 @@ pub enum Watch {
     },
 }
 
-/// Counts these events on the calling thread, grouped where that works.
+/// Counts these events on the calling thread, in groups where that is wanted and
+/// works.
 ///
 /// # Errors
 /// The system's, when a counter does not open even outside of a group.
-pub fn on_this_thread(events: &[Event]) -> io::Result<Vec<Watch>> {
+pub fn on_this_thread(sets: &[Set]) -> io::Result<Vec<Watch>> {
     let mut watches = Vec::new();
-    for events in events.chunk_by(|a, b| a.group() == b.group()) {
-        match group(events) {
-            Ok(group) => watches.push(group),
-            Err(_) => watches.extend(singles(events, None)?),
+    for Set { events, grouped } in sets {
+        match grouped.then(|| group(events)) {
+            Some(Ok(group)) => watches.push(group),
+            Some(Err(_)) | None => watches.extend(singles(events, None)?),
         }
     }
     Ok(watches)
@@ -48,8 +50,12 @@ pub fn on_this_thread(events: &[Event]) -> io::Result<Vec<Watch>> {
 ///
 /// # Errors
 /// The system's, for the first counter that does not open.
-pub fn on_thread(thread: i32, events: &[Event]) -> io::Result<Vec<Watch>> {
-    singles(events, Some(thread))
+pub fn on_thread(thread: i32, sets: &[Set]) -> io::Result<Vec<Watch>> {
+    let mut watches = Vec::new();
+    for set in sets {
+        watches.extend(singles(&set.events, Some(thread))?);
+    }
+    Ok(watches)
 }
 
 fn group(events: &[Event]) -> io::Result<Watch> {
@@ -79,6 +85,10 @@ fn singles(events: &[Event], thread: Option<i32>) -> io::Result<Vec<Watch>> {
 }
 
 impl Watch {
+    pub fn is_group(&self) -> bool {
+        matches!(self, Watch::Group { .. })
+    }
+
     /// Adds what every counter has seen so far; `None` for one that cannot be
     /// read.
     pub fn read(&mut self, ticks: &mut Vec<(Event, Option<Tick>)>) {

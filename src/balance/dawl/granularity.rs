@@ -58,6 +58,11 @@ impl Granularity {
         self.min_chunk
     }
 
+    /// What starting a chunk is taken to cost until it is seen, in seconds.
+    pub fn suppose(&mut self, start: Option<f64>) {
+        self.start.suppose(start);
+    }
+
     /// Takes in how long chunks took to start in a step.
     pub fn adapt(&mut self, progress: &Progress) {
         if let Some(start) = progress.latency() {

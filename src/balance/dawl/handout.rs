@@ -19,6 +19,9 @@ const RELUCTANCE: f64 = 1.25;
 /// Chunks of a device that has the pool to itself: a few, in case it turns out
 /// to be late.
 const CHUNKS_ALONE: u64 = 3;
+/// What a chunk leaves of a device's segment goes with it if it is less than
+/// this part of the chunk: by itself it would mostly be overhead.
+const SCRAP: f64 = 0.05;
 /// Part of a device's segment that probes a device of unknown speed.
 const PROBE: u64 = 32;
 
@@ -206,12 +209,14 @@ impl Handout {
             self.min_chunk[d] = grain.min_chunk();
             // One without a segment helps the others with a part of theirs.
             let part = if segment > 0 { segment } else { pool / 4 };
+            let seconds = expected[d].rate.map_or(0.0, |rate| segment as f64 / rate);
+            let is_costly = segment > 0 && intent.settled && grain.is_costly(seconds);
             self.chunk[d] = match alone && segment > 0 && self.quiet.is_some() {
+                true if is_costly => segment,
                 true => segment.div_ceil(CHUNKS_ALONE).max(grain.min_chunk()),
                 false => grain.chunk(part, expected[d].rate),
             };
-            let seconds = expected[d].rate.map_or(0.0, |rate| segment as f64 / rate);
-            costly |= segment > 0 && intent.settled && grain.is_costly(seconds);
+            costly |= is_costly;
             self.before[d] = segment as f64;
             self.progress[d] = Progress {
                 held_left: plan.held[d],
@@ -354,9 +359,12 @@ impl Handout {
         }
         let together = tail::finish(left, &self.runners, None).max(held);
         let fair = ((together - me.ready) * me.rate).max(0.0) as u64;
-        let chunk = self.most(device, state.left[device], left).min(fair);
+        let own = state.left[device];
+        let chunk = self.most(device, own, left).min(fair);
         if chunk >= least {
-            return Some(chunk);
+            let rest = own.saturating_sub(chunk);
+            let is_scrap = rest < self.min_chunk[device] && (rest as f64) < SCRAP * chunk as f64;
+            return Some(if is_scrap { chunk + rest } else { chunk });
         }
         let is_early = me.ready + least as f64 / me.rate <= others.max(held);
         (is_early || nothing_runs && self.is_first(device, left)).then_some(least)
@@ -451,5 +459,66 @@ mod tests {
                 assert_eq!(first, 1, "{least:?}, {left} left");
             }
         }
+    }
+
+    /// A step in which a device has the pool to itself, while another computes
+    /// what it holds until `held_until`: the chunks that it takes.
+    fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
+        let mut grain = [Granularity::new(false, 30), Granularity::new(true, 8)];
+        grain[0].suppose(start);
+        let plan = StepPlan {
+            held: vec![0, 900],
+            pooled: vec![segment, 0],
+        };
+        let works = Expected {
+            works: true,
+            ..Expected::default()
+        };
+        let intent = Intent {
+            expected: vec![
+                Expected {
+                    rate: Some(1e6),
+                    ..works
+                },
+                Expected {
+                    streams: true,
+                    held_until: Some(held_until),
+                    ..works
+                },
+            ],
+            quiet: Some(held_until),
+            moving: false,
+            settled: true,
+        };
+        let mut handout = Handout::new(segment + 900, 2);
+        handout.begin(&plan, &grain, intent);
+        let (mut left, mut taken) = ([segment, 0], Vec::new());
+        while let Next::Take(units) = handout.next(
+            0,
+            &StepState {
+                step: 0,
+                began: 0,
+                now: 0,
+                left: &left,
+                in_flight: &[taken.iter().sum(), 900],
+            },
+        ) {
+            let units = units.min(left[0]);
+            left[0] -= units;
+            taken.push(units);
+        }
+        taken
+    }
+
+    #[test]
+    fn where_starting_a_chunk_costs_much_a_lone_segment_is_not_cut() {
+        assert_eq!(chunks_alone(100, Some(8e-6), 1e-4), [100]);
+        assert_eq!(chunks_alone(100, None, 1e-4), [50, 34, 16]);
+    }
+
+    #[test]
+    fn no_scrap_of_a_segment_is_left() {
+        assert_eq!(chunks_alone(62, None, 1e-4), [31, 31]);
+        assert_eq!(chunks_alone(31, None, 1e-4), [31]);
     }
 }

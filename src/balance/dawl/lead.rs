@@ -4,9 +4,9 @@
 //! was given. Shares follow what is measured.
 
 use super::Dawl;
-use super::rates::Supposed;
+use super::rates::{Gauge, Supposed};
 use super::share::Division;
-use crate::balance::Setup;
+use crate::balance::{Setup, StepPlan};
 
 /// A plan that was given.
 #[derive(Clone, Debug)]
@@ -32,12 +32,21 @@ impl Dawl {
         if let Some(gauge) = self.gauges.get_mut(device) {
             gauge.suppose(supposed);
         }
+        // On host memory a chunk costs what a step does that has no other.
+        if self
+            .devices
+            .get(device)
+            .is_some_and(|d| d.capacity.is_none())
+        {
+            self.grain[device].suppose(supposed.overhead);
+        }
     }
 
     /// Follows a plan in the next step, and keeps its structure from then on.
     pub fn follow(&mut self, given: Division) {
         let has_work = |d: usize| given.held[d] + given.pooled[d] > 0;
         self.crew.appoint(has_work);
+        self.gauges.iter_mut().for_each(Gauge::forget_overhead);
         self.lead = Some(Lead {
             streams: !self.is_quiet(&given.held, &given.pooled),
             given: Some(given),
@@ -50,6 +59,11 @@ impl Dawl {
         let streams = !self.is_quiet(&given.held, &given.pooled);
         (self.lead.as_ref()).is_some_and(|lead| lead.streams == streams)
             && (0..self.devices.len()).all(|d| self.crew.works(d) == has_work(d))
+    }
+
+    /// The plan of the step before.
+    pub fn present(&self) -> &StepPlan {
+        &self.plan
     }
 
     /// Seconds of a step before a device's work starts, as measured.

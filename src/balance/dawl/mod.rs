@@ -49,6 +49,11 @@ use super::{
 const LEARNING: u32 = 2;
 /// Steps without a surprise after which plans are trusted to come true.
 const SETTLING: u32 = 3;
+/// Seconds that a lone device's queue is kept filled ahead: more than a driver
+/// takes to tell of a completion, and little to lose when something changes.
+const AHEAD: f64 = 200e-6;
+/// Most steps that this may be.
+const MOST_AHEAD: u32 = 64;
 /// Relative change of a plan after which earlier timings say little.
 const OTHER_PLAN: f64 = 0.05;
 
@@ -61,7 +66,7 @@ pub struct Dawl {
     wants_probes: bool,
     crew: Crew,
     gauges: Vec<Gauge>,
-    /// Seconds from the last device's end to the barrier's.
+    /// Seconds from when the last device's end is known to the barrier's.
     barrier: Estimate,
     promises: Promises,
     /// Seconds of the fastest step with the present plan.
@@ -128,16 +133,31 @@ impl Dawl {
         (0..self.devices.len()).all(|d| !self.crew.works(d) || knows(d))
     }
 
-    /// Whether plans have come true for a while.
+    /// Whether plans have come true for a while, or are somebody's who knows
+    /// more and was not wrong of late.
     fn is_settled(&self, step: u32) -> bool {
-        let quiet_since = self.changed.unwrap_or(0).max(self.replanned);
-        self.reports > LEARNING && step > quiet_since + SETTLING && !self.is_doubtful()
+        let is_long_after = |of: u32| step > of + SETTLING;
+        let settled = match self.lead {
+            Some(_) => self.changed.is_none_or(is_long_after),
+            None => {
+                let quiet_since = self.changed.unwrap_or(0).max(self.replanned);
+                self.reports > LEARNING && is_long_after(quiet_since)
+            }
+        };
+        settled && !self.is_doubtful()
     }
 
     /// Whether an observation waits for its confirmation: no time for trials.
     fn is_doubtful(&self) -> bool {
         (self.gauges.iter())
             .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
+    }
+
+    /// Steps that a device does within `seconds` if it holds all units; 0 where
+    /// its rate is not known.
+    fn steps_within(&self, device: usize, seconds: f64) -> u32 {
+        let rate = self.gauges[device].held.value().unwrap_or(0.0);
+        (seconds * rate / self.units as f64).ceil() as u32
     }
 
     /// What the handout may expect of the step that begins.
@@ -229,8 +249,8 @@ impl Balancer for Dawl {
             changed |= self.observe(d, did, anew, report.moved > 0);
             self.grain[d].adapt(self.handout.progress(d));
         }
-        let finished = report.devices.iter().map(|d| d.finished).max().unwrap_or(0);
-        (self.barrier).observe_anew(seconds(report.duration.saturating_sub(finished)));
+        let known = report.devices.iter().map(|d| d.known).max().unwrap_or(0);
+        (self.barrier).observe_anew(seconds(report.duration.saturating_sub(known)));
         let clean = self.without_moves(report);
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
         // The steps of a device that is alone and holds everything follow one
@@ -266,19 +286,15 @@ impl Balancer for Dawl {
     fn lookahead(&self) -> u32 {
         let is_led = self.lead.is_some();
         let has_settled = self.reports >= 2 && self.planned > self.replanned;
-        let settled = (is_led || has_settled)
-            && self.crew.trial.is_none()
-            && !self.is_doubtful()
-            && self
-                .crew
-                .lone()
-                .is_some_and(|d| self.plan.held[d] == self.units);
-        if !settled {
+        let settled = (is_led || has_settled) && self.crew.trial.is_none() && !self.is_doubtful();
+        let lone = (self.crew.lone()).filter(|d| settled && self.plan.held[*d] == self.units);
+        let Some(device) = lone else {
             return 0;
-        }
+        };
         let next_try = self.crew.next_try().filter(|_| !is_led);
         let until = next_try.unwrap_or(u32::MAX);
-        until.saturating_sub(self.planned + 1).min(2)
+        let ahead = self.steps_within(device, AHEAD).clamp(2, MOST_AHEAD);
+        until.saturating_sub(self.planned + 1).min(ahead)
     }
 }
 

@@ -67,16 +67,20 @@ impl Dawl {
         if alone.is_none() {
             gauge.alone.scale(pool);
         }
-        // While units change hands, devices wait for those as well.
-        if did.held + did.pooled > 0 && (!moved || gauge.overhead.value().is_none()) {
-            let idle = did
-                .finished
-                .saturating_sub(did.held_busy.max(did.pooled_busy));
+        // While units change hands, devices wait for those as well; and one that
+        // was alone waited for less than it will beside others.
+        let was_alone = did.held == self.units && self.plan.held[d] != self.units;
+        let disturbed = was_alone || moved && gauge.overhead.value().is_some();
+        if did.held + did.pooled > 0 && !disturbed {
+            let busy = did.held_busy.max(did.pooled_busy);
             // One without chunks waits for nobody: whatever is not a kernel's
             // time is its own, at the step's end as at its begin.
             let own = match did.pooled {
-                0 => idle,
-                _ => did.waited.min(idle),
+                0 => did.known.saturating_sub(busy),
+                _ => {
+                    let telling = did.known.saturating_sub(did.finished);
+                    did.waited.min(did.finished.saturating_sub(busy)) + telling
+                }
             };
             gauge.overhead.observe_anew(seconds(own));
             gauge.start.observe_anew(seconds(did.waited));

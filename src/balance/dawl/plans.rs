@@ -220,7 +220,7 @@ impl Dawl {
     }
 
     /// Seconds that it takes to hold `held` instead of what is held now.
-    fn moving(&self, held: &[u64]) -> f64 {
+    pub fn moving(&self, held: &[u64]) -> f64 {
         (self.plan.held.iter().zip(held).enumerate())
             .map(|(d, (from, to))| from.abs_diff(*to) as f64 / self.link(d))
             .fold(0.0, f64::max)

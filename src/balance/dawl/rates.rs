@@ -102,6 +102,14 @@ impl Estimate {
         }
     }
 
+    /// Forgets what was observed.
+    pub fn forget(&mut self) {
+        *self = Self {
+            supposed: self.supposed,
+            ..Self::default()
+        };
+    }
+
     /// Whatever it is of has become `factor` times as fast.
     pub fn scale(&mut self, factor: f64) {
         self.window.iter_mut().for_each(|seen| *seen *= factor);
@@ -176,6 +184,13 @@ impl Gauge {
         self.pool.suppose(supposed.pool);
         self.alone.suppose(supposed.alone);
         self.overhead.suppose(supposed.overhead);
+    }
+
+    /// Its device is to work beside others, or alone: what it waits for will
+    /// be something else.
+    pub fn forget_overhead(&mut self) {
+        self.overhead.forget();
+        self.start.forget();
     }
 }
 

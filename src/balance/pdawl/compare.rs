@@ -31,13 +31,17 @@ impl Pdawl {
     /// each device did in it. Says whether some device changed, confirmed.
     pub(super) fn compare(&mut self, shown: &Shown) -> bool {
         let forecast = self.planner.expect(&shown.did, &self.assumed);
+        // Steps enqueued ahead are told of when others have been planned.
+        let is_present = shown.did.held == self.dawl.present().held;
         let mut changed = false;
         for (d, expected) in forecast.devices.iter().enumerate() {
             if let Some(measured) = shown.seconds[d] {
                 let verdict = self.trust[d].observe(measured, expected.seconds);
                 changed |= verdict == Verdict::Changed;
                 let faster = 1.0 / self.trust[d].ratio();
-                self.dawl.suppose(d, &supposed(expected).at(faster));
+                if is_present {
+                    self.dawl.suppose(d, &supposed(expected).at(faster));
+                }
             }
         }
         changed
@@ -49,8 +53,12 @@ impl Pdawl {
         let took = |d: usize| {
             // Units that change hands take bandwidth of the host's memory.
             let disturbed = moved && self.setup.devices[d].capacity.is_none();
-            let usual = moved.then(|| self.dawl.start(d)).flatten();
-            let worked = worked(&report.devices[d], usual);
+            let did = &report.devices[d];
+            let start = match moved {
+                true => self.dawl.start(d)?.min(seconds(did.waited)),
+                false => seconds(did.waited),
+            };
+            let worked = worked(did, start);
             let tells = worked >= TELLING * seconds(report.duration);
             (self.alive[d] && tells && !disturbed).then_some(worked)
         };
@@ -104,12 +112,49 @@ impl Pdawl {
     }
 }
 
-/// Seconds that a device took for its part in a step, without pauses before
-/// it helped others. Where units changed hands, the wait for these is replaced
-/// by its `usual` one.
-fn worked(did: &DeviceStep, usual: Option<f64>) -> f64 {
-    let waited = seconds(did.waited);
-    let start = usual.map_or(waited, |usual| usual.min(waited));
-    let until = seconds(did.finished) - (waited - start);
-    until.min(start + seconds(did.held_busy) + seconds(did.pooled_busy))
+/// Seconds that a device took for its part in a step until that was known, if
+/// its work had started after `start`, and without pauses before it helped
+/// others.
+fn worked(did: &DeviceStep, start: f64) -> f64 {
+    let until = seconds(did.known) - (seconds(did.waited) - start);
+    if did.pooled == 0 {
+        return until;
+    }
+    let busy = seconds(did.held_busy) + seconds(did.pooled_busy);
+    let telling = seconds(did.known.saturating_sub(did.finished));
+    until.min(start + busy + telling)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compared_ends_when_the_end_is_known() {
+        let did = DeviceStep {
+            held: 50,
+            held_busy: 60_000,
+            waited: 20_000,
+            finished: 92_000,
+            known: 107_000,
+            ..DeviceStep::default()
+        };
+        // Kernels, then the read of an edge, then the driver tells.
+        assert!((worked(&did, 20e-6) - 107e-6).abs() < 1e-12);
+        // Units that changed hands kept it for a while.
+        assert!((worked(&did, 5e-6) - 92e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn pauses_before_help_do_not_count() {
+        let did = DeviceStep {
+            pooled: 50,
+            pooled_busy: 60_000,
+            waited: 10_000,
+            finished: 170_000,
+            known: 175_000,
+            ..DeviceStep::default()
+        };
+        assert!((worked(&did, 10e-6) - 75e-6).abs() < 1e-12);
+    }
 }

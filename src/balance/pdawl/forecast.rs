@@ -27,8 +27,8 @@ pub struct Forecast {
 /// What is expected of a device in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expected {
-    /// From the step's begin to the end of its last command, in seconds; 0 if
-    /// it does nothing.
+    /// From the step's begin until it is known that its last command has ended,
+    /// in seconds; 0 if it does nothing.
     pub seconds: f64,
     /// Held units a second of its kernels; `None` for one that computes on
     /// host memory.

@@ -105,21 +105,28 @@ impl Pdawl {
     /// possible one.
     fn forecast(&self) -> Option<Forecast> {
         let forecast = self.planner.forecast(&self.assumed)?;
+        let all = forecast.devices.len() == self.setup.devices.len();
+        (all && self.is_possible(&forecast.plan)).then_some(forecast)
+    }
+
+    /// Whether a plan divides the units among the devices that are there.
+    fn is_possible(&self, plan: &StepPlan) -> bool {
+        let StepPlan { held, pooled } = plan;
         let count = self.setup.devices.len();
-        let StepPlan { held, pooled } = &forecast.plan;
-        if [held.len(), pooled.len(), forecast.devices.len()] != [count; 3] {
-            return None;
+        if [held.len(), pooled.len()] != [count; 2] {
+            return false;
         }
-        let is_possible = |d: usize| {
+        let fits = |d: usize| {
             let capacity = self.setup.devices[d].capacity.unwrap_or(0);
             held[d] <= capacity && (self.alive[d] || held[d] + pooled[d] == 0)
         };
         let sum: u64 = held.iter().chain(pooled).sum();
-        (sum == self.setup.units && (0..count).all(is_possible)).then_some(forecast)
+        sum == self.setup.units && (0..count).all(fits)
     }
 
     /// Takes up a new forecast. Where its plan has the structure of the
-    /// present one, what was measured knows the shares better.
+    /// present one, what was measured knows the shares better; where it has
+    /// another, it must be worth the units that change hands.
     fn replan(&mut self, step: u32) {
         self.replans += 1;
         let Some(forecast) = self.forecast() else {
@@ -130,9 +137,21 @@ impl Pdawl {
             self.dawl.suppose(d, &supposed(expected));
         }
         let division = division(forecast);
-        if !self.dawl.keeps_to(&division) {
+        if !self.dawl.keeps_to(&division) && self.is_worth_moving(step, &division) {
             self.dawl.follow(division);
         }
+    }
+
+    /// Whether the steps that remain gain so much by a division that what moves
+    /// for it is paid for.
+    fn is_worth_moving(&self, step: u32, to: &Division) -> bool {
+        let present = self.dawl.present();
+        if !self.is_possible(present) {
+            return true;
+        }
+        let stay = self.planner.expect(present, &self.assumed).step_seconds;
+        let remaining = f64::from(self.setup.steps.saturating_sub(step));
+        (stay - to.seconds) * remaining > self.dawl.moving(&to.held)
     }
 
     fn hand_over(&mut self, step: u32) {

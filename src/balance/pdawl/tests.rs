@@ -8,7 +8,7 @@ use super::super::tests::{
 };
 use super::toy::Believer;
 use super::{Forecast, Pdawl, Planner};
-use crate::balance::testbed::{Machine, real_gpu};
+use crate::balance::testbed::{Machine, real_cpu, real_gpu};
 use crate::balance::{Account, Balancer, Dawl, Fixed, StepPlan};
 
 fn pdawl(machine: &Machine, planner: impl Planner + 'static) -> (Vec<f64>, Account) {
@@ -140,6 +140,31 @@ fn a_lone_device_is_planned_ahead_from_the_first_step_on() {
     assert!(!pdawl.wants_probes());
     assert_eq!(pdawl.plan(0).held, [1000]);
     assert_eq!(pdawl.lookahead(), 2);
+}
+
+#[test]
+fn of_short_steps_more_are_planned_ahead_than_take_a_driver_to_tell_of() {
+    let machine = Machine::new(1000, vec![real_gpu(1000, 100.0, 0.1)]);
+    let mut pdawl = Pdawl::new(
+        &machine.setup(),
+        "toy",
+        Box::new(Believer::in_machine(&machine)),
+    );
+    pdawl.plan(0);
+    assert_eq!(pdawl.lookahead(), 20);
+}
+
+/// A GPU that is better off with help once it is slow, but a link that takes
+/// several of its steps to give that.
+#[test]
+fn for_the_last_steps_nothing_moves() {
+    let mut machine = Machine::new(16384, vec![real_cpu(0.45), real_gpu(16384, 12.0, 0.05)]);
+    machine.corun = 60.0;
+    machine.speeds = vec![(24, u32::MAX, 1, 0.5)];
+    let (times, account) = knowing(&machine);
+    let slow = 16384.0 / 6.0 + 15.0;
+    assert_eq!(account.replans, 1);
+    assert!(times[24..].iter().all(|t| *t < 1.01 * slow), "{times:?}");
 }
 
 #[test]

@@ -106,6 +106,7 @@ impl<'a> Drive<'a> {
             grids,
             present: 0,
             ledger: Ledger::default(),
+            heard: vec![0; devices.len()],
             spoiled: false,
             outcome,
             outside: Duration::ZERO,

@@ -49,6 +49,8 @@ pub struct Drive<'a> {
     /// The same in real time, for the engine's own cost.
     pub(super) clock: Instant,
     pub(super) ledger: Ledger,
+    /// When each device was last heard of.
+    pub(super) heard: Vec<Nanos>,
     /// A device that held units was lost in this step.
     pub(super) spoiled: bool,
     pub(super) outcome: Outcome,
@@ -295,6 +297,7 @@ impl<'a> Drive<'a> {
         let Some((device, job)) = self.ledger.completed(&completion, ok) else {
             return Ok(Some((completion, None)));
         };
+        self.heard[device] = self.runtime.now();
         if let Status::Failed(why) | Status::DeviceLost(why) = &completion.status {
             self.lose(device, completion.tag.step, why.clone())?;
         }

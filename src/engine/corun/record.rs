@@ -20,9 +20,15 @@ pub struct Frame {
     pub devices: usize,
 }
 
-/// The report for the balancer.
-pub fn report(frame: &Frame, jobs: &[Job], spans: &[Span]) -> StepReport {
-    let mut devices = vec![DeviceStep::default(); frame.devices];
+/// The report for the balancer. `heard` is when each device was last heard of.
+pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> StepReport {
+    let known = |heard: &Nanos| heard.saturating_sub(frame.began);
+    let mut devices: Vec<DeviceStep> = (heard.iter())
+        .map(|heard| DeviceStep {
+            known: known(heard),
+            ..DeviceStep::default()
+        })
+        .collect();
     for job in jobs.iter().filter(|job| !job.failed) {
         let device = &mut devices[job.device];
         let units = job.units.end - job.units.start;
@@ -180,7 +186,7 @@ mod tests {
             span(0, Read, EDGE, (150, 153)),
             span(1, Launch, CHUNK, (105, 190)),
         ];
-        let report = report(&frame, &jobs, &spans);
+        let report = report(&frame, &[175, 198, 40], &jobs, &spans);
         assert_eq!((report.duration, report.moved), (100, 3));
         let expected = DeviceStep {
             held: 50,
@@ -189,6 +195,7 @@ mod tests {
             pooled_busy: 30,
             waited: 10,
             finished: 70,
+            known: 75,
         };
         assert_eq!(report.devices[0], expected);
         assert_eq!(report.devices[2], DeviceStep::default());

@@ -114,6 +114,7 @@ impl Drive<'_> {
             held_busy: busy,
             waited: job.started.saturating_sub(began),
             finished: ended - began,
+            known: ended - began,
             ..DeviceStep::default()
         };
         self.balancer.step_ended(&StepReport {

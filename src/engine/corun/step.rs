@@ -324,7 +324,7 @@ impl Drive<'_> {
             moved,
             devices: self.places.len(),
         };
-        let report = record::report(&frame, &self.ledger.jobs, &self.ledger.spans);
+        let report = record::report(&frame, &self.heard, &self.ledger.jobs, &self.ledger.spans);
         if !self.spoiled {
             self.balancer.step_ended(&report);
         }

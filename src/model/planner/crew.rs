@@ -22,6 +22,9 @@ pub struct Shares {
 pub struct Crew {
     pub work: Work,
     pub workers: Vec<Worker>,
+    /// Seconds of a step in which each works on nothing. What slows a device
+    /// does not slow the driver.
+    pub overhead: Vec<f64>,
     /// What each takes of the host's memory when it computes pool units.
     flows: Vec<Flow>,
     /// Bytes a second.
@@ -32,9 +35,11 @@ impl Crew {
     pub fn new(work: Work, workers: Vec<Worker>) -> Self {
         let some = (work.units / 2).max(1);
         let flows = workers.iter().map(|w| w.flow(&work, some)).collect();
+        let overhead = workers.iter().map(|w| w.overhead(&work)).collect();
         let first = workers.first();
         Self {
             bandwidth: first.map_or(0.0, |w| w.time.descriptors().host.bandwidth),
+            overhead,
             flows,
             workers,
             work,
@@ -80,14 +85,24 @@ impl Crew {
     fn ends(&self, plan: &StepPlan, shares: &Shares, slowdown: &[f64]) -> Vec<f64> {
         let all = 0..self.workers.len();
         let solo = plan.held.contains(&self.work.units);
+        let streams = |d: usize| self.workers[d].has_own_memory();
+        let streaming = || all.clone().filter(|d| streams(*d) && plan.pooled[*d] > 0);
         let seconds = |d: usize, flow: f64| {
             let units = (plan.held[d], plan.pooled[d]);
             match units {
                 (0, 0) => 0.0,
-                _ => slowdown[d] * self.workers[d].seconds(&self.work, units, flow, solo),
+                _ if slowdown[d].is_infinite() => f64::INFINITY,
+                _ => {
+                    let worker = &self.workers[d];
+                    let mut seconds = worker.seconds(&self.work, units, flow, solo);
+                    if streams(d) {
+                        seconds *= worker.crowded(&self.work, units, streaming().count());
+                    }
+                    let fixed = if solo { 0.0 } else { self.overhead[d] };
+                    fixed.min(seconds) + slowdown[d] * (seconds - fixed).max(0.0)
+                }
             }
         };
-        let streams = |d: usize| self.workers[d].has_own_memory();
         // If the pools work on as long as anything is streamed.
         let mut ends: Vec<f64> = (all.clone())
             .map(|d| match streams(d) {
@@ -95,12 +110,12 @@ impl Crew {
                 false => seconds(d, 1.0),
             })
             .collect();
-        let streaming = || all.clone().filter(|d| streams(*d) && plan.pooled[*d] > 0);
         let last_stream = streaming().map(|d| ends[d]).fold(0.0, f64::max);
         let busy = self.link_busy(plan, shares, slowdown, last_stream);
+        let before = self.before_pools(|d| plan.held[d] > 0);
         for d in all.clone().filter(|d| !streams(*d) && plan.pooled[*d] > 0) {
-            let fixed = slowdown[d] * self.workers[d].overhead(&self.work);
-            let kernels = (ends[d] - fixed).max(0.0);
+            let kernels = (ends[d] - self.overhead[d]).max(0.0);
+            let fixed = before + self.overhead[d];
             let beside = shares.beside(d, busy);
             let slow = fixed + kernels / beside;
             ends[d] = if slow <= last_stream {
@@ -121,6 +136,21 @@ impl Crew {
             }
         }
         ends
+    }
+
+    /// Seconds from a step's begin until pools get their first chunk: the engine
+    /// first enqueues the halos of those who hold units. The pool lies below
+    /// all of these, so each has one below and, but for the last, one above.
+    pub fn before_pools(&self, holds: impl Fn(usize) -> bool) -> f64 {
+        let (mut all, mut last) = (0.0, 0.0);
+        for worker in (self.workers.iter().enumerate())
+            .filter(|(d, worker)| worker.has_own_memory() && holds(*d))
+            .map(|(_, worker)| worker)
+        {
+            last = worker.enqueue();
+            all += 2.0 * last;
+        }
+        all - last
     }
 
     /// The fraction of `until` during which links are busy both ways.
@@ -147,7 +177,7 @@ impl Crew {
             };
         }
         let (worker, work) = (&self.workers[d], &self.work);
-        let overhead = worker.overhead(work);
+        let overhead = self.overhead[d];
         let rate = |units: (u64, u64), flow: f64| {
             let took = worker.seconds(work, units, flow, false) - overhead;
             let units = (units.0 + units.1) as f64;
@@ -162,7 +192,7 @@ impl Crew {
         let solo = plan.held[d] == work.units;
         let mut expected = Expected {
             seconds,
-            overhead: if solo { 0.0 } else { slowdown[d] * overhead },
+            overhead: if solo { 0.0 } else { overhead },
             spread,
             ..Expected::default()
         };
@@ -173,6 +203,7 @@ impl Crew {
             expected.held_rate = rate((or(plan.held[d], most), 0), 1.0);
             expected.pool_rate = rate((0, streamed.max(1)), shares.together[d]);
         } else {
+            expected.overhead += self.before_pools(|d| plan.held[d] > 0);
             let units = or(plan.pooled[d], (work.units / 2).max(1));
             let alone = rate((0, units), 1.0);
             let among = beside(d);

@@ -87,7 +87,6 @@ pub struct Scene<'a> {
     streamed: Vec<Curve>,
     /// Seconds that a streamed unit keeps the link busy both ways.
     link_seconds: Vec<f64>,
-    overhead: Vec<f64>,
 }
 
 impl<'a> Scene<'a> {
@@ -100,6 +99,7 @@ impl<'a> Scene<'a> {
         let all = 0..crew.workers.len();
         let mut streamed = vec![Curve::default(); all.len()];
         let mut link_seconds = vec![0.0; all.len()];
+        let streams = cast.streams.iter().filter(|streams| **streams).count();
         for d in all.clone().filter(|d| cast.streams[*d]) {
             let worker = &crew.workers[d];
             let (held, flow) = (worker.capacity().min(crew.work.units), shares.together[d]);
@@ -109,12 +109,12 @@ impl<'a> Scene<'a> {
                 let terms = prior::beside(&case, descriptors, flow);
                 link_seconds[d] = terms.link / *units as f64;
                 let slower = terms.total / prior::seconds(&case, descriptors);
-                (*units as f64, alone * slower)
+                let crowded = worker.crowded(&crew.work, (held, *units), streams);
+                (*units as f64, alone * slower * crowded)
             });
             streamed[d] = Curve::through(points);
         }
         Self {
-            overhead: all.map(|d| crew.workers[d].overhead(&crew.work)).collect(),
             crew,
             curves,
             cast,
@@ -136,7 +136,7 @@ impl<'a> Scene<'a> {
             if !self.cast.takes_part[d] {
                 continue;
             }
-            let time = seconds / (self.slowdown[d] * scale[d]);
+            let time = self.unslowed(d, seconds / scale[d]);
             let resident = &self.curves.devices[d].resident;
             held[d] = resident.units(time);
             if self.cast.streams[d] && held[d] >= resident.most() {
@@ -144,18 +144,26 @@ impl<'a> Scene<'a> {
                 busy = busy.max((pooled[d] * self.link_seconds[d] / time).min(1.0));
             }
         }
+        let before = self.crew.before_pools(|d| held[d] > 0.0);
         for d in all.filter(|d| !own(d)) {
             (held[d], pooled[d]) = (0.0, 0.0);
             if self.cast.takes_part[d] {
-                let time = seconds / (self.slowdown[d] * scale[d]);
-                let kernels = (time - self.overhead[d]).max(0.0);
-                let alone = self.overhead[d] + kernels * self.shares.beside(d, busy);
+                let time = self.unslowed(d, (seconds - before) / scale[d]);
+                let kernels = (time - self.crew.overhead[d]).max(0.0);
+                let alone = self.crew.overhead[d] + kernels * self.shares.beside(d, busy);
                 pooled[d] = match kernels > 0.0 {
                     true => self.curves.devices[d].resident.units(alone),
                     false => 0.0,
                 };
             }
         }
+    }
+
+    /// In how long a device would do without its slowdown what it does within
+    /// `seconds`.
+    fn unslowed(&self, d: usize, seconds: f64) -> f64 {
+        let overhead = self.crew.overhead[d];
+        overhead + (seconds - overhead) / self.slowdown[d]
     }
 
     /// The division with which all finish together, if each takes `scale`

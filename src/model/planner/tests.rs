@@ -138,6 +138,47 @@ fn the_first_step_is_nearly_the_oracles() {
     }
 }
 
+/// Steps of which what the driver takes is a good part: halos that are enqueued
+/// before the pool's first chunk, and completions that must be heard of.
+#[test]
+fn short_steps_are_planned_and_predicted_as_well() {
+    for (name, size, gpu_memory) in [
+        ("k20-32", 1000, None),
+        ("k20-32", 1700, None),
+        ("k20-40", 1000, Some(2 * GIB)),
+        ("k40", 2000, Some(64 << 20)),
+        ("k40", 2400, None),
+        ("titan", 2100, Some(64 << 20)),
+    ] {
+        Case::of(name, size, gpu_memory).check(1.02, 0.02);
+    }
+}
+
+/// What slows a device slows neither the driver nor the other devices.
+#[test]
+fn steps_of_a_slowed_device_are_expected_as_they_come() {
+    for (name, size) in [("k20-32", 1100), ("k20-40", 1700), ("k40", 4096)] {
+        let case = Case::of(name, size, None);
+        let mut slow = case.machine.clone();
+        let device = &mut slow.devices[0];
+        device.memory_bandwidth /= 3.0;
+        device.flops_f64 = device.flops_f64.map(|flops| flops / 3.0);
+        let (work, members) = (Work::of(&grid(size)), case.members());
+        let all: Vec<u32> = members.iter().map(|m| m.compute_units).collect();
+        let workers = search::seated(&work, &members, &all, Stream::default()).unwrap();
+        let chunks = search::chunks(&workers);
+        let planner = StepPlanner::new(work, workers);
+        let plan = StepPlan {
+            held: vec![0, size / 2],
+            pooled: vec![size - size / 2, 0],
+        };
+        let expected = planner.expect(&plan, &[1.0, 3.0]);
+        let measured = Trial::of(&slow).follow(&grid(size), &plan, &chunks)[0];
+        let error = expected.step_seconds / measured - 1.0;
+        assert!(error.abs() < 0.01, "{name} {size}: {error}, {expected:?}");
+    }
+}
+
 /// Machines on which streaming pays: cores that are far from their bandwidth,
 /// few cores, or two GPUs.
 fn streaming() -> Vec<(String, MachineFile)> {

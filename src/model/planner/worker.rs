@@ -138,6 +138,21 @@ impl Worker {
         prior::beside(case, descriptors, flow).total / prior::seconds(case, descriptors)
     }
 
+    /// How many times longer these units take when the driver enqueues for
+    /// `streams` devices that stream, one after the other.
+    pub fn crowded(&self, work: &Work, units: (u64, u64), streams: usize) -> f64 {
+        let (held, pooled) = units;
+        if pooled == 0 || streams < 2 {
+            return 1.0;
+        }
+        let case = self.case(work, held, pooled);
+        let mut shared = *self.time.descriptors();
+        if let Some(device) = &mut shared.device {
+            device.enqueue_seconds *= streams as f64;
+        }
+        prior::seconds(&case, &shared) / prior::seconds(&case, self.time.descriptors())
+    }
+
     /// What others cost who are waited for: the halo, and hearing of the end.
     /// `case` holds everything, by itself.
     fn barrier(&self, case: &Case) -> f64 {
@@ -151,6 +166,12 @@ impl Worker {
         (prior::seconds(&beside, descriptors) - solo).max(0.0)
     }
 
+    /// Seconds that the engine takes to enqueue one command for it.
+    pub fn enqueue(&self) -> f64 {
+        let device = self.time.descriptors().device;
+        device.map_or(0.0, |device| device.enqueue_seconds)
+    }
+
     /// Seconds of a step in which it works on nothing.
     pub fn overhead(&self, work: &Work) -> f64 {
         let descriptors = self.time.descriptors();
@@ -161,7 +182,10 @@ impl Worker {
             (Form::Host { .. }, Some(device)) => {
                 device.enqueue_seconds + device.launch_seconds + device.completion_seconds
             }
-            (Form::Own(_), _) => self.barrier(&self.case(work, 1, 0)),
+            (Form::Own(_), device) => {
+                let launch = device.map_or(0.0, |device| device.launch_seconds);
+                launch + self.barrier(&self.case(work, 1, 0))
+            }
         }
     }
 

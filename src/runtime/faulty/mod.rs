@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use super::{
-    BufferId, Command, CommandKind, Completion, DeviceId, EventId, HostMemoryId, Nanos, QueueId,
-    Runtime, RuntimeError, Status, Tag,
+    BufferId, Command, CommandKind, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos,
+    QueueId, Runtime, RuntimeError, Status, Tag,
 };
 use crate::machine::Device;
 
@@ -298,6 +298,10 @@ impl<R: Runtime> Runtime for Faulty<R> {
     fn mark_step(&mut self, step: u32) {
         self.step = step;
         self.inner.mark_step(step);
+    }
+
+    fn on_each_worker(&mut self, errand: &Errand) {
+        self.inner.on_each_worker(errand);
     }
 }
 

@@ -14,8 +14,8 @@ use super::{affinity, crew::Crew, region};
 use crate::machine::host::{Host, allowed_cores};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::{
-    Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, QueueId,
-    RuntimeError, Tag,
+    Backend, BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, HostRegion,
+    QueueId, RuntimeError, Tag,
 };
 
 /// A pool to open: one worker thread on each of these cores.
@@ -285,6 +285,10 @@ impl Backend for HostBackend {
         let spin = active.iter().filter(|active| **active).count() <= allowed.len();
         self.crew.arrange(&active, spin);
         self.allowed = allowed;
+    }
+
+    fn on_each_worker(&mut self, errand: &Errand) {
+        self.crew.on_each_worker(errand);
     }
 }
 

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 
 use super::board::Board;
+use super::errand::Part;
 use super::job::Job;
-use crate::runtime::{Completion, EventId, Nanos};
+use crate::runtime::{Completion, Errand, EventId, Nanos};
 
 /// For how long a worker without work spins before it sleeps. Waking a sleeper
 /// takes a few to some tens of microseconds, which every step would pay.
@@ -38,6 +39,8 @@ pub struct Crew {
 struct State {
     board: Board,
     pools: Vec<PoolState>,
+    /// What each seat is to do before its next tile.
+    errands: Vec<Option<Part>>,
 }
 
 /// Who of a pool is idle.
@@ -83,6 +86,7 @@ impl Crew {
             state: Mutex::new(State {
                 board: Board::new(sizes.len()),
                 pools: sizes.iter().map(|_| PoolState::default()).collect(),
+                errands: Vec::new(),
             }),
             pools: sizes.iter().map(|_| PoolSignal::default()).collect(),
             seats: seats.collect(),
@@ -122,6 +126,17 @@ impl Crew {
             seat.active.store(*active, Ordering::Relaxed);
         }
         self.wake_all(&mut state);
+    }
+
+    /// Has every worker do something once, also one that rests, and waits until
+    /// all have.
+    pub fn on_each_worker(&self, errand: &Errand) {
+        let (parts, over) = Part::of(errand, self.seats.len());
+        let mut state = self.lock();
+        state.errands = parts.into_iter().map(Some).collect();
+        self.wake_all(&mut state);
+        drop(state);
+        over.wait();
     }
 
     /// Lets every worker go home as soon as its tile has ended.
@@ -175,7 +190,7 @@ impl Crew {
         let _ = self.completions.send(completion);
     }
 
-    /// A tile for a worker, or `None` when it is time to go.
+    /// A tile for a worker, or `None` when it is time to go. Errands come first.
     fn next(&self, seat: usize) -> Option<(Arc<Job>, u64)> {
         let place = &self.seats[seat];
         let mut spun = false;
@@ -183,6 +198,11 @@ impl Crew {
             let mut state = self.lock();
             if self.closed.load(Ordering::Relaxed) {
                 return None;
+            }
+            if let Some(part) = state.errands.get_mut(seat).and_then(Option::take) {
+                drop(state);
+                part.run();
+                continue;
             }
             if place.active.load(Ordering::Relaxed) {
                 if let Some(found) = state.board.claim(place.pool, place.worker) {
@@ -233,7 +253,7 @@ impl Crew {
     /// Signals spinners and wakes as many sleepers as there is work for.
     fn rouse(&self, mut state: MutexGuard<'_, State>) {
         let mut wake = Vec::new();
-        let State { board, pools } = &mut *state;
+        let State { board, pools, .. } = &mut *state;
         for (index, pool) in pools.iter_mut().enumerate() {
             if pool.spinning > 0 && board.has_more_than(index, 0) {
                 self.pools[index].changes.fetch_add(1, Ordering::Relaxed);

@@ -8,6 +8,7 @@
 //! * `board` knows which jobs may run: queues in order, waits for events.
 //! * `crew` is the workers: they claim tiles of the first runnable job that
 //!   has some left, and those without a tile go on to the next job.
+//! * `errand` is what each of them does once, beside its tiles.
 //! * `tiles` cuts a command; `job` hands its tiles out, first to each worker
 //!   from a run of its own and then from the others', so that one that the
 //!   operating system holds back delays nobody; and tells the last one.
@@ -18,6 +19,7 @@ mod affinity;
 mod backend;
 mod board;
 mod crew;
+mod errand;
 mod job;
 mod memories;
 mod region;

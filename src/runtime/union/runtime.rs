@@ -7,8 +7,8 @@ use crossbeam_channel::RecvTimeoutError;
 use super::{Flying, Held, Released, Union};
 use crate::machine::Device;
 use crate::runtime::{
-    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Nanos, QueueId, Runtime,
-    RuntimeError, Tag,
+    BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos, QueueId,
+    Runtime, RuntimeError, Tag,
 };
 
 impl Runtime for Union {
@@ -170,6 +170,12 @@ impl Runtime for Union {
     fn mark_step(&mut self, step: u32) {
         for backend in &mut self.backends {
             backend.mark_step(step);
+        }
+    }
+
+    fn on_each_worker(&mut self, errand: &Errand) {
+        for backend in &mut self.backends {
+            backend.on_each_worker(errand);
         }
     }
 }

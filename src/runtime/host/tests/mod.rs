@@ -1,6 +1,7 @@
 //! The backend as the union drives it.
 
 mod affinity;
+mod errands;
 mod memory;
 mod stencils;
 
