@@ -189,6 +189,74 @@ fn ended_with(code: i32) -> (Completion, OpenClBackend) {
     (next(&completions), backend)
 }
 
+/// Looks until so many commands have been told.
+fn looked(
+    backend: &mut OpenClBackend,
+    completions: &Receiver<Completion>,
+    count: usize,
+) -> Vec<Completion> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut told = Vec::new();
+    while told.len() < count {
+        assert!(Instant::now() < deadline, "{} were told", told.len());
+        backend.look();
+        told.extend(completions.try_iter());
+    }
+    told
+}
+
+#[test]
+fn a_watched_devices_commands_are_told_once_when_looked_at_and_in_order() {
+    let (mut backend, completions) = cpu();
+    backend.devices[0].watched = true;
+    let [first, second] = [(); 2].map(|()| backend.queue(DeviceId(0)).expect("a queue"));
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let memory = Memory::Device(buffer);
+    let events: Vec<EventId> = (0..50)
+        .map(|_| submit(&mut backend, first, memory, &[]))
+        .collect();
+    let behind = submit(&mut backend, second, memory, &events);
+    backend.free_queue(first);
+    assert!(completions.is_empty(), "nobody has looked");
+    let told = looked(&mut backend, &completions, events.len() + 1);
+    let of_first = told.iter().filter(|c| c.queue == first);
+    assert!(of_first.map(|c| c.event).eq(events));
+    assert!(told.iter().any(|c| c.event == behind));
+    for completion in &told {
+        assert_eq!(completion.status, Status::Done);
+        assert!(completion.queued <= completion.started && completion.started <= completion.ended);
+    }
+    assert!(!backend.look(), "nothing is left to look for");
+    assert!(completions.is_empty(), "all were told once");
+}
+
+#[test]
+fn a_watched_devices_failure_and_loss_are_told() {
+    let (mut backend, completions) = cpu();
+    backend.devices[0].watched = true;
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let memory = Memory::Device(buffer);
+    let gate = gate(&backend);
+    let precursor = EventId::fresh();
+    launched(&mut backend, precursor, &gate, 0);
+    let waiting = submit(&mut backend, queue, memory, &[precursor]);
+    assert!(backend.look(), "it waits");
+    backend.outlets.failures.note(precursor);
+    set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
+    let told = looked(&mut backend, &completions, 1);
+    assert_eq!(
+        (told[0].event, &told[0].status),
+        (waiting, &Status::Skipped)
+    );
+
+    let fresh = backend.queue(DeviceId(0)).expect("a queue");
+    submit(&mut backend, fresh, memory, &[]);
+    backend.devices[0].shared.lose("it fell off the bus");
+    let told = looked(&mut backend, &completions, 1);
+    assert!(matches!(told[0].status, Status::DeviceLost(_)), "{told:?}");
+}
+
 #[test]
 fn what_the_driver_reports_is_told() {
     let (failed, backend) = ended_with(-5);

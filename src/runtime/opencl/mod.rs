@@ -11,7 +11,8 @@
 //!   `program` compiles and `shape` fits to the device). It leaves a token with
 //!   the driver, out of which `completion` makes the completion, with times
 //!   that `clock` brings onto the runtime's clock. `bridge` carries an event
-//!   into another platform's context. `flight` knows what is on its way, and
+//!   into another platform's context. `watch` looks for the ends of commands
+//!   whose driver had better not call back. `flight` knows what is on its way, and
 //!   finds out what a driver has lost without a word.
 //! * `memory` pins host memory, and lets kernels work on it where a device
 //!   shares it. `handle` owns OpenCL objects, `failure` explains error codes.
