@@ -126,7 +126,8 @@ impl Check<'_> {
             link.h2d.max(link.d2h),
             "each way is faster with both busy than alone; it is the figure of one way",
         )?;
-        self.delay(&key("latency_ns"), link.latency_ns)
+        self.delay(&key("latency_ns"), link.latency_ns)?;
+        self.delay(&key("launch_delay_ns"), link.launch_delay_ns)
     }
 
     fn efficiency(&self, of: &str, table: &BTreeMap<String, f64>) -> Result<(), MachineError> {

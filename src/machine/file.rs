@@ -140,6 +140,10 @@ pub struct LinkSpec {
     pub both_ways: f64,
     /// Time of a transfer of nothing.
     pub latency_ns: u64,
+    /// How much longer a launch takes while a write is under way: its commands
+    /// come to the device behind the write's bytes. Absent: no longer.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub launch_delay_ns: u64,
 }
 
 /// How much times vary.
@@ -158,6 +162,10 @@ impl Noise {
 
 fn yes() -> bool {
     true
+}
+
+fn is_none(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// The fraction of a copy's bandwidth that `codelet` reaches: the entry of its

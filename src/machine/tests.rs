@@ -116,6 +116,15 @@ fn a_wrong_file_is_told_by_file_key_and_remedy() {
             ["k40.toml", "copy_engines", "from 1 to 2"],
         ),
         (
+            "latency_ns = 10000\n",
+            "latency_ns = 10000\nlaunch_delay_ns = 15_000_000_000\n",
+            [
+                "k40.toml",
+                "device.link.launch_delay_ns` of `gpu0",
+                "give nanoseconds",
+            ],
+        ),
+        (
             "pdawl-machine/1",
             "pdawl-machine/9",
             ["k40.toml", "`pdawl-machine/9`", "save the machine again"],

@@ -43,6 +43,8 @@ pub struct DeviceFigures {
     pub bandwidth: f64,
     pub flops: Option<f64>,
     pub copy_engines: u32,
+    /// Whether kernels of several queues take turns instead of sharing it.
+    pub turns: bool,
     pub launch_seconds: f64,
     pub enqueue_seconds: f64,
     pub completion_seconds: f64,
@@ -61,6 +63,8 @@ pub struct LinkFigures {
     pub both_ways: f64,
     /// Seconds of a transfer of nothing.
     pub latency_seconds: f64,
+    /// Seconds that a launch takes longer while a write is under way.
+    pub launch_delay_seconds: f64,
 }
 
 impl Descriptors {
@@ -112,6 +116,7 @@ impl DeviceFigures {
                 false => device.flops_f32,
             },
             copy_engines: device.copy_engines,
+            turns: device.concurrent_kernels == 1,
             launch_seconds: seconds(device.launch_overhead_ns),
             enqueue_seconds: seconds(device.enqueue_ns),
             completion_seconds: seconds(device.completion_latency_ns),
@@ -128,6 +133,7 @@ impl LinkFigures {
             d2h: link.d2h,
             both_ways: link.both_ways,
             latency_seconds: seconds(link.latency_ns),
+            launch_delay_seconds: seconds(link.launch_delay_ns),
         }
     }
 }

@@ -26,7 +26,7 @@ struct Facts<'a> {
 
 type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 
-const COUNT: usize = 62;
+const COUNT: usize = 64;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -95,6 +95,14 @@ const FEATURES: [Feature; COUNT] = [
     }),
     ("machine.link_latency_seconds", |f| {
         f.link(|l| l.latency_seconds)
+    }),
+    // Absent rather than 0, so that rows of other machines stay as they were.
+    ("machine.turns_ratio", |f| {
+        f.descriptors.device?.turns.then_some(1.0)
+    }),
+    ("machine.launch_delay_seconds", |f| {
+        let delay = f.link(|l| l.launch_delay_seconds);
+        delay.filter(|delay| *delay > 0.0)
     }),
     ("known.units_count", |f| Some(whole(f.case.work.units))),
     ("known.unit_bytes", |f| Some(whole(f.case.work.unit_bytes))),

@@ -183,6 +183,7 @@ impl Row<'_> {
             bandwidth: self.number("machine.device_bandwidth_bytes_per_second")?,
             flops: self.maybe("machine.device_flops_per_second", Self::number)?,
             copy_engines: self.small("machine.copy_engines_count")?,
+            turns: self.maybe("machine.turns_ratio", Self::number)? == Some(1.0),
             launch_seconds: self.number("machine.device_launch_seconds")?,
             enqueue_seconds: self.number("machine.device_enqueue_seconds")?,
             completion_seconds: self.number("machine.device_completion_seconds")?,
@@ -200,6 +201,9 @@ impl Row<'_> {
             d2h: self.number("machine.d2h_bytes_per_second")?,
             both_ways: self.number("machine.both_ways_bytes_per_second")?,
             latency_seconds: self.number("machine.link_latency_seconds")?,
+            launch_delay_seconds: self
+                .maybe("machine.launch_delay_seconds", Self::number)?
+                .unwrap_or(0.0),
         })
     }
 }

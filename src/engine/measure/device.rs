@@ -52,6 +52,15 @@ pub fn measure(
     progress(&device.name, "launch overhead and completion latency");
     let short = probe.copy(from, to, device.compute_units.into(), 16);
     let row = probe.row(queue, &copy, &short)?;
+    if let Some(link) = &mut link {
+        let write = Command::Write {
+            from: host_span(memory.from, 0..bytes),
+            to: device_span(probe.buffer(id, bytes)?, 0),
+        };
+        let other = (probe.queue(id)?, &write);
+        let beside = probe.row_beside(Some(other), queue, &copy, &short)?;
+        link.launch_delay_ns = beside.period.saturating_sub(row.period);
+    }
     let completion_latency_ns = probe.completion(queue, &short)?;
     probe.free_buffers();
 
@@ -119,6 +128,7 @@ fn measure_link(
         d2h: rounded(d2h),
         both_ways: rounded(both_ways.min(h2d.max(d2h))),
         latency_ns,
+        launch_delay_ns: 0,
     };
     Ok((link, copy_engines))
 }

@@ -24,6 +24,8 @@ const ROW: usize = 32;
 /// Long commands ahead of them, so that all are enqueued before the first
 /// short one starts.
 const HOLD: usize = 8;
+/// Commands of another queue beside a row: they outlast what holds it up.
+const OTHERS: usize = 4;
 /// Rows measured at most: each has many commands to take the median of.
 const ROWS: u32 = 3;
 
@@ -198,9 +200,26 @@ impl<'a> Probe<'a> {
         long: &Command,
         short: &Command,
     ) -> Result<Row, MeasureError> {
+        self.row_beside(None, queue, long, short)
+    }
+
+    /// The same while other commands run on a queue of their own. Only what
+    /// runs beside them counts; without any such the period is 0.
+    pub fn row_beside(
+        &mut self,
+        other: Option<(QueueId, &Command)>,
+        queue: QueueId,
+        long: &Command,
+        short: &Command,
+    ) -> Result<Row, MeasureError> {
         let mut enqueues = Vec::new();
         let mut periods = Vec::new();
         for _ in 0..self.options.repeats.clamp(1, ROWS) {
+            let mut others = 0;
+            while let Some((queue, other)) = other.filter(|_| others < OTHERS) {
+                self.submit(queue, other.clone())?;
+                others += 1;
+            }
             for _ in 0..HOLD {
                 self.submit(queue, long.clone())?;
             }
@@ -209,9 +228,16 @@ impl<'a> Probe<'a> {
                 self.submit(queue, short.clone())?;
                 enqueues.push(self.runtime.now().saturating_sub(before) as f64);
             }
-            let done = self.all(HOLD + ROW)?;
+            let all = self.all(others + HOLD + ROW)?;
+            let (done, others): (Vec<_>, Vec<_>) = all.iter().partition(|c| c.queue == queue);
+            let begin = others.iter().map(|c| c.started).min();
+            let end = others.iter().map(|c| c.ended).max();
             let short = done[HOLD..].windows(2);
-            periods.extend(short.map(|pair| pair[1].ended.saturating_sub(pair[0].ended) as f64));
+            let beside = short.filter(|pair| {
+                begin.is_none_or(|begin| begin <= pair[0].ended)
+                    && end.is_none_or(|end| pair[1].ended <= end)
+            });
+            periods.extend(beside.map(|pair| pair[1].ended.saturating_sub(pair[0].ended) as f64));
         }
         Ok(Row {
             enqueue: median(enqueues) as Nanos,

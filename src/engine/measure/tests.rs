@@ -61,6 +61,9 @@ fn assert_near(what: &str, value: f64, expected: f64, tolerance: f64) {
     assert!(off <= tolerance, "{what}: {value} for {expected}");
 }
 
+/// A difference of two periods is off by what these are.
+const DELAY_NS: u64 = 100;
+
 fn assert_same_figures(found: &MachineFile, described: &MachineFile, tolerance: f64) {
     let near = |what: &str, value, expected| assert_near(what, value, expected, tolerance);
     let (a, b) = (&found.host, &described.host);
@@ -106,6 +109,7 @@ fn assert_same_figures(found: &MachineFile, described: &MachineFile, tolerance: 
                 near("d2h", a.d2h, b.d2h);
                 near("both ways", a.both_ways, b.both_ways);
                 near("latency", a.latency_ns as f64, b.latency_ns as f64);
+                assert!(a.launch_delay_ns.abs_diff(b.launch_delay_ns) <= DELAY_NS);
             }
             (a, b) => assert_eq!(a, b),
         }

@@ -41,8 +41,7 @@ pub fn step(
     };
     let before = own.before_streams();
     let flowing = before + pipeline.seconds(&stream);
-    let gaps = own.windows * device.launch_seconds + device.completion_seconds;
-    let kernels = before + own.kernels(units) + gaps;
+    let kernels = before + own.all_kernels(units, pipeline.writes(&stream), &link);
     let total = own.held_end().max(flowing).max(kernels);
     (compute, memory, pipeline.transfers(&stream), total)
 }
@@ -113,6 +112,19 @@ impl<'a> Own<'a> {
         kernels.max(self.windows * self.device.enqueue_seconds)
     }
 
+    /// Seconds of all kernels, one after the other, until the driver knows of
+    /// the last, while writes are under way for `writes` of them.
+    fn all_kernels(&self, units: f64, writes: f64, link: &LinkFigures) -> f64 {
+        let device = self.device;
+        // Kernels that share the device start beside each other.
+        let launches = self.windows + if device.turns { self.chunks } else { 0.0 };
+        let alone = launches * device.launch_seconds + self.kernels(units);
+        // Each launch that a write delays covers so much more of the writes.
+        let delay = link.launch_delay_seconds;
+        let delayed = launches.min(writes * launches / (alone + launches * delay));
+        alone + delayed * delay + device.completion_seconds
+    }
+
     /// When the driver knows that the held units are done; 0 without any.
     fn held_end(&self) -> f64 {
         if self.held == 0.0 {
@@ -152,6 +164,10 @@ impl<'a> Own<'a> {
             unit_bytes,
             halo_bytes: 2.0 * unit_bytes,
             unit_kernel: self.kernels(1.0),
+            window: match self.windows > 0.0 {
+                true => self.launches() / self.windows,
+                false => 0.0,
+            },
             beside: self.launches(),
             others: (self.windows - LEAD).max(0.0),
             lead: LEAD,

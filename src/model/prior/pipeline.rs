@@ -9,7 +9,7 @@
 //!   until the driver knows that it has been read, and `queues` chunks are
 //!   under way at once;
 //! * the driver, which enqueues three commands a chunk;
-//! * the kernels.
+//! * the kernels, whose launches take longer while a write is under way.
 //!
 //! To that comes once what no other chunk hides: the first write, and the last
 //! kernel and read.
@@ -38,8 +38,10 @@ pub struct Stream {
     pub halo_bytes: f64,
     /// Seconds of a unit's kernel if it has the device to itself.
     pub unit_kernel: f64,
-    /// Seconds of other kernels that are on the device from the begin on.
+    /// Seconds of other kernels that are on the device from the begin on, and
+    /// of one of them with its start.
     pub beside: f64,
+    pub window: f64,
     /// Other commands that the driver has to enqueue meanwhile, and how many
     /// of them at a time before it looks after the queues.
     pub others: f64,
@@ -130,9 +132,25 @@ impl Pipeline<'_> {
             .max(self.by_driver(stream))
     }
 
-    /// A kernel on so many units, while others run for `sharing` of its time.
-    fn kernel(&self, stream: &Stream, units: f64, sharing: f64) -> f64 {
-        self.device.launch_seconds + units * stream.unit_kernel * (1.0 + sharing)
+    /// Seconds that writes are under way.
+    pub fn writes(&self, stream: &Stream) -> f64 {
+        let rates = match self.is_duplex(stream) {
+            true => self.both(),
+            false => self.alone(),
+        };
+        stream.chunks * self.link.latency_seconds + stream.all_bytes_in() / rates.up
+    }
+
+    /// A kernel on so many units, while others run for `sharing` of its time
+    /// and other chunks are written for `writing` of it. Where kernels take
+    /// turns, it comes upon another half-way.
+    fn kernel(&self, stream: &Stream, units: f64, sharing: f64, writing: f64) -> f64 {
+        let delay = writing * self.link.launch_delay_seconds;
+        let others = match self.device.turns {
+            true => 0.5 * (stream.window + delay),
+            false => units * stream.unit_kernel,
+        };
+        self.device.launch_seconds + delay + units * stream.unit_kernel + sharing * others
     }
 
     /// As long as the link takes, filled without a pause.
@@ -150,7 +168,7 @@ impl Pipeline<'_> {
         };
         let before = self.device.enqueue_seconds + transfers;
         let sharing = f64::from(u8::from(stream.beside > before));
-        before + self.kernel(stream, stream.last, sharing) + self.device.completion_seconds
+        before + self.kernel(stream, stream.last, sharing, 0.0) + self.device.completion_seconds
     }
 
     /// As long as the queues take: each gets its next chunk when the driver
@@ -162,26 +180,32 @@ impl Pipeline<'_> {
         let rounds = (stream.chunks / self.queues).ceil();
         // A write, a kernel and a read: each after the one before, and after
         // the driver has enqueued it. Also how much of that are transfers.
-        let cycle = |units: f64, meeting: f64, sharing: f64| {
+        let cycle = |units: f64, meeting: f64, sharing: f64, writing: f64| {
             let at = |alone: f64, both: f64| (1.0 - meeting) / alone + meeting / both;
             let write = stream.bytes_in(units) * at(alone.up, both.up);
             let read = stream.bytes_out(units) * at(alone.down, both.down);
             let written = enqueue + latency + write;
-            let computed = written.max(2.0 * enqueue) + self.kernel(stream, units, sharing);
+            let computed =
+                written.max(2.0 * enqueue) + self.kernel(stream, units, sharing, writing);
             let done = computed.max(3.0 * enqueue) + latency + read;
             let seconds = done + self.device.completion_seconds;
-            (seconds, (write + read) / seconds)
+            (
+                seconds,
+                (write + read) / seconds,
+                (latency + write) / seconds,
+            )
         };
         // The more of a chunk's time are transfers, the more often they meet
         // those of the other queues.
-        let (rough, busy) = cycle(stream.chunk, 0.5, 0.0);
+        let (rough, busy, writes) = cycle(stream.chunk, 0.5, 0.0, 0.0);
         let meeting = match self.is_duplex(stream) {
             true => ((self.queues - 1.0) * busy).min(1.0),
             false => 0.0,
         };
         let sharing = (stream.beside / (rounds * rough)).min(1.0);
-        let (full, _) = cycle(stream.chunk, meeting, sharing);
-        let (last, _) = cycle(stream.last, meeting, sharing);
+        let writing = ((self.queues - 1.0) * writes).min(1.0);
+        let (full, ..) = cycle(stream.chunk, meeting, sharing, writing);
+        let (last, ..) = cycle(stream.last, meeting, sharing, 0.0);
         // Queue after queue begins when the one before has written. The last
         // chunk is on the queue after those that have one more full chunk.
         let stagger = latency + stream.bytes_in(stream.chunk) / alone.up;
@@ -191,10 +215,31 @@ impl Pipeline<'_> {
             true => (queue - 1.0) * stagger + rounds * full,
             false => 0.0,
         };
-        // While the driver enqueues other commands, it looks after the queues
-        // only now and then.
-        let meanwhile = (stream.others * enqueue / full).min(rounds);
-        with_last.max(before_it) + meanwhile * 0.5 * stream.lead * enqueue
+        with_last.max(before_it) + self.looked_after(stream, full, rounds)
+    }
+
+    /// What queues wait in all while the driver enqueues other commands. It
+    /// looks after them only after every `lead` of these, and then gives those
+    /// that are through their next chunk, three commands each. So a chunk that
+    /// takes `full` keeps its queue for a whole number of looks.
+    fn looked_after(&self, stream: &Stream, full: f64, rounds: f64) -> f64 {
+        let (enqueue, chunk) = (self.device.enqueue_seconds, 3.0);
+        if stream.others == 0.0 || enqueue == 0.0 {
+            return 0.0;
+        }
+        let cycle = |looks: f64| (looks * stream.lead + chunk * self.queues) * enqueue;
+        // Of the queues that one look serves, the last is through in time, too.
+        let fits = |looks: &f64| {
+            let before_it = (self.queues / looks).ceil() - 1.0;
+            cycle(*looks) - before_it * chunk * enqueue >= full
+        };
+        let mut few = (1..=self.queues as u32).map(f64::from);
+        let looks = few.find(fits).unwrap_or_else(|| {
+            let commands = full / enqueue - chunk * self.queues;
+            (commands / stream.lead).ceil()
+        });
+        let meanwhile = (stream.others / stream.lead / looks).min(rounds);
+        meanwhile * (cycle(looks) - full).max(0.0)
     }
 
     /// As long as the driver takes to enqueue; what it enqueues last is still
@@ -207,7 +252,7 @@ impl Pipeline<'_> {
         enqueues
             + latency
             + stream.bytes_in(stream.last) / alone.up
-            + self.kernel(stream, stream.last, 0.0)
+            + self.kernel(stream, stream.last, 0.0, 0.0)
             + latency
             + stream.bytes_out(stream.last) / alone.down
             + self.device.completion_seconds

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::fluid::{Fluid, Use};
+use super::fluid::{Fluid, Resource, Use};
 use crate::time::Nanos;
 
 /// Names a job; later jobs have larger ids.
@@ -26,9 +26,19 @@ pub struct Work {
     pub station: Station,
     /// Time at the station before the job counts as started.
     pub gap: Nanos,
+    /// What makes that longer.
+    pub delay: Option<Delay>,
     /// Time after its start before it uses any resource.
     pub latency: Nanos,
     pub uses: Vec<Use>,
+}
+
+/// More time before a job's start if another that uses a resource is under way
+/// when its turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    pub behind: Resource,
+    pub by: Nanos,
 }
 
 /// How a job ended.
@@ -252,29 +262,47 @@ impl Schedule {
     /// Gives the first free place to the first in its line; false if none is
     /// both free and wanted.
     fn serve(&mut self) -> bool {
-        for desk in &mut self.desks {
-            if desk.free == 0 {
-                continue;
-            }
-            let Some(id) = desk.line.pop_front() else {
-                continue;
-            };
-            // A job that ended while it waited has left the map.
-            let Some(job) = self.jobs.get_mut(&id) else {
-                return true;
-            };
-            if self.failing[job.device] > 0 {
-                self.failing[job.device] -= 1;
-                self.end(id, End::Failed);
-                return true;
-            }
-            desk.free -= 1;
-            let started = self.now + job.work.gap;
-            job.state = State::Delayed { started };
-            self.timers.push(Reverse((started + job.work.latency, id)));
-            return true;
+        let open = self.desks.iter_mut().filter(|desk| desk.free > 0);
+        let Some(id) = open.filter_map(|desk| desk.line.pop_front()).next() else {
+            return false;
+        };
+        self.begin(id);
+        true
+    }
+
+    /// A job's turn at its station.
+    fn begin(&mut self, id: JobId) {
+        // A job that ended while it waited has left the map.
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        if self.failing[job.device] > 0 {
+            self.failing[job.device] -= 1;
+            self.end(id, End::Failed);
+            return;
         }
-        false
+        let gap = job.work.gap + self.delay(&job.work);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            let started = self.now + gap;
+            let flows = started + job.work.latency;
+            job.state = State::Delayed { started };
+            self.desks[job.work.station.0].free -= 1;
+            self.timers.push(Reverse((flows, id)));
+        }
+    }
+
+    /// How much longer the gap of a job is whose turn comes now.
+    fn delay(&self, work: &Work) -> Nanos {
+        let Some(Delay { behind, by }) = work.delay.filter(|delay| delay.by > 0) else {
+            return 0;
+        };
+        let uses = |job: &Job| job.work.uses.iter().any(|u| u.resource == behind);
+        let is_under_way =
+            |job: &Job| matches!(job.state, State::Delayed { .. } | State::Flowing { .. });
+        match self.jobs.values().any(|job| is_under_way(job) && uses(job)) {
+            true => by,
+            false => 0,
+        }
     }
 
     fn begin_flow(&mut self, id: JobId) {
@@ -283,8 +311,7 @@ impl Schedule {
         };
         if let State::Delayed { started } = job.state {
             job.state = State::Flowing { started };
-            let uses = std::mem::take(&mut job.work.uses);
-            self.fluid.start(id, uses);
+            self.fluid.start(id, job.work.uses.clone());
         }
     }
 

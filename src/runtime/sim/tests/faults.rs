@@ -99,7 +99,7 @@ fn a_fault_strikes_in_the_middle_of_a_command() {
 
 #[test]
 fn cores_taken_away_slow_a_pool() {
-    let mut sim = with_faults("h200", &[(0, At::Step(1), What::Cores(4))]);
+    let mut sim = with_faults("pcie5", &[(0, At::Step(1), What::Cores(4))]);
     let memory = sim.alloc_host(8).expect("memory");
     let queue = sim.queue(DeviceId(0)).expect("a queue");
     let mut rate = |step| {

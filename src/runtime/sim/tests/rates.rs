@@ -27,7 +27,7 @@ fn a_transfer_alone_takes_its_latency_and_its_bytes() {
 
 #[test]
 fn both_ways_at_once_share_the_link() {
-    let mut sim = sim("h200");
+    let mut sim = sim("pcie5");
     let (up, down) = (
         Pair::new(&mut sim, 1, 1 << 30),
         Pair::new(&mut sim, 1, 1 << 30),
@@ -62,7 +62,7 @@ fn with_one_copy_engine_directions_take_turns() {
 
 #[test]
 fn three_queues_chunk_by_chunk_overlap_fully() {
-    let mut sim = sim("h200");
+    let mut sim = sim("pcie5");
     let bytes = 256u64 << 20;
     let chunks: Vec<Pair> = (0..16).map(|_| Pair::new(&mut sim, 1, bytes)).collect();
     let [write, kernel, read] = queues(&mut sim, 1);
@@ -124,6 +124,61 @@ fn kernels_of_several_queues_share_a_device_up_to_its_limit() {
         c.started >= a.ended.min(b.ended),
         "the third waits its turn"
     );
+}
+
+#[test]
+fn a_write_under_way_delays_the_launches_that_come_meanwhile() {
+    let mut file = machine("pcie5");
+    let link = file.devices[0].link.as_mut().expect("a link");
+    link.launch_delay_ns = 15_000;
+    // From one kernel's end to the next one's beside a transfer, if any.
+    let period = |file: &MachineFile, kind: Option<CommandKind>| {
+        let mut sim = Sim::new(file, SimOptions::default()).expect("a simulator");
+        let (pair, buffer) = (
+            Pair::new(&mut sim, 1, 1 << 30),
+            Pair::new(&mut sim, 1, 1 << 20),
+        );
+        let [link, kernels] = queues(&mut sim, 1);
+        match kind {
+            Some(CommandKind::Write) => submit(&mut sim, link, pair.write(), &[]),
+            Some(_) => submit(&mut sim, link, pair.read(), &[]),
+            None => submit(&mut sim, link, buffer.launch(traffic(1.0)), &[]),
+        };
+        let cost = traffic(86e6);
+        let first = submit(&mut sim, kernels, buffer.launch(cost), &[]);
+        let second = submit(&mut sim, kernels, buffer.launch(cost), &[]);
+        let done = drain(&mut sim);
+        let (first, second) = (find(&done, first), find(&done, second));
+        assert_eq!(second.ended - second.started, 20_000, "no kernel is slower");
+        second.ended - first.ended
+    };
+    assert_eq!(period(&file, None), 22_000);
+    assert_eq!(period(&file, Some(CommandKind::Read)), 22_000);
+    assert_eq!(period(&file, Some(CommandKind::Write)), 37_000);
+    // Directions that share an engine are no reason for a read to delay.
+    file.devices[0].copy_engines = 1;
+    assert_eq!(period(&file, Some(CommandKind::Read)), 22_000);
+    assert_eq!(period(&file, Some(CommandKind::Write)), 37_000);
+    assert_eq!(period(&machine("pcie5"), Some(CommandKind::Write)), 22_000);
+}
+
+#[test]
+fn a_write_is_not_slower_for_the_launches_that_it_delays() {
+    let mut file = machine("pcie5");
+    let took = |file: &MachineFile| {
+        let mut sim = Sim::new(file, SimOptions::default()).expect("a simulator");
+        let pair = Pair::new(&mut sim, 1, 1 << 30);
+        let [link, kernels] = queues(&mut sim, 1);
+        let written = submit(&mut sim, link, pair.write(), &[]);
+        submit(&mut sim, kernels, pair.launch(traffic(4.3e9)), &[]);
+        let done = drain(&mut sim);
+        let write = find(&done, written);
+        write.ended - write.started
+    };
+    let before = took(&file);
+    let link = file.devices[0].link.as_mut().expect("a link");
+    link.launch_delay_ns = 1_000_000;
+    assert_eq!(took(&file), before);
 }
 
 #[test]
@@ -205,7 +260,7 @@ fn sub_devices_divide_the_cores() {
         ),
         ..SimOptions::default()
     };
-    let file = machine("h200");
+    let file = machine("pcie5");
     let mut sim = Sim::new(&file, options(&[4, 8])).expect("a simulator");
     let names: Vec<&str> = sim.devices().iter().map(|d| d.name.as_str()).collect();
     assert_eq!(names, ["host:4", "host:8"]);
@@ -267,7 +322,7 @@ fn noise_is_reproduced_by_its_seed() {
 
 #[test]
 fn a_step_of_a_hundred_commands_is_simulated_in_well_under_a_millisecond() {
-    let mut sim = sim("h200");
+    let mut sim = sim("pcie5");
     let chunks: Vec<Pair> = (0..33).map(|_| Pair::new(&mut sim, 1, 1 << 26)).collect();
     let [write, kernel, read] = queues(&mut sim, 1);
     let mut best = Duration::MAX;
