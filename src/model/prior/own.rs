@@ -41,7 +41,7 @@ pub fn step(
     };
     let before = own.before_streams();
     let flowing = before + pipeline.seconds(&stream);
-    let kernels = before + own.all_kernels(units, pipeline.writes(&stream), &link);
+    let kernels = before + own.all_kernels(units, pipeline.writes(&stream), link);
     let total = own.held_end().max(flowing).max(kernels);
     (compute, memory, pipeline.transfers(&stream), total)
 }
