@@ -181,11 +181,23 @@ fn runs_and_comparisons_are_described() {
     let on_k40 = "stencil --machine k40 --size 300 --steps 4";
     let plain = home.json(&format!("run {on_k40}"));
     let lost = home.json(&format!("run {on_k40} --verify --fault gpu0:lost@2"));
-    is_described(REPORT, &[&plain, &lost]);
+    let on_k40_too = "spmv --machine k40 --matrix banded:500,3 --steps 4";
+    let product = home.json(&format!("run {on_k40_too} --iterate --verify"));
+    is_described(REPORT, &[&plain, &lost, &product]);
     let bench = home.json(&format!("bench {on_k40} --repeats 2"));
-    is_described(REPORT, &[&bench]);
+    let products = home.json(&format!("bench {on_k40_too} --repeats 2"));
+    is_described(REPORT, &[&bench, &products]);
     let unseen = home.json("predict stencil --machine k40 --size 30000");
     is_described(PREDICT, &[&unseen]);
+}
+
+#[test]
+fn matrices_are_described() {
+    let home = Home::new();
+    let shown = home.json("matrix stats rmat:8,4");
+    let written = home.json("matrix generate banded:50,2 a.mtx");
+    let read = home.json("matrix stats a.mtx");
+    is_described(REPORT, &[&shown, &written, &read]);
 }
 
 #[test]
