@@ -1,0 +1,88 @@
+//! Chunks of a step, one decision at a time.
+
+use super::*;
+
+#[test]
+fn exactly_one_device_goes_first_whatever_their_least_chunks() {
+    let mut handout = Handout::new(1000, 2);
+    handout.runners = vec![
+        Runner {
+            ready: 0.0,
+            rate: 1.0,
+        },
+        Runner {
+            ready: 5.0,
+            rate: 10.0,
+        },
+    ];
+    // By the first one's least chunk the second is faster, and by the
+    // second one's the first.
+    for least in [[10, 1], [1, 10], [1, 1]] {
+        handout.min_chunk = least.to_vec();
+        for left in [1, 5, 10, 1000] {
+            let first = (0..2).filter(|d| handout.is_first(*d, left)).count();
+            assert_eq!(first, 1, "{least:?}, {left} left");
+        }
+    }
+}
+
+/// A step in which a device has the pool to itself, while another computes
+/// what it holds until `held_until`: the chunks that it takes.
+fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
+    let mut grain = [Granularity::new(false, 30), Granularity::new(true, 8)];
+    grain[0].suppose(start);
+    let plan = StepPlan {
+        held: vec![0, 900],
+        pooled: vec![segment, 0],
+    };
+    let works = Expected {
+        works: true,
+        ..Expected::default()
+    };
+    let intent = Intent {
+        expected: vec![
+            Expected {
+                rate: Some(1e6),
+                ..works
+            },
+            Expected {
+                streams: true,
+                held_until: Some(held_until),
+                ..works
+            },
+        ],
+        quiet: Some(held_until),
+        moving: false,
+        settled: true,
+    };
+    let mut handout = Handout::new(segment + 900, 2);
+    handout.begin(&plan, &grain, intent);
+    let (mut left, mut taken) = ([segment, 0], Vec::new());
+    while let Next::Take(units) = handout.next(
+        0,
+        &StepState {
+            step: 0,
+            began: 0,
+            now: 0,
+            left: &left,
+            in_flight: &[taken.iter().sum(), 900],
+        },
+    ) {
+        let units = units.min(left[0]);
+        left[0] -= units;
+        taken.push(units);
+    }
+    taken
+}
+
+#[test]
+fn where_starting_a_chunk_costs_much_a_lone_segment_is_not_cut() {
+    assert_eq!(chunks_alone(100, Some(8e-6), 1e-4), [100]);
+    assert_eq!(chunks_alone(100, None, 1e-4), [50, 34, 16]);
+}
+
+#[test]
+fn no_scrap_of_a_segment_is_left() {
+    assert_eq!(chunks_alone(62, None, 1e-4), [31, 31]);
+    assert_eq!(chunks_alone(31, None, 1e-4), [31]);
+}
