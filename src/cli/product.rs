@@ -45,7 +45,8 @@ pub struct Product {
     irregular: f64,
 
     /// Of the first vector, of a generated matrix, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
     pub seed: u64,
 
     /// Neither use nor keep a binary copy beside a matrix's file

@@ -9,6 +9,7 @@ use super::load::{SOURCES, load};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::size::ByteSize;
+use crate::cli::whole::whole;
 use crate::cli::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  pdawl matrix stats memplus.mtx.gz\n  \
@@ -33,7 +34,8 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Of what is generated
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
     seed: u64,
 
     /// Memory that may be used [default: what is free]

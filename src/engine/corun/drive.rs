@@ -119,6 +119,13 @@ impl<'a> Drive<'a> {
             .filter(|_| self.balancer.lookahead() > 0 && *layout == self.layout && !self.iterates())
     }
 
+    /// A chunk for a device whose place is not the workload's.
+    pub(super) fn misplaced(&self, device: usize) -> CorunError {
+        CorunError::Misplaced {
+            device: self.runtime.devices()[device].name.clone(),
+        }
+    }
+
     pub(super) fn balancer_fault(&self, step: u32, what: &'static str) -> CorunError {
         CorunError::Balancer {
             balancer: self.balancer.name(),

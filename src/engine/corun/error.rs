@@ -41,6 +41,9 @@ pub enum CorunError {
     #[error("all devices were lost; the last: {why}")]
     AllLost { why: String },
 
+    #[error("{device}: its memory was divided for another workload (a fault of the engine)")]
+    Misplaced { device: String },
+
     #[error("balancer `{balancer}`: {what} in step {step} (a fault of the balancer)")]
     Balancer {
         balancer: String,

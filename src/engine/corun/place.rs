@@ -6,7 +6,7 @@ use super::held::Held;
 use super::product::Store;
 use super::{CorunError, Options, Stream};
 use crate::machine::Device;
-use crate::runtime::{DeviceId, Memory, QueueId};
+use crate::runtime::{DeviceId, Memory, QueueId, RuntimeError};
 use crate::workload::{Data, Divisible, Ring};
 
 /// Chunks that a host-memory device has queued: one runs, one follows without
@@ -197,6 +197,26 @@ pub fn renew(runtime: &mut Claims, id: DeviceId, place: &mut Place) -> Result<()
     Ok(())
 }
 
+/// A device's lanes, opened one after the other.
+pub(super) struct Lanes {
+    device: DeviceId,
+    opened: usize,
+}
+
+impl Lanes {
+    pub(super) fn of(device: DeviceId) -> Self {
+        Self { device, opened: 0 }
+    }
+
+    /// The next lane, on a queue of its own.
+    pub(super) fn open(&mut self, runtime: &mut Claims) -> Result<Lane, RuntimeError> {
+        let queue = runtime.queue(self.device)?;
+        let index = self.opened;
+        self.opened += 1;
+        Ok(Lane { queue, index })
+    }
+}
+
 /// Creates a device's queues and, on a device with its own memory, buffers.
 /// Returns the place and how many units it can hold (`None`: it computes on
 /// host memory).
@@ -211,17 +231,10 @@ pub fn prepare(
         let (store, capacity) = Store::prepare(runtime, id, device, spmv, options)?;
         return Ok((Place::Store(Box::new(store)), Some(capacity)));
     }
-    let mut lanes = 0;
-    let mut lane = |runtime: &mut Claims| -> Result<Lane, CorunError> {
-        lanes += 1;
-        Ok(Lane {
-            queue: runtime.queue(id)?,
-            index: lanes - 1,
-        })
-    };
+    let mut lanes = Lanes::of(id);
     if device.shares_host_memory {
         let lanes = (0..HOST_LANES)
-            .map(|_| lane(runtime))
+            .map(|_| lanes.open(runtime))
             .collect::<Result<_, _>>()?;
         return Ok((Place::Host { lanes }, None));
     }
@@ -248,12 +261,12 @@ pub fn prepare(
         })
     };
     let held = Held::new(ring(runtime, division.slots)?);
-    let main = lane(runtime)?;
-    let edges = lane(runtime)?;
+    let main = lanes.open(runtime)?;
+    let edges = lanes.open(runtime)?;
     let mut streams = Vec::new();
     for _ in 0..division.queues {
         streams.push(StreamLane {
-            lane: lane(runtime)?,
+            lane: lanes.open(runtime)?,
             input: ring(runtime, division.chunk + 2)?,
             output: ring(runtime, division.chunk)?,
         });

@@ -254,7 +254,7 @@ impl Drive<'_> {
                 return Ok(());
             }
             Place::Own(own) => own.streams[lane],
-            Place::Store(_) => return Ok(()),
+            Place::Store(_) => return Err(self.misplaced(device)),
         };
         let whose = whose(stream.lane);
         let halo = grid.halo();

@@ -101,14 +101,14 @@ impl Drive<'_> {
     ) -> Result<(), CorunError> {
         let (x, y) = (self.grids[self.present], self.grids[1 - self.present]);
         let Some(product) = self.product() else {
-            return Ok(());
+            return Err(self.misplaced(piece.device));
         };
         let (on_host, rows) = (product.on_host(x, y), product.own_rows(&units));
         let pieces = u64::from(product.spmv.arrangement().pieces());
         let lane = match &self.places[piece.device] {
             Place::Host { lanes } => lanes[piece.lane],
             Place::Store(store) => store.streams[piece.lane].lane,
-            Place::Own(_) => return Ok(()),
+            Place::Own(_) => return Err(self.misplaced(piece.device)),
         };
         let whose = For {
             device: piece.device,

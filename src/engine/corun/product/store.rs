@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::super::claims::Claims;
-use super::super::place::{Lane, memory_limit};
+use super::super::place::{Lane, Lanes, memory_limit};
 use super::super::{CorunError, Options};
 use super::division::{Division, Room};
 use crate::machine::Device;
@@ -83,22 +83,15 @@ impl Store {
                     needed,
                 }
             })?;
-        let mut lanes = 0;
-        let mut lane = |runtime: &mut Claims| -> Result<Lane, CorunError> {
-            lanes += 1;
-            Ok(Lane {
-                queue: runtime.queue(id)?,
-                index: lanes - 1,
-            })
-        };
-        let (main, reads) = (lane(runtime)?, lane(runtime)?);
+        let mut lanes = Lanes::of(id);
+        let (main, reads) = (lanes.open(runtime)?, lanes.open(runtime)?);
         let (units, number) = (spmv.units(), spmv.number());
         let matrix = spmv.matrix();
         let held = slots(runtime, id, spmv, &division.held)?;
         let mut streams = Vec::new();
         for _ in 0..division.queues {
             streams.push(StoreStream {
-                lane: lane(runtime)?,
+                lane: lanes.open(runtime)?,
                 slots: slots(runtime, id, spmv, &division.chunk)?,
             });
         }
