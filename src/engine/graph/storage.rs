@@ -88,6 +88,22 @@ impl Storage {
         Ok(())
     }
 
+    /// Makes sure of host memory for what the host gives and wants, whether or
+    /// not any kernel reads it.
+    pub fn ensure_given(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        graph: &TaskGraph,
+    ) -> Result<(), GraphRunError> {
+        for datum in graph.datum_ids() {
+            let what = graph.datum(datum);
+            if what.wanted || what.contents.is_some() {
+                self.ensure_host(runtime, graph, datum)?;
+            }
+        }
+        Ok(())
+    }
+
     fn ensure_buffer(
         &mut self,
         runtime: &mut dyn Runtime,
