@@ -194,10 +194,12 @@ impl Drive<'_> {
                     wait.push(event);
                 }
                 // What comes in is in host memory, unless it stayed elsewhere.
-                There::No if shares && !self.books.host[datum.0] => {
-                    if self.components.comes_in(&graph, datum, kernel) {
-                        wait.push(self.fetch(whose.component, datum)?);
-                    }
+                There::No
+                    if shares
+                        && !self.books.host[datum.0]
+                        && self.components.comes_in(&graph, datum, kernel) =>
+                {
+                    wait.push(self.fetch(whose.component, datum)?);
                 }
                 _ => {}
             }
