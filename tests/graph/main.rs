@@ -6,6 +6,7 @@
 //! `devices` are the properties in the simulator and on real devices, `losses`
 //! what happens when one is lost, `limits` what is copied and what cannot be.
 
+mod adaptive;
 mod devices;
 mod limits;
 mod losses;
