@@ -108,9 +108,6 @@ pub mod search;
 mod storage;
 pub mod times;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::atomic::AtomicBool;
 
 pub use error::GraphRunError;
