@@ -27,6 +27,7 @@ pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, QueueId};
 
 pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
+use crate::codelet::{KernelArgument, OpenClKernel};
 pub use crate::time::Nanos;
 
 use std::sync::Arc;
@@ -78,9 +79,34 @@ pub trait Runtime {
     /// A new in-order queue of a device.
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
 
+    /// A new in-order queue whose commands' times need not be those of the
+    /// device: a completion may say that its command ran from when it was
+    /// queued until its end was heard of. Where stamping costs something (on
+    /// NVIDIA's OpenCL 7 us a command), such a queue saves it.
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.queue(device)
+    }
+
     /// Releases a queue. Commands that are still on it end as usual and
     /// complete.
     fn free_queue(&mut self, queue: QueueId);
+
+    /// Compiles a kernel for a device and tells its arguments, in their order.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Unsupported`] where kernels are not compiled,
+    /// [`RuntimeError::Build`] with the compiler's log.
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        _kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        Err(RuntimeError::Unsupported {
+            device: (self.devices().get(device.0))
+                .map_or_else(|| "no such device".to_owned(), |d| d.name.clone()),
+            what: "telling a kernel's arguments",
+        })
+    }
 
     /// Enqueues a command that waits for `wait`, and makes sure that it starts
     /// without further calls. Returns the event that its completion carries.
@@ -142,8 +168,26 @@ pub trait Backend {
     /// See [`Runtime::queue`].
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
 
+    /// See [`Runtime::unstamped_queue`].
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.queue(device)
+    }
+
     /// See [`Runtime::free_queue`].
     fn free_queue(&mut self, queue: QueueId);
+
+    /// See [`Runtime::arguments`].
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        _kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        Err(RuntimeError::Unsupported {
+            device: (self.devices().get(device.0))
+                .map_or_else(|| "no such device".to_owned(), |d| d.name.clone()),
+            what: "telling a kernel's arguments",
+        })
+    }
 
     /// See [`Runtime::submit`]; `event` is chosen by the caller, and every id
     /// in `wait` belongs to this backend.

@@ -153,7 +153,7 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
         let waited = span.started.saturating_sub(span.ready);
         let (pid, tid) = (span.device + 1, span.queue);
         events.push(&Event {
-            name: span.label,
+            name: &span.label,
             cat: Some(span.kind.name()),
             ph: "X",
             ts: Some(us(span.started)),
@@ -162,7 +162,7 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
             pid,
             tid,
             args: Some(CommandArgs {
-                label: span.label,
+                label: &span.label,
                 step: span.step,
                 first_unit: span.units.start,
                 units: span.units.end.saturating_sub(span.units.start),

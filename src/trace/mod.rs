@@ -16,6 +16,7 @@ pub mod summary;
 
 use std::ops::Range;
 
+use crate::codelet::Name;
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 
@@ -29,7 +30,7 @@ pub struct Span {
     pub queue: usize,
     pub kind: CommandKind,
     /// What it was for: `held`, `halo`, `chunk`, `move` ...
-    pub label: &'static str,
+    pub label: Name,
     pub step: u32,
     pub units: Range<u64>,
     /// When everything that it waited for had ended (at least `queued`).
@@ -110,7 +111,7 @@ pub(crate) mod samples {
             device,
             queue,
             kind,
-            label: "chunk",
+            label: "chunk".into(),
             step: 0,
             units: 0..8,
             ready: started.saturating_sub(10),

@@ -259,7 +259,7 @@ impl<'a> Drive<'a> {
     ) -> Result<Option<EventId>, CorunError> {
         let tag = Tag {
             step: whose.step,
-            label: whose.label,
+            label: whose.label.into(),
             units,
         };
         let virtually = |runtime: &Claims| runtime.simulated().then(|| runtime.now());

@@ -136,7 +136,7 @@ mod tests {
             device,
             queue: 0,
             kind,
-            label,
+            label: label.into(),
             step: 7,
             units: 0..1,
             ready: 0,

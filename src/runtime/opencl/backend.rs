@@ -22,7 +22,7 @@ use super::partition::Selected;
 use super::program::Programs;
 use super::queue::{Buffer, Direction, Memories, OpenQueue};
 use super::watch::Watch;
-use crate::codelet::{BufferId, HostMemoryId};
+use crate::codelet::{BufferId, HostMemoryId, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     Backend, Command, Completion, DeviceId, EventId, HostRegion, QueueId, RuntimeError, Status, Tag,
@@ -108,6 +108,16 @@ impl OpenClBackend {
         }
     }
 
+    fn open_queue(&mut self, device: DeviceId, stamps: bool) -> Result<QueueId, RuntimeError> {
+        let open = self.device(device)?;
+        open.shared.check()?;
+        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
+        let raw = new_queue(&self.contexts[context].context, id, &shared, stamps)?;
+        let queue = QueueId::fresh();
+        self.queues.insert(queue, OpenQueue::new(device.0, raw));
+        Ok(queue)
+    }
+
     /// The events to wait for, in terms of a context.
     fn wait_list(&mut self, wait: &[EventId], to: usize) -> Result<Vec<Arc<Event>>, RuntimeError> {
         let context = self.devices[to].context;
@@ -185,13 +195,20 @@ impl Backend for OpenClBackend {
     }
 
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        let open = self.device(device)?;
-        open.shared.check()?;
-        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
-        let raw = new_queue(&self.contexts[context].context, id, &shared)?;
-        let queue = QueueId::fresh();
-        self.queues.insert(queue, OpenQueue::new(device.0, raw));
-        Ok(queue)
+        self.open_queue(device, true)
+    }
+
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.open_queue(device, false)
+    }
+
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        let context = self.device(device)?.context;
+        self.contexts[context].arguments(kernel, &self.devices[device.0])
     }
 
     /// The commands on it keep the driver's queue.

@@ -81,15 +81,16 @@ pub(super) struct OpenDevice {
     _sub_device: Option<SubDevice>,
 }
 
-/// An in-order queue that stamps its commands.
+/// An in-order queue, which stamps its commands if that is asked for.
 pub(super) fn new_queue(
     context: &Context,
     device: ClDevice,
     shared: &Shared,
+    stamps: bool,
 ) -> Result<Queue, RuntimeError> {
+    let properties = if stamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
     // SAFETY: context and device are alive; the properties are plain bits.
-    let raw =
-        unsafe { create_command_queue(context.raw(), device.id(), CL_QUEUE_PROFILING_ENABLE) };
+    let raw = unsafe { create_command_queue(context.raw(), device.id(), properties) };
     raw.map(Queue::new)
         .map_err(|code| shared.failed("clCreateCommandQueue", code))
 }
@@ -104,7 +105,7 @@ impl OpenDevice {
         clock: Clock,
     ) -> Result<Self, RuntimeError> {
         let shared = Arc::new(Shared::new(info.name.clone(), clock));
-        let service = Arc::new(new_queue(context.1, id, &shared)?);
+        let service = Arc::new(new_queue(context.1, id, &shared, true)?);
         let device = Self {
             shared,
             watched: better_watched(&info.driver),

@@ -29,6 +29,7 @@ mod discover;
 mod failure;
 mod flight;
 mod handle;
+mod inspect;
 mod launch;
 mod memory;
 mod open;

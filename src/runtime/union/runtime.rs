@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::RecvTimeoutError;
 
 use super::{Flying, Held, Released, Union};
+use crate::codelet::{KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos, QueueId,
@@ -78,9 +79,24 @@ impl Runtime for Union {
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
         let (backend, local) = self.place(device)?;
         let queue = self.backends[backend].queue(local)?;
-        self.queues.insert(queue, device);
-        self.order.open(queue, backend);
+        self.opened(queue, device, backend);
         Ok(queue)
+    }
+
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        let (backend, local) = self.place(device)?;
+        let queue = self.backends[backend].unstamped_queue(local)?;
+        self.opened(queue, device, backend);
+        Ok(queue)
+    }
+
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        let (backend, local) = self.place(device)?;
+        self.backends[backend].arguments(local, kernel)
     }
 
     fn free_queue(&mut self, queue: QueueId) {
