@@ -1,0 +1,23 @@
+//! Specifications of kernels and of graphs of them, in the form of PySchedCL's
+//! authors (section 4 of the paper, Figure 8, and the files of their two
+//! repositories), with optional fields of our own.
+//!
+//! * [`KernelSpec`] is a kernel file as it was read: `raw` has its fields,
+//!   `fields` the forms in which they are written. With values of its
+//!   symbols it becomes a [`Kernel`].
+//! * [`source`] reads OpenCL C as far as specifications need it.
+//!
+//! docs/specifications.md describes every field. Nothing here runs anything;
+//! files are read, and every fault is a [`SpecError`] with its file and place.
+
+mod error;
+mod fields;
+mod kernel;
+mod raw;
+mod resolve;
+pub mod scalar;
+pub mod source;
+
+pub use error::SpecError;
+pub use kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
+pub use resolve::{Argument, Buffer, Kernel};
