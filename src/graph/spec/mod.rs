@@ -5,11 +5,14 @@
 //! * [`KernelSpec`] is a kernel file as it was read: `raw` has its fields,
 //!   `fields` the forms in which they are written. With values of its
 //!   symbols it becomes a [`Kernel`].
+//! * [`dag`] reads graphs, in three forms; `check` is what must hold of them.
 //! * [`source`] reads OpenCL C as far as specifications need it.
 //!
 //! docs/specifications.md describes every field. Nothing here runs anything;
 //! files are read, and every fault is a [`SpecError`] with its file and place.
 
+mod check;
+pub mod dag;
 mod error;
 mod fields;
 mod kernel;
@@ -18,6 +21,7 @@ mod resolve;
 pub mod scalar;
 pub mod source;
 
+pub use dag::{DagSpec, Specification, load};
 pub use error::SpecError;
 pub use kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
 pub use resolve::{Argument, Buffer, Kernel};

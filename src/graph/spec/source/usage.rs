@@ -232,7 +232,8 @@ fn passed<'a>(
     names: &mut BTreeSet<&'a str>,
 ) -> Access {
     let call = enclosing(body, at).filter(|open| {
-        body[*open] == "(" && open.checked_sub(1).is_some_and(|i| is_name(&body[i]))
+        let callee = open.checked_sub(1).map(|i| body[i].as_str());
+        body[*open] == "(" && callee.is_some_and(|name| is_name(name) && !is_keyword(name))
     });
     if let Some(open) = call {
         let inside = &body[open + 1..close(body, open)];
@@ -307,6 +308,11 @@ fn enclosing(body: &[Token], at: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// Words that stand before brackets and call nothing.
+fn is_keyword(token: &str) -> bool {
+    matches!(token, "if" | "while" | "for" | "switch" | "return")
 }
 
 /// Whether a token ends an operand, so that a star or `&` behind it is binary.
