@@ -6,15 +6,19 @@
 //!   `fields` the forms in which they are written. With values of its
 //!   symbols it becomes a [`Kernel`].
 //! * [`dag`] reads graphs, in three forms; `check` is what must hold of them.
+//! * `agree` compares a kernel file with its source, and with what a compiler
+//!   tells of it; [`mod@infer`] makes a kernel file of a source.
 //! * [`source`] reads OpenCL C as far as specifications need it.
 //!
 //! docs/specifications.md describes every field. Nothing here runs anything;
 //! files are read, and every fault is a [`SpecError`] with its file and place.
 
+mod agree;
 mod check;
 pub mod dag;
 mod error;
 mod fields;
+pub mod infer;
 mod kernel;
 mod raw;
 mod resolve;
