@@ -10,6 +10,7 @@
 //!   [`table`] and `style`.
 //! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
 //! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
+//! * [`mod@spec`] is what a specification describes, `pdawl-spec/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! docs/report.md describes all of them field by field, and docs/predict.md the
@@ -28,6 +29,7 @@ pub mod model;
 pub mod prediction;
 pub mod profile;
 pub mod schema;
+pub mod spec;
 mod style;
 pub mod table;
 pub mod text;

@@ -8,6 +8,7 @@
 //! * [`dag`] reads graphs, in three forms; `check` is what must hold of them.
 //! * `agree` compares a kernel file with its source, and with what a compiler
 //!   tells of it; [`mod@infer`] makes a kernel file of a source.
+//! * [`draw`] draws a graph.
 //! * [`source`] reads OpenCL C as far as specifications need it.
 //!
 //! docs/specifications.md describes every field. Nothing here runs anything;
@@ -16,6 +17,7 @@
 mod agree;
 mod check;
 pub mod dag;
+pub mod draw;
 mod error;
 mod fields;
 pub mod infer;
