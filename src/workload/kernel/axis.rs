@@ -1,0 +1,80 @@
+//! Units along a dimension: whole work-groups, and few enough that who writes
+//! what can be found out for each of them. Pure arithmetic.
+
+use std::ops::Range;
+
+/// Most units of a kernel: shares as fine as a thousandth, and little more to
+/// look at than a thousand parts.
+pub const MOST_UNITS: u64 = 1024;
+
+/// Work-items of a group where a kernel needs groups and no file says how
+/// large, at most.
+const GROUP: u64 = 64;
+
+/// The dimension along which a launch is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    pub dimension: usize,
+    /// Work-items along it.
+    extent: u64,
+    /// Of these, a unit's; the last unit may have fewer.
+    per_unit: u64,
+}
+
+impl Axis {
+    /// Along `dimension`, in groups of `local` work-items, where that is known.
+    pub(super) fn of(dimension: usize, global: &[u64], local: Option<&[u64]>) -> Self {
+        let extent = global.get(dimension).copied().unwrap_or(1).max(1);
+        let group = local.and_then(|local| local.get(dimension)).copied();
+        let group = group.unwrap_or(1).max(1);
+        let groups = extent.div_ceil(group);
+        Self {
+            dimension,
+            extent,
+            per_unit: group * groups.div_ceil(MOST_UNITS),
+        }
+    }
+
+    /// The whole launch as one unit.
+    pub(super) fn whole(global: &[u64], local: Option<&[u64]>) -> Self {
+        let first = Self::of(0, global, local);
+        Self {
+            per_unit: first.extent,
+            ..first
+        }
+    }
+
+    /// Units along it.
+    pub fn units(&self) -> u64 {
+        self.extent.div_ceil(self.per_unit)
+    }
+
+    /// The work-items of units along it.
+    pub fn items(&self, units: &Range<u64>) -> Range<u64> {
+        let at = |unit: u64| unit.saturating_mul(self.per_unit).min(self.extent);
+        at(units.start)..at(units.end)
+    }
+
+    /// The part of `bytes` bytes that belongs to units; `None` if a work-item's part
+    /// is no whole number of bytes.
+    pub fn slice(&self, bytes: u64, units: &Range<u64>) -> Option<Range<u64>> {
+        if !bytes.is_multiple_of(self.extent) {
+            return None;
+        }
+        let items = self.items(units);
+        let each = bytes / self.extent;
+        Some(items.start * each..items.end * each)
+    }
+}
+
+/// Groups for a launch: along the first dimension, as large as divides it.
+pub(super) fn groups(global: &[u64]) -> Vec<u64> {
+    let first = global.first().copied().unwrap_or(1);
+    let divides = |size: &u64| first.is_multiple_of(*size);
+    let along = (1..=GROUP).rev().find(divides).unwrap_or(1);
+    let mut local = vec![1; global.len()];
+    if let Some(size) = local.first_mut() {
+        *size = along;
+    }
+    local
+}
