@@ -8,7 +8,7 @@ use pdawl::machine::host::Placement;
 use pdawl::machine::{Device, Host, MachineFile, Shelf, load};
 use pdawl::report::schema::{HostInfo, Machine};
 use pdawl::runtime::Runtime;
-use pdawl::runtime::select::Selection;
+use pdawl::runtime::select::{Selection, Source};
 use pdawl::runtime::sim::{At, Fault, Sim, SimDevice, SimOptions};
 
 use super::Session;
@@ -21,6 +21,7 @@ use crate::cli::fault::FaultSpec;
 use crate::cli::grid::Budget;
 use crate::cli::here::{self, fingerprint};
 use crate::cli::size::ByteSize;
+use crate::cli::spec::kernel::default_devices;
 use crate::cli::task::{Task, Wanted};
 
 impl Session {
@@ -46,6 +47,9 @@ impl Session {
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
+        if let Wanted::Kernel(_) = &wanted {
+            return Self::kernel_on_this_machine(place, wanted, verify);
+        }
         let Some(name) = &place.machine else {
             let file = match choice {
                 ModelChoice::None => None,
@@ -92,12 +96,20 @@ impl Session {
             memory: place.host_memory.unwrap_or(ByteSize(free)),
             grids: 2 + reference_grids(verify),
         };
-        let task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
+        let mut task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
         let (mut rig, mut notes) = Rig::open(selection, task.workload().fp64())?;
         let mut roomy = roomy(&task, rig.as_asked()?.devices(), place.gpu_memory);
         notes.append(&mut roomy.notes);
         if let Some(list) = roomy.list {
             rig.narrow(list.parse().map_err(wrong_devices)?);
+        }
+        if let Task::Kernel(kernel) = &mut task {
+            let runtime = rig.as_asked()?;
+            if let Some(only) = kernel.examine(runtime)? {
+                let only = runtime.devices()[only].name.clone();
+                rig.narrow(only.parse().map_err(wrong_devices)?);
+            }
+            notes.append(&mut kernel.notes);
         }
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
@@ -123,6 +135,44 @@ impl Session {
             notes,
             ..Self::new(Ground::Real(rig), machine, task, place, verify)
         })
+    }
+
+    /// A user's kernel: on every OpenCL device, where none is named.
+    fn kernel_on_this_machine(
+        place: &Place,
+        wanted: Wanted,
+        verify: bool,
+    ) -> Result<Self, Failure> {
+        if let Some(name) = &place.machine {
+            let file = machine_file(name)?;
+            if !fingerprint().is(file.fingerprint.as_deref()) {
+                return Err(Failure::usage(
+                    format!(
+                        "--machine {name}: a kernel in OpenCL C cannot be simulated, since \
+                         nobody knows what it costs"
+                    ),
+                    "no --machine, for the devices that are here",
+                ));
+            }
+        }
+        let mut place = place.clone();
+        match &place.devices {
+            None => place.devices = Some(default_devices()?),
+            Some(list) => {
+                let selection: Selection = list.parse().map_err(wrong_devices)?;
+                if selection
+                    .devices()
+                    .iter()
+                    .any(|spec| spec.source == Source::Host)
+                {
+                    return Err(wrong_devices(
+                        "the embedded runtime (host) runs no OpenCL C; the CPU takes part as an \
+                         OpenCL device",
+                    ));
+                }
+            }
+        }
+        Self::on_this_machine(None, &place, wanted, verify, ModelChoice::None)
     }
 
     fn simulated(

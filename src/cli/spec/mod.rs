@@ -1,12 +1,13 @@
 //! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
 //!
 //! [`described`] reads one with the user's symbols, for any command that needs
-//! it; [`compile`] asks a device's compiler.
+//! it; [`compile`] asks a device's compiler; [`kernel`] is a kernel to be run.
 
 mod check;
 pub mod compile;
 pub mod described;
 mod infer;
+pub mod kernel;
 mod show;
 
 use clap::Subcommand;

@@ -55,15 +55,17 @@ impl Axis {
         at(units.start)..at(units.end)
     }
 
-    /// The part of `bytes` bytes that belongs to units; `None` if a work-item's part
+    /// The part of `bytes` bytes that belongs to units; `None` if a unit's part
     /// is no whole number of bytes.
     pub fn slice(&self, bytes: u64, units: &Range<u64>) -> Option<Range<u64>> {
-        if !bytes.is_multiple_of(self.extent) {
+        let extent = u128::from(self.extent);
+        let part = |items: u64| u128::from(bytes) * u128::from(items);
+        if part(self.per_unit) % extent != 0 {
             return None;
         }
         let items = self.items(units);
-        let each = bytes / self.extent;
-        Some(items.start * each..items.end * each)
+        let at = |items: u64| (part(items) / extent) as u64;
+        Some(at(items.start)..at(items.end))
     }
 }
 
