@@ -69,6 +69,7 @@ pub mod matrix;
 pub mod model;
 pub mod profile;
 pub mod quantity;
+mod random;
 pub mod report;
 pub mod runtime;
 mod shelf;

@@ -7,7 +7,6 @@
 //! device and no share.
 
 pub mod kernel;
-mod random;
 pub mod spmv;
 pub mod stencil;
 

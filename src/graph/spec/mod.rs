@@ -8,7 +8,8 @@
 //! * [`dag`] reads graphs, in three forms; `check` is what must hold of them.
 //! * `agree` compares a kernel file with its source, and with what a compiler
 //!   tells of it; [`mod@infer`] makes a kernel file of a source.
-//! * [`draw`] draws a graph.
+//! * [`draw`] draws a graph, and [`task`] makes a task graph of it that can run.
+//! * [`fill`] makes what buffers begin with.
 //! * [`source`] reads OpenCL C as far as specifications need it.
 //!
 //! docs/specifications.md describes every field. Nothing here runs anything;
@@ -20,12 +21,14 @@ pub mod dag;
 pub mod draw;
 mod error;
 mod fields;
+pub mod fill;
 pub mod infer;
 mod kernel;
 mod raw;
 mod resolve;
 pub mod scalar;
 pub mod source;
+pub mod task;
 
 pub use dag::{DagSpec, Specification, load};
 pub use error::SpecError;

@@ -11,12 +11,11 @@
 //! seen in a source for certain. An engine finds it out by running parts of
 //! the kernel and tells it here ([`UserKernel::divided`], [`Slices`]).
 //!
-//! * `axis` is the arithmetic of units, `fill` the data that buffers begin
-//!   with, [`compare`] tells whether two results agree.
+//! * `axis` is the arithmetic of units; [`compare`] tells whether two results
+//!   agree.
 
 mod axis;
 pub mod compare;
-mod fill;
 mod preamble;
 #[cfg(test)]
 mod tests;
@@ -33,7 +32,7 @@ use crate::codelet::{
     Codelet, Cost, KernelSource, Memory, NdRange, OpenClKernel, RawValue, Shape, Value,
 };
 use crate::graph::spec::source::KernelInfo;
-use crate::graph::spec::{Argument, Buffer, Kernel};
+use crate::graph::spec::{Argument, Buffer, Kernel, fill};
 
 /// Which buffers are divided as the work is: of these, unit `u` touches only
 /// its slice. By position; the others are whole everywhere.

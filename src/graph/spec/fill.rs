@@ -1,7 +1,7 @@
 //! Random data for buffers that a kernel reads.
 
-use crate::graph::spec::scalar::Base;
-use crate::workload::random::uniform;
+use super::scalar::Base;
+use crate::random::uniform;
 
 /// Whole numbers stay below this, and below the elements of every buffer:
 /// kernels use them as indices.
@@ -9,7 +9,7 @@ const MOST: u64 = 128;
 
 /// Fills `bytes` with numbers of a type: fractions from -1 to 1, whole numbers
 /// from 0 to what is an index of a buffer of `smallest` elements.
-pub(super) fn random(base: Base, smallest: u64, seed: u64, bytes: &mut [u8]) {
+pub fn random(base: Base, smallest: u64, seed: u64, bytes: &mut [u8]) {
     let most = smallest.clamp(1, MOST) as f64;
     let each = base.bytes() as usize;
     for (index, element) in (0u64..).zip(bytes.chunks_exact_mut(each)) {
