@@ -4,6 +4,7 @@
 //! measure the machine behind it.
 
 pub mod corun;
+pub mod graph;
 pub mod measure;
 pub mod oracle;
 pub mod outcome;

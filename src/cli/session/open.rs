@@ -285,7 +285,7 @@ pub(in crate::cli) fn machine_file(name: &str) -> Result<MachineFile, Failure> {
 }
 
 /// A list of devices as the simulator knows them.
-fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
+pub(in crate::cli) fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
     list.split(',')
         .map(|item| sim_device(item.trim()))
         .collect()
@@ -322,7 +322,11 @@ fn sim_device(item: &str) -> Result<SimDevice, Failure> {
 }
 
 /// Faults by the devices' indices, in a run of so many steps.
-fn faults(specs: &[FaultSpec], devices: &[Device], steps: u32) -> Result<Vec<Fault>, Failure> {
+pub(in crate::cli) fn faults(
+    specs: &[FaultSpec],
+    devices: &[Device],
+    steps: u32,
+) -> Result<Vec<Fault>, Failure> {
     let last = steps.saturating_sub(1);
     specs
         .iter()
