@@ -14,6 +14,7 @@ use super::files::{Files, Prepared};
 use super::grid::Grid;
 use super::product::Product;
 use super::session::Session;
+use super::spec::dag;
 use super::spec::kernel::{KernelArgs, Saves};
 use super::task::Wanted;
 use super::{interrupt, terminal};
@@ -34,6 +35,9 @@ enum Workload {
     Spmv(Box<Spmv>),
     /// A kernel of yours, in OpenCL C, by its specification
     Kernel(Box<Kernel>),
+    /// A graph of kernels of yours, by its specification
+    #[command(after_help = dag::EXAMPLES)]
+    Dag(Box<dag::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -141,6 +145,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
+        Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => {
             let (task, saves) = args.kernel.prepare()?;
             args.rest.run(&args.sharing, Some(saves), |_| {

@@ -8,7 +8,7 @@ use pdawl::machine::host::Placement;
 use pdawl::machine::{Device, Host, MachineFile, Shelf, load};
 use pdawl::report::schema::{HostInfo, Machine};
 use pdawl::runtime::Runtime;
-use pdawl::runtime::select::{Selection, Source};
+use pdawl::runtime::select::Selection;
 use pdawl::runtime::sim::{At, Fault, Sim, SimDevice, SimOptions};
 
 use super::Session;
@@ -21,7 +21,7 @@ use crate::cli::fault::FaultSpec;
 use crate::cli::grid::Budget;
 use crate::cli::here::{self, fingerprint};
 use crate::cli::size::ByteSize;
-use crate::cli::spec::kernel::default_devices;
+use crate::cli::spec::devices::opencl_only;
 use crate::cli::task::{Task, Wanted};
 
 impl Session {
@@ -143,35 +143,7 @@ impl Session {
         wanted: Wanted,
         verify: bool,
     ) -> Result<Self, Failure> {
-        if let Some(name) = &place.machine {
-            let file = machine_file(name)?;
-            if !fingerprint().is(file.fingerprint.as_deref()) {
-                return Err(Failure::usage(
-                    format!(
-                        "--machine {name}: a kernel in OpenCL C cannot be simulated, since \
-                         nobody knows what it costs"
-                    ),
-                    "no --machine, for the devices that are here",
-                ));
-            }
-        }
-        let mut place = place.clone();
-        match &place.devices {
-            None => place.devices = Some(default_devices()?),
-            Some(list) => {
-                let selection: Selection = list.parse().map_err(wrong_devices)?;
-                if selection
-                    .devices()
-                    .iter()
-                    .any(|spec| spec.source == Source::Host)
-                {
-                    return Err(wrong_devices(
-                        "the embedded runtime (host) runs no OpenCL C; the CPU takes part as an \
-                         OpenCL device",
-                    ));
-                }
-            }
-        }
+        let place = opencl_only(place)?;
         Self::on_this_machine(None, &place, wanted, verify, ModelChoice::None)
     }
 

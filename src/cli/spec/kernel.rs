@@ -12,7 +12,6 @@ use pdawl::machine::{Device, DeviceKind};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::{KernelParameters, Parameters, Workload};
 use pdawl::runtime::Runtime;
-use pdawl::runtime::opencl;
 use pdawl::workload::Divisible;
 use pdawl::workload::kernel::{Sink, UserKernel};
 
@@ -284,27 +283,6 @@ impl KernelTask {
             }),
         }
     }
-}
-
-/// The devices that a kernel runs on where the user names none: every OpenCL
-/// device, the CPU's too.
-///
-/// # Errors
-/// When there is none.
-pub fn default_devices() -> Result<String, Failure> {
-    let discovery = opencl::discover();
-    let names: Vec<String> = discovery
-        .devices
-        .into_iter()
-        .map(|found| found.info.name)
-        .collect();
-    if names.is_empty() {
-        return Err(Failure::failed(
-            "there is no OpenCL device here, and kernels in OpenCL C run on nothing else",
-            "an OpenCL driver; for the CPU, PoCL (apt-get install pocl-opencl-icd)",
-        ));
-    }
-    Ok(names.join(","))
 }
 
 /// The fastest device, most likely: a GPU, if there is one.

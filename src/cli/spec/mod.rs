@@ -1,11 +1,14 @@
 //! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
 //!
 //! [`described`] reads one with the user's symbols, for any command that needs
-//! it; [`compile`] asks a device's compiler; [`kernel`] is a kernel to be run.
+//! it; [`compile`] asks a device's compiler; [`kernel`] is a kernel
+//! to be run, [`dag`] a graph, and [`devices`] where they run.
 
 mod check;
 pub mod compile;
+pub mod dag;
 pub mod described;
+pub mod devices;
 mod infer;
 pub mod kernel;
 mod show;

@@ -47,6 +47,7 @@ pub fn build(
         dag.edges.iter().any(|edge| edge.from == from)
     };
     let mut results = Vec::new();
+    let mut codelets: Vec<(&Resolved, Arc<Codelet>)> = Vec::new();
     for (index, (kernel, _)) in kernels.iter().enumerate() {
         let mut row = vec![None; kernel.arguments.len()];
         for (position, buffer) in kernel.buffers() {
@@ -109,7 +110,7 @@ pub fn build(
         }
         builder.kernel(Kernel {
             name: format!("{} {}", dag.kernels[index].id, kernel.name).into(),
-            codelet: codelet(kernel, info),
+            codelet: shared(&mut codelets, kernel, info),
             units: 0..1,
             arguments,
             cost: Cost {
@@ -158,6 +159,25 @@ fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler
         let length = length.min(bytes.len());
         fill::random(base, smallest, seed, &mut bytes[..length]);
     })
+}
+
+/// Kernels of one source and size have one codelet, so that what is measured
+/// of one is known of all.
+fn shared<'a>(
+    known: &mut Vec<(&'a Resolved, Arc<Codelet>)>,
+    kernel: &'a Resolved,
+    info: &KernelInfo,
+) -> Arc<Codelet> {
+    let same = |other: &&Resolved| {
+        (&other.text, &other.name, &other.options) == (&kernel.text, &kernel.name, &kernel.options)
+            && (&other.global, &other.local) == (&kernel.global, &kernel.local)
+    };
+    if let Some((_, codelet)) = known.iter().find(|(other, _)| same(other)) {
+        return Arc::clone(codelet);
+    }
+    let made = codelet(kernel, info);
+    known.push((kernel, Arc::clone(&made)));
+    made
 }
 
 /// The kernel in one launch, as its author wrote it.

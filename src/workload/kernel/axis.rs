@@ -11,6 +11,12 @@ pub const MOST_UNITS: u64 = 1024;
 /// large, at most.
 const GROUP: u64 = 64;
 
+/// The same where it does not matter to the kernel.
+const QUICK: u64 = 128;
+
+/// In one dimension there are at least about so many groups.
+const FINE: u64 = 64;
+
 /// The dimension along which a launch is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
@@ -67,6 +73,26 @@ impl Axis {
         let at = |items: u64| (part(items) / extent) as u64;
         Some(at(items.start)..at(items.end))
     }
+}
+
+/// Groups for a kernel that does not ask for them: along the first dimension,
+/// so many that devices are full, and in one dimension few enough that the
+/// launch can be divided finely. `None` where nothing that is good divides it.
+pub(super) fn quick_groups(global: &[u64]) -> Option<Vec<u64>> {
+    let first = global.first().copied().unwrap_or(1);
+    if global.len() == 1 {
+        let finest = (first / FINE).max(1);
+        let size: u64 = 1 << finest.ilog2();
+        return Some(vec![size.min(QUICK)]);
+    }
+    let most = first.min(QUICK);
+    let divides = |size: &u64| first.is_multiple_of(*size);
+    let size = (1..=most).rev().find(divides).unwrap_or(1);
+    (size * 8 >= most).then(|| {
+        let mut groups = vec![1; global.len()];
+        groups[0] = size;
+        groups
+    })
 }
 
 /// Groups for a launch: along the first dimension, as large as divides it.

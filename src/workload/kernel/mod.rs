@@ -55,6 +55,10 @@ pub struct UserKernel {
     /// The groups that it is launched in, chosen here where the file leaves
     /// them open and the kernel asks for them.
     local: Option<Vec<u64>>,
+    /// Groups that are only quick, where the kernel does not care: drivers that
+    /// choose by themselves choose anew for each length of a part, and some
+    /// compile anew for that.
+    quick: Option<Vec<u64>>,
     axis: Axis,
     slices: Slices,
     codelet: Arc<Codelet>,
@@ -92,12 +96,17 @@ impl UserKernel {
                 .map(|local| local[..kernel.global.len()].to_vec())
                 .or_else(|| info.uses_groups.then(|| axis::groups(&kernel.global)))
         });
+        let quick = match &local {
+            Some(_) => None,
+            None => axis::quick_groups(&kernel.global),
+        };
         let axis = Axis::whole(&kernel.global, local.as_deref());
         Self {
-            codelet: codelet(&kernel, &info, local.as_deref(), axis),
+            codelet: codelet(&kernel, &info, [local.as_deref(), quick.as_deref()], axis),
             kernel,
             info,
             local,
+            quick,
             axis,
             slices: Slices::default(),
             seed,
@@ -124,7 +133,7 @@ impl UserKernel {
     /// The same, divided along an axis into units that touch these slices.
     pub fn divided(self, axis: Axis, slices: Slices) -> Self {
         Self {
-            codelet: codelet(&self.kernel, &self.info, self.local.as_deref(), axis),
+            codelet: codelet(&self.kernel, &self.info, self.groups(), axis),
             axis,
             slices,
             ..self
@@ -152,7 +161,10 @@ impl UserKernel {
     pub fn axes(&self) -> Vec<Axis> {
         let dimensions = (0..self.kernel.global.len()).rev();
         dimensions
-            .map(|dimension| Axis::of(dimension, &self.kernel.global, self.local.as_deref()))
+            .map(|dimension| {
+                let groups = self.local.as_deref().or(self.quick.as_deref());
+                Axis::of(dimension, &self.kernel.global, groups)
+            })
             .filter(|axis| axis.units() > 1)
             .collect()
     }
@@ -170,6 +182,23 @@ impl UserKernel {
     /// Work-items of a group; `None`: the driver chooses.
     pub fn local(&self) -> Option<&[u64]> {
         self.local.as_deref()
+    }
+
+    fn groups(&self) -> [Option<&[u64]>; 2] {
+        [self.local.as_deref(), self.quick.as_deref()]
+    }
+
+    /// The launches for a range of units: one, or where the last unit is no
+    /// whole number of groups, that one by itself.
+    pub fn launches(&self, units: &Range<u64>) -> Vec<Range<u64>> {
+        let last = self.units().saturating_sub(1);
+        let quick = (self.quick.as_ref()).and_then(|quick| quick.get(self.axis.dimension));
+        let items = self.axis.items(&(last..last + 1));
+        let ragged = quick.is_some_and(|group| !(items.end - items.start).is_multiple_of(*group));
+        match ragged && units.start < last && units.end > last {
+            true => vec![units.start..last, last..units.end],
+            false => vec![units.clone()],
+        }
     }
 
     /// How it is divided.
@@ -274,7 +303,12 @@ impl Divisible for UserKernel {
     }
 }
 
-fn codelet(kernel: &Kernel, info: &KernelInfo, local: Option<&[u64]>, axis: Axis) -> Arc<Codelet> {
+fn codelet(
+    kernel: &Kernel,
+    info: &KernelInfo,
+    [local, quick]: [Option<&[u64]>; 2],
+    axis: Axis,
+) -> Arc<Codelet> {
     let text = preamble::before(&kernel.text, &kernel.source, &kernel.global, local);
     let source = KernelSource::new(
         text,
@@ -283,15 +317,17 @@ fn codelet(kernel: &Kernel, info: &KernelInfo, local: Option<&[u64]>, axis: Axis
         kernel.options.clone(),
     );
     let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
-    let (global, local) = (sizes(&kernel.global), local.map(sizes));
+    let (global, local, quick) = (sizes(&kernel.global), local.map(sizes), quick.map(sizes));
     let shape = Shape::with(move |units: &Range<u64>, _: &[Value]| {
         let items = axis.items(units);
         let (mut part, mut offset) = (global.clone(), vec![0; global.len()]);
         part[axis.dimension] = (items.end - items.start) as usize;
         offset[axis.dimension] = items.start as usize;
+        let whole = |groups: &&Vec<usize>| part.iter().zip(*groups).all(|(n, g)| n % g == 0);
+        let groups = local.as_ref().or(quick.as_ref().filter(whole)).cloned();
         let range = NdRange::new(part).starting_at(offset);
-        match &local {
-            Some(local) => range.exactly(local.clone()),
+        match groups {
+            Some(groups) => range.exactly(groups),
             None => range,
         }
     });

@@ -35,6 +35,24 @@ proptest! {
     }
 
     #[test]
+    fn launches_are_whole_groups_or_the_last_unit(first in 1u64..100_000, other in 1u64..300) {
+        for global in [vec![first], vec![other, first], vec![first, other]] {
+            let Some(quick) = axis::quick_groups(&global) else { continue };
+            prop_assert_eq!(quick.len(), global.len());
+            prop_assert!(quick.iter().product::<u64>() <= 128);
+            for dimension in 0..global.len() {
+                let axis = Axis::of(dimension, &global, Some(&quick));
+                for unit in 0..axis.units() {
+                    let items = axis.items(&(unit..unit + 1));
+                    let whole = (items.end - items.start) % quick[dimension] == 0;
+                    prop_assert!(whole || unit + 1 == axis.units());
+                    prop_assert!(whole || global.len() == 1);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn groups_divide_the_first_dimension(first in 1u64..100_000, others in 0usize..3) {
         let global = [vec![first], vec![7; others]].concat();
         let local = axis::groups(&global);

@@ -146,12 +146,13 @@ impl<'a> Bench<'a> {
             .map(|slot| slot.image.map_or(Memory::Host(slot.host), Memory::Device))
             .collect();
         let codelet = user.codelet();
-        for units in parts.iter().filter(|units| !units.is_empty()) {
+        let parts = parts.iter().filter(|units| !units.is_empty());
+        for units in parts.flat_map(|units| user.launches(units)) {
             self.submit(Command::Launch(Launch {
                 codelet: Arc::clone(&codelet),
-                units: units.clone(),
                 args: user.args(&memories),
-                cost: user.cost(units),
+                cost: user.cost(&units),
+                units,
             }))?;
         }
         self.finish()?;

@@ -67,7 +67,9 @@ impl Drive<'_> {
                     .iter()
                     .map(|buffer| Memory::Host(buffer.result))
                     .collect();
-                self.launch(whose, units, user.args(&memories), wait)?;
+                for part in user.launches(&units) {
+                    self.launch(whose, part, user.args(&memories), wait)?;
+                }
                 return Ok(());
             }
             Place::Images(images) => images,
@@ -106,7 +108,9 @@ impl Drive<'_> {
         for (run, command) in writes {
             self.submit(whose, command, run, &[])?;
         }
-        self.launch(whose, units.clone(), user.args(&memories), &wait)?;
+        for part in user.launches(&units) {
+            self.launch(whose, part, user.args(&memories), &wait)?;
+        }
         for command in reads {
             self.submit(whose, command, units.clone(), &[])?;
         }
