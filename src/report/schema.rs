@@ -126,6 +126,8 @@ pub struct KernelParameters {
     /// Positions of the buffers that are divided with it; the others are whole
     /// on every device.
     pub sliced: Vec<usize>,
+    /// `f64` if it computes in double precision at all, else `f32`.
+    pub precision: &'static str,
     /// Steps asked for.
     pub steps: u32,
     /// Of the buffers' first contents.

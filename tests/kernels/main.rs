@@ -2,6 +2,7 @@
 //! results are those of the undivided launch, bit for bit.
 
 mod harness;
+mod losses;
 mod refusals;
 mod splits;
 mod strategies;

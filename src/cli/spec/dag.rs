@@ -9,7 +9,7 @@ use pdawl::graph::spec::scalar::Base;
 use pdawl::graph::spec::task::{Built, build};
 use pdawl::graph::spec::{Argument, DagSpec, Kernel, Specification};
 use pdawl::machine::DeviceKind;
-use pdawl::runtime::Runtime;
+use pdawl::runtime::{Runtime, opencl};
 use pdawl::workload::kernel::compare::compare;
 use serde_json::json;
 
@@ -19,6 +19,7 @@ use super::described::{Values, refused};
 use super::devices::opencl_only;
 use crate::cli::failure::Failure;
 use crate::cli::graph::{GraphArgs, Job, Queues, failure, run as conduct};
+use crate::cli::terminal;
 use crate::cli::whole::whole;
 
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -57,6 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let place = opencl_only(&args.graph.place)?;
     let described = check::all(&dag, &args.values)?;
+    let dag = at_home(dag, place.devices.as_deref().unwrap_or_default());
     if let Some(mut compiler) = Compiler::open(None)? {
         for kernel in &described {
             compiler.check(kernel)?;
@@ -89,6 +91,36 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             ..args.graph.clone()
         },
     )
+}
+
+/// The graph without wishes for kinds of devices of which none takes part.
+fn at_home(mut dag: DagSpec, devices: &str) -> DagSpec {
+    let listed = |name: &str| devices.split(',').any(|item| item.trim().starts_with(name));
+    let found = opencl::discover().devices.into_iter();
+    let kinds: Vec<DeviceKind> = found
+        .filter(|f| listed(&f.info.name))
+        .map(|f| f.info.kind)
+        .collect();
+    for (kind, name) in [(DeviceKind::Cpu, "CPU"), (DeviceKind::Gpu, "GPU")] {
+        let mut homeless = 0;
+        for node in dag
+            .kernels
+            .iter_mut()
+            .filter(|node| node.device == Some(kind))
+        {
+            if !kinds.contains(&kind) {
+                node.device = None;
+                homeless += 1;
+            }
+        }
+        if homeless > 0 {
+            terminal::warn(&format!(
+                "{homeless} kernels are meant for a {name}, and none takes part; they run where \
+                 they can"
+            ));
+        }
+    }
+    dag
 }
 
 /// The queues of the file: by kind or name of device, or as the paper has it:

@@ -194,8 +194,9 @@ impl KernelTask {
     /// # Errors
     /// When it does not.
     pub fn fits(&self, budget: Budget) -> Result<(), Failure> {
-        // What is written has two versions, and trials have their own copies.
-        let needed = self.user.bytes().saturating_mul(4);
+        // What is written has two versions, and trials and their comparison
+        // have copies of their own.
+        let needed = self.user.bytes().saturating_mul(8);
         if needed <= budget.memory.0 {
             return Ok(());
         }
@@ -278,6 +279,7 @@ impl KernelTask {
                     all.dedup();
                     all
                 },
+                precision: if self.user.fp64() { "f64" } else { "f32" },
                 steps: self.args.steps,
                 seed: self.args.seed,
             }),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pdawl::graph::spec::Specification;
 use pdawl::graph::spec::dag::{DagSpec, Node};
-use pdawl::graph::spec::draw::{self, Drawing};
+use pdawl::report::drawing::{self, Drawing};
 use serde::Serialize;
 
 use super::check;
@@ -74,20 +74,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .into_iter()
         .map(|described| described.kernel)
         .collect();
-    let drawing = Drawing::of(&dag, &kernels);
+    let drawn = Drawing::of(&dag, &kernels);
     if let Some(output) = output {
-        output.write(|out| draw::write(&drawing, out))?;
+        output.write(|out| drawing::write(&drawn, out))?;
     } else if args.format == Format::Text {
         let mut text = Vec::new();
-        draw::write(&drawing, &mut text).map_err(|e| Failure::of_printing(&e))?;
+        drawing::write(&drawn, &mut text).map_err(|e| Failure::of_printing(&e))?;
         return terminal::print(&String::from_utf8_lossy(&text));
     }
     let report = Report {
         schema: SCHEMA,
         file: args.file.display().to_string(),
-        kernels: drawing.kernels.len(),
-        edges: drawing.edges.len(),
-        components: drawing.components.len(),
+        kernels: drawn.kernels.len(),
+        edges: drawn.edges.len(),
+        components: drawn.components.len(),
         drawing: args.out.as_ref().map(|path| path.display().to_string()),
     };
     match (args.format, &report.drawing) {

@@ -79,8 +79,9 @@ impl<'a> Drive<'a> {
                 kind: device.kind,
                 compute_units: device.compute_units,
                 capacity,
-                stream_limit: device
-                    .link_bandwidth
+                // A kernel's buffers are mostly there; what moves is not known.
+                stream_limit: (device.link_bandwidth)
+                    .filter(|_| !matches!(kept, Kept::Kernel(_)))
                     .map(|b| b / workload.unit_bytes() as f64),
                 min_chunk,
             });

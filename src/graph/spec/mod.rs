@@ -8,7 +8,7 @@
 //! * [`dag`] reads graphs, in three forms; `check` is what must hold of them.
 //! * `agree` compares a kernel file with its source, and with what a compiler
 //!   tells of it; [`mod@infer`] makes a kernel file of a source.
-//! * [`draw`] draws a graph, and [`task`] makes a task graph of it that can run.
+//! * [`task`] makes a task graph of it that can run.
 //! * [`fill`] makes what buffers begin with.
 //! * [`source`] reads OpenCL C as far as specifications need it.
 //!
@@ -18,7 +18,6 @@
 mod agree;
 mod check;
 pub mod dag;
-pub mod draw;
 mod error;
 mod fields;
 pub mod fill;

@@ -6,8 +6,8 @@
 mod layout;
 mod svg;
 
-use super::dag::DagSpec;
-use super::resolve::{Argument, Kernel};
+use crate::graph::spec::{Argument, DagSpec, Kernel};
+use crate::machine::DeviceKind;
 
 pub use svg::write;
 
@@ -60,7 +60,7 @@ impl Drawing {
             Shown {
                 name: format!("{} {}", node.id, kernel.name),
                 device: node.device.map(|kind| match kind {
-                    crate::machine::DeviceKind::Cpu => "cpu",
+                    DeviceKind::Cpu => "cpu",
                     _ => "gpu",
                 }),
                 inputs,
