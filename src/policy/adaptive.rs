@@ -76,16 +76,19 @@ impl Adaptive {
         self.last.get(&components).map(Vec::as_slice)
     }
 
-    /// Seconds expected of a device for these components.
-    fn expect(&self, device: usize, components: &[usize]) -> f64 {
-        let amount: f64 = components
-            .iter()
-            .map(|c| self.problem.tasks[*c].weight)
-            .sum();
-        self.learned[device].expect(amount).unwrap_or_else(|| {
-            let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
-            tasks.filter_map(|task| task.seconds[device]).sum()
+    /// The work of these components on a device: its amount, and the seconds
+    /// that are said of it.
+    fn work(&self, device: usize, components: &[usize]) -> (f64, f64) {
+        let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
+        tasks.fold((0.0, 0.0), |(amount, seconds), task| {
+            let more = task.seconds[device].unwrap_or(0.0);
+            (amount + task.weight, seconds + more)
         })
+    }
+
+    /// Seconds expected of a device for some work: learned, else as said.
+    fn expect(&self, device: usize, (amount, said): (f64, f64)) -> f64 {
+        self.learned[device].expect(amount).unwrap_or(said)
     }
 
     /// Divides a layer: a device for each of its components.
@@ -98,16 +101,18 @@ impl Adaptive {
         });
         let devices = self.lost.len();
         let mut parts: Vec<Vec<usize>> = vec![Vec::new(); devices];
+        let mut work = vec![(0.0, 0.0); devices];
         for component in &free {
             let best = (0..devices)
                 .filter(|d| self.may(*component, *d))
                 .map(|d| {
-                    let mut with = parts[d].clone();
-                    with.push(*component);
-                    (d, self.expect(d, &with))
+                    let more = self.work(d, &[*component]);
+                    let with = (work[d].0 + more.0, work[d].1 + more.1);
+                    (d, with, self.expect(d, with))
                 })
-                .min_by(|one, other| one.1.total_cmp(&other.1));
-            if let Some((device, _)) = best {
+                .min_by(|one, other| one.2.total_cmp(&other.2));
+            if let Some((device, with, _)) = best {
+                work[device] = with;
                 parts[device].push(*component);
             }
         }
@@ -131,10 +136,8 @@ impl Adaptive {
 
     /// When the last device is expected to end.
     fn end(&self, parts: &[Vec<usize>]) -> f64 {
-        let ends = parts
-            .iter()
-            .enumerate()
-            .map(|(d, part)| self.expect(d, part));
+        let ends = parts.iter().enumerate();
+        let ends = ends.map(|(device, part)| self.expect(device, self.work(device, part)));
         ends.fold(0.0, f64::max)
     }
 
@@ -178,9 +181,9 @@ impl Adaptive {
                 .max_by_key(|d| (parts[*d].len(), std::cmp::Reverse(*d)));
             let Some(from) = fullest else { continue };
             let bound = HOPELESS * self.end(parts);
-            let suitable = parts[from]
-                .iter()
-                .rposition(|c| self.may(*c, device) && self.expect(device, &[*c]) <= bound);
+            let suitable = parts[from].iter().rposition(|c| {
+                self.may(*c, device) && self.expect(device, self.work(device, &[*c])) <= bound
+            });
             if let Some(at) = suitable {
                 let component = parts[from].remove(at);
                 parts[device].push(component);
@@ -293,5 +296,90 @@ impl Policy for Adaptive {
                 *placed = None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::testbed::{layers, run};
+
+    /// The least seconds of a layer of 16 over all divisions.
+    fn best(seconds: &dyn Fn(usize, usize) -> f64) -> f64 {
+        let whole = |device, count| (1..=count).map(|n| seconds(device, n)).sum::<f64>();
+        (0..=16)
+            .map(|cpu| whole(0, cpu).max(whole(1, 16 - cpu)))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whatever the devices are like, and however wrong what is known at first:
+    /// three layers later a layer takes at most 5 % longer than the best one.
+    #[test]
+    fn three_layers_teach_the_best_division() {
+        let machines: [&dyn Fn(usize, usize) -> f64; 6] = [
+            // Equal; a CPU of a tenth; one not worth anything; a faster one.
+            &|_, _| 1.0,
+            &|d, _| [1.0, 0.1][d],
+            &|d, _| [9.0, 0.1][d],
+            &|d, _| [0.3, 1.0][d],
+            // A GPU that fills up: the first component costs most.
+            &|d, n| [0.8, if n == 1 { 1.0 } else { 0.1 }][d],
+            // A CPU with a start that is worth it only for several.
+            &|d, n| [if n == 1 { 2.0 } else { 0.2 }, 1.0][d],
+        ];
+        for (index, seconds) in machines.iter().enumerate() {
+            for guess in [[1.0, 1.0], [1.0, 0.1], [0.1, 1.0]] {
+                let problem = layers(6, 16, guess);
+                let mut policy = Adaptive::new(problem.clone());
+                let told = run(&mut policy, &problem, seconds);
+                let best = best(*seconds);
+                for (level, (took, had)) in told.iter().enumerate().skip(3) {
+                    assert!(
+                        *took <= best * 1.05,
+                        "machine {index}, {guess:?}: layer {level} takes {took} with {had:?}, \
+                         at best {best}; {told:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_learned_serves_the_next_run() {
+        let problem = layers(1, 16, [1.0, 1.0]);
+        let mut policy = Adaptive::new(problem.clone());
+        let seconds = |d: usize, _| [1.0, 0.1][d];
+        for _ in 0..3 {
+            run(&mut policy, &problem, seconds);
+        }
+        let told = run(&mut policy, &problem, seconds);
+        assert!(told[0].0 <= best(&seconds) * 1.05, "{told:?}");
+        assert_eq!(policy.division(16), Some(&told[0].1[..]));
+    }
+
+    #[test]
+    fn noise_does_not_move_a_good_division() {
+        let problem = layers(40, 16, [1.0, 1.0]);
+        let mut policy = Adaptive::new(problem.clone());
+        let rng = std::cell::RefCell::new(fastrand::Rng::with_seed(3));
+        let noisy = |d: usize, _| [1.0, 0.25][d] * (0.9 + 0.2 * rng.borrow_mut().f64());
+        let told = run(&mut policy, &problem, noisy);
+        let odd = told
+            .iter()
+            .skip(5)
+            .filter(|(_, had)| had[0].abs_diff(3) > 1);
+        assert_eq!(odd.count(), 0, "{told:?}");
+    }
+
+    #[test]
+    fn a_lost_device_gets_nothing() {
+        let problem = layers(1, 4, [1.0, 1.0]);
+        let mut policy = Adaptive::new(problem);
+        policy.lost(0);
+        (0..4).for_each(|component| policy.ready(component, 0));
+        let devices: Vec<_> = std::iter::from_fn(|| policy.next(0))
+            .map(|a| a.device)
+            .collect();
+        assert_eq!(devices, [1; 4]);
     }
 }

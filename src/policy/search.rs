@@ -81,7 +81,7 @@ impl Search {
     }
 
     /// What to try next; `None` when the search is over.
-    pub fn next(&mut self) -> Option<Configuration> {
+    pub fn propose(&mut self) -> Option<Configuration> {
         if self.round.is_empty() && self.rounds_left > 0 {
             self.rounds_left -= 1;
             let mut order: Vec<usize> = (0..self.tried.len())
@@ -102,7 +102,7 @@ impl Search {
         self.round.last().map(|index| self.tried[*index].0)
     }
 
-    /// What the configuration that was last answered took; infinity if it
+    /// What the configuration that was proposed last took; infinity if it
     /// cannot run.
     pub fn tell(&mut self, seconds: f64) {
         if let Some(index) = self.round.pop() {
@@ -130,11 +130,12 @@ impl Search {
             .min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// Every configuration with its median seconds, as far as it was tried.
+    /// Every configuration that could run, with its median seconds.
     pub fn results(&self) -> Vec<(Configuration, f64)> {
         (0..self.tried.len())
             .filter(|i| !self.tried[*i].1.is_empty())
             .map(|i| (self.tried[i].0, self.median(i)))
+            .filter(|(_, seconds)| seconds.is_finite())
             .collect()
     }
 }
@@ -170,7 +171,7 @@ mod tests {
             cpu.max(gpu) + 1.0 + c.width as f64 * 0.01
         };
         let mut count = 0;
-        while let Some(configuration) = search.next() {
+        while let Some(configuration) = search.propose() {
             noise = -noise;
             count += 1;
             search.tell(truth(&configuration) * (1.0 + noise));
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn what_cannot_run_is_never_the_best() {
         let mut search = Search::new(space().configurations(2), 1);
-        while let Some(configuration) = search.next() {
+        while let Some(configuration) = search.propose() {
             search.tell(if configuration.h_cpu == 1 {
                 2.0
             } else {

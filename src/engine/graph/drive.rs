@@ -8,9 +8,9 @@ use super::books::{Books, Progress, There};
 use super::log::{Log, Purpose};
 use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
 use super::{Control, GraphRunError, Options, Plan};
-use crate::graph::{Components, TaskGraph};
+use crate::graph::{Components, DatumId, TaskGraph};
 use crate::policy::{Finished, Policy};
-use crate::runtime::{Completion, QueueId, Runtime, RuntimeError, Status};
+use crate::runtime::{Completion, EventId, QueueId, Runtime, RuntimeError, Status};
 use crate::time::Nanos;
 use crate::trace::{Trace, intervals};
 
@@ -37,6 +37,8 @@ pub(super) struct Drive<'a> {
     /// By component: when it was handed out, and the latest end of its commands.
     pub dispatched: Vec<Nanos>,
     ended: Vec<Nanos>,
+    /// What is on its way to the host since another device needs it.
+    pub fetching: Vec<(DatumId, EventId)>,
     pub submit_time: Nanos,
     wait_time: Nanos,
     /// Devices that failed since everything was last in order, and why.
@@ -66,6 +68,7 @@ impl Plan {
     ) -> Result<GraphOutcome, GraphRunError> {
         self.prepare(runtime, policy, options)?;
         let mut drive = Drive::open(runtime, self, policy, options)?;
+        drive.check_homes()?;
         let driven = drive.driver_time();
         drive.run(control)?;
         Ok(drive.close(driven))
@@ -114,6 +117,7 @@ impl<'a> Drive<'a> {
             uses: vec![DeviceUse::default(); devices],
             dispatched: vec![0; components.len()],
             ended: vec![0; components.len()],
+            fetching: Vec::new(),
             submit_time: 0,
             wait_time: 0,
             failing: Vec::new(),
@@ -187,7 +191,7 @@ impl<'a> Drive<'a> {
             let Some(assignment) = self.policy.next(now) else {
                 return;
             };
-            let ready = self.books.components.get(assignment.component);
+            let ready = self.books.components().get(assignment.component);
             let lost = self.plan.sites.get(assignment.device);
             if ready != Some(&Progress::Ready) || lost.is_none_or(|site| site.lost.is_some()) {
                 // Told as being stuck, once nothing is in flight.
@@ -248,7 +252,7 @@ impl<'a> Drive<'a> {
             }
         }
         let over = self.books.flying[component] == 0 && !self.books.failed[component];
-        if over && let Progress::Running(device) = self.books.components[component] {
+        if over && let Progress::Running(device) = self.books.components()[component] {
             self.finished(component, device);
         }
     }
@@ -270,6 +274,7 @@ impl<'a> Drive<'a> {
             }
             Purpose::Copy(_) => Vec::new(),
             Purpose::Fetch(datum) => {
+                self.fetching.retain(|(fetched, _)| *fetched != datum);
                 self.books.host[datum.0] = true;
                 Vec::new()
             }
@@ -291,7 +296,7 @@ impl<'a> Drive<'a> {
     }
 
     fn finished(&mut self, component: usize, device: usize) {
-        self.books.components[component] = Progress::Done(device);
+        self.books.finish(component, device);
         let (dispatched, ended) = (self.dispatched[component], self.ended[component]);
         let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;
         self.uses[device].components += 1;
@@ -311,7 +316,7 @@ impl<'a> Drive<'a> {
     }
 
     fn stuck(&self) -> GraphRunError {
-        let waiting = self.books.components.len() - self.books.finished();
+        let waiting = self.books.components().len() - self.books.finished();
         GraphRunError::Policy {
             policy: self.policy.name(),
             what: format!("it hands out nothing, and {waiting} components are not done"),
