@@ -254,7 +254,7 @@ pub fn cases() -> Vec<Case> {
             values: &[("int", "w", 2), ("int", "h", 3)],
             locals: &[],
             macros: &[],
-            symbols: &[("w", 23), ("h", 31)],
+            symbols: &[("w", 192), ("h", 31)],
             sliced: &[1],
         },
         Case {

@@ -5,4 +5,5 @@ mod bad;
 mod forms;
 mod infer;
 mod reader;
+mod run;
 mod testbed;

@@ -3,8 +3,9 @@
 //! repositories), with optional fields of our own.
 //!
 //! * [`KernelSpec`] is a kernel file as it was read: `raw` has its fields,
-//!   `fields` the forms in which they are written. With values of its
-//!   symbols it becomes a [`Kernel`].
+//!   `fields` the forms in which they are written, `arguments` what it makes
+//!   of its lists. With values of its symbols it becomes a [`Kernel`]
+//!   (`resolve`, `compiled`).
 //! * [`dag`] reads graphs, in three forms; `check` is what must hold of them.
 //! * `agree` compares a kernel file with its source, and with what a compiler
 //!   tells of it; [`mod@infer`] makes a kernel file of a source.
@@ -16,7 +17,9 @@
 //! files are read, and every fault is a [`SpecError`] with its file and place.
 
 mod agree;
+mod arguments;
 mod check;
+mod compiled;
 pub mod dag;
 mod error;
 mod fields;

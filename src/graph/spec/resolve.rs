@@ -2,21 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::{SpecError, read};
-use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec, MacroValue};
+use super::error::SpecError;
+use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
 use super::scalar::ElementType;
 use crate::expression::{Expression, Number, Symbols};
-
-/// Folders, beside that of the file, in which sources are looked for: those of
-/// the authors' repositories.
-const FOLDERS: [&str; 6] = [
-    "",
-    "kernels",
-    "../kernels",
-    "../kernel_src",
-    "../../kernels",
-    "../../database/kernels",
-];
 
 /// A kernel with everything that a launch needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,32 +138,6 @@ impl KernelSpec {
         Ok(symbols)
     }
 
-    /// The symbols that its expressions use and nothing gives a value.
-    pub fn missing(&self, given: &Symbols) -> Vec<String> {
-        let known = self.symbols(given).unwrap_or_default();
-        let sizes = self.arguments.iter().map(|argument| match &argument.kind {
-            ArgumentKind::Buffer { size, .. } | ArgumentKind::Local { size } => size,
-            ArgumentKind::Scalar { value } => value,
-        });
-        let macros = self.macros.values().filter_map(|value| match value {
-            MacroValue::Number(expression) => Some(expression),
-            MacroValue::Type(_) => None,
-        });
-        let all = (self.global.iter())
-            .chain(self.local.iter().flatten())
-            .chain(sizes)
-            .chain(macros)
-            .chain(&self.partition);
-        let mut names: Vec<String> = all
-            .flat_map(|expression| expression.names())
-            .filter(|name| !known.contains_key(*name))
-            .map(str::to_owned)
-            .collect();
-        names.sort();
-        names.dedup();
-        names
-    }
-
     fn argument(&self, argument: &ArgumentSpec, symbols: &Symbols) -> Result<Argument, SpecError> {
         let field = |name: &str| format!("{}.{name}", argument.field);
         let element = argument.element;
@@ -258,27 +221,6 @@ impl KernelSpec {
         sizes.iter().enumerate().map(of).collect()
     }
 
-    fn options(&self, symbols: &Symbols) -> Result<String, SpecError> {
-        let mut options = Vec::new();
-        for (name, value) in &self.macros {
-            let value = match value {
-                MacroValue::Type(name) => name.clone(),
-                MacroValue::Number(expression) => match expression.value(symbols) {
-                    // In brackets, since a sign might meet an operator.
-                    Ok(number) if number.float() < 0.0 => format!("({number})"),
-                    Ok(number) => number.to_string(),
-                    Err(e) => {
-                        let field = format!("macros_values.{name}");
-                        return Err(self.fault(&field, e.to_string()));
-                    }
-                },
-            };
-            // A type of two words needs quotes, which drivers read differently.
-            options.push(format!("-D{name}={}", value.replace("unsigned ", "u")));
-        }
-        Ok(options.join(" "))
-    }
-
     fn partition(&self, symbols: &Symbols) -> Result<Option<u8>, SpecError> {
         let given = symbols.get("partition").copied();
         let value = match (given, &self.partition) {
@@ -297,36 +239,5 @@ impl KernelSpec {
                 ),
             )),
         }
-    }
-
-    /// Finds and reads the kernel's source.
-    fn source(&self, sources: Option<&Path>) -> Result<(PathBuf, String), SpecError> {
-        let beside = self.file.parent().unwrap_or(Path::new(""));
-        let near = FOLDERS.iter().map(|folder| beside.join(folder));
-        let folders: Vec<PathBuf> = sources
-            .map(Path::to_owned)
-            .into_iter()
-            .chain(near)
-            .collect();
-        let found = folders
-            .iter()
-            .map(|folder| folder.join(&self.src))
-            .find(|path| path.is_file());
-        let Some(path) = found else {
-            let first = folders.first().map_or(Path::new(""), PathBuf::as_path);
-            let place = match first.as_os_str().is_empty() {
-                true => "this folder".to_owned(),
-                false => first.display().to_string(),
-            };
-            let why = format!(
-                "there is no `{}` in {place}, nor in the folders beside it; say where sources are \
-                 with --sources",
-                self.src
-            );
-            return Err(self.fault("src", why));
-        };
-        let text =
-            read(&path).map_err(|e| self.fault("src", format!("{}: {}", path.display(), e.why)))?;
-        Ok((path, text))
     }
 }

@@ -148,7 +148,7 @@ fn name(dag: &DagSpec, index: usize, kernel: &Resolved, position: usize) -> Stri
 
 /// Random contents, other ones for each buffer.
 fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler {
-    let smallest = kernel.buffers().map(|(_, b)| b.elements).min().unwrap_or(1);
+    let indices = fill::indices(kernel);
     let base = kernel.buffers().find(|(at, _)| *at == position);
     let (base, length) = match base {
         Some((_, buffer)) => (buffer.element.base, buffer.bytes() as usize),
@@ -157,7 +157,7 @@ fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler
     let seed = seed.wrapping_add(((index as u64) << 16) + position as u64);
     Arc::new(move |bytes| {
         let length = length.min(bytes.len());
-        fill::random(base, smallest, seed, &mut bytes[..length]);
+        fill::random(base, indices, seed, &mut bytes[..length]);
     })
 }
 

@@ -14,6 +14,9 @@ const GROUP: u64 = 64;
 /// The same where it does not matter to the kernel.
 const QUICK: u64 = 128;
 
+/// Work-items that GPUs run in step.
+const WARP: u64 = 32;
+
 /// In one dimension there are at least about so many groups.
 const FINE: u64 = 64;
 
@@ -85,7 +88,8 @@ pub(super) fn quick_groups(global: &[u64]) -> Option<Vec<u64>> {
         let size: u64 = 1 << finest.ilog2();
         return Some(vec![size.min(QUICK)]);
     }
-    let most = first.min(QUICK);
+    // Fewer where that leaves parts along this dimension, too.
+    let most = first.min(QUICK).min((first / 16).max(WARP));
     let divides = |size: &u64| first.is_multiple_of(*size);
     let size = (1..=most).rev().find(divides).unwrap_or(1);
     (size * 8 >= most).then(|| {

@@ -11,10 +11,11 @@
 //! seen in a source for certain. An engine finds it out by running parts of
 //! the kernel and tells it here ([`UserKernel::divided`], [`Slices`]).
 //!
-//! * `axis` is the arithmetic of units; [`compare`] tells whether two results
+//! * `axis` is the arithmetic of units, `codelet` makes launches of them; [`compare`] tells whether two results
 //!   agree.
 
 mod axis;
+mod codelet;
 pub mod compare;
 mod preamble;
 #[cfg(test)]
@@ -28,9 +29,7 @@ use std::sync::Arc;
 pub use axis::{Axis, MOST_UNITS};
 
 use super::{Data, Divisible};
-use crate::codelet::{
-    Codelet, Cost, KernelSource, Memory, NdRange, OpenClKernel, RawValue, Shape, Value,
-};
+use crate::codelet::{Codelet, Cost, Memory, RawValue, Value};
 use crate::graph::spec::source::KernelInfo;
 use crate::graph::spec::{Argument, Buffer, Kernel, fill};
 
@@ -102,7 +101,7 @@ impl UserKernel {
         };
         let axis = Axis::whole(&kernel.global, local.as_deref());
         Self {
-            codelet: codelet(&kernel, &info, [local.as_deref(), quick.as_deref()], axis),
+            codelet: codelet::codelet(&kernel, &info, [local.as_deref(), quick.as_deref()], axis),
             kernel,
             info,
             local,
@@ -133,7 +132,7 @@ impl UserKernel {
     /// The same, divided along an axis into units that touch these slices.
     pub fn divided(self, axis: Axis, slices: Slices) -> Self {
         Self {
-            codelet: codelet(&self.kernel, &self.info, self.groups(), axis),
+            codelet: codelet::codelet(&self.kernel, &self.info, self.groups(), axis),
             axis,
             slices,
             ..self
@@ -242,9 +241,9 @@ impl UserKernel {
                 bytes.copy_from_slice(given);
             }
             (None, Some((_, buffer))) if buffer.direction.reads() => {
-                let smallest = self.buffers().map(|(_, buffer)| buffer.elements).min();
                 let seed = self.seed.wrapping_add(position as u64);
-                fill::random(buffer.element.base, smallest.unwrap_or(1), seed, bytes);
+                let indices = fill::indices(&self.kernel);
+                fill::random(buffer.element.base, indices, seed, bytes);
             }
             _ => bytes.fill(0),
         }
@@ -301,43 +300,4 @@ impl Divisible for UserKernel {
     fn data(&self) -> Data<'_> {
         Data::Kernel(self)
     }
-}
-
-fn codelet(
-    kernel: &Kernel,
-    info: &KernelInfo,
-    [local, quick]: [Option<&[u64]>; 2],
-    axis: Axis,
-) -> Arc<Codelet> {
-    let text = preamble::before(&kernel.text, &kernel.source, &kernel.global, local);
-    let source = KernelSource::new(
-        text,
-        kernel.source.display().to_string(),
-        kernel.name.clone(),
-        kernel.options.clone(),
-    );
-    let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
-    let (global, local, quick) = (sizes(&kernel.global), local.map(sizes), quick.map(sizes));
-    let shape = Shape::with(move |units: &Range<u64>, _: &[Value]| {
-        let items = axis.items(units);
-        let (mut part, mut offset) = (global.clone(), vec![0; global.len()]);
-        part[axis.dimension] = (items.end - items.start) as usize;
-        offset[axis.dimension] = items.start as usize;
-        let whole = |groups: &&Vec<usize>| part.iter().zip(*groups).all(|(n, g)| n % g == 0);
-        let groups = local.as_ref().or(quick.as_ref().filter(whole)).cloned();
-        let range = NdRange::new(part).starting_at(offset);
-        match groups {
-            Some(groups) => range.exactly(groups),
-            None => range,
-        }
-    });
-    Arc::new(Codelet {
-        name: kernel.name.clone().into(),
-        host: None,
-        opencl: Some(OpenClKernel {
-            source,
-            fp64: info.fp64,
-            shape,
-        }),
-    })
 }

@@ -20,6 +20,7 @@ mod bench;
 mod examine;
 mod images;
 pub mod merge;
+mod slices;
 mod steps;
 mod verify;
 

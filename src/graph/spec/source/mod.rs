@@ -6,16 +6,16 @@
 //!
 //! * `token` drops comments and cuts the text, `preprocess` follows `#if` and
 //!   replaces plain macros, `function` finds functions and their parameters,
-//!   `usage` what a body does with its pointers.
+//!   `usage` what a body does with its pointers,
+//!   `facts` what it asks for.
 //!
 //! It errs on the safe side: a pointer that goes where it cannot be followed
 //! (an unknown function, a macro with arguments) counts as read and written.
 
 mod condition;
+mod facts;
 mod function;
 mod preprocess;
-#[cfg(test)]
-mod tests;
 mod token;
 mod usage;
 
@@ -57,7 +57,7 @@ pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Vec<KernelInfo>
         .collect();
     (functions.iter().filter(|f| f.is_kernel))
         .map(|kernel| {
-            let facts = usage::facts(kernel, &known);
+            let facts = facts::facts(kernel, &known);
             let asked = match facts.any_dimension {
                 true => 3,
                 false => facts.dimension.max(1),
