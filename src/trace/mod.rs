@@ -9,7 +9,7 @@
 
 pub mod chrome;
 pub mod csv;
-mod escape;
+pub(crate) mod escape;
 pub mod gantt;
 pub mod intervals;
 pub mod summary;

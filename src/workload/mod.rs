@@ -6,7 +6,7 @@
 //! reads and writes, and what the sequential reference is. A workload knows no
 //! device and no share.
 
-mod random;
+pub mod kernel;
 pub mod spmv;
 pub mod stencil;
 
@@ -76,6 +76,8 @@ pub enum Data<'a> {
     Grid(&'a dyn Grid),
     /// Units are parts of a matrix, each computed from a vector.
     Product(&'a spmv::Spmv),
+    /// Units are parts of a user's kernel's range.
+    Kernel(&'a kernel::UserKernel),
 }
 
 /// A grid of units of equal size: in each step unit `u`'s next version is

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::drive::Drive;
+use super::drive::{Drive, Kept};
 use super::layout::length;
 use super::place::Place;
 use super::step::Piece;
@@ -56,7 +56,11 @@ impl Drive<'_> {
         if !self.balancer.wants_probes() {
             return Ok(());
         }
-        let least = LEAST_BYTES.div_ceil(self.workload.unit_bytes());
+        let least = match &self.kept {
+            // Bytes say little of what a kernel computes.
+            Kept::Kernel(_) => 1,
+            _ => LEAST_BYTES.div_ceil(self.workload.unit_bytes()),
+        };
         let units = (self.workload.units() / PART)
             .max(least)
             .min(self.workload.units());
@@ -93,7 +97,7 @@ impl Drive<'_> {
         self.probe_rings()?;
         for place in &mut self.places {
             match place {
-                Place::Host { .. } => {}
+                Place::Host { .. } | Place::Images(_) => {}
                 Place::Own(own) => own.held.hold(0..0),
                 Place::Store(store) => store.hold(0..0),
             }
@@ -158,6 +162,8 @@ impl Drive<'_> {
                 }
                 Place::Own(_) => jobs.extend(self.probe_held(device, units, round == 0)?),
                 Place::Store(_) => jobs.extend(self.probe_store(device, units, round)?),
+                // It holds nothing, and has only streams to be probed.
+                Place::Images(_) => {}
             }
         }
         self.drain()?;
@@ -207,7 +213,11 @@ impl Drive<'_> {
             if place.is_host() {
                 continue;
             }
-            let (chunk, lanes) = (place.longest_chunk(), place.lanes() as u64);
+            let chunk = match place {
+                Place::Images(_) => units,
+                _ => place.longest_chunk(),
+            };
+            let lanes = place.lanes() as u64;
             let lasting = before.map_or(0.0, |(units, seconds)| {
                 longest * units as f64 / seconds / chunk as f64
             });
