@@ -13,6 +13,7 @@ use super::grid::Grid;
 use super::product::Product;
 use super::session::Session;
 use super::task::Wanted;
+use super::trial;
 use super::whole::whole;
 use super::{interrupt, terminal};
 
@@ -30,6 +31,8 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Sparse matrix times vector, or its power iteration
     Spmv(Box<Spmv>),
+    /// The variants of a codelet by themselves, device by device
+    Codelet(Box<trial::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,6 +135,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
+        Workload::Codelet(args) => trial::run(args),
     }
 }
 

@@ -34,6 +34,7 @@ mod size;
 mod task;
 mod terminal;
 mod train;
+mod trial;
 mod whole;
 
 use std::process::ExitCode;
