@@ -6,8 +6,13 @@
 // it wrote it may read again; only the sums need the group.
 //
 // From src/codelet/add_norm/opencl.rs: LANES; and, as there are any number of
-// them, Z_PARAMETERS, the memories z0, z1 ... as parameters, and Z_SUM(at), the
-// sum of z0[at], z1[at] ...
+// them, Z_PARAMETERS, the memories z0, z1 ... and their numbers of summands n0,
+// n1 ... as parameters, and ADD_ALL(at), which adds the numbers at this place of
+// all their summands to `value`, by SUM_OF.
+
+#define SUM_OF(z, n, at)                            \
+    for (uint summand = 0; summand < n; summand++)  \
+        value += z[at + summand * apart];
 
 // The sum of every work-item's value, in all of them. `room` serves one sum.
 static inline float sum_of_group(float value, uint lane, __local float *room)
@@ -23,7 +28,7 @@ static inline float sum_of_group(float value, uint lane, __local float *room)
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
 void add_norm(__global const float *restrict x, __global float *restrict y,
-              uint width, float least, uint stack, ulong apart Z_PARAMETERS)
+              uint width, float least, ulong apart Z_PARAMETERS)
 {
     __local float sum_room[LANES];
     __local float square_room[LANES];
@@ -34,8 +39,7 @@ void add_norm(__global const float *restrict x, __global float *restrict y,
     for (uint column = lane; column < width; column += LANES) {
         const size_t at = begin + column;
         float value = x[at];
-        for (uint layer = 0; layer < stack; layer++)
-            value += Z_SUM(at + layer * apart);
+        ADD_ALL(at)
         y[at] = value;
         sum += value;
     }

@@ -150,7 +150,7 @@ static inline void keep_rows(__local float *stage, const float4 *next, uint item
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void gemm(__global const float *restrict a, __global const float *restrict b,
           __global float *restrict c, uint rows, uint columns, uint depth,
-          ulong a_apart, ulong b_apart, ulong c_apart)
+          ulong a_apart, ulong b_apart, ulong c_apart, ulong a_first, ulong b_first)
 {
     __local float4 a_stage[2][TK][(TM + PAD) / 4];
     __local float4 b_stage[2][TK][(TN + PAD) / 4];
@@ -167,8 +167,8 @@ void gemm(__global const float *restrict a, __global const float *restrict b,
                       + lane / LANES_ACROSS;
 
     const size_t matrix = get_global_id(2);
-    a += matrix * a_apart;
-    b += matrix * b_apart;
+    a += a_first + matrix * a_apart;
+    b += b_first + matrix * b_apart;
     c += matrix * c_apart;
 
     float4 sums[WM][COLUMN_BLOCKS];

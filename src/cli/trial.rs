@@ -120,8 +120,7 @@ impl Args {
             Name::AddNorm => Case::add_norm(AddNorm {
                 rows: size,
                 width: size,
-                parts: 1,
-                stack: batch,
+                stacks: vec![batch],
             }),
         })
     }

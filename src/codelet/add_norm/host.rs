@@ -6,6 +6,9 @@ use std::ops::Range;
 use crate::codelet::HostValue;
 use crate::codelet::host::Arguments;
 
+/// Arguments before the summands.
+const FIXED: usize = 5;
+
 /// Partial sums that are added side by side.
 const LANES: usize = 16;
 
@@ -18,9 +21,10 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
     };
     let (x, y) = (args.singles(0), args.singles(1));
     let (width, least) = (args.u32(2), args.f32(3));
-    let (stack, apart) = (args.u32(4), args.u64(5));
-    let parts: Vec<*const f32> = (6..args.values.len())
-        .map(|index| args.singles(index).cast_const())
+    let apart = args.u64(4);
+    let count = (args.values.len() - FIXED) / 2;
+    let parts: Vec<(*const f32, usize)> = (FIXED..FIXED + count)
+        .map(|z| (args.singles(z).cast_const(), args.u32(z + count)))
         .collect();
     for unit in units {
         let begin = unit as usize * width;
@@ -30,9 +34,9 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
             let row = |from: *const f32| std::slice::from_raw_parts(from.add(begin), width);
             let sums = std::slice::from_raw_parts_mut(y.add(begin), width);
             sums.copy_from_slice(row(x));
-            for part in &parts {
-                for layer in 0..stack {
-                    add(sums, row(part.add(layer * apart)));
+            for (part, stack) in &parts {
+                for summand in 0..*stack {
+                    add(sums, row(part.add(summand * apart)));
                 }
             }
             norm(sums, least);

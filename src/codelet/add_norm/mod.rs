@@ -15,9 +15,9 @@
 //! | 1 | `y` | memory | f32, likewise; overlaps none of the others |
 //! | 2 | `width` | u32 | numbers of a row, at least 1 |
 //! | 3 | `least` | f32 | added to the variance, above 0 |
-//! | 4 | `stack` | u32 | summands in each of the memories that follow |
-//! | 5 | `apart` | u64 | numbers from one summand of a memory to the next |
-//! | 6... | `z` | memory | f32, `stack` summands as large as `x` |
+//! | 4 | `apart` | u64 | numbers from one summand of a memory to the next |
+//! | 5... | `z` | memory | f32, summands as large as `x`, one behind the other |
+//! | ...last | `stack` | u32 | for each `z` in turn: its summands |
 //!
 //! A unit is a row.
 
@@ -33,14 +33,12 @@ pub const LEAST: f32 = 1e-5;
 pub const MOST_PARTS: usize = 64;
 
 /// What is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddNorm {
     pub rows: u32,
     pub width: u32,
-    /// Memories of summands, 1 to [`MOST_PARTS`].
-    pub parts: usize,
-    /// Summands of each.
-    pub stack: u32,
+    /// By memory: its summands. 1 to [`MOST_PARTS`] memories.
+    pub stacks: Vec<u32>,
 }
 
 impl AddNorm {
@@ -52,7 +50,7 @@ impl AddNorm {
     /// Every summand read once and every sum written once.
     pub fn cost(&self) -> Cost {
         let numbers = f64::from(self.rows) * f64::from(self.width);
-        let summands = self.parts as f64 * f64::from(self.stack);
+        let summands: f64 = self.stacks.iter().copied().map(f64::from).sum();
         Cost {
             flops: (summands + 6.0) * numbers,
             bytes: 4.0 * (summands + 2.0) * numbers,
@@ -60,13 +58,17 @@ impl AddNorm {
     }
 
     /// The arguments between the first two memories and the summands.
-    pub fn sizes(&self) -> [Value; 4] {
+    pub fn sizes(&self) -> [Value; 3] {
         [
             Value::U32(self.width),
             Value::F32(LEAST),
-            Value::U32(self.stack),
             Value::U64(u64::from(self.rows) * u64::from(self.width)),
         ]
+    }
+
+    /// The arguments after the summands.
+    pub fn counts(&self) -> impl Iterator<Item = Value> + '_ {
+        self.stacks.iter().copied().map(Value::U32)
     }
 
     /// The codelet.
@@ -74,7 +76,7 @@ impl AddNorm {
         Codelet {
             name: "add-norm-f32".into(),
             host: Some(host::run),
-            opencl: Some(opencl::kernel(self.parts)),
+            opencl: Some(opencl::kernel(self.stacks.len())),
         }
     }
 }

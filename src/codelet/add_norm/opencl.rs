@@ -23,13 +23,12 @@ pub(super) fn kernel(parts: usize) -> OpenClKernel {
 
 /// The file, behind the definitions of its summands.
 fn source(parts: usize) -> String {
-    let parameters: String = (0..parts)
-        .map(|part| format!(", __global const float *restrict z{part}"))
-        .collect();
-    let summands: Vec<String> = (0..parts).map(|part| format!("z{part}[at]")).collect();
+    let each = |text: &dyn Fn(usize) -> String| (0..parts).map(text).collect::<String>();
+    let memories = each(&|z| format!(", __global const float *restrict z{z}"));
+    let counts = each(&|z| format!(", uint n{z}"));
+    let sums = each(&|z| format!(" SUM_OF(z{z}, n{z}, at)"));
     format!(
-        "#define Z_PARAMETERS {parameters}\n#define Z_SUM(at) ({})\n{}",
-        summands.join(" + "),
+        "#define Z_PARAMETERS {memories}{counts}\n#define ADD_ALL(at){sums}\n{}",
         include_str!("../../../kernels/add_norm.cl")
     )
 }
@@ -49,7 +48,8 @@ mod tests {
         let source = source(2);
         assert!(source.starts_with(
             "#define Z_PARAMETERS , __global const float *restrict z0, \
-             __global const float *restrict z1\n#define Z_SUM(at) (z0[at] + z1[at])\n"
+             __global const float *restrict z1, uint n0, uint n1\n\
+             #define ADD_ALL(at) SUM_OF(z0, n0, at) SUM_OF(z1, n1, at)\n"
         ));
     }
 

@@ -32,9 +32,16 @@ unsafe fn multiply(args: &[HostValue], units: Range<u64>, transposed: bool) {
         codelet: "gemm",
         values: args,
     };
-    let (a, b, c) = (args.singles(0), args.singles(1), args.singles(2));
     let (rows, columns, depth) = (args.u32(3), args.u32(4), args.u32(5));
     let (a_apart, b_apart, c_apart) = (args.u64(6), args.u64(7), args.u64(8));
+    // SAFETY: the memories hold the matrices that are skipped.
+    let (a, b) = unsafe {
+        (
+            args.singles(0).add(args.u64(9)),
+            args.singles(1).add(args.u64(10)),
+        )
+    };
+    let c = args.singles(2);
     let band = BAND as usize;
     let bands = rows.div_ceil(band).max(1) as u64;
     // From a number of B to the next row's, and to the next column's.

@@ -22,6 +22,8 @@
 //! | 6 | `a_apart` | u64 | numbers from one A to the next; 0: all use the first |
 //! | 7 | `b_apart` | u64 | likewise for B |
 //! | 8 | `c_apart` | u64 | likewise for C; not 0 in a batch |
+//! | 9 | `a_first` | u64 | numbers before the first A, a multiple of a matrix's |
+//! | 10 | `b_first` | u64 | likewise for B |
 //!
 //! ## Units
 //!
@@ -53,6 +55,9 @@ pub struct Gemm {
     pub transposed: bool,
     /// Whether every pair has the first A.
     pub common_a: bool,
+    /// Matrices in the memory of A, and of B, before the first that is meant.
+    pub skip_a: u32,
+    pub skip_b: u32,
 }
 
 impl Gemm {
@@ -65,6 +70,8 @@ impl Gemm {
             batch: 1,
             transposed: false,
             common_a: false,
+            skip_a: 0,
+            skip_b: 0,
         }
     }
 
@@ -89,6 +96,15 @@ impl Gemm {
         }
     }
 
+    /// With operands that begin after so many matrices of their memory.
+    pub fn after(self, skip_a: u32, skip_b: u32) -> Self {
+        Self {
+            skip_a,
+            skip_b,
+            ..self
+        }
+    }
+
     /// Bands of all matrices.
     pub fn units(&self) -> u64 {
         u64::from(self.rows.div_ceil(BAND)) * u64::from(self.batch)
@@ -106,19 +122,18 @@ impl Gemm {
     }
 
     /// The arguments after the three memories.
-    pub fn sizes(&self) -> [Value; 6] {
+    pub fn sizes(&self) -> [Value; 8] {
         let of = |rows: u32, columns: u32| u64::from(rows) * u64::from(columns);
-        let a_apart = match self.common_a {
-            true => 0,
-            false => of(self.rows, self.depth),
-        };
+        let (a, b) = (of(self.rows, self.depth), of(self.depth, self.columns));
         [
             Value::U32(self.rows),
             Value::U32(self.columns),
             Value::U32(self.depth),
-            Value::U64(a_apart),
-            Value::U64(of(self.depth, self.columns)),
+            Value::U64(if self.common_a { 0 } else { a }),
+            Value::U64(b),
             Value::U64(of(self.rows, self.columns)),
+            Value::U64(u64::from(self.skip_a) * a),
+            Value::U64(u64::from(self.skip_b) * b),
         ]
     }
 

@@ -96,3 +96,34 @@ fn row(x: &[f32], y: &mut [f32], factor: f32) {
         *power *= scale;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_agrees_with_doubles() {
+        for level in Level::available() {
+            for (rows, width) in [(1, 1), (3, 15), (2, 16), (5, 37), (1, 512)] {
+                let x: Vec<f32> = (0..rows * width)
+                    .map(|_| 2e3 * fastrand::f32() - 1e3)
+                    .collect();
+                let mut y = vec![f32::NAN; x.len()];
+                // SAFETY: the processor has the level.
+                unsafe { rows_at(level, &x, &mut y, width, 0.01) }
+                for (x, y) in x.chunks(width).zip(y.chunks(width)) {
+                    let power = |x: &f32| (0.01 * f64::from(*x)).exp();
+                    let sum: f64 = x.iter().map(power).sum();
+                    for (x, y) in x.iter().zip(y) {
+                        let right = power(x) / sum;
+                        let error = (f64::from(*y) - right).abs();
+                        assert!(
+                            error < 5e-6 * right + 1e-37,
+                            "{level:?} {width} {x} {y} {right}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

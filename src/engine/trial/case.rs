@@ -163,32 +163,36 @@ impl Case {
     /// Sums of heads, normalised.
     pub fn add_norm(add_norm: AddNorm) -> Self {
         let (rows, width) = (add_norm.rows as usize, add_norm.width as usize);
-        let (parts, stack) = (add_norm.parts, add_norm.stack as usize);
+        let stacks = add_norm.stacks.clone();
+        let summands: u32 = stacks.iter().sum();
         let right = move |inputs: &[Vec<f32>], at: usize| {
             let sum = |at: usize| {
-                let layers = inputs[1..].iter();
-                let summands =
-                    layers.flat_map(|z| (0..stack).map(move |s| z[s * rows * width + at]));
-                f64::from(inputs[0][at]) + summands.map(f64::from).sum::<f64>()
+                let parts = inputs[1..].iter().zip(&stacks);
+                let numbers = parts.flat_map(|(z, stack)| {
+                    (0..*stack as usize).map(move |summand| z[summand * rows * width + at])
+                });
+                f64::from(inputs[0][at]) + numbers.map(f64::from).sum::<f64>()
             };
             let row = at / width * width..(at / width + 1) * width;
             let mean = row.clone().map(sum).sum::<f64>() / width as f64;
             let squares = row.map(|at| (sum(at) - mean).powi(2)).sum::<f64>();
             (sum(at) - mean) / (squares / width as f64 + f64::from(LEAST)).sqrt()
         };
-        let summands = (0..parts).map(|part| Argument::Input(1 + part));
+        let parts = (0..add_norm.stacks.len()).map(|part| Argument::Input(1 + part));
         Self {
-            title: format!("sum of {} x ({rows} x {width}), normalised", parts * stack),
+            title: format!("sum of {summands} x ({rows} x {width}), normalised"),
             variants: only(add_norm.codelet()),
             args: [Argument::Input(0), Argument::Output]
                 .into_iter()
                 .chain(values(&add_norm.sizes()))
-                .chain(summands)
+                .chain(parts)
+                .chain(add_norm.counts().map(Argument::Value))
                 .collect(),
             units: add_norm.units(),
             cost: add_norm.cost(),
-            inputs: std::iter::once(rows * width)
-                .chain((0..parts).map(|_| stack * rows * width))
+            inputs: std::iter::once(1)
+                .chain(add_norm.stacks.iter().copied())
+                .map(|matrices| matrices as usize * rows * width)
                 .collect(),
             output: rows * width,
             tolerance: tolerance(add_norm.width),
