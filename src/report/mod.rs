@@ -10,6 +10,7 @@
 //!   [`table`] and `style`.
 //! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
 //! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
+//! * [`transformer`] has the experiments on transformers;
 //! * [`trial`] is codelets by themselves, `pdawl-trial/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
@@ -33,6 +34,7 @@ mod style;
 pub mod table;
 pub mod text;
 pub mod training;
+pub mod transformer;
 pub mod trial;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Five kernels of many heads at once.
 
 use super::Stage;
-use super::heads::{product, weights};
-use super::layers::Maker;
+use super::heads::weights;
+use super::maker::Maker;
 use crate::codelet::gemm::Gemm;
 use crate::graph::DatumId;
 
@@ -15,12 +15,12 @@ pub(super) fn add(made: &mut Maker, heads: (u32, u32), x: DatumId) -> DatumId {
     let gemm = Gemm::square(beta).batch(count);
 
     // All Q, then all K, then all V.
-    let qkv = Gemm::square(beta).batch(3 * count).common_a();
-    let qkv = made.kernel(Stage::Projections, heads, product(&qkv, x, projections));
+    let all = Gemm::square(beta).batch(3 * count).common_a();
+    let qkv = made.product(Stage::Projections, heads, &all, [x, projections]);
     let scores = gemm.transposed().after(0, count);
-    let a = made.kernel(Stage::Scores, heads, product(&scores, qkv, qkv));
-    let b = made.kernel(Stage::Weights, heads, weights(beta, count, a));
+    let a = made.product(Stage::Scores, heads, &scores, [qkv, qkv]);
+    let b = weights(made, heads, a);
     let context = gemm.after(0, 2 * count);
-    let c = made.kernel(Stage::Context, heads, product(&context, b, qkv));
-    made.kernel(Stage::Output, heads, product(&gemm, c, w))
+    let c = made.product(Stage::Context, heads, &context, [b, qkv]);
+    made.product(Stage::Output, heads, &gemm, [c, w])
 }

@@ -19,13 +19,15 @@
 //! * [`numbers`] are the random input and weights;
 //! * `heads` makes the eight kernels of a head, `batch` five kernels of many
 //!   heads at once (heads along a dimension of the NDRange, T read from K as it
-//!   lies), and `layers` puts them together;
+//!   lies), `maker` is the
+//!   graph in the making, and `layers` puts them together;
 //! * `reference` computes the same in double, one after the other, and
 //!   [`Transformer::verify`] compares.
 
 mod batch;
 mod heads;
 mod layers;
+mod maker;
 pub mod numbers;
 mod reference;
 mod stage;
@@ -79,6 +81,9 @@ pub struct Transformer {
     pub seed: u64,
     /// How heads become kernels.
     pub form: Form,
+    /// Whether the host gets the results; else they are left where they were
+    /// made.
+    pub read_back: bool,
 }
 
 /// How heads become kernels.

@@ -15,6 +15,7 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
         layers,
         seed,
         form,
+        read_back: true,
     }
 }
 
