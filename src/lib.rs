@@ -66,6 +66,7 @@ pub mod graph;
 pub mod machine;
 pub mod matrix;
 pub mod model;
+pub mod policy;
 pub mod profile;
 pub mod quantity;
 pub mod report;

@@ -4,6 +4,7 @@
 //! measure the machine behind it, [`trial`] to compare forms of a codelet.
 
 pub mod corun;
+pub mod graph;
 pub mod measure;
 pub mod oracle;
 pub mod outcome;

@@ -35,8 +35,9 @@ pub struct Component {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Components {
     list: Vec<Component>,
-    /// By kernel.
+    /// By kernel: its component, and its place in that.
     of: Vec<usize>,
+    places: Vec<usize>,
 }
 
 impl Components {
@@ -59,7 +60,13 @@ impl Components {
             component.prefers = preference(graph, index, &component.kernels)?;
             classify(graph, &of, index, component);
         }
-        let mut all = Self { list, of };
+        let mut places = vec![0; of.len()];
+        for component in &list {
+            for (place, kernel) in component.kernels.iter().enumerate() {
+                places[kernel.0] = place;
+            }
+        }
+        let mut all = Self { list, of, places };
         all.connect(graph)?;
         Ok(all)
     }
@@ -93,6 +100,7 @@ impl Components {
         Self::new(graph, &kernels).unwrap_or_else(|_| Self {
             list: Vec::new(),
             of: Vec::new(),
+            places: Vec::new(),
         })
     }
 
@@ -114,6 +122,11 @@ impl Components {
     /// The component of a kernel.
     pub fn of(&self, kernel: KernelId) -> usize {
         self.of[kernel.0]
+    }
+
+    /// A kernel's place in its component.
+    pub fn place(&self, kernel: KernelId) -> usize {
+        self.places[kernel.0]
     }
 
     /// Whether a datum that a kernel reads comes from another component.

@@ -64,21 +64,23 @@ impl CommandQueues {
         ranks: &[f64],
         transfers: &dyn Transfers,
     ) -> Self {
+        let own = &components.list()[component].kernels;
         let mut made = Maker {
             graph,
+            components,
+            component,
             transfers,
             result: Self {
                 queues: vec![Vec::new(); queues.max(1)],
                 ..Self::default()
             },
             precedences: BTreeSet::new(),
-            launches: vec![None; graph.kernels().len()],
+            launches: vec![None; own.len()],
             writes: Vec::new(),
             reads: Vec::new(),
         };
-        let own = &components.list()[component].kernels;
         let inside = |kernel: &&KernelId| components.of(**kernel) == component;
-        let mut waits = vec![0; graph.kernels().len()];
+        let mut waits = vec![0; own.len()];
         let mut unprocessed = BinaryHeap::new();
         let mut arrivals = 0;
         let mut push = |heap: &mut BinaryHeap<_>, kernel: KernelId| {
@@ -87,8 +89,9 @@ impl CommandQueues {
             arrivals += 1;
         };
         for kernel in own {
-            waits[kernel.0] = graph.predecessors(*kernel).iter().filter(inside).count();
-            if waits[kernel.0] == 0 {
+            let place = components.place(*kernel);
+            waits[place] = graph.predecessors(*kernel).iter().filter(inside).count();
+            if waits[place] == 0 {
                 push(&mut unprocessed, *kernel);
             }
         }
@@ -97,14 +100,24 @@ impl CommandQueues {
             made.enqueue(kernel, turn % queues.max(1));
             turn += 1;
             for next in graph.successors(kernel).iter().filter(inside) {
-                waits[next.0] -= 1;
-                if waits[next.0] == 0 {
+                let place = components.place(*next);
+                waits[place] -= 1;
+                if waits[place] == 0 {
                     push(&mut unprocessed, *next);
                 }
             }
         }
         made.result.precedences = made.precedences.into_iter().collect();
         made.result
+    }
+
+    /// Queues by which the next component's first queue lies behind this one's:
+    /// the turns go on where components are spread over all queues, and where
+    /// they have `width` queues of their own the next has others.
+    pub fn steps(&self, width: usize) -> usize {
+        let launches = self.queues.iter().flatten();
+        let launches = launches.filter(|command| matches!(command, Planned::NdRange(_)));
+        launches.count().min(width.max(1))
     }
 
     /// The command at a place.
@@ -154,10 +167,12 @@ impl Ord for Rank {
 /// A structure in the making.
 struct Maker<'a> {
     graph: &'a TaskGraph,
+    components: &'a Components,
+    component: usize,
     transfers: &'a dyn Transfers,
     result: CommandQueues,
     precedences: BTreeSet<(Place, Place)>,
-    /// By kernel: where its NDRange is.
+    /// By place in the component: where the kernel's NDRange is.
     launches: Vec<Option<Place>>,
     writes: Vec<(DatumId, Place)>,
     reads: Vec<(DatumId, Place)>,
@@ -185,9 +200,9 @@ impl Maker<'_> {
             }
         }
         let launches = graph.predecessors(kernel).iter();
-        waits.extend(launches.filter_map(|before| self.launches[before.0]));
+        waits.extend(launches.filter_map(|before| self.launched(*before)));
         let launch = self.push(queue, Planned::NdRange(kernel));
-        self.launches[kernel.0] = Some(launch);
+        self.launches[self.components.place(kernel)] = Some(launch);
         for before in waits {
             self.precede(before, launch);
         }
@@ -197,6 +212,12 @@ impl Maker<'_> {
                 self.reads.push((datum, place));
             }
         }
+    }
+
+    /// Where a kernel of this component was enqueued.
+    fn launched(&self, kernel: KernelId) -> Option<Place> {
+        let own = self.components.of(kernel) == self.component;
+        own.then(|| self.launches[self.components.place(kernel)])?
     }
 
     fn push(&mut self, queue: usize, command: Planned) -> Place {

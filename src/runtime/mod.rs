@@ -27,7 +27,7 @@ pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, QueueId};
 
 pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
-use crate::codelet::{KernelArgument, OpenClKernel};
+use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 pub use crate::time::Nanos;
 
 use std::sync::Arc;
@@ -90,6 +90,21 @@ pub trait Runtime {
     /// Releases a queue. Commands that are still on it end as usual and
     /// complete.
     fn free_queue(&mut self, queue: QueueId);
+
+    /// Makes a codelet ready for a queue, so that its first launch there need
+    /// not wait for a compiler. Nothing to do where none is needed.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Build`], [`RuntimeError::NoImplementation`].
+    fn load(&mut self, _queue: QueueId, _codelet: &Codelet) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    /// Time spent so far in drivers' own calls that enqueue commands; 0 where
+    /// nobody counts it.
+    fn driver_time(&self) -> Nanos {
+        0
+    }
 
     /// Compiles a kernel for a device and tells its arguments, in their order.
     ///
@@ -175,6 +190,16 @@ pub trait Backend {
 
     /// See [`Runtime::free_queue`].
     fn free_queue(&mut self, queue: QueueId);
+
+    /// See [`Runtime::load`].
+    fn load(&mut self, _queue: QueueId, _codelet: &Codelet) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    /// See [`Runtime::driver_time`].
+    fn driver_time(&self) -> Nanos {
+        0
+    }
 
     /// See [`Runtime::arguments`].
     fn arguments(

@@ -267,6 +267,7 @@ mod tests {
                 .map(|i| span(0, 0, CommandKind::Launch, 100 + i * 50, 140 + i * 50))
                 .collect(),
             steps: vec![],
+            flows: vec![],
         };
         assert_eq!(events(&written(&trace), "X").len(), 100_000);
     }

@@ -51,6 +51,9 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Begin and end of each step.
     pub steps: Vec<(Nanos, Nanos)>,
+    /// Which span waited for which, as indices of spans: the first ended before
+    /// the second started. Empty where nobody noted it.
+    pub flows: Vec<(usize, usize)>,
 }
 
 /// A device's name; traces are plain data, so an index may be out of range.
@@ -137,6 +140,7 @@ pub(crate) mod samples {
                 span(1, 1, CommandKind::Read, 600, 1000),
             ],
             steps: vec![(90, 1000)],
+            flows: vec![],
         }
     }
 

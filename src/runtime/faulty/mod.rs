@@ -9,7 +9,7 @@ use super::{
     BufferId, Command, CommandKind, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos,
     QueueId, Runtime, RuntimeError, Status, Tag,
 };
-use crate::codelet::{KernelArgument, OpenClKernel};
+use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 
 /// When a fault happens.
@@ -230,6 +230,14 @@ impl<R: Runtime> Runtime for Faulty<R> {
         let queue = self.inner.unstamped_queue(device)?;
         self.opened(queue, device);
         Ok(queue)
+    }
+
+    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
+        self.inner.load(queue, codelet)
+    }
+
+    fn driver_time(&self) -> Nanos {
+        self.inner.driver_time()
     }
 
     fn arguments(

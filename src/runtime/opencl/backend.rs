@@ -22,10 +22,11 @@ use super::partition::Selected;
 use super::program::Programs;
 use super::queue::{Buffer, Direction, Memories, OpenQueue};
 use super::watch::Watch;
-use crate::codelet::{BufferId, HostMemoryId, KernelArgument, OpenClKernel};
+use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, EventId, HostRegion, QueueId, RuntimeError, Status, Tag,
+    Backend, Command, Completion, DeviceId, EventId, HostRegion, Nanos, QueueId, RuntimeError,
+    Status, Tag,
 };
 
 /// How long a backend that is dropped waits for the last callbacks.
@@ -48,6 +49,8 @@ pub struct OpenClBackend {
     watch: Watch,
     ended: Receiver<Ended>,
     outlets: Outlets,
+    /// Spent in calls that enqueue.
+    driver_time: Duration,
 }
 
 impl OpenClBackend {
@@ -80,6 +83,7 @@ impl OpenClBackend {
                 ended: sender,
                 failures: Arc::new(Failures::default()),
             },
+            driver_time: Duration::ZERO,
         })
     }
 
@@ -202,6 +206,34 @@ impl Backend for OpenClBackend {
         self.open_queue(device, false)
     }
 
+    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
+        let unknown = RuntimeError::Unknown { what: "queue" };
+        let index = self.queues.get(&queue).map(|open| open.device);
+        let index = index.ok_or(unknown)?;
+        let device = &self.devices[index];
+        device.shared.check()?;
+        let Some(kernel) = &codelet.opencl else {
+            return Err(RuntimeError::NoImplementation {
+                device: device.info.name.clone(),
+                codelet: codelet.name.to_string(),
+            });
+        };
+        let context = device.context;
+        let siblings: Vec<&OpenDevice> = self
+            .devices
+            .iter()
+            .filter(|d| d.context == context)
+            .collect();
+        let Some(open) = self.queues.get_mut(&queue) else {
+            return Ok(());
+        };
+        open.load(kernel, device, &siblings, &mut self.contexts[context])
+    }
+
+    fn driver_time(&self) -> Nanos {
+        self.driver_time.as_nanos() as Nanos
+    }
+
     fn arguments(
         &mut self,
         device: DeviceId,
@@ -263,6 +295,7 @@ impl Backend for OpenClBackend {
             let _ = self.outlets.completions.send(completion);
             return Ok(());
         }
+        let begun = Instant::now();
         let enqueued = match command {
             Command::Write { from, to } => {
                 open.transfer(device, &self.memories, Direction::ToDevice, from, to, &raw)
@@ -290,6 +323,7 @@ impl Backend for OpenClBackend {
         if let Err(code) = flush(open.raw.raw()) {
             let _ = device.shared.failed("clFlush", code);
         }
+        self.driver_time += begun.elapsed();
         open.last = Some(Arc::clone(&enqueued.last));
         let mut keeps = enqueued.keeps;
         keeps.extend(events.into_iter().map(|event| event as Keep));

@@ -83,7 +83,7 @@ impl OpenQueue {
     }
 
     /// Makes sure that the kernel is there.
-    fn load(
+    pub(super) fn load(
         &mut self,
         source: &OpenClKernel,
         device: &OpenDevice,

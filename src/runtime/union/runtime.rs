@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::RecvTimeoutError;
 
 use super::{Flying, Held, Released, Union};
-use crate::codelet::{KernelArgument, OpenClKernel};
+use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos, QueueId,
@@ -88,6 +88,17 @@ impl Runtime for Union {
         let queue = self.backends[backend].unstamped_queue(local)?;
         self.opened(queue, device, backend);
         Ok(queue)
+    }
+
+    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
+        let device = self.queues.get(&queue).copied();
+        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let (backend, _) = self.place(device)?;
+        self.backends[backend].load(queue, codelet)
+    }
+
+    fn driver_time(&self) -> Nanos {
+        self.backends.iter().map(|b| b.driver_time()).sum()
     }
 
     fn arguments(

@@ -122,6 +122,7 @@ mod tests {
                 .map(|i| span(0, 0, CommandKind::Launch, i * 50, i * 50 + 40))
                 .collect(),
             steps: (0..1_000).map(|i| (i * 5_000, i * 5_000 + 4_990)).collect(),
+            flows: vec![],
         };
         let svg = drawn(&trace);
         assert!(svg.len() < 600_000, "{}", svg.len());

@@ -1,0 +1,1 @@
+//! Problems for the policies' tests.
