@@ -62,6 +62,7 @@
 pub mod balance;
 pub mod codelet;
 pub mod engine;
+pub mod experiment;
 pub mod graph;
 pub mod machine;
 pub mod matrix;

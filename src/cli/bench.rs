@@ -13,9 +13,9 @@ use super::grid::Grid;
 use super::product::Product;
 use super::session::Session;
 use super::task::Wanted;
-use super::trial;
 use super::whole::whole;
 use super::{interrupt, terminal};
+use super::{transformer, trial};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
@@ -31,6 +31,8 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Sparse matrix times vector, or its power iteration
     Spmv(Box<Spmv>),
+    /// Policies on the PySchedCL paper's transformer: its experiments 1 to 3
+    Transformer(Box<transformer::bench::Args>),
     /// The variants of a codelet by themselves, device by device
     Codelet(Box<trial::Args>),
 }
@@ -135,6 +137,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
+        Workload::Transformer(args) => transformer::bench::run(args),
         Workload::Codelet(args) => trial::run(args),
     }
 }

@@ -34,6 +34,7 @@ mod size;
 mod task;
 mod terminal;
 mod train;
+mod transformer;
 mod trial;
 mod whole;
 

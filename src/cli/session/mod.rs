@@ -26,7 +26,7 @@ use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
 
-pub(super) use open::machine_file;
+pub(super) use open::{machine_file, sim_devices};
 
 use super::failure::{Failure, LOST, refused};
 use super::task::Task;

@@ -235,7 +235,7 @@ pub(in crate::cli) fn machine_file(name: &str) -> Result<MachineFile, Failure> {
 }
 
 /// A list of devices as the simulator knows them.
-fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
+pub(in crate::cli) fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
     list.split(',')
         .map(|item| sim_device(item.trim()))
         .collect()

@@ -1,5 +1,7 @@
 //! Layers one after the other, as a task graph and its natural components.
 
+use std::sync::Arc;
+
 use super::maker::Maker;
 use super::{Form, Stage, Transformer, TransformerError, batch, heads};
 use crate::graph::{Components, DatumId, GraphError, TaskGraph};
@@ -16,7 +18,7 @@ pub struct Part {
 /// A transformer as a graph.
 #[derive(Clone, Debug)]
 pub struct Layers {
-    pub graph: TaskGraph,
+    pub graph: Arc<TaskGraph>,
     /// By kernel.
     pub parts: Vec<Part>,
     /// The results, and what made them: of every group of heads of the last layer

@@ -195,7 +195,7 @@ impl<'a> Maker<'a> {
         Ok(Layers {
             outputs: outputs.into_iter().filter_map(part).collect(),
             parts: self.parts,
-            graph,
+            graph: Arc::new(graph),
         })
     }
 
