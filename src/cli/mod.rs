@@ -16,6 +16,10 @@ mod bench;
 mod devices;
 mod failure;
 mod fault;
+mod files;
+// Its users are the commands that run graphs.
+#[allow(dead_code, unused_imports)]
+mod graph;
 mod grid;
 mod here;
 mod interrupt;

@@ -3,9 +3,9 @@
 use super::ExperimentError;
 use super::arena::Arena;
 use crate::engine::graph::numbers::Times;
+use crate::engine::graph::search::{self, Found};
 use crate::engine::graph::{Control, GraphOutcome, Options, times};
-use crate::machine::DeviceKind;
-use crate::policy::{Adaptive, Clustering, Configuration, Eager, Heft, Policy};
+use crate::policy::{Adaptive, Configuration, Eager, Heft, Search, Space};
 use crate::runtime::Runtime;
 use crate::workload::transformer::{Form, Transformer, Verification};
 
@@ -100,30 +100,29 @@ impl Bout {
         trace: bool,
         control: &mut Control,
     ) -> Result<GraphOutcome, ExperimentError> {
-        let options = self.options(runtime, contender, trace);
+        let options = self.options(contender, trace);
         self.of_kernels = matches!(contender, Contender::Eager | Contender::Heft);
         match contender {
             Contender::Clustering(configuration) => {
-                let map = self.by_head.map(configuration.h_cpu)?;
-                let mut policy = Clustering::new(self.by_head.problem.clone(), map)?;
-                act(&mut self.by_head, runtime, &mut policy, &options, control)
+                let mut policy = search::policy(&configuration, &self.by_head.problem)?;
+                self.by_head.run(runtime, &mut policy, &options, control)
             }
             Contender::Adaptive(configuration) => {
                 let known = self.adaptive.take().filter(|(of, _)| *of == configuration);
                 let (_, policy) = self.adaptive.insert(known.unwrap_or_else(|| {
                     (configuration, Adaptive::new(self.by_head.problem.clone()))
                 }));
-                act(&mut self.by_head, runtime, policy, &options, control)
+                self.by_head.run(runtime, policy, &options, control)
             }
             Contender::Eager => {
                 let arena = self.by_kernel(runtime)?;
                 let mut policy = Eager::new(arena.problem.clone());
-                act(arena, runtime, &mut policy, &options, control)
+                arena.run(runtime, &mut policy, &options, control)
             }
             Contender::Heft => {
                 let arena = self.by_kernel(runtime)?;
                 let mut policy = Heft::new(arena.problem.clone());
-                act(arena, runtime, &mut policy, &options, control)
+                arena.run(runtime, &mut policy, &options, control)
             }
         }
     }
@@ -140,6 +139,29 @@ impl Bout {
         }
     }
 
+    /// Measures every configuration of a space, and the better ones again in
+    /// later rounds; `control.progress` is told the runs so far.
+    ///
+    /// # Errors
+    /// As [`Bout::run`].
+    pub fn search(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        space: &Space,
+        rounds: usize,
+        control: &mut Control,
+    ) -> Result<Found, ExperimentError> {
+        let search = Search::new(space.configurations(self.heads()), rounds);
+        let base = Options {
+            keep: self.keep,
+            ..Options::queues(Vec::new())
+        };
+        let Arena { plan, problem, .. } = &mut self.by_head;
+        Ok(search::search(
+            runtime, plan, problem, search, &base, control,
+        )?)
+    }
+
     /// Gives memory and queues back.
     pub fn release(self, runtime: &mut dyn Runtime) {
         self.by_head.release(runtime);
@@ -149,26 +171,17 @@ impl Bout {
     }
 
     /// Queues as the contender wants them.
-    fn options(&self, runtime: &dyn Runtime, contender: Contender, trace: bool) -> Options {
-        let of = |gpu: usize, cpu: usize| {
-            let devices = runtime.devices().iter();
-            let each = devices.map(|device| match device.kind {
-                DeviceKind::Cpu => cpu,
-                DeviceKind::Gpu | DeviceKind::Accelerator => gpu,
-            });
-            each.collect::<Vec<_>>()
-        };
-        let (queues, widths) = match contender {
-            Contender::Clustering(c) | Contender::Adaptive(c) => {
-                (of(c.q_gpu, c.q_cpu), of(c.width, c.q_cpu))
-            }
-            Contender::Eager | Contender::Heft => (of(1, 1), of(1, 1)),
-        };
-        Options {
-            queues,
-            widths,
+    fn options(&self, contender: Contender, trace: bool) -> Options {
+        let base = Options {
             trace,
             keep: self.keep,
+            ..Options::queues(Vec::new())
+        };
+        match contender {
+            Contender::Clustering(of) | Contender::Adaptive(of) => {
+                search::options(&of, &self.by_head.problem, &base)
+            }
+            Contender::Eager | Contender::Heft => base,
         }
     }
 
@@ -188,16 +201,4 @@ impl Bout {
         };
         Ok(self.by_kernel.insert(arena))
     }
-}
-
-fn act(
-    arena: &mut Arena,
-    runtime: &mut dyn Runtime,
-    policy: &mut dyn Policy,
-    options: &Options,
-    control: &mut Control,
-) -> Result<GraphOutcome, ExperimentError> {
-    // Apart from the run, so that it is not part of its time.
-    arena.prepare(runtime, policy, options)?;
-    arena.run(runtime, policy, options, control)
 }

@@ -8,7 +8,6 @@
 
 mod arena;
 mod bout;
-mod search;
 
 #[cfg(test)]
 mod tests;
@@ -16,10 +15,8 @@ mod tests;
 use thiserror::Error;
 
 pub use bout::{Bout, Contender};
-pub use search::{Searched, space};
 
 use crate::engine::graph::GraphRunError;
-use crate::policy::MapError;
 use crate::runtime::RuntimeError;
 use crate::workload::transformer::TransformerError;
 
@@ -35,12 +32,6 @@ pub enum ExperimentError {
 
 impl From<RuntimeError> for ExperimentError {
     fn from(error: RuntimeError) -> Self {
-        Self::Run(error.into())
-    }
-}
-
-impl From<MapError> for ExperimentError {
-    fn from(error: MapError) -> Self {
         Self::Run(error.into())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::engine::graph::Control;
 use crate::machine::Shelf;
-use crate::policy::Configuration;
+use crate::policy::{Configuration, Space};
 use crate::runtime::Runtime;
 use crate::runtime::select;
 use crate::runtime::sim::{Sim, SimOptions};
@@ -152,19 +152,18 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
     let transformer = transformer(4, 64, 1, Form::Heads);
     let mut bout = Bout::new(&sim, &transformer, false).unwrap();
     let stop = AtomicBool::new(false);
-    let mut last = (0, 0);
-    let mut progress = |done, all| last = (done, all);
     let mut control = Control {
         stop: &stop,
-        progress: &mut progress,
+        progress: &mut |_, _| {},
     };
-    let space = space(&sim, 4, 3, 4);
-    let found = bout
-        .search(&mut sim, &space, 2, &mut control)
-        .unwrap()
-        .unwrap();
-    assert_eq!(last, (found.tried, found.tried));
-    assert!(!found.interrupted);
+    let space = Space {
+        q_gpu: vec![1, 2, 3],
+        q_cpu: vec![1],
+        h_cpu: vec![0, 1, 4],
+        widths: vec![1, 3],
+    };
+    let found = bout.search(&mut sim, &space, 2, &mut control).unwrap();
+    let (_, least) = found.best.unwrap();
     // Without noise a run takes the same each time: none is faster.
     for configuration in space.configurations(4) {
         let mut control = Control {

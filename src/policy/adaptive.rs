@@ -9,6 +9,8 @@
 //! searched for is the whole number of them with the least expected end, and no
 //! device need have any.
 
+use std::collections::BTreeMap;
+
 use super::learned::Learned;
 use super::ready::Ready;
 use super::{Assignment, Finished, Policy, Problem};
@@ -36,8 +38,9 @@ pub struct Adaptive {
     placed: Vec<Option<usize>>,
     /// By level: what is left of it, and what the devices did.
     layers: Vec<Layer>,
-    /// Components a device in the last layer that was divided.
-    last: Option<Vec<usize>>,
+    /// By a layer's number of components: how many each device had of the last
+    /// such layer.
+    last: BTreeMap<usize, Vec<usize>>,
 }
 
 /// A layer on its way.
@@ -62,15 +65,15 @@ impl Adaptive {
             learned: vec![Learned::default(); devices],
             lost: vec![false; devices],
             layers: Vec::new(),
-            last: None,
+            last: BTreeMap::new(),
         };
         made.begin();
         made
     }
 
-    /// Components a device in the last layer that was divided, by device.
-    pub fn division(&self) -> Option<&[usize]> {
-        self.last.as_deref()
+    /// How many components each device had of the last layer of so many.
+    pub fn division(&self, components: usize) -> Option<&[usize]> {
+        self.last.get(&components).map(Vec::as_slice)
     }
 
     /// Seconds expected of a device for these components.
@@ -118,7 +121,8 @@ impl Adaptive {
                 self.placed[*component] = Some(device);
             }
         }
-        self.last = Some(parts.iter().map(Vec::len).collect());
+        let division = parts.iter().map(Vec::len).collect();
+        self.last.insert(free.len(), division);
     }
 
     fn may(&self, component: usize, device: usize) -> bool {
@@ -187,7 +191,7 @@ impl Adaptive {
     /// The last division over again, if that fits this layer, all of it was
     /// measured and the new one is not worth the change.
     fn keep(&self, components: &[usize], new: &[Vec<usize>]) -> Option<Vec<Vec<usize>>> {
-        let last = self.last.as_ref()?;
+        let last = self.last.get(&components.len())?;
         if last.iter().sum::<usize>() != components.len() {
             return None;
         }
@@ -280,7 +284,7 @@ impl Policy for Adaptive {
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
         self.ready.clear();
-        self.last = None;
+        self.last.clear();
         for layer in &mut self.layers {
             layer.spoilt = true;
         }

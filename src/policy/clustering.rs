@@ -58,19 +58,28 @@ impl Clustering {
     /// others on GPUs; several devices of a kind in turns by weight. Components
     /// that are meant for a kind go to it, and one that the chosen kind cannot
     /// run goes where it can. The last components of a level are the CPUs', so
-    /// that those of the highest rank begin on GPUs.
+    /// that those of the highest rank begin on GPUs. A level of no more than
+    /// `on_cpu`, such as what joins a layer's heads, keeps one on GPUs, as long
+    /// as the widest level does.
     ///
     /// # Errors
     /// [`MapError::Nowhere`].
     pub fn map(problem: &Problem, on_cpu: usize) -> Result<Vec<usize>, MapError> {
         let mut map = vec![0; problem.tasks.len()];
         let mut load = vec![0.0_f64; problem.spots.len()];
-        for level in problem.levels() {
+        let free = |level: &Vec<usize>| {
+            let free = level.iter();
+            free.filter(|c| problem.tasks[**c].prefers.is_none())
+                .count()
+        };
+        let levels = problem.levels();
+        let least_gpus = match levels.iter().map(free).max() {
+            Some(widest) if widest > on_cpu => 1,
+            _ => 0,
+        };
+        for level in levels {
             load.fill(0.0);
-            let free = level
-                .iter()
-                .filter(|c| problem.tasks[**c].prefers.is_none());
-            let gpus = free.count().saturating_sub(on_cpu);
+            let gpus = free(&level).saturating_sub(on_cpu).max(least_gpus);
             let mut passed = 0;
             for component in level {
                 let task = &problem.tasks[component];

@@ -65,15 +65,15 @@ impl Learned {
             let slope = (other.1 - one.1) / (other.0 - one.0);
             one.1 + slope.max(0.0) * (amount - one.0)
         };
-        Some(match points.len() {
-            1 => first.1 * amount / first.0,
-            _ if above == 0 => {
-                line(points[0], points[1]).clamp(first.1 * amount / first.0, first.1)
-            }
-            n if above == n => {
-                line(points[n - 2], points[n - 1]).clamp(last.1, last.1 * amount / last.0)
-            }
-            at => line(points[at - 1], points[at]),
+        let known = points.len();
+        Some(if known == 1 {
+            first.1 * amount / first.0
+        } else if above == 0 {
+            line(points[0], points[1]).clamp((first.1 * amount / first.0).min(first.1), first.1)
+        } else if above == known {
+            line(points[known - 2], points[known - 1]).clamp(last.1, last.1 * amount / last.0)
+        } else {
+            line(points[above - 1], points[above])
         })
     }
 }

@@ -8,6 +8,7 @@
 //!   what the engine does not know.
 //! * [`text`] and [`bench_text`] write them for people, with `bars`,
 //!   [`table`] and `style`.
+//! * [`mod@graph`] is the report of a graph's runs, `pdawl-graph/1`;
 //! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
 //! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
 //! * [`transformer`] has the experiments on transformers;
@@ -24,6 +25,7 @@ mod bars;
 pub mod bench;
 pub mod bench_text;
 pub mod build;
+pub mod graph;
 pub mod instruments;
 pub mod matrix;
 pub mod model;

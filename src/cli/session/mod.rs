@@ -6,7 +6,7 @@
 //! [`room`] leaves out devices without memory for it;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
-mod ground;
+pub(super) mod ground;
 mod model;
 mod open;
 mod oracle;
@@ -26,7 +26,7 @@ use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
 
-pub(super) use open::{machine_file, sim_devices};
+pub(super) use open::{faults, machine_file, sim_devices};
 
 use super::failure::{Failure, LOST, refused};
 use super::task::Task;

@@ -272,7 +272,11 @@ fn sim_device(item: &str) -> Result<SimDevice, Failure> {
 }
 
 /// Faults by the devices' indices, in a run of so many steps.
-fn faults(specs: &[FaultSpec], devices: &[Device], steps: u32) -> Result<Vec<Fault>, Failure> {
+pub(in crate::cli) fn faults(
+    specs: &[FaultSpec],
+    devices: &[Device],
+    steps: u32,
+) -> Result<Vec<Fault>, Failure> {
     let last = steps.saturating_sub(1);
     specs
         .iter()

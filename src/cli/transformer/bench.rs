@@ -6,10 +6,10 @@ use pdawl::report::transformer::{Experiments, SCHEMA, claims};
 use pdawl::workload::transformer::{Form, Transformer};
 
 use super::point::{Plan, measure};
-use super::stage::{Stage, check_memory};
-use super::{beta, heads};
-use crate::cli::args::Format;
+use super::{beta, check_memory, heads};
+use crate::cli::args::{Format, Place};
 use crate::cli::failure::Failure;
+use crate::cli::graph::Stage;
 use crate::cli::whole::whole;
 use crate::cli::{interrupt, terminal};
 
@@ -70,7 +70,7 @@ pub struct Args {
     seed: u64,
 
     #[command(flatten)]
-    stage: Stage,
+    place: Place,
 
     /// Compare every policy's result with the sequential reference
     #[arg(long, help_heading = "Output", conflicts_with = "resident")]
@@ -116,8 +116,8 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     let points = args.points();
-    let mut open = args.stage.open(args.verify, args.seed)?;
-    if args.verify || !open.machine.simulated {
+    let mut stage = Stage::open(&args.place, false, args.verify, args.seed, args.layers)?;
+    if args.verify || !stage.machine.simulated {
         for point in &points {
             // By heads, by kernels and in a batch, each on its own.
             check_memory(&args.transformer(*point), 3)?;
@@ -138,7 +138,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let tell = &mut |what: &str| {
             bar.set_message(format!("{} x {}: {what}", point.0, point.1));
         };
-        measured.extend(measure(&mut *open.runtime, &transformer, plan, stop, tell)?);
+        let point = stage.with(|runtime| measure(runtime, &transformer, plan, stop, tell))?;
+        measured.extend(point?);
         bar.inc(1);
         if stop.load(Ordering::Relaxed) {
             break;
@@ -148,7 +149,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let experiments = Experiments {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
-        machine: open.machine,
+        machine: stage.machine,
         layers: args.layers,
         seed: args.seed,
         repeats: args.repeats,
@@ -156,7 +157,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         points: measured,
         paper: claims(),
         interrupted: stop.load(Ordering::Relaxed),
-        notes: open.notes,
+        notes: stage.notes,
     };
     match args.format {
         Format::Text => terminal::print(&experiments.render())?,

@@ -1,18 +1,19 @@
 //! `pdawl run transformer` and `pdawl bench transformer`.
 //!
-//! [`stage`] opens the devices or the simulator, `point` lets policies take
-//! turns on one size, [`bench`] goes through the paper's experiments.
+//! [`run`] hands a transformer to what all graphs share; [`bench`] goes through
+//! the paper's experiments, and `point` lets policies take turns on one size.
 
 pub mod bench;
 mod point;
-mod stage;
+pub mod run;
 
 use pdawl::experiment::ExperimentError;
-use pdawl::workload::transformer::{MOST_HEADS, MOST_ROWS};
+use pdawl::machine::Host;
+use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 
-use super::failure::{Failure, LOST, refused};
+use super::failure::Failure;
+use super::graph;
 use super::whole::whole;
-use pdawl::engine::graph::GraphRunError;
 
 /// A number of heads.
 fn heads(text: &str) -> Result<u32, String> {
@@ -27,8 +28,36 @@ fn beta(text: &str) -> Result<u32, String> {
 /// A library's error as the user's failure.
 fn failure(error: ExperimentError) -> Failure {
     match error {
-        ExperimentError::Run(GraphRunError::Runtime(error)) => refused(error),
-        ExperimentError::Run(error @ GraphRunError::Lost { .. }) => Failure::failed(error, LOST),
-        other => Failure::of(other),
+        ExperimentError::Run(error) => graph::failure(error),
+        error @ ExperimentError::Transformer(_) => Failure::of(error),
     }
+}
+
+/// Refuses a transformer whose data do not fit this machine's memory, `times`
+/// over.
+fn check_memory(transformer: &Transformer, times: u64) -> Result<(), Failure> {
+    let needed = transformer.memory().saturating_mul(times);
+    let free = Host::detect().memory.obtainable(0);
+    if needed <= free {
+        return Ok(());
+    }
+    Err(Failure::failed(
+        format!(
+            "{} need {needed} bytes of host memory, and {free} are free",
+            title(transformer)
+        ),
+        "a smaller --beta, fewer --heads or --layers",
+    ))
+}
+
+/// One line for people.
+fn title(of: &Transformer) -> String {
+    let batch = match of.form {
+        Form::Heads => "",
+        Form::Batches(_) => ", in batches",
+    };
+    format!(
+        "transformer, {} layers of {} heads, beta {}{batch}",
+        of.layers, of.heads, of.beta
+    )
 }

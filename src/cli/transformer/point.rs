@@ -1,10 +1,11 @@
 //! One size of transformer: the best clustering is searched, then contenders
 //! take turns.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pdawl::engine::graph::{Control, GraphOutcome};
-use pdawl::experiment::{Bout, Contender, space};
+use pdawl::experiment::{Bout, Contender};
+use pdawl::machine::DeviceKind;
 use pdawl::policy::{Configuration, Space};
 use pdawl::report::bench::median;
 use pdawl::report::transformer as report;
@@ -207,9 +208,34 @@ fn search(
     };
     let searched = bout.search(runtime, space, rounds, &mut control);
     let found = searched.map_err(failure)?;
-    Ok(found
-        .filter(|found| !found.interrupted)
-        .map(|found| (found.best, found.tried)))
+    let best = found.best.filter(|_| !stop.load(Ordering::Relaxed));
+    Ok(best.map(|(best, _)| (best, found.all.len())))
+}
+
+/// The paper's space, mc = (q_gpu, q_cpu, h_cpu), as far as the devices go: up
+/// to `queues` queues a GPU and two a CPU, whose pool computes one kernel after
+/// the other with all its cores; up to `on_cpu` heads on CPUs, and all of them
+/// if there is no GPU. A head has a queue for itself or spreads over all.
+fn space(runtime: &dyn Runtime, heads: usize, queues: usize, on_cpu: usize) -> Space {
+    let kinds = || runtime.devices().iter().map(|device| device.kind);
+    let gpus = kinds().any(|kind| kind != DeviceKind::Cpu);
+    let cpus = kinds().any(|kind| kind == DeviceKind::Cpu);
+    Space {
+        q_gpu: match gpus {
+            true => (1..=queues.max(1)).collect(),
+            false => vec![1],
+        },
+        q_cpu: match cpus {
+            true => vec![1, 2],
+            false => vec![1],
+        },
+        h_cpu: match (cpus, gpus) {
+            (true, true) => (0..=on_cpu.min(heads)).collect(),
+            (true, false) => vec![heads],
+            (false, _) => vec![0],
+        },
+        widths: vec![1, usize::MAX],
+    }
 }
 
 fn figures(

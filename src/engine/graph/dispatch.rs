@@ -119,9 +119,17 @@ impl Drive<'_> {
             event,
             component: whose.component,
         };
+        self.replace_versions(datum, whose.device);
         self.uses[whose.device].writes += 1;
         self.uses[whose.device].bytes_h2d += self.graph.datum(datum).bytes;
         Ok(event)
+    }
+
+    /// A datum gets into a device's buffer, and no other version is there then.
+    fn replace_versions(&mut self, datum: DatumId, device: usize) {
+        for other in self.plan.storage.others(datum) {
+            self.books.there[device][other.0] = There::No;
+        }
     }
 
     /// Reads what had stayed on one device, since another needs it after all.
@@ -196,9 +204,9 @@ impl Drive<'_> {
         let event = self.submit(whose, Purpose::Launch(kernel), command, wait)?;
         self.books.submitted(kernel);
         self.uses[device].kernels += 1;
-        for datum in what.inputs() {
-            if !shares && graph.overwriter(datum) == Some(kernel) {
-                self.books.there[device][datum.0] = There::No;
+        for argument in &what.arguments {
+            if let (Argument::InOut { to, .. }, false) = (argument, shares) {
+                self.replace_versions(*to, device);
             }
         }
         Ok(event)

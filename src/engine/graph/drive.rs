@@ -66,6 +66,7 @@ impl Plan {
     ) -> Result<GraphOutcome, GraphRunError> {
         self.prepare(runtime, policy, options)?;
         let mut drive = Drive::open(runtime, self, policy, options)?;
+        drive.check_homes()?;
         let driven = drive.driver_time();
         drive.run(control)?;
         Ok(drive.close(driven))

@@ -6,7 +6,8 @@
 //! whole as [`crate::graph::CommandQueues`] has it (`dispatch`), hears of ends
 //! and tells the policy (`drive`); `books` knows what has been made and where it
 //! lies. Nothing waits for the host within a component. [`numbers`] makes of a
-//! graph what policies know of it, and [`times`] measures kernels one by one.
+//! graph what policies know of it, [`times`] measures kernels one by one, and
+//! [`search`] tries configurations.
 //!
 //! Data that several components or the host need are in host memory when their
 //! maker has ended, so a component can begin on any device, and what a lost
@@ -22,6 +23,7 @@ pub mod numbers;
 mod outcome;
 mod plan;
 mod recover;
+pub mod search;
 mod storage;
 pub mod times;
 

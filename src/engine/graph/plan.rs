@@ -84,6 +84,7 @@ impl Plan {
         policy: &dyn Policy,
         options: &Options,
     ) -> Result<(), GraphRunError> {
+        self.storage.ensure_given(runtime, &self.graph)?;
         for device in 0..self.sites.len() {
             if self.sites[device].lost.is_some() {
                 continue;

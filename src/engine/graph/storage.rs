@@ -19,6 +19,8 @@ pub(super) struct Storage {
     buffers: Vec<Vec<Option<BufferId>>>,
     /// By datum: the first version of what lies in the same buffer.
     first: Vec<usize>,
+    /// By first version: all of them, if there are several.
+    versions: Vec<Vec<DatumId>>,
     /// The same in host memory, where a version that someone else may still want
     /// is never overwritten.
     host_first: Vec<usize>,
@@ -37,6 +39,7 @@ impl Storage {
             host: vec![None; data],
             buffers: vec![vec![None; data]; devices],
             first: (0..data).collect(),
+            versions: vec![Vec::new(); data],
             host_first: (0..data).collect(),
             copied: vec![false; data],
             ready: vec![vec![false; components.len()]; devices],
@@ -47,7 +50,12 @@ impl Storage {
                 let Argument::InOut { from, to } = argument else {
                     continue;
                 };
-                made.first[to.0] = made.first[from.0];
+                let first = made.first[from.0];
+                made.first[to.0] = first;
+                if made.versions[first].is_empty() {
+                    made.versions[first].push(*from);
+                }
+                made.versions[first].push(*to);
                 if private(graph, components, *from, *kernel) {
                     made.host_first[to.0] = made.host_first[from.0];
                 } else {
@@ -85,6 +93,22 @@ impl Storage {
             }
         }
         self.ready[device][component] = true;
+        Ok(())
+    }
+
+    /// Makes sure of host memory for what the host gives and wants, whether or
+    /// not any kernel reads it.
+    pub fn ensure_given(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        graph: &TaskGraph,
+    ) -> Result<(), GraphRunError> {
+        for datum in graph.datum_ids() {
+            let what = graph.datum(datum);
+            if what.wanted || what.contents.is_some() {
+                self.ensure_host(runtime, graph, datum)?;
+            }
+        }
         Ok(())
     }
 
@@ -167,6 +191,12 @@ impl Storage {
             needed,
             has: info.memory,
         })
+    }
+
+    /// The other versions of a datum: what lies in its buffer, it or one of them.
+    pub fn others(&self, datum: DatumId) -> impl Iterator<Item = DatumId> + '_ {
+        let versions = self.versions[self.first[datum.0]].iter().copied();
+        versions.filter(move |other| *other != datum)
     }
 
     /// A datum's host memory.

@@ -39,6 +39,22 @@ impl Layers {
         })
     }
 
+    /// The results, whose contents `bytes` tells.
+    ///
+    /// # Errors
+    /// The first that it answers.
+    pub fn results<E>(
+        &self,
+        mut bytes: impl FnMut(DatumId) -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<(Part, Vec<f32>)>, E> {
+        let outputs = self.outputs.iter();
+        let read = |(part, datum): &(Part, DatumId)| {
+            let numbers = bytemuck::pod_collect_to_vec(&bytes(*datum)?);
+            Ok((*part, numbers))
+        };
+        outputs.map(read).collect()
+    }
+
     /// Operations of all kernels.
     pub fn flops(&self) -> f64 {
         self.graph

@@ -23,7 +23,7 @@ impl Verification {
 impl Transformer {
     /// Compares what kernels made with the sequential reference in double
     /// precision.
-    pub fn verify(&self, results: &[(Part, &[f32])]) -> Verification {
+    pub fn verify(&self, results: &[(Part, Vec<f32>)]) -> Verification {
         let mut error = 0.0_f64;
         reference::compute(self, |layer, made| {
             for (part, got) in results.iter().filter(|(part, _)| part.layer == layer) {
