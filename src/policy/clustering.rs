@@ -161,3 +161,60 @@ impl Policy for Clustering {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::testbed::{layers, run};
+
+    #[test]
+    fn each_level_leaves_its_last_components_to_the_cpu() {
+        let problem = layers(2, 4, [1.0, 1.0]);
+        let map = Clustering::map(&problem, 1).expect("a map");
+        assert_eq!(map, [1, 1, 1, 0, 1, 1, 1, 0]);
+        let all = Clustering::map(&problem, 4).expect("a map");
+        assert!(all.iter().all(|device| *device == 0));
+        let mut policy = Clustering::new(problem.clone(), map).expect("a policy");
+        let told = run(&mut policy, &problem, |_, _| 1.0);
+        assert_eq!(told, [(3.0, vec![1, 3]), (3.0, vec![1, 3])]);
+    }
+
+    #[test]
+    fn a_preference_counts_more_than_the_map() {
+        let mut problem = layers(1, 3, [1.0, 1.0]);
+        problem.tasks[0].prefers = Some(DeviceKind::Cpu);
+        assert_eq!(Clustering::map(&problem, 1), Ok(vec![0, 1, 0]));
+        // What a GPU cannot run is not left out.
+        problem.tasks[1].seconds[1] = None;
+        assert_eq!(Clustering::map(&problem, 0), Ok(vec![0, 0, 1]));
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_named() {
+        let mut problem = layers(1, 2, [1.0, 1.0]);
+        problem.tasks[1].seconds = vec![None, None];
+        assert_eq!(
+            Clustering::map(&problem, 0),
+            Err(MapError::Nowhere { component: 1 })
+        );
+        let count = Clustering::new(problem.clone(), vec![0]).err();
+        assert_eq!(
+            count,
+            Some(MapError::Count {
+                given: 1,
+                wanted: 2
+            })
+        );
+        let unable = Clustering::new(problem, vec![0, 1]).err();
+        let (component, device) = (1, 1);
+        assert_eq!(unable, Some(MapError::Unable { component, device }));
+    }
+
+    #[test]
+    fn a_lost_devices_components_go_to_the_others() {
+        let problem = layers(1, 3, [1.0, 1.0]);
+        let mut policy = Clustering::new(problem, vec![0, 1, 1]).expect("a policy");
+        policy.lost(1);
+        assert!((0..3).all(|c| policy.may_run(c, 0) && !policy.may_run(c, 1)));
+    }
+}

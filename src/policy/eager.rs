@@ -71,3 +71,31 @@ impl Policy for Eager {
         self.busy.fill(false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::testbed::{layers, run};
+
+    #[test]
+    fn whoever_is_idle_gets_the_next() {
+        let problem = layers(1, 8, [3.0, 1.0]);
+        let told = run(&mut Eager::new(problem.clone()), &problem, |d, _| {
+            [3.0, 1.0][d]
+        });
+        // The slow one begins with one, and takes another at 3 s and at 6 s.
+        assert_eq!(told, [(6.0, vec![2, 6])]);
+    }
+
+    #[test]
+    fn a_lost_device_gets_nothing() {
+        let problem = layers(1, 2, [1.0, 1.0]);
+        let mut eager = Eager::new(problem);
+        eager.begin();
+        eager.lost(0);
+        eager.ready(0, 0);
+        eager.ready(1, 0);
+        assert_eq!(eager.next(0).map(|a| a.device), Some(1));
+        assert_eq!(eager.next(0), None, "it is busy");
+    }
+}

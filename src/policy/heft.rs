@@ -112,3 +112,56 @@ impl Policy for Heft {
         self.free.fill(0.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::testbed::{layers, run};
+
+    #[test]
+    fn components_go_where_they_are_finished_first() {
+        let problem = layers(1, 8, [3.0, 1.0]);
+        let told = run(&mut Heft::new(problem.clone()), &problem, |d, _| {
+            [3.0, 1.0][d]
+        });
+        assert_eq!(told, [(6.0, vec![2, 6])]);
+        // A CPU that takes longer than the GPU for all gets nothing.
+        let problem = layers(1, 8, [30.0, 1.0]);
+        let told = run(&mut Heft::new(problem.clone()), &problem, |d, _| {
+            [30.0, 1.0][d]
+        });
+        assert_eq!(told, [(8.0, vec![0, 8])]);
+    }
+
+    #[test]
+    fn copies_count() {
+        let mut problem = layers(1, 1, [3.0, 1.0]);
+        problem.tasks[0].given = 1_000_000_000;
+        let mut heft = Heft::new(problem.clone());
+        heft.ready(0, 0);
+        assert_eq!(
+            heft.next(0).map(|a| a.device),
+            Some(1),
+            "1 s and 1 s of copies"
+        );
+        problem.tasks[0].given *= 3;
+        let mut heft = Heft::new(problem);
+        heft.ready(0, 0);
+        assert_eq!(
+            heft.next(0).map(|a| a.device),
+            Some(0),
+            "1 s and 3 s of copies"
+        );
+    }
+
+    #[test]
+    fn the_highest_rank_goes_first() {
+        let mut problem = layers(1, 3, [1.0, 1.0]);
+        problem.tasks[1].rank = 9.0;
+        let mut heft = Heft::new(problem);
+        (0..3).for_each(|component| heft.ready(component, 0));
+        let order: Vec<_> = std::iter::from_fn(|| heft.next(0)).collect();
+        let order: Vec<_> = order.iter().map(|a| a.component).collect();
+        assert_eq!(order, [1, 0, 2]);
+    }
+}

@@ -81,7 +81,7 @@ impl Search {
     }
 
     /// What to try next; `None` when the search is over.
-    pub fn next(&mut self) -> Option<Configuration> {
+    pub fn propose(&mut self) -> Option<Configuration> {
         if self.round.is_empty() && self.rounds_left > 0 {
             self.rounds_left -= 1;
             let mut order: Vec<usize> = (0..self.tried.len())
@@ -102,7 +102,7 @@ impl Search {
         self.round.last().map(|index| self.tried[*index].0)
     }
 
-    /// What the configuration that was last answered took; infinity if it
+    /// What the configuration that was proposed last took; infinity if it
     /// cannot run.
     pub fn tell(&mut self, seconds: f64) {
         if let Some(index) = self.round.pop() {
@@ -170,7 +170,7 @@ mod tests {
             cpu.max(gpu) + 1.0 + c.width as f64 * 0.01
         };
         let mut count = 0;
-        while let Some(configuration) = search.next() {
+        while let Some(configuration) = search.propose() {
             noise = -noise;
             count += 1;
             search.tell(truth(&configuration) * (1.0 + noise));
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn what_cannot_run_is_never_the_best() {
         let mut search = Search::new(space().configurations(2), 1);
-        while let Some(configuration) = search.next() {
+        while let Some(configuration) = search.propose() {
             search.tell(if configuration.h_cpu == 1 {
                 2.0
             } else {

@@ -1,5 +1,7 @@
 //! Properties in the simulator, with data.
 
+use std::ops::Range;
+
 use fastrand::Rng;
 use pdawl::machine::{MachineFile, Shelf};
 use pdawl::runtime::Runtime;
@@ -31,6 +33,17 @@ pub fn devices(rng: &mut Rng) -> Vec<SimDevice> {
     all
 }
 
+/// Seeds: some hundreds, or `FIRST..END` out of GRAPH_SEEDS, for looking longer
+/// or at one.
+pub fn seeds() -> Range<u64> {
+    let given = std::env::var("GRAPH_SEEDS").ok();
+    let given = given.and_then(|text| {
+        let (first, end) = text.split_once("..")?;
+        Some(first.parse().ok()?..end.parse().ok()?)
+    });
+    given.unwrap_or(0..400)
+}
+
 fn seeded(seed: u64) -> (Rng, Sim, Case) {
     let mut rng = Rng::with_seed(seed);
     let sim = Sim::new(
@@ -52,11 +65,7 @@ fn seeded(seed: u64) -> (Rng, Sim, Case) {
 /// keeps its memory, and what a device keeps of it.
 #[test]
 fn random_graphs_are_right_and_in_order() {
-    let first = std::env::var("GRAPH_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let seeds = first.map_or(0..400, |seed: u64| seed..seed + 1);
-    for seed in seeds {
+    for seed in seeds() {
         let (mut rng, mut sim, case) = seeded(seed);
         let mut policy = policy(&mut rng, numbers(&sim, &case));
         let options = options(&mut rng, sim.devices().len());

@@ -125,6 +125,11 @@ impl Books {
         ready
     }
 
+    /// Whether a kernel has done all that others wait for.
+    pub fn is_done(&self, kernel: KernelId) -> bool {
+        self.done[kernel.0]
+    }
+
     /// Whether every component is done.
     pub fn complete(&self) -> bool {
         self.components

@@ -110,6 +110,7 @@ impl Drive<'_> {
         if !self.books.host[datum.0] {
             wait.push(self.fetch(whose.component, datum)?);
         }
+        self.replace_versions(whose.component, datum, whose.device, wait)?;
         let command = Command::Write {
             from: self.host_span(datum)?,
             to: self.device_span(datum, whose.device)?,
@@ -119,21 +120,41 @@ impl Drive<'_> {
             event,
             component: whose.component,
         };
-        self.replace_versions(datum, whose.device);
         self.uses[whose.device].writes += 1;
         self.uses[whose.device].bytes_h2d += self.graph.datum(datum).bytes;
         Ok(event)
     }
 
     /// A datum gets into a device's buffer, and no other version is there then.
-    fn replace_versions(&mut self, datum: DatumId, device: usize) {
-        for other in self.plan.storage.others(datum) {
+    /// One that somebody still has to read goes to the host before: after a loss
+    /// an earlier version may be needed again when the later one is there.
+    fn replace_versions(
+        &mut self,
+        component: usize,
+        datum: DatumId,
+        device: usize,
+        wait: &mut Vec<EventId>,
+    ) -> Result<(), RuntimeError> {
+        let others: Vec<DatumId> = self.plan.storage.others(datum).collect();
+        for other in others {
+            let here = self.books.there[device][other.0] == There::Here;
+            let needed = |kernel: &KernelId| {
+                self.components.of(*kernel) != component && !self.books.is_done(*kernel)
+            };
+            let mut readers = self.graph.readers(other).iter();
+            if here && !self.books.host[other.0] && readers.any(needed) {
+                wait.push(self.fetch(component, other)?);
+            }
             self.books.there[device][other.0] = There::No;
         }
+        Ok(())
     }
 
     /// Reads what had stayed on one device, since another needs it after all.
     fn fetch(&mut self, component: usize, datum: DatumId) -> Result<EventId, RuntimeError> {
+        if let Some((_, event)) = self.fetching.iter().find(|(d, _)| *d == datum) {
+            return Ok(*event);
+        }
         let there = &self.books.there;
         let device = (0..there.len())
             .find(|d| there[*d][datum.0] == There::Here)
@@ -151,7 +172,9 @@ impl Drive<'_> {
         };
         self.uses[device].reads += 1;
         self.uses[device].bytes_d2h += self.graph.datum(datum).bytes;
-        self.submit(whose, Purpose::Fetch(datum), command, &[])
+        let event = self.submit(whose, Purpose::Fetch(datum), command, &[])?;
+        self.fetching.push((datum, event));
+        Ok(event)
     }
 
     fn launch(
@@ -171,16 +194,22 @@ impl Drive<'_> {
                     wait.push(event);
                 }
                 // What comes in is in host memory, unless it stayed elsewhere.
-                There::No if shares && !self.books.host[datum.0] => {
-                    if self.components.comes_in(&graph, datum, kernel) {
-                        wait.push(self.fetch(whose.component, datum)?);
-                    }
+                There::No
+                    if shares
+                        && !self.books.host[datum.0]
+                        && self.components.comes_in(&graph, datum, kernel) =>
+                {
+                    wait.push(self.fetch(whose.component, datum)?);
                 }
                 _ => {}
             }
         }
         if shares {
             self.copy_versions(whose, kernel, what, wait)?;
+        } else {
+            for datum in what.outputs() {
+                self.replace_versions(whose.component, datum, device, wait)?;
+            }
         }
         let mut args = Vec::with_capacity(what.arguments.len());
         for argument in &what.arguments {
@@ -204,11 +233,6 @@ impl Drive<'_> {
         let event = self.submit(whose, Purpose::Launch(kernel), command, wait)?;
         self.books.submitted(kernel);
         self.uses[device].kernels += 1;
-        for argument in &what.arguments {
-            if let (Argument::InOut { to, .. }, false) = (argument, shares) {
-                self.replace_versions(*to, device);
-            }
-        }
         Ok(event)
     }
 

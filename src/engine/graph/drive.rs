@@ -8,9 +8,9 @@ use super::books::{Books, Progress, There};
 use super::log::{Log, Purpose};
 use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
 use super::{Control, GraphRunError, Options, Plan};
-use crate::graph::{Components, TaskGraph};
+use crate::graph::{Components, DatumId, TaskGraph};
 use crate::policy::{Finished, Policy};
-use crate::runtime::{Completion, QueueId, Runtime, RuntimeError, Status};
+use crate::runtime::{Completion, EventId, QueueId, Runtime, RuntimeError, Status};
 use crate::time::Nanos;
 use crate::trace::{Trace, intervals};
 
@@ -37,6 +37,8 @@ pub(super) struct Drive<'a> {
     /// By component: when it was handed out, and the latest end of its commands.
     pub dispatched: Vec<Nanos>,
     ended: Vec<Nanos>,
+    /// What is on its way to the host since another device needs it.
+    pub fetching: Vec<(DatumId, EventId)>,
     pub submit_time: Nanos,
     wait_time: Nanos,
     /// Devices that failed since everything was last in order, and why.
@@ -115,6 +117,7 @@ impl<'a> Drive<'a> {
             uses: vec![DeviceUse::default(); devices],
             dispatched: vec![0; components.len()],
             ended: vec![0; components.len()],
+            fetching: Vec::new(),
             submit_time: 0,
             wait_time: 0,
             failing: Vec::new(),
@@ -271,6 +274,7 @@ impl<'a> Drive<'a> {
             }
             Purpose::Copy(_) => Vec::new(),
             Purpose::Fetch(datum) => {
+                self.fetching.retain(|(fetched, _)| *fetched != datum);
                 self.books.host[datum.0] = true;
                 Vec::new()
             }

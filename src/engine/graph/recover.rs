@@ -9,6 +9,7 @@ impl Drive<'_> {
     /// Goes on without the devices that failed. Nothing is in flight.
     pub(super) fn recover(&mut self) -> Result<(), GraphRunError> {
         let failing = std::mem::take(&mut self.failing);
+        self.fetching.clear();
         let lost: Vec<usize> = failing.iter().map(|(device, _)| *device).collect();
         let again = self.books.lose(&self.graph, &self.components, &lost);
         // What was done again ended twice; only the last time counts.

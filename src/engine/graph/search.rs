@@ -60,7 +60,7 @@ pub fn search(
 ) -> Result<Found, GraphRunError> {
     let mut warm: Vec<Configuration> = Vec::new();
     let mut runs = 0;
-    while let Some(configuration) = search.next() {
+    while let Some(configuration) = search.propose() {
         if control.stop.load(Ordering::Relaxed) {
             break;
         }

@@ -30,8 +30,9 @@ pub fn measure(
     let whole = Arc::new(whole.unwrap_or_else(|_| Components::single_kernels(graph)));
     let able = abilities(graph, &whole, &devices);
     let numbers = problem(graph, &whole, &devices, &able, &Vec::new());
-    let mut measured: Times = vec![vec![None; devices.len()]; graph.kernels().len()];
-    for device in 0..devices.len() {
+    // By device and kernel.
+    let mut measured = vec![vec![None; graph.kernels().len()]; devices.len()];
+    for (device, measured) in measured.iter_mut().enumerate() {
         let Ok(mut policy) = Clustering::new(numbers.clone(), vec![device; whole.len()]) else {
             continue;
         };
@@ -60,14 +61,18 @@ pub fn measure(
             }
             for launched in &outcome.launches {
                 let seconds = launched.ended.saturating_sub(launched.started) as f64 / 1e9;
-                let least = &mut measured[launched.kernel.0][device];
+                let least = &mut measured[launched.kernel.0];
                 *least = Some(least.map_or(seconds, |least: f64| least.min(seconds)));
             }
         }
         plan.release(runtime);
     }
-    share(graph, &mut measured);
-    Ok(measured)
+    let kernels = 0..graph.kernels().len();
+    let mut times: Times = kernels
+        .map(|kernel| measured.iter().map(|device| device[kernel]).collect())
+        .collect();
+    share(graph, &mut times);
+    Ok(times)
 }
 
 /// Gives kernels that compute the same the mean of what was measured of them.

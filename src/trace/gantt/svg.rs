@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::bar;
+use super::flows;
 use super::labels::{axis, heading, names, step_lines, step_numbers};
 use super::layout::{BOTTOM, LEFT, PLOT, RIGHT, STEP_LINE, TOP, Window, tops};
 use super::rows::rows;
@@ -61,6 +62,7 @@ pub(super) fn draw(
             bar::draw(one, &window, *top, out)?;
         }
     }
+    flows::draw(trace, &rows, &tops, &window, out)?;
     step_lines(trace, &window, height, STEP_LINE * thinnest, out)?;
     writeln!(out, "</svg>\n</svg>")
 }
