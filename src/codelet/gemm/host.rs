@@ -1,9 +1,9 @@
-//! The product's native implementation: a worker multiplies its bands by a
+//! The product's native implementation: a worker multiplies its blocks by a
 //! product of one thread.
 
 use std::ops::Range;
 
-use super::BAND;
+use super::BLOCK;
 use crate::codelet::HostValue;
 use crate::codelet::host::Arguments;
 
@@ -42,40 +42,45 @@ unsafe fn multiply(args: &[HostValue], units: Range<u64>, transposed: bool) {
         )
     };
     let c = args.singles(2);
-    let band = BAND as usize;
-    let bands = rows.div_ceil(band).max(1) as u64;
+    let block = BLOCK as usize;
+    let across = columns.div_ceil(block).max(1);
+    let blocks = (rows.div_ceil(block) * across).max(1);
     // From a number of B to the next row's, and to the next column's.
     let (row_step, column_step) = match transposed {
         true => (1, depth as isize),
         false => (columns as isize, 1),
     };
-    let mut unit = units.start;
-    while unit < units.end {
-        // Neighbouring bands of one matrix in one go.
-        let matrix = (unit / bands) as usize;
-        let end = units.end.min((unit / bands + 1) * bands);
-        let first = (unit % bands) as usize * band;
-        let last = (first + (end - unit) as usize * band).min(rows);
-        // SAFETY: the matrices hold these rows, and only this call touches
-        // these of C; nothing of C is read, as its factor is 0.
+    let mut unit = units.start as usize;
+    while unit < units.end as usize {
+        let (matrix, place) = (unit / blocks, unit % blocks);
+        // Neighbouring blocks of one matrix in one go: those to the right.
+        let count = (across - place % across).min(units.end as usize - unit);
+        let (row, column) = (place / across * block, place % across * block);
+        let (last_row, last_column) = (
+            (row + block).min(rows),
+            (column + count * block).min(columns),
+        );
+        // SAFETY: the matrices hold these rows and columns, and only this call
+        // touches these of C; nothing of C is read, as its factor is 0.
         unsafe {
             matrixmultiply::sgemm(
-                last - first,
+                last_row - row,
                 depth,
-                columns,
+                last_column - column,
                 1.0,
-                a.add(matrix * a_apart + first * depth),
+                a.add(matrix * a_apart + row * depth),
                 depth as isize,
                 1,
-                b.add(matrix * b_apart),
+                b.add(matrix * b_apart)
+                    .offset(column as isize * column_step),
                 row_step,
                 column_step,
                 0.0,
-                c.add(matrix * c_apart + first * columns),
+                c.add(matrix * c_apart + row * columns + column),
                 columns as isize,
                 1,
             );
         }
-        unit = end;
+        unit += count;
     }
 }

@@ -27,9 +27,10 @@
 //!
 //! ## Units
 //!
-//! A unit is a band of [`BAND`] rows of a C, the last one shorter; bands are
-//! counted through the batch. A worker multiplies its bands by itself. An
-//! OpenCL launch takes whole matrices: its units begin and end with one.
+//! A unit is a block of [`BLOCK`] rows and columns of a C, less at its edges;
+//! blocks are counted by rows, and through the batch. A worker multiplies its
+//! blocks by itself. An OpenCL launch takes whole matrices: its units begin and
+//! end with one.
 
 mod host;
 pub mod opencl;
@@ -39,9 +40,10 @@ pub use tile::{TILES, Tile};
 
 use super::{Codelet, Cost, Value};
 
-/// Rows of a unit: so many that a worker's copy of B in the order of its
-/// registers is worth its while, so few that a pool shares one matrix evenly.
-pub const BAND: u32 = 32;
+/// Rows and columns of a unit: so many that the worker's copies of A and B in
+/// the order of its registers are worth their while, so few that a pool shares
+/// one matrix evenly.
+pub const BLOCK: u32 = 64;
 
 /// What is multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +107,15 @@ impl Gemm {
         }
     }
 
-    /// Bands of all matrices.
+    /// Blocks of all matrices.
     pub fn units(&self) -> u64 {
-        u64::from(self.rows.div_ceil(BAND)) * u64::from(self.batch)
+        self.blocks() * u64::from(self.batch)
+    }
+
+    /// Blocks of a matrix.
+    fn blocks(&self) -> u64 {
+        let along = |size: u32| u64::from(size.div_ceil(BLOCK));
+        along(self.rows) * along(self.columns)
     }
 
     /// Two operations a multiplication and addition; every matrix once.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BAND, Gemm, Tile};
+use super::{Gemm, Tile};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// The OpenCL kernel of a product, with this tile.
@@ -38,17 +38,17 @@ fn options(gemm: &Gemm, tile: &Tile) -> String {
 /// A group a tile, a layer of groups a matrix. The matrices of these units
 /// only: the layers' numbers begin with the first.
 fn groups(gemm: &Gemm, tile: &Tile, units: &Range<u64>) -> NdRange {
-    let bands = u64::from(gemm.rows.div_ceil(BAND)).max(1);
+    let blocks = gemm.blocks().max(1);
     let [across, down] = tile.grid(gemm);
     let items = tile.items() as usize;
-    let matrices = (units.end - units.start) / bands;
+    let matrices = (units.end - units.start) / blocks;
     NdRange::new(vec![
         across as usize * items,
         down as usize,
         matrices as usize,
     ])
     .exactly(vec![items, 1, 1])
-    .starting_at(vec![0, 0, (units.start / bands) as usize])
+    .starting_at(vec![0, 0, (units.start / blocks) as usize])
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_launch_covers_the_matrices_of_its_units() {
-        // 4 bands a matrix.
+        // 4 blocks a matrix.
         let gemm = Gemm::square(100).batch(3);
         assert_eq!(gemm.units(), 12);
         let tile = &TILES[11];
