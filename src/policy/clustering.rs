@@ -165,6 +165,7 @@ impl Policy for Clustering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Task;
     use crate::policy::testbed::{layers, run};
 
     #[test]
@@ -216,5 +217,23 @@ mod tests {
         let mut policy = Clustering::new(problem, vec![0, 1, 1]).expect("a policy");
         policy.lost(1);
         assert!((0..3).all(|c| policy.may_run(c, 0) && !policy.may_run(c, 1)));
+    }
+
+    #[test]
+    fn what_joins_heads_stays_on_the_gpu_unless_all_heads_are_on_the_cpu() {
+        let mut problem = layers(1, 4, [2.0, 1.0]);
+        let join = Task {
+            level: 1,
+            ..problem.tasks[0].clone()
+        };
+        problem.tasks.push(join);
+        let on_cpu = |count| {
+            let map = Clustering::map(&problem, count).unwrap();
+            map.iter().map(|device| *device == 0).collect::<Vec<_>>()
+        };
+        assert_eq!(on_cpu(0), [false; 5]);
+        assert_eq!(on_cpu(1), [false, false, false, true, false]);
+        assert_eq!(on_cpu(3), [false, true, true, true, false]);
+        assert_eq!(on_cpu(4), [true; 5]);
     }
 }

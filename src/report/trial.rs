@@ -60,7 +60,7 @@ pub struct Figures {
     pub refused: Option<String>,
     /// Seconds of a launch, by turn.
     pub seconds: Vec<f64>,
-    /// Of the median turn.
+    /// Of the median turn; `None` without one, or where there is nothing to count.
     pub flops_per_second: Option<f64>,
     pub bytes_per_second: Option<f64>,
 }
@@ -155,7 +155,10 @@ impl Figures {
             Verdict::Wrong { error } => (Some(false), Some(*error), None),
             Verdict::Refused(why) => (None, None, Some(why.clone())),
         };
-        let rate = |amount: f64| median(&tried.seconds).map(|seconds| amount / seconds);
+        let rate = |amount: f64| {
+            let seconds = median(&tried.seconds).filter(|_| amount > 0.0);
+            seconds.map(|seconds| amount / seconds)
+        };
         Self {
             name: tried.name.clone(),
             chosen: tried.chosen,
