@@ -38,6 +38,8 @@ pub struct Components {
     /// By kernel: its component, and its place in that.
     of: Vec<usize>,
     places: Vec<usize>,
+    /// By datum: the other components that read it.
+    readers: Vec<Vec<usize>>,
 }
 
 impl Components {
@@ -66,7 +68,13 @@ impl Components {
                 places[kernel.0] = place;
             }
         }
-        let mut all = Self { list, of, places };
+        let readers = graph.datum_ids().map(|datum| others(graph, &of, datum));
+        let mut all = Self {
+            readers: readers.collect(),
+            list,
+            of,
+            places,
+        };
         all.connect(graph)?;
         Ok(all)
     }
@@ -101,6 +109,7 @@ impl Components {
             list: Vec::new(),
             of: Vec::new(),
             places: Vec::new(),
+            readers: Vec::new(),
         })
     }
 
@@ -135,12 +144,9 @@ impl Components {
         producer.is_some_and(|producer| self.of(producer) != self.of(reader))
     }
 
-    /// The components, its own left out, that read a datum; sorted.
-    pub fn readers(&self, graph: &TaskGraph, datum: DatumId) -> Vec<usize> {
-        let own = graph.producer(datum).map(|producer| self.of(producer));
-        let readers = graph.readers(datum).iter().map(|reader| self.of(*reader));
-        let others: BTreeSet<usize> = readers.filter(|reader| Some(*reader) != own).collect();
-        others.into_iter().collect()
+    /// The components, its maker's left out, that read a datum; sorted.
+    pub fn readers(&self, datum: DatumId) -> &[usize] {
+        &self.readers[datum.0]
     }
 
     /// Finds who waits for whom, and the levels.
@@ -180,6 +186,14 @@ impl Components {
         });
         Err(GraphError::ComponentCycle(cycle))
     }
+}
+
+/// The components, its maker's left out, that read a datum.
+fn others(graph: &TaskGraph, of: &[usize], datum: DatumId) -> Vec<usize> {
+    let own = graph.producer(datum).map(|producer| of[producer.0]);
+    let readers = graph.readers(datum).iter().map(|reader| of[reader.0]);
+    let others: BTreeSet<usize> = readers.filter(|reader| Some(*reader) != own).collect();
+    others.into_iter().collect()
 }
 
 /// The component of each kernel.

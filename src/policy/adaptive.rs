@@ -76,16 +76,19 @@ impl Adaptive {
         self.last.get(&components).map(Vec::as_slice)
     }
 
-    /// Seconds expected of a device for these components.
-    fn expect(&self, device: usize, components: &[usize]) -> f64 {
-        let amount: f64 = components
-            .iter()
-            .map(|c| self.problem.tasks[*c].weight)
-            .sum();
-        self.learned[device].expect(amount).unwrap_or_else(|| {
-            let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
-            tasks.filter_map(|task| task.seconds[device]).sum()
+    /// The work of these components on a device: its amount, and the seconds
+    /// that are said of it.
+    fn work(&self, device: usize, components: &[usize]) -> (f64, f64) {
+        let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
+        tasks.fold((0.0, 0.0), |(amount, seconds), task| {
+            let more = task.seconds[device].unwrap_or(0.0);
+            (amount + task.weight, seconds + more)
         })
+    }
+
+    /// Seconds expected of a device for some work: learned, else as said.
+    fn expect(&self, device: usize, (amount, said): (f64, f64)) -> f64 {
+        self.learned[device].expect(amount).unwrap_or(said)
     }
 
     /// Divides a layer: a device for each of its components.
@@ -98,16 +101,18 @@ impl Adaptive {
         });
         let devices = self.lost.len();
         let mut parts: Vec<Vec<usize>> = vec![Vec::new(); devices];
+        let mut work = vec![(0.0, 0.0); devices];
         for component in &free {
             let best = (0..devices)
                 .filter(|d| self.may(*component, *d))
                 .map(|d| {
-                    let mut with = parts[d].clone();
-                    with.push(*component);
-                    (d, self.expect(d, &with))
+                    let more = self.work(d, &[*component]);
+                    let with = (work[d].0 + more.0, work[d].1 + more.1);
+                    (d, with, self.expect(d, with))
                 })
-                .min_by(|one, other| one.1.total_cmp(&other.1));
-            if let Some((device, _)) = best {
+                .min_by(|one, other| one.2.total_cmp(&other.2));
+            if let Some((device, with, _)) = best {
+                work[device] = with;
                 parts[device].push(*component);
             }
         }
@@ -131,10 +136,8 @@ impl Adaptive {
 
     /// When the last device is expected to end.
     fn end(&self, parts: &[Vec<usize>]) -> f64 {
-        let ends = parts
-            .iter()
-            .enumerate()
-            .map(|(d, part)| self.expect(d, part));
+        let ends = parts.iter().enumerate();
+        let ends = ends.map(|(device, part)| self.expect(device, self.work(device, part)));
         ends.fold(0.0, f64::max)
     }
 
@@ -178,9 +181,9 @@ impl Adaptive {
                 .max_by_key(|d| (parts[*d].len(), std::cmp::Reverse(*d)));
             let Some(from) = fullest else { continue };
             let bound = HOPELESS * self.end(parts);
-            let suitable = parts[from]
-                .iter()
-                .rposition(|c| self.may(*c, device) && self.expect(device, &[*c]) <= bound);
+            let suitable = parts[from].iter().rposition(|c| {
+                self.may(*c, device) && self.expect(device, self.work(device, &[*c])) <= bound
+            });
             if let Some(at) = suitable {
                 let component = parts[from].remove(at);
                 parts[device].push(component);

@@ -130,11 +130,12 @@ impl Search {
             .min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// Every configuration with its median seconds, as far as it was tried.
+    /// Every configuration that could run, with its median seconds.
     pub fn results(&self) -> Vec<(Configuration, f64)> {
         (0..self.tried.len())
             .filter(|i| !self.tried[*i].1.is_empty())
             .map(|i| (self.tried[i].0, self.median(i)))
+            .filter(|(_, seconds)| seconds.is_finite())
             .collect()
     }
 }

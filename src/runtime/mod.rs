@@ -100,8 +100,8 @@ pub trait Runtime {
         Ok(())
     }
 
-    /// Time spent so far in drivers' own calls that enqueue commands; 0 where
-    /// nobody counts it.
+    /// Time spent so far in drivers' calls that set arguments, enqueue and flush,
+    /// with the look-ups between them; 0 where nobody counts it.
     fn driver_time(&self) -> Nanos {
         0
     }

@@ -36,7 +36,9 @@ pub(super) struct Books {
     /// others is done.
     left: Vec<u32>,
     done: Vec<bool>,
-    pub components: Vec<Progress>,
+    components: Vec<Progress>,
+    /// How many components are done.
+    finished: usize,
     /// By component: commands in flight, and whether one of them failed.
     pub flying: Vec<u32>,
     pub failed: Vec<bool>,
@@ -52,6 +54,7 @@ impl Books {
             left: vec![0; graph.kernels().len()],
             done: vec![false; graph.kernels().len()],
             components: vec![Progress::Waiting(0); components.len()],
+            finished: 0,
             flying: vec![0; components.len()],
             failed: vec![false; components.len()],
         }
@@ -130,21 +133,37 @@ impl Books {
         self.done[kernel.0]
     }
 
+    /// How far every component has come.
+    pub fn components(&self) -> &[Progress] {
+        &self.components
+    }
+
+    /// A component has been handed to a device.
+    pub fn begin(&mut self, component: usize, device: usize) {
+        self.components[component] = Progress::Running(device);
+    }
+
+    /// A component is done.
+    pub fn finish(&mut self, component: usize, device: usize) {
+        self.components[component] = Progress::Done(device);
+        self.finished += 1;
+    }
+
     /// Whether every component is done.
     pub fn complete(&self) -> bool {
-        self.components
-            .iter()
-            .all(|progress| matches!(progress, Progress::Done(_)))
+        self.finished == self.components.len()
     }
 
     /// How many components are done.
     pub fn finished(&self) -> usize {
-        let done = |progress: &&Progress| matches!(progress, Progress::Done(_));
-        self.components.iter().filter(done).count()
+        self.finished
     }
 
     /// Takes back a component: none of its kernels counts as done.
     fn undo(&mut self, components: &Components, component: usize) {
+        if let Progress::Done(_) = self.components[component] {
+            self.finished -= 1;
+        }
         self.components[component] = Progress::Waiting(0);
         self.failed[component] = false;
         for kernel in &components.list()[component].kernels {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::books::{Progress, There};
+use super::books::There;
 use super::drive::Drive;
 use super::log::{Entry, Purpose};
 use super::storage::COPY_UNIT;
@@ -34,10 +34,10 @@ impl Transfers for Copies<'_> {
 
     fn read(&self, datum: DatumId) -> bool {
         let elsewhere = |reader: &usize| self.policy.certain(*reader) != Some(self.device);
-        let readers = || self.components.readers(self.graph, datum);
+        let readers = self.components.readers(datum);
         !self.shares
             && !self.host[datum.0]
-            && (self.graph.datum(datum).wanted || readers().iter().any(elsewhere))
+            && (self.graph.datum(datum).wanted || readers.iter().any(elsewhere))
     }
 }
 
@@ -57,7 +57,7 @@ impl Drive<'_> {
         let shares = self.plan.sites[device].shares;
         let level = self.components.list()[component].level;
         self.begin_level(level);
-        self.books.components[component] = Progress::Running(device);
+        self.books.begin(component, device);
         self.dispatched[component] = self.runtime.now();
         let (count, width) = self.options.of(device);
         let copies = Copies {

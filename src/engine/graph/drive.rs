@@ -191,7 +191,7 @@ impl<'a> Drive<'a> {
             let Some(assignment) = self.policy.next(now) else {
                 return;
             };
-            let ready = self.books.components.get(assignment.component);
+            let ready = self.books.components().get(assignment.component);
             let lost = self.plan.sites.get(assignment.device);
             if ready != Some(&Progress::Ready) || lost.is_none_or(|site| site.lost.is_some()) {
                 // Told as being stuck, once nothing is in flight.
@@ -252,7 +252,7 @@ impl<'a> Drive<'a> {
             }
         }
         let over = self.books.flying[component] == 0 && !self.books.failed[component];
-        if over && let Progress::Running(device) = self.books.components[component] {
+        if over && let Progress::Running(device) = self.books.components()[component] {
             self.finished(component, device);
         }
     }
@@ -296,7 +296,7 @@ impl<'a> Drive<'a> {
     }
 
     fn finished(&mut self, component: usize, device: usize) {
-        self.books.components[component] = Progress::Done(device);
+        self.books.finish(component, device);
         let (dispatched, ended) = (self.dispatched[component], self.ended[component]);
         let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;
         self.uses[device].components += 1;
@@ -316,7 +316,7 @@ impl<'a> Drive<'a> {
     }
 
     fn stuck(&self) -> GraphRunError {
-        let waiting = self.books.components.len() - self.books.finished();
+        let waiting = self.books.components().len() - self.books.finished();
         GraphRunError::Policy {
             policy: self.policy.name(),
             what: format!("it hands out nothing, and {waiting} components are not done"),

@@ -35,7 +35,7 @@ impl Drive<'_> {
 
     /// Refuses to go on when a component has no device left.
     pub(super) fn check_homes(&self) -> Result<(), GraphRunError> {
-        for (component, progress) in self.books.components.iter().enumerate() {
+        for (component, progress) in self.books.components().iter().enumerate() {
             if matches!(progress, Progress::Done(_)) {
                 continue;
             }

@@ -253,7 +253,7 @@ impl Storage {
 /// gives or wants it, or another component reads it.
 fn travels(graph: &TaskGraph, components: &Components, datum: DatumId) -> bool {
     let what = graph.datum(datum);
-    what.contents.is_some() || what.wanted || !components.readers(graph, datum).is_empty()
+    what.contents.is_some() || what.wanted || !components.readers(datum).is_empty()
 }
 
 /// Whether nobody outside the component of `overwriter` ever sees this version.
@@ -267,5 +267,5 @@ fn private(
     let producer = graph.producer(datum);
     !graph.datum(datum).wanted
         && producer.is_some_and(|producer| components.of(producer) == own)
-        && components.readers(graph, datum).is_empty()
+        && components.readers(datum).is_empty()
 }
