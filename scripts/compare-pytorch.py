@@ -31,8 +31,9 @@ def main():
     parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--beta", default="64,128,256,512")
     parser.add_argument("--queues", type=int, default=8)
-    parser.add_argument("--device", default="opencl0.0", help="the GPU, as pdawl names it")
+    parser.add_argument("--device", help="the GPU, as pdawl names it [default: the first]")
     options = parser.parse_args()
+    options.device = options.device or gpu(options)
     results = []
     for beta in (int(beta) for beta in options.beta.split(",")):
         results.append(compare(options, beta))
@@ -40,6 +41,17 @@ def main():
         if options.out:
             with open(options.out, "w", encoding="utf-8") as out:
                 json.dump(results, out, indent=1)
+
+
+def gpu(options):
+    command = [options.pdawl, "devices", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    for device in json.loads(done.stdout)["devices"]:
+        if device["kind"] == "gpu":
+            return device["name"]
+    sys.exit("no GPU; `pdawl devices` shows what there is")
 
 
 def compare(options, beta):

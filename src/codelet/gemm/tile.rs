@@ -46,26 +46,36 @@ pub const TILES: [Tile; 12] = [
 /// For many work-groups: most is done with what is in registers.
 const LARGE: &Tile = &TILES[2];
 
+/// For fewer: still as much in registers, in groups of half the size.
+const MIDDLE: &Tile = &TILES[5];
+
 /// For a few: more groups, of fewer numbers each.
 const SMALL: &Tile = &TILES[8];
 
 /// For hardly any.
 const LEAST: &Tile = &TILES[11];
 
-/// Groups from which on every multiprocessor of a large GPU has one.
-const ENOUGH: u64 = 128;
+/// Groups that a large GPU's multiprocessors, 132 of an H200, need: two each of
+/// the large tiles, one of the middle ones. A single product of small tiles does
+/// not fill it, but several at once on several queues do.
+const LARGE_GROUPS: u64 = 256;
+const MIDDLE_GROUPS: u64 = 128;
+const SMALL_GROUPS: u64 = 32;
 
 impl Tile {
-    /// The one that suits these sizes: large tiles where they still give every
-    /// multiprocessor a group, else smaller ones.
+    /// The one that suits these sizes: the largest that still makes enough
+    /// groups. Measured on an H200 with `pdawl bench codelet gemm`, in TFLOP/s
+    /// (the others' best in brackets): 16 of 512 rows 41 (40), 48 of 256 rows 37
+    /// (36), 16 of 256 rows 27 (27), single ones of 512 rows on eight queues 34
+    /// (35) and on one queue 12 (15).
     pub fn of(gemm: &Gemm) -> &'static Self {
-        if LARGE.groups(gemm) >= ENOUGH {
-            LARGE
-        } else if SMALL.groups(gemm) >= ENOUGH / 4 {
-            SMALL
-        } else {
-            LEAST
-        }
+        let choice = [
+            (LARGE, LARGE_GROUPS),
+            (MIDDLE, MIDDLE_GROUPS),
+            (SMALL, SMALL_GROUPS),
+        ];
+        let enough = |(tile, least): &&(&Self, u64)| tile.groups(gemm) >= *least;
+        choice.iter().find(enough).map_or(LEAST, |(tile, _)| tile)
     }
 
     /// Work-items of a group.
@@ -132,8 +142,9 @@ mod tests {
     fn tiles_shrink_with_the_work() {
         let chosen = |size, batch| Tile::of(&Gemm::square(size).batch(batch)).to_string();
         assert_eq!(chosen(512, 16), "128x128x16/8x8");
+        assert_eq!(chosen(256, 48), "64x128x16/8x8");
         assert_eq!(chosen(512, 1), "64x64x16/8x4");
-        assert_eq!(chosen(256, 16), "64x64x16/8x4");
+        assert_eq!(chosen(256, 16), "64x128x16/8x8");
         assert_eq!(chosen(64, 1), "32x32x16/4x4");
     }
 }
