@@ -63,6 +63,7 @@
 pub mod balance;
 pub mod codelet;
 pub mod engine;
+pub mod experiment;
 pub mod expression;
 pub mod graph;
 pub mod machine;

@@ -106,7 +106,7 @@ impl Place {
     pub fn slots(&self) -> Option<u64> {
         match self {
             Self::Own(own) => Some(own.held.present().slots),
-            Self::Host { .. } | Self::Store(_) => None,
+            Self::Host { .. } | Self::Store(_) | Self::Images(_) => None,
         }
     }
 
