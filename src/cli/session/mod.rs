@@ -25,6 +25,7 @@ use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
+use pdawl::workload::Divisible;
 
 pub(super) use open::machine_file;
 
@@ -192,6 +193,15 @@ impl Session {
         let workload = self.task.workload();
         let step = workload.cost(&(0..workload.units())).bytes;
         step / self.task.described().points().max(1) as f64
+    }
+
+    /// Seconds of the workload's step by one core in a plain loop, where there is
+    /// one to be timed here.
+    pub fn time_plainly(&self) -> Option<f64> {
+        match (&self.ground, &self.task) {
+            (Ground::Real(_), Task::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
+            _ => None,
+        }
     }
 
     /// Bytes a second that a copy by the host's cores reads and writes:

@@ -1,6 +1,7 @@
-//! Equal probes before the first step: every device computes the same small
-//! number of units, first by itself and then while others stream, so that the
-//! balancer's first shares need no guess. Results are thrown away.
+//! Probes before the first step: every device computes a small number of units,
+//! first by itself and then while others stream, so that the balancer's first
+//! shares need no guess. Results are thrown away. The first probes are short;
+//! where they tell enough, they were all.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use super::layout::length;
 use super::place::Place;
 use super::step::Piece;
 use super::{CorunError, PROBE};
-use crate::balance::{Probe, ProbeKind};
+use crate::balance::{Overhead, Probe, ProbeKind};
 
 /// A probe is this part of a step ...
 const PART: u64 = 32;
@@ -45,12 +46,20 @@ impl Untouched {
 /// A probe that ran: units, and seconds from first start to last end.
 type Ran = Option<(u64, f64)>;
 
+/// A probe on the way.
+struct Sent {
+    job: usize,
+    /// Seconds that enqueueing it took.
+    enqueue: f64,
+}
+
 impl Drive<'_> {
     /// Probes all devices, if the balancer makes something of it.
     pub fn probe(&mut self) -> Result<(), CorunError> {
         if !self.balancer.wants_probes() {
             return Ok(());
         }
+        let began = self.runtime.now();
         let least = LEAST_BYTES.div_ceil(self.workload.unit_bytes());
         let units = (self.workload.units() / PART)
             .max(least)
@@ -60,8 +69,13 @@ impl Drive<'_> {
             units: self.workload.units(),
             next: 0,
         };
+        self.write_probes(units)?;
         for round in 0..ROUNDS {
-            let alone = self.probe_alone(units, round, &mut untouched)?;
+            let on_host = if round == 0 { least } else { units };
+            let alone = self.probe_alone(units, on_host, &mut untouched)?;
+            if round == 0 && self.balancer.is_certain() {
+                break;
+            }
             let longest = (self.host_devices().iter())
                 .filter_map(|d| alone[*d].map(|(_, seconds)| seconds))
                 .fold(0.0, f64::max);
@@ -70,29 +84,22 @@ impl Drive<'_> {
             streamed = streams;
             if round + 1 == ROUNDS {
                 for device in 0..self.places.len() {
-                    let own = !self.places[device].is_host();
-                    let (first, second) = match own {
-                        true => (ProbeKind::Held, ProbeKind::Streamed),
-                        false => (ProbeKind::Alone, ProbeKind::Beside),
+                    let (kind, ran) = match self.places[device].is_host() {
+                        true => (ProbeKind::Beside, beside[device]),
+                        false => (ProbeKind::Streamed, streamed[device]),
                     };
-                    let second_ran = if own {
-                        streamed[device]
-                    } else {
-                        beside[device]
-                    };
-                    self.tell(device, first, alone[device]);
-                    self.tell(device, second, second_ran);
+                    self.tell(device, kind, ran);
                 }
             }
         }
         for place in &mut self.places {
-            match place {
-                Place::Host { .. } => {}
-                Place::Own(own) => own.held.hold(0..0),
-                Place::Store(store) => store.hold(0..0),
+            // A product's entries never change: what a store has, it has.
+            if let Place::Own(own) = place {
+                own.held.hold(0..0);
             }
         }
         self.ledger.open();
+        self.outcome.probe_seconds = (self.runtime.now() - began) as f64 / 1e9;
         Ok(())
     }
 
@@ -113,33 +120,76 @@ impl Drive<'_> {
             .collect()
     }
 
-    /// Kernels where data lies already: on the grids, or held.
+    /// Writes what own memories hold in probes.
+    fn write_probes(&mut self, units: u64) -> Result<(), CorunError> {
+        for device in 0..self.places.len() {
+            match &self.places[device] {
+                Place::Host { .. } => {}
+                Place::Own(_) => {
+                    let units = units.min(self.capacity[device]);
+                    if let Some((own, whose)) = self.own(device, 0, PROBE) {
+                        own.held.hold(0..units);
+                        let ring = own.held.present();
+                        self.write(whose, 0..units, 0, &ring, &[])?;
+                    }
+                }
+                Place::Store(_) => self.write_store_probe(device, units)?,
+            }
+        }
+        self.drain()
+    }
+
+    /// Kernels where data lies already: on the grids, or held. Tells the
+    /// balancer of them.
     fn probe_alone(
         &mut self,
         units: u64,
-        round: u32,
+        on_host: u64,
         untouched: &mut Untouched,
     ) -> Result<Vec<Ran>, CorunError> {
-        let mut jobs = Vec::new();
+        let mut sent = Vec::new();
         for device in 0..self.places.len() {
-            match &self.places[device] {
-                Place::Host { .. } => {
-                    jobs.push(self.probe_chunk(device, 0, units, untouched)?);
-                }
-                Place::Own(_) => jobs.extend(self.probe_held(device, units, round)?),
-                Place::Store(_) => jobs.extend(self.probe_store(device, units, round)?),
-            }
+            let before = self.enqueueing;
+            let job = match &self.places[device] {
+                Place::Host { .. } => Some(self.probe_chunk(device, 0, on_host, untouched)?),
+                Place::Own(_) => self.probe_held(device, units)?,
+                Place::Store(_) => self.probe_store(device)?,
+            };
+            let enqueue = (self.enqueueing - before) as f64 / 1e9;
+            sent.extend(job.map(|job| Sent { job, enqueue }));
         }
         self.drain()?;
-        Ok(self.ran(&jobs))
+        let jobs: Vec<usize> = sent.iter().map(|sent| sent.job).collect();
+        let alone = self.ran(&jobs);
+        for (device, ran) in alone.iter().enumerate() {
+            let kind = match self.places[device].is_host() {
+                true => ProbeKind::Alone,
+                false => ProbeKind::Held,
+            };
+            self.tell(device, kind, *ran);
+        }
+        for Sent { job, enqueue } in sent {
+            self.tell_overhead(job, enqueue);
+        }
+        Ok(alone)
     }
 
-    fn probe_held(
-        &mut self,
-        device: usize,
-        units: u64,
-        round: u32,
-    ) -> Result<Option<usize>, CorunError> {
+    /// Tells what a probe took beside its kernels: nothing else of its device
+    /// was heard of since.
+    fn tell_overhead(&mut self, job: usize, enqueue: f64) {
+        let job = &self.ledger.jobs[job];
+        let (device, busy) = (job.device, job.ended.saturating_sub(job.started));
+        let around = self.heard[device].saturating_sub(job.issued);
+        if !job.failed && self.alive[device] {
+            self.balancer.overhead(&Overhead {
+                device,
+                barrier: around.saturating_sub(busy) as f64 / 1e9,
+                enqueue,
+            });
+        }
+    }
+
+    fn probe_held(&mut self, device: usize, units: u64) -> Result<Option<usize>, CorunError> {
         let units = units.min(self.capacity[device]);
         let now = self.runtime.now();
         let Some(grid) = self.as_grid().filter(|_| units > 0) else {
@@ -148,12 +198,8 @@ impl Drive<'_> {
         let Some((own, mut whose)) = self.own(device, 0, PROBE) else {
             return Ok(None);
         };
-        own.held.hold(0..units);
         let (from, to) = (own.held.present(), own.held.next());
         let windows: Vec<_> = own.held.windows().collect();
-        if round == 0 {
-            self.write(whose, 0..units, 0, &from, &[])?;
-        }
         let job = self.ledger.job(device, None, 0..units, now);
         whose.job = Some(job);
         for window in windows {

@@ -214,6 +214,7 @@ impl Union {
             started: now,
             ended: now,
             bytes: held.command.bytes(),
+            workers: None,
             status: held.refusal.unwrap_or(Status::Skipped),
         });
     }

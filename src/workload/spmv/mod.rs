@@ -19,6 +19,7 @@ mod write;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use thiserror::Error;
 
@@ -243,6 +244,19 @@ impl Spmv {
             found.iter_mut().for_each(|v| *v *= scale);
         }
         reference::compare(found.into_iter(), &expected)
+    }
+
+    /// Seconds of the product by one core in a plain loop over the matrix as it
+    /// was read; in double precision.
+    pub fn time_plainly(&self) -> f64 {
+        let columns = 0..u64::from(self.matrix.columns());
+        let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
+        let mut y = vec![f64::NAN; self.matrix.rows() as usize];
+        let began = Instant::now();
+        reference::plain(&self.matrix, &x, &mut y);
+        let seconds = began.elapsed().as_secs_f64();
+        std::hint::black_box(y);
+        seconds
     }
 
     /// Numbers as doubles.

@@ -2,11 +2,16 @@
 
 use super::super::Stream;
 use super::super::place::{
-    CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES, STREAM_FRACTION, memory_limit,
+    CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES, memory_limit,
 };
 use crate::machine::Device;
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Spmv};
+
+/// At most this fraction of the memory limit is spent on stream buffers. More
+/// than of grids: a chunk takes five commands, not three, and its bytes pass but
+/// once, so that only long ones hide how long enqueueing takes.
+const STREAM_FRACTION: u64 = 4;
 
 /// Room for any so many neighbouring units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
