@@ -5,10 +5,9 @@
         [MATRIX ...]
 
 A MATRIX is what `pdawl matrix generate` takes; without any, look-alikes of the
-PDAWL paper's matrices at full size, and three generators. Each is written as a
-Matrix Market file and read by both sides: `pdawl run spmv` on the GPU, on the
-CPU and with --adaptive, and cuSPARSE through CuPy from pdawl's cache of the
-file. All keep the matrix and the vector on the device; the time of a product is
+PDAWL paper's matrices at full size, and three generators. Each is written in
+binary form and read by both sides: `pdawl run spmv` on the GPU, on the CPU and
+with --adaptive, and cuSPARSE through CuPy. All keep the matrix and the vector on the device; the time of a product is
 the median step, and for cuSPARSE the time of many in a row, divided.
 """
 
@@ -19,7 +18,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+import cusparse
 
 MATRICES = [
     "like:FullChip",
@@ -30,8 +30,6 @@ MATRICES = [
     "banded:1000000,16",
     "rmat:20,16",
 ]
-# Of a cache: see src/matrix/cache/header.rs.
-HEADER = 80
 
 
 def main():
@@ -42,11 +40,11 @@ def main():
     parser.add_argument("--pdawl", default="./target/release/pdawl")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--out", help="write the figures and pdawl's reports to this file")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     results = []
     for matrix in options.matrices:
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "matrix.mtx")
+            path = os.path.join(folder, "matrix.pdawl")
             call(options.pdawl, "matrix", "generate", matrix, path)
             results.append(compare(options, matrix, path))
         tell(results[-1])
@@ -71,35 +69,8 @@ def compare(options, matrix, path):
             "--steps", str(steps), "--format", "json",
         ]
         runs[strategy] = json.loads(call(options.pdawl, *words))
-    return {"matrix": matrix, "cusparse_seconds": cusparse(path, options.steps), "runs": runs}
-
-
-def cusparse(path, steps):
-    import cupy
-    import cupyx.scipy.sparse
-    import numpy
-
-    with open(path + ".pdawl", "rb") as cache:
-        header = numpy.frombuffer(cache.read(HEADER), dtype=numpy.uint64)
-        rows, columns, nonzeros = (int(n) for n in header[5:8])
-        starts = numpy.fromfile(cache, numpy.uint64, rows + 1)
-        column_of = numpy.fromfile(cache, numpy.uint32, nonzeros)
-        values = numpy.fromfile(cache, numpy.float64, nonzeros)
-    arrays = values, column_of.astype(numpy.int32), starts.astype(numpy.int32)
-    matrix = cupyx.scipy.sparse.csr_matrix(
-        tuple(cupy.asarray(a) for a in arrays), shape=(rows, columns)
-    )
-    x = cupy.random.rand(columns)
-    rounds = []
-    for _ in range(6):
-        cupy.cuda.Device().synchronize()
-        began = time.perf_counter()
-        for _ in range(steps):
-            matrix @ x
-        cupy.cuda.Device().synchronize()
-        rounds.append((time.perf_counter() - began) / steps)
-    # The first one warms up.
-    return statistics.median(rounds[1:])
+    theirs = cusparse.seconds(cusparse.load(path), options.steps)
+    return {"matrix": matrix, "cusparse_seconds": theirs, "runs": runs}
 
 
 def tell(result):
