@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures products of sparse matrices on a machine with a GPU.
 
-    scripts/measure-spmv.py OUTDIR [--pdawl PATH] [--budget 480] [MATRIX ...]
+    scripts/measure-spmv.py OUTDIR [--pdawl PATH] [--budget 480]
+        [--only unlimited,quarter,cusparse,host] [--repeats 5] [MATRIX ...]
 
 A MATRIX is what `pdawl matrix generate` takes; without any, look-alikes of the
 PDAWL paper's five matrices at full size, and ten others. Of each:
@@ -16,7 +17,8 @@ PDAWL paper's five matrices at full size, and ten others. Of each:
 OUTDIR gets spmv.json, an array with an entry a matrix in which every report is
 as the program printed it, and provenance.txt. Nothing is begun that is not
 expected to end within the budget, in seconds; what is left out is noted. The
-last lines sum up."""
+last lines sum up: the ratios of adapting to the best of the others, with the
+time of probes, which is a part of deciding, and without it."""
 
 import argparse
 import importlib.util
@@ -86,13 +88,19 @@ class Measuring:
         entry = {"matrix": name, "generated": self.pdawl("matrix", "generate", name, path)}
         if entry["generated"] is None:
             return entry
-        entry["cusparse"] = self.cusparse(path)
+        only = self.options.only
+        if "cusparse" in only:
+            entry["cusparse"] = self.cusparse(path)
         quarter = entry["generated"]["nonzeros"] * ENTRY_BYTES // 4
-        for memory, limit in (("all", []), ("quarter", ["--gpu-memory", quarter])):
-            entry[memory] = self.compare(path, memory, limit)
-        entry["cpu"] = self.pdawl(
-            "run", "spmv", "--matrix", path, "--strategy", "cpu", "--steps", 10
-        )
+        vectors = 8 * (entry["generated"]["rows"] + entry["generated"]["columns"])
+        if "unlimited" in only:
+            entry["all"] = self.compare(path, "all", [], vectors)
+        if "quarter" in only:
+            entry["quarter"] = self.compare(path, "quarter", ["--gpu-memory", quarter], vectors)
+        if "host" in only:
+            entry["cpu"] = self.pdawl(
+                "run", "spmv", "--matrix", path, "--strategy", "cpu", "--steps", 10
+            )
         os.remove(path)
         return entry
 
@@ -101,42 +109,114 @@ class Measuring:
             self.note("no CuPy: nothing is compared with cuSPARSE")
             return None
         # In a process of its own, whose memory is given back.
-        code = (
-            "import sys, json, cusparse as c; m = c.load(sys.argv[1]); "
-            "print(json.dumps({'seconds': c.seconds(m, 100),"
-            " 'graph_seconds': c.seconds_in_a_graph(m, 20)}))"
-        )
-        scripts = os.path.dirname(os.path.realpath(__file__))
         done = subprocess.run(
-            [sys.executable, "-c", code, path],
+            [sys.executable, os.path.realpath(__file__), "--cusparse", path],
             capture_output=True, text=True, check=False, timeout=max(self.left(), 5),
-            env={**os.environ, "PYTHONPATH": scripts},
         )
         if done.returncode != 0:
             self.note(f"cuSPARSE: {done.stderr.strip().splitlines()[-1:]}")
             return None
         return json.loads(done.stdout)
 
-    def compare(self, path, memory, limit):
+    def compare(self, path, memory, limit, vectors):
         words = ["bench", "spmv", "--matrix", path, *limit]
         fixed = [f"fixed:{share}" for share in SHARES[memory]]
+        short = 2 if self.options.repeats >= 5 else 1
+        # A GPU without room for the vectors takes no part.
+        enough = memory == "all" or limit[1] > vectors
         sweep = self.pdawl(
-            *words, "--steps", 10, "--repeats", 2, "--strategies", ",".join(["cpu", "gpu", *fixed])
-        )
+            *words, "--steps", 10, "--repeats", short, "--strategies", ",".join(["cpu", "gpu", *fixed])
+        ) if enough else None
         if sweep is None:
-            # A GPU without room for the vectors takes no part.
-            sweep = self.pdawl(*words, "--steps", 10, "--repeats", 2, "--strategies", "cpu")
+            sweep = self.pdawl(*words, "--steps", 10, "--repeats", short, "--strategies", "cpu")
         if sweep is None:
             return None
         took = {r["strategy"]: statistics.median(r["seconds"]) / 10 for r in sweep["results"]}
         ranked = sorted(took, key=took.get)
         # Those that may be the best, by a short run.
         best = [s for s in ranked if took[s] < 1.1 * took[ranked[0]]][:2]
-        repeats = 1 if took[ranked[0]] > LONG else 5
+        repeats = 1 if took[ranked[0]] > LONG else self.options.repeats
         final = self.pdawl(
             *words, "--steps", STEPS, "--repeats", repeats, "--strategies", ",".join([*best, "dawl"])
         )
         return {"sweep": sweep, "final": final}
+
+
+# Of the binary form: see src/matrix/cache/header.rs.
+BINARY_HEADER = 80
+
+
+def cusparse_load(path):
+    """The matrix, on the device."""
+    import cupy
+    import cupyx.scipy.sparse
+    import numpy
+
+    with open(path, "rb") as binary:
+        header = numpy.frombuffer(binary.read(BINARY_HEADER), dtype=numpy.uint64)
+        rows, columns, nonzeros = (int(n) for n in header[5:8])
+        starts = numpy.fromfile(binary, numpy.uint64, rows + 1)
+        column_of = numpy.fromfile(binary, numpy.uint32, nonzeros)
+        values = numpy.fromfile(binary, numpy.float64, nonzeros)
+    arrays = values, column_of.astype(numpy.int32), starts.astype(numpy.int32)
+    return cupyx.scipy.sparse.csr_matrix(
+        tuple(cupy.asarray(a) for a in arrays), shape=(rows, columns)
+    )
+
+
+def cusparse_seconds(matrix, steps, rounds=6):
+    """Seconds of a product, of many in a row: the median round after the first."""
+    import cupy
+
+    x = cupy.random.rand(matrix.shape[1])
+    took = []
+    for _ in range(rounds):
+        cupy.cuda.Device().synchronize()
+        began = time.perf_counter()
+        for _ in range(steps):
+            matrix @ x
+        cupy.cuda.Device().synchronize()
+        took.append((time.perf_counter() - began) / steps)
+    # The first one warms up.
+    return statistics.median(took[1:])
+
+
+def cusparse_seconds_in_a_graph(matrix, steps):
+    """The same, recorded once and then launched by the device alone, which leaves
+    out what Python takes for a call; None where CuPy cannot record it."""
+    import cupy
+
+    x = cupy.random.rand(matrix.shape[1])
+    stream = cupy.cuda.Stream(non_blocking=True)
+    try:
+        with stream:
+            y = matrix @ x
+            stream.synchronize()
+            stream.begin_capture()
+            for _ in range(steps):
+                y = matrix @ x
+            graph = stream.end_capture()
+            took = []
+            for _ in range(6):
+                stream.synchronize()
+                began = time.perf_counter()
+                graph.launch(stream)
+                stream.synchronize()
+                took.append((time.perf_counter() - began) / steps)
+            del y
+    except Exception:  # Of the driver, or of CuPy: each has its own.
+        return None
+    return statistics.median(took[1:])
+
+
+def cusparse(path):
+    """Prints cuSPARSE's seconds of a product of a matrix in binary form."""
+    matrix = cusparse_load(path)
+    seconds = {
+        "seconds": cusparse_seconds(matrix, 100),
+        "graph_seconds": cusparse_seconds_in_a_graph(matrix, 20),
+    }
+    print(json.dumps(seconds))
 
 
 def step(result, steps):
@@ -216,8 +296,13 @@ def main():
     parser.add_argument("matrices", nargs="*", default=MATRICES, metavar="MATRIX")
     parser.add_argument("--pdawl", default="./target/release/pdawl")
     parser.add_argument("--budget", type=float, default=480.0)
+    parser.add_argument("--repeats", type=int, default=5, help="of the runs that are compared")
+    parser.add_argument(
+        "--only", default="unlimited,quarter,cusparse,host", help="what is measured of each matrix"
+    )
     options = parser.parse_intermixed_args()
     options.pdawl = os.path.realpath(options.pdawl)
+    options.only = options.only.split(",")
     os.makedirs(options.out, exist_ok=True)
     measuring = Measuring(options)
     entries = []
@@ -237,4 +322,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--cusparse"]:
+        cusparse(sys.argv[2])
+    else:
+        main()

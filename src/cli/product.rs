@@ -62,7 +62,11 @@ pub struct Matrix {
     pub notes: Vec<String>,
 }
 
-fn fraction(text: &str) -> Result<f64, String> {
+/// A part of the rows.
+///
+/// # Errors
+/// When it is none.
+pub fn fraction(text: &str) -> Result<f64, String> {
     (text.parse().ok())
         .filter(|part| (0.0..=1.0).contains(part))
         .ok_or_else(|| "this is a part of the rows, from 0 to 1, such as 0.3".to_owned())

@@ -1,5 +1,6 @@
 //! A workload as users describe it, and as it is run.
 
+use pdawl::model::Work;
 use pdawl::report::schema::Workload;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{Divisible, spmv};
@@ -60,11 +61,11 @@ impl Task {
         }
     }
 
-    /// The stencil, if it is one.
-    pub fn stencil(&self) -> Option<&Stencil> {
+    /// A step of it, as cost models know it.
+    pub fn work(&self) -> Work {
         match self {
-            Self::Stencil(_, stencil) => Some(stencil),
-            Self::Spmv(..) => None,
+            Self::Stencil(_, stencil) => Work::of(stencil),
+            Self::Spmv(_, spmv) => Work::of_product(spmv),
         }
     }
 

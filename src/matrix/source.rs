@@ -207,6 +207,17 @@ impl FromStr for Origin {
                     )),
                 }
             }
+            "web" | "circuit" => {
+                let remedy = "write web:ROWS or circuit:ROWS, such as web:1000000";
+                let rows = rest.trim().parse::<u32>();
+                let rows = rows.map_err(|_| wrong("a number of rows is needed".into(), remedy))?;
+                let Some(shape) = Known::shape(sort) else {
+                    return Ok(Self::File(text.into()));
+                };
+                LookAlike::shaped(shape, rows)
+                    .map(Self::LookAlike)
+                    .map_err(|why| wrong(why, remedy))
+            }
             _ if text.is_empty() => Err(wrong(
                 "it is empty".into(),
                 "give a Matrix Market file, or a generator such as rmat:20,16",

@@ -12,6 +12,10 @@ const MARGINAL: f64 = 0.05;
 /// How many times as fast as a short probe says a device may turn out to be.
 const ROUGH: f64 = 2.0;
 
+/// Steps for which a device that probes have shown to be best alone is left to
+/// itself. To try another costs some of its steps.
+const ALONE_FOR: u32 = 512;
+
 impl Dawl {
     /// Leaves out, before the first step, who hardly helps: one after the other
     /// the one that is missed least, or all but one.
@@ -34,10 +38,11 @@ impl Dawl {
             leaving.into_iter().for_each(|d| self.crew.leave_out(d));
             best = without;
         }
-        let is_lone = self
-            .lone_holder(None)
-            .is_some_and(|d| self.enqueue[d].is_some());
+        let is_lone = (self.lone_holder(None)).is_some_and(|d| self.enqueue[d].is_some());
         self.alone = is_lone && self.knows_all();
+        if self.alone {
+            (0..self.devices.len()).for_each(|device| self.crew.rest(device, ALONE_FOR));
+        }
         best
     }
 

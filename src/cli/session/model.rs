@@ -7,8 +7,6 @@ use pdawl::model::planner::{self, Member, Modelled, RunPlan};
 use pdawl::model::shelf::Wanted;
 use pdawl::model::{ModelShelf, Work, command};
 use pdawl::report::prediction::Unseen;
-use pdawl::workload::Divisible;
-use pdawl::workload::stencil::Stencil;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::args::ModelChoice;
@@ -73,8 +71,12 @@ pub struct Site<'a> {
     pub devices: &'a [Device],
     /// Whether the user has said which devices, and so how many cores.
     pub chosen: bool,
-    /// `None` for another workload.
-    pub stencil: Option<&'a Stencil>,
+    /// What is to be computed, and whether in double precision.
+    pub codelet: &'a str,
+    pub fp64: bool,
+    /// A step of it. Asked for when there is a model: to know a matrix takes a
+    /// while.
+    pub work: &'a dyn Fn() -> Work,
     pub gpu_memory: Option<u64>,
 }
 
@@ -100,10 +102,6 @@ impl Site<'_> {
     }
 
     fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
-        let stencil = self.stencil.ok_or_else(|| Missing {
-            what: "cost models know stencils only".to_owned(),
-            remedy: None,
-        })?;
         let file = self.file.ok_or_else(|| match &named {
             None => Missing {
                 what: "there is no model of this machine".to_owned(),
@@ -121,19 +119,18 @@ impl Site<'_> {
             Some(bundle) => bundle,
             None => self.fitting(file)?,
         };
-        let codelet = stencil.codelet();
         let modelled = Modelled {
             bundle: &bundle,
             machine: file,
-            codelet: codelet.name,
-            fp64: stencil.fp64(),
+            codelet: self.codelet,
+            fp64: self.fp64,
             gpu_memory: self.gpu_memory,
         };
         let members = modelled.running(self.devices).map_err(|error| Missing {
             what: error.to_string(),
             remedy: None,
         })?;
-        let work = Work::of(stencil);
+        let work = (self.work)();
         let plan = match self.chosen {
             true => planner::plan_with_all_cores(&work, &members),
             false => planner::plan(&work, &members),
@@ -173,7 +170,7 @@ impl Site<'_> {
 
     /// What a model has to be trained with, to serve here.
     fn training_options(&self) -> String {
-        (self.stencil).map_or_else(String::new, |s| command::options(s.codelet().name))
+        command::options(self.codelet)
     }
 
     fn notes(
@@ -246,6 +243,7 @@ impl Serving {
 #[cfg(test)]
 mod tests {
     use pdawl::codelet::stencil::Precision;
+    use pdawl::workload::stencil::Stencil;
 
     use super::*;
 
@@ -257,7 +255,9 @@ mod tests {
             simulated: false,
             devices: &[],
             chosen: false,
-            stencil: Some(&stencil),
+            codelet: "stencil7-f32",
+            fp64: false,
+            work: &|| Work::of(&stencil),
             gpu_memory: None,
         };
         let missing = |named: Option<Bundle>| site.serving(named).err().unwrap().note().unwrap();

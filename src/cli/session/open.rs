@@ -114,7 +114,9 @@ impl Session {
             simulated: false,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: task.stencil(),
+            codelet: task.workload().codelet().name,
+            fp64: task.workload().fp64(),
+            work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
@@ -182,7 +184,9 @@ impl Session {
             simulated: true,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: task.stencil(),
+            codelet: task.workload().codelet().name,
+            fp64: task.workload().fp64(),
+            work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;

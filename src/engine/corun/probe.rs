@@ -11,6 +11,8 @@ use super::place::Place;
 use super::step::Piece;
 use super::{CorunError, PROBE};
 use crate::balance::{Overhead, Probe, ProbeKind};
+use crate::runtime::CommandKind;
+use crate::time::Nanos;
 
 /// A probe is this part of a step ...
 const PART: u64 = 32;
@@ -46,6 +48,29 @@ impl Untouched {
 /// A probe that ran: units, and seconds from first start to last end.
 type Ran = Option<(u64, f64)>;
 
+/// What probes have left behind.
+#[derive(Debug, Default)]
+pub struct Probes {
+    /// Units that each device was given and keeps.
+    held: Vec<Range<u64>>,
+    /// Whether some were written for the probes alone.
+    alone: bool,
+    /// When they had been written.
+    until: Nanos,
+    /// Until then, and from then on.
+    took: [Nanos; 2],
+}
+
+impl Probes {
+    /// Nothing was probed yet.
+    pub fn none(devices: usize) -> Self {
+        Self {
+            held: vec![0..0; devices],
+            ..Self::default()
+        }
+    }
+}
+
 /// A probe on the way.
 struct Sent {
     job: usize,
@@ -69,10 +94,12 @@ impl Drive<'_> {
             units: self.workload.units(),
             next: 0,
         };
-        self.write_probes(units)?;
         for round in 0..ROUNDS {
             let on_host = if round == 0 { least } else { units };
-            let alone = self.probe_alone(units, on_host, &mut untouched)?;
+            let alone = self.probe_alone(units, on_host, round, &mut untouched)?;
+            if round == 0 {
+                self.probes.until = self.written();
+            }
             if round == 0 && self.balancer.is_certain() {
                 break;
             }
@@ -99,8 +126,32 @@ impl Drive<'_> {
             }
         }
         self.ledger.open();
-        self.outcome.probe_seconds = (self.runtime.now() - began) as f64 / 1e9;
+        let ended = self.runtime.now();
+        self.probes.took = [
+            self.probes.until.clamp(began, ended) - began,
+            ended - self.probes.until.clamp(began, ended),
+        ];
         Ok(())
+    }
+
+    /// When the last of what probes hold was written.
+    fn written(&self) -> Nanos {
+        let writes = self.ledger.spans.iter();
+        let writes = writes.filter(|span| span.kind == CommandKind::Write && span.label == PROBE);
+        writes.map(|span| span.ended).max().unwrap_or(0)
+    }
+
+    /// Books what the probes took. What was written for them and stays where the
+    /// first plan wants it would have been written in any case.
+    pub(super) fn book_probes(&mut self) {
+        let stays = |(device, range): (usize, &Range<u64>)| {
+            let held = &self.layout.held[device];
+            range.is_empty() || held.start <= range.start && range.end <= held.end
+        };
+        let [writing, rest] = self.probes.took;
+        let all_stay = !self.probes.alone && self.probes.held.iter().enumerate().all(stays);
+        let took = if all_stay { rest } else { writing + rest };
+        self.outcome.probe_seconds = took as f64 / 1e9;
     }
 
     fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran) {
@@ -120,23 +171,25 @@ impl Drive<'_> {
             .collect()
     }
 
-    /// Writes what own memories hold in probes.
-    fn write_probes(&mut self, units: u64) -> Result<(), CorunError> {
-        for device in 0..self.places.len() {
-            match &self.places[device] {
-                Place::Host { .. } => {}
-                Place::Own(_) => {
-                    let units = units.min(self.capacity[device]);
-                    if let Some((own, whose)) = self.own(device, 0, PROBE) {
-                        own.held.hold(0..units);
-                        let ring = own.held.present();
-                        self.write(whose, 0..units, 0, &ring, &[])?;
-                    }
-                }
-                Place::Store(_) => self.write_store_probe(device, units)?,
+    /// Writes what a memory of a device's own holds in probes.
+    fn write_probe(&mut self, device: usize, units: u64) -> Result<(), CorunError> {
+        match &self.places[device] {
+            Place::Host { .. } => Ok(()),
+            Place::Own(_) => {
+                let units = units.min(self.capacity[device]);
+                let Some((own, whose)) = self.own(device, 0, PROBE) else {
+                    return Ok(());
+                };
+                own.held.hold(0..units);
+                let ring = own.held.present();
+                self.probes.alone = true;
+                self.write(whose, 0..units, 0, &ring, &[])
+            }
+            Place::Store(_) => {
+                self.probes.held[device] = self.write_store_probe(device, units)?;
+                Ok(())
             }
         }
-        self.drain()
     }
 
     /// Kernels where data lies already: on the grids, or held. Tells the
@@ -145,10 +198,17 @@ impl Drive<'_> {
         &mut self,
         units: u64,
         on_host: u64,
+        round: u32,
         untouched: &mut Untouched,
     ) -> Result<Vec<Ran>, CorunError> {
         let mut sent = Vec::new();
-        for device in 0..self.places.len() {
+        // The host's are under way while others' units are written.
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        order.sort_by_key(|device| !self.places[*device].is_host());
+        for device in order {
+            if round == 0 {
+                self.write_probe(device, units)?;
+            }
             let before = self.enqueueing;
             let job = match &self.places[device] {
                 Place::Host { .. } => Some(self.probe_chunk(device, 0, on_host, untouched)?),
@@ -169,21 +229,26 @@ impl Drive<'_> {
             self.tell(device, kind, *ran);
         }
         for Sent { job, enqueue } in sent {
-            self.tell_overhead(job, enqueue);
+            self.tell_overhead(job, enqueue, round);
         }
         Ok(alone)
     }
 
     /// Tells what a probe took beside its kernels: nothing else of its device
     /// was heard of since.
-    fn tell_overhead(&mut self, job: usize, enqueue: f64) {
+    fn tell_overhead(&mut self, job: usize, enqueue: f64, round: u32) {
         let job = &self.ledger.jobs[job];
-        let (device, busy) = (job.device, job.ended.saturating_sub(job.started));
-        let around = self.heard[device].saturating_sub(job.issued);
+        let device = job.device;
+        let seconds = |from: Nanos, to: Nanos| to.saturating_sub(from) as f64 / 1e9;
+        // The first one waited for what it computes to be written.
+        let before = match round == 0 && !self.places[device].is_host() {
+            true => enqueue,
+            false => seconds(job.issued, job.started),
+        };
         if !job.failed && self.alive[device] {
             self.balancer.overhead(&Overhead {
                 device,
-                barrier: around.saturating_sub(busy) as f64 / 1e9,
+                barrier: before + seconds(job.ended, self.heard[device]),
                 enqueue,
             });
         }

@@ -146,20 +146,23 @@ impl Drive<'_> {
 
     /// Writes what [`Self::probe_store`] computes: some of the last units, where
     /// a device of this kind begins and what it has stays. Enough of them that
-    /// its kernel's start does not count, though `units` may be few.
+    /// its kernel's start does not count, though `units` may be few. Returns
+    /// them.
     pub(in super::super) fn write_store_probe(
         &mut self,
         device: usize,
         units: u64,
-    ) -> Result<(), CorunError> {
+    ) -> Result<Range<u64>, CorunError> {
         let all = self.workload.units();
         let units = units.max(all / PROBED_PART).min(self.capacity[device]);
         let Some(store) = self.store(device).filter(|_| units > 0) else {
-            return Ok(());
+            return Ok(0..0);
         };
-        store.hold(all - units..all);
+        let held = all - units..all;
+        store.hold(held.clone());
         let (whose, slots) = (whose(device, store.main, 0, PROBE), store.slots);
-        self.write_units(whose, all - units..all, &slots)
+        self.write_units(whose, held.clone(), &slots)?;
+        Ok(held)
     }
 
     /// A probe of what a store holds.
