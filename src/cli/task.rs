@@ -69,6 +69,18 @@ impl Task {
         }
     }
 
+    /// A product with another part of its rows irregular, if the user has not
+    /// said which.
+    pub fn with_irregular(&self, part: f64) -> Option<Self> {
+        match self {
+            Self::Spmv(product, spmv) if product.irregular.is_none() => Some(Self::Spmv(
+                product.clone(),
+                Box::new(spmv.with_irregular(part)),
+            )),
+            _ => None,
+        }
+    }
+
     pub fn steps(&self) -> u32 {
         match self {
             Self::Stencil(grid, _) => grid.steps,

@@ -4,6 +4,7 @@
 //! [`open`] makes a session of what the user said, on a [`ground`] of real
 //! devices or simulated ones; [`model`] is the cost model that serves there;
 //! [`room`] leaves out devices without memory for it;
+//! [`threshold`] is what it decides of a matrix's rows;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
 mod ground;
@@ -12,6 +13,7 @@ mod open;
 mod oracle;
 mod room;
 mod singles;
+mod threshold;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

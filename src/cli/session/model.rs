@@ -20,6 +20,8 @@ pub struct Serving {
     work: Work,
     members: Vec<Member>,
     pub plan: RunPlan,
+    /// Whether the user has said how many cores work.
+    all_cores: bool,
     /// What a reader of its runs should know.
     pub notes: Vec<String>,
 }
@@ -131,10 +133,7 @@ impl Site<'_> {
             remedy: None,
         })?;
         let work = (self.work)();
-        let plan = match self.chosen {
-            true => planner::plan_with_all_cores(&work, &members),
-            false => planner::plan(&work, &members),
-        };
+        let plan = planned(&work, &members, self.chosen);
         let plan = plan.ok_or_else(|| Missing {
             what: format!("model {} finds no plan for these devices", bundle.name),
             remedy: Some("a larger --gpu-memory".to_owned()),
@@ -142,6 +141,7 @@ impl Site<'_> {
         Ok(Serving {
             notes: self.notes(&bundle, file, &plan, &work, &members),
             model: bundle.name,
+            all_cores: self.chosen,
             work,
             members,
             plan,
@@ -218,7 +218,39 @@ impl Site<'_> {
     }
 }
 
+/// The plan of least predicted seconds.
+fn planned(work: &Work, members: &[Member], all_cores: bool) -> Option<RunPlan> {
+    match all_cores {
+        true => planner::plan_with_all_cores(work, members),
+        false => planner::plan(work, members),
+    }
+}
+
 impl Serving {
+    /// What the same model plans for other work.
+    pub fn planned_for(&self, work: Work) -> Option<Self> {
+        Some(Self {
+            model: self.model.clone(),
+            plan: planned(&work, &self.members, self.all_cores)?,
+            work,
+            members: self.members.clone(),
+            all_cores: self.all_cores,
+            notes: self.notes.clone(),
+        })
+    }
+
+    /// Predicted seconds of the first step.
+    pub fn seconds(&self) -> f64 {
+        self.plan.forecast.step_seconds
+    }
+
+    /// Whether several devices are to work.
+    pub fn shares(&self) -> bool {
+        let plan = &self.plan.forecast.plan;
+        let has_work = |d: &usize| plan.held[*d] + plan.pooled[*d] > 0;
+        (0..self.members.len()).filter(has_work).count() > 1
+    }
+
     /// The cores of the host's pool, if the plan wants fewer than there are.
     pub fn cores(&self) -> Option<u32> {
         let all = self.members.first()?.compute_units;

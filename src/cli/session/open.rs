@@ -15,6 +15,7 @@ use super::Session;
 use super::ground::{Ground, Rig};
 use super::model::{Missing, Site};
 use super::room::roomy;
+use super::threshold;
 use crate::cli::args::{ModelChoice, Place};
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::fault::FaultSpec;
@@ -120,6 +121,7 @@ impl Session {
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
+        let (task, model) = threshold::planned(task, model);
         Ok(Self {
             model,
             notes,
@@ -190,6 +192,7 @@ impl Session {
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
+        let (task, model) = threshold::planned(task, model);
         let ground = Ground::Simulated(Box::new(file), options);
         Ok(Self {
             model,

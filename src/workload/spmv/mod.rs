@@ -119,6 +119,11 @@ impl Spmv {
         if options.form == Form::Iteration && rows != columns {
             return Err(SpmvError::NotSquare { rows, columns });
         }
+        Ok(Self::arranged(name.into(), matrix, options))
+    }
+
+    fn arranged(matrix_name: String, matrix: Arc<Csr>, options: Options) -> Self {
+        let (rows, columns) = (matrix.rows(), matrix.columns());
         let arrangement =
             Arrangement::of(matrix.row_starts(), options.irregular, options.unit_weight);
         let place_of = (rows == columns).then(|| {
@@ -128,15 +133,24 @@ impl Spmv {
             }
             place_of
         });
-        Ok(Self {
-            matrix_name: name.into(),
+        Self {
+            matrix_name,
             matrix,
             arrangement,
             place_of,
             options,
             codelet: Arc::new(spmv::codelet(options.precision)),
             readers: OnceLock::new(),
-        })
+        }
+    }
+
+    /// The same with another part of the rows irregular.
+    pub fn with_irregular(&self, irregular: f64) -> Self {
+        let options = Options {
+            irregular,
+            ..self.options
+        };
+        Self::arranged(self.matrix_name.clone(), Arc::clone(&self.matrix), options)
     }
 
     /// The matrix's name.
