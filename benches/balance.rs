@@ -15,6 +15,7 @@ fn setup() -> Setup {
         kind,
         compute_units: 16,
         capacity,
+        slots: None,
         stream_limit: capacity.map(|_| 0.4e6),
         min_chunk: 8,
     };

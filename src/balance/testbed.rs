@@ -19,6 +19,7 @@ pub fn cpu() -> DeviceView {
         kind: DeviceKind::Cpu,
         compute_units: 8,
         capacity: None,
+        slots: None,
         stream_limit: None,
         min_chunk: 4,
     }
@@ -30,6 +31,7 @@ pub fn gpu(capacity: u64, stream: f64) -> DeviceView {
         kind: DeviceKind::Gpu,
         compute_units: 64,
         capacity: Some(capacity),
+        slots: None,
         stream_limit: Some(stream * 1e6),
         min_chunk: 8,
     }

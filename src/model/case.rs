@@ -1,6 +1,6 @@
 //! What is to be predicted: one device's part in a step.
 
-use crate::engine::corun::held::window;
+use crate::balance::windows::window;
 use crate::model::matrix::MatrixFigures;
 use crate::workload::spmv::Spmv;
 use crate::workload::{Divisible, Grid};

@@ -83,7 +83,9 @@ impl Dawl {
             }
             capacity if capacity >= self.units => {
                 let enqueue = self.enqueue[device].unwrap_or(0.0);
-                Some(seconds(self.gauges[device].held.value()?).max(enqueue))
+                let gauge = &self.gauges[device];
+                let launches = self.more_launches(device, self.units) * gauge.launch.seconds();
+                Some((launches + seconds(gauge.held.value()?)).max(enqueue))
             }
             _ => None,
         }

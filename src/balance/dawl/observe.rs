@@ -3,6 +3,7 @@
 
 use super::Dawl;
 use super::handout::seconds;
+use super::launches::Seen;
 use super::rates::{Estimate, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
@@ -13,6 +14,7 @@ impl Dawl {
     /// Takes in what a device did in a step. Says whether it changed for good.
     pub(super) fn observe(&mut self, d: usize, did: &DeviceStep, anew: bool, moved: bool) -> bool {
         let mut changed = false;
+        let more = self.more_launches(d, did.held);
         let gauge = &mut self.gauges[d];
         let mut take = |estimate: &mut Estimate, observed: f64| {
             if anew {
@@ -26,8 +28,23 @@ impl Dawl {
         if did.held > 0 && did.held_busy > 0 {
             // Kernels on streamed units took a part of that time.
             let beside = (did.held_busy as f64 / did.pooled_busy.max(1) as f64).min(1.0);
-            let done = did.held as f64 + did.pooled as f64 * beside;
-            take(&mut gauge.held, done / seconds(did.held_busy));
+            let units = did.held as f64 + did.pooled as f64 * beside;
+            let busy = seconds(did.held_busy);
+            // The same plan again would tell nothing new of its launches, and
+            // hide that the device has become slower.
+            if anew {
+                gauge.launch.learn(Seen {
+                    units,
+                    more,
+                    seconds: busy,
+                });
+            }
+            if take(
+                &mut gauge.held,
+                units / (busy - more * gauge.launch.seconds()),
+            ) {
+                gauge.launch.start_over();
+            }
         } else {
             gauge.held.unobserved();
         }

@@ -141,6 +141,8 @@ impl Dawl {
                 Ability {
                     capacity: capacity.unwrap_or(0),
                     held_rate: self.held_rate(d),
+                    launch: self.gauges[d].launch.seconds(),
+                    slots: self.devices[d].slots,
                     pool_rate: match capacity.is_some() && !streaming {
                         true => 0.0,
                         false => self.pool_rate(d, streaming),

@@ -70,6 +70,7 @@ impl<'a> Drive<'a> {
                 kind: device.kind,
                 compute_units: device.compute_units,
                 capacity,
+                slots: place.slots(),
                 stream_limit: device
                     .link_bandwidth
                     .map(|b| b / workload.unit_bytes() as f64),

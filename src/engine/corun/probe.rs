@@ -1,7 +1,9 @@
 //! Probes before the first step: every device computes a small number of units,
 //! first by itself and then while others stream, so that the balancer's first
-//! shares need no guess. Results are thrown away. The first probes are short;
-//! where they tell enough, they were all.
+//! shares need no guess. The first probes are short; where they tell enough, they
+//! were all. A device whose ring may be nearly full also computes half of a ring
+//! in one launch and a full one in many, which tells what launches cost. Results
+//! are thrown away.
 
 use std::ops::Range;
 
@@ -10,7 +12,7 @@ use super::layout::length;
 use super::place::Place;
 use super::step::Piece;
 use super::{CorunError, PROBE};
-use crate::balance::{Overhead, Probe, ProbeKind};
+use crate::balance::{Overhead, Probe, ProbeKind, windows};
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 
@@ -78,6 +80,9 @@ struct Sent {
     enqueue: f64,
 }
 
+/// Units, and launches beyond the first, of a probe of held units.
+type Ring = (u64, u64);
+
 impl Drive<'_> {
     /// Probes all devices, if the balancer makes something of it.
     pub fn probe(&mut self) -> Result<(), CorunError> {
@@ -94,13 +99,15 @@ impl Drive<'_> {
             units: self.workload.units(),
             next: 0,
         };
+        let mut certain = false;
         for round in 0..ROUNDS {
             let on_host = if round == 0 { least } else { units };
             let alone = self.probe_alone(units, on_host, round, &mut untouched)?;
             if round == 0 {
                 self.probes.until = self.written();
             }
-            if round == 0 && self.balancer.is_certain() {
+            certain = round == 0 && self.balancer.is_certain();
+            if certain {
                 break;
             }
             let longest = (self.host_devices().iter())
@@ -115,9 +122,12 @@ impl Drive<'_> {
                         true => (ProbeKind::Beside, beside[device]),
                         false => (ProbeKind::Streamed, streamed[device]),
                     };
-                    self.tell(device, kind, ran);
+                    self.tell(device, kind, ran, 0);
                 }
             }
+        }
+        if !certain {
+            self.probe_rings()?;
         }
         for place in &mut self.places {
             // A product's entries never change: what a store has, it has.
@@ -154,15 +164,39 @@ impl Drive<'_> {
         self.outcome.probe_seconds = took as f64 / 1e9;
     }
 
-    fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran) {
+    fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran, more_launches: u64) {
         if let Some((units, seconds)) = ran.filter(|_| self.alive[device]) {
             self.balancer.probed(&Probe {
                 device,
                 kind,
                 units,
+                more_launches,
                 seconds,
             });
         }
+    }
+
+    /// The least and the most that is worth holding of a ring that cannot hold
+    /// it all in one window.
+    fn rings(&self, device: usize) -> Option<[Ring; 2]> {
+        let (slots, most) = (self.places[device].slots()?, self.capacity[device]);
+        let least = slots.saturating_sub(windows::SPARE) / 2;
+        let ring = |units| (units, windows::more_launches(units, Some(slots)));
+        (0 < least && least < most).then(|| [ring(least), ring(most)])
+    }
+
+    /// Runs the kernels of a ring twice, the fewest and the most launches that
+    /// there can be.
+    fn probe_rings(&mut self) -> Result<(), CorunError> {
+        for device in 0..self.places.len() {
+            for (units, more) in self.rings(device).into_iter().flatten() {
+                let job = self.probe_held(device, units)?;
+                self.drain()?;
+                let ran = self.ran(job.as_slice());
+                self.tell(device, ProbeKind::Held, ran[device], more);
+            }
+        }
+        Ok(())
     }
 
     fn host_devices(&self) -> Vec<usize> {
@@ -226,7 +260,7 @@ impl Drive<'_> {
                 true => ProbeKind::Alone,
                 false => ProbeKind::Held,
             };
-            self.tell(device, kind, *ran);
+            self.tell(device, kind, *ran, 0);
         }
         for Sent { job, enqueue } in sent {
             self.tell_overhead(job, enqueue, round);
@@ -263,6 +297,7 @@ impl Drive<'_> {
         let Some((own, mut whose)) = self.own(device, 0, PROBE) else {
             return Ok(None);
         };
+        own.held.hold(0..units);
         let (from, to) = (own.held.present(), own.held.next());
         let windows: Vec<_> = own.held.windows().collect();
         let job = self.ledger.job(device, None, 0..units, now);

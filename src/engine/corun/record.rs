@@ -57,7 +57,9 @@ pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> S
         }
     }
     for ((device, (held, pooled)), first) in devices.iter_mut().zip(busy).zip(first) {
-        device.held_busy = total(&union(held));
+        let from = held.iter().map(|(started, _)| *started).min();
+        let until = held.iter().map(|(_, ended)| *ended).max();
+        device.held_busy = until.unwrap_or(0) - from.unwrap_or(0);
         device.pooled_busy = total(&union(pooled));
         device.waited = first.map_or(0, |first| first.saturating_sub(frame.began));
     }
