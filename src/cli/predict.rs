@@ -88,11 +88,11 @@ fn predicted(args: &Stencil) -> Result<PredictionReport, Failure> {
     })?;
     let mut notes = Vec::new();
     let codelet = stencil.codelet();
-    let bundle = model(args.model.as_deref(), &ground, codelet.name, &mut notes)?;
+    let bundle = model(args.model.as_deref(), &ground, &codelet.name, &mut notes)?;
     let modelled = Modelled {
         bundle: &bundle,
         machine: file,
-        codelet: codelet.name,
+        codelet: &codelet.name,
         fp64: stencil.fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };

@@ -1,6 +1,6 @@
 //! What is to be predicted: one device's part in a step.
 
-use crate::engine::corun::held::window;
+use crate::balance::windows::window;
 use crate::workload::Grid;
 
 /// A step of a workload, by its units.
@@ -27,7 +27,7 @@ impl Work {
         let cost = workload.cost(&(0..units));
         let each = |total: f64| total / units.max(1) as f64;
         Self {
-            codelet: workload.codelet().name.to_owned(),
+            codelet: workload.codelet().name.to_string(),
             units,
             unit_bytes: workload.unit_bytes(),
             unit_points: workload.unit_points(),

@@ -3,9 +3,9 @@
 
 use super::case::{Case, Part, Work};
 use super::descriptors::Descriptors;
+use crate::balance::windows::window;
 use crate::codelet::Cost;
 use crate::codelet::host::Stores;
-use crate::engine::corun::held::window;
 use crate::runtime::tiles::Tiles;
 
 /// Neighbours' units on either side that a range of units needs, as on the

@@ -125,7 +125,7 @@ impl Site<'_> {
         let modelled = Modelled {
             bundle: &bundle,
             machine: file,
-            codelet: codelet.name,
+            codelet: &codelet.name,
             fp64: stencil.fp64(),
             gpu_memory: self.gpu_memory,
         };
@@ -173,7 +173,7 @@ impl Site<'_> {
 
     /// What a model has to be trained with, to serve here.
     fn training_options(&self) -> String {
-        (self.stencil).map_or_else(String::new, |s| command::options(s.codelet().name))
+        (self.stencil).map_or_else(String::new, |s| command::options(&s.codelet().name))
     }
 
     fn notes(

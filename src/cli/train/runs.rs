@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use pdawl::codelet::stencil::{Dimensions, codelet};
+use pdawl::codelet::stencil::{self, Dimensions};
 use pdawl::machine::{DeviceKind, MachineFile, Shelf};
 use pdawl::model::DatasetShelf;
 use pdawl::profile::Kind;
@@ -148,7 +148,7 @@ fn asked_codelet(wanted: &Wanted) -> &'static str {
         3 => Dimensions::Three,
         _ => Dimensions::Two,
     };
-    codelet(dimensions, wanted.precision()).name
+    stencil::name(dimensions, wanted.precision())
 }
 
 /// The kinds that the user named, else those that the machine has.

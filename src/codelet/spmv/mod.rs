@@ -66,7 +66,8 @@ pub fn codelet(precision: Precision) -> Codelet {
         name: match precision {
             Precision::F64 => "spmv-f64",
             Precision::F32 => "spmv-f32",
-        },
+        }
+        .into(),
         host: Some(host::kernel(precision)),
         opencl: Some(opencl::kernel(precision)),
     }

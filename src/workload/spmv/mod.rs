@@ -22,10 +22,10 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
-use super::random::uniform;
 use super::{Data, Divisible};
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
+use crate::random::uniform;
 use arrange::Arrangement;
 use readers::Readers;
 
