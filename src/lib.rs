@@ -63,6 +63,8 @@
 pub mod balance;
 pub mod codelet;
 pub mod engine;
+pub mod experiment;
+pub mod expression;
 pub mod graph;
 pub mod machine;
 pub mod matrix;
@@ -70,6 +72,7 @@ pub mod model;
 pub mod policy;
 pub mod profile;
 pub mod quantity;
+mod random;
 pub mod report;
 pub mod runtime;
 mod shelf;

@@ -34,6 +34,7 @@ pub mod sweep;
 mod testbed;
 #[cfg(test)]
 mod tests;
+pub mod windows;
 
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
@@ -57,6 +58,9 @@ pub struct DeviceView {
     /// Most units it can hold in its own memory; `None` for a device that
     /// computes on host memory.
     pub capacity: Option<u64>,
+    /// Slots of the ring that its held units lie in, on which it depends how
+    /// many launches they need ([`windows`]); `None` where one is enough.
+    pub slots: Option<u64>,
     /// Units a second that its link could stream at best (in and out at
     /// once), where known; only for devices with a capacity.
     pub stream_limit: Option<f64>,
@@ -128,8 +132,12 @@ pub struct DeviceStep {
     /// Units computed: held, and from the pool.
     pub held: u64,
     pub pooled: u64,
-    /// Time during which at least one kernel on held units ran.
+    /// From the start of the first kernel on held units to the end of the
+    /// last: between them it launches the next.
     pub held_busy: Nanos,
+    /// Pool units whose kernels ran within that time, and their launches.
+    pub beside: u64,
+    pub beside_launches: u64,
     /// Time during which at least one command for pool units ran.
     pub pooled_busy: Nanos,
     /// From the step's begin to the start of its first kernel; 0 if it did
@@ -173,7 +181,21 @@ pub struct Probe {
     pub device: usize,
     pub kind: ProbeKind,
     pub units: u64,
+    /// Launches beyond the first.
+    pub more_launches: u64,
     pub seconds: f64,
+}
+
+/// What a device's work in a step takes beside its kernels, as a probe has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overhead {
+    pub device: usize,
+    /// Seconds from handing its work over until its end is known, less those of
+    /// its kernels: what a step that ends with a barrier waits for.
+    pub barrier: f64,
+    /// Seconds of enqueueing it: steps without barriers follow one another no
+    /// faster.
+    pub enqueue: f64,
 }
 
 /// Decides how a divisible workload is shared. See the folder's page for the
@@ -189,6 +211,15 @@ pub trait Balancer {
 
     /// A probe has been run; told before the first plan.
     fn probed(&mut self, _probe: &Probe) {}
+
+    /// What a probe took beside its kernels; told before the first plan.
+    fn overhead(&mut self, _overhead: &Overhead) {}
+
+    /// Whether the probes so far, short and rough, have told enough. Further
+    /// ones take time that the steps may not be worth.
+    fn is_certain(&self) -> bool {
+        false
+    }
 
     /// What each device holds and should do in `step`. Called once a step, at
     /// the barrier before it. After the loss of a device that held units, the

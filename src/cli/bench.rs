@@ -15,6 +15,7 @@ use super::session::Session;
 use super::task::Wanted;
 use super::whole::whole;
 use super::{interrupt, terminal};
+use super::{transformer, trial};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
@@ -30,6 +31,10 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Sparse matrix times vector, or its power iteration
     Spmv(Box<Spmv>),
+    /// Policies on the PySchedCL paper's transformer: its experiments 1 to 3
+    Transformer(Box<transformer::bench::Args>),
+    /// The variants of a codelet by themselves, device by device
+    Codelet(Box<trial::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,6 +137,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
+        Workload::Transformer(args) => transformer::bench::run(args),
+        Workload::Codelet(args) => trial::run(args),
     }
 }
 
@@ -156,10 +163,11 @@ fn compare<'a>(
     let bar = terminal::progress(rest.format, turns, "runs");
     let mut runs: Vec<Runs> = list.iter().map(Runs::of).collect();
     let mut outcome = Ok(());
-    let mut copies = Vec::new();
+    let (mut copies, mut plain) = (Vec::new(), Vec::new());
     'turns: for _ in 0..args.repeats {
         if list.contains(&Strategy::Cpu) {
             copies.extend(session.copy_bandwidth()?);
+            plain.extend(session.time_plainly());
         }
         for (strategy, runs) in list.iter().zip(&mut runs) {
             match session.run(strategy, stop, &mut |_, _| {}) {
@@ -187,6 +195,8 @@ fn compare<'a>(
     let results = results(&context.workload, &runs, &singles);
     let host =
         median(&copies).and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
+    let points = context.workload.points();
+    let host = host.map(|host| host.beside(median(&plain), points));
     let bench = Bench {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::output::{Output, place};
 
 /// What is to be written beside the report.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct Files {
     /// Write a Chrome trace, for ui.perfetto.dev

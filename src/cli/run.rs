@@ -14,8 +14,10 @@ use super::files::{Files, Prepared};
 use super::grid::Grid;
 use super::product::Product;
 use super::session::Session;
+use super::spec::dag;
+use super::spec::kernel::{KernelArgs, Saves};
 use super::task::Wanted;
-use super::{interrupt, terminal};
+use super::{interrupt, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -31,6 +33,13 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Sparse matrix times vector, or its power iteration
     Spmv(Box<Spmv>),
+    /// A kernel of yours, in OpenCL C, by its specification
+    Kernel(Box<Kernel>),
+    /// A graph of kernels of yours, by its specification
+    #[command(after_help = dag::EXAMPLES)]
+    Dag(Box<dag::Args>),
+    /// Layers of a transformer, as a graph of kernels
+    Transformer(Box<transformer::run::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -62,6 +71,24 @@ struct Spmv {
 
     #[command(flatten)]
     product: Product,
+
+    #[command(flatten)]
+    rest: Rest,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl run kernel kernels/examples/vadd.json -D dataset=1048576 --adaptive\n  \
+                  pdawl run kernel kernels/examples/matmul.json -D n=1024 --verify\n  \
+                  pdawl run kernel INFO.json --load 0=in.bin --save 2=out.bin --steps 1\n  \
+                  pdawl run kernel INFO.json --devices opencl0.0,opencl1.0 --strategy fixed:0.1"
+)]
+struct Kernel {
+    #[command(flatten)]
+    sharing: Sharing,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 
     #[command(flatten)]
     rest: Rest,
@@ -113,13 +140,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Stencil(args) => {
             args.grid.check()?;
             args.rest
-                .run(&args.sharing, |_| Ok(Wanted::Stencil(&args.grid)))
+                .run(&args.sharing, None, |_| Ok(Wanted::Stencil(&args.grid)))
         }
-        Workload::Spmv(args) => args.rest.run(&args.sharing, |stop| {
+        Workload::Transformer(args) => transformer::run::run(args),
+        Workload::Spmv(args) => args.rest.run(&args.sharing, None, |stop| {
             let memory = args.rest.place.host_memory.map(|size| size.0);
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
+        Workload::Dag(args) => dag::run(args),
+        Workload::Kernel(args) => {
+            let (task, saves) = args.kernel.prepare()?;
+            args.rest.run(&args.sharing, Some(saves), |_| {
+                Ok(Wanted::Kernel(Box::new(task)))
+            })
+        }
     }
 }
 
@@ -129,14 +164,14 @@ impl Rest {
     fn run<'a>(
         &self,
         sharing: &Sharing,
+        saves: Option<Saves>,
         wanted: impl FnOnce(&AtomicBool) -> Result<Wanted<'a>, Failure>,
     ) -> Result<(), Failure> {
         let files = self.files.prepare()?;
         let stop = interrupt::listen()?;
         let choice = self.model.of(sharing.strategy.as_ref())?;
         let mut session = Session::open(&self.place, wanted(stop)?, self.verify, choice)?;
-        let strategy = sharing.strategy.clone();
-        let strategy = strategy.unwrap_or_else(|| session.adaptive());
+        let strategy = session.strategy(sharing.strategy.as_ref(), sharing.adaptive);
         let steps = session.steps().into();
         let bar = terminal::progress(self.format, steps, &strategy.to_string());
         let outcome = session.run(&strategy, stop, &mut |done, _| {
@@ -144,6 +179,9 @@ impl Rest {
         });
         bar.finish_and_clear();
         let outcome = outcome?;
+        if let Some(saves) = saves.filter(|_| !outcome.interrupted) {
+            saves.write(&session.results())?;
+        }
         if !outcome.interrupted {
             session.compare(&strategy, stop)?;
         }

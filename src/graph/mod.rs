@@ -14,6 +14,7 @@
 //! * [`CommandQueues`] is what is enqueued for a component on a device of so
 //!   many queues, and what of it waits for what (definition 4, E_Q).
 //! * [`bottom_levels`] ranks kernels by the time that is left below them.
+//! * [`spec`] reads and checks users' specifications of kernels and graphs.
 
 mod build;
 mod components;
@@ -22,6 +23,7 @@ mod error;
 mod kernel;
 mod queues;
 mod rank;
+pub mod spec;
 mod task_graph;
 
 #[cfg(test)]

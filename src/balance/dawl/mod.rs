@@ -15,6 +15,9 @@
 //!    pays, and [`explore`] whether everyone is needed.
 //! 7. Release: the engine's.
 //!
+//! Where one device `alone` is the best that can be, it is left to itself, from
+//! the first step on if probes say so.
+//!
 //! Somebody who knows more can `lead`: give a plan, whose structure is then
 //! kept.
 //!
@@ -22,9 +25,11 @@
 //! are compared at each barrier, one in which nobody streams, with the rates
 //! that were seen then, and one in which all finish together.
 
+mod alone;
 pub mod explore;
 pub mod granularity;
 pub mod handout;
+mod launches;
 mod lead;
 mod observe;
 mod plans;
@@ -36,12 +41,15 @@ pub mod tail;
 use self::explore::Crew;
 use self::granularity::Granularity;
 use self::handout::{Expected, Handout, Intent, seconds};
+use self::launches::Kernels;
 use self::lead::Lead;
 use self::promises::Promises;
 use self::rates::{Estimate, Gauge};
 use self::share::Division;
+use super::windows::more_launches;
 use super::{
-    Balancer, ChunkDone, DeviceView, Next, Probe, ProbeKind, Setup, StepPlan, StepReport, StepState,
+    Balancer, ChunkDone, DeviceView, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,
+    StepState,
 };
 
 /// Steps in which a move need not pay for itself: what is learned in them
@@ -82,6 +90,10 @@ pub struct Dawl {
     /// Step after which a change was confirmed.
     changed: Option<u32>,
     reports: u32,
+    /// Seconds that enqueueing a step takes on each device, where probed.
+    enqueue: Vec<Option<f64>>,
+    /// Probes have shown that one device alone does best.
+    alone: bool,
     /// What somebody who knows more has planned.
     lead: Option<Lead>,
 }
@@ -110,6 +122,8 @@ impl Dawl {
             replanned: 0,
             changed: None,
             reports: 0,
+            enqueue: vec![None; count],
+            alone: false,
             lead: None,
         }
     }
@@ -153,6 +167,11 @@ impl Dawl {
             .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
     }
 
+    /// Launches beyond the first of a device that holds `held` units.
+    fn more_launches(&self, device: usize, held: u64) -> f64 {
+        more_launches(held, self.devices[device].slots) as f64
+    }
+
     /// Steps that a device does within `seconds` if it holds all units; 0 where
     /// its rate is not known.
     fn steps_within(&self, device: usize, seconds: f64) -> u32 {
@@ -165,7 +184,8 @@ impl Dawl {
         let held_until = |d: usize| {
             let gauge = &self.gauges[d];
             let held = self.plan.held[d];
-            let work = (held + self.plan.pooled[d]) as f64 / gauge.held.value()?;
+            let launches = self.more_launches(d, held) * gauge.launch.seconds();
+            let work = launches + (held + self.plan.pooled[d]) as f64 / gauge.held.value()?;
             let moved = held.abs_diff(before.get(d).copied().unwrap_or(held));
             let overhead = gauge.overhead.value().unwrap_or(0.0);
             Some(overhead + moved as f64 / self.link(d) + work)
@@ -194,13 +214,34 @@ impl Balancer for Dawl {
     }
 
     fn probed(&mut self, probe: &Probe) {
-        let rate = probe.units as f64 / probe.seconds;
         let gauge = &mut self.gauges[probe.device];
+        let units = probe.units as f64;
+        let rate = units / probe.seconds;
         match probe.kind {
-            ProbeKind::Held => gauge.held.observe_anew(rate),
+            ProbeKind::Held => {
+                let kernels = Kernels {
+                    units,
+                    more: probe.more_launches as f64,
+                    chunks: 0.0,
+                    seconds: probe.seconds,
+                };
+                gauge.learn_launches(&kernels, true, false);
+                (gauge.held).observe_anew(gauge.launches_left_out(&kernels));
+            }
             ProbeKind::Streamed | ProbeKind::Beside => gauge.pool.observe_anew(rate),
             ProbeKind::Alone => gauge.alone.observe_anew(rate),
         }
+    }
+
+    fn overhead(&mut self, overhead: &Overhead) {
+        self.gauges[overhead.device]
+            .overhead
+            .suppose(Some(overhead.barrier));
+        self.enqueue[overhead.device] = Some(overhead.enqueue);
+    }
+
+    fn is_certain(&self) -> bool {
+        self.knows_all() && self.is_clearly_alone()
     }
 
     fn plan(&mut self, step: u32) -> StepPlan {
@@ -261,6 +302,7 @@ impl Balancer for Dawl {
             trial.seconds = Some(seconds);
         }
         if changed {
+            self.alone = false;
             self.changed = Some(report.step);
             self.replanned = report.step + 1;
             self.fastest_step = None;
@@ -286,15 +328,20 @@ impl Balancer for Dawl {
     fn lookahead(&self) -> u32 {
         let is_led = self.lead.is_some();
         let has_settled = self.reports >= 2 && self.planned > self.replanned;
-        let settled = (is_led || has_settled) && self.crew.trial.is_none() && !self.is_doubtful();
+        let is_known = is_led || has_settled || self.alone;
+        let settled = is_known && self.crew.trial.is_none() && !self.is_doubtful();
         let lone = (self.crew.lone()).filter(|d| settled && self.plan.held[*d] == self.units);
         let Some(device) = lone else {
             return 0;
         };
-        let next_try = self.crew.next_try().filter(|_| !is_led);
-        let until = next_try.unwrap_or(u32::MAX);
         let ahead = self.steps_within(device, AHEAD).clamp(2, MOST_AHEAD);
-        until.saturating_sub(self.planned + 1).min(ahead)
+        let until = self.crew.next_try().unwrap_or(u32::MAX);
+        let before = until.saturating_sub(self.planned + 1);
+        // A trial begins at a barrier; without one to come, none is needed.
+        match before < ahead && !is_led && self.would_take_in(until) {
+            true => before,
+            false => ahead,
+        }
     }
 }
 

@@ -25,8 +25,8 @@ use self::trust::Trust;
 use super::dawl::rates::Supposed;
 use super::dawl::share::Division;
 use super::{
-    Account, Balancer, ChunkDone, Dawl, Next, Probe, Setup, StepPlan, StepReport, StepState,
-    Trusted,
+    Account, Balancer, ChunkDone, Dawl, Next, Overhead, Probe, Setup, StepPlan, StepReport,
+    StepState, Trusted,
 };
 
 /// The balancer. See the module's page.
@@ -187,6 +187,14 @@ impl Balancer for Pdawl {
         self.dawl.probed(probe);
     }
 
+    fn overhead(&mut self, overhead: &Overhead) {
+        self.dawl.overhead(overhead);
+    }
+
+    fn is_certain(&self) -> bool {
+        self.dawl.is_certain()
+    }
+
     fn plan(&mut self, step: u32) -> StepPlan {
         if std::mem::take(&mut self.due) {
             self.replan(step);
@@ -251,6 +259,7 @@ impl Balancer for Pdawl {
 fn supposed(expected: &Expected) -> Supposed {
     Supposed {
         held: expected.held_rate,
+        launch: expected.launch,
         pool: expected.pool_rate,
         alone: expected.alone_rate,
         overhead: Some(expected.overhead),

@@ -25,7 +25,7 @@ pub use sharing::{Queues, Sharing};
 pub use stage::Stage;
 
 /// Where a graph runs, how, and what comes of it.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct GraphArgs {
     #[command(flatten)]
     pub sharing: Sharing,

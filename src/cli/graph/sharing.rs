@@ -31,7 +31,7 @@ pub enum PolicyName {
 }
 
 /// How the graph is shared.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Sharing")]
 pub struct Sharing {
     /// Who decides what goes where

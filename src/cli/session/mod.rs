@@ -4,6 +4,7 @@
 //! [`open`] makes a session of what the user said, on a [`ground`] of real
 //! devices or simulated ones; [`model`] is the cost model that serves there;
 //! [`room`] leaves out devices without memory for it;
+//! [`threshold`] is what it decides of a matrix's rows;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
 pub(super) mod ground;
@@ -12,6 +13,7 @@ mod open;
 mod oracle;
 mod room;
 mod singles;
+mod threshold;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +27,7 @@ use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
+use pdawl::workload::Divisible;
 
 pub(super) use open::{faults, machine_file, sim_devices};
 
@@ -156,6 +159,36 @@ impl Session {
         }
     }
 
+    /// How the work is shared: as `asked`, or as a kernel's file says, or while
+    /// it runs. Of a kernel that is not divided there is nothing to share.
+    pub fn strategy(&mut self, asked: Option<&Strategy>, adaptive: bool) -> Strategy {
+        if let Some(kernel) = self.task.kernel() {
+            let alone = kernel.alone && self.machine.devices.len() == 1;
+            let by_file = kernel.partition(&self.machine.devices);
+            match (alone, asked, adaptive, by_file) {
+                (true, ..) => return Strategy::alone(0, 1),
+                (_, None, false, Some(by_file)) => {
+                    self.notes.push(
+                        "shared as the file's `partition` says; --adaptive learns the shares"
+                            .to_owned(),
+                    );
+                    return by_file;
+                }
+                (_, None, ..) => return Strategy::Dawl,
+                (_, Some(_), ..) => {}
+            }
+        }
+        asked.cloned().unwrap_or_else(|| self.adaptive())
+    }
+
+    /// A kernel's results of the last run that are to be saved.
+    pub fn results(&self) -> std::collections::BTreeMap<usize, Vec<u8>> {
+        self.task
+            .kernel()
+            .map(|kernel| kernel.results())
+            .unwrap_or_default()
+    }
+
     /// Whether a cost model serves here.
     pub fn has_model(&self) -> bool {
         self.model.is_ok()
@@ -192,6 +225,15 @@ impl Session {
         let workload = self.task.workload();
         let step = workload.cost(&(0..workload.units())).bytes;
         step / self.task.described().points().max(1) as f64
+    }
+
+    /// Seconds of the workload's step by one core in a plain loop, where there is
+    /// one to be timed here.
+    pub fn time_plainly(&self) -> Option<f64> {
+        match (&self.ground, &self.task) {
+            (Ground::Real(_), Task::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
+            _ => None,
+        }
     }
 
     /// Bytes a second that a copy by the host's cores reads and writes:

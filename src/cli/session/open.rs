@@ -15,12 +15,14 @@ use super::Session;
 use super::ground::{Ground, Rig};
 use super::model::{Missing, Site};
 use super::room::roomy;
+use super::threshold;
 use crate::cli::args::{ModelChoice, Place};
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::fault::FaultSpec;
 use crate::cli::grid::Budget;
 use crate::cli::here::{self, fingerprint};
 use crate::cli::size::ByteSize;
+use crate::cli::spec::devices::opencl_only;
 use crate::cli::task::{Task, Wanted};
 
 impl Session {
@@ -46,6 +48,9 @@ impl Session {
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
+        if let Wanted::Kernel(_) = &wanted {
+            return Self::kernel_on_this_machine(place, wanted, verify);
+        }
         let Some(name) = &place.machine else {
             let file = match choice {
                 ModelChoice::None => None,
@@ -92,12 +97,20 @@ impl Session {
             memory: place.host_memory.unwrap_or(ByteSize(free)),
             grids: 2 + reference_grids(verify),
         };
-        let task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
+        let mut task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
         let (mut rig, mut notes) = Rig::open(selection, task.workload().fp64())?;
         let mut roomy = roomy(&task, rig.as_asked()?.devices(), place.gpu_memory);
         notes.append(&mut roomy.notes);
         if let Some(list) = roomy.list {
             rig.narrow(list.parse().map_err(wrong_devices)?);
+        }
+        if let Task::Kernel(kernel) = &mut task {
+            let runtime = rig.as_asked()?;
+            if let Some(only) = kernel.examine(runtime)? {
+                let only = runtime.devices()[only].name.clone();
+                rig.narrow(only.parse().map_err(wrong_devices)?);
+            }
+            notes.append(&mut kernel.notes);
         }
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
@@ -114,15 +127,28 @@ impl Session {
             simulated: false,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: task.stencil(),
+            codelet: &task.workload().codelet().name,
+            fp64: task.workload().fp64(),
+            work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
+        let (task, model) = threshold::planned(task, model);
         Ok(Self {
             model,
             notes,
             ..Self::new(Ground::Real(rig), machine, task, place, verify)
         })
+    }
+
+    /// A user's kernel: on every OpenCL device, where none is named.
+    fn kernel_on_this_machine(
+        place: &Place,
+        wanted: Wanted,
+        verify: bool,
+    ) -> Result<Self, Failure> {
+        let place = opencl_only(place)?;
+        Self::on_this_machine(None, &place, wanted, verify, ModelChoice::None)
     }
 
     fn simulated(
@@ -182,10 +208,13 @@ impl Session {
             simulated: true,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: task.stencil(),
+            codelet: &task.workload().codelet().name,
+            fp64: task.workload().fp64(),
+            work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
+        let (task, model) = threshold::planned(task, model);
         let ground = Ground::Simulated(Box::new(file), options);
         Ok(Self {
             model,

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::claims::Claims;
+use super::kernel::Whole;
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
 use super::place::{Lane, Place};
+use super::probe::Probes;
 use super::product::Product;
 use super::{CorunError, GATHER, Options};
 use crate::balance::Balancer;
@@ -51,6 +53,8 @@ pub struct Drive<'a> {
     pub(super) ledger: Ledger,
     /// When each device was last heard of.
     pub(super) heard: Vec<Nanos>,
+    /// What probes have left behind.
+    pub(super) probes: Probes,
     /// A device that held units was lost in this step.
     pub(super) spoiled: bool,
     pub(super) outcome: Outcome,
@@ -67,6 +71,7 @@ pub struct Drive<'a> {
 pub enum Kept<'a> {
     Grid(&'a dyn Grid),
     Product(Box<Product<'a>>),
+    Kernel(Box<Whole<'a>>),
 }
 
 /// What a command belongs to.
@@ -148,7 +153,7 @@ impl<'a> Drive<'a> {
     pub(super) fn as_grid(&self) -> Option<&'a dyn Grid> {
         match &self.kept {
             Kept::Grid(grid) => Some(*grid),
-            Kept::Product(_) => None,
+            Kept::Product(_) | Kept::Kernel(_) => None,
         }
     }
 
@@ -179,6 +184,8 @@ impl<'a> Drive<'a> {
         match &self.kept {
             Kept::Product(_) => self.turn_vectors(),
             Kept::Grid(_) => self.present = 1 - self.present,
+            // Its buffers are turned where results are merged.
+            Kept::Kernel(_) => {}
         }
     }
 
@@ -399,8 +406,10 @@ impl<'a> Drive<'a> {
     /// Verifies the result of `steps` steps if asked, and ends the run.
     pub fn close(mut self, steps: u32) -> Result<Outcome, CorunError> {
         self.outcome.seconds = self.outcome.steps.iter().map(|s| s.seconds).sum();
+        self.deliver_kernel()?;
         if self.options.verify {
             let (error, right) = match &self.kept {
+                Kept::Kernel(_) => self.verify_kernel(steps)?,
                 Kept::Grid(grid) => {
                     grid.verify(steps, self.runtime.host_bytes(self.grids[self.present])?)
                 }

@@ -39,26 +39,38 @@ pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> S
         }
     }
     let room = || Intervals::with_capacity(spans.len());
-    let mut busy: Vec<_> = (0..frame.devices).map(|_| (room(), room())).collect();
+    let mut streams: Vec<_> = (0..frame.devices).map(|_| room()).collect();
+    let mut held: Vec<Option<(Nanos, Nanos)>> = vec![None; frame.devices];
     let mut first: Vec<Option<Nanos>> = vec![None; frame.devices];
     for span in spans {
         let device = &mut devices[span.device];
-        let (held, pooled) = &mut busy[span.device];
         device.finished = device.finished.max(span.ended.saturating_sub(frame.began));
         if span.label == super::CHUNK {
-            pooled.push((span.started, span.ended));
+            streams[span.device].push((span.started, span.ended));
         }
         if span.kind == CommandKind::Launch {
             let first = &mut first[span.device];
             *first = Some(first.map_or(span.started, |first| first.min(span.started)));
             if span.label == super::HELD {
-                held.push((span.started, span.ended));
+                let (from, until) = held[span.device].unwrap_or((span.started, span.ended));
+                held[span.device] = Some((from.min(span.started), until.max(span.ended)));
             }
         }
     }
-    for ((device, (held, pooled)), first) in devices.iter_mut().zip(busy).zip(first) {
-        device.held_busy = total(&union(held));
-        device.pooled_busy = total(&union(pooled));
+    for span in spans {
+        let is_chunk = span.kind == CommandKind::Launch && span.label == super::CHUNK;
+        let within = held[span.device]
+            .is_some_and(|(from, until)| from <= span.started && span.ended <= until);
+        if is_chunk && within {
+            let device = &mut devices[span.device];
+            device.beside += span.units.end - span.units.start;
+            device.beside_launches += 1;
+        }
+    }
+    let all = devices.iter_mut().zip(streams).zip(held).zip(first);
+    for (((device, streams), held), first) in all {
+        device.held_busy = held.map_or(0, |(from, until)| until - from);
+        device.pooled_busy = total(&union(streams));
         device.waited = first.map_or(0, |first| first.saturating_sub(frame.began));
     }
     StepReport {
@@ -96,6 +108,10 @@ pub fn record(
     for span in spans {
         let device = &mut devices[span.device];
         let (kernels, copies) = &mut busy[span.device];
+        if let Some(workers) = span.workers {
+            device.worker_mean_seconds += workers.mean as f64 / SECOND;
+            device.worker_most_seconds += workers.most as f64 / SECOND;
+        }
         let intervals = match span.kind {
             CommandKind::Launch => kernels,
             CommandKind::Write => {
@@ -130,6 +146,7 @@ pub fn record(
 mod tests {
     use super::*;
     use crate::engine::corun::{CHUNK, EDGE, HELD};
+    use crate::runtime::Workers;
 
     fn span(device: usize, kind: CommandKind, label: &'static str, at: (Nanos, Nanos)) -> Span {
         Span {
@@ -145,6 +162,7 @@ mod tests {
             started: at.0,
             ended: at.1,
             bytes: if kind == CommandKind::Launch { 0 } else { 10 },
+            workers: (device == 1).then_some(Workers { mean: 60, most: 80 }),
         }
     }
 
@@ -181,6 +199,7 @@ mod tests {
             span(0, Launch, HELD, (110, 140)),
             span(0, Launch, HELD, (130, 150)),
             span(0, Write, CHUNK, (120, 135)),
+            span(0, Launch, CHUNK, (140, 150)),
             span(0, Launch, CHUNK, (155, 160)),
             span(0, Read, CHUNK, (160, 170)),
             span(0, Read, EDGE, (150, 153)),
@@ -192,7 +211,9 @@ mod tests {
             held: 50,
             pooled: 8,
             held_busy: 40,
-            pooled_busy: 30,
+            beside: 1,
+            beside_launches: 1,
+            pooled_busy: 40,
             waited: 10,
             finished: 70,
             known: 75,
@@ -211,9 +232,15 @@ mod tests {
             bytes_d2h: 20,
             overlapped_seconds: 15e-9,
             copy_seconds: 28e-9,
+            ..DeviceRecord::default()
         };
         assert_eq!(record.devices[0], expected);
         assert_eq!((record.devices[1].chunks, record.devices[1].units), (1, 20));
+        let workers = |d: usize| {
+            let device = &record.devices[d];
+            (device.worker_mean_seconds, device.worker_most_seconds)
+        };
+        assert_eq!((workers(0), workers(1)), ((0.0, 0.0), (60e-9, 80e-9)));
         assert_eq!((record.engine_seconds, record.seconds), (0.5, 100e-9));
         assert_eq!(record.enqueue_seconds, 0.25);
     }

@@ -8,6 +8,7 @@
 //! lies. Nothing waits for the host within a component. [`numbers`] makes of a
 //! graph what policies know of it, [`times`] measures kernels one by one, and
 //! [`search`] tries configurations.
+//! [`mod@reference`] runs the kernels one after the other, to compare with.
 //!
 //! Data that several components or the host need are in host memory when their
 //! maker has ended, so a component can begin on any device, and what a lost
@@ -104,6 +105,7 @@ pub mod numbers;
 mod outcome;
 mod plan;
 mod recover;
+pub mod reference;
 pub mod search;
 mod storage;
 pub mod times;

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use super::contention::Flow;
 use super::member::{Member, Seat};
-use crate::engine::corun::Stream;
+use crate::balance::windows::more_launches;
 use crate::engine::corun::place::Division;
+use crate::engine::corun::{ProductEstimate, Stream, fixed_bytes};
 use crate::model::case::{Case, Part, Work};
 use crate::model::{StepTime, prior};
 
@@ -46,6 +47,18 @@ impl Worker {
                 workers: member.compute_units,
                 sockets: 1,
             },
+            Seat::Own { limit, .. } if let Some(matrix) = &work.matrix => {
+                let number = work.number_bytes();
+                let fixed = fixed_bytes(work.units, matrix.rows, matrix.columns, number);
+                let estimate =
+                    ProductEstimate::of(work.units, work.unit_bytes, fixed, limit, stream)?;
+                Form::Own(Division {
+                    slots: 2 * work.units + 3,
+                    capacity: estimate.held,
+                    chunk: estimate.chunk,
+                    queues: estimate.queues,
+                })
+            }
             Seat::Own { limit, largest } => {
                 let division = Division::of(work.units, work.unit_bytes, limit, largest, stream);
                 Form::Own(division.ok()?)
@@ -107,6 +120,7 @@ impl Worker {
         Case {
             work: Work {
                 units,
+                matrix: work.matrix.map(|matrix| matrix.part(units, work.units)),
                 ..work.clone()
             },
             part,
@@ -170,6 +184,15 @@ impl Worker {
     pub fn enqueue(&self) -> f64 {
         let device = self.time.descriptors().device;
         device.map_or(0.0, |device| device.enqueue_seconds)
+    }
+
+    /// Seconds of each launch on held units beyond the first, and of all of
+    /// these if it holds `held`.
+    pub fn launches(&self, held: u64) -> (f64, f64) {
+        let device = self.time.descriptors().device;
+        let launch = device.map_or(0.0, |device| device.launch_seconds);
+        let slots = self.division().map(|division| division.slots);
+        (launch, launch * more_launches(held, slots) as f64)
     }
 
     /// Seconds of a step in which it works on nothing.

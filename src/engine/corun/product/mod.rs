@@ -18,7 +18,7 @@ mod store;
 
 use std::ops::Range;
 
-pub use division::lacking;
+pub use division::{Division, Estimate, fixed_bytes, lacking};
 pub use store::Store;
 
 use super::claims::Claims;
@@ -131,7 +131,7 @@ impl<'a> Product<'a> {
 impl Drive<'_> {
     pub(super) fn product(&self) -> Option<&Product<'_>> {
         match &self.kept {
-            Kept::Grid(_) => None,
+            Kept::Grid(_) | Kept::Kernel(_) => None,
             Kept::Product(product) => Some(product),
         }
     }
