@@ -6,9 +6,9 @@
 //! 2. Undivided on other contents of the output buffers: whether what was
 //!    there matters.
 //! 3. In three parts, each on its own: if two change the same bytes, or the
-//!    parts together are another result, work-groups of different parts depend on one
-//!    another (an atomic counter, a value handed on), and the kernel runs on
-//!    one device.
+//!    parts together are another result, work-groups of different parts depend
+//!    on one another (an atomic counter, a value handed on), and the kernel
+//!    runs on one device.
 //! 4. For each bit of a unit's number, all units with the bit and all without:
 //!    two units differ in some bit, so whoever writes in another's slice is
 //!    seen. Buffers for which that never happens come back slice by slice;
@@ -143,7 +143,8 @@ fn is_independent(
 }
 
 /// Runs three uneven parts, each by itself. Returns the written buffers (as
-/// indices among all) of which each part stays in its slices, or why the parts are not the whole.
+/// indices among all) of which each part stays in its slices, or why the parts
+/// are not the whole.
 fn parts(
     bench: &mut Bench,
     user: &UserKernel,
