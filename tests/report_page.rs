@@ -189,6 +189,12 @@ fn runs_and_comparisons_are_described() {
     let bench = home.json(&format!("bench {on_k40} --repeats 2"));
     let products = home.json(&format!("bench {on_k40_too} --repeats 2"));
     is_described(REPORT, &[&bench, &products]);
+    let trial = home.json("bench codelet gemm --size 8 --repeats 1 --devices host");
+    is_described(REPORT, &[&trial]);
+    let tiny = "transformer --machine k40 --heads 2 --beta 8 --layers 2";
+    let few = "--repeats 1 --most-queues 2 --most-on-cpu 1 --verify";
+    let policies = home.json(&format!("bench {tiny} {few}"));
+    is_described(REPORT, &[&policies]);
     let unseen = home.json("predict stencil --machine k40 --size 30000");
     is_described(PREDICT, &[&unseen]);
 }

@@ -34,6 +34,7 @@ pub mod sweep;
 mod testbed;
 #[cfg(test)]
 mod tests;
+pub mod windows;
 
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
@@ -57,6 +58,9 @@ pub struct DeviceView {
     /// Most units it can hold in its own memory; `None` for a device that
     /// computes on host memory.
     pub capacity: Option<u64>,
+    /// Slots of the ring that its held units lie in, on which it depends how
+    /// many launches they need ([`windows`]); `None` where one is enough.
+    pub slots: Option<u64>,
     /// Units a second that its link could stream at best (in and out at
     /// once), where known; only for devices with a capacity.
     pub stream_limit: Option<f64>,
@@ -128,8 +132,12 @@ pub struct DeviceStep {
     /// Units computed: held, and from the pool.
     pub held: u64,
     pub pooled: u64,
-    /// Time during which at least one kernel on held units ran.
+    /// From the start of the first kernel on held units to the end of the
+    /// last: between them it launches the next.
     pub held_busy: Nanos,
+    /// Pool units whose kernels ran within that time, and their launches.
+    pub beside: u64,
+    pub beside_launches: u64,
     /// Time during which at least one command for pool units ran.
     pub pooled_busy: Nanos,
     /// From the step's begin to the start of its first kernel; 0 if it did
@@ -173,6 +181,8 @@ pub struct Probe {
     pub device: usize,
     pub kind: ProbeKind,
     pub units: u64,
+    /// Launches beyond the first.
+    pub more_launches: u64,
     pub seconds: f64,
 }
 

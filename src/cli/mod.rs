@@ -39,6 +39,8 @@ mod spec;
 mod task;
 mod terminal;
 mod train;
+mod transformer;
+mod trial;
 mod whole;
 
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ use super::session::Session;
 use super::spec::dag;
 use super::spec::kernel::{KernelArgs, Saves};
 use super::task::Wanted;
-use super::{interrupt, terminal};
+use super::{interrupt, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -38,6 +38,8 @@ enum Workload {
     /// A graph of kernels of yours, by its specification
     #[command(after_help = dag::EXAMPLES)]
     Dag(Box<dag::Args>),
+    /// Layers of a transformer, as a graph of kernels
+    Transformer(Box<transformer::run::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -140,6 +142,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             args.rest
                 .run(&args.sharing, None, |_| Ok(Wanted::Stencil(&args.grid)))
         }
+        Workload::Transformer(args) => transformer::run::run(args),
         Workload::Spmv(args) => args.rest.run(&args.sharing, None, |stop| {
             let memory = args.rest.place.host_memory.map(|size| size.0);
             let matrix = args.product.load(memory, args.rest.format, stop)?;

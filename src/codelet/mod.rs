@@ -6,14 +6,18 @@
 //! sparse matrix times vector, [`copy`] the yardstick of memory bandwidth, and
 //! `host` what native kernels share. A codelet knows nothing of runtimes, shares or steps.
 
+pub mod add_norm;
 pub mod copy;
+pub mod gemm;
 pub(crate) mod host;
 mod kernel;
 pub mod memory;
 mod name;
 mod precision;
+pub mod softmax;
 pub mod spmv;
 pub mod stencil;
+pub mod transpose;
 
 use std::ops::Range;
 

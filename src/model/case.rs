@@ -1,6 +1,6 @@
 //! What is to be predicted: one device's part in a step.
 
-use crate::engine::corun::held::window;
+use crate::balance::windows::window;
 use crate::workload::Grid;
 
 /// A step of a workload, by its units.

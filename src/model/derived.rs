@@ -3,7 +3,7 @@
 
 use super::case::{Case, Part};
 use super::descriptors::Descriptors;
-use crate::engine::corun::held::window;
+use crate::balance::windows::window;
 
 /// Neighbours' units on either side that a range of units needs, as on the
 /// engine's rings.

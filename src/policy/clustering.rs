@@ -58,19 +58,28 @@ impl Clustering {
     /// others on GPUs; several devices of a kind in turns by weight. Components
     /// that are meant for a kind go to it, and one that the chosen kind cannot
     /// run goes where it can. The last components of a level are the CPUs', so
-    /// that those of the highest rank begin on GPUs.
+    /// that those of the highest rank begin on GPUs. A level of no more than
+    /// `on_cpu`, such as what joins a layer's heads, keeps one on GPUs, as long
+    /// as the widest level does.
     ///
     /// # Errors
     /// [`MapError::Nowhere`].
     pub fn map(problem: &Problem, on_cpu: usize) -> Result<Vec<usize>, MapError> {
         let mut map = vec![0; problem.tasks.len()];
         let mut load = vec![0.0_f64; problem.spots.len()];
-        for level in problem.levels() {
+        let free = |level: &Vec<usize>| {
+            let free = level.iter();
+            free.filter(|c| problem.tasks[**c].prefers.is_none())
+                .count()
+        };
+        let levels = problem.levels();
+        let least_gpus = match levels.iter().map(free).max() {
+            Some(widest) if widest > on_cpu => 1,
+            _ => 0,
+        };
+        for level in levels {
             load.fill(0.0);
-            let free = level
-                .iter()
-                .filter(|c| problem.tasks[**c].prefers.is_none());
-            let gpus = free.count().saturating_sub(on_cpu);
+            let gpus = free(&level).saturating_sub(on_cpu).max(least_gpus);
             let mut passed = 0;
             for component in level {
                 let task = &problem.tasks[component];
@@ -156,6 +165,7 @@ impl Policy for Clustering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Task;
     use crate::policy::testbed::{layers, run};
 
     #[test]
@@ -207,5 +217,23 @@ mod tests {
         let mut policy = Clustering::new(problem, vec![0, 1, 1]).expect("a policy");
         policy.lost(1);
         assert!((0..3).all(|c| policy.may_run(c, 0) && !policy.may_run(c, 1)));
+    }
+
+    #[test]
+    fn what_joins_heads_stays_on_the_gpu_unless_all_heads_are_on_the_cpu() {
+        let mut problem = layers(1, 4, [2.0, 1.0]);
+        let join = Task {
+            level: 1,
+            ..problem.tasks[0].clone()
+        };
+        problem.tasks.push(join);
+        let on_cpu = |count| {
+            let map = Clustering::map(&problem, count).unwrap();
+            map.iter().map(|device| *device == 0).collect::<Vec<_>>()
+        };
+        assert_eq!(on_cpu(0), [false; 5]);
+        assert_eq!(on_cpu(1), [false, false, false, true, false]);
+        assert_eq!(on_cpu(3), [false, true, true, true, false]);
+        assert_eq!(on_cpu(4), [true; 5]);
     }
 }

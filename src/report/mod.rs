@@ -13,6 +13,8 @@
 //! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
 //! * [`mod@spec`] is what a specification describes, `pdawl-spec/1`, and
 //!   [`drawing`] draws a graph;
+//! * [`transformer`] has the experiments on transformers;
+//! * [`trial`] is codelets by themselves, `pdawl-trial/1`;
 //! * [`mod@instruments`] tells what runs on a machine can be observed with.
 //!
 //! docs/report.md describes all of them field by field, and docs/predict.md the
@@ -38,6 +40,8 @@ mod style;
 pub mod table;
 pub mod text;
 pub mod training;
+pub mod transformer;
+pub mod trial;
 
 #[cfg(test)]
 mod samples;

@@ -137,6 +137,14 @@ pub trait Runtime {
         tag: Tag,
     ) -> Result<EventId, RuntimeError>;
 
+    /// Several commands follow: until [`Runtime::end_batch`] they need not start,
+    /// which spares a driver telling its device of each. Nothing may be waited
+    /// for meanwhile.
+    fn begin_batch(&mut self) {}
+
+    /// Makes sure that what was submitted since [`Runtime::begin_batch`] starts.
+    fn end_batch(&mut self) {}
+
     /// The next completion; every submitted command yields exactly one.
     /// `Ok(None)` when nothing completed within `timeout` (`None`: wait for
     /// as long as anything is in flight) or nothing is in flight.
@@ -224,6 +232,12 @@ pub trait Backend {
         tag: Tag,
         event: EventId,
     ) -> Result<(), RuntimeError>;
+
+    /// See [`Runtime::begin_batch`].
+    fn begin_batch(&mut self) {}
+
+    /// See [`Runtime::end_batch`].
+    fn end_batch(&mut self) {}
 
     /// Looks for ends that nothing tells of, and sends their completions.
     /// True while such commands are in flight: who waits looks again at once.

@@ -4,11 +4,12 @@
 //! cost, which codelet computes them, and what they are made of ([`Data`]): a
 //! [`Grid`], or a product of a matrix. That in turn tells what a range of units
 //! reads and writes, and what the sequential reference is. A workload knows no
-//! device and no share.
+//! device and no share. A [`transformer`] is a task graph instead.
 
 pub mod kernel;
 pub mod spmv;
 pub mod stencil;
+pub mod transformer;
 
 use std::ops::Range;
 use std::sync::Arc;

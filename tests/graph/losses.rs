@@ -2,7 +2,8 @@
 //! error that names what is lost; never a wrong result, never a hang.
 
 use fastrand::Rng;
-use pdawl::engine::graph::GraphRunError;
+use pdawl::engine::graph::{GraphRunError, Options};
+use pdawl::policy::Clustering;
 use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
 use pdawl::runtime::sim::{self, At, Sim, SimOptions, What};
 use pdawl::runtime::{DeviceId, Runtime};
@@ -101,5 +102,40 @@ fn on_real_devices_at_any_launch() {
             let what = format!("{devices}, seed {seed}, case {number}, {fault:?}");
             survives(&mut rng, &mut runtime, &case, 100_000, &what);
         }
+    }
+}
+
+/// A plan that has lost a device runs under another policy, too, whose map knows
+/// nothing of the loss.
+#[test]
+fn a_plan_remembers_who_is_gone() {
+    let mut rng = Rng::with_seed(8);
+    let case = case(&mut rng, 8);
+    let options = SimOptions {
+        data: true,
+        devices: Some(vec![
+            sim::SimDevice::Named("gpu0".into()),
+            sim::SimDevice::Named("gpu1".into()),
+        ]),
+        ..SimOptions::default()
+    };
+    let mut runtime = Faulty::new(
+        Sim::new(&machine(), options).expect("a simulator"),
+        vec![Fault {
+            device: DeviceId(0),
+            when: When::Launch(0),
+            effect: Effect::Lose,
+        }],
+    );
+    let problem = numbers(&runtime, &case);
+    let mut plan = plan(&mut runtime, &case);
+    let options = Options::queues(vec![2, 2]);
+    for run in 0..2 {
+        let map = vec![0; case.components.len()];
+        let mut policy = Clustering::new(problem.clone(), map).expect("a map");
+        let outcome = once(&mut plan, &mut runtime, &mut policy, &options).expect("a run");
+        assert_eq!(outcome.losses.len(), usize::from(run == 0));
+        assert!(outcome.placements.iter().all(|placed| placed.device == 1));
+        check_results(&plan, &mut runtime, &case, "after a loss");
     }
 }

@@ -25,6 +25,7 @@
 pub mod explore;
 pub mod granularity;
 pub mod handout;
+mod launches;
 mod lead;
 mod observe;
 mod plans;
@@ -36,10 +37,12 @@ pub mod tail;
 use self::explore::Crew;
 use self::granularity::Granularity;
 use self::handout::{Expected, Handout, Intent, seconds};
+use self::launches::Kernels;
 use self::lead::Lead;
 use self::promises::Promises;
 use self::rates::{Estimate, Gauge};
 use self::share::Division;
+use super::windows::more_launches;
 use super::{
     Balancer, ChunkDone, DeviceView, Next, Probe, ProbeKind, Setup, StepPlan, StepReport, StepState,
 };
@@ -153,6 +156,11 @@ impl Dawl {
             .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
     }
 
+    /// Launches beyond the first of a device that holds `held` units.
+    fn more_launches(&self, device: usize, held: u64) -> f64 {
+        more_launches(held, self.devices[device].slots) as f64
+    }
+
     /// Steps that a device does within `seconds` if it holds all units; 0 where
     /// its rate is not known.
     fn steps_within(&self, device: usize, seconds: f64) -> u32 {
@@ -165,7 +173,8 @@ impl Dawl {
         let held_until = |d: usize| {
             let gauge = &self.gauges[d];
             let held = self.plan.held[d];
-            let work = (held + self.plan.pooled[d]) as f64 / gauge.held.value()?;
+            let launches = self.more_launches(d, held) * gauge.launch.seconds();
+            let work = launches + (held + self.plan.pooled[d]) as f64 / gauge.held.value()?;
             let moved = held.abs_diff(before.get(d).copied().unwrap_or(held));
             let overhead = gauge.overhead.value().unwrap_or(0.0);
             Some(overhead + moved as f64 / self.link(d) + work)
@@ -194,10 +203,20 @@ impl Balancer for Dawl {
     }
 
     fn probed(&mut self, probe: &Probe) {
-        let rate = probe.units as f64 / probe.seconds;
         let gauge = &mut self.gauges[probe.device];
+        let units = probe.units as f64;
+        let rate = units / probe.seconds;
         match probe.kind {
-            ProbeKind::Held => gauge.held.observe_anew(rate),
+            ProbeKind::Held => {
+                let kernels = Kernels {
+                    units,
+                    more: probe.more_launches as f64,
+                    chunks: 0.0,
+                    seconds: probe.seconds,
+                };
+                gauge.learn_launches(&kernels, true, false);
+                (gauge.held).observe_anew(gauge.launches_left_out(&kernels));
+            }
             ProbeKind::Streamed | ProbeKind::Beside => gauge.pool.observe_anew(rate),
             ProbeKind::Alone => gauge.alone.observe_anew(rate),
         }

@@ -162,10 +162,13 @@ impl Dawl {
                 Ability {
                     capacity: capacity.unwrap_or(0),
                     held_rate: self.held_rate(d),
+                    launch: self.gauges[d].launch.seconds(),
+                    slots: self.devices[d].slots,
                     pool_rate: match capacity.is_some() && !streaming {
                         true => 0.0,
                         false => self.pool_rate(d, streaming),
                     },
+                    intrusion: self.intrusion(d),
                     overhead: self.gauges[d].overhead.value().unwrap_or(0.0),
                 }
             })
@@ -180,6 +183,18 @@ impl Dawl {
             .or_else(|| self.fastest(device, known))
             .or_else(|| self.fastest(device, |d| self.known_pool_rate(d, true)))
             .unwrap_or(1.0)
+    }
+
+    /// Seconds of kernels that each unit which a device streams costs beyond
+    /// its own: the launch of its chunk, and what writes delay.
+    fn intrusion(&self, device: usize) -> f64 {
+        let gauge = &self.gauges[device];
+        let chunk = self
+            .handout
+            .chunk(device)
+            .max(self.devices[device].min_chunk);
+        let seconds = gauge.chunk.value().unwrap_or(gauge.launch.seconds());
+        seconds / chunk.max(1) as f64
     }
 
     /// Pool units a second when all may stream or nobody does: measured, or

@@ -1,8 +1,12 @@
 //! Robust estimates: a median over the last steps that one outlier cannot
 //! move, and that follows a real change after two steps.
 
+use super::launches::LaunchCost;
+
 /// Steps that an estimate looks back.
 const WINDOW: usize = 5;
+/// Observations that make an estimate steady.
+const STEADY: usize = 3;
 /// A relative deviation that is not noise.
 const SUDDEN: f64 = 0.2;
 
@@ -121,6 +125,11 @@ impl Estimate {
         self.suspect = None;
     }
 
+    /// Whether it has been observed often enough to be relied upon.
+    pub fn is_steady(&self) -> bool {
+        self.seen >= STEADY
+    }
+
     /// Whether the last observation was far off and is not yet confirmed.
     pub fn is_suspect(&self) -> bool {
         self.suspect.is_some()
@@ -142,8 +151,13 @@ impl Estimate {
 /// What is known of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Gauge {
-    /// Held units a second.
+    /// Held units a second, the time of launches beyond the first left out.
     pub held: Estimate,
+    /// What these cost.
+    pub launch: LaunchCost,
+    /// Seconds by which each streamed chunk prolongs the kernels on held units
+    /// beyond its own units' share: its launch, and others that writes delay.
+    pub chunk: Estimate,
     /// Pool units a second: streamed, or, on host memory, while others stream.
     pub pool: Estimate,
     /// Pool units a second on host memory while nobody streams: memory is
@@ -159,6 +173,7 @@ pub struct Gauge {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Supposed {
     pub held: Option<f64>,
+    pub launch: Option<f64>,
     pub pool: Option<f64>,
     pub alone: Option<f64>,
     pub overhead: Option<f64>,
@@ -170,6 +185,7 @@ impl Supposed {
         let rate = |rate: Option<f64>| rate.map(|rate| rate * factor);
         Self {
             held: rate(self.held),
+            launch: self.launch,
             pool: rate(self.pool),
             alone: rate(self.alone),
             overhead: self.overhead,
@@ -181,6 +197,7 @@ impl Gauge {
     /// Takes these figures for whatever has not been measured.
     pub fn suppose(&mut self, supposed: &Supposed) {
         self.held.suppose(supposed.held);
+        self.launch.suppose(supposed.launch);
         self.pool.suppose(supposed.pool);
         self.alone.suppose(supposed.alone);
         self.overhead.suppose(supposed.overhead);

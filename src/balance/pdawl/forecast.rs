@@ -30,9 +30,11 @@ pub struct Expected {
     /// From the step's begin until it is known that its last command has ended,
     /// in seconds; 0 if it does nothing.
     pub seconds: f64,
-    /// Held units a second of its kernels; `None` for one that computes on
-    /// host memory.
+    /// Held units a second of its kernels, the time of launches beyond the
+    /// first left out; `None` for one that computes on host memory.
     pub held_rate: Option<f64>,
+    /// Seconds of each of these.
+    pub launch: Option<f64>,
     /// Pool units a second: streamed, or, on host memory, while others stream.
     pub pool_rate: Option<f64>,
     /// Pool units a second on host memory while nobody streams.

@@ -251,6 +251,7 @@ impl Balancer for Pdawl {
 fn supposed(expected: &Expected) -> Supposed {
     Supposed {
         held: expected.held_rate,
+        launch: expected.launch,
         pool: expected.pool_rate,
         alone: expected.alone_rate,
         overhead: Some(expected.overhead),

@@ -101,6 +101,7 @@ fn expected(machine: &Machine, device: usize, did: &DeviceStep) -> Expected {
     Expected {
         seconds: did.finished as f64 * 1e-9,
         held_rate: streams.then_some(1e6 * real.held_rate),
+        launch: None,
         pool_rate: limited(machine.devices.iter().map(|d| d.pool_rate).sum()),
         alone_rate: limited(real.pool_rate).filter(|_| !streams),
         overhead: match did.finished {
@@ -132,6 +133,7 @@ fn together(machine: &Machine) -> Option<StepPlan> {
             held_rate: expected.held_rate.unwrap_or(0.0),
             pool_rate: expected.pool_rate.unwrap_or(0.0),
             overhead: expected.overhead,
+            ..Ability::default()
         }
     };
     let abilities: Vec<Ability> = (0..machine.devices.len()).map(ability).collect();

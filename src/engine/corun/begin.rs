@@ -79,6 +79,7 @@ impl<'a> Drive<'a> {
                 kind: device.kind,
                 compute_units: device.compute_units,
                 capacity,
+                slots: place.slots(),
                 // A kernel's buffers are mostly there; what moves is not known.
                 stream_limit: (device.link_bandwidth)
                     .filter(|_| !matches!(kept, Kept::Kernel(_)))

@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use super::layout::length;
+use crate::balance::windows::{SPARE, window};
 use crate::workload::Ring;
 
 /// The ring of a device's held units.
@@ -20,16 +21,6 @@ pub struct Held {
     /// Where the ring is; `unit`/`slot` say where the present versions lie.
     ring: Ring,
     units: Range<u64>,
-}
-
-/// Slots beyond the units and the window: the two halo units of the present
-/// version, and one for the lower halo of the next.
-const SPARE: u64 = 3;
-
-/// Units of a window of a ring of `slots` slots that holds `held` units: as
-/// many as the free slots allow, at least one.
-pub fn window(held: u64, slots: u64) -> u64 {
-    held.min(slots.saturating_sub(held + SPARE)).max(1)
 }
 
 impl Held {

@@ -102,6 +102,14 @@ impl Place {
         }
     }
 
+    /// Slots of the ring of held units, if it has one.
+    pub fn slots(&self) -> Option<u64> {
+        match self {
+            Self::Own(own) => Some(own.held.present().slots),
+            Self::Host { .. } | Self::Store(_) | Self::Images(_) => None,
+        }
+    }
+
     /// Whether it computes in host memory.
     pub fn is_host(&self) -> bool {
         matches!(self, Self::Host { .. })

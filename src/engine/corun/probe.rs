@@ -1,6 +1,8 @@
 //! Equal probes before the first step: every device computes the same small
 //! number of units, first by itself and then while others stream, so that the
-//! balancer's first shares need no guess. Results are thrown away.
+//! balancer's first shares need no guess. A device whose ring may be nearly full
+//! also computes half of a ring in one launch and a full one in many, which
+//! tells what launches cost. Results are thrown away.
 
 use std::ops::Range;
 
@@ -9,7 +11,7 @@ use super::layout::length;
 use super::place::Place;
 use super::step::Piece;
 use super::{CorunError, PROBE};
-use crate::balance::{Probe, ProbeKind};
+use crate::balance::{Probe, ProbeKind, windows};
 
 /// A probe is this part of a step ...
 const PART: u64 = 32;
@@ -44,6 +46,9 @@ impl Untouched {
 
 /// A probe that ran: units, and seconds from first start to last end.
 type Ran = Option<(u64, f64)>;
+
+/// Units, and launches beyond the first, of a probe of held units.
+type Ring = (u64, u64);
 
 impl Drive<'_> {
     /// Probes all devices, if the balancer makes something of it.
@@ -84,11 +89,12 @@ impl Drive<'_> {
                     } else {
                         beside[device]
                     };
-                    self.tell(device, first, alone[device]);
-                    self.tell(device, second, second_ran);
+                    self.tell(device, first, alone[device], 0);
+                    self.tell(device, second, second_ran, 0);
                 }
             }
         }
+        self.probe_rings()?;
         for place in &mut self.places {
             match place {
                 Place::Host { .. } | Place::Images(_) => {}
@@ -100,15 +106,39 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran) {
+    fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran, more_launches: u64) {
         if let Some((units, seconds)) = ran.filter(|_| self.alive[device]) {
             self.balancer.probed(&Probe {
                 device,
                 kind,
                 units,
+                more_launches,
                 seconds,
             });
         }
+    }
+
+    /// The least and the most that is worth holding of a ring that cannot hold
+    /// it all in one window.
+    fn rings(&self, device: usize) -> Option<[Ring; 2]> {
+        let (slots, most) = (self.places[device].slots()?, self.capacity[device]);
+        let least = slots.saturating_sub(windows::SPARE) / 2;
+        let ring = |units| (units, windows::more_launches(units, Some(slots)));
+        (0 < least && least < most).then(|| [ring(least), ring(most)])
+    }
+
+    /// Runs the kernels of a ring twice, the fewest and the most launches that
+    /// there can be.
+    fn probe_rings(&mut self) -> Result<(), CorunError> {
+        for device in 0..self.places.len() {
+            for (units, more) in self.rings(device).into_iter().flatten() {
+                let job = self.probe_held(device, units, false)?;
+                self.drain()?;
+                let ran = self.ran(job.as_slice());
+                self.tell(device, ProbeKind::Held, ran[device], more);
+            }
+        }
+        Ok(())
     }
 
     fn host_devices(&self) -> Vec<usize> {
@@ -130,7 +160,7 @@ impl Drive<'_> {
                 Place::Host { .. } => {
                     jobs.push(self.probe_chunk(device, 0, units, untouched)?);
                 }
-                Place::Own(_) => jobs.extend(self.probe_held(device, units, round)?),
+                Place::Own(_) => jobs.extend(self.probe_held(device, units, round == 0)?),
                 Place::Store(_) => jobs.extend(self.probe_store(device, units, round)?),
                 // It holds nothing, and has only streams to be probed.
                 Place::Images(_) => {}
@@ -144,7 +174,7 @@ impl Drive<'_> {
         &mut self,
         device: usize,
         units: u64,
-        round: u32,
+        is_first: bool,
     ) -> Result<Option<usize>, CorunError> {
         let units = units.min(self.capacity[device]);
         let now = self.runtime.now();
@@ -157,7 +187,7 @@ impl Drive<'_> {
         own.held.hold(0..units);
         let (from, to) = (own.held.present(), own.held.next());
         let windows: Vec<_> = own.held.windows().collect();
-        if round == 0 {
+        if is_first {
             self.write(whose, 0..units, 0, &from, &[])?;
         }
         let job = self.ledger.job(device, None, 0..units, now);

@@ -111,7 +111,7 @@ impl Drive<'_> {
         let mut devices = vec![DeviceStep::default(); self.places.len()];
         devices[device] = DeviceStep {
             held: units,
-            held_busy: busy,
+            held_busy: job.ended.saturating_sub(job.started),
             waited: job.started.saturating_sub(began),
             finished: ended - began,
             known: ended - began,

@@ -53,6 +53,15 @@ impl Drive<'_> {
     /// Hands a component to a device: everything that it needs is enqueued, and
     /// runs without the host from then on.
     pub(super) fn dispatch(&mut self, assignment: Assignment) -> Result<(), RuntimeError> {
+        self.runtime.begin_batch();
+        let enqueued = self.enqueue(assignment);
+        let before = self.runtime.now();
+        self.runtime.end_batch();
+        self.submit_time += self.runtime.now() - before;
+        enqueued
+    }
+
+    fn enqueue(&mut self, assignment: Assignment) -> Result<(), RuntimeError> {
         let Assignment { component, device } = assignment;
         let shares = self.plan.sites[device].shares;
         let level = self.components.list()[component].level;

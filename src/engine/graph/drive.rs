@@ -66,6 +66,12 @@ impl Plan {
         options: &Options,
         control: &mut Control,
     ) -> Result<GraphOutcome, GraphRunError> {
+        // Where components may go depends on who is left.
+        for (device, site) in self.sites.iter().enumerate() {
+            if site.lost.is_some() {
+                policy.lost(device);
+            }
+        }
         self.prepare(runtime, policy, options)?;
         let mut drive = Drive::open(runtime, self, policy, options)?;
         drive.check_homes()?;
@@ -100,10 +106,6 @@ impl<'a> Drive<'a> {
                 }
                 *resident = false;
             }
-        }
-        let lost = plan.sites.iter().map(|site| site.lost.is_some());
-        for (device, _) in lost.enumerate().filter(|(_, lost)| *lost) {
-            policy.lost(device);
         }
         policy.begin();
         runtime.mark_step(0);

@@ -15,6 +15,87 @@
 //! device had not finished can be done again elsewhere. What only one device
 //! needs stays there; if that is lost, the components that made it run again.
 
+//!
+//! # Example
+//!
+//! Two kernels, one after the other, on a simulated machine:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use pdawl::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
+//! use pdawl::engine::graph::{Control, Options, Plan, abilities, numbers::problem};
+//! use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
+//! use pdawl::machine::Shelf;
+//! use pdawl::policy::Adaptive;
+//! use pdawl::runtime::Runtime;
+//! use pdawl::runtime::sim::{Sim, SimOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let increment = Arc::new(Codelet {
+//!     name: "increment".into(),
+//!     host: Some(|args, _first, units| {
+//!         let [HostValue::Memory { address: from, .. }, HostValue::Memory { address: to, .. }] =
+//!             args
+//!         else {
+//!             return;
+//!         };
+//!         for unit in units {
+//!             let unit = unit as usize;
+//!             // SAFETY: both memories have a byte for each unit.
+//!             unsafe { to.add(unit).write(from.add(unit).read() + 1) };
+//!         }
+//!     }),
+//!     opencl: Some(OpenClKernel {
+//!         source: KernelSource::new(
+//!             "__kernel void increment(__global const uchar *from, __global uchar *to) {
+//!                 to[get_global_id(0)] = from[get_global_id(0)] + 1;
+//!             }",
+//!             "increment.cl",
+//!             "increment",
+//!             "",
+//!         ),
+//!         fp64: false,
+//!         shape: Shape::Of(|units, _| NdRange::new(vec![(units.end - units.start) as usize])),
+//!     }),
+//! });
+//! let mut graph = GraphBuilder::default();
+//! let given = graph.datum(Datum::new("given", 100).with(Contents::bytes(vec![7; 100])));
+//! let between = graph.datum(Datum::new("between", 100));
+//! let result = graph.datum(Datum::new("result", 100).wanted());
+//! for (name, from, to) in [("first", given, between), ("second", between, result)] {
+//!     graph.kernel(Kernel {
+//!         name: name.into(),
+//!         codelet: Arc::clone(&increment),
+//!         units: 0..100,
+//!         arguments: vec![Argument::Input(from), Argument::Output(to)],
+//!         cost: Cost { flops: 100.0, bytes: 200.0 },
+//!         prefers: None,
+//!     });
+//! }
+//! let graph = Arc::new(graph.build()?);
+//! // All kernels together on one device.
+//! let components = Arc::new(Components::by(&graph, |_| ())?);
+//!
+//! let machine = Shelf::of_user().find("k40")?;
+//! let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
+//! let devices = runtime.devices().to_vec();
+//! let able = abilities(&graph, &components, &devices);
+//! let problem = problem(&graph, &components, &devices, &able, &Vec::new());
+//!
+//! let mut plan = Plan::new(&runtime, graph, components)?;
+//! let mut policy = Adaptive::new(problem);
+//! let stop = AtomicBool::new(false);
+//! let mut control = Control { stop: &stop, progress: &mut |_done, _all| {} };
+//! let options = Options::queues(vec![1, 3]);
+//! let outcome = plan.run(&mut runtime, &mut policy, &options, &mut control)?;
+//! assert_eq!(outcome.kernels(), 2);
+//! assert!(plan.bytes(&mut runtime, result)?.iter().all(|byte| *byte == 9));
+//! # Ok(())
+//! # }
+//! ```
+
 mod books;
 mod dispatch;
 mod drive;
@@ -28,9 +109,6 @@ pub mod reference;
 pub mod search;
 mod storage;
 pub mod times;
-
-#[cfg(test)]
-mod tests;
 
 use std::sync::atomic::AtomicBool;
 

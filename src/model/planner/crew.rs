@@ -200,7 +200,13 @@ impl Crew {
             let most = worker.capacity().min(work.units);
             let streamed = or(plan.pooled[d], or(work.units - most, work.units / 4));
             let shares = beside(d);
-            expected.held_rate = rate((or(plan.held[d], most), 0), 1.0);
+            let held = or(plan.held[d], most);
+            let (launch, all) = worker.launches(held);
+            expected.held_rate = rate((held, 0), 1.0).map(|rate| {
+                let kernels = held as f64 / rate;
+                held as f64 / (kernels - all).max(0.1 * kernels)
+            });
+            expected.launch = Some(launch);
             expected.pool_rate = rate((0, streamed.max(1)), shares.together[d]);
         } else {
             expected.overhead += self.before_pools(|d| plan.held[d] > 0);

@@ -84,6 +84,7 @@ fn fixed(
                 kind: member.kind,
                 compute_units: member.compute_units,
                 capacity: worker.has_own_memory().then(|| worker.capacity()),
+                slots: worker.division().map(|division| division.slots),
                 stream_limit: None,
                 min_chunk: least(worker),
             })

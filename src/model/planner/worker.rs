@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::contention::Flow;
 use super::member::{Member, Seat};
+use crate::balance::windows::more_launches;
 use crate::engine::corun::Stream;
 use crate::engine::corun::place::Division;
 use crate::model::case::{Case, Part, Work};
@@ -170,6 +171,15 @@ impl Worker {
     pub fn enqueue(&self) -> f64 {
         let device = self.time.descriptors().device;
         device.map_or(0.0, |device| device.enqueue_seconds)
+    }
+
+    /// Seconds of each launch on held units beyond the first, and of all of
+    /// these if it holds `held`.
+    pub fn launches(&self, held: u64) -> (f64, f64) {
+        let device = self.time.descriptors().device;
+        let launch = device.map_or(0.0, |device| device.launch_seconds);
+        let slots = self.division().map(|division| division.slots);
+        (launch, launch * more_launches(held, slots) as f64)
     }
 
     /// Seconds of a step in which it works on nothing.

@@ -309,6 +309,14 @@ impl<R: Runtime> Runtime for Faulty<R> {
         Ok(event)
     }
 
+    fn begin_batch(&mut self) {
+        self.inner.begin_batch();
+    }
+
+    fn end_batch(&mut self) {
+        self.inner.end_batch();
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
         if self.arrived.is_empty()
             && let Some(completion) = self.inner.wait(timeout)?

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use cl3::command_queue::{finish, flush};
+use cl3::command_queue::finish;
 use cl3::types::cl_event;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use super::batch::Batch;
 use super::bridge::bridge;
 use super::completion::{Ended, Keep, Outlets, Slot, Token};
 use super::device::{OpenDevice, new_queue};
@@ -49,6 +50,8 @@ pub struct OpenClBackend {
     watch: Watch,
     ended: Receiver<Ended>,
     outlets: Outlets,
+    /// What is not flushed yet.
+    batch: Batch,
     /// Spent in calls that enqueue.
     driver_time: Duration,
 }
@@ -83,6 +86,7 @@ impl OpenClBackend {
                 ended: sender,
                 failures: Arc::new(Failures::default()),
             },
+            batch: Batch::default(),
             driver_time: Duration::ZERO,
         })
     }
@@ -318,10 +322,9 @@ impl Backend for OpenClBackend {
                 open.launch(&launch, site, &raw)
             }
         }?;
-        // The command runs whatever comes next, so it must have its token. A
-        // device that cannot even flush is lost, and the next call says so.
-        if let Err(code) = flush(open.raw.raw()) {
-            let _ = device.shared.failed("clFlush", code);
+        // The command runs whatever comes next, so it must have its token.
+        if self.batch.add(&open.raw, index) {
+            device.flush(&open.raw);
         }
         self.driver_time += begun.elapsed();
         open.last = Some(Arc::clone(&enqueued.last));
@@ -353,6 +356,18 @@ impl Backend for OpenClBackend {
         };
         self.live.insert(event, flight);
         Ok(())
+    }
+
+    fn begin_batch(&mut self) {
+        self.batch.begin();
+    }
+
+    fn end_batch(&mut self) {
+        let begun = Instant::now();
+        for (queue, device) in self.batch.end() {
+            self.devices[device].flush(&queue);
+        }
+        self.driver_time += begun.elapsed();
     }
 
     fn look(&mut self) -> bool {

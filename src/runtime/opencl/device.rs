@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-use cl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_write_buffer};
+use cl3::command_queue::{
+    CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_write_buffer, flush,
+};
 use cl3::event::wait_for_events;
 use cl3::memory::{CL_MEM_READ_WRITE, create_buffer};
 use cl3::types::{CL_TRUE, cl_int};
@@ -151,6 +153,14 @@ impl OpenDevice {
         })?;
         self.allocated += bytes;
         Ok(mem)
+    }
+
+    /// Sends what was enqueued on its way. A device that cannot even do that is
+    /// lost, and the next call says so.
+    pub(super) fn flush(&self, queue: &Queue) {
+        if let Err(code) = flush(queue.raw()) {
+            let _ = self.shared.failed("clFlush", code);
+        }
     }
 
     /// Notes that so many bytes were freed.

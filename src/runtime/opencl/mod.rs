@@ -21,6 +21,7 @@
 //! failure would compute on what is not there; a new queue starts afresh.
 
 mod backend;
+mod batch;
 mod bridge;
 mod clock;
 mod completion;

@@ -158,6 +158,18 @@ impl Runtime for Union {
         Ok(event)
     }
 
+    fn begin_batch(&mut self) {
+        for backend in &mut self.backends {
+            backend.begin_batch();
+        }
+    }
+
+    fn end_batch(&mut self) {
+        for backend in &mut self.backends {
+            backend.end_batch();
+        }
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.drain();
