@@ -70,7 +70,9 @@ pub struct UserKernel {
 
 /// Is told what a written buffer has at the end, by its position.
 #[derive(Clone)]
-pub struct Sink(Arc<dyn Fn(usize, &[u8]) + Send + Sync>);
+pub struct Sink(Arc<Take>);
+
+type Take = dyn Fn(usize, &[u8]) + Send + Sync;
 
 impl Sink {
     /// Calls this function.

@@ -53,18 +53,17 @@ pub fn examine(
 ) -> Result<Examined, CorunError> {
     let mut bench = Bench::open(runtime, device, &user)?;
     let base = bench.begin(&user)?;
-    let all = [0..user.units()];
     // The first run compiles.
-    bench.run(&user, &base, &all)?;
+    bench.whole(&user, &base)?;
     let began = Instant::now();
-    let whole = bench.run(&user, &base, &all)?;
+    let whole = bench.whole(&user, &base)?;
     let took = began.elapsed();
     let refused = |user: UserKernel, why: String| Examined {
         user,
         refusal: Some(why),
         notes: Vec::new(),
     };
-    if bench.run(&user, &base, &all)? != whole {
+    if bench.whole(&user, &base)? != whole {
         let why = "its results differ from run to run even on one device, so parts cannot be \
                    told to be right";
         return Ok(refused(user, why.to_owned()));
@@ -126,7 +125,7 @@ fn is_independent(
             false => contents.iter().map(|byte| !byte).collect(),
         })
         .collect();
-    let again = bench.run(user, &other, &[0..user.units()])?;
+    let again = bench.whole(user, &other)?;
     let mut same = true;
     for (which, index) in written.iter().enumerate() {
         let bytes = whole[which]
