@@ -53,6 +53,11 @@ impl Derived {
             launches: (chunks + windows) as f64,
             chunks: chunks as f64,
         };
+        if let Some(matrix) = &work.matrix {
+            // The matrix once, and both vectors.
+            let numbers = (matrix.rows + matrix.columns) * work.number_bytes();
+            derived.working_set_bytes = bytes(case.part.units()) + numbers as f64;
+        }
         match case.part {
             Part::Host {
                 workers, sockets, ..
@@ -65,6 +70,11 @@ impl Derived {
                     derived.over_l2 = of(workers, descriptors.host.l2);
                     derived.over_l3 = of(sockets, descriptors.host.l3);
                 }
+            }
+            Part::Own { streamed, .. } if let Some(matrix) = &work.matrix => {
+                let part = streamed as f64 / work.units.max(1) as f64;
+                derived.h2d_bytes = bytes(streamed);
+                derived.d2h_bytes = part * (matrix.rows * work.number_bytes()) as f64;
             }
             Part::Own {
                 held,

@@ -22,7 +22,9 @@ pub mod select;
 pub mod sim;
 pub mod union;
 
-pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
+pub use command::{
+    Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag, Workers,
+};
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, QueueId};
 
