@@ -51,6 +51,8 @@ fn warm(balancer: &mut dyn Balancer) {
             held: if device == 0 { 0 } else { 3000 },
             pooled: 1000,
             held_busy: 300_000,
+            beside: 0,
+            beside_launches: 0,
             pooled_busy: 3_000_000,
             waited: 10_000,
             finished: 3_010_000,

@@ -133,13 +133,16 @@ fn stencil_and_copy(criterion: &mut Criterion) {
     counts.dedup();
     for threads in counts.iter().copied() {
         for (codelet, args) in [&copy, &stencil] {
-            group.bench_function(BenchmarkId::new(codelet.name, threads), |bencher| {
-                bencher.iter_custom(|passes| {
-                    (0..passes)
-                        .map(|_| bench.pass(codelet, args, threads))
-                        .sum()
-                });
-            });
+            group.bench_function(
+                BenchmarkId::new(codelet.name.as_str(), threads),
+                |bencher| {
+                    bencher.iter_custom(|passes| {
+                        (0..passes)
+                            .map(|_| bench.pass(codelet, args, threads))
+                            .sum()
+                    });
+                },
+            );
         }
     }
     group.finish();

@@ -6,7 +6,8 @@
 //! [`workload`] of units that can be divided, a balancer from [`balance`] that
 //! says who does how many of them, and the engine ([`engine::corun`]) that acts
 //! on it. Back comes an [`engine::Outcome`], which [`report`] and [`trace`]
-//! turn into what people and programs read. ARCHITECTURE.md, in the
+//! turn into what people and programs read. A task [`graph`] is run by
+//! [`engine::graph`], which has an example, under a [`policy`]. ARCHITECTURE.md, in the
 //! repository, says what each part owns and must not know.
 //!
 //! # Example
@@ -62,11 +63,16 @@
 pub mod balance;
 pub mod codelet;
 pub mod engine;
+pub mod experiment;
+pub mod expression;
+pub mod graph;
 pub mod machine;
 pub mod matrix;
 pub mod model;
+pub mod policy;
 pub mod profile;
 pub mod quantity;
+mod random;
 pub mod report;
 pub mod runtime;
 mod shelf;

@@ -183,12 +183,40 @@ fn runs_and_comparisons_are_described() {
     let lost = home.json(&format!("run {on_k40} --verify --fault gpu0:lost@2"));
     let on_k40_too = "spmv --machine k40 --matrix banded:500,3 --steps 4";
     let product = home.json(&format!("run {on_k40_too} --iterate --verify"));
-    is_described(REPORT, &[&plain, &lost, &product]);
+    let kernel = example("vadd.json");
+    let kernel = home.json(&format!("run kernel {kernel} -D dataset=1000 --steps 2"));
+    is_described(REPORT, &[&plain, &lost, &product, &kernel]);
     let bench = home.json(&format!("bench {on_k40} --repeats 2"));
     let products = home.json(&format!("bench {on_k40_too} --repeats 2"));
     is_described(REPORT, &[&bench, &products]);
+    let trial = home.json("bench codelet gemm --size 8 --repeats 1 --devices host");
+    is_described(REPORT, &[&trial]);
+    let tiny = "transformer --machine k40 --heads 2 --beta 8 --layers 2";
+    let few = "--repeats 1 --most-queues 2 --most-on-cpu 1 --verify";
+    let policies = home.json(&format!("bench {tiny} {few}"));
+    is_described(REPORT, &[&policies]);
     let unseen = home.json("predict stencil --machine k40 --size 30000");
     is_described(PREDICT, &[&unseen]);
+}
+
+/// The path of an example of a specification.
+fn example(name: &str) -> String {
+    format!("{}/kernels/examples/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn specifications_are_described() {
+    let home = Home::new();
+    let [kernel, head, three] = ["vadd.json", "head.dag", "three.json"].map(example);
+    let checked = home.json(&format!("spec check {kernel}"));
+    let graph = home.json(&format!("spec check {three} --no-compile"));
+    is_described(REPORT, &[&checked, &graph]);
+    let source = example("softmax.cl");
+    is_described(REPORT, &[&home.json(&format!("spec infer {source}"))]);
+    is_described(
+        REPORT,
+        &[&home.json(&format!("graph show {head} --out head.svg"))],
+    );
 }
 
 #[test]

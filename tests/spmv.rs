@@ -48,7 +48,7 @@ fn once_a_step(runtime: &Shuffled, units: u64) {
     for step in 0..STEPS {
         let mut count = vec![0u32; units as usize];
         for (s, label, range) in &runtime.launched {
-            if *s == step && ![corun::WARM, corun::PROBE].contains(label) {
+            if *s == step && ![corun::WARM, corun::PROBE].contains(&label.as_str()) {
                 range.clone().for_each(|u| count[u as usize] += 1);
             }
         }

@@ -135,6 +135,9 @@ pub struct DeviceStep {
     /// From the start of the first kernel on held units to the end of the
     /// last: between them it launches the next.
     pub held_busy: Nanos,
+    /// Pool units whose kernels ran within that time, and their launches.
+    pub beside: u64,
+    pub beside_launches: u64,
     /// Time during which at least one command for pool units ran.
     pub pooled_busy: Nanos,
     /// From the step's begin to the start of its first kernel; 0 if it did

@@ -145,6 +145,9 @@ struct Lane {
     chunks: VecDeque<Piece>,
     step: DeviceStep,
     held_busy: f64,
+    /// Streamed units computed while kernels on held ones ran, and launches.
+    beside: f64,
+    beside_launches: u64,
     pooled_busy: f64,
     waited: Option<f64>,
     finished: f64,
@@ -273,6 +276,8 @@ impl<'a> Run<'a> {
             devices: (0..count)
                 .map(|d| DeviceStep {
                     held_busy: nanos(lanes[d].held_busy),
+                    beside: lanes[d].beside.round() as u64,
+                    beside_launches: lanes[d].beside_launches,
                     pooled_busy: nanos(lanes[d].pooled_busy),
                     waited: nanos(lanes[d].waited.map_or(0.0, |at| at - began)),
                     finished: nanos((lanes[d].finished - began).max(0.0)),
@@ -395,6 +400,8 @@ impl<'a> Run<'a> {
                     || r.index.is_none()
                     || r.piece(lanes).stage == 1;
                 let lane = &mut lanes[r.device];
+                let held_runs = lane.held.as_ref().is_some_and(|p| p.delay <= 0.0);
+                let is_beside = kernel && r.streams && r.index.is_some() && held_runs;
                 let piece = match r.index {
                     None => lane.held.as_mut(),
                     Some(i) => lane.chunks.get_mut(i),
@@ -413,10 +420,14 @@ impl<'a> Run<'a> {
                 if kernel {
                     lane.waited.get_or_insert(from);
                 }
+                if is_beside {
+                    lane.beside += next * r.rate;
+                }
                 piece.left -= next * r.rate;
                 if piece.left <= 1e-6 * (1.0 + piece.units as f64) {
                     piece.left = piece.units as f64;
                     piece.stage += 1;
+                    lane.beside_launches += u64::from(is_beside);
                     let stages = if r.index.is_some() && r.streams { 3 } else { 1 };
                     if piece.stage == stages && ended.is_none() {
                         ended = Some(Event::Piece {

@@ -15,6 +15,7 @@ use super::session::Session;
 use super::task::Wanted;
 use super::whole::whole;
 use super::{interrupt, terminal};
+use super::{transformer, trial};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
@@ -30,6 +31,10 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Sparse matrix times vector, or its power iteration
     Spmv(Box<Spmv>),
+    /// Policies on the PySchedCL paper's transformer: its experiments 1 to 3
+    Transformer(Box<transformer::bench::Args>),
+    /// The variants of a codelet by themselves, device by device
+    Codelet(Box<trial::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,6 +137,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
+        Workload::Transformer(args) => transformer::bench::run(args),
+        Workload::Codelet(args) => trial::run(args),
     }
 }
 

@@ -16,6 +16,10 @@ mod bench;
 mod devices;
 mod failure;
 mod fault;
+mod files;
+// Its users are the commands that run graphs.
+#[allow(dead_code, unused_imports)]
+mod graph;
 mod grid;
 mod here;
 mod interrupt;
@@ -31,9 +35,12 @@ mod run;
 mod saved;
 mod session;
 mod size;
+mod spec;
 mod task;
 mod terminal;
 mod train;
+mod transformer;
+mod trial;
 mod whole;
 
 use std::process::ExitCode;
@@ -68,6 +75,10 @@ enum Command {
     Matrix(matrix::Args),
     /// List, show, check and exchange models of machines
     Model(model::Args),
+    /// Check specifications of kernels and graphs, and make them of sources
+    Spec(spec::Args),
+    /// Draw a graph of kernels
+    Graph(spec::GraphArgs),
     /// Run a workload on all devices
     Run(run::Args),
     /// Compare strategies on a workload
@@ -89,6 +100,8 @@ pub fn main() -> ExitCode {
             Command::Machine(args) => machine::run(&args),
             Command::Matrix(args) => matrix::run(&args),
             Command::Model(args) => model::run(&args),
+            Command::Spec(args) => spec::run(&args),
+            Command::Graph(args) => spec::graph(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Profile(args) => profile::run(&args),

@@ -136,16 +136,21 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
     })?;
     let mut notes = Vec::new();
     let codelet = task.workload().codelet();
-    let bundle = model(args.model.as_deref(), &ground, codelet.name, &mut notes)?;
+    let bundle = model(args.model.as_deref(), &ground, &codelet.name, &mut notes)?;
     let modelled = Modelled {
         bundle: &bundle,
         machine: file,
-        codelet: codelet.name,
+        codelet: &codelet.name,
         fp64: task.workload().fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
     let members = ground.members(&modelled).map_err(Failure::of)?;
-    let work = task.work();
+    let work = task.work().ok_or_else(|| {
+        Failure::usage(
+            format!("models know nothing of {}", codelet.name),
+            "a stencil or a matrix",
+        )
+    })?;
     let predictions: Vec<_> = [Kind::Cpu, Kind::Gpu, Kind::Pdawl]
         .into_iter()
         .filter_map(|kind| predict_run(kind, &work, &members, task.steps()))

@@ -1,23 +1,23 @@
 //! `pdawl run`: one run of a workload, and its report.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
 use pdawl::engine::Outcome;
 use pdawl::report::{self, text};
-use pdawl::trace::{About, chrome, csv, gantt};
+use pdawl::trace::About;
 
 use super::args::{Format, ModelArgs, Place};
 use super::failure::Failure;
+use super::files::{Files, Prepared};
 use super::grid::Grid;
-use super::output::{Output, place};
 use super::product::Product;
 use super::session::Session;
+use super::spec::dag;
+use super::spec::kernel::{KernelArgs, Saves};
 use super::task::Wanted;
-use super::{interrupt, terminal};
+use super::{interrupt, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -33,6 +33,13 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Sparse matrix times vector, or its power iteration
     Spmv(Box<Spmv>),
+    /// A kernel of yours, in OpenCL C, by its specification
+    Kernel(Box<Kernel>),
+    /// A graph of kernels of yours, by its specification
+    #[command(after_help = dag::EXAMPLES)]
+    Dag(Box<dag::Args>),
+    /// Layers of a transformer, as a graph of kernels
+    Transformer(Box<transformer::run::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,6 +71,24 @@ struct Spmv {
 
     #[command(flatten)]
     product: Product,
+
+    #[command(flatten)]
+    rest: Rest,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl run kernel kernels/examples/vadd.json -D dataset=1048576 --adaptive\n  \
+                  pdawl run kernel kernels/examples/matmul.json -D n=1024 --verify\n  \
+                  pdawl run kernel INFO.json --load 0=in.bin --save 2=out.bin --steps 1\n  \
+                  pdawl run kernel INFO.json --devices opencl0.0,opencl1.0 --strategy fixed:0.1"
+)]
+struct Kernel {
+    #[command(flatten)]
+    sharing: Sharing,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 
     #[command(flatten)]
     rest: Rest,
@@ -109,36 +134,27 @@ struct Rest {
     files: Files,
 }
 
-/// What is to be written beside the report.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Output")]
-struct Files {
-    /// Write a Chrome trace, for ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-
-    /// Write a Gantt chart; FILE ends in .html or .svg
-    #[arg(long, value_name = "FILE", value_parser = gantt_path)]
-    gantt: Option<PathBuf>,
-
-    /// Write a row a command
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-}
-
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.workload {
         Workload::Stencil(args) => {
             args.grid.check()?;
             args.rest
-                .run(&args.sharing, |_| Ok(Wanted::Stencil(&args.grid)))
+                .run(&args.sharing, None, |_| Ok(Wanted::Stencil(&args.grid)))
         }
-        Workload::Spmv(args) => args.rest.run(&args.sharing, |stop| {
+        Workload::Transformer(args) => transformer::run::run(args),
+        Workload::Spmv(args) => args.rest.run(&args.sharing, None, |stop| {
             let memory = args.rest.place.host_memory.map(|size| size.0);
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
+        Workload::Dag(args) => dag::run(args),
+        Workload::Kernel(args) => {
+            let (task, saves) = args.kernel.prepare()?;
+            args.rest.run(&args.sharing, Some(saves), |_| {
+                Ok(Wanted::Kernel(Box::new(task)))
+            })
+        }
     }
 }
 
@@ -148,14 +164,14 @@ impl Rest {
     fn run<'a>(
         &self,
         sharing: &Sharing,
+        saves: Option<Saves>,
         wanted: impl FnOnce(&AtomicBool) -> Result<Wanted<'a>, Failure>,
     ) -> Result<(), Failure> {
         let files = self.files.prepare()?;
         let stop = interrupt::listen()?;
         let choice = self.model.of(sharing.strategy.as_ref())?;
         let mut session = Session::open(&self.place, wanted(stop)?, self.verify, choice)?;
-        let strategy = sharing.strategy.clone();
-        let strategy = strategy.unwrap_or_else(|| session.adaptive());
+        let strategy = session.strategy(sharing.strategy.as_ref(), sharing.adaptive);
         let steps = session.steps().into();
         let bar = terminal::progress(self.format, steps, &strategy.to_string());
         let outcome = session.run(&strategy, stop, &mut |done, _| {
@@ -163,6 +179,9 @@ impl Rest {
         });
         bar.finish_and_clear();
         let outcome = outcome?;
+        if let Some(saves) = saves.filter(|_| !outcome.interrupted) {
+            saves.write(&session.results())?;
+        }
         if !outcome.interrupted {
             session.compare(&strategy, stop)?;
         }
@@ -185,7 +204,7 @@ impl Rest {
         };
         let report = report::report(outcome, &context);
         // The files do not depend on who reads the report, nor the report on them.
-        let written = files.write(outcome, &about);
+        let written = files.write(&outcome.trace, &about);
         match self.format {
             Format::Text => terminal::print(&text::render(&report))?,
             Format::Json => terminal::print_json(&report)?,
@@ -209,82 +228,4 @@ fn verdict(outcome: &Outcome) -> Result<(), Failure> {
         return Err(Failure::Interrupted);
     }
     Ok(())
-}
-
-/// The formats of a chart, by the file's ending.
-fn gantt_path(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    match is_page(&path).is_some() {
-        true => Ok(path),
-        false => Err("a chart is HTML or SVG: FILE must end in .html or .svg".to_owned()),
-    }
-}
-
-/// Whether the ending asks for a page (else an SVG); `None` for other endings.
-fn is_page(path: &std::path::Path) -> Option<bool> {
-    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-    match ending.as_str() {
-        "html" | "htm" => Some(true),
-        "svg" => Some(false),
-        _ => None,
-    }
-}
-
-/// Files that could be opened.
-struct Prepared {
-    trace: Option<Output>,
-    csv: Option<Output>,
-    page: Option<Output>,
-    svg: Option<Output>,
-}
-
-impl Files {
-    fn prepare(&self) -> Result<Prepared, Failure> {
-        let mut places = Vec::new();
-        for path in [&self.trace, &self.gantt, &self.csv].into_iter().flatten() {
-            let place = place(path);
-            if places.contains(&place) {
-                return Err(Failure::usage(
-                    format!("two outputs have the path {}", path.display()),
-                    "a path of its own for each",
-                ));
-            }
-            places.push(place);
-        }
-        let open = |path: Option<&PathBuf>| path.map(|path| Output::prepare(path)).transpose();
-        let gantt = |page| {
-            let path = self.gantt.as_ref();
-            open(path.filter(|path| is_page(path) == Some(page)))
-        };
-        Ok(Prepared {
-            trace: open(self.trace.as_ref())?,
-            csv: open(self.csv.as_ref())?,
-            page: gantt(true)?,
-            svg: gantt(false)?,
-        })
-    }
-}
-
-impl Prepared {
-    fn write(self, outcome: &Outcome, about: &About) -> Result<(), Failure> {
-        type Export = fn(&pdawl::trace::Trace, &About, &mut dyn Write) -> io::Result<()>;
-        let exports: [(Option<Output>, Export); 4] = [
-            (self.trace, |trace, about, out| {
-                chrome::write(trace, about, out)
-            }),
-            (self.csv, |trace, about, out| csv::write(trace, about, out)),
-            (self.page, |trace, about, out| {
-                gantt::write_html(trace, about, out)
-            }),
-            (self.svg, |trace, about, out| {
-                gantt::write_svg(trace, about, out)
-            }),
-        ];
-        for (output, export) in exports {
-            if let Some(output) = output {
-                output.write(|out| export(&outcome.trace, about, out))?;
-            }
-        }
-        Ok(())
-    }
 }

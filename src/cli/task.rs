@@ -8,18 +8,22 @@ use pdawl::workload::{Divisible, spmv};
 use super::failure::Failure;
 use super::grid::{Budget, Grid};
 use super::product::{Matrix, Product};
+use super::spec::kernel::KernelTask;
 
 /// A workload to be run.
 pub enum Wanted<'a> {
     Stencil(&'a Grid),
     /// With its matrix, which was loaded.
     Spmv(&'a Product, Matrix),
+    /// With its data, checked.
+    Kernel(Box<KernelTask>),
 }
 
 /// A workload that fits the memory.
 pub enum Task {
     Stencil(Grid, Stencil),
     Spmv(Product, Box<spmv::Spmv>),
+    Kernel(Box<KernelTask>),
 }
 
 impl Wanted<'_> {
@@ -34,13 +38,18 @@ impl Wanted<'_> {
                 let spmv = product.spmv(matrix, budget)?;
                 Ok(Task::Spmv(product.clone(), Box::new(spmv)))
             }
+            Self::Kernel(kernel) => {
+                kernel.fits(budget)?;
+                Ok(Task::Kernel(kernel))
+            }
         }
     }
 
     /// What the user should know of it.
     pub fn notes(&self) -> Vec<String> {
         match self {
-            Self::Stencil(_) => Vec::new(),
+            // A kernel's grow while it is looked at.
+            Self::Stencil(_) | Self::Kernel(_) => Vec::new(),
             Self::Spmv(_, matrix) => matrix.notes.clone(),
         }
     }
@@ -49,6 +58,7 @@ impl Wanted<'_> {
         match self {
             Self::Stencil(grid) => grid.seed,
             Self::Spmv(product, _) => product.seed,
+            Self::Kernel(kernel) => kernel.seed(),
         }
     }
 }
@@ -58,14 +68,24 @@ impl Task {
         match self {
             Self::Stencil(_, stencil) => stencil,
             Self::Spmv(_, spmv) => spmv.as_ref(),
+            Self::Kernel(kernel) => &kernel.user,
         }
     }
 
     /// A step of it, as cost models know it.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> Option<Work> {
         match self {
-            Self::Stencil(_, stencil) => Work::of(stencil),
-            Self::Spmv(_, spmv) => Work::of_product(spmv),
+            Self::Stencil(_, stencil) => Some(Work::of(stencil)),
+            Self::Spmv(_, spmv) => Some(Work::of_product(spmv)),
+            Self::Kernel(_) => None,
+        }
+    }
+
+    /// The kernel, if it is one.
+    pub fn kernel(&self) -> Option<&KernelTask> {
+        match self {
+            Self::Kernel(kernel) => Some(kernel),
+            Self::Stencil(..) | Self::Spmv(..) => None,
         }
     }
 
@@ -85,6 +105,7 @@ impl Task {
         match self {
             Self::Stencil(grid, _) => grid.steps,
             Self::Spmv(product, _) => product.steps,
+            Self::Kernel(kernel) => kernel.steps(),
         }
     }
 
@@ -93,6 +114,7 @@ impl Task {
         match self {
             Self::Stencil(grid, stencil) => grid.workload(stencil),
             Self::Spmv(product, spmv) => product.workload(spmv),
+            Self::Kernel(kernel) => kernel.described(),
         }
     }
 }

@@ -54,6 +54,11 @@ pub fn warn(what: &str) {
     );
 }
 
+/// Tells something beside the result on standard error.
+pub fn tell(what: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{what}");
+}
+
 /// A bar on standard error, hidden unless a person is there to see it.
 pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
     if format != Format::Text || !std::io::stderr().is_terminal() {

@@ -44,6 +44,49 @@ pub enum Value {
     U64(u64),
     F32(f32),
     F64(f64),
+    /// Any other plain value.
+    Raw(RawValue),
+    /// So many bytes of a work-group's local memory.
+    Local(u64),
+}
+
+impl Value {
+    /// As a host kernel sees it; `None` for memory, whose address a runtime
+    /// knows.
+    pub fn plain(self) -> Option<HostValue> {
+        match self {
+            Self::Memory(_) => None,
+            Self::U32(value) => Some(HostValue::U32(value)),
+            Self::U64(value) => Some(HostValue::U64(value)),
+            Self::F32(value) => Some(HostValue::F32(value)),
+            Self::F64(value) => Some(HostValue::F64(value)),
+            Self::Raw(value) => Some(HostValue::Raw(value)),
+            Self::Local(bytes) => Some(HostValue::Local(bytes)),
+        }
+    }
+}
+
+/// A plain value of at most 16 bytes, as it lies in memory: a `char`, a `long`,
+/// a `float4`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RawValue {
+    bytes: [u8; 16],
+    length: u8,
+}
+
+impl RawValue {
+    /// These bytes, in the machine's order; `None` for more than 16, or none.
+    pub fn new(value: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 16];
+        let length = u8::try_from(value.len()).ok().filter(|n| *n > 0)?;
+        bytes.get_mut(..value.len())?.copy_from_slice(value);
+        Some(Self { bytes, length })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
 }
 
 /// An argument as a host kernel sees it.
@@ -58,4 +101,7 @@ pub enum HostValue {
     U64(u64),
     F32(f32),
     F64(f64),
+    Raw(RawValue),
+    /// Local memory has no meaning on the host; it keeps its place.
+    Local(u64),
 }

@@ -6,16 +6,26 @@
 //! sparse matrix times vector, [`copy`] the yardstick of memory bandwidth, and
 //! `host` what native kernels share. A codelet knows nothing of runtimes, shares or steps.
 
+pub mod add_norm;
 pub mod copy;
+pub mod gemm;
 pub(crate) mod host;
+mod kernel;
 pub mod memory;
+mod name;
 mod precision;
+pub mod softmax;
 pub mod spmv;
 pub mod stencil;
+pub mod transpose;
 
 use std::ops::Range;
 
-pub use memory::{BufferId, HostMemoryId, HostValue, Memory, Value};
+pub use kernel::{
+    AddressSpace, KernelArgument, KernelSource, LocalSize, NdRange, OpenClKernel, Shape, ShapeFn,
+};
+pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
+pub use name::Name;
 pub use precision::Precision;
 
 /// Operations and memory traffic of a launch, as the roofline counts them.
@@ -37,34 +47,11 @@ pub struct Cost {
 /// what it writes until it returns.
 pub type HostKernel = unsafe fn(args: &[HostValue], first: u64, units: Range<u64>);
 
-/// Global and local sizes of an OpenCL launch, at most three dimensions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NdRange {
-    pub global: Vec<usize>,
-    /// `None` leaves the choice to the driver.
-    pub local: Option<Vec<usize>>,
-}
-
-/// An OpenCL implementation.
-#[derive(Clone, Debug)]
-pub struct OpenClKernel {
-    pub source: &'static str,
-    /// The source file's name, for messages.
-    pub file: &'static str,
-    pub entry: &'static str,
-    /// Compiler options, such as `-DREAL=double`.
-    pub options: &'static str,
-    /// Whether it needs `cl_khr_fp64`.
-    pub fp64: bool,
-    /// The sizes for a launch over these units with these arguments.
-    pub ndrange: fn(&Range<u64>, &[Value]) -> NdRange,
-}
-
 /// One computation with several implementations.
 #[derive(Clone, Debug)]
 pub struct Codelet {
     /// Its name in traces and messages.
-    pub name: &'static str,
+    pub name: Name,
     pub host: Option<HostKernel>,
     pub opencl: Option<OpenClKernel>,
 }

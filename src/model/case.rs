@@ -31,7 +31,7 @@ impl Work {
         let cost = workload.cost(&(0..units));
         let each = |total: f64| total / units.max(1) as f64;
         Self {
-            codelet: workload.codelet().name.to_owned(),
+            codelet: workload.codelet().name.to_string(),
             units,
             unit_bytes: workload.unit_bytes(),
             unit_points: workload.unit_points(),
@@ -49,7 +49,7 @@ impl Work {
         let cost = spmv.cost(&(0..units));
         let each = |total: f64| total / units.max(1) as f64;
         Self {
-            codelet: spmv.codelet().name.to_owned(),
+            codelet: spmv.codelet().name.to_string(),
             units,
             unit_bytes: spmv.unit_bytes(),
             unit_points: spmv.matrix().nonzeros() / units.max(1),

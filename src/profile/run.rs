@@ -217,7 +217,9 @@ pub fn key(ground: &Ground, run: &Run) -> Key {
     Key {
         machine: ground.machine().name.clone(),
         device: run.configuration.selection(),
-        codelet: stencil::codelet(dimensions, grid.precision).name.to_owned(),
+        codelet: stencil::codelet(dimensions, grid.precision)
+            .name
+            .to_string(),
         configuration: run.configuration.to_string(),
         repeat: run.repeat,
     }
@@ -262,7 +264,7 @@ fn sample(ground: &Ground, run: &Run, prepared: &Prepared, outcome: &Outcome) ->
         simulated: ground.is_simulated(),
         device: configuration.selection(),
         kind: configuration.kind.to_string(),
-        codelet: prepared.stencil.codelet().name.to_owned(),
+        codelet: prepared.stencil.codelet().name.to_string(),
         configuration: configuration.to_string(),
         repeat: run.repeat,
         counters: String::new(),

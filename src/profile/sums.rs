@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn what_lies_outside_the_steps_does_not_count() {
         use CommandKind::{Launch, Read, Write};
-        let labelled = |mut span: Span, label| {
-            span.label = label;
+        let labelled = |mut span: Span, label: &'static str| {
+            span.label = label.into();
             span
         };
         // Queued 20 ns before its start, ready 10 ns before it.
@@ -83,6 +83,7 @@ mod tests {
                 devices: vec!["gpu".into()],
                 spans,
                 steps: vec![(100, 200), (200, 350)],
+                flows: vec![],
             },
             ..Outcome::default()
         };

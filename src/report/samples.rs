@@ -48,6 +48,7 @@ pub fn outcome() -> Outcome {
                 span(1, 0, CommandKind::Launch, 200, 300),
             ],
             steps: Vec::new(),
+            flows: Vec::new(),
         },
         ..Outcome::default()
     }

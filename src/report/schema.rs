@@ -71,6 +71,7 @@ pub struct Workload {
 pub enum Parameters {
     Stencil(StencilParameters),
     Spmv(SpmvParameters),
+    Kernel(KernelParameters),
 }
 
 /// A stencil's.
@@ -108,6 +109,36 @@ pub struct SpmvParameters {
     pub seed: u64,
 }
 
+/// A user's kernel's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KernelParameters {
+    /// The kernel file's name.
+    pub file: String,
+    /// The kernel function.
+    pub kernel: String,
+    /// The name of its source file.
+    pub source: String,
+    /// Work-items along each dimension.
+    pub global: Vec<u64>,
+    /// Of a work-group; `None`: the driver chooses.
+    pub local: Option<Vec<u64>>,
+    /// The dimension along which it is divided.
+    pub dimension: usize,
+    /// Parts into which it can be divided.
+    pub units: u64,
+    /// Of all buffers.
+    pub bytes: u64,
+    /// Positions of the buffers that are divided with it; the others are whole
+    /// on every device.
+    pub sliced: Vec<usize>,
+    /// `f64` if it computes in double precision at all, else `f32`.
+    pub precision: &'static str,
+    /// Steps asked for.
+    pub steps: u32,
+    /// Of the buffers' first contents.
+    pub seed: u64,
+}
+
 impl Workload {
     /// One line: `stencil 4096 x 4096 f64`.
     pub fn title(&self) -> String {
@@ -118,6 +149,10 @@ impl Workload {
                     "{} {} x {}{depth} {}",
                     self.name, grid.nx, grid.ny, grid.precision
                 )
+            }
+            Parameters::Kernel(kernel) => {
+                let sizes: Vec<String> = kernel.global.iter().map(u64::to_string).collect();
+                format!("{} {} of {}", self.name, kernel.kernel, sizes.join(" x "))
             }
             Parameters::Spmv(product) => {
                 let form = match product.form {
@@ -142,17 +177,22 @@ impl Workload {
         match &self.parameters {
             Parameters::Stencil(grid) => grid.steps,
             Parameters::Spmv(product) => product.steps,
+            Parameters::Kernel(kernel) => kernel.steps,
         }
     }
 
-    /// What throughput counts, computed in each step: points of a grid, or
-    /// nonzeros of a matrix.
+    /// What throughput counts, computed in each step: points of a grid,
+    /// nonzeros of a matrix, or work-items of a kernel.
     pub fn points(&self) -> u64 {
         match &self.parameters {
             Parameters::Stencil(StencilParameters { nx, ny, nz, .. }) => {
                 nx.saturating_mul(*ny).saturating_mul(nz.unwrap_or(1))
             }
             Parameters::Spmv(product) => product.nonzeros,
+            Parameters::Kernel(kernel) => kernel
+                .global
+                .iter()
+                .fold(1, |all, items| all.saturating_mul(*items)),
         }
     }
 
@@ -161,6 +201,7 @@ impl Workload {
         let unit = match &self.parameters {
             Parameters::Stencil(_) => "points/s",
             Parameters::Spmv(_) => "nonzeros/s",
+            Parameters::Kernel(_) => "work-items/s",
         };
         Throughput {
             unit,
@@ -214,6 +255,7 @@ impl Throughput {
     pub fn each(&self) -> &'static str {
         match self.unit {
             "nonzeros/s" => "nonzero/s",
+            "work-items/s" => "work-item/s",
             _ => "point/s",
         }
     }

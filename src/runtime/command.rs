@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{DeviceId, EventId, Nanos, QueueId};
-use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Value};
+use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Name, Value};
 
 /// Part of a host allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct Tag {
     /// The step it belongs to, counted from 0.
     pub step: u32,
     /// What it does, in a word or two: `resident`, `halo`, `chunk` ...
-    pub label: &'static str,
+    pub label: Name,
     /// The units concerned.
     pub units: Range<u64>,
 }

@@ -25,6 +25,9 @@ pub enum RuntimeError {
     #[error("{device}: codelet `{codelet}` has no implementation for this kind of device")]
     NoImplementation { device: String, codelet: String },
 
+    #[error("{device}: {what} is not possible here; use an OpenCL device")]
+    Unsupported { device: String, what: &'static str },
+
     #[error("{device} was lost: {why}")]
     DeviceLost { device: String, why: String },
 

@@ -29,6 +29,7 @@ pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, QueueId};
 
 pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
+use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 pub use crate::time::Nanos;
 
 use std::sync::Arc;
@@ -80,9 +81,49 @@ pub trait Runtime {
     /// A new in-order queue of a device.
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
 
+    /// A new in-order queue whose commands' times need not be those of the
+    /// device: a completion may say that its command ran from when it was
+    /// queued until its end was heard of. Where stamping costs something (on
+    /// NVIDIA's OpenCL 7 us a command), such a queue saves it.
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.queue(device)
+    }
+
     /// Releases a queue. Commands that are still on it end as usual and
     /// complete.
     fn free_queue(&mut self, queue: QueueId);
+
+    /// Makes a codelet ready for a queue, so that its first launch there need
+    /// not wait for a compiler. Nothing to do where none is needed.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Build`], [`RuntimeError::NoImplementation`].
+    fn load(&mut self, _queue: QueueId, _codelet: &Codelet) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    /// Time spent so far in drivers' calls that set arguments, enqueue and flush,
+    /// with the look-ups between them; 0 where nobody counts it.
+    fn driver_time(&self) -> Nanos {
+        0
+    }
+
+    /// Compiles a kernel for a device and tells its arguments, in their order.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Unsupported`] where kernels are not compiled,
+    /// [`RuntimeError::Build`] with the compiler's log.
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        _kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        Err(RuntimeError::Unsupported {
+            device: (self.devices().get(device.0))
+                .map_or_else(|| "no such device".to_owned(), |d| d.name.clone()),
+            what: "telling a kernel's arguments",
+        })
+    }
 
     /// Enqueues a command that waits for `wait`, and makes sure that it starts
     /// without further calls. Returns the event that its completion carries.
@@ -97,6 +138,14 @@ pub trait Runtime {
         wait: &[EventId],
         tag: Tag,
     ) -> Result<EventId, RuntimeError>;
+
+    /// Several commands follow: until [`Runtime::end_batch`] they need not start,
+    /// which spares a driver telling its device of each. Nothing may be waited
+    /// for meanwhile.
+    fn begin_batch(&mut self) {}
+
+    /// Makes sure that what was submitted since [`Runtime::begin_batch`] starts.
+    fn end_batch(&mut self) {}
 
     /// The next completion; every submitted command yields exactly one.
     /// `Ok(None)` when nothing completed within `timeout` (`None`: wait for
@@ -144,8 +193,36 @@ pub trait Backend {
     /// See [`Runtime::queue`].
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
 
+    /// See [`Runtime::unstamped_queue`].
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.queue(device)
+    }
+
     /// See [`Runtime::free_queue`].
     fn free_queue(&mut self, queue: QueueId);
+
+    /// See [`Runtime::load`].
+    fn load(&mut self, _queue: QueueId, _codelet: &Codelet) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    /// See [`Runtime::driver_time`].
+    fn driver_time(&self) -> Nanos {
+        0
+    }
+
+    /// See [`Runtime::arguments`].
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        _kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        Err(RuntimeError::Unsupported {
+            device: (self.devices().get(device.0))
+                .map_or_else(|| "no such device".to_owned(), |d| d.name.clone()),
+            what: "telling a kernel's arguments",
+        })
+    }
 
     /// See [`Runtime::submit`]; `event` is chosen by the caller, and every id
     /// in `wait` belongs to this backend.
@@ -157,6 +234,12 @@ pub trait Backend {
         tag: Tag,
         event: EventId,
     ) -> Result<(), RuntimeError>;
+
+    /// See [`Runtime::begin_batch`].
+    fn begin_batch(&mut self) {}
+
+    /// See [`Runtime::end_batch`].
+    fn end_batch(&mut self) {}
 
     /// Looks for ends that nothing tells of, and sends their completions.
     /// True while such commands are in flight: who waits looks again at once.

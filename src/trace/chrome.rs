@@ -4,8 +4,10 @@
 //! A process is a device and a thread one of its queues; a process of its own
 //! carries the steps. A command is a complete event (`X`) from its start to
 //! its end. Its wait from ready to start is a pair of async events (`b`, `e`),
-//! because waits in one queue may overlap. Times are microseconds. Source: the
-//! Trace Event Format, sections "Complete Events" and "Async Events".
+//! because waits in one queue may overlap. Where it is known who waited for whom,
+//! a flow (`s`, `f`) leads from the end of the one to the start of the other.
+//! Times are microseconds. Source: the Trace Event Format, sections "Complete
+//! Events", "Async Events" and "Flow Events".
 //!
 //! Events are written one by one, so a long run needs no memory for them.
 
@@ -34,6 +36,9 @@ struct Event<'a, A> {
     id: Option<usize>,
     pid: usize,
     tid: usize,
+    /// `e` binds a flow's end to the slice around it instead of the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bp: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<A>,
 }
@@ -98,10 +103,12 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
             id: None,
             pid: STEPS,
             tid: 0,
+            bp: None,
             args: Some(StepArgs { step }),
         })?;
     }
     commands(trace, &mut events)?;
+    flows(trace, &mut events)?;
     events.out.write_all(b"\n]}\n")?;
     events.out.flush()
 }
@@ -129,6 +136,7 @@ impl<W: Write> Events<W> {
             id: None,
             pid,
             tid,
+            bp: None,
             args: Some(NameArgs { name }),
         })
     }
@@ -153,7 +161,7 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
         let waited = span.started.saturating_sub(span.ready);
         let (pid, tid) = (span.device + 1, span.queue);
         events.push(&Event {
-            name: span.label,
+            name: &span.label,
             cat: Some(span.kind.name()),
             ph: "X",
             ts: Some(us(span.started)),
@@ -161,8 +169,9 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
             id: None,
             pid,
             tid,
+            bp: None,
             args: Some(CommandArgs {
-                label: span.label,
+                label: &span.label,
                 step: span.step,
                 first_unit: span.units.start,
                 units: span.units.end.saturating_sub(span.units.start),
@@ -185,6 +194,37 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
                 id: Some(id),
                 pid,
                 tid,
+                bp: None,
+                args: None,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Who waited for whom. A flow begins within the slice that it comes from, so it
+/// begins just before that ends.
+fn flows<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<()> {
+    for (id, (before, after)) in trace.flows.iter().enumerate() {
+        let (Some(before), Some(after)) = (trace.spans.get(*before), trace.spans.get(*after))
+        else {
+            continue;
+        };
+        let last = before.ended.saturating_sub(1).max(before.started);
+        for (ph, bp, span, at) in [
+            ("s", None, before, last),
+            ("f", Some("e"), after, after.started),
+        ] {
+            events.push(&Event::<()> {
+                name: "waited for",
+                cat: Some("dependency"),
+                ph,
+                ts: Some(us(at)),
+                dur: None,
+                id: Some(id),
+                pid: span.device + 1,
+                tid: span.queue,
+                bp,
                 args: None,
             })?;
         }
@@ -239,6 +279,21 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_leads_from_an_end_to_a_start() {
+        let mut trace = two_devices();
+        trace.flows = vec![(1, 3), (0, 99)];
+        let json = written(&trace);
+        let (starts, ends) = (events(&json, "s"), events(&json, "f"));
+        // What is out of range is left out.
+        assert_eq!((starts.len(), ends.len()), (1, 1));
+        assert_eq!(starts[0]["id"], ends[0]["id"]);
+        assert_eq!(ends[0]["bp"], "e");
+        assert_eq!(starts[0]["ts"], (trace.spans[1].ended - 1) as f64 / 1e3);
+        assert_eq!(ends[0]["ts"], trace.spans[3].started as f64 / 1e3);
+        assert_eq!(ends[0]["pid"], trace.spans[3].device + 1);
+    }
+
+    #[test]
     fn every_device_and_queue_is_named() {
         let json = written(&two_devices());
         let names: Vec<String> = events(&json, "M")
@@ -267,6 +322,7 @@ mod tests {
                 .map(|i| span(0, 0, CommandKind::Launch, 100 + i * 50, 140 + i * 50))
                 .collect(),
             steps: vec![],
+            flows: vec![],
         };
         assert_eq!(events(&written(&trace), "X").len(), 100_000);
     }

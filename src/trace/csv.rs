@@ -76,7 +76,7 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
             device: super::device_name(trace, span.device),
             queue: span.queue,
             kind: span.kind.name(),
-            label: span.label,
+            label: &span.label,
             step: span.step,
             first_unit: span.units.start,
             units: span.units.end.saturating_sub(span.units.start),

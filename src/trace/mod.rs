@@ -9,13 +9,14 @@
 
 pub mod chrome;
 pub mod csv;
-mod escape;
+pub(crate) mod escape;
 pub mod gantt;
 pub mod intervals;
 pub mod summary;
 
 use std::ops::Range;
 
+use crate::codelet::Name;
 use crate::runtime::{CommandKind, Workers};
 use crate::time::Nanos;
 
@@ -29,7 +30,7 @@ pub struct Span {
     pub queue: usize,
     pub kind: CommandKind,
     /// What it was for: `held`, `halo`, `chunk`, `move` ...
-    pub label: &'static str,
+    pub label: Name,
     pub step: u32,
     pub units: Range<u64>,
     /// When everything that it waited for had ended (at least `queued`).
@@ -52,6 +53,9 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Begin and end of each step.
     pub steps: Vec<(Nanos, Nanos)>,
+    /// Which span waited for which, as indices of spans: the first ended before
+    /// the second started. Empty where nobody noted it.
+    pub flows: Vec<(usize, usize)>,
 }
 
 /// A device's name; traces are plain data, so an index may be out of range.
@@ -112,7 +116,7 @@ pub(crate) mod samples {
             device,
             queue,
             kind,
-            label: "chunk",
+            label: "chunk".into(),
             step: 0,
             units: 0..8,
             ready: started.saturating_sub(10),
@@ -139,6 +143,7 @@ pub(crate) mod samples {
                 span(1, 1, CommandKind::Read, 600, 1000),
             ],
             steps: vec![(90, 1000)],
+            flows: vec![],
         }
     }
 

@@ -114,6 +114,7 @@ mod tests {
                 .map(|q| span(0, q, CommandKind::Launch, 100, 200))
                 .collect(),
             steps: vec![(100, 200)],
+            flows: vec![],
         };
         let summary = by_device(&trace)[0];
         assert_eq!((summary.busy, summary.kernel), (100, 100));

@@ -4,11 +4,12 @@
 //! cost, which codelet computes them, and what they are made of ([`Data`]): a
 //! [`Grid`], or a product of a matrix. That in turn tells what a range of units
 //! reads and writes, and what the sequential reference is. A workload knows no
-//! device and no share.
+//! device and no share. A [`transformer`] is a task graph instead.
 
-mod random;
+pub mod kernel;
 pub mod spmv;
 pub mod stencil;
+pub mod transformer;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ pub enum Data<'a> {
     Grid(&'a dyn Grid),
     /// Units are parts of a matrix, each computed from a vector.
     Product(&'a spmv::Spmv),
+    /// Units are parts of a user's kernel's range.
+    Kernel(&'a kernel::UserKernel),
 }
 
 /// A grid of units of equal size: in each step unit `u`'s next version is

@@ -137,3 +137,45 @@ fn strategies_are_compared() {
     let ratio = bench["host"]["ratio"].as_f64().unwrap();
     assert!(ratio > 0.0 && ratio <= 1.0, "{ratio}");
 }
+
+#[test]
+fn a_transformer_on_this_machine_is_right_under_every_policy() {
+    for sharing in [
+        "--adaptive --layers 3",
+        "--policy clustering --map h_cpu=2 --queues cpu=2",
+        "--policy clustering --batch --layers 2",
+        "--policy clustering --search",
+        "--policy eager",
+        "--policy heft",
+    ] {
+        let line = "run transformer --heads 3 --beta 19 --devices host --verify";
+        let report = json(&format!("{line} {sharing}"));
+        assert_eq!(report["schema"], "pdawl-graph/1", "{sharing}");
+        assert_eq!(report["verified"], true, "{sharing}");
+        assert_eq!(report["machine"]["simulated"], false, "{sharing}");
+        assert!(report["seconds"].as_f64().unwrap() > 0.0, "{sharing}");
+    }
+}
+
+#[test]
+fn the_papers_experiments_are_simulated_as_what_they_are() {
+    let points = "--heads 1,3 --beta 32 --repeats 1 --most-queues 3 --most-on-cpu 1";
+    let report = json(&format!("bench transformer --machine k40 {points}"));
+    assert_eq!(report["machine"]["simulated"], true);
+    assert_eq!(report["points"].as_array().unwrap().len(), 2);
+    for point in report["points"].as_array().unwrap() {
+        let contenders = point["contenders"].as_array().unwrap();
+        let names: Vec<&str> = contenders
+            .iter()
+            .map(|contender| contender["name"].as_str().unwrap())
+            .collect();
+        let all = ["coarse", "clustering", "eager", "heft", "adaptive", "batch"];
+        assert_eq!(names, all);
+        // One queue was among what was searched, and nothing is noisy there.
+        assert!(point["ratios"]["coarse"].as_f64().unwrap() >= 0.999);
+    }
+    pdawl("bench transformer --machine k40 --heads 1 --beta 8 --repeats 1")
+        .assert()
+        .success()
+        .stdout(contains("Median (simulated)").and(contains("What the paper's text says")));
+}

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
-use pdawl::codelet::HostValue;
+use pdawl::codelet::{HostValue, Name};
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use pdawl::runtime::{
     BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory, Nanos, QueueId,
@@ -95,7 +95,7 @@ pub struct Shuffled {
     host: HashMap<HostMemoryId, (Vec<u64>, usize)>,
     buffers: HashMap<BufferId, (usize, Vec<u64>)>,
     /// Units launched, by step and label.
-    pub launched: Vec<(u32, &'static str, std::ops::Range<u64>)>,
+    pub launched: Vec<(u32, Name, std::ops::Range<u64>)>,
     /// Largest number of bytes ever allocated on a device.
     pub most_allocated: Vec<u64>,
 }
@@ -192,10 +192,7 @@ impl Shuffled {
                             let (address, bytes) = self.address(memory);
                             HostValue::Memory { address, bytes }
                         }
-                        Value::U32(v) => HostValue::U32(v),
-                        Value::U64(v) => HostValue::U64(v),
-                        Value::F32(v) => HostValue::F32(v),
-                        Value::F64(v) => HostValue::F64(v),
+                        other => other.plain().expect("a plain value"),
                     })
                     .collect();
                 let kernel = launch.codelet.host.expect("a host implementation");
@@ -335,8 +332,11 @@ impl Runtime for Shuffled {
         } else {
             self.execute(device, &pending.command);
             if let Command::Launch(launch) = &pending.command {
-                self.launched
-                    .push((pending.tag.step, pending.tag.label, launch.units.clone()));
+                self.launched.push((
+                    pending.tag.step,
+                    pending.tag.label.clone(),
+                    launch.units.clone(),
+                ));
             }
         }
         self.done.insert(pending.event);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pdawl::balance::{Setup, Strategy};
 use pdawl::codelet::stencil::Precision::F64;
-use pdawl::codelet::{Codelet, Cost, OpenClKernel, Value};
+use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
 use pdawl::engine::corun::CorunError;
 use pdawl::runtime::RuntimeError;
 use pdawl::workload::stencil::Stencil;
@@ -37,9 +37,12 @@ impl Divisible for Mistaken {
         let right = self.0.codelet();
         Arc::new(Codelet {
             opencl: right.opencl.clone().map(|kernel| OpenClKernel {
-                source: "__kernel void mistaken(__global double *a) { a[0] = undeclared_here; }",
-                file: "mistaken.cl",
-                entry: "mistaken",
+                source: KernelSource::new(
+                    "__kernel void mistaken(__global double *a) { a[0] = undeclared_here; }",
+                    "mistaken.cl",
+                    "mistaken",
+                    "",
+                ),
                 ..kernel
             }),
             ..Codelet::clone(&right)

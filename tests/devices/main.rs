@@ -3,7 +3,7 @@
 //! rings, streams, halos and moves run on a machine without a GPU.
 //!
 //! `harness` opens devices and runs grids on them. `strategies` runs every
-//! strategy, `products` does so on matrices, `losses` devices that fail on the way, `random` arbitrary
+//! strategy, `products` does so on matrices, `dense` tries dense ones, `transformers` graphs of them, `losses` devices that fail on the way, `random` arbitrary
 //! balancers, `profile` a profile of one, and `compiler` a kernel that does not
 //! compile.
 
@@ -11,6 +11,7 @@
 mod common;
 
 mod compiler;
+mod dense;
 mod harness;
 mod losses;
 #[path = "../matrices/mod.rs"]
@@ -19,3 +20,4 @@ mod products;
 mod profile;
 mod random;
 mod strategies;
+mod transformers;

@@ -122,7 +122,7 @@ fn a_kernel_that_does_not_compile_shows_the_compilers_log() {
     assert!(text.contains("no kernel named `subtract`"), "{text}");
 
     let missing = Arc::new(Codelet {
-        name: "only-native",
+        name: "only-native".into(),
         host: None,
         opencl: None,
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
-use pdawl::codelet::{Codelet, Cost, NdRange, OpenClKernel, Value};
+use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
 use pdawl::machine::DeviceKind;
 use pdawl::runtime::opencl::{Found, OpenClBackend, Selected, discover};
 use pdawl::runtime::{
@@ -98,7 +98,7 @@ impl Bench {
         let event = EventId::fresh();
         let tag = Tag {
             step: 0,
-            label: "test",
+            label: "test".into(),
             units: 0..1,
         };
         self.backend.submit(queue, command, wait, tag, event)?;
@@ -187,19 +187,15 @@ pub fn launch(codelet: &Arc<Codelet>, units: u64, args: Vec<Value>) -> Command {
 /// A codelet of one's own: one work-item a unit.
 pub fn codelet(source: &'static str, entry: &'static str) -> Arc<Codelet> {
     Arc::new(Codelet {
-        name: "test",
+        name: "test".into(),
         host: None,
         opencl: Some(OpenClKernel {
-            source,
-            file: "test.cl",
-            entry,
-            options: "",
+            source: KernelSource::new(source, "test.cl", entry, ""),
             fp64: false,
-            ndrange: |units, _| NdRange {
-                global: vec![(units.end - units.start) as usize],
-                // Does not divide most sizes: the backend has to fit it.
-                local: Some(vec![64]),
-            },
+            // Does not divide most sizes: the backend has to fit it.
+            shape: Shape::Of(|units, _| {
+                NdRange::new(vec![(units.end - units.start) as usize]).near(vec![64])
+            }),
         }),
     })
 }

@@ -7,6 +7,7 @@
 mod commands;
 mod devices;
 mod harness;
+mod kernels;
 #[path = "../matrices/mod.rs"]
 mod matrices;
 mod memory;

@@ -255,6 +255,11 @@ impl Handout {
         }
     }
 
+    /// Units of a chunk of `device` in this step, if it gets several.
+    pub fn chunk(&self, device: usize) -> u64 {
+        self.chunk[device]
+    }
+
     pub fn progress(&self, device: usize) -> &Progress {
         &self.progress[device]
     }

@@ -1,20 +1,31 @@
 //! What each launch on held units costs, learned from plans that need few of
 //! them and plans that need many for about the same work.
 
-use super::rates::Estimate;
+use super::rates::{Estimate, Gauge};
 
-/// What a device took for held units.
+/// What a device's kernels on held units took, and what ran beside them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct Kernels {
+    /// Units held, and streamed ones beside them.
     pub units: f64,
-    /// Launches beyond the first.
+    /// Launches on held units beyond the first.
     pub more: f64,
+    /// Launches on streamed units.
+    pub chunks: f64,
     pub seconds: f64,
 }
 
 /// Launches a unit in two observations must differ by this factor for the
 /// difference to tell what a launch costs.
 const APART: f64 = 4.0;
+/// Seconds that a launch takes at least.
+const LEAST: f64 = 1e-9;
+/// Streamed chunks whose cost is more than the noise of a step.
+const SEVERAL: f64 = 3.0;
+/// A relative change of a rate that streamed chunks can explain.
+const ALIKE: f64 = 0.1;
+/// A relative deviation beyond any.
+const NEVER_SUDDEN: f64 = 1e12;
 /// A launch takes at most this part of what it takes with its units.
 const MOST: f64 = 0.9;
 
@@ -23,7 +34,7 @@ const MOST: f64 = 0.9;
 pub struct LaunchCost {
     cost: Estimate,
     /// The last observation with few launches.
-    few: Option<Seen>,
+    few: Option<Kernels>,
 }
 
 impl LaunchCost {
@@ -39,7 +50,7 @@ impl LaunchCost {
 
     /// Takes in an observation. Two of them, `units / rate + more * cost`
     /// seconds each, are two equations for the rate and the cost.
-    pub fn learn(&mut self, seen: Seen) {
+    pub fn learn(&mut self, seen: Kernels) {
         let Some(few) = self.few else {
             self.few = Some(seen);
             return;
@@ -61,14 +72,50 @@ impl LaunchCost {
     }
 }
 
+impl Gauge {
+    /// Units a second of these kernels, the time that launches take left out.
+    pub fn launches_left_out(&self, kernels: &Kernels) -> f64 {
+        let chunk = self.chunk.value().unwrap_or(self.launch.seconds());
+        let launches = kernels.more * self.launch.seconds() + kernels.chunks * chunk;
+        kernels.units / (kernels.seconds - launches).max((1.0 - MOST) * kernels.seconds)
+    }
+
+    /// Learns what launches cost. Of kernels like those before, `anew` is false:
+    /// they would tell nothing new of that, and hide that the device has become
+    /// slower. `moved`: units changed hands, which delays launches, too.
+    pub fn learn_launches(&mut self, kernels: &Kernels, anew: bool, moved: bool) {
+        if kernels.chunks == 0.0 {
+            if anew {
+                self.launch.learn(*kernels);
+            }
+            return;
+        }
+        let Some(rate) = self.held.value() else {
+            return;
+        };
+        // A device that has changed is to be found out by its rate.
+        let change = (self.launches_left_out(kernels) / rate - 1.0).abs();
+        let is_alike = !self.chunk.is_steady() || change <= ALIKE;
+        if moved || kernels.chunks < SEVERAL || !is_alike {
+            return;
+        }
+        let held = kernels.units / rate + kernels.more * self.launch.seconds();
+        let chunk = (kernels.seconds - held) / kernels.chunks;
+        let most = MOST * kernels.seconds / kernels.chunks;
+        // A difference of two noisy figures is itself noisy: never sudden.
+        (self.chunk).observe_within(chunk.clamp(LEAST, most), NEVER_SUDDEN);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn seen(units: f64, more: f64, speed: f64) -> Seen {
-        Seen {
+    fn seen(units: f64, more: f64, speed: f64) -> Kernels {
+        Kernels {
             units,
             more,
+            chunks: 0.0,
             seconds: (units / 11.0 + more * 7.4) / speed,
         }
     }

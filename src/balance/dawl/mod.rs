@@ -41,7 +41,7 @@ pub mod tail;
 use self::explore::Crew;
 use self::granularity::Granularity;
 use self::handout::{Expected, Handout, Intent, seconds};
-use self::launches::Seen;
+use self::launches::Kernels;
 use self::lead::Lead;
 use self::promises::Promises;
 use self::rates::{Estimate, Gauge};
@@ -219,14 +219,14 @@ impl Balancer for Dawl {
         let rate = units / probe.seconds;
         match probe.kind {
             ProbeKind::Held => {
-                let more = probe.more_launches as f64;
-                gauge.launch.learn(Seen {
+                let kernels = Kernels {
                     units,
-                    more,
+                    more: probe.more_launches as f64,
+                    chunks: 0.0,
                     seconds: probe.seconds,
-                });
-                let kernels = probe.seconds - more * gauge.launch.seconds();
-                gauge.held.observe_anew(units / kernels);
+                };
+                gauge.learn_launches(&kernels, true, false);
+                (gauge.held).observe_anew(gauge.launches_left_out(&kernels));
             }
             ProbeKind::Streamed | ProbeKind::Beside => gauge.pool.observe_anew(rate),
             ProbeKind::Alone => gauge.alone.observe_anew(rate),

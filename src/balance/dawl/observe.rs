@@ -3,12 +3,16 @@
 
 use super::Dawl;
 use super::handout::seconds;
-use super::launches::Seen;
+use super::launches::Kernels;
 use super::rates::{Estimate, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
 /// A rate counts if it was seen on this part of a device's units.
 const ENOUGH: u64 = 96;
+/// The same where many observations would have to be corrected.
+const MUCH: u64 = 8;
+/// The shortest chunks that tell how fast a device streams.
+const STREAMED: u64 = 3;
 
 impl Dawl {
     /// Takes in what a device did in a step. Says whether it changed for good.
@@ -26,24 +30,17 @@ impl Dawl {
             sudden
         };
         if did.held > 0 && did.held_busy > 0 {
-            // Kernels on streamed units took a part of that time.
-            let beside = (did.held_busy as f64 / did.pooled_busy.max(1) as f64).min(1.0);
-            let units = did.held as f64 + did.pooled as f64 * beside;
-            let busy = seconds(did.held_busy);
-            // The same plan again would tell nothing new of its launches, and
-            // hide that the device has become slower.
-            if anew {
-                gauge.launch.learn(Seen {
-                    units,
-                    more,
-                    seconds: busy,
-                });
-            }
-            if take(
-                &mut gauge.held,
-                units / (busy - more * gauge.launch.seconds()),
-            ) {
+            let kernels = Kernels {
+                units: (did.held + did.beside) as f64,
+                more,
+                chunks: did.beside_launches as f64,
+                seconds: seconds(did.held_busy),
+            };
+            gauge.learn_launches(&kernels, anew, moved);
+            let rate = gauge.launches_left_out(&kernels);
+            if take(&mut gauge.held, rate) {
                 gauge.launch.start_over();
+                gauge.chunk.forget();
             }
         } else {
             gauge.held.unobserved();
@@ -52,16 +49,23 @@ impl Dawl {
         let (rate, alone) = match self.devices[d].capacity {
             Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
             None => {
-                // A few units at the end do not occupy all cores.
-                let enough = self.grain[d].min_chunk().max(progress.done / ENOUGH);
-                let enough = enough.min(progress.done);
-                (progress.beside_rate(enough), progress.alone_rate(enough))
+                // A few units at the end do not occupy all cores, and say little
+                // against what many have shown.
+                let enough = |known: &Estimate| {
+                    let part = if known.is_steady() { MUCH } else { ENOUGH };
+                    let least = self.grain[d].min_chunk().max(progress.done / part);
+                    least.min(progress.done)
+                };
+                let (beside, alone) = (enough(&gauge.pool), enough(&gauge.alone));
+                (progress.beside_rate(beside), progress.alone_rate(alone))
             }
         };
-        let known = gauge.pool.value().is_some();
-        let enough = !known || progress.done >= self.grain[d].min_chunk();
-        // Units that change hands take bandwidth, and chunks wait for them.
         let on_host = self.devices[d].capacity.is_none();
+        let known = gauge.pool.value().is_some();
+        // One chunk's way through a pipeline is not the pipeline's pace.
+        let several = if on_host { 1 } else { STREAMED };
+        let enough = !known || progress.done >= several * self.grain[d].min_chunk();
+        // Units that change hands take bandwidth, and chunks wait for them.
         let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
         let rate = rate.filter(|_| enough && !disturbed);
         let mut note = |seen: Option<f64>, of: &mut Estimate| {

@@ -147,6 +147,7 @@ impl Dawl {
                         true => 0.0,
                         false => self.pool_rate(d, streaming),
                     },
+                    intrusion: self.intrusion(d),
                     overhead: match lone == Some(d) {
                         true => 0.0,
                         false => self.gauges[d].overhead.value().unwrap_or(0.0),
@@ -164,6 +165,18 @@ impl Dawl {
             .or_else(|| self.fastest(device, known))
             .or_else(|| self.fastest(device, |d| self.known_pool_rate(d, true)))
             .unwrap_or(1.0)
+    }
+
+    /// Seconds of kernels that each unit which a device streams costs beyond
+    /// its own: the launch of its chunk, and what writes delay.
+    fn intrusion(&self, device: usize) -> f64 {
+        let gauge = &self.gauges[device];
+        let chunk = self
+            .handout
+            .chunk(device)
+            .max(self.devices[device].min_chunk);
+        let seconds = gauge.chunk.value().unwrap_or(gauge.launch.seconds());
+        seconds / chunk.max(1) as f64
     }
 
     /// Pool units a second when all may stream or nobody does: measured, or

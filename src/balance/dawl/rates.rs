@@ -5,6 +5,8 @@ use super::launches::LaunchCost;
 
 /// Steps that an estimate looks back.
 const WINDOW: usize = 5;
+/// Observations that make an estimate steady.
+const STEADY: usize = 3;
 /// A relative deviation that is not noise.
 const SUDDEN: f64 = 0.2;
 
@@ -123,6 +125,11 @@ impl Estimate {
         self.suspect = None;
     }
 
+    /// Whether it has been observed often enough to be relied upon.
+    pub fn is_steady(&self) -> bool {
+        self.seen >= STEADY
+    }
+
     /// Whether the last observation was far off and is not yet confirmed.
     pub fn is_suspect(&self) -> bool {
         self.suspect.is_some()
@@ -148,6 +155,9 @@ pub struct Gauge {
     pub held: Estimate,
     /// What these cost.
     pub launch: LaunchCost,
+    /// Seconds by which each streamed chunk prolongs the kernels on held units
+    /// beyond its own units' share: its launch, and others that writes delay.
+    pub chunk: Estimate,
     /// Pool units a second: streamed, or, on host memory, while others stream.
     pub pool: Estimate,
     /// Pool units a second on host memory while nobody streams: memory is

@@ -18,6 +18,9 @@ pub struct Ability {
     pub slots: Option<u64>,
     /// Pool units a second (streamed, for a device with its own memory).
     pub pool_rate: f64,
+    /// Seconds that each unit which it streams takes from its kernels, beyond
+    /// what it would as one of those held.
+    pub intrusion: f64,
     /// Seconds of a step that it works on nothing.
     pub overhead: f64,
 }
@@ -38,8 +41,13 @@ impl Ability {
         if self.capacity == 0 {
             return streamed;
         }
-        let beside = self.held_rate * (time - self.held_seconds(held));
+        let beside = (time - self.held_seconds(held)) / self.streamed_kernel();
         streamed.min(beside).max(0.0)
+    }
+
+    /// Seconds of kernels that each streamed unit takes.
+    fn streamed_kernel(&self) -> f64 {
+        1.0 / self.held_rate + self.intrusion
     }
 
     /// Most units that it holds in a ring with a window for all of them.
@@ -91,7 +99,7 @@ impl Ability {
         }
         let kernels = match self.capacity {
             0 => 0.0,
-            _ => self.held_seconds(held as f64) + pooled as f64 / self.held_rate,
+            _ => self.held_seconds(held as f64) + pooled as f64 * self.streamed_kernel(),
         };
         let pool = match pooled {
             0 => 0.0,
@@ -240,6 +248,7 @@ mod tests {
                     launch: if kind == 2 { launch } else { 0.0 },
                     slots: (kind == 2).then_some(capacity + capacity / 47 + 1 + SPARE),
                     pool_rate,
+                    intrusion: if kind == 2 { 0.1 * launch } else { 0.0 },
                     overhead,
                 },
             )
@@ -326,7 +335,7 @@ mod tests {
                     prop_assert!((streamed - a.pool_rate * time).abs() <= 1e-9 * streamed);
                     continue;
                 }
-                let kernels = a.held_seconds(held) + streamed / a.held_rate;
+                let kernels = a.held_seconds(held) + streamed * a.streamed_kernel();
                 prop_assert!(kernels <= time * (1.0 + 1e-9));
                 prop_assert!(streamed <= a.pool_rate * time * (1.0 + 1e-9));
             }
@@ -359,7 +368,9 @@ mod tests {
         ) {
             // Where launches cost nothing: else streaming could be better than
             // a fuller memory, and it is not tried.
-            abilities.iter_mut().for_each(|a| a.launch = 0.0);
+            for a in &mut abilities {
+                (a.launch, a.intrusion) = (0.0, 0.0);
+            }
             let best = finish_together(units, &abilities).unwrap();
             let each = units / abilities.len() as u64;
             let held: Vec<u64> = (abilities.iter().zip(&kept))

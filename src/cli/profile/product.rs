@@ -238,7 +238,7 @@ impl Products {
                 "other --matrices, --kinds or --gpu-memory",
             ));
         }
-        let codelet = spmv::codelet(plan.options.precision).name.to_owned();
+        let codelet = spmv::codelet(plan.options.precision).name.to_string();
         Ok(ProfileReport {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),

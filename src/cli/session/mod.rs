@@ -7,7 +7,7 @@
 //! [`threshold`] is what it decides of a matrix's rows;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
-mod ground;
+pub(super) mod ground;
 mod model;
 mod open;
 mod oracle;
@@ -29,7 +29,7 @@ use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
 use pdawl::workload::Divisible;
 
-pub(super) use open::machine_file;
+pub(super) use open::{faults, machine_file, sim_devices};
 
 use super::failure::{Failure, LOST, refused};
 use super::task::Task;
@@ -157,6 +157,36 @@ impl Session {
                 Strategy::Dawl
             }
         }
+    }
+
+    /// How the work is shared: as `asked`, or as a kernel's file says, or while
+    /// it runs. Of a kernel that is not divided there is nothing to share.
+    pub fn strategy(&mut self, asked: Option<&Strategy>, adaptive: bool) -> Strategy {
+        if let Some(kernel) = self.task.kernel() {
+            let alone = kernel.alone && self.machine.devices.len() == 1;
+            let by_file = kernel.partition(&self.machine.devices);
+            match (alone, asked, adaptive, by_file) {
+                (true, ..) => return Strategy::alone(0, 1),
+                (_, None, false, Some(by_file)) => {
+                    self.notes.push(
+                        "shared as the file's `partition` says; --adaptive learns the shares"
+                            .to_owned(),
+                    );
+                    return by_file;
+                }
+                (_, None, ..) => return Strategy::Dawl,
+                (_, Some(_), ..) => {}
+            }
+        }
+        asked.cloned().unwrap_or_else(|| self.adaptive())
+    }
+
+    /// A kernel's results of the last run that are to be saved.
+    pub fn results(&self) -> std::collections::BTreeMap<usize, Vec<u8>> {
+        self.task
+            .kernel()
+            .map(|kernel| kernel.results())
+            .unwrap_or_default()
     }
 
     /// Whether a cost model serves here.

@@ -76,9 +76,9 @@ pub struct Site<'a> {
     /// What is to be computed, and whether in double precision.
     pub codelet: &'a str,
     pub fp64: bool,
-    /// A step of it. Asked for when there is a model: to know a matrix takes a
-    /// while.
-    pub work: &'a dyn Fn() -> Work,
+    /// A step of it, unless models know nothing of such work. Asked for when
+    /// there is a model: to know a matrix takes a while.
+    pub work: &'a dyn Fn() -> Option<Work>,
     pub gpu_memory: Option<u64>,
 }
 
@@ -132,7 +132,10 @@ impl Site<'_> {
             what: error.to_string(),
             remedy: None,
         })?;
-        let work = (self.work)();
+        let work = (self.work)().ok_or_else(|| Missing {
+            what: format!("models know nothing of {}", self.codelet),
+            remedy: None,
+        })?;
         let plan = planned(&work, &members, self.chosen);
         let plan = plan.ok_or_else(|| Missing {
             what: format!("model {} finds no plan for these devices", bundle.name),
@@ -289,7 +292,7 @@ mod tests {
             chosen: false,
             codelet: "stencil7-f32",
             fp64: false,
-            work: &|| Work::of(&stencil),
+            work: &|| Some(Work::of(&stencil)),
             gpu_memory: None,
         };
         let missing = |named: Option<Bundle>| site.serving(named).err().unwrap().note().unwrap();

@@ -22,6 +22,7 @@ use crate::cli::fault::FaultSpec;
 use crate::cli::grid::Budget;
 use crate::cli::here::{self, fingerprint};
 use crate::cli::size::ByteSize;
+use crate::cli::spec::devices::opencl_only;
 use crate::cli::task::{Task, Wanted};
 
 impl Session {
@@ -47,6 +48,9 @@ impl Session {
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
+        if let Wanted::Kernel(_) = &wanted {
+            return Self::kernel_on_this_machine(place, wanted, verify);
+        }
         let Some(name) = &place.machine else {
             let file = match choice {
                 ModelChoice::None => None,
@@ -93,12 +97,20 @@ impl Session {
             memory: place.host_memory.unwrap_or(ByteSize(free)),
             grids: 2 + reference_grids(verify),
         };
-        let task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
+        let mut task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
         let (mut rig, mut notes) = Rig::open(selection, task.workload().fp64())?;
         let mut roomy = roomy(&task, rig.as_asked()?.devices(), place.gpu_memory);
         notes.append(&mut roomy.notes);
         if let Some(list) = roomy.list {
             rig.narrow(list.parse().map_err(wrong_devices)?);
+        }
+        if let Task::Kernel(kernel) = &mut task {
+            let runtime = rig.as_asked()?;
+            if let Some(only) = kernel.examine(runtime)? {
+                let only = runtime.devices()[only].name.clone();
+                rig.narrow(only.parse().map_err(wrong_devices)?);
+            }
+            notes.append(&mut kernel.notes);
         }
         let machine = Machine {
             name: place.machine.clone().unwrap_or("this machine".into()),
@@ -115,7 +127,7 @@ impl Session {
             simulated: false,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            codelet: task.workload().codelet().name,
+            codelet: &task.workload().codelet().name,
             fp64: task.workload().fp64(),
             work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
@@ -127,6 +139,16 @@ impl Session {
             notes,
             ..Self::new(Ground::Real(rig), machine, task, place, verify)
         })
+    }
+
+    /// A user's kernel: on every OpenCL device, where none is named.
+    fn kernel_on_this_machine(
+        place: &Place,
+        wanted: Wanted,
+        verify: bool,
+    ) -> Result<Self, Failure> {
+        let place = opencl_only(place)?;
+        Self::on_this_machine(None, &place, wanted, verify, ModelChoice::None)
     }
 
     fn simulated(
@@ -186,7 +208,7 @@ impl Session {
             simulated: true,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            codelet: task.workload().codelet().name,
+            codelet: &task.workload().codelet().name,
             fp64: task.workload().fp64(),
             work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
@@ -242,7 +264,7 @@ pub(in crate::cli) fn machine_file(name: &str) -> Result<MachineFile, Failure> {
 }
 
 /// A list of devices as the simulator knows them.
-fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
+pub(in crate::cli) fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
     list.split(',')
         .map(|item| sim_device(item.trim()))
         .collect()
@@ -279,7 +301,11 @@ fn sim_device(item: &str) -> Result<SimDevice, Failure> {
 }
 
 /// Faults by the devices' indices, in a run of so many steps.
-fn faults(specs: &[FaultSpec], devices: &[Device], steps: u32) -> Result<Vec<Fault>, Failure> {
+pub(in crate::cli) fn faults(
+    specs: &[FaultSpec],
+    devices: &[Device],
+    steps: u32,
+) -> Result<Vec<Fault>, Failure> {
     let last = steps.saturating_sub(1);
     specs
         .iter()

@@ -1,7 +1,7 @@
 //! Devices that have no room for a workload's smallest part: left out, with a
 //! note, where others are left.
 
-use pdawl::engine::corun::lacking;
+use pdawl::engine::corun::{kernel, lacking};
 use pdawl::machine::Device;
 use pdawl::quantity::Bytes;
 
@@ -23,17 +23,20 @@ pub fn roomy(task: &Task, devices: &[Device], limit: Option<ByteSize>) -> Roomy 
         list: None,
         notes: Vec::new(),
     };
-    let Task::Spmv(_, spmv) = task else {
-        return roomy;
+    let limit = limit.map(|size| size.0);
+    let lacks = |device: &Device| match task {
+        Task::Stencil(..) => None,
+        Task::Spmv(_, spmv) => lacking(spmv, device, limit),
+        Task::Kernel(kernel) => kernel::lacking(&kernel.user, device, limit),
     };
     let mut names = Vec::new();
     for device in devices {
-        match lacking(spmv, device, limit.map(|size| size.0)) {
+        match lacks(device) {
             None => names.push(device.name.as_str()),
             Some((limit, needed)) => roomy.notes.push(format!(
-                "{} is left out: the vectors and the smallest part of the matrix need {} of its \
-                 memory, and {} may be used",
+                "{} is left out: {} need {} of its memory, and {} may be used",
                 device.name,
+                what(task),
                 Bytes(needed),
                 Bytes(limit)
             )),
@@ -45,4 +48,12 @@ pub fn roomy(task: &Task, devices: &[Device], limit: Option<ByteSize>) -> Roomy 
         roomy.list = Some(names.join(","));
     }
     roomy
+}
+
+/// What has to fit.
+fn what(task: &Task) -> &'static str {
+    match task {
+        Task::Kernel(_) => "the kernel's buffers",
+        Task::Stencil(..) | Task::Spmv(..) => "the vectors and the smallest part of the matrix",
+    }
 }

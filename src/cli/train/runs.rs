@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use pdawl::codelet::spmv;
-use pdawl::codelet::stencil::{Dimensions, codelet};
+use pdawl::codelet::stencil::{self, Dimensions};
 use pdawl::machine::{DeviceKind, MachineFile, Shelf};
 use pdawl::model::DatasetShelf;
 use pdawl::profile::Kind;
@@ -151,13 +151,13 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
 fn asked_codelet(args: &Args) -> &'static str {
     let wanted = &args.wanted;
     if args.workload == Workload::Spmv {
-        return spmv::codelet(wanted.precision()).name;
+        return spmv::name(wanted.precision());
     }
     let dimensions = match wanted.dims {
         3 => Dimensions::Three,
         _ => Dimensions::Two,
     };
-    codelet(dimensions, wanted.precision()).name
+    stencil::name(dimensions, wanted.precision())
 }
 
 /// The kinds that the user named, else those that the machine has.

@@ -17,7 +17,7 @@ mod host;
 
 use std::ops::Range;
 
-use super::{Codelet, Cost, NdRange, OpenClKernel, Value};
+use super::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// Work-items that copy a unit on an OpenCL device.
 const GROUP: usize = 256;
@@ -25,15 +25,17 @@ const GROUP: usize = 256;
 /// The copying codelet.
 pub fn codelet() -> Codelet {
     Codelet {
-        name: "copy",
+        name: "copy".into(),
         host: Some(host::run),
         opencl: Some(OpenClKernel {
-            source: include_str!("../../../kernels/copy.cl"),
-            file: "kernels/copy.cl",
-            entry: "copy",
-            options: "",
+            source: KernelSource::new(
+                include_str!("../../../kernels/copy.cl"),
+                "kernels/copy.cl",
+                "copy",
+                "",
+            ),
             fp64: false,
-            ndrange: groups,
+            shape: Shape::Of(groups),
         }),
     }
 }
@@ -56,10 +58,7 @@ pub fn args(from: super::Memory, to: super::Memory, unit_bytes: u32) -> Vec<Valu
 }
 
 fn groups(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange {
-        global: vec![(units.end - units.start) as usize * GROUP],
-        local: Some(vec![GROUP]),
-    }
+    NdRange::new(vec![(units.end - units.start) as usize * GROUP]).near(vec![GROUP])
 }
 
 #[cfg(test)]
@@ -74,7 +73,6 @@ mod tests {
     #[test]
     fn a_unit_is_a_work_group() {
         let ndrange = groups(&(10..13), &[]);
-        assert_eq!(ndrange.global, [3 * GROUP]);
-        assert_eq!(ndrange.local, Some(vec![GROUP]));
+        assert_eq!(ndrange, NdRange::new(vec![3 * GROUP]).near(vec![GROUP]));
     }
 }

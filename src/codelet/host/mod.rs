@@ -1,6 +1,7 @@
 //! What native kernels share: which instructions the processor has
 //! ([`Level`]), vectors of points ([`Lanes`], one file an instruction set), and
-//! the choice between plain and streaming stores ([`Stores`]).
+//! the choice between plain and streaming stores ([`Stores`]); and [`Arguments`] and
+//! [`exp`] for those that read and compute numbers of single precision.
 //!
 //! Kernels are written once over [`Lanes`]. An entry with `#[target_feature]`
 //! instantiates such a kernel for one level; everything beneath it is
@@ -8,6 +9,8 @@
 //! The level is chosen when a kernel runs: the default build uses all that the
 //! processor has.
 
+mod arguments;
+mod exp;
 mod lanes;
 mod level;
 mod stores;
@@ -19,6 +22,8 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
+pub(crate) use arguments::Arguments;
+pub(crate) use exp::exp;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use lanes::Lanes;
 pub(crate) use lanes::Real;

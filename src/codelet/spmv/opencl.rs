@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::{Precision, unit_weight};
-use crate::codelet::{NdRange, OpenClKernel, Value};
+use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 macro_rules! lanes {
     () => {
@@ -35,23 +35,22 @@ pub const LANES: usize = lanes!();
 /// The OpenCL kernel of a product.
 pub fn kernel(precision: Precision) -> OpenClKernel {
     OpenClKernel {
-        source: include_str!("../../../kernels/spmv.cl"),
-        file: "kernels/spmv.cl",
-        entry: "spmv",
-        options: match precision {
-            Precision::F64 => options!("double"),
-            Precision::F32 => options!("float"),
-        },
+        source: KernelSource::new(
+            include_str!("../../../kernels/spmv.cl"),
+            "kernels/spmv.cl",
+            "spmv",
+            match precision {
+                Precision::F64 => options!("double"),
+                Precision::F32 => options!("float"),
+            },
+        ),
         fp64: precision == Precision::F64,
-        ndrange: groups,
+        shape: Shape::Of(groups),
     }
 }
 
 fn groups(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange {
-        global: vec![(units.end - units.start) as usize * LANES],
-        local: Some(vec![LANES]),
-    }
+    NdRange::new(vec![(units.end - units.start) as usize * LANES]).near(vec![LANES])
 }
 
 #[cfg(test)]
@@ -61,10 +60,9 @@ mod tests {
     #[test]
     fn a_unit_is_a_work_group() {
         let ndrange = groups(&(10..13), &[]);
-        assert_eq!(ndrange.global, [3 * LANES]);
-        assert_eq!(ndrange.local, Some(vec![LANES]));
+        assert_eq!(ndrange, NdRange::new(vec![3 * LANES]).near(vec![LANES]));
         assert_eq!(
-            kernel(Precision::F32).options,
+            kernel(Precision::F32).source.options(),
             format!(
                 "-DREAL=float -DLANES=256 -DWEIGHT={}",
                 crate::codelet::spmv::UNIT_WEIGHT

@@ -53,13 +53,14 @@ pub enum Dimensions {
 /// The codelet of a stencil.
 pub fn codelet(dimensions: Dimensions, precision: Precision) -> Codelet {
     Codelet {
-        name: name(dimensions, precision),
+        name: name(dimensions, precision).into(),
         host: Some(host::kernel(dimensions, precision)),
         opencl: Some(opencl::kernel(dimensions, precision)),
     }
 }
 
-fn name(dimensions: Dimensions, precision: Precision) -> &'static str {
+/// The name of a stencil's codelet.
+pub fn name(dimensions: Dimensions, precision: Precision) -> &'static str {
     match (dimensions, precision) {
         (Dimensions::Two, Precision::F64) => "stencil5-f64",
         (Dimensions::Two, Precision::F32) => "stencil5-f32",

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{Dimensions, Precision};
-use crate::codelet::{NdRange, OpenClKernel, Value};
+use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// The literals that both the constants and the compiler's options are made of.
 macro_rules! rows_per_item {
@@ -44,23 +44,25 @@ pub const GROUP_3D: [usize; 2] = [64, 4];
 /// The OpenCL kernel of a stencil.
 pub fn kernel(dimensions: Dimensions, precision: Precision) -> OpenClKernel {
     OpenClKernel {
-        source: include_str!("../../../kernels/stencil.cl"),
-        file: "kernels/stencil.cl",
-        entry: match dimensions {
-            Dimensions::Two => "stencil5",
-            Dimensions::Three => "stencil7",
-        },
-        options: match (dimensions, precision) {
-            (Dimensions::Two, Precision::F64) => options!("double", rows_per_item!()),
-            (Dimensions::Two, Precision::F32) => options!("float", rows_per_item!()),
-            (Dimensions::Three, Precision::F64) => options!("double", planes_per_item!()),
-            (Dimensions::Three, Precision::F32) => options!("float", planes_per_item!()),
-        },
+        source: KernelSource::new(
+            include_str!("../../../kernels/stencil.cl"),
+            "kernels/stencil.cl",
+            match dimensions {
+                Dimensions::Two => "stencil5",
+                Dimensions::Three => "stencil7",
+            },
+            match (dimensions, precision) {
+                (Dimensions::Two, Precision::F64) => options!("double", rows_per_item!()),
+                (Dimensions::Two, Precision::F32) => options!("float", rows_per_item!()),
+                (Dimensions::Three, Precision::F64) => options!("double", planes_per_item!()),
+                (Dimensions::Three, Precision::F32) => options!("float", planes_per_item!()),
+            },
+        ),
         fp64: precision == Precision::F64,
-        ndrange: match dimensions {
+        shape: Shape::Of(match dimensions {
             Dimensions::Two => rows,
             Dimensions::Three => planes,
-        },
+        }),
     }
 }
 
@@ -74,26 +76,22 @@ fn extent(args: &[Value], index: usize) -> usize {
 
 fn rows(units: &Range<u64>, args: &[Value]) -> NdRange {
     let count = (units.end - units.start) as usize;
-    NdRange {
-        global: vec![
-            extent(args, 9).next_multiple_of(GROUP),
-            count.div_ceil(ROWS_PER_ITEM),
-        ],
-        local: Some(vec![GROUP, 1]),
-    }
+    NdRange::new(vec![
+        extent(args, 9).next_multiple_of(GROUP),
+        count.div_ceil(ROWS_PER_ITEM),
+    ])
+    .near(vec![GROUP, 1])
 }
 
 fn planes(units: &Range<u64>, args: &[Value]) -> NdRange {
     let count = (units.end - units.start) as usize;
     let [x, y] = GROUP_3D;
-    NdRange {
-        global: vec![
-            extent(args, 9).next_multiple_of(x),
-            extent(args, 10).next_multiple_of(y),
-            count.div_ceil(PLANES_PER_ITEM),
-        ],
-        local: Some(vec![x, y, 1]),
-    }
+    NdRange::new(vec![
+        extent(args, 9).next_multiple_of(x),
+        extent(args, 10).next_multiple_of(y),
+        count.div_ceil(PLANES_PER_ITEM),
+    ])
+    .near(vec![x, y, 1])
 }
 
 #[cfg(test)]
@@ -108,7 +106,7 @@ mod tests {
         ] {
             let kernel = kernel(dimensions, Precision::F64);
             let option = format!("-DUNITS_PER_ITEM={units}");
-            assert!(kernel.options.ends_with(&option), "{}", kernel.options);
+            assert!(kernel.source.options().ends_with(&option), "{kernel:?}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::claims::Claims;
 use super::drive::{Drive, Kept};
+use super::kernel::Whole;
 use super::layout::Layout;
 use super::ledger::Ledger;
 use super::place::{LEAST_STREAM, Place, prepare, renew};
@@ -20,6 +21,9 @@ use crate::workload::{Data, Divisible};
 /// Bytes a core below which a chunk on a host-memory device is mostly
 /// overhead: about 20 us of its bandwidth.
 const MIN_CHUNK_BYTES: u64 = 256 << 10;
+
+/// A user's kernel is cut into this many chunks at most.
+const KERNEL_CHUNKS: u64 = 128;
 
 /// Most units of a warm-up launch.
 const WARM_UNITS: u64 = 256;
@@ -54,12 +58,18 @@ impl<'a> Drive<'a> {
                 let (vectors, product) = Product::open(&mut runtime, spmv)?;
                 (vectors, Kept::Product(Box::new(product)))
             }
+            Data::Kernel(user) => {
+                let (memories, whole) = Whole::open(&mut runtime, user)?;
+                (memories, Kept::Kernel(Box::new(whole)))
+            }
         };
         let mut places = Vec::new();
         let mut views = Vec::new();
         for (id, device) in devices.iter().enumerate() {
             let (place, capacity) = prepare(&mut runtime, DeviceId(id), device, workload, options)?;
             let min_chunk = match &place {
+                // Bytes say little of what a kernel computes.
+                _ if matches!(kept, Kept::Kernel(_)) => (workload.units() / KERNEL_CHUNKS).max(1),
                 Place::Host { .. } => {
                     let cores = u64::from(device.compute_units.max(1));
                     (cores * MIN_CHUNK_BYTES / workload.unit_bytes()).max(1)
@@ -71,8 +81,9 @@ impl<'a> Drive<'a> {
                 compute_units: device.compute_units,
                 capacity,
                 slots: place.slots(),
-                stream_limit: device
-                    .link_bandwidth
+                // A kernel's buffers are mostly there; what moves is not known.
+                stream_limit: (device.link_bandwidth)
+                    .filter(|_| !matches!(kept, Kept::Kernel(_)))
                     .map(|b| b / workload.unit_bytes() as f64),
                 min_chunk,
             });
@@ -129,6 +140,7 @@ impl<'a> Drive<'a> {
                 Ok(grids::fill(&mut *self.runtime, *grid, first, second)?)
             }
             Kept::Product(_) => self.fill_product(),
+            Kept::Kernel(_) => self.fill_kernel(),
         }
     }
 
@@ -199,7 +211,7 @@ impl<'a> Drive<'a> {
                 renew(&mut self.runtime, DeviceId(device), place)?;
             }
             match place {
-                Place::Host { .. } => {}
+                Place::Host { .. } | Place::Images(_) => {}
                 Place::Own(own) => own.held.hold(0..0),
                 Place::Store(store) => store.hold(0..0),
             }

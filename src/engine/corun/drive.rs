@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::claims::Claims;
+use super::kernel::Whole;
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
 use super::place::{Lane, Place};
@@ -70,6 +71,7 @@ pub struct Drive<'a> {
 pub enum Kept<'a> {
     Grid(&'a dyn Grid),
     Product(Box<Product<'a>>),
+    Kernel(Box<Whole<'a>>),
 }
 
 /// What a command belongs to.
@@ -151,7 +153,7 @@ impl<'a> Drive<'a> {
     pub(super) fn as_grid(&self) -> Option<&'a dyn Grid> {
         match &self.kept {
             Kept::Grid(grid) => Some(*grid),
-            Kept::Product(_) => None,
+            Kept::Product(_) | Kept::Kernel(_) => None,
         }
     }
 
@@ -182,6 +184,8 @@ impl<'a> Drive<'a> {
         match &self.kept {
             Kept::Product(_) => self.turn_vectors(),
             Kept::Grid(_) => self.present = 1 - self.present,
+            // Its buffers are turned where results are merged.
+            Kept::Kernel(_) => {}
         }
     }
 
@@ -262,7 +266,7 @@ impl<'a> Drive<'a> {
     ) -> Result<Option<EventId>, CorunError> {
         let tag = Tag {
             step: whose.step,
-            label: whose.label,
+            label: whose.label.into(),
             units,
         };
         let virtually = |runtime: &Claims| runtime.simulated().then(|| runtime.now());
@@ -402,8 +406,10 @@ impl<'a> Drive<'a> {
     /// Verifies the result of `steps` steps if asked, and ends the run.
     pub fn close(mut self, steps: u32) -> Result<Outcome, CorunError> {
         self.outcome.seconds = self.outcome.steps.iter().map(|s| s.seconds).sum();
+        self.deliver_kernel()?;
         if self.options.verify {
             let (error, right) = match &self.kept {
+                Kept::Kernel(_) => self.verify_kernel(steps)?,
                 Kept::Grid(grid) => {
                     grid.verify(steps, self.runtime.host_bytes(self.grids[self.present])?)
                 }

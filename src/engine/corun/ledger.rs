@@ -160,7 +160,7 @@ impl Ledger {
                 device,
                 queue,
                 kind: completion.kind,
-                label: completion.tag.label,
+                label: completion.tag.label.clone(),
                 step: completion.tag.step,
                 units: completion.tag.units.clone(),
                 ready: ready.max(completion.queued),
@@ -199,7 +199,7 @@ mod tests {
             kind: CommandKind::Launch,
             tag: Tag {
                 step: 0,
-                label: "test",
+                label: "test".into(),
                 units: 0..1,
             },
             queued,

@@ -25,6 +25,7 @@ mod drive;
 mod error;
 mod grids;
 pub mod held;
+pub mod kernel;
 mod launches;
 pub mod layout;
 mod ledger;
@@ -63,6 +64,10 @@ pub const MOVE: &str = "move";
 pub const VECTOR: &str = "vector";
 /// Label of the result's way to host memory.
 pub const GATHER: &str = "gather";
+/// Label of writes of a kernel's buffers.
+pub const INPUT: &str = "input";
+/// Label of commands that find out how a kernel can be divided.
+pub const TRIAL: &str = "trial";
 /// Label of the first commands, whose results are thrown away.
 pub const WARM: &str = "warm-up";
 /// Label of the probes' commands, whose results are thrown away too.

@@ -138,7 +138,7 @@ impl Drive<'_> {
                 };
                 Some((own, whose))
             }
-            Place::Host { .. } | Place::Store(_) => None,
+            Place::Host { .. } | Place::Store(_) | Place::Images(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::claims::Claims;
 use super::held::Held;
+use super::kernel::Images;
 use super::product::Store;
 use super::{CorunError, Options, Stream};
 use crate::machine::Device;
@@ -77,6 +78,8 @@ pub enum Place {
     Own(Box<Own>),
     /// In memory of its own, with part of a matrix.
     Store(Box<Store>),
+    /// In memory of its own, with images of a kernel's buffers.
+    Images(Box<Images>),
 }
 
 impl Place {
@@ -86,13 +89,14 @@ impl Place {
             Self::Host { lanes } => lanes.len(),
             Self::Own(own) => own.streams.len(),
             Self::Store(store) => store.streams.len(),
+            Self::Images(images) => images.lanes.len(),
         }
     }
 
     /// Most units of one chunk.
     pub fn longest_chunk(&self) -> u64 {
         match self {
-            Self::Host { .. } => u64::MAX,
+            Self::Host { .. } | Self::Images(_) => u64::MAX,
             Self::Own(own) => own.chunk,
             Self::Store(store) => store.chunk,
         }
@@ -102,7 +106,7 @@ impl Place {
     pub fn slots(&self) -> Option<u64> {
         match self {
             Self::Own(own) => Some(own.held.present().slots),
-            Self::Host { .. } | Self::Store(_) => None,
+            Self::Host { .. } | Self::Store(_) | Self::Images(_) => None,
         }
     }
 
@@ -198,6 +202,7 @@ pub fn renew(runtime: &mut Claims, id: DeviceId, place: &mut Place) -> Result<()
             [main, edges].into_iter().chain(streams).collect()
         }
         Place::Store(store) => store.queues().collect(),
+        Place::Images(images) => images.lanes.iter_mut().collect(),
     };
     for lane in lanes {
         lane.queue = runtime.queue(id)?;
@@ -238,6 +243,10 @@ pub fn prepare(
     if let (Data::Product(spmv), false) = (workload.data(), device.shares_host_memory) {
         let (store, capacity) = Store::prepare(runtime, id, device, spmv, options)?;
         return Ok((Place::Store(Box::new(store)), Some(capacity)));
+    }
+    if let (Data::Kernel(user), false) = (workload.data(), device.shares_host_memory) {
+        let images = Images::prepare(runtime, id, device, user, options)?;
+        return Ok((Place::Images(Box::new(images)), Some(0)));
     }
     let mut lanes = Lanes::of(id);
     if device.shares_host_memory {

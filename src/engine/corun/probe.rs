@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::drive::Drive;
+use super::drive::{Drive, Kept};
 use super::layout::length;
 use super::place::Place;
 use super::step::Piece;
@@ -90,7 +90,11 @@ impl Drive<'_> {
             return Ok(());
         }
         let began = self.runtime.now();
-        let least = LEAST_BYTES.div_ceil(self.workload.unit_bytes());
+        let least = match &self.kept {
+            // Bytes say little of what a kernel computes.
+            Kept::Kernel(_) => 1,
+            _ => LEAST_BYTES.div_ceil(self.workload.unit_bytes()),
+        };
         let units = (self.workload.units() / PART)
             .max(least)
             .min(self.workload.units());
@@ -208,7 +212,7 @@ impl Drive<'_> {
     /// Writes what a memory of a device's own holds in probes.
     fn write_probe(&mut self, device: usize, units: u64) -> Result<(), CorunError> {
         match &self.places[device] {
-            Place::Host { .. } => Ok(()),
+            Place::Host { .. } | Place::Images(_) => Ok(()),
             Place::Own(_) => {
                 let units = units.min(self.capacity[device]);
                 let Some((own, whose)) = self.own(device, 0, PROBE) else {
@@ -248,6 +252,8 @@ impl Drive<'_> {
                 Place::Host { .. } => Some(self.probe_chunk(device, 0, on_host, untouched)?),
                 Place::Own(_) => self.probe_held(device, units)?,
                 Place::Store(_) => self.probe_store(device)?,
+                // It holds nothing, and has only streams to be probed.
+                Place::Images(_) => None,
             };
             let enqueue = (self.enqueueing - before) as f64 / 1e9;
             sent.extend(job.map(|job| Sent { job, enqueue }));
@@ -323,7 +329,11 @@ impl Drive<'_> {
             if place.is_host() {
                 continue;
             }
-            let (chunk, lanes) = (place.longest_chunk(), place.lanes() as u64);
+            let chunk = match place {
+                Place::Images(_) => units,
+                _ => place.longest_chunk(),
+            };
+            let lanes = place.lanes() as u64;
             let lasting = before.map_or(0.0, |(units, seconds)| {
                 longest * units as f64 / seconds / chunk as f64
             });

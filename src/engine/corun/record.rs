@@ -39,28 +39,38 @@ pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> S
         }
     }
     let room = || Intervals::with_capacity(spans.len());
-    let mut busy: Vec<_> = (0..frame.devices).map(|_| (room(), room())).collect();
+    let mut streams: Vec<_> = (0..frame.devices).map(|_| room()).collect();
+    let mut held: Vec<Option<(Nanos, Nanos)>> = vec![None; frame.devices];
     let mut first: Vec<Option<Nanos>> = vec![None; frame.devices];
     for span in spans {
         let device = &mut devices[span.device];
-        let (held, pooled) = &mut busy[span.device];
         device.finished = device.finished.max(span.ended.saturating_sub(frame.began));
         if span.label == super::CHUNK {
-            pooled.push((span.started, span.ended));
+            streams[span.device].push((span.started, span.ended));
         }
         if span.kind == CommandKind::Launch {
             let first = &mut first[span.device];
             *first = Some(first.map_or(span.started, |first| first.min(span.started)));
             if span.label == super::HELD {
-                held.push((span.started, span.ended));
+                let (from, until) = held[span.device].unwrap_or((span.started, span.ended));
+                held[span.device] = Some((from.min(span.started), until.max(span.ended)));
             }
         }
     }
-    for ((device, (held, pooled)), first) in devices.iter_mut().zip(busy).zip(first) {
-        let from = held.iter().map(|(started, _)| *started).min();
-        let until = held.iter().map(|(_, ended)| *ended).max();
-        device.held_busy = until.unwrap_or(0) - from.unwrap_or(0);
-        device.pooled_busy = total(&union(pooled));
+    for span in spans {
+        let is_chunk = span.kind == CommandKind::Launch && span.label == super::CHUNK;
+        let within = held[span.device]
+            .is_some_and(|(from, until)| from <= span.started && span.ended <= until);
+        if is_chunk && within {
+            let device = &mut devices[span.device];
+            device.beside += span.units.end - span.units.start;
+            device.beside_launches += 1;
+        }
+    }
+    let all = devices.iter_mut().zip(streams).zip(held).zip(first);
+    for (((device, streams), held), first) in all {
+        device.held_busy = held.map_or(0, |(from, until)| until - from);
+        device.pooled_busy = total(&union(streams));
         device.waited = first.map_or(0, |first| first.saturating_sub(frame.began));
     }
     StepReport {
@@ -143,7 +153,7 @@ mod tests {
             device,
             queue: 0,
             kind,
-            label,
+            label: label.into(),
             step: 7,
             units: 0..1,
             ready: 0,
@@ -189,6 +199,7 @@ mod tests {
             span(0, Launch, HELD, (110, 140)),
             span(0, Launch, HELD, (130, 150)),
             span(0, Write, CHUNK, (120, 135)),
+            span(0, Launch, CHUNK, (140, 150)),
             span(0, Launch, CHUNK, (155, 160)),
             span(0, Read, CHUNK, (160, 170)),
             span(0, Read, EDGE, (150, 153)),
@@ -200,7 +211,9 @@ mod tests {
             held: 50,
             pooled: 8,
             held_busy: 40,
-            pooled_busy: 30,
+            beside: 1,
+            beside_launches: 1,
+            pooled_busy: 40,
             waited: 10,
             finished: 70,
             known: 75,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::drive::{Drive, For};
+use super::drive::{Drive, For, Kept};
 use super::launches::Enqueued;
 use super::layout::length;
 use super::ledger::Job;
@@ -62,6 +62,7 @@ const ASKINGS: u64 = 16;
 impl Drive<'_> {
     /// Computes one step, which must have been planned.
     pub fn step(&mut self, step: u32) -> Result<StepEnd, CorunError> {
+        self.begin_kernel(step)?;
         let (moved, home) = self.relocate(step)?;
         let mut hand = Hand {
             pool: Pool::new(&self.layout.segments),
@@ -80,6 +81,11 @@ impl Drive<'_> {
         self.hand_out(step, &mut hand, true)?;
         self.launch_held(step, &mut hand)?;
         self.run_pool(step, &mut hand)?;
+        if self.spoiled {
+            self.note(step, moved);
+            return Ok(StepEnd::Spoiled);
+        }
+        self.end_kernel(step)?;
         if self.spoiled {
             self.note(step, moved);
             return Ok(StepEnd::Spoiled);
@@ -235,8 +241,10 @@ impl Drive<'_> {
         units: Range<u64>,
         wait: &[EventId],
     ) -> Result<(), CorunError> {
-        let Some(grid) = self.as_grid() else {
-            return self.product_chunk(piece, units, wait);
+        let grid = match &self.kept {
+            Kept::Grid(grid) => *grid,
+            Kept::Product(_) => return self.product_chunk(piece, units, wait),
+            Kept::Kernel(_) => return self.kernel_chunk(piece, units, wait),
         };
         let Piece { device, lane, .. } = piece;
         let whose = |lane| For {
@@ -254,7 +262,7 @@ impl Drive<'_> {
                 return Ok(());
             }
             Place::Own(own) => own.streams[lane],
-            Place::Store(_) => return Err(self.misplaced(device)),
+            Place::Store(_) | Place::Images(_) => return Err(self.misplaced(device)),
         };
         let whose = whose(stream.lane);
         let halo = grid.halo();

@@ -132,7 +132,7 @@ impl<'a> Probe<'a> {
     pub fn submit(&mut self, queue: QueueId, command: Command) -> Result<(), MeasureError> {
         let tag = Tag {
             step: 0,
-            label: "measure",
+            label: "measure".into(),
             units: 0..0,
         };
         self.runtime.submit(queue, command, &[], tag)?;

@@ -2,25 +2,19 @@
 //! simulating and measuring mean the same things.
 
 use super::*;
-use crate::codelet::{HostValue, NdRange, OpenClKernel, Value};
+use crate::codelet::{HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::{Shelf, file};
 use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
 
 /// A copying codelet with the arguments that measuring relies on.
 fn copy() -> Arc<Codelet> {
     Arc::new(Codelet {
-        name: "copy",
+        name: "copy".into(),
         host: Some(|args: &[HostValue], _, _| assert_eq!(args.len(), 3)),
         opencl: Some(OpenClKernel {
-            source: "",
-            file: "none",
-            entry: "copy",
-            options: "",
+            source: KernelSource::new("", "none", "copy", ""),
             fp64: false,
-            ndrange: |units: &std::ops::Range<u64>, _: &[Value]| NdRange {
-                global: vec![(units.end - units.start) as usize],
-                local: None,
-            },
+            shape: Shape::Of(|units, _| NdRange::new(vec![(units.end - units.start) as usize])),
         }),
     })
 }

@@ -9,6 +9,7 @@ use super::{
     BufferId, Command, CommandKind, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos,
     QueueId, Runtime, RuntimeError, Status, Tag,
 };
+use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 
 /// When a fault happens.
@@ -103,6 +104,18 @@ impl<R: Runtime> Faulty<R> {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Notes a queue that the runtime within has opened.
+    fn opened(&mut self, queue: QueueId, device: DeviceId) {
+        let lane = Lane {
+            device,
+            sent: 0,
+            failed: false,
+            victims: VecDeque::new(),
+            closed: false,
+        };
+        self.queues.insert(queue, lane);
     }
 
     /// What the faults make of a command of a device.
@@ -208,15 +221,32 @@ impl<R: Runtime> Runtime for Faulty<R> {
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
         self.alive(device)?;
         let queue = self.inner.queue(device)?;
-        let lane = Lane {
-            device,
-            sent: 0,
-            failed: false,
-            victims: VecDeque::new(),
-            closed: false,
-        };
-        self.queues.insert(queue, lane);
+        self.opened(queue, device);
         Ok(queue)
+    }
+
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.alive(device)?;
+        let queue = self.inner.unstamped_queue(device)?;
+        self.opened(queue, device);
+        Ok(queue)
+    }
+
+    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
+        self.inner.load(queue, codelet)
+    }
+
+    fn driver_time(&self) -> Nanos {
+        self.inner.driver_time()
+    }
+
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        self.alive(device)?;
+        self.inner.arguments(device, kernel)
     }
 
     fn free_queue(&mut self, queue: QueueId) {
@@ -278,6 +308,14 @@ impl<R: Runtime> Runtime for Faulty<R> {
         self.flying.insert(event, queue);
         self.tell_victims();
         Ok(event)
+    }
+
+    fn begin_batch(&mut self) {
+        self.inner.begin_batch();
+    }
+
+    fn end_batch(&mut self) {
+        self.inner.end_batch();
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {

@@ -31,7 +31,7 @@ fn launch(
     wait: &[EventId],
 ) -> Result<EventId, RuntimeError> {
     let codelet = Codelet {
-        name: "nothing",
+        name: "nothing".into(),
         host: Some(nothing),
         opencl: None,
     };
@@ -43,7 +43,7 @@ fn launch(
     });
     let tag = Tag {
         step: 0,
-        label: "test",
+        label: "test".into(),
         units: 0..1,
     };
     runtime.submit(queue, command, wait, tag)

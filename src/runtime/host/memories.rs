@@ -51,25 +51,20 @@ impl Memories {
             .host
             .ok_or_else(|| RuntimeError::NoImplementation {
                 device: place.name.to_owned(),
-                codelet: launch.codelet.name.to_owned(),
+                codelet: launch.codelet.name.to_string(),
             })?;
         let mut keep = Vec::new();
         let mut args = Vec::with_capacity(launch.args.len());
         for arg in &launch.args {
-            args.push(match *arg {
-                Value::Memory(memory) => {
-                    let region = self.region(memory)?;
-                    keep.push(Arc::clone(&region.keeper));
-                    HostValue::Memory {
-                        address: region.address.as_ptr(),
-                        bytes: region.bytes,
-                    }
-                }
-                Value::U32(value) => HostValue::U32(value),
-                Value::U64(value) => HostValue::U64(value),
-                Value::F32(value) => HostValue::F32(value),
-                Value::F64(value) => HostValue::F64(value),
-            });
+            if let Value::Memory(memory) = arg {
+                let region = self.region(*memory)?;
+                keep.push(Arc::clone(&region.keeper));
+                args.push(HostValue::Memory {
+                    address: region.address.as_ptr(),
+                    bytes: region.bytes,
+                });
+            }
+            args.extend(arg.plain());
         }
         let units = launch.units.clone();
         let count = units.end.saturating_sub(units.start);

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use cl3::command_queue::{finish, flush};
+use cl3::command_queue::finish;
 use cl3::types::cl_event;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use super::batch::Batch;
 use super::bridge::bridge;
 use super::completion::{Ended, Keep, Outlets, Slot, Token};
 use super::device::{OpenDevice, new_queue};
@@ -22,10 +23,11 @@ use super::partition::Selected;
 use super::program::Programs;
 use super::queue::{Buffer, Direction, Memories, OpenQueue};
 use super::watch::Watch;
-use crate::codelet::{BufferId, HostMemoryId};
+use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, EventId, HostRegion, QueueId, RuntimeError, Status, Tag,
+    Backend, Command, Completion, DeviceId, EventId, HostRegion, Nanos, QueueId, RuntimeError,
+    Status, Tag,
 };
 
 /// How long a backend that is dropped waits for the last callbacks.
@@ -48,6 +50,10 @@ pub struct OpenClBackend {
     watch: Watch,
     ended: Receiver<Ended>,
     outlets: Outlets,
+    /// What is not flushed yet.
+    batch: Batch,
+    /// Spent in calls that enqueue.
+    driver_time: Duration,
 }
 
 impl OpenClBackend {
@@ -80,6 +86,8 @@ impl OpenClBackend {
                 ended: sender,
                 failures: Arc::new(Failures::default()),
             },
+            batch: Batch::default(),
+            driver_time: Duration::ZERO,
         })
     }
 
@@ -106,6 +114,16 @@ impl OpenClBackend {
             }
             self.leaving.pop_front();
         }
+    }
+
+    fn open_queue(&mut self, device: DeviceId, stamps: bool) -> Result<QueueId, RuntimeError> {
+        let open = self.device(device)?;
+        open.shared.check()?;
+        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
+        let raw = new_queue(&self.contexts[context].context, id, &shared, stamps)?;
+        let queue = QueueId::fresh();
+        self.queues.insert(queue, OpenQueue::new(device.0, raw));
+        Ok(queue)
     }
 
     /// The events to wait for, in terms of a context.
@@ -185,13 +203,48 @@ impl Backend for OpenClBackend {
     }
 
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        let open = self.device(device)?;
-        open.shared.check()?;
-        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
-        let raw = new_queue(&self.contexts[context].context, id, &shared)?;
-        let queue = QueueId::fresh();
-        self.queues.insert(queue, OpenQueue::new(device.0, raw));
-        Ok(queue)
+        self.open_queue(device, true)
+    }
+
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.open_queue(device, false)
+    }
+
+    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
+        let unknown = RuntimeError::Unknown { what: "queue" };
+        let index = self.queues.get(&queue).map(|open| open.device);
+        let index = index.ok_or(unknown)?;
+        let device = &self.devices[index];
+        device.shared.check()?;
+        let Some(kernel) = &codelet.opencl else {
+            return Err(RuntimeError::NoImplementation {
+                device: device.info.name.clone(),
+                codelet: codelet.name.to_string(),
+            });
+        };
+        let context = device.context;
+        let siblings: Vec<&OpenDevice> = self
+            .devices
+            .iter()
+            .filter(|d| d.context == context)
+            .collect();
+        let Some(open) = self.queues.get_mut(&queue) else {
+            return Ok(());
+        };
+        open.load(kernel, device, &siblings, &mut self.contexts[context])
+    }
+
+    fn driver_time(&self) -> Nanos {
+        self.driver_time.as_nanos() as Nanos
+    }
+
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        let context = self.device(device)?.context;
+        self.contexts[context].arguments(kernel, &self.devices[device.0])
     }
 
     /// The commands on it keep the driver's queue.
@@ -247,6 +300,7 @@ impl Backend for OpenClBackend {
             let _ = self.outlets.completions.send(completion);
             return Ok(());
         }
+        let begun = Instant::now();
         let enqueued = match command {
             Command::Write { from, to } => {
                 open.transfer(device, &self.memories, Direction::ToDevice, from, to, &raw)
@@ -269,11 +323,11 @@ impl Backend for OpenClBackend {
                 open.launch(&launch, site, &raw)
             }
         }?;
-        // The command runs whatever comes next, so it must have its token. A
-        // device that cannot even flush is lost, and the next call says so.
-        if let Err(code) = flush(open.raw.raw()) {
-            let _ = device.shared.failed("clFlush", code);
+        // The command runs whatever comes next, so it must have its token.
+        if self.batch.add(&open.raw, index) {
+            device.flush(&open.raw);
         }
+        self.driver_time += begun.elapsed();
         open.last = Some(Arc::clone(&enqueued.last));
         let mut keeps = enqueued.keeps;
         keeps.extend(events.into_iter().map(|event| event as Keep));
@@ -303,6 +357,18 @@ impl Backend for OpenClBackend {
         };
         self.live.insert(event, flight);
         Ok(())
+    }
+
+    fn begin_batch(&mut self) {
+        self.batch.begin();
+    }
+
+    fn end_batch(&mut self) {
+        let begun = Instant::now();
+        for (queue, device) in self.batch.end() {
+            self.devices[device].flush(&queue);
+        }
+        self.driver_time += begun.elapsed();
     }
 
     fn look(&mut self) -> bool {

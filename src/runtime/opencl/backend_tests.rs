@@ -7,7 +7,7 @@ use cl3::event::{CL_COMPLETE, create_user_event, set_user_event_status, wait_for
 
 use super::super::bridge::Crossing;
 use super::*;
-use crate::codelet::{Codelet, Cost, Memory, NdRange, OpenClKernel, Value};
+use crate::codelet::{Codelet, Cost, KernelSource, Memory, NdRange, OpenClKernel, Shape, Value};
 use crate::machine::DeviceKind;
 use crate::runtime::opencl::discover;
 use crate::runtime::{CommandKind, DeviceSpan, HostSpan, Launch};
@@ -39,7 +39,7 @@ fn cpu() -> (OpenClBackend, Receiver<Completion>) {
 fn tag() -> Tag {
     Tag {
         step: 0,
-        label: "test",
+        label: "test".into(),
         units: 0..1,
     }
 }
@@ -47,19 +47,18 @@ fn tag() -> Tag {
 /// `a[i] += n` over 64 unsigned integers.
 fn add(memory: Memory, n: u32) -> Command {
     let kernel = OpenClKernel {
-        source: "__kernel void add(__global uint *a, uint n) { a[get_global_id(0)] += n; }",
-        file: "add.cl",
-        entry: "add",
-        options: "",
+        source: KernelSource::new(
+            "__kernel void add(__global uint *a, uint n) { a[get_global_id(0)] += n; }",
+            "add.cl",
+            "add",
+            "",
+        ),
         fp64: false,
-        ndrange: |_, _| NdRange {
-            global: vec![64],
-            local: None,
-        },
+        shape: Shape::Of(|_, _| NdRange::new(vec![64])),
     };
     Command::Launch(Launch {
         codelet: Arc::new(Codelet {
-            name: "add",
+            name: "add".into(),
             host: None,
             opencl: Some(kernel),
         }),

@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-use cl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_write_buffer};
+use cl3::command_queue::{
+    CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_write_buffer, flush,
+};
 use cl3::event::wait_for_events;
 use cl3::memory::{CL_MEM_READ_WRITE, create_buffer};
 use cl3::types::{CL_TRUE, cl_int};
@@ -81,15 +83,16 @@ pub(super) struct OpenDevice {
     _sub_device: Option<SubDevice>,
 }
 
-/// An in-order queue that stamps its commands.
+/// An in-order queue, which stamps its commands if that is asked for.
 pub(super) fn new_queue(
     context: &Context,
     device: ClDevice,
     shared: &Shared,
+    stamps: bool,
 ) -> Result<Queue, RuntimeError> {
+    let properties = if stamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
     // SAFETY: context and device are alive; the properties are plain bits.
-    let raw =
-        unsafe { create_command_queue(context.raw(), device.id(), CL_QUEUE_PROFILING_ENABLE) };
+    let raw = unsafe { create_command_queue(context.raw(), device.id(), properties) };
     raw.map(Queue::new)
         .map_err(|code| shared.failed("clCreateCommandQueue", code))
 }
@@ -104,7 +107,7 @@ impl OpenDevice {
         clock: Clock,
     ) -> Result<Self, RuntimeError> {
         let shared = Arc::new(Shared::new(info.name.clone(), clock));
-        let service = Arc::new(new_queue(context.1, id, &shared)?);
+        let service = Arc::new(new_queue(context.1, id, &shared, true)?);
         let device = Self {
             shared,
             watched: better_watched(&info.driver),
@@ -150,6 +153,14 @@ impl OpenDevice {
         })?;
         self.allocated += bytes;
         Ok(mem)
+    }
+
+    /// Sends what was enqueued on its way. A device that cannot even do that is
+    /// lost, and the next call says so.
+    pub(super) fn flush(&self, queue: &Queue) {
+        if let Err(code) = flush(queue.raw()) {
+            let _ = self.shared.failed("clFlush", code);
+        }
     }
 
     /// Notes that so many bytes were freed.

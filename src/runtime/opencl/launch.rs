@@ -15,17 +15,14 @@ use super::handle::{Event, Kernel};
 use super::memory::{View, map};
 use super::program::Programs;
 use super::queue::{Enqueued, Memories, OpenQueue, list};
-use super::shape::fit;
-use crate::codelet::{HostMemoryId, Memory, NdRange, OpenClKernel, Value};
+use super::shape::{fit, refusal};
+use crate::codelet::{HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Value};
 use crate::machine::DeviceKind;
 use crate::runtime::{Launch, RuntimeError};
 
 /// A queue's kernel objects: one for each kernel, because a kernel's arguments
 /// are part of it.
-pub(super) type Kernels = HashMap<Key, Loaded>;
-
-/// The addresses and lengths of a kernel's static texts: source, entry, options.
-type Key = [(usize, usize); 3];
+pub(super) type Kernels = HashMap<KernelSource, Loaded>;
 
 /// A kernel, ready to be launched on one device.
 pub(super) struct Loaded {
@@ -45,10 +42,6 @@ pub(super) struct Site<'a> {
     pub memories: &'a Memories,
 }
 
-fn key(kernel: &OpenClKernel) -> Key {
-    [kernel.source, kernel.entry, kernel.options].map(|text| (text.as_ptr().addr(), text.len()))
-}
-
 impl OpenQueue {
     /// Enqueues a kernel.
     pub(super) fn launch(
@@ -58,17 +51,19 @@ impl OpenQueue {
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
         let device = site.device;
-        let Some(source) = &launch.codelet.opencl else {
+        let Some(kernel) = &launch.codelet.opencl else {
             return Err(RuntimeError::NoImplementation {
                 device: device.info.name.clone(),
-                codelet: launch.codelet.name.to_owned(),
+                codelet: launch.codelet.name.to_string(),
             });
         };
-        let sizes = (source.ndrange)(&launch.units, &launch.args);
+        let sizes = kernel.shape.sizes(&launch.units, &launch.args);
         if sizes.global.contains(&0) || sizes.global.is_empty() {
             return self.marker(device, wait);
         }
-        self.load(source, device, site.siblings, site.programs)?;
+        let source = &kernel.source;
+        self.load(kernel, device, site.siblings, site.programs)?;
+        let local = local_size(&sizes, device, self.kernels[source].group, source)?;
         let hosts = self.look_at(&launch.args, &site)?;
         let keeps = self.bind(source, &launch.args, &site)?;
         // A CPU computes in host memory itself: a map would change nothing.
@@ -77,18 +72,25 @@ impl OpenQueue {
         } else {
             hosts
         };
-        self.enqueue(source, device, &sizes, &hosts, keeps, wait)
+        self.enqueue(
+            source,
+            device,
+            (&sizes, local.as_deref()),
+            &hosts,
+            keeps,
+            wait,
+        )
     }
 
     /// Makes sure that the kernel is there.
-    fn load(
+    pub(super) fn load(
         &mut self,
         source: &OpenClKernel,
         device: &OpenDevice,
         siblings: &[&OpenDevice],
         programs: &mut Programs,
     ) -> Result<(), RuntimeError> {
-        if self.kernels.contains_key(&key(source)) {
+        if self.kernels.contains_key(&source.source) {
             return Ok(());
         }
         let kernel = programs.kernel(source, device, siblings)?;
@@ -102,7 +104,7 @@ impl OpenQueue {
             group,
             args,
         };
-        self.kernels.insert(key(source), loaded);
+        self.kernels.insert(source.source.clone(), loaded);
         Ok(())
     }
 
@@ -146,12 +148,12 @@ impl OpenQueue {
     /// what must outlive the command.
     fn bind(
         &mut self,
-        source: &OpenClKernel,
+        source: &KernelSource,
         args: &[Value],
         site: &Site<'_>,
     ) -> Result<Vec<Keep>, RuntimeError> {
         let mut keeps: Vec<Keep> = Vec::new();
-        let Some(loaded) = self.kernels.get_mut(&key(source)) else {
+        let Some(loaded) = self.kernels.get_mut(source) else {
             return Ok(keeps);
         };
         let kernel = &loaded.kernel;
@@ -169,9 +171,7 @@ impl OpenQueue {
                     keeps.push(Arc::clone(&view.keeper));
                     view.mem.raw()
                 }
-                Value::U32(_) | Value::U64(_) | Value::F32(_) | Value::F64(_) => {
-                    std::ptr::null_mut()
-                }
+                _ => std::ptr::null_mut(),
             };
             if last.as_ref().is_some_and(|last| same(last, arg)) {
                 continue;
@@ -182,6 +182,8 @@ impl OpenQueue {
                 Value::U64(n) => set(kernel, index, n),
                 Value::F32(x) => set(kernel, index, x),
                 Value::F64(x) => set(kernel, index, x),
+                Value::Raw(value) => set_bytes(kernel, index, value.bytes()),
+                Value::Local(bytes) => set_local(kernel, index, *bytes),
                 Value::Memory(_) => set(kernel, index, &mem),
             };
             set.map_err(
@@ -189,7 +191,7 @@ impl OpenQueue {
                     RuntimeError::Call { device, call, why } => RuntimeError::Call {
                         device,
                         call,
-                        why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry),
+                        why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry()),
                     },
                     other => other,
                 },
@@ -203,9 +205,9 @@ impl OpenQueue {
     /// after it, so that host and device see each other's results.
     fn enqueue(
         &mut self,
-        source: &OpenClKernel,
+        source: &KernelSource,
         device: &OpenDevice,
-        sizes: &NdRange,
+        (sizes, local): (&NdRange, Option<&[usize]>),
         hosts: &[HostMemoryId],
         keeps: Vec<Keep>,
         wait: &[cl_event],
@@ -229,11 +231,7 @@ impl OpenQueue {
                 ));
             }
         }
-        let loaded = &self.kernels[&key(source)];
-        let local = sizes
-            .local
-            .as_ref()
-            .map(|wanted| fit(&sizes.global, wanted, &device.group_limits, loaded.group));
+        let loaded = &self.kernels[source];
         let (count, events) = list(wait);
         // SAFETY: the arguments are set, the sizes have as many dimensions as
         // is said, and what the arguments name outlives the command.
@@ -242,9 +240,9 @@ impl OpenQueue {
                 self.raw.raw(),
                 loaded.kernel.raw(),
                 sizes.global.len() as u32,
-                std::ptr::null(),
+                (sizes.offset.as_ref()).map_or(std::ptr::null(), |o| o.as_ptr()),
                 sizes.global.as_ptr(),
-                local.as_ref().map_or(std::ptr::null(), |l| l.as_ptr()),
+                local.map_or(std::ptr::null(), |l| l.as_ptr()),
                 count,
                 events,
             )
@@ -278,16 +276,65 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// The local size for a launch; `None` leaves it to the driver.
+fn local_size(
+    sizes: &NdRange,
+    device: &OpenDevice,
+    group: usize,
+    source: &KernelSource,
+) -> Result<Option<Vec<usize>>, RuntimeError> {
+    let axes = &device.group_limits;
+    match &sizes.local {
+        LocalSize::Any => Ok(None),
+        LocalSize::Near(wanted) => Ok(Some(fit(&sizes.global, wanted, axes, group))),
+        LocalSize::Exactly(wanted) => match refusal(&sizes.global, wanted, axes, group) {
+            None => Ok(Some(wanted.clone())),
+            Some(why) => Err(RuntimeError::Call {
+                device: device.info.name.clone(),
+                call: "clEnqueueNDRangeKernel",
+                why: format!("kernel `{}` ({}): {why}", source.entry(), source.file()),
+            }),
+        },
+    }
+}
+
 /// Sets an argument to a plain value.
 fn set<T: Copy>(kernel: &Kernel, index: usize, value: &T) -> Result<(), i32> {
-    // SAFETY: the driver copies `size_of::<T>()` bytes from `value`, and the
-    // kernel belongs to this thread alone.
+    // SAFETY: `value` is valid for this many bytes.
     unsafe {
-        set_kernel_arg(
-            kernel.raw(),
-            index as u32,
+        set_argument(
+            kernel,
+            index,
             size_of::<T>(),
-            std::ptr::from_ref(value).cast::<c_void>(),
+            std::ptr::from_ref(value).cast(),
         )
     }
+}
+
+/// Sets an argument to a plain value of these bytes.
+fn set_bytes(kernel: &Kernel, index: usize, value: &[u8]) -> Result<(), i32> {
+    // SAFETY: `value` is valid for this many bytes.
+    unsafe { set_argument(kernel, index, value.len(), value.as_ptr().cast()) }
+}
+
+/// Gives an argument so many bytes of local memory.
+fn set_local(kernel: &Kernel, index: usize, bytes: u64) -> Result<(), i32> {
+    let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+    // SAFETY: local memory has no value, so nothing is read.
+    unsafe { set_argument(kernel, index, size, std::ptr::null()) }
+}
+
+/// Sets an argument.
+///
+/// # Safety
+/// `value` must be null or valid for reads of `size` bytes.
+unsafe fn set_argument(
+    kernel: &Kernel,
+    index: usize,
+    size: usize,
+    value: *const c_void,
+) -> Result<(), i32> {
+    // SAFETY: the driver copies `size` bytes from `value`, unless that is null,
+    // and the kernel belongs to this thread alone.
+    unsafe { set_kernel_arg(kernel.raw(), index as u32, size, value) }
 }

@@ -21,6 +21,7 @@
 //! failure would compute on what is not there; a new queue starts afresh.
 
 mod backend;
+mod batch;
 mod bridge;
 mod clock;
 mod completion;
@@ -29,6 +30,7 @@ mod discover;
 mod failure;
 mod flight;
 mod handle;
+mod inspect;
 mod launch;
 mod memory;
 mod open;

@@ -1,5 +1,6 @@
 //! Compiling kernels, once for every context.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -16,14 +17,15 @@ use opencl3::error_codes::{
 use super::device::OpenDevice;
 use super::failure::describe;
 use super::handle::{Context, Kernel, Program};
-use crate::codelet::OpenClKernel;
+use super::inspect::arguments;
+use crate::codelet::{KernelArgument, KernelSource, OpenClKernel};
 use crate::runtime::RuntimeError;
 
 /// A context and the programs built in it.
 pub(super) struct Programs {
     pub context: Arc<Context>,
     /// By source and options.
-    built: HashMap<(&'static str, &'static str), Program>,
+    built: HashMap<(Cow<'static, str>, Cow<'static, str>), Program>,
 }
 
 impl Programs {
@@ -38,54 +40,50 @@ impl Programs {
     /// `devices`, which are the context's, the first time.
     pub(super) fn kernel(
         &mut self,
-        source: &OpenClKernel,
+        kernel: &OpenClKernel,
         device: &OpenDevice,
         devices: &[&OpenDevice],
     ) -> Result<Kernel, RuntimeError> {
-        let refuse = |log: String| RuntimeError::Build {
-            device: device.info.name.clone(),
-            kernel: format!("{} ({})", source.entry, source.file),
-            log,
-        };
-        if source.fp64 && !device.info.fp64 {
-            return Err(refuse(
-                "the device has no double precision (cl_khr_fp64); use single".to_owned(),
-            ));
-        }
-        let key = (source.source, source.options);
+        check_precision(kernel, device)?;
+        let source = &kernel.source;
+        let key = source.program();
         if !self.built.contains_key(&key) {
             let able: Vec<cl_device_id> = devices
                 .iter()
-                .filter(|d| d.info.fp64 || !source.fp64)
+                .filter(|d| d.info.fp64 || !kernel.fp64)
                 .map(|d| d.id.id())
                 .collect();
-            let program = self.build(source, device, &able, &refuse)?;
-            self.built.insert(key, program);
+            let program = self.build(source, "", device, &able)?;
+            self.built.insert(key.clone(), program);
         }
-        let program = &self.built[&key];
-        let entry = CString::new(source.entry)
-            .map_err(|_| refuse("the entry's name holds a zero byte".to_owned()))?;
-        create_kernel(program.raw(), &entry)
-            .map(Kernel::new)
-            .map_err(|code| match code {
-                CL_INVALID_KERNEL_NAME => {
-                    refuse(format!("it has no kernel named `{}`", source.entry))
-                }
-                _ => device.shared.failed("clCreateKernel", code),
-            })
+        entry(&self.built[&key], source, device)
+    }
+
+    /// A kernel's arguments, as the compiler for `device` tells them.
+    pub(super) fn arguments(
+        &self,
+        kernel: &OpenClKernel,
+        device: &OpenDevice,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        check_precision(kernel, device)?;
+        let source = &kernel.source;
+        let program = self.build(source, " -cl-kernel-arg-info", device, &[device.id.id()])?;
+        let compiled = entry(&program, source, device)?;
+        arguments(&compiled).map_err(|code| device.shared.failed("clGetKernelArgInfo", code))
     }
 
     fn build(
         &self,
-        source: &OpenClKernel,
+        source: &KernelSource,
+        more_options: &str,
         device: &OpenDevice,
         able: &[cl_device_id],
-        refuse: &dyn Fn(String) -> RuntimeError,
     ) -> Result<Program, RuntimeError> {
         let failed = |call, code: cl_int| device.shared.failed(call, code);
-        let options = CString::new(source.options)
+        let refuse = |log| refused(source, device, log);
+        let options = CString::new(format!("{}{more_options}", source.options()))
             .map_err(|_| refuse("the options hold a zero byte".to_owned()))?;
-        let program = create_program_with_source(self.context.raw(), &[source.source])
+        let program = create_program_with_source(self.context.raw(), &[source.text()])
             .map(Program::new)
             .map_err(|code| failed("clCreateProgramWithSource", code))?;
         match build_program(program.raw(), able, &options, None, std::ptr::null_mut()) {
@@ -101,6 +99,44 @@ impl Programs {
             Err(code) => Err(failed("clBuildProgram", code)),
         }
     }
+}
+
+/// The error of a kernel that this device's compiler does not accept.
+fn refused(source: &KernelSource, device: &OpenDevice, log: String) -> RuntimeError {
+    RuntimeError::Build {
+        device: device.info.name.clone(),
+        kernel: format!("{} ({})", source.entry(), source.file()),
+        log,
+    }
+}
+
+fn check_precision(kernel: &OpenClKernel, device: &OpenDevice) -> Result<(), RuntimeError> {
+    if kernel.fp64 && !device.info.fp64 {
+        let log = "the device has no double precision (cl_khr_fp64); use single";
+        return Err(refused(&kernel.source, device, log.to_owned()));
+    }
+    Ok(())
+}
+
+/// The kernel object of a program's entry.
+fn entry(
+    program: &Program,
+    source: &KernelSource,
+    device: &OpenDevice,
+) -> Result<Kernel, RuntimeError> {
+    let name = CString::new(source.entry()).map_err(|_| {
+        let log = "the entry's name holds a zero byte".to_owned();
+        refused(source, device, log)
+    })?;
+    create_kernel(program.raw(), &name)
+        .map(Kernel::new)
+        .map_err(|code| match code {
+            CL_INVALID_KERNEL_NAME => {
+                let log = format!("it has no kernel named `{}`", source.entry());
+                refused(source, device, log)
+            }
+            _ => device.shared.failed("clCreateKernel", code),
+        })
 }
 
 /// What the compiler said for a device, if anything.

@@ -23,6 +23,45 @@ pub(super) fn fit(global: &[usize], wanted: &[usize], axes: &[usize], group: usi
     local
 }
 
+/// Why a local size cannot be taken as it is, if so: it must divide `global` and
+/// stay within the limits.
+pub(super) fn refusal(
+    global: &[usize],
+    local: &[usize],
+    axes: &[usize],
+    group: usize,
+) -> Option<String> {
+    let ask = "choose another local size, or leave it to the driver";
+    if local.len() != global.len() {
+        return Some(format!(
+            "the local size {local:?} has not as many dimensions as the global size {global:?}; \
+             {ask}"
+        ));
+    }
+    for (axis, (local, global)) in local.iter().zip(global).enumerate() {
+        let most = axes.get(axis).copied().unwrap_or(usize::MAX);
+        if *local == 0 || *local > most {
+            return Some(format!(
+                "the local size {local} of dimension {axis} is not within 1 to {most}, the \
+                 device's limit; {ask}"
+            ));
+        }
+        if !global.is_multiple_of(*local) {
+            return Some(format!(
+                "the global size {global} of dimension {axis} is no multiple of the local size \
+                 {local}; {ask}"
+            ));
+        }
+    }
+    let items: usize = local.iter().product();
+    (items > group).then(|| {
+        format!(
+            "a work-group of {local:?} has {items} work-items, and the device can run this \
+             kernel with {group} at most; {ask}"
+        )
+    })
+}
+
 /// The greatest divisor of `extent` that is at most `most`, and at least 1.
 fn divisor_below(extent: usize, most: usize) -> usize {
     (1..=most.max(1))
@@ -49,6 +88,25 @@ mod tests {
         assert_eq!(fit(&[4099], &[128], &[4096], 4096), [1]);
     }
 
+    #[test]
+    fn an_exact_size_is_taken_or_refused_with_a_reason() {
+        let limits = (&[64, 64][..], 256);
+        for (global, local, part) in [
+            (&[128, 4][..], &[64, 4][..], None),
+            (&[128, 4], &[64], Some("dimensions")),
+            (&[128, 4], &[0, 4], Some("within 1 to 64")),
+            (&[256, 4], &[128, 1], Some("within 1 to 64")),
+            (&[100, 4], &[64, 1], Some("no multiple")),
+            (&[128, 64], &[64, 8], Some("512 work-items")),
+        ] {
+            let why = refusal(global, local, limits.0, limits.1);
+            assert_eq!(why.is_some(), part.is_some(), "{why:?}");
+            if let (Some(why), Some(part)) = (why, part) {
+                assert!(why.contains(part), "{why}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn a_fitted_size_is_always_legal(
@@ -58,6 +116,7 @@ mod tests {
             group in 0usize..2000,
         ) {
             let local = fit(&global, &wanted, &axes, group);
+            prop_assert_eq!(refusal(&global, &local, &axes, group.max(1)), None);
             prop_assert_eq!(local.len(), global.len());
             for (axis, size) in local.iter().enumerate() {
                 prop_assert!(*size >= 1 && global[axis].is_multiple_of(*size));

@@ -62,7 +62,7 @@ fn run(runtime: &mut dyn Runtime, stencil: &Stencil, steps: usize) -> Vec<u8> {
             });
             let tag = Tag {
                 step: step as u32,
-                label: "chunk",
+                label: "chunk".into(),
                 units,
             };
             events.push(runtime.submit(*queue, command, &before, tag).unwrap());

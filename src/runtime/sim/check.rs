@@ -43,7 +43,7 @@ impl Sim {
         if (native && codelet.host.is_none()) || (!on_cpu && codelet.opencl.is_none()) {
             return Err(RuntimeError::NoImplementation {
                 device: part.device.name.clone(),
-                codelet: codelet.name.into(),
+                codelet: codelet.name.to_string(),
             });
         }
         Ok(())

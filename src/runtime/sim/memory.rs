@@ -190,23 +190,18 @@ impl Store {
         };
         let mut arguments = Vec::with_capacity(launch.args.len());
         for value in &launch.args {
-            arguments.push(match value {
-                Value::U32(n) => HostValue::U32(*n),
-                Value::U64(n) => HostValue::U64(*n),
-                Value::F32(x) => HostValue::F32(*x),
-                Value::F64(x) => HostValue::F64(*x),
-                Value::Memory(id) => {
-                    let block = self.blocks.get_mut(id);
-                    let Some((data, bytes)) = block.and_then(|b| Some((b.data.as_mut()?, b.bytes)))
-                    else {
-                        return;
-                    };
-                    HostValue::Memory {
-                        address: data.as_mut_ptr(),
-                        bytes,
-                    }
-                }
-            });
+            if let Value::Memory(id) = value {
+                let block = self.blocks.get_mut(id);
+                let Some((data, bytes)) = block.and_then(|b| Some((b.data.as_mut()?, b.bytes)))
+                else {
+                    return;
+                };
+                arguments.push(HostValue::Memory {
+                    address: data.as_mut_ptr(),
+                    bytes,
+                });
+            }
+            arguments.extend(value.plain());
         }
         // SAFETY: the addresses are of blocks that the launch keeps alive, and
         // the simulator runs one kernel at a time in the thread that owns

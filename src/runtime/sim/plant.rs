@@ -197,7 +197,7 @@ impl Part {
         let fp64 = codelet.opencl.as_ref().is_none_or(|kernel| kernel.fp64);
         let flops = if fp64 { self.flops.0 } else { self.flops.1 };
         let traffic = launch.cost.bytes * noise;
-        let bytes = traffic / efficiency(&self.efficiency, codelet.name);
+        let bytes = traffic / efficiency(&self.efficiency, &codelet.name);
         let mut seconds = flops.map_or(0.0, |rate| launch.cost.flops * noise / rate);
         if let Some(cores) = &self.cores {
             // Fewer units than cores leave some cores idle, and one core

@@ -183,6 +183,12 @@ impl Union {
         }
     }
 
+    /// Notes a queue that a backend has opened.
+    fn opened(&mut self, queue: QueueId, device: DeviceId, backend: usize) {
+        self.queues.insert(queue, device);
+        self.order.open(queue, backend);
+    }
+
     fn send(
         &mut self,
         event: EventId,

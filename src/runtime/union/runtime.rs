@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::RecvTimeoutError;
 
 use super::{Flying, Held, Released, Union};
+use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos, QueueId,
@@ -78,9 +79,35 @@ impl Runtime for Union {
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
         let (backend, local) = self.place(device)?;
         let queue = self.backends[backend].queue(local)?;
-        self.queues.insert(queue, device);
-        self.order.open(queue, backend);
+        self.opened(queue, device, backend);
         Ok(queue)
+    }
+
+    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        let (backend, local) = self.place(device)?;
+        let queue = self.backends[backend].unstamped_queue(local)?;
+        self.opened(queue, device, backend);
+        Ok(queue)
+    }
+
+    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
+        let device = self.queues.get(&queue).copied();
+        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let (backend, _) = self.place(device)?;
+        self.backends[backend].load(queue, codelet)
+    }
+
+    fn driver_time(&self) -> Nanos {
+        self.backends.iter().map(|b| b.driver_time()).sum()
+    }
+
+    fn arguments(
+        &mut self,
+        device: DeviceId,
+        kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        let (backend, local) = self.place(device)?;
+        self.backends[backend].arguments(local, kernel)
     }
 
     fn free_queue(&mut self, queue: QueueId) {
@@ -129,6 +156,18 @@ impl Runtime for Union {
             self.advance();
         }
         Ok(event)
+    }
+
+    fn begin_batch(&mut self) {
+        for backend in &mut self.backends {
+            backend.begin_batch();
+        }
+    }
+
+    fn end_batch(&mut self) {
+        for backend in &mut self.backends {
+            backend.end_batch();
+        }
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {

@@ -251,7 +251,7 @@ impl World {
         let to = DeviceSpan { buffer, offset: 0 };
         let tag = Tag {
             step: 0,
-            label: "test",
+            label: "test".into(),
             units: 0..1,
         };
         self.union

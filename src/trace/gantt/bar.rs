@@ -44,7 +44,7 @@ pub fn draw(bar: &Bar, window: &Window, top: u64, out: &mut impl Write) -> io::R
     write!(out, "><title>")?;
     match bar.span {
         Some(span) => {
-            writeln!(out, "{} ({})", Escaped(span.label), meaning(span.kind))?;
+            writeln!(out, "{} ({})", Escaped(&span.label), meaning(span.kind))?;
             writeln!(
                 out,
                 "step {}, units {}..{}",

@@ -3,11 +3,12 @@
 //!
 //! `rows` reduces the spans to bars that are at least a given time wide, so
 //! a long run gives a small file; `axis` chooses ticks; `layout` says what
-//! lies where; `svg` draws the chart of each `bar` and the `labels` around
-//! them; `html` wraps the drawing with a few lines of script.
+//! lies where; `svg` draws the chart of each `bar`, the `flows` between them and
+//! the `labels` around them; `html` wraps the drawing with a few lines of script.
 
 mod axis;
 mod bar;
+mod flows;
 mod html;
 mod labels;
 mod layout;

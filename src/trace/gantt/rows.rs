@@ -154,6 +154,7 @@ mod tests {
                 })
                 .collect(),
             steps: vec![],
+            flows: vec![],
         };
         let rows = rows(&trace, 1_000);
         let bars = &rows[0].bars;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::bar;
+use super::flows;
 use super::labels::{axis, heading, names, step_lines, step_numbers};
 use super::layout::{BOTTOM, LEFT, PLOT, RIGHT, STEP_LINE, TOP, Window, tops};
 use super::rows::rows;
@@ -61,6 +62,7 @@ pub(super) fn draw(
             bar::draw(one, &window, *top, out)?;
         }
     }
+    flows::draw(trace, &rows, &tops, &window, out)?;
     step_lines(trace, &window, height, STEP_LINE * thinnest, out)?;
     writeln!(out, "</svg>\n</svg>")
 }
@@ -122,6 +124,7 @@ mod tests {
                 .map(|i| span(0, 0, CommandKind::Launch, i * 50, i * 50 + 40))
                 .collect(),
             steps: (0..1_000).map(|i| (i * 5_000, i * 5_000 + 4_990)).collect(),
+            flows: vec![],
         };
         let svg = drawn(&trace);
         assert!(svg.len() < 600_000, "{}", svg.len());

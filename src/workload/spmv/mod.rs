@@ -23,10 +23,10 @@ use std::time::Instant;
 
 use thiserror::Error;
 
-use super::random::uniform;
 use super::{Data, Divisible};
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
+use crate::random::uniform;
 use arrange::Arrangement;
 use readers::Readers;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Spmv;
 use crate::codelet::Precision;
-use crate::workload::random::uniform;
+use crate::random::uniform;
 
 impl Spmv {
     /// Writes the columns of the entries of `units`, as places of the vector.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::random::uniform;
 use super::{Data, Divisible, Grid, Ring};
 use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::codelet::{Codelet, Cost, Value};
+use crate::random::uniform;
 
 /// What a grid cannot be.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -131,7 +131,7 @@ impl<'a> Product<'a> {
 impl Drive<'_> {
     pub(super) fn product(&self) -> Option<&Product<'_>> {
         match &self.kept {
-            Kept::Grid(_) => None,
+            Kept::Grid(_) | Kept::Kernel(_) => None,
             Kept::Product(product) => Some(product),
         }
     }

@@ -112,7 +112,7 @@ impl Drive<'_> {
         let lane = match &self.places[piece.device] {
             Place::Host { lanes } => lanes[piece.lane],
             Place::Store(store) => store.streams[piece.lane].lane,
-            Place::Own(_) => return Err(self.misplaced(piece.device)),
+            Place::Own(_) | Place::Images(_) => return Err(self.misplaced(piece.device)),
         };
         let whose = For {
             device: piece.device,

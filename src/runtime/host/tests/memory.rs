@@ -48,7 +48,7 @@ fn what_can_be_told_at_once_is_refused() {
     let mut refused = |queue, command| {
         let tag = Tag {
             step: 0,
-            label: "test",
+            label: "test".into(),
             units: 0..0,
         };
         let event = EventId::fresh();

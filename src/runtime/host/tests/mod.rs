@@ -39,7 +39,7 @@ fn open(pools: &[PoolSpec]) -> (HostBackend, Receiver<Completion>) {
 
 fn codelet(kernel: HostKernel) -> Arc<Codelet> {
     Arc::new(Codelet {
-        name: "test",
+        name: "test".into(),
         host: Some(kernel),
         opencl: None,
     })
@@ -68,7 +68,7 @@ fn submit(
 fn tag() -> Tag {
     Tag {
         step: 0,
-        label: "test",
+        label: "test".into(),
         units: 0..0,
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::codelet::{Codelet, Cost, HostValue, NdRange, OpenClKernel};
+use crate::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::Shelf;
 use crate::runtime::{BufferId, CommandKind, DeviceSpan, HostMemoryId, HostSpan, Launch, Runtime};
 
@@ -31,7 +31,7 @@ fn sim(name: &str) -> Sim {
 fn tag() -> Tag {
     Tag {
         step: 0,
-        label: "test",
+        label: "test".into(),
         units: 0..1,
     }
 }
@@ -51,18 +51,12 @@ fn increment() -> Arc<Codelet> {
         }
     }
     Arc::new(Codelet {
-        name: "increment",
+        name: "increment".into(),
         host: Some(run),
         opencl: Some(OpenClKernel {
-            source: "",
-            file: "none",
-            entry: "increment",
-            options: "",
+            source: KernelSource::new("", "none", "increment", ""),
             fp64: true,
-            ndrange: |_, _| NdRange {
-                global: vec![1],
-                local: None,
-            },
+            shape: Shape::Of(|_, _| NdRange::new(vec![1])),
         }),
     })
 }

@@ -1,0 +1,19 @@
+// Each row's softmax, with the row's maximum subtracted.
+__kernel void softmax(__global const float *in, __global float *out, int n)
+{
+    int row = get_global_id(0);
+    float most = in[row * n];
+    for (int i = 1; i < n; i++)
+        most = fmax(most, in[row * n + i]);
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++)
+        sum += exp(in[row * n + i] - most);
+    for (int i = 0; i < n; i++)
+        out[row * n + i] = exp(in[row * n + i] - most) / sum;
+}
+
+__kernel void transpose(__global const float *in, __global float *out, int n)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    out[x * n + y] = in[y * n + x];
+}

@@ -1,0 +1,118 @@
+//! Files that are written beside a report: traces and charts.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use pdawl::trace::{About, Trace, chrome, csv, gantt};
+
+use super::failure::Failure;
+use super::output::{Output, place};
+
+/// What is to be written beside the report.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct Files {
+    /// Write a Chrome trace, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Write a Gantt chart; FILE ends in .html or .svg
+    #[arg(long, value_name = "FILE", value_parser = gantt_path)]
+    gantt: Option<PathBuf>,
+
+    /// Write a row a command
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// The formats of a chart, by the file's ending.
+fn gantt_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match is_page(&path).is_some() {
+        true => Ok(path),
+        false => Err("a chart is HTML or SVG: FILE must end in .html or .svg".to_owned()),
+    }
+}
+
+/// Whether the ending asks for a page (else an SVG); `None` for other endings.
+fn is_page(path: &std::path::Path) -> Option<bool> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    match ending.as_str() {
+        "html" | "htm" => Some(true),
+        "svg" => Some(false),
+        _ => None,
+    }
+}
+
+/// Files that could be opened.
+pub struct Prepared {
+    trace: Option<Output>,
+    csv: Option<Output>,
+    page: Option<Output>,
+    svg: Option<Output>,
+}
+
+impl Files {
+    /// Whether any file is asked for.
+    #[allow(dead_code)]
+    pub fn wanted(&self) -> bool {
+        self.trace.is_some() || self.gantt.is_some() || self.csv.is_some()
+    }
+
+    /// Tries every path.
+    ///
+    /// # Errors
+    /// When one cannot be written, or two are the same.
+    pub fn prepare(&self) -> Result<Prepared, Failure> {
+        let mut places = Vec::new();
+        for path in [&self.trace, &self.gantt, &self.csv].into_iter().flatten() {
+            let place = place(path);
+            if places.contains(&place) {
+                return Err(Failure::usage(
+                    format!("two outputs have the path {}", path.display()),
+                    "a path of its own for each",
+                ));
+            }
+            places.push(place);
+        }
+        let open = |path: Option<&PathBuf>| path.map(|path| Output::prepare(path)).transpose();
+        let gantt = |page| {
+            let path = self.gantt.as_ref();
+            open(path.filter(|path| is_page(path) == Some(page)))
+        };
+        Ok(Prepared {
+            trace: open(self.trace.as_ref())?,
+            csv: open(self.csv.as_ref())?,
+            page: gantt(true)?,
+            svg: gantt(false)?,
+        })
+    }
+}
+
+impl Prepared {
+    /// Writes every file.
+    ///
+    /// # Errors
+    /// When the disk is full, say.
+    pub fn write(self, trace: &Trace, about: &About) -> Result<(), Failure> {
+        type Export = fn(&Trace, &About, &mut dyn Write) -> io::Result<()>;
+        let exports: [(Option<Output>, Export); 4] = [
+            (self.trace, |trace, about, out| {
+                chrome::write(trace, about, out)
+            }),
+            (self.csv, |trace, about, out| csv::write(trace, about, out)),
+            (self.page, |trace, about, out| {
+                gantt::write_html(trace, about, out)
+            }),
+            (self.svg, |trace, about, out| {
+                gantt::write_svg(trace, about, out)
+            }),
+        ];
+        for (output, export) in exports {
+            if let Some(output) = output {
+                output.write(|out| export(trace, about, out))?;
+            }
+        }
+        Ok(())
+    }
+}

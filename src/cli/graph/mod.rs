@@ -1,0 +1,85 @@
+//! What commands that run graphs share.
+//!
+//! * [`sharing`] is what users type: policy, queues, map, search;
+//! * [`stage`] opens the devices, real or simulated;
+//! * [`conduct`] runs a [`Job`] on them as asked, and reports.
+
+mod conduct;
+mod sharing;
+mod stage;
+
+use std::sync::Arc;
+
+use pdawl::engine::graph::{GraphRunError, Plan};
+use pdawl::graph::{Components, TaskGraph};
+use pdawl::policy::MapError;
+use pdawl::runtime::Runtime;
+use serde_json::Value;
+
+use super::args::{Format, Place};
+use super::failure::{Failure, LOST, refused};
+use super::files::Files;
+
+pub use conduct::run;
+pub use sharing::{Queues, Sharing};
+pub use stage::Stage;
+
+/// Where a graph runs, how, and what comes of it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GraphArgs {
+    #[command(flatten)]
+    pub sharing: Sharing,
+
+    #[command(flatten)]
+    pub place: Place,
+
+    /// Compare the results with the sequential reference
+    #[arg(long, help_heading = "Output")]
+    pub verify: bool,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub format: Format,
+
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// Compares what a plan's last run left with a reference: whether it is right,
+/// and the greatest error.
+pub type Verify<'a> = dyn FnMut(&Plan, &mut dyn Runtime) -> Result<(bool, f64), Failure> + 'a;
+
+/// A graph to be run.
+pub struct Job<'a> {
+    /// `transformer`, `dag` ...
+    pub name: &'static str,
+    /// One line for people.
+    pub title: String,
+    /// For the report.
+    pub parameters: Value,
+    pub graph: Arc<TaskGraph>,
+    /// The components of clustering and adaptive; eager and heft take every
+    /// kernel by itself.
+    pub components: Arc<Components>,
+    /// Queues where the user names none.
+    pub queues: Option<Queues>,
+    /// Whether any kernel needs double precision.
+    pub fp64: bool,
+    /// Of random data, and of a simulation.
+    pub seed: u64,
+    /// What `--verify` does.
+    pub verify: Box<Verify<'a>>,
+}
+
+/// An engine's error as the user's failure.
+pub fn failure(error: GraphRunError) -> Failure {
+    match error {
+        GraphRunError::Runtime(error) => refused(error),
+        error @ GraphRunError::Map(MapError::Nowhere { .. }) => Failure::usage(
+            error,
+            "other --devices; `pdawl devices` shows which are there",
+        ),
+        error @ GraphRunError::Lost { .. } => Failure::failed(error, LOST),
+        other => Failure::of(other),
+    }
+}

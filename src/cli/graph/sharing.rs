@@ -1,0 +1,226 @@
+//! How a graph is shared, as users say it.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use pdawl::engine::graph::Options;
+use pdawl::graph::Components;
+use pdawl::machine::{Device, DeviceKind};
+
+use crate::cli::failure::Failure;
+use crate::cli::whole::whole;
+
+/// Queues of a GPU where nobody says how many.
+const GPU_QUEUES: usize = 8;
+
+/// Most queues of a device.
+const MOST_QUEUES: usize = 64;
+
+/// The policies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// Components on given devices: --map or --search
+    Clustering,
+    /// Single kernels, each to whichever device is idle
+    Eager,
+    /// Single kernels, each to where it is finished earliest
+    Heft,
+    /// Components, placed by what the layers and runs before took
+    #[default]
+    Adaptive,
+}
+
+/// How the graph is shared.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Sharing")]
+pub struct Sharing {
+    /// Who decides what goes where
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t)]
+    pub policy: PolicyName,
+
+    /// Place components by what layers and runs before took (the default)
+    #[arg(long, conflicts_with = "policy")]
+    pub adaptive: bool,
+
+    /// Command queues, of a kind or of a device: gpu=4,cpu=2 or opencl0.0=3
+    ///
+    /// [default: gpu=8,cpu=1; one of each for eager and heft]
+    #[arg(long, value_name = "LIST")]
+    pub queues: Option<Queues>,
+
+    /// Queues that a component's kernels are spread over in turns
+    ///
+    /// [default: what leaves every component of a layer its own, at least one]
+    #[arg(long, value_name = "N", value_parser = whole(1..=64u64), allow_negative_numbers = true)]
+    pub component_queues: Option<u64>,
+
+    /// How many components of each layer CPUs get, as in h_cpu=1; with
+    /// --policy clustering
+    #[arg(long, value_name = "MAP", value_parser = h_cpu, conflicts_with = "search")]
+    pub map: Option<usize>,
+
+    /// Look for the best map and queues by running; with --policy clustering
+    #[arg(long)]
+    pub search: bool,
+
+    /// Timed runs, after one that is not timed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=u32::MAX),
+          allow_negative_numbers = true)]
+    pub repeats: u32,
+
+    /// Leave what came from the host on the devices from run to run
+    #[arg(long)]
+    pub keep_inputs: bool,
+}
+
+impl Sharing {
+    /// The policy.
+    ///
+    /// # Errors
+    /// When --map or --search are there for another than clustering.
+    pub fn policy(&self) -> Result<PolicyName, Failure> {
+        let option = match (self.map, self.search) {
+            (Some(_), _) => "--map",
+            (_, true) => "--search",
+            _ => return Ok(self.policy),
+        };
+        match self.policy {
+            PolicyName::Clustering => Ok(PolicyName::Clustering),
+            _ => Err(Failure::usage(
+                format!("{option} is for --policy clustering"),
+                format!("--policy clustering {option} ..."),
+            )),
+        }
+    }
+
+    /// Options for these devices. `given` are the queues where the user says
+    /// none.
+    ///
+    /// # Errors
+    /// When --queues names a device that does not take part.
+    pub fn options(
+        &self,
+        policy: PolicyName,
+        given: Option<&Queues>,
+        components: &Components,
+        devices: &[Device],
+    ) -> Result<Options, Failure> {
+        let single = matches!(policy, PolicyName::Eager | PolicyName::Heft);
+        let queues = match self.queues.as_ref().or(given.filter(|_| !single)) {
+            Some(queues) => queues.of(devices, single)?,
+            None => Queues::default().of(devices, single)?,
+        };
+        let levels = components.list().iter().map(|c| c.level);
+        let mut sizes = vec![0usize; components.len()];
+        levels.for_each(|level| sizes[level] += 1);
+        let widest = sizes.into_iter().max().unwrap_or(1).max(1);
+        let width = |queues: &usize| match self.component_queues {
+            Some(width) => width as usize,
+            None => queues.div_ceil(widest),
+        };
+        Ok(Options {
+            widths: queues.iter().map(width).collect(),
+            queues,
+            trace: false,
+            keep: self.keep_inputs,
+        })
+    }
+}
+
+/// Queues by kind or name of device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queues(Vec<(String, usize)>);
+
+impl Queues {
+    /// So many of each kind.
+    pub fn by_kind(gpu: usize, cpu: usize) -> Self {
+        Self(vec![("gpu".into(), gpu), ("cpu".into(), cpu)])
+    }
+
+    /// Queues of each device; the name of one counts more than its kind.
+    fn of(&self, devices: &[Device], single: bool) -> Result<Vec<usize>, Failure> {
+        for (key, _) in &self.0 {
+            let known = kind_of(key).is_some() || devices.iter().any(|d| d.name == *key);
+            if !known {
+                let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+                return Err(Failure::usage(
+                    format!("--queues: no device `{key}` takes part"),
+                    format!("gpu, cpu, or one of {}", names.join(", ")),
+                ));
+            }
+        }
+        let of = |device: &Device| {
+            let named = self.0.iter().find(|(key, _)| *key == device.name);
+            let kind = || {
+                self.0
+                    .iter()
+                    .find(|(key, _)| kind_of(key) == Some(device.kind))
+            };
+            let default = match device.kind {
+                DeviceKind::Cpu => 1,
+                _ if single => 1,
+                _ => GPU_QUEUES,
+            };
+            named.or_else(kind).map_or(default, |(_, count)| *count)
+        };
+        Ok(devices.iter().map(of).collect())
+    }
+}
+
+fn kind_of(key: &str) -> Option<DeviceKind> {
+    match key {
+        "gpu" => Some(DeviceKind::Gpu),
+        "cpu" => Some(DeviceKind::Cpu),
+        "accelerator" => Some(DeviceKind::Accelerator),
+        _ => None,
+    }
+}
+
+impl FromStr for Queues {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut list: Vec<(String, usize)> = Vec::new();
+        for item in text.split(',') {
+            let wrong = || format!("`{item}` is no DEVICE=N with N from 1 to {MOST_QUEUES}");
+            let (key, count) = item.trim().split_once('=').ok_or_else(wrong)?;
+            let count: usize = count.trim().parse().map_err(|_| wrong())?;
+            if key.is_empty() || !(1..=MOST_QUEUES).contains(&count) {
+                return Err(wrong());
+            }
+            if list.iter().any(|(other, _)| other == key) {
+                return Err(format!("`{key}` is named twice"));
+            }
+            list.push((key.to_owned(), count));
+        }
+        Ok(Self(list))
+    }
+}
+
+/// `h_cpu=1`.
+fn h_cpu(text: &str) -> Result<usize, String> {
+    let number = text.strip_prefix("h_cpu=").and_then(|n| n.parse().ok());
+    number.ok_or_else(|| "a map is h_cpu=N: so many components of each layer on CPUs".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_by_kind_or_name() {
+        let queues: Queues = "gpu=4, cpu=2".parse().unwrap();
+        assert_eq!(queues, Queues::by_kind(4, 2));
+        for text in ["", "gpu", "gpu=0", "gpu=x", "=3", "gpu=65", "gpu=1,gpu=2"] {
+            assert!(text.parse::<Queues>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_map_is_h_cpu() {
+        assert_eq!(h_cpu("h_cpu=3"), Ok(3));
+        for text in ["3", "h_cpu=", "h_cpu=-1", "q_gpu=1"] {
+            assert!(h_cpu(text).is_err(), "{text}");
+        }
+    }
+}

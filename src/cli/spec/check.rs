@@ -1,0 +1,104 @@
+//! `pdawl spec check`.
+
+use std::path::PathBuf;
+
+use pdawl::graph::spec::{DagSpec, Specification};
+use pdawl::report::spec::{KernelReport, SpecReport};
+
+use super::compile::Compiler;
+use super::described::{Described, Values, refused};
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+
+pub const EXAMPLES: &str = "Examples:\n  \
+                            pdawl spec check kernels/examples/matmul.json -D n=512\n  \
+                            pdawl spec check kernels/examples/head.dag\n  \
+                            pdawl spec check kernel.json -D dataset=1024 --no-compile";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A kernel file, or a graph in any of its forms
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    values: Values,
+
+    /// The OpenCL device whose compiler is asked [default: the first]
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// Compare with the sources only, and compile nothing
+    #[arg(long, conflicts_with = "device")]
+    no_compile: bool,
+
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (kernels, dag) = described(args)?;
+    let mut compiler = match args.no_compile {
+        true => None,
+        false => Compiler::open(args.device.as_deref())?,
+    };
+    if let Some(compiler) = &mut compiler {
+        for described in &kernels {
+            compiler.check(described)?;
+        }
+    }
+    let mut warnings: Vec<String> = kernels.iter().flat_map(|d| d.warnings.clone()).collect();
+    if let Some(dag) = &dag {
+        warnings.extend(dag.warnings.iter().cloned());
+    }
+    if compiler.is_none() && !args.no_compile {
+        warnings.push("nothing was compiled: there is no OpenCL device here".to_owned());
+    }
+    warnings.sort();
+    warnings.dedup();
+    let report = SpecReport::new(
+        &args.file,
+        kernels
+            .iter()
+            .enumerate()
+            .map(|(index, described)| KernelReport {
+                id: dag.as_ref().map(|dag| dag.kernels[index].id),
+                ..KernelReport::of(&described.kernel)
+            })
+            .collect(),
+        dag.as_ref(),
+        compiler.map(|compiler| compiler.name),
+        warnings,
+    );
+    match args.format {
+        Format::Text => terminal::print(&report.render()),
+        Format::Json => terminal::print_json(&report),
+    }
+}
+
+/// Everything that the file describes, checked.
+fn described(args: &Args) -> Result<(Vec<Described>, Option<DagSpec>), Failure> {
+    match args.values.load(&args.file)? {
+        Specification::Kernel(spec) => {
+            let symbols = args.values.symbols();
+            Ok((vec![args.values.describe(*spec, &symbols)?], None))
+        }
+        Specification::Dag(dag) => {
+            let kernels = all(&dag, &args.values)?;
+            Ok((kernels, Some(*dag)))
+        }
+    }
+}
+
+/// The kernels of a graph, which must be right.
+pub(super) fn all(dag: &DagSpec, values: &Values) -> Result<Vec<Described>, Failure> {
+    let given = values.symbols();
+    let kernels: Vec<Described> = (dag.kernels.iter())
+        .map(|node| values.describe(node.spec.clone(), &dag.symbols_of(node, &given)))
+        .collect::<Result<_, _>>()?;
+    let resolved: Vec<_> = kernels.iter().map(|d| d.kernel.clone()).collect();
+    dag.check(&resolved).map_err(refused)?;
+    Ok(kernels)
+}

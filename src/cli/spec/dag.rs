@@ -1,0 +1,187 @@
+//! A graph to be run, as users describe it: `pdawl run dag`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pdawl::engine::graph::Plan;
+use pdawl::engine::graph::reference::reference;
+use pdawl::graph::spec::scalar::Base;
+use pdawl::graph::spec::task::{Built, build};
+use pdawl::graph::spec::{Argument, DagSpec, Kernel, Specification};
+use pdawl::machine::DeviceKind;
+use pdawl::runtime::{Runtime, opencl};
+use pdawl::workload::kernel::compare::compare;
+use serde_json::json;
+
+use super::check;
+use super::compile::Compiler;
+use super::described::{Values, refused};
+use super::devices::opencl_only;
+use crate::cli::failure::Failure;
+use crate::cli::graph::{GraphArgs, Job, Queues, failure, run as conduct};
+use crate::cli::terminal;
+use crate::cli::whole::whole;
+
+pub const EXAMPLES: &str = "Examples:\n  \
+                            pdawl run dag kernels/examples/head.dag --adaptive\n  \
+                            pdawl run dag kernels/examples/three.json --policy heft --verify\n  \
+                            pdawl run dag SPEC.json -D n=512 --policy clustering --search";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The graph, in any of its forms; docs/specifications.md describes them
+    #[arg(value_name = "SPEC")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    values: Values,
+
+    /// Of the random numbers that buffers begin with
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
+    seed: u64,
+
+    #[command(flatten)]
+    graph: GraphArgs,
+}
+
+/// Runs a graph.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let dag = match args.values.load(&args.file)? {
+        Specification::Dag(dag) => *dag,
+        Specification::Kernel(_) => {
+            return Err(Failure::usage(
+                format!("{}: it is a kernel, not a graph", args.file.display()),
+                "`pdawl run kernel` with it",
+            ));
+        }
+    };
+    let place = opencl_only(&args.graph.place)?;
+    let described = check::all(&dag, &args.values)?;
+    let dag = at_home(dag, place.devices.as_deref().unwrap_or_default());
+    if let Some(mut compiler) = Compiler::open(None)? {
+        for kernel in &described {
+            compiler.check(kernel)?;
+        }
+    }
+    let kernels: Vec<_> = (described.into_iter())
+        .map(|described| (described.kernel, described.info))
+        .collect();
+    let built = build(&dag, &kernels, args.seed).map_err(refused)?;
+    let fp64 = kernels.iter().any(|(_, info)| info.fp64);
+    let kernels: Vec<Kernel> = kernels.into_iter().map(|(kernel, _)| kernel).collect();
+    let graph = Arc::new(built.graph.clone());
+    let name = args.file.file_name().unwrap_or(args.file.as_os_str());
+    let name = name.to_string_lossy().into_owned();
+    let mut job = Job {
+        name: "dag",
+        title: format!("dag {name}, {} kernels", kernels.len()),
+        parameters: json!({ "file": name, "seed": args.seed }),
+        graph,
+        components: Arc::new(built.components.clone()),
+        queues: queues(&dag, place.devices.as_deref().unwrap_or_default())?,
+        fp64,
+        seed: args.seed,
+        verify: Box::new(move |plan, runtime| verify(plan, runtime, &built, &kernels)),
+    };
+    conduct(
+        &mut job,
+        &GraphArgs {
+            place,
+            ..args.graph.clone()
+        },
+    )
+}
+
+/// The graph without wishes for kinds of devices of which none takes part.
+fn at_home(mut dag: DagSpec, devices: &str) -> DagSpec {
+    let listed = |name: &str| devices.split(',').any(|item| item.trim().starts_with(name));
+    let found = opencl::discover().devices.into_iter();
+    let kinds: Vec<DeviceKind> = found
+        .filter(|f| listed(&f.info.name))
+        .map(|f| f.info.kind)
+        .collect();
+    for (kind, name) in [(DeviceKind::Cpu, "CPU"), (DeviceKind::Gpu, "GPU")] {
+        let mut homeless = 0;
+        for node in dag
+            .kernels
+            .iter_mut()
+            .filter(|node| node.device == Some(kind))
+        {
+            if !kinds.contains(&kind) {
+                node.device = None;
+                homeless += 1;
+            }
+        }
+        if homeless > 0 {
+            terminal::warn(&format!(
+                "{homeless} kernels are meant for a {name}, and none takes part; they run where \
+                 they can"
+            ));
+        }
+    }
+    dag
+}
+
+/// The queues of the file: by kind or name of device, or as the paper has it:
+/// `r1` is the first device.
+fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
+    if dag.queues.is_empty() {
+        return Ok(None);
+    }
+    let devices: Vec<&str> = devices.split(',').map(str::trim).collect();
+    let wrong = |why: String| {
+        Failure::failed(
+            format!("{}, cq: {why}", dag.file.display()),
+            "gpu, cpu, r1 for the first device, or a device's name, each with 1 to 64",
+        )
+    };
+    let mut items = Vec::new();
+    for (device, count) in &dag.queues {
+        let number = device
+            .strip_prefix('r')
+            .and_then(|n| n.parse::<usize>().ok());
+        let name = match number.map(|n| n.checked_sub(1).and_then(|n| devices.get(n))) {
+            None => device.as_str(),
+            Some(Some(name)) => name,
+            // A file may be written for more devices than there are.
+            Some(None) => continue,
+        };
+        items.push(format!("{name}={count}"));
+    }
+    match items.is_empty() {
+        true => Ok(None),
+        false => items.join(",").parse().map(Some).map_err(wrong),
+    }
+}
+
+/// Compares the results with those of one kernel after the other: bit for bit
+/// if all devices are of one model.
+fn verify(
+    plan: &Plan,
+    runtime: &mut dyn Runtime,
+    built: &Built,
+    kernels: &[Kernel],
+) -> Result<(bool, f64), Failure> {
+    let devices = runtime.devices();
+    let alike = devices
+        .iter()
+        .all(|device| device.model == devices[0].model);
+    let best = (devices.iter()).position(|device| device.kind != DeviceKind::Cpu);
+    let wanted = reference(runtime, plan.graph(), best.unwrap_or(0)).map_err(failure)?;
+    let (mut right, mut largest) = (true, 0.0f64);
+    for (kernel, position, datum) in &built.results {
+        let base = match kernels
+            .get(*kernel)
+            .and_then(|k| k.arguments.get(*position))
+        {
+            Some(Argument::Buffer(buffer)) => buffer.element.base,
+            _ => Base::Uchar,
+        };
+        let ours = plan.bytes(runtime, *datum).map_err(|e| failure(e.into()))?;
+        let difference = compare(base, ours, &wanted[datum.0], alike);
+        right &= difference.right;
+        largest = largest.max(difference.largest);
+    }
+    Ok((right, largest))
+}

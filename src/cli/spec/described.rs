@@ -1,0 +1,102 @@
+//! A specification as users name it: a file, values of its symbols, and where
+//! sources are.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pdawl::expression::{Expression, Number, Symbols};
+use pdawl::graph::spec::source::KernelInfo;
+use pdawl::graph::spec::{Kernel, KernelSpec, SpecError, Specification, load};
+
+use crate::cli::failure::Failure;
+
+/// What goes with a file.
+#[derive(Clone, Debug, Args)]
+pub struct Values {
+    /// The value of a symbol, such as dataset=1048576 or n=2**20
+    ///
+    /// It goes before the file's own. May be given several times.
+    #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = symbol)]
+    symbols: Vec<(String, Number)>,
+
+    /// The folder of the kernels' sources [default: the file's, and `kernels`
+    /// beside it]
+    #[arg(long, value_name = "FOLDER")]
+    sources: Option<PathBuf>,
+}
+
+/// A kernel with its file's description.
+pub struct Described {
+    pub spec: KernelSpec,
+    pub kernel: Kernel,
+    /// What its source says of it.
+    pub info: KernelInfo,
+    /// What looks wrong and does not matter.
+    pub warnings: Vec<String>,
+}
+
+fn symbol(text: &str) -> Result<(String, Number), String> {
+    let wrong = || "write NAME=VALUE, such as dataset=1048576".to_owned();
+    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+    let name = name.trim();
+    let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if !is_name {
+        return Err(wrong());
+    }
+    let value: Expression = value.parse().map_err(|e| format!("{e}"))?;
+    let value = value.value(&Symbols::new()).map_err(|e| e.to_string())?;
+    Ok((name.to_owned(), value))
+}
+
+impl Values {
+    /// The symbols' values.
+    pub fn symbols(&self) -> Symbols {
+        self.symbols.iter().cloned().collect()
+    }
+
+    /// Where sources are, if the user said so.
+    pub fn sources(&self) -> Option<&Path> {
+        self.sources.as_deref()
+    }
+
+    /// Reads a file of any form.
+    pub fn load(&self, file: &Path) -> Result<Specification, Failure> {
+        load(file).map_err(refused)
+    }
+
+    /// A kernel with sizes, compared with its source.
+    ///
+    /// # Errors
+    /// As [`KernelSpec::resolve`] and [`KernelSpec::agrees_with_source`].
+    pub fn describe(&self, spec: KernelSpec, symbols: &Symbols) -> Result<Described, Failure> {
+        let kernel = spec.resolve(symbols, self.sources()).map_err(refused)?;
+        let (info, doubts) = spec.agrees_with_source(&kernel).map_err(refused)?;
+        let warnings = spec.warnings.iter().cloned().chain(doubts).collect();
+        Ok(Described {
+            spec,
+            kernel,
+            info,
+            warnings,
+        })
+    }
+
+    /// Reads a file that must be of a single kernel.
+    ///
+    /// # Errors
+    /// As the others, and when it is a graph.
+    pub fn kernel(&self, file: &Path) -> Result<Described, Failure> {
+        match self.load(file)? {
+            Specification::Kernel(spec) => self.describe(*spec, &self.symbols()),
+            Specification::Dag(_) => Err(Failure::usage(
+                format!("{}: it is a graph of kernels, not a kernel", file.display()),
+                "`pdawl run dag` with it, or a kernel file",
+            )),
+        }
+    }
+}
+
+/// A specification's fault, which tells by itself what to do.
+pub fn refused(error: SpecError) -> Failure {
+    Failure::of(error)
+}

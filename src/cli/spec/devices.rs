@@ -1,0 +1,57 @@
+//! Where kernels of users run: on OpenCL devices, and nowhere else.
+
+use pdawl::runtime::opencl;
+use pdawl::runtime::select::{Selection, Source};
+
+use crate::cli::args::Place;
+use crate::cli::failure::{Failure, wrong_devices};
+use crate::cli::here::fingerprint;
+use crate::cli::session::machine_file;
+
+/// The place with OpenCL devices: those named, or all, the CPU's included.
+///
+/// # Errors
+/// When there is none, the embedded runtime is named, or another machine, on
+/// which kernels would have to be simulated.
+pub fn opencl_only(place: &Place) -> Result<Place, Failure> {
+    if let Some(name) = &place.machine {
+        let file = machine_file(name)?;
+        if !fingerprint().is(file.fingerprint.as_deref()) {
+            return Err(Failure::usage(
+                format!(
+                    "--machine {name}: a kernel in OpenCL C cannot be simulated, since nobody \
+                     knows what it costs"
+                ),
+                "no --machine, for the devices that are here",
+            ));
+        }
+    }
+    let Some(list) = &place.devices else {
+        return Ok(Place {
+            devices: Some(every()?),
+            ..place.clone()
+        });
+    };
+    let selection: Selection = list.parse().map_err(wrong_devices)?;
+    let host = |source: Source| source == Source::Host;
+    if selection.devices().iter().any(|spec| host(spec.source)) {
+        return Err(wrong_devices(
+            "the embedded runtime (host) runs no OpenCL C; the CPU takes part as an OpenCL device",
+        ));
+    }
+    Ok(place.clone())
+}
+
+/// Every OpenCL device.
+fn every() -> Result<String, Failure> {
+    let discovery = opencl::discover();
+    let found = discovery.devices.into_iter();
+    let names: Vec<String> = found.map(|found| found.info.name).collect();
+    match names.is_empty() {
+        true => Err(Failure::failed(
+            "there is no OpenCL device here, and kernels in OpenCL C run on nothing else",
+            "an OpenCL driver; for the CPU, PoCL (apt-get install pocl-opencl-icd)",
+        )),
+        false => Ok(names.join(",")),
+    }
+}

@@ -1,0 +1,123 @@
+//! `pdawl spec infer`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pdawl::graph::spec::infer::{Inference, Inferred, infer};
+use serde::Serialize;
+
+use super::described::refused;
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::terminal;
+
+pub const EXAMPLES: &str = "Examples:\n  pdawl spec infer kernels/examples/vadd.cl\n  \
+                            pdawl spec infer kernels.cl --kernel matmul --out matmul.json\n  \
+                            pdawl spec infer tiled.cl -D TS=16 --format json";
+
+/// The schema of this version.
+const SCHEMA: &str = "pdawl-infer/1";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The kernel's source, in OpenCL C
+    #[arg(value_name = "KERNEL.cl")]
+    file: PathBuf,
+
+    /// The kernel, where the source has several [default: all]
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+
+    /// A macro that the source is compiled with, such as TS=16
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    macros: Vec<String>,
+
+    /// Write the kernel file here instead of to standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// How the result is printed; json tells what to fill in beside the file
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    kernels: Vec<Part>,
+}
+
+#[derive(Serialize)]
+struct Part {
+    file: Inferred,
+    to_fill: Vec<String>,
+    notes: Vec<String>,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let output = args.out.as_deref().map(Output::prepare).transpose()?;
+    let macros: BTreeMap<String, String> = (args.macros.iter())
+        .map(|text| match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (text.clone(), "1".to_owned()),
+        })
+        .collect();
+    let made = infer(&args.file, args.kernel.as_deref(), &macros).map_err(refused)?;
+    let text = files(&made)?;
+    if let Some(output) = output {
+        output.write(|out| out.write_all(text.as_bytes()))?;
+    } else if args.format == Format::Text {
+        terminal::print(&text)?;
+    }
+    match args.format {
+        Format::Json => terminal::print_json(&Report {
+            schema: SCHEMA,
+            kernels: (made.into_iter())
+                .map(|made| Part {
+                    file: made.file,
+                    to_fill: made.to_fill,
+                    notes: made.notes,
+                })
+                .collect(),
+        }),
+        Format::Text => {
+            for made in &made {
+                tell(made);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The kernel file, or a list of several.
+fn files(made: &[Inference]) -> Result<String, Failure> {
+    let files: Vec<&Inferred> = made.iter().map(|made| &made.file).collect();
+    let text = match files.as_slice() {
+        [one] => serde_json::to_string_pretty(one),
+        several => serde_json::to_string_pretty(several),
+    };
+    text.map(|text| text + "\n").map_err(Failure::of)
+}
+
+/// On standard error, so that the file can go elsewhere.
+fn tell(made: &Inference) {
+    let name = &made.file.name;
+    let kind = |buffers: &[_], what: &str| match buffers.len() {
+        0 => String::new(),
+        count => format!(" {count} {what}"),
+    };
+    terminal::tell(&format!(
+        "{name}: {} dimensions, buffers:{}{}{}; still to be filled in:",
+        made.file.work_dimension,
+        kind(&made.file.input_buffers, "in"),
+        kind(&made.file.output_buffers, "out"),
+        kind(&made.file.io_buffers, "in and out"),
+    ));
+    for field in &made.to_fill {
+        terminal::tell(&format!("  {field}"));
+    }
+    for note in &made.notes {
+        terminal::tell(&format!("  note: {note}"));
+    }
+}

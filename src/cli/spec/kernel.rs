@@ -1,0 +1,303 @@
+//! A kernel to be run, as users describe it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::Args;
+use pdawl::balance::Strategy;
+use pdawl::balance::strategy::Shares;
+use pdawl::engine::corun::kernel::examine;
+use pdawl::machine::{Device, DeviceKind};
+use pdawl::quantity::Bytes;
+use pdawl::report::schema::{KernelParameters, Parameters, Workload};
+use pdawl::runtime::Runtime;
+use pdawl::workload::Divisible;
+use pdawl::workload::kernel::{Sink, UserKernel};
+
+use super::compile::Compiler;
+use super::described::Values;
+use crate::cli::failure::Failure;
+use crate::cli::grid::Budget;
+use crate::cli::output::Output;
+use crate::cli::whole::whole;
+
+/// A kernel file, with what it does not say.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Workload")]
+pub struct KernelArgs {
+    /// The kernel file; docs/specifications.md describes it
+    #[arg(value_name = "INFO.json")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    values: Values,
+
+    /// Steps, each a launch over the whole range, with a barrier after it
+    ///
+    /// Of buffers that are read and written, a step begins with what the one
+    /// before left.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole(1..=u32::MAX),
+          allow_negative_numbers = true)]
+    pub steps: u32,
+
+    /// Of the random numbers that buffers begin with
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// What the buffer at a position begins with: the bytes of a file
+    #[arg(long, value_name = "POS=FILE", value_parser = at)]
+    load: Vec<(usize, PathBuf)>,
+
+    /// Where the buffer at a position goes at the end, as bytes
+    #[arg(long, value_name = "POS=FILE", value_parser = at)]
+    save: Vec<(usize, PathBuf)>,
+}
+
+/// A kernel that was read and checked.
+pub struct KernelTask {
+    args: KernelArgs,
+    pub user: UserKernel,
+    /// 0, all on the CPU, to 10, all on the GPU.
+    pub partition: Option<u8>,
+    /// Whether it runs on one device, since it cannot be divided.
+    pub alone: bool,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+    /// Results that are to be saved.
+    results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>>,
+}
+
+/// Files that results go to.
+pub struct Saves(Vec<(usize, Output)>);
+
+fn at(text: &str) -> Result<(usize, PathBuf), String> {
+    let wrong = || "write POS=FILE, such as 2=result.bin".to_owned();
+    let (position, file) = text.split_once('=').ok_or_else(wrong)?;
+    let position = position.trim().parse().map_err(|_| wrong())?;
+    match file.is_empty() {
+        true => Err(wrong()),
+        false => Ok((position, PathBuf::from(file))),
+    }
+}
+
+impl KernelArgs {
+    /// Reads the kernel and what it begins with, checks it against its source
+    /// and a compiler, and tries the paths of the results.
+    ///
+    /// # Errors
+    /// When anything of that is wrong.
+    pub fn prepare(&self) -> Result<(KernelTask, Saves), Failure> {
+        let described = self.values.kernel(&self.file)?;
+        if let Some(mut compiler) = Compiler::open(None)? {
+            compiler.check(&described)?;
+        }
+        let partition = described.kernel.partition;
+        let mut notes = described.warnings;
+        let mut user = UserKernel::new(described.kernel, described.info, self.seed);
+        if let (None, Some(local)) = (&user.kernel().local, user.local()) {
+            notes.push(format!(
+                "the kernel asks for its work-groups and the file leaves their size open; they \
+                 are of {local:?} work-items"
+            ));
+        }
+        if user.buffers().all(|(_, buffer)| !buffer.direction.writes()) {
+            return Err(Failure::failed(
+                format!("{}: the kernel writes into no buffer", self.file.display()),
+                "an outputBuffers or ioBuffers entry for what it computes",
+            ));
+        }
+        for (position, file) in &self.load {
+            let bytes = std::fs::read(file).map_err(|error| {
+                Failure::failed(
+                    format!("--load: cannot read {}: {error}", file.display()),
+                    "a file with the buffer's bytes",
+                )
+            })?;
+            let given = bytes.len() as u64;
+            user = user.with_contents(*position, bytes.into()).map_err(|wanted| {
+                let what = match wanted {
+                    Some(wanted) => format!(
+                        "--load: {} has {given} bytes, and the buffer at position {position} has \
+                         {wanted}",
+                        file.display()
+                    ),
+                    None => format!("--load: the kernel has no buffer at position {position}"),
+                };
+                Failure::usage(what, "positions and sizes as `pdawl spec check` shows them")
+            })?;
+        }
+        let saves = self.saves(&user)?;
+        let results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>> = Arc::default();
+        if !self.save.is_empty() {
+            let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
+            let taken = Arc::clone(&results);
+            user = user.with_sink(Sink::new(move |position, bytes| {
+                if wanted.contains(&position) {
+                    let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+                    taken.insert(position, bytes.to_vec());
+                }
+            }));
+        }
+        let task = KernelTask {
+            args: self.clone(),
+            user,
+            partition,
+            alone: false,
+            notes,
+            results,
+        };
+        Ok((task, saves))
+    }
+
+    fn saves(&self, user: &UserKernel) -> Result<Saves, Failure> {
+        let written: Vec<usize> = (user.buffers())
+            .filter(|(_, buffer)| buffer.direction.writes())
+            .map(|(position, _)| position)
+            .collect();
+        let open = |(position, file): &(usize, PathBuf)| {
+            if !written.contains(position) {
+                return Err(Failure::usage(
+                    format!("--save: the kernel writes no buffer at position {position}"),
+                    format!("one of {written:?}"),
+                ));
+            }
+            Ok((*position, Output::prepare(file)?))
+        };
+        self.save
+            .iter()
+            .map(open)
+            .collect::<Result<_, _>>()
+            .map(Saves)
+    }
+}
+
+impl Saves {
+    /// Writes the results of the last run.
+    ///
+    /// # Errors
+    /// As [`Output::write`].
+    pub fn write(self, results: &BTreeMap<usize, Vec<u8>>) -> Result<(), Failure> {
+        for (position, output) in self.0 {
+            if let Some(bytes) = results.get(&position) {
+                output.write(|out| out.write_all(bytes))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl KernelTask {
+    /// Checks that it fits.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn fits(&self, budget: Budget) -> Result<(), Failure> {
+        // What is written has two versions, and trials and their comparison
+        // have copies of their own.
+        let needed = self.user.bytes().saturating_mul(8);
+        if needed <= budget.memory.0 {
+            return Ok(());
+        }
+        Err(Failure::failed(
+            format!(
+                "the kernel's buffers need {} of host memory, and {} may be used",
+                Bytes(needed),
+                Bytes(budget.memory.0)
+            ),
+            "a smaller size with -D, or --host-memory with more",
+        ))
+    }
+
+    /// Finds out how it can be divided, on the runtime's best device. If it cannot be, the
+    /// device that it runs on is returned, by its place.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn examine(&mut self, runtime: &mut dyn Runtime) -> Result<Option<usize>, Failure> {
+        let devices = runtime.devices().to_vec();
+        let best = best(&devices);
+        if devices.len() == 1 {
+            self.alone = true;
+        }
+        let examined = examine(runtime, best, self.user.clone()).map_err(Failure::of)?;
+        self.user = examined.user;
+        self.notes.extend(examined.notes);
+        let Some(why) = examined.refusal else {
+            return Ok(None);
+        };
+        self.notes.push(format!(
+            "it is not divided, and runs on {} alone: {why}",
+            devices[best].name
+        ));
+        self.alone = true;
+        Ok(Some(best))
+    }
+
+    /// How it is shared where nobody says so: as its file's `partition` has
+    /// it, if there are both kinds of devices.
+    pub fn partition(&self, devices: &[Device]) -> Option<Strategy> {
+        let has = |cpu: bool| devices.iter().any(|d| (d.kind == DeviceKind::Cpu) == cpu);
+        let cpu = 1.0 - f64::from(self.partition?) / 10.0;
+        let shares = Shares::new(vec![cpu]).ok()?;
+        (has(true) && has(false)).then_some(Strategy::Fixed(shares))
+    }
+
+    pub fn steps(&self) -> u32 {
+        self.args.steps
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.args.seed
+    }
+
+    /// Results of the last run that are to be saved.
+    pub fn results(&self) -> BTreeMap<usize, Vec<u8>> {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *results)
+    }
+
+    /// As reports tell it.
+    pub fn described(&self) -> Workload {
+        let kernel = self.user.kernel();
+        Workload {
+            name: "kernel",
+            parameters: Parameters::Kernel(KernelParameters {
+                file: name(&self.args.file),
+                kernel: kernel.name.clone(),
+                source: name(&kernel.source),
+                global: kernel.global.clone(),
+                local: self.user.local().map(<[u64]>::to_vec),
+                dimension: self.user.axis().dimension,
+                units: self.user.units(),
+                bytes: self.user.bytes(),
+                sliced: {
+                    let slices = self.user.slices();
+                    let mut all = [slices.read.clone(), slices.written.clone()].concat();
+                    all.sort_unstable();
+                    all.dedup();
+                    all
+                },
+                precision: if self.user.fp64() { "f64" } else { "f32" },
+                steps: self.args.steps,
+                seed: self.args.seed,
+            }),
+        }
+    }
+}
+
+/// The fastest device, most likely: a GPU, if there is one.
+fn best(devices: &[Device]) -> usize {
+    let rank = |device: &Device| (device.kind != DeviceKind::Cpu, device.compute_units);
+    (0..devices.len())
+        .max_by_key(|index| rank(&devices[*index]))
+        .unwrap_or(0)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,68 @@
+//! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
+//!
+//! [`described`] reads one with the user's symbols, for any command that needs
+//! it; [`compile`] asks a device's compiler; [`kernel`] is a kernel
+//! to be run, [`dag`] a graph, and [`devices`] where they run.
+
+mod check;
+pub mod compile;
+pub mod dag;
+pub mod described;
+pub mod devices;
+mod infer;
+pub mod kernel;
+mod show;
+
+use clap::Subcommand;
+
+use super::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl spec check kernels/examples/vadd.json\n  \
+                  pdawl spec infer kernels/examples/vadd.cl\n  \
+                  pdawl spec check graph.dag --format json"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Check a kernel file or a graph before anything runs
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::Args),
+    /// Write a kernel file from a kernel's source
+    #[command(after_help = infer::EXAMPLES)]
+    Infer(infer::Args),
+}
+
+/// Runs `pdawl spec`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.what {
+        What::Check(args) => check::run(args),
+        What::Infer(args) => infer::run(args),
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = show::EXAMPLES)]
+pub struct GraphArgs {
+    #[command(subcommand)]
+    what: GraphWhat,
+}
+
+#[derive(Debug, Subcommand)]
+enum GraphWhat {
+    /// Draw a graph's kernels, buffers and components as SVG
+    #[command(after_help = show::EXAMPLES)]
+    Show(show::Args),
+}
+
+/// Runs `pdawl graph`.
+pub fn graph(args: &GraphArgs) -> Result<(), Failure> {
+    match &args.what {
+        GraphWhat::Show(args) => show::run(args),
+    }
+}

@@ -1,0 +1,101 @@
+//! `pdawl graph show`.
+
+use std::path::PathBuf;
+
+use pdawl::graph::spec::Specification;
+use pdawl::graph::spec::dag::{DagSpec, Node};
+use pdawl::report::drawing::{self, Drawing};
+use serde::Serialize;
+
+use super::check;
+use super::described::Values;
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::terminal;
+
+pub const EXAMPLES: &str = "Examples:\n  \
+                            pdawl graph show kernels/examples/head.dag --out head.svg\n  \
+                            pdawl graph show kernels/examples/matmul.json -D n=512 > matmul.svg";
+
+/// The schema of this version.
+const SCHEMA: &str = "pdawl-drawing/1";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A graph in any of its forms, or a kernel file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    values: Values,
+
+    /// Write the drawing here instead of to standard output
+    #[arg(long, value_name = "FILE.svg")]
+    out: Option<PathBuf>,
+
+    /// What is printed: the drawing, or with json what it shows
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    file: String,
+    kernels: usize,
+    edges: usize,
+    components: usize,
+    /// Where the drawing is; `None` if it was not written.
+    drawing: Option<String>,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let output = args.out.as_deref().map(Output::prepare).transpose()?;
+    let dag = match args.values.load(&args.file)? {
+        Specification::Dag(dag) => *dag,
+        Specification::Kernel(spec) => DagSpec {
+            file: args.file.clone(),
+            kernels: vec![Node {
+                id: 0,
+                device: spec.device,
+                spec: *spec,
+                symbols: Default::default(),
+                line: None,
+            }],
+            edges: Vec::new(),
+            order: Vec::new(),
+            components: None,
+            queues: Vec::new(),
+            warnings: Vec::new(),
+        },
+    };
+    let kernels: Vec<_> = check::all(&dag, &args.values)?
+        .into_iter()
+        .map(|described| described.kernel)
+        .collect();
+    let drawn = Drawing::of(&dag, &kernels);
+    if let Some(output) = output {
+        output.write(|out| drawing::write(&drawn, out))?;
+    } else if args.format == Format::Text {
+        let mut text = Vec::new();
+        drawing::write(&drawn, &mut text).map_err(|e| Failure::of_printing(&e))?;
+        return terminal::print(&String::from_utf8_lossy(&text));
+    }
+    let report = Report {
+        schema: SCHEMA,
+        file: args.file.display().to_string(),
+        kernels: drawn.kernels.len(),
+        edges: drawn.edges.len(),
+        components: drawn.components.len(),
+        drawing: args.out.as_ref().map(|path| path.display().to_string()),
+    };
+    match (args.format, &report.drawing) {
+        (Format::Json, _) => terminal::print_json(&report),
+        (Format::Text, Some(path)) => terminal::print(&format!(
+            "{path}: {} kernels, {} edges, {} components\n",
+            report.kernels, report.edges, report.components
+        )),
+        (Format::Text, None) => Ok(()),
+    }
+}

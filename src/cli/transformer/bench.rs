@@ -1,0 +1,208 @@
+//! `pdawl bench transformer`: the experiments of the PySchedCL paper.
+
+use std::sync::atomic::Ordering;
+
+use pdawl::report::transformer::{Experiments, SCHEMA, claims};
+use pdawl::workload::transformer::{Form, Transformer};
+
+use super::point::{Plan, measure};
+use super::{beta, check_memory, heads};
+use crate::cli::args::{Format, Place};
+use crate::cli::failure::Failure;
+use crate::cli::graph::Stage;
+use crate::cli::whole::whole;
+use crate::cli::{interrupt, terminal};
+
+/// The paper's: H 1 to 16 at this beta, and these betas at this H.
+const PAPER_BETA: u32 = 256;
+const PAPER_BETAS: [u32; 4] = [64, 128, 256, 512];
+const PAPER_HEADS: u32 = 16;
+
+const EXAMPLES: &str = "Examples:\n  pdawl bench transformer\n  \
+                        pdawl bench transformer --heads 16 --beta 512 --resident\n  \
+                        pdawl bench transformer --machine k40 --heads 1,4,16 --beta 256 \
+                        --format json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Heads of a layer [default: the paper's 1 to 16 at beta 256, and 16]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = heads,
+          allow_negative_numbers = true)]
+    heads: Vec<u32>,
+
+    /// Rows and columns of every matrix [default: the paper's 64 to 512 at 16
+    /// heads, and 256]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = beta,
+          allow_negative_numbers = true)]
+    beta: Vec<u32>,
+
+    /// Layers of each transformer
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=1000_u32),
+          allow_negative_numbers = true)]
+    layers: u32,
+
+    /// Runs of each policy, in turns
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = whole(1..=u32::MAX),
+          allow_negative_numbers = true)]
+    repeats: u32,
+
+    /// Most queues of a GPU that are searched for the best clustering
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole(1..=64_usize),
+          allow_negative_numbers = true)]
+    most_queues: usize,
+
+    /// Most heads on CPUs that are searched for the best clustering
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole(0..=64_usize),
+          allow_negative_numbers = true)]
+    most_on_cpu: usize,
+
+    /// Leave inputs and weights on the devices from run to run, and results, too
+    ///
+    /// Without it everything is written to the devices and read back in every
+    /// run, as in the paper.
+    #[arg(long)]
+    resident: bool,
+
+    /// Of the input and the weights
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
+    seed: u64,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Compare every policy's result with the sequential reference
+    #[arg(long, help_heading = "Output", conflicts_with = "resident")]
+    verify: bool,
+
+    /// How the comparison is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+impl Args {
+    /// Heads and beta of every point.
+    fn points(&self) -> Vec<(u32, u32)> {
+        if self.heads.is_empty() && self.beta.is_empty() {
+            let by_heads = (1..=PAPER_HEADS).map(|heads| (heads, PAPER_BETA));
+            let by_beta = PAPER_BETAS.iter().map(|beta| (PAPER_HEADS, *beta));
+            let others = by_beta.filter(|(_, beta)| *beta != PAPER_BETA);
+            return by_heads.chain(others).collect();
+        }
+        let or = |list: &[u32], default: u32| match list {
+            [] => vec![default],
+            list => list.to_vec(),
+        };
+        let betas = or(&self.beta, PAPER_BETA);
+        let heads = or(&self.heads, PAPER_HEADS);
+        let of = |heads: u32| betas.iter().map(move |beta| (heads, *beta));
+        heads.into_iter().flat_map(of).collect()
+    }
+
+    fn transformer(&self, (heads, beta): (u32, u32)) -> Transformer {
+        Transformer {
+            heads,
+            beta,
+            layers: self.layers,
+            seed: self.seed,
+            form: Form::Heads,
+            read_back: !self.resident,
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let stop = interrupt::listen()?;
+    let points = args.points();
+    let mut stage = Stage::open(&args.place, false, args.verify, args.seed, args.layers)?;
+    if args.verify || !stage.machine.simulated {
+        for point in &points {
+            // By heads, by kernels and in a batch, each on its own.
+            check_memory(&args.transformer(*point), 3)?;
+        }
+    }
+    let plan = Plan {
+        repeats: args.repeats,
+        queues: args.most_queues,
+        on_cpu: args.most_on_cpu,
+        rounds: 3,
+        resident: args.resident,
+        verify: args.verify,
+    };
+    let bar = terminal::progress(args.format, points.len() as u64, "transformer");
+    let mut measured = Vec::new();
+    for point in points {
+        let transformer = args.transformer(point);
+        let tell = &mut |what: &str| {
+            bar.set_message(format!("{} x {}: {what}", point.0, point.1));
+        };
+        let point = stage.with(|runtime| measure(runtime, &transformer, plan, stop, tell))?;
+        measured.extend(point?);
+        bar.inc(1);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let experiments = Experiments {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        machine: stage.machine,
+        layers: args.layers,
+        seed: args.seed,
+        repeats: args.repeats,
+        resident: args.resident,
+        points: measured,
+        paper: claims(),
+        interrupted: stop.load(Ordering::Relaxed),
+        notes: stage.notes,
+    };
+    match args.format {
+        Format::Text => terminal::print(&experiments.render())?,
+        Format::Json => terminal::print_json(&experiments)?,
+    }
+    match (experiments.interrupted, experiments.right()) {
+        (true, _) => Err(Failure::Interrupted),
+        (false, true) => Ok(()),
+        (false, false) => Err(Failure::failed(
+            "a policy's result differs from the sequential reference",
+            "the same with other --devices, to find the one that computes wrongly",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn points(line: &str) -> Vec<(u32, u32)> {
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        Line::parse_from(words).args.points()
+    }
+
+    #[test]
+    fn the_papers_points_are_the_default() {
+        let all = points("");
+        assert_eq!(all.len(), 16 + 3);
+        assert!((1..=16).all(|heads| all.contains(&(heads, 256))));
+        assert!(PAPER_BETAS.iter().all(|beta| all.contains(&(16, *beta))));
+    }
+
+    #[test]
+    fn lists_are_multiplied() {
+        let all = points("--heads 1,2 --beta 64,65");
+        assert_eq!(all, [(1, 64), (1, 65), (2, 64), (2, 65)]);
+        assert_eq!(points("--beta 512"), [(16, 512)]);
+        assert_eq!(points("--heads 3"), [(3, 256)]);
+    }
+}

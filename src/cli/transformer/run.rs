@@ -1,0 +1,153 @@
+//! `pdawl run transformer`.
+
+use std::sync::Arc;
+
+use pdawl::engine::graph::Plan;
+use pdawl::runtime::Runtime;
+use pdawl::workload::transformer::{Form, Layers, Transformer};
+use serde_json::json;
+
+use super::{beta, check_memory, heads, title};
+use crate::cli::failure::{Failure, refused};
+use crate::cli::graph::{self, GraphArgs, Job};
+use crate::cli::whole::whole;
+
+const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512 --adaptive\n  \
+                        pdawl run transformer --policy clustering --queues gpu=8 --map h_cpu=1 \
+                        --verify\n  \
+                        pdawl run transformer --policy clustering --search --repeats 9\n  \
+                        pdawl run transformer --machine k40 --layers 3 --gantt run.html";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Heads of a layer
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = heads,
+          allow_negative_numbers = true)]
+    heads: u32,
+
+    /// Rows and columns of every matrix
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = beta,
+          allow_negative_numbers = true)]
+    beta: u32,
+
+    /// Layers, each of the output of the one before
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=1000_u32),
+          allow_negative_numbers = true)]
+    layers: u32,
+
+    /// Run the heads that are together on a device as one: five kernels of all
+    /// of them instead of eight each
+    ///
+    /// With --map h_cpu=N that many heads are by themselves, for CPUs.
+    #[arg(long)]
+    batch: bool,
+
+    /// Leave the results on the devices
+    #[arg(long, conflicts_with = "verify")]
+    leave_results: bool,
+
+    /// Of the input and the weights
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
+    seed: u64,
+
+    #[command(flatten)]
+    graph: GraphArgs,
+}
+
+impl Args {
+    fn transformer(&self) -> Transformer {
+        Transformer {
+            heads: self.heads,
+            beta: self.beta,
+            layers: self.layers,
+            seed: self.seed,
+            form: self.form(),
+            read_back: !self.leave_results,
+        }
+    }
+
+    fn form(&self) -> Form {
+        if !self.batch {
+            return Form::Heads;
+        }
+        let apart = self.graph.sharing.map.unwrap_or(0) as u32;
+        let apart = apart.min(self.heads);
+        let together = self.heads - apart;
+        let groups = (together > 0).then_some(together).into_iter();
+        Form::Batches(groups.chain((0..apart).map(|_| 1)).collect())
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let transformer = args.transformer();
+    let real = args.graph.place.machine.is_none();
+    if real || args.graph.verify {
+        check_memory(&transformer, 1)?;
+    }
+    let layers = transformer.layers().map_err(Failure::of)?;
+    let components = layers.components().map_err(Failure::of)?;
+    let flops = layers.flops();
+    let mut job = Job {
+        name: "transformer",
+        title: title(&transformer),
+        parameters: json!({
+            "heads": args.heads,
+            "beta": args.beta,
+            "layers": args.layers,
+            "batch": args.batch,
+            "seed": args.seed,
+            "flops": flops,
+            "leave_results": args.leave_results,
+        }),
+        graph: Arc::clone(&layers.graph),
+        components: Arc::new(components),
+        queues: None,
+        fp64: false,
+        seed: args.seed,
+        verify: Box::new(|plan, runtime| verify(&transformer, &layers, plan, runtime)),
+    };
+    graph::run(&mut job, &args.graph)
+}
+
+fn verify(
+    transformer: &Transformer,
+    layers: &Layers,
+    plan: &Plan,
+    runtime: &mut dyn Runtime,
+) -> Result<(bool, f64), Failure> {
+    let results = layers.results(|datum| plan.bytes(runtime, datum).map(<[u8]>::to_vec));
+    let verification = transformer.verify(&results.map_err(refused)?);
+    Ok((verification.right(), verification.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn form(line: &str) -> Form {
+        let words = std::iter::once("run").chain(line.split_whitespace());
+        Line::parse_from(words).args.form()
+    }
+
+    #[test]
+    fn a_batch_leaves_the_cpus_heads_by_themselves() {
+        let on_cpu = "--policy clustering --map";
+        assert_eq!(form(""), Form::Heads);
+        assert_eq!(form("--batch --heads 3"), Form::Batches(vec![3]));
+        let two = form(&format!("--batch --heads 5 {on_cpu} h_cpu=2"));
+        assert_eq!(two, Form::Batches(vec![3, 1, 1]));
+        let all = form(&format!("--batch --heads 2 {on_cpu} h_cpu=9"));
+        assert_eq!(all, Form::Batches(vec![1, 1]));
+    }
+}

@@ -1,0 +1,188 @@
+//! `pdawl bench codelet`: a codelet's variants by themselves, device by device.
+
+use std::sync::atomic::Ordering;
+
+use clap::ValueEnum;
+use pdawl::codelet::add_norm::AddNorm;
+use pdawl::codelet::gemm::Gemm;
+use pdawl::codelet::softmax::Softmax;
+use pdawl::codelet::transpose::Transpose;
+use pdawl::engine::trial::{Case, Options, TrialError, compare};
+use pdawl::machine::RuntimeKind;
+use pdawl::report::trial::Trial;
+use pdawl::runtime::DeviceId;
+use pdawl::runtime::select::{self, Selection};
+
+use super::args::Format;
+use super::failure::{Failure, refused, wrong_devices};
+use super::whole::whole;
+use super::{interrupt, terminal};
+
+const EXAMPLES: &str = "Examples:\n  pdawl bench codelet gemm --size 512 --batch 16\n  \
+                        pdawl bench codelet gemm --size 512 --queues 8 --devices opencl0.0\n  \
+                        pdawl bench codelet softmax --size 512 --batch 16 --format json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What is computed
+    #[arg(value_enum)]
+    codelet: Name,
+
+    /// Rows and columns of each matrix
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = whole(1..=32768_u32),
+          allow_negative_numbers = true)]
+    size: u32,
+
+    /// Matrices of a launch; of add-norm, summands
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=1024_u32),
+          allow_negative_numbers = true)]
+    batch: u32,
+
+    /// gemm with its second operand stored transposed
+    #[arg(long)]
+    transposed: bool,
+
+    /// gemm with one first operand for all of the batch
+    #[arg(long)]
+    common: bool,
+
+    /// Queues that launches go to at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=64_usize),
+          allow_negative_numbers = true)]
+    queues: usize,
+
+    /// Launches of each queue that are timed together
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole(1..=1000_usize),
+          allow_negative_numbers = true)]
+    launches: usize,
+
+    /// Times that each variant is timed
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = whole(1..=u32::MAX),
+          allow_negative_numbers = true)]
+    repeats: u32,
+
+    /// Of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+          allow_negative_numbers = true)]
+    seed: u64,
+
+    /// Devices to try, one after the other: host:8,opencl0.0 [default: the host
+    /// and every OpenCL device that is not the same CPU]
+    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    devices: Option<String>,
+
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Matrix times matrix
+    Gemm,
+    /// Softmax of every row
+    Softmax,
+    /// Transposition
+    Transpose,
+    /// A sum of matrices, every row normalised
+    AddNorm,
+}
+
+impl Args {
+    fn case(&self) -> Result<Case, Failure> {
+        let (size, batch) = (self.size, self.batch);
+        for (given, option) in [(self.transposed, "--transposed"), (self.common, "--common")] {
+            if given && self.codelet != Name::Gemm {
+                return Err(Failure::usage(
+                    format!("{option} is for gemm"),
+                    format!("no {option}, or gemm"),
+                ));
+            }
+        }
+        let gemm = Gemm {
+            transposed: self.transposed,
+            common_a: self.common,
+            ..Gemm::square(size).batch(batch)
+        };
+        Ok(match self.codelet {
+            Name::Gemm => Case::gemm(gemm),
+            Name::Softmax => Case::softmax(Softmax {
+                rows: u64::from(size) * u64::from(batch),
+                width: size,
+                factor: 1.0 / (size as f32).sqrt(),
+            }),
+            Name::Transpose => Case::transpose(Transpose {
+                rows: size,
+                columns: size,
+                batch,
+            }),
+            Name::AddNorm => Case::add_norm(AddNorm {
+                rows: size,
+                width: size,
+                stacks: vec![batch],
+            }),
+        })
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut case = args.case()?;
+    let stop = interrupt::listen()?;
+    let options = Options {
+        queues: args.queues,
+        launches: args.launches,
+        repeats: args.repeats,
+        seed: args.seed,
+    };
+    let selection = (args.devices.as_deref())
+        .map(str::parse::<Selection>)
+        .transpose()
+        .map_err(wrong_devices)?;
+    let (mut runtime, notes) = select::open(selection.as_ref(), false).map_err(refused)?;
+    let mut trial = Trial {
+        notes,
+        ..Trial::of(&case, options)
+    };
+    let all = case.variants.clone();
+    for (index, device) in runtime.devices().to_vec().iter().enumerate() {
+        // Native code is the same in all variants.
+        let native = device.runtime == RuntimeKind::Host;
+        case.variants = (all.iter())
+            .filter(|variant| variant.chosen || !native)
+            .cloned()
+            .collect();
+        let turns = case.variants.len() as u64 * (1 + u64::from(args.repeats));
+        let bar = terminal::progress(args.format, turns, &device.name);
+        let tried = compare(&mut *runtime, DeviceId(index), &case, options, &mut || {
+            bar.inc(1);
+            !stop.load(Ordering::Relaxed)
+        });
+        bar.finish_and_clear();
+        trial.add(device, &tried.map_err(failure)?, case.cost);
+        trial.interrupted = stop.load(Ordering::Relaxed);
+        if trial.interrupted {
+            break;
+        }
+    }
+    match args.format {
+        Format::Text => terminal::print(&trial.render())?,
+        Format::Json => terminal::print_json(&trial)?,
+    }
+    match (trial.interrupted, trial.right()) {
+        (true, _) => Err(Failure::Interrupted),
+        (false, true) => Ok(()),
+        (false, false) => Err(Failure::failed(
+            "a variant computed something else than the reference",
+            "another driver, or a bug report with the table above",
+        )),
+    }
+}
+
+fn failure(error: TrialError) -> Failure {
+    match error {
+        TrialError::Runtime(error) => refused(error),
+        other => Failure::of(other),
+    }
+}

@@ -1,0 +1,62 @@
+//! Sum and normalisation on OpenCL devices: a work-group a row.
+
+use std::ops::Range;
+
+use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+
+/// Work-items of a row.
+const LANES: usize = 64;
+
+/// The kernel for so many memories of summands.
+pub(super) fn kernel(parts: usize) -> OpenClKernel {
+    OpenClKernel {
+        source: KernelSource::new(
+            source(parts),
+            "kernels/add_norm.cl",
+            "add_norm",
+            format!("-DLANES={LANES}"),
+        ),
+        fp64: false,
+        shape: Shape::Of(rows),
+    }
+}
+
+/// The file, behind the definitions of its summands.
+fn source(parts: usize) -> String {
+    let each = |text: &dyn Fn(usize) -> String| (0..parts).map(text).collect::<String>();
+    let memories = each(&|z| format!(", __global const float *restrict z{z}"));
+    let counts = each(&|z| format!(", uint n{z}"));
+    let sums = each(&|z| format!(" SUM_OF(z{z}, n{z}, at)"));
+    format!(
+        "#define Z_PARAMETERS {memories}{counts}\n#define ADD_ALL(at){sums}\n{}",
+        include_str!("../../../kernels/add_norm.cl")
+    )
+}
+
+fn rows(units: &Range<u64>, _args: &[Value]) -> NdRange {
+    NdRange::new(vec![(units.end - units.start) as usize * LANES])
+        .exactly(vec![LANES])
+        .starting_at(vec![units.start as usize * LANES])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_summand_is_a_parameter_and_added() {
+        let source = source(2);
+        assert!(source.starts_with(
+            "#define Z_PARAMETERS , __global const float *restrict z0, \
+             __global const float *restrict z1, uint n0, uint n1\n\
+             #define ADD_ALL(at) SUM_OF(z0, n0, at) SUM_OF(z1, n1, at)\n"
+        ));
+    }
+
+    #[test]
+    fn rows_count_from_the_first_unit() {
+        let sizes = rows(&(3..5), &[]);
+        assert_eq!(sizes.global, [2 * LANES]);
+        assert_eq!(sizes.offset, Some(vec![3 * LANES]));
+    }
+}

@@ -1,0 +1,167 @@
+//! General matrix multiplication of single precision, `C = A B` or `C = A B^T`
+//! as B lies, for one pair of matrices or for a batch of them.
+//!
+//! Source: the kernel of which the PySchedCL paper's transformer has six a head
+//! (section 2.1); tiles in local memory and blocks in registers are the common
+//! way, described for instance by Volkov and Demmel, "Benchmarking GPUs to tune
+//! dense linear algebra", SC 2008.
+//!
+//! All matrices are stored by rows without gaps: A is `rows x depth`, C is
+//! `rows x columns`, B is `depth x columns` or, transposed, `columns x depth`.
+//!
+//! ## Arguments
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `a` | memory | f32, of every matrix A |
+//! | 1 | `b` | memory | f32, of every matrix B |
+//! | 2 | `c` | memory | f32, of every matrix C; overlaps neither |
+//! | 3 | `rows` | u32 | rows of A and C |
+//! | 4 | `columns` | u32 | columns of C |
+//! | 5 | `depth` | u32 | what is summed over |
+//! | 6 | `a_apart` | u64 | numbers from one A to the next; 0: all use the first |
+//! | 7 | `b_apart` | u64 | likewise for B |
+//! | 8 | `c_apart` | u64 | likewise for C; not 0 in a batch |
+//! | 9 | `a_first` | u64 | numbers before the first A, a multiple of a matrix's |
+//! | 10 | `b_first` | u64 | likewise for B |
+//!
+//! ## Units
+//!
+//! A unit is a block of [`BLOCK`] rows and columns of a C, less at its edges;
+//! blocks are counted by rows, and through the batch. A worker multiplies its
+//! blocks by itself. An OpenCL launch takes whole matrices: its units begin and
+//! end with one.
+
+mod host;
+pub mod opencl;
+mod tile;
+
+pub use tile::{TILES, Tile};
+
+use super::{Codelet, Cost, Value};
+
+/// Rows and columns of a unit: so many that the worker's copies of A and B in
+/// the order of its registers are worth their while, so few that a pool shares
+/// one matrix evenly.
+pub const BLOCK: u32 = 64;
+
+/// What is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gemm {
+    pub rows: u32,
+    pub columns: u32,
+    pub depth: u32,
+    /// Pairs of matrices.
+    pub batch: u32,
+    /// Whether B is stored transposed.
+    pub transposed: bool,
+    /// Whether every pair has the first A.
+    pub common_a: bool,
+    /// Matrices in the memory of A, and of B, before the first that is meant.
+    pub skip_a: u32,
+    pub skip_b: u32,
+}
+
+impl Gemm {
+    /// Square matrices of this many rows.
+    pub fn square(size: u32) -> Self {
+        Self {
+            rows: size,
+            columns: size,
+            depth: size,
+            batch: 1,
+            transposed: false,
+            common_a: false,
+            skip_a: 0,
+            skip_b: 0,
+        }
+    }
+
+    /// So many pairs of matrices.
+    pub fn batch(self, batch: u32) -> Self {
+        Self { batch, ..self }
+    }
+
+    /// With B stored transposed.
+    pub fn transposed(self) -> Self {
+        Self {
+            transposed: true,
+            ..self
+        }
+    }
+
+    /// One A for all pairs.
+    pub fn common_a(self) -> Self {
+        Self {
+            common_a: true,
+            ..self
+        }
+    }
+
+    /// With operands that begin after so many matrices of their memory.
+    pub fn after(self, skip_a: u32, skip_b: u32) -> Self {
+        Self {
+            skip_a,
+            skip_b,
+            ..self
+        }
+    }
+
+    /// Blocks of all matrices.
+    pub fn units(&self) -> u64 {
+        self.blocks() * u64::from(self.batch)
+    }
+
+    /// Blocks of a matrix.
+    fn blocks(&self) -> u64 {
+        let along = |size: u32| u64::from(size.div_ceil(BLOCK));
+        along(self.rows) * along(self.columns)
+    }
+
+    /// Two operations a multiplication and addition; every matrix once.
+    pub fn cost(&self) -> Cost {
+        let [rows, columns, depth, batch] =
+            [self.rows, self.columns, self.depth, self.batch].map(f64::from);
+        let of_a = if self.common_a { 1.0 } else { batch };
+        Cost {
+            flops: 2.0 * rows * columns * depth * batch,
+            bytes: 4.0 * (of_a * rows * depth + batch * (depth * columns + rows * columns)),
+        }
+    }
+
+    /// The arguments after the three memories.
+    pub fn sizes(&self) -> [Value; 8] {
+        let of = |rows: u32, columns: u32| u64::from(rows) * u64::from(columns);
+        let (a, b) = (of(self.rows, self.depth), of(self.depth, self.columns));
+        [
+            Value::U32(self.rows),
+            Value::U32(self.columns),
+            Value::U32(self.depth),
+            Value::U64(if self.common_a { 0 } else { a }),
+            Value::U64(b),
+            Value::U64(of(self.rows, self.columns)),
+            Value::U64(u64::from(self.skip_a) * a),
+            Value::U64(u64::from(self.skip_b) * b),
+        ]
+    }
+
+    /// The codelet, with the tile that suits these sizes.
+    pub fn codelet(&self) -> Codelet {
+        self.codelet_with(Tile::of(self))
+    }
+
+    /// The codelet with this tile.
+    pub fn codelet_with(&self, tile: &Tile) -> Codelet {
+        Codelet {
+            name: match self.transposed {
+                true => "gemm-nt-f32".into(),
+                false => "gemm-f32".into(),
+            },
+            host: Some(match self.transposed {
+                true => host::transposed,
+                false => host::plain,
+            }),
+            opencl: Some(opencl::kernel(self, tile)),
+        }
+    }
+}

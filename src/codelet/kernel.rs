@@ -1,0 +1,253 @@
+//! An OpenCL implementation: its source, its sizes, and what a compiled kernel
+//! tells of its arguments.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Value;
+
+/// The local size of a launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LocalSize {
+    /// The driver chooses.
+    #[default]
+    Any,
+    /// A wish: where the device cannot, or the global size is no multiple of
+    /// it, the nearest below is taken.
+    Near(Vec<usize>),
+    /// What the kernel was written for: a device that cannot is an error.
+    Exactly(Vec<usize>),
+}
+
+/// Sizes of an OpenCL launch, in one to three dimensions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NdRange {
+    pub global: Vec<usize>,
+    pub local: LocalSize,
+    /// The global offset; `None` is zero everywhere.
+    pub offset: Option<Vec<usize>>,
+}
+
+impl NdRange {
+    /// This many work-items; the local size is left to the driver.
+    pub fn new(global: Vec<usize>) -> Self {
+        Self {
+            global,
+            ..Self::default()
+        }
+    }
+
+    /// With groups of this size, or the nearest that is possible.
+    pub fn near(self, local: Vec<usize>) -> Self {
+        Self {
+            local: LocalSize::Near(local),
+            ..self
+        }
+    }
+
+    /// With groups of exactly this size.
+    pub fn exactly(self, local: Vec<usize>) -> Self {
+        Self {
+            local: LocalSize::Exactly(local),
+            ..self
+        }
+    }
+
+    /// With work-items that count from here.
+    pub fn starting_at(self, offset: Vec<usize>) -> Self {
+        Self {
+            offset: Some(offset),
+            ..self
+        }
+    }
+}
+
+/// How a launch's units and arguments become sizes.
+#[derive(Clone)]
+pub enum Shape {
+    /// A function: enough for what the program brings along.
+    Of(fn(&Range<u64>, &[Value]) -> NdRange),
+    /// With knowledge of its own, such as sizes out of a file.
+    With(ShapeFn),
+}
+
+/// A shape with knowledge of its own.
+pub type ShapeFn = Arc<dyn Fn(&Range<u64>, &[Value]) -> NdRange + Send + Sync>;
+
+impl Shape {
+    /// A shape with knowledge of its own.
+    pub fn with(sizes: impl Fn(&Range<u64>, &[Value]) -> NdRange + Send + Sync + 'static) -> Self {
+        Self::With(Arc::new(sizes))
+    }
+
+    /// The sizes for a launch over these units with these arguments.
+    pub fn sizes(&self, units: &Range<u64>, args: &[Value]) -> NdRange {
+        match self {
+            Self::Of(sizes) => sizes(units, args),
+            Self::With(sizes) => sizes(units, args),
+        }
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Of(_) => "Shape::Of",
+            Self::With(_) => "Shape::With",
+        })
+    }
+}
+
+/// A kernel's text, its name within it, and how to compile it.
+///
+/// Equal by content. Clones share one allocation, and the content is hashed
+/// once, when it is made: as a key it costs a launch no more than a number.
+#[derive(Clone)]
+pub struct KernelSource(Arc<Text>);
+
+struct Text {
+    source: Cow<'static, str>,
+    file: Cow<'static, str>,
+    entry: Cow<'static, str>,
+    options: Cow<'static, str>,
+    digest: u64,
+}
+
+impl KernelSource {
+    /// The kernel `entry` of `source`, which comes from `file` (a name for
+    /// messages), compiled with `options` such as `-DREAL=double`.
+    pub fn new(
+        source: impl Into<Cow<'static, str>>,
+        file: impl Into<Cow<'static, str>>,
+        entry: impl Into<Cow<'static, str>>,
+        options: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let (source, entry, options) = (source.into(), entry.into(), options.into());
+        let mut hasher = DefaultHasher::new();
+        (&source, &entry, &options).hash(&mut hasher);
+        Self(Arc::new(Text {
+            digest: hasher.finish(),
+            file: file.into(),
+            source,
+            entry,
+            options,
+        }))
+    }
+
+    /// The whole source.
+    pub fn text(&self) -> &str {
+        &self.0.source
+    }
+
+    /// The source file's name, for messages.
+    pub fn file(&self) -> &str {
+        &self.0.file
+    }
+
+    /// The kernel's name in the source.
+    pub fn entry(&self) -> &str {
+        &self.0.entry
+    }
+
+    /// Compiler options.
+    pub fn options(&self) -> &str {
+        &self.0.options
+    }
+
+    /// Source and options: kernels of one program have these in common.
+    pub fn program(&self) -> (Cow<'static, str>, Cow<'static, str>) {
+        (self.0.source.clone(), self.0.options.clone())
+    }
+}
+
+impl PartialEq for KernelSource {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, other) = (&self.0, &other.0);
+        Arc::ptr_eq(one, other)
+            || (one.digest == other.digest
+                && one.entry == other.entry
+                && one.options == other.options
+                && one.source == other.source)
+    }
+}
+
+impl Eq for KernelSource {}
+
+impl Hash for KernelSource {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.digest.hash(state);
+    }
+}
+
+impl fmt::Debug for KernelSource {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} ({}) {}", self.entry(), self.file(), self.options())
+    }
+}
+
+/// An OpenCL implementation.
+#[derive(Clone, Debug)]
+pub struct OpenClKernel {
+    pub source: KernelSource,
+    /// Whether it needs `cl_khr_fp64`.
+    pub fp64: bool,
+    pub shape: Shape,
+}
+
+/// Where a kernel's argument lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressSpace {
+    Global,
+    Constant,
+    Local,
+    /// By value.
+    Private,
+}
+
+/// An argument of a compiled kernel, as its compiler tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelArgument {
+    pub name: String,
+    pub address: AddressSpace,
+    /// As in the source, such as `float*` or `uint`.
+    pub type_name: String,
+    /// Whether it is a pointer to what the kernel must not write.
+    pub read_only: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_equal_by_content() {
+        let one = KernelSource::new("a", "one.cl", "k", "");
+        let other = KernelSource::new("a".to_owned(), "other.cl", "k", "");
+        assert_eq!(one, other);
+        assert_eq!(one, one.clone());
+        for different in [
+            KernelSource::new("b", "one.cl", "k", ""),
+            KernelSource::new("a", "one.cl", "l", ""),
+            KernelSource::new("a", "one.cl", "k", "-DX"),
+        ] {
+            assert_ne!(one, different);
+        }
+    }
+
+    #[test]
+    fn a_shape_may_know_more_than_its_arguments() {
+        let wide = 7;
+        let shape = Shape::with(move |units, _| {
+            NdRange::new(vec![wide, (units.end - units.start) as usize])
+                .exactly(vec![7, 1])
+                .starting_at(vec![0, units.start as usize])
+        });
+        let sizes = shape.sizes(&(3..5), &[]);
+        assert_eq!(sizes.global, [7, 2]);
+        assert_eq!(sizes.local, LocalSize::Exactly(vec![7, 1]));
+        assert_eq!(sizes.offset, Some(vec![0, 3]));
+    }
+}

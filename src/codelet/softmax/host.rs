@@ -1,0 +1,129 @@
+//! Softmax on the host: loops over groups of numbers that the compiler makes
+//! vectors of, compiled once for each level of the processor.
+
+use std::ops::Range;
+
+use crate::codelet::HostValue;
+use crate::codelet::host::{Arguments, Level, exp};
+
+/// Numbers that go side by side: a vector of AVX-512, several of others.
+const LANES: usize = 16;
+
+/// # Safety
+/// That of `HostKernel`.
+pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let args = Arguments {
+        codelet: "softmax",
+        values: args,
+    };
+    let (width, factor) = (args.u32(2), args.f32(3));
+    let (begin, count) = (units.start as usize, (units.end - units.start) as usize);
+    // SAFETY: both memories hold these rows; nobody else touches those of y, and
+    // they do not overlap x.
+    let (x, y) = unsafe {
+        (
+            std::slice::from_raw_parts(args.singles(0).add(begin * width), count * width),
+            std::slice::from_raw_parts_mut(args.singles(1).add(begin * width), count * width),
+        )
+    };
+    // SAFETY: the processor has the level.
+    unsafe { rows_at(Level::best(), x, y, width, factor) }
+}
+
+/// # Safety
+/// The processor has the level.
+pub(super) unsafe fn rows_at(level: Level, x: &[f32], y: &mut [f32], width: usize, factor: f32) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's contract.
+        Level::Avx512 => unsafe { avx512(x, y, width, factor) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's contract.
+        Level::Avx2 => unsafe { avx2(x, y, width, factor) },
+        _ => rows(x, y, width, factor),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn avx512(x: &[f32], y: &mut [f32], width: usize, factor: f32) {
+    rows(x, y, width, factor);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(x: &[f32], y: &mut [f32], width: usize, factor: f32) {
+    rows(x, y, width, factor);
+}
+
+#[inline(always)]
+fn rows(x: &[f32], y: &mut [f32], width: usize, factor: f32) {
+    for (x, y) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)) {
+        row(x, y, factor);
+    }
+}
+
+#[inline(always)]
+fn row(x: &[f32], y: &mut [f32], factor: f32) {
+    let (groups, rest) = x.as_chunks::<LANES>();
+    let mut greatest = [f32::NEG_INFINITY; LANES];
+    for group in groups {
+        for (greatest, x) in greatest.iter_mut().zip(group) {
+            *greatest = if *x > *greatest { *x } else { *greatest };
+        }
+    }
+    let greatest = greatest
+        .iter()
+        .chain(rest)
+        .copied()
+        .fold(f32::NEG_INFINITY, f32::max);
+
+    let (powers, last) = y.as_chunks_mut::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (powers, group) in powers.iter_mut().zip(groups) {
+        for ((power, x), sum) in powers.iter_mut().zip(group).zip(&mut sums) {
+            *power = exp(factor * (x - greatest));
+            *sum += *power;
+        }
+    }
+    for ((power, x), sum) in last.iter_mut().zip(rest).zip(&mut sums) {
+        *power = exp(factor * (x - greatest));
+        *sum += *power;
+    }
+
+    let scale = 1.0 / sums.iter().sum::<f32>();
+    for power in y {
+        *power *= scale;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_agrees_with_doubles() {
+        for level in Level::available() {
+            for (rows, width) in [(1, 1), (3, 15), (2, 16), (5, 37), (1, 512)] {
+                let x: Vec<f32> = (0..rows * width)
+                    .map(|_| 2e3 * fastrand::f32() - 1e3)
+                    .collect();
+                let mut y = vec![f32::NAN; x.len()];
+                // SAFETY: the processor has the level.
+                unsafe { rows_at(level, &x, &mut y, width, 0.01) }
+                for (x, y) in x.chunks(width).zip(y.chunks(width)) {
+                    let power = |x: &f32| (0.01 * f64::from(*x)).exp();
+                    let sum: f64 = x.iter().map(power).sum();
+                    for (x, y) in x.iter().zip(y) {
+                        let right = power(x) / sum;
+                        let error = (f64::from(*y) - right).abs();
+                        assert!(
+                            error < 5e-6 * right + 1e-37,
+                            "{level:?} {width} {x} {y} {right}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

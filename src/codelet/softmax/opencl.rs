@@ -1,0 +1,40 @@
+//! Softmax on OpenCL devices: a work-group a row.
+
+use std::ops::Range;
+
+use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+
+/// Work-items of a row.
+const LANES: usize = 64;
+
+pub(super) fn kernel() -> OpenClKernel {
+    OpenClKernel {
+        source: KernelSource::new(
+            include_str!("../../../kernels/softmax.cl"),
+            "kernels/softmax.cl",
+            "softmax",
+            format!("-DLANES={LANES}"),
+        ),
+        fp64: false,
+        shape: Shape::Of(rows),
+    }
+}
+
+fn rows(units: &Range<u64>, _args: &[Value]) -> NdRange {
+    NdRange::new(vec![(units.end - units.start) as usize * LANES])
+        .exactly(vec![LANES])
+        .starting_at(vec![units.start as usize * LANES])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_work_group() {
+        let expected = NdRange::new(vec![3 * LANES])
+            .exactly(vec![LANES])
+            .starting_at(vec![10 * LANES]);
+        assert_eq!(rows(&(10..13), &[]), expected);
+    }
+}

@@ -1,0 +1,191 @@
+//! Whether a kernel can be divided, along which dimension, and which buffers
+//! are divided with it: found out by running it, whole and in parts, on one
+//! device.
+//!
+//! 1. Twice undivided: if the results differ, nothing can be compared.
+//! 2. Undivided on other contents of the output buffers: whether what was
+//!    there matters.
+//! 3. In three parts, each on its own: if two change the same bytes, or the
+//!    parts together are another result, work-groups of different parts depend on one
+//!    another (an atomic counter, a value handed on), and the kernel runs on
+//!    one device.
+//! 4. For each bit of a unit's number, all units with the bit and all without:
+//!    two units differ in some bit, so whoever writes in another's slice is
+//!    seen. Buffers for which that never happens come back slice by slice;
+//!    input buffers that the file says are divided are zero outside of the
+//!    slices meanwhile, and if the results stay the same, devices get their
+//!    slices only.
+
+use std::time::{Duration, Instant};
+
+use super::super::CorunError;
+use super::bench::{Bench, Contents};
+use super::merge::{merge, unchanged_outside};
+use super::slices::Look;
+use crate::runtime::Runtime;
+use crate::workload::Divisible;
+use crate::workload::kernel::{Slices, UserKernel};
+
+/// A look at slices takes about so many times as long as a run ...
+const LOOKS: u32 = 24;
+/// ... and is not worth more than this.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What was found out.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// The kernel, divided if it can be.
+    pub user: UserKernel,
+    /// Why it cannot be divided.
+    pub refusal: Option<String>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Finds out how a kernel can be divided, on one device of a runtime.
+///
+/// # Errors
+/// When memory does not suffice, or the kernel does not compile or run there.
+pub fn examine(
+    runtime: &mut dyn Runtime,
+    device: usize,
+    user: UserKernel,
+) -> Result<Examined, CorunError> {
+    let mut bench = Bench::open(runtime, device, &user)?;
+    let base = bench.begin(&user)?;
+    let all = [0..user.units()];
+    // The first run compiles.
+    bench.run(&user, &base, &all)?;
+    let began = Instant::now();
+    let whole = bench.run(&user, &base, &all)?;
+    let took = began.elapsed();
+    let refused = |user: UserKernel, why: String| Examined {
+        user,
+        refusal: Some(why),
+        notes: Vec::new(),
+    };
+    if bench.run(&user, &base, &all)? != whole {
+        let why = "its results differ from run to run even on one device, so parts cannot be \
+                   told to be right";
+        return Ok(refused(user, why.to_owned()));
+    }
+    let independent = is_independent(&mut bench, &user, &base, &whole)?;
+    let axes = user.axes();
+    if axes.is_empty() {
+        let why = "it is a single work-group along every dimension";
+        return Ok(refused(user, why.to_owned()));
+    }
+    let (mut best, mut reason): (Option<(UserKernel, Vec<usize>)>, _) = (None, String::new());
+    for axis in axes {
+        let divided = user.clone().divided(axis, Slices::default());
+        match parts(&mut bench, &divided, &base, &whole)? {
+            Err(why) => reason = why,
+            Ok(written) => {
+                let more = best
+                    .as_ref()
+                    .is_none_or(|(_, most)| written.len() > most.len());
+                let done = written.len() == bench.written().len();
+                if more {
+                    best = Some((divided, written));
+                }
+                if done {
+                    break;
+                }
+            }
+        }
+    }
+    let Some((divided, written)) = best else {
+        return Ok(refused(user, reason));
+    };
+    let mut look = Look {
+        bench: &mut bench,
+        base: &base,
+        whole: &whole,
+        patient: took * LOOKS < PATIENCE,
+    };
+    let (slices, notes) = look.slices(&divided, written, independent)?;
+    Ok(Examined {
+        user: divided.clone().divided(divided.axis(), slices),
+        refusal: None,
+        notes,
+    })
+}
+
+/// Whether results are the same on other contents of the output buffers.
+/// Buffers that are read as well keep theirs: they may hold indices.
+fn is_independent(
+    bench: &mut Bench,
+    user: &UserKernel,
+    base: &Contents,
+    whole: &Contents,
+) -> Result<bool, CorunError> {
+    let written = bench.written();
+    let other: Contents = (written.iter().zip(base))
+        .map(|(index, contents)| match bench.reads(*index) {
+            true => contents.clone(),
+            false => contents.iter().map(|byte| !byte).collect(),
+        })
+        .collect();
+    let again = bench.run(user, &other, &[0..user.units()])?;
+    let mut same = true;
+    for (which, index) in written.iter().enumerate() {
+        let bytes = whole[which]
+            .iter()
+            .zip(&again[which])
+            .zip(base[which].iter().zip(&other[which]));
+        for ((one, two), (before, otherwise)) in bytes {
+            let untouched = one == before && two == otherwise;
+            same &= one == two || (untouched && !bench.reads(*index));
+        }
+    }
+    let iterates = written.iter().any(|index| bench.reads(*index));
+    Ok(same && !iterates)
+}
+
+/// Runs three uneven parts, each by itself. Returns the written buffers (as
+/// indices among all) of which each part stays in its slices, or why the parts are not the whole.
+fn parts(
+    bench: &mut Bench,
+    user: &UserKernel,
+    base: &Contents,
+    whole: &Contents,
+) -> Result<Result<Vec<usize>, String>, CorunError> {
+    let units = user.units();
+    let first = (units * 3 / 10).clamp(1, units - 1);
+    let second = (units * 7 / 10).max(first);
+    let written = bench.written();
+    let positions: Vec<usize> = user.buffers().map(|(position, _)| position).collect();
+    let mut together = base.clone();
+    let mut sliced: Vec<usize> = written.clone();
+    for part in [0..first, first..second, second..units] {
+        if part.is_empty() {
+            continue;
+        }
+        let results = bench.run(user, base, std::slice::from_ref(&part))?;
+        for (which, index) in written.iter().enumerate() {
+            if let Err(byte) = merge(&base[which], &results[which], &mut together[which]) {
+                return Ok(Err(format!(
+                    "work-groups of different parts write the same bytes of argument {} (the \
+                     first at byte {byte})",
+                    positions[*index]
+                )));
+            }
+            let bytes = whole[which].len() as u64;
+            let inside = user.axis().slice(bytes, &part);
+            let stays = inside.is_some_and(|inside| {
+                unchanged_outside(&base[which], &results[which], std::slice::from_ref(&inside))
+            });
+            if !stays {
+                sliced.retain(|one| one != index);
+            }
+        }
+    }
+    if let Some(which) = (0..whole.len()).find(|which| together[*which] != whole[*which]) {
+        return Ok(Err(format!(
+            "its parts together leave another result in argument {} than the whole: work-groups \
+             depend on one another",
+            positions[written[which]]
+        )));
+    }
+    Ok(Ok(sliced))
+}

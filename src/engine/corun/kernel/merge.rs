@@ -1,0 +1,129 @@
+//! Bringing results together by who wrote what.
+//!
+//! Everyone begins a step with the same base. A byte that differs from it was
+//! written; one that does not is as it would be if it had not been. So of each
+//! part's result the bytes that differ are taken. Two parts that changed the same
+//! byte have no common result.
+
+use crate::runtime::{HostMemoryId, Runtime, RuntimeError};
+
+/// Bytes compared at a time where nothing differs.
+const BLOCK: usize = 4096;
+
+/// Bytes copied at a time: they stay in a cache in between.
+const PIECE: usize = 256 << 10;
+
+/// Takes the bytes of `part` that differ from `base` over into `all`.
+///
+/// # Errors
+/// The first byte that has changed in `all` as well.
+pub fn merge(base: &[u8], part: &[u8], all: &mut [u8]) -> Result<(), usize> {
+    for (block, ((base, part), all)) in (base.chunks(BLOCK))
+        .zip(part.chunks(BLOCK))
+        .zip(all.chunks_mut(BLOCK))
+        .enumerate()
+    {
+        if base == part {
+            continue;
+        }
+        for (at, ((base, part), all)) in base.iter().zip(part).zip(all).enumerate() {
+            if base == part {
+                continue;
+            }
+            if all != base {
+                return Err(block * BLOCK + at);
+            }
+            *all = *part;
+        }
+    }
+    Ok(())
+}
+
+/// Whether every byte outside of `within` is as in `base`.
+pub fn unchanged_outside(base: &[u8], part: &[u8], within: &[std::ops::Range<u64>]) -> bool {
+    let mut at = 0;
+    for inside in within {
+        let (start, end) = (inside.start as usize, inside.end as usize);
+        if base.get(at..start) != part.get(at..start) {
+            return false;
+        }
+        at = end;
+    }
+    base.get(at..) == part.get(at..)
+}
+
+/// Copies host memory.
+pub(super) fn copy(
+    runtime: &mut dyn Runtime,
+    from: HostMemoryId,
+    to: HostMemoryId,
+    bytes: u64,
+) -> Result<(), RuntimeError> {
+    let mut piece = vec![0; PIECE.min(bytes as usize)];
+    let mut at = 0;
+    while at < bytes as usize {
+        let end = (at + PIECE).min(bytes as usize);
+        let piece = &mut piece[..end - at];
+        match runtime.host_bytes(from) {
+            Ok(from) => piece.copy_from_slice(&from[at..end]),
+            Err(RuntimeError::NoData) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        runtime.host_bytes(to)?[at..end].copy_from_slice(piece);
+        at = end;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_two_have_changed_is_told() {
+        let base = vec![0; 10_000];
+        let mut all = base.clone();
+        all[9_000] = 1;
+        let mut part = base.clone();
+        part[8_999] = 7;
+        assert_eq!(merge(&base, &part, &mut all), Ok(()));
+        assert_eq!((all[8_999], all[9_000]), (7, 1));
+        part[9_000] = 1;
+        part[8_999] = 0;
+        assert_eq!(merge(&base, &part, &mut all), Err(9_000));
+    }
+
+    #[test]
+    fn changes_outside_of_slices_are_seen() {
+        let base = [0u8; 8];
+        let part = [0, 1, 1, 0, 0, 1, 0, 0];
+        assert!(unchanged_outside(&base, &part, &[1..3, 5..6]));
+        assert!(!unchanged_outside(&base, &part, &[2..3, 5..6]));
+        assert!(!unchanged_outside(&base, &part, &[1..3, 6..8]));
+        assert!(!unchanged_outside(&base, &part, &[1..3]));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_written_apart_make_the_whole(
+            base in prop::collection::vec(any::<u8>(), 1..300),
+            owner in prop::collection::vec(0usize..4, 300),
+            new in prop::collection::vec(any::<u8>(), 300),
+        ) {
+            let of = |who: usize| -> Vec<u8> {
+                let byte = |i: usize| if owner[i] == who { new[i] } else { base[i] };
+                (0..base.len()).map(byte).collect()
+            };
+            let mut all = base.clone();
+            for who in 0..3 {
+                prop_assert_eq!(merge(&base, &of(who), &mut all), Ok(()));
+            }
+            for i in 0..base.len() {
+                let expected = if owner[i] < 3 { new[i] } else { base[i] };
+                prop_assert_eq!(all[i], expected);
+            }
+        }
+    }
+}

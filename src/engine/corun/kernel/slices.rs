@@ -1,0 +1,211 @@
+//! Which buffers are divided as the work is: for each bit of a unit's number,
+//! all units with it and all without run by themselves. See [`super::examine`].
+
+use std::ops::Range;
+
+use super::super::CorunError;
+use super::bench::{Bench, Contents};
+use super::merge::unchanged_outside;
+use crate::workload::Divisible;
+use crate::workload::kernel::{Slices, UserKernel};
+
+/// A look at what each unit touches.
+pub(super) struct Look<'a, 'b> {
+    pub bench: &'a mut Bench<'b>,
+    pub base: &'a Contents,
+    pub whole: &'a Contents,
+    /// Whether runs are short enough for many of them.
+    pub patient: bool,
+}
+
+impl Look<'_, '_> {
+    /// The buffers that are divided with the work, and what the user should know.
+    pub fn slices(
+        &mut self,
+        user: &UserKernel,
+        written: Vec<usize>,
+        pure: bool,
+    ) -> Result<(Slices, Vec<String>), CorunError> {
+        let buffers: Vec<_> = user.buffers().map(|(p, b)| (p, b.clone())).collect();
+        let none = Slices {
+            pure,
+            ..Slices::default()
+        };
+        if !self.patient {
+            let note = "a run takes long, so it was not found out which buffers are divided with \
+                        it; they are whole on every device";
+            return Ok((none, vec![note.to_owned()]));
+        }
+        let declared = |index: &usize| buffers[*index].1.divided;
+        let fits = |index: &usize| user.slice(&buffers[*index].1, &(0..1)).is_some();
+        // What was seen holds for these data. Where they change from step to
+        // step, the file must say so as well.
+        let iterates = user.iterates();
+        let written: Vec<usize> = (written.into_iter())
+            .filter(|index| !iterates || declared(index))
+            .collect();
+        let mut read: Vec<usize> = (self.bench.only_read().into_iter())
+            .filter(|index| declared(index) && fits(index))
+            .collect();
+        let mut notes = Vec::new();
+        if written.is_empty() {
+            return Ok((none, notes));
+        }
+        // One by one first, so that a wrong `break` costs no other its own.
+        let halves = [0..user.units() / 2, user.units() / 2..user.units()];
+        let mut right = Vec::new();
+        for index in read {
+            let mut holds = true;
+            for half in &halves {
+                holds &= self.agrees(user, &written, &[index], std::slice::from_ref(half))?;
+            }
+            match holds {
+                true => right.push(index),
+                false => notes.push(format!(
+                    "argument {} is not divided as its `break` says; every device gets all of it",
+                    buffers[index].0
+                )),
+            }
+        }
+        read = right;
+        let proven = self.holds_for_all(user, &written, &read)?;
+        let (written, read) = match proven || read.is_empty() {
+            true => (proven.then_some(written).unwrap_or_default(), read),
+            false => {
+                let alone = self.holds_for_all(user, &written, &[])?;
+                (alone.then_some(written).unwrap_or_default(), Vec::new())
+            }
+        };
+        let both: Vec<usize> = (written.iter().copied())
+            .filter(|index| self.bench.reads(*index))
+            .collect();
+        let positions = |indices: &[usize]| indices.iter().map(|i| buffers[*i].0).collect();
+        let read: Vec<usize> = if written.is_empty() {
+            Vec::new()
+        } else {
+            [read, both].concat()
+        };
+        Ok((
+            Slices {
+                read: positions(&read),
+                written: positions(&written),
+                pure,
+            },
+            notes,
+        ))
+    }
+
+    /// Whether slices hold for every unit, by the bits of their numbers.
+    fn holds_for_all(
+        &mut self,
+        user: &UserKernel,
+        written: &[usize],
+        read: &[usize],
+    ) -> Result<bool, CorunError> {
+        let units = user.units();
+        let bits = u64::BITS - (units - 1).leading_zeros();
+        for bit in 0..bits {
+            for value in [0, 1] {
+                let parts = with_bit(units, bit, value);
+                if !self.agrees(user, written, read, &parts)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs these units on inputs that are zero outside of their slices, and
+    /// looks whether they write into their slices only, and there what the
+    /// whole does.
+    fn agrees(
+        &mut self,
+        user: &UserKernel,
+        written: &[usize],
+        read: &[usize],
+        parts: &[Range<u64>],
+    ) -> Result<bool, CorunError> {
+        let buffers: Vec<_> = user.buffers().map(|(p, b)| (p, b.clone())).collect();
+        let slices = |index: usize| -> Vec<Range<u64>> {
+            let of = |part: &Range<u64>| user.slice(&buffers[index].1, part);
+            parts.iter().filter_map(of).collect()
+        };
+        let mut originals = Vec::new();
+        for index in read {
+            let mut contents = vec![0; buffers[*index].1.bytes() as usize];
+            user.fill(buffers[*index].0, &mut contents);
+            let within = only(&contents, &slices(*index));
+            self.bench.set(*index, &within)?;
+            originals.push((*index, contents));
+        }
+        let all = self.bench.written();
+        let base: Contents = (all.iter().zip(self.base))
+            .map(
+                |(index, contents)| match self.bench.reads(*index) && written.contains(index) {
+                    true => only(contents, &slices(*index)),
+                    false => contents.clone(),
+                },
+            )
+            .collect();
+        let results = self.bench.run(user, &base, parts)?;
+        for (index, contents) in originals {
+            self.bench.set(index, &contents)?;
+        }
+        Ok(all.iter().enumerate().all(|(which, index)| {
+            if !written.contains(index) {
+                return true;
+            }
+            let within = slices(*index);
+            let same = |range: &Range<u64>| {
+                let range = range.start as usize..range.end as usize;
+                results[which][range.clone()] == self.whole[which][range]
+            };
+            unchanged_outside(&base[which], &results[which], &within) && within.iter().all(same)
+        }))
+    }
+}
+
+/// Runs of units whose number has this value of a bit.
+fn with_bit(units: u64, bit: u32, value: u64) -> Vec<Range<u64>> {
+    let run = 1u64 << bit;
+    let mut parts = Vec::new();
+    let mut start = value * run;
+    while start < units {
+        parts.push(start..(start + run).min(units));
+        start += 2 * run;
+    }
+    parts
+}
+
+/// The contents within ranges, and zeros elsewhere.
+fn only(contents: &[u8], ranges: &[Range<u64>]) -> Vec<u8> {
+    let mut part = vec![0; contents.len()];
+    for range in ranges {
+        let range = range.start as usize..range.end as usize;
+        part[range.clone()].copy_from_slice(&contents[range]);
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_units_are_apart_in_some_bit() {
+        for units in [2u64, 3, 7, 8, 13] {
+            let bits = u64::BITS - (units - 1).leading_zeros();
+            for one in 0..units {
+                for other in (0..units).filter(|other| *other != one) {
+                    let apart = (0..bits).any(|bit| {
+                        let mine = with_bit(units, bit, one >> bit & 1);
+                        let holds = |unit: &u64| mine.iter().any(|part| part.contains(unit));
+                        assert!(holds(&one));
+                        !holds(&other)
+                    });
+                    assert!(apart, "{one} and {other} of {units}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What policies know of a graph.
+
+use crate::graph::{Components, KernelId, TaskGraph, bottom_levels};
+use crate::machine::{Device, DeviceKind};
+use crate::policy::{Problem, Spot, Task};
+
+/// Seconds of each kernel on each device; `None` where it cannot run or nobody
+/// knows.
+pub type Times = Vec<Vec<Option<f64>>>;
+
+/// A link's bandwidth where nobody knows it, in bytes a second: PCIe 3 x16.
+const LINK: f64 = 12e9;
+
+/// Operations a second, and bytes of memory traffic a second.
+type Rate = (f64, f64);
+
+/// By which kernels' weights are compared, whatever they run on.
+const RATE: Rate = (1e12, 1e11);
+
+/// What a unit of a device does in a cycle, and its bytes a second, by orders of
+/// magnitude: a core with two 256-bit multiply-adds of single precision at half
+/// of their best, and a multiprocessor with 128 of them.
+const CORE: Rate = (16.0, 10e9);
+const MULTIPROCESSOR: Rate = (256.0, 25e9);
+
+/// A clock where nobody knows it, in MHz.
+const CLOCK: u32 = 1500;
+
+/// A graph in numbers. `able` is [`super::abilities`]' answer; where `times`
+/// know nothing of a kernel on a device, its cost and what devices of the kind
+/// are like give an order of magnitude.
+pub fn problem(
+    graph: &TaskGraph,
+    components: &Components,
+    devices: &[Device],
+    able: &[Vec<bool>],
+    times: &Times,
+) -> Problem {
+    let known = |kernel: KernelId, device: usize| {
+        let row = times.get(kernel.0);
+        row.and_then(|row| row.get(device).copied().flatten())
+    };
+    let by_cost = |kernel: KernelId, rate: Rate| {
+        let cost = graph.kernel(kernel).cost;
+        (cost.flops / rate.0).max(cost.bytes / rate.1).max(1e-6)
+    };
+    let rates: Vec<Rate> = devices.iter().map(rate).collect();
+    let seconds = |kernel, device: usize| {
+        known(kernel, device).unwrap_or_else(|| by_cost(kernel, rates[device]))
+    };
+    // A kernel's mean over the devices that can run it.
+    let mean = |kernel: KernelId| {
+        let can = &able[components.of(kernel)];
+        let all = (0..devices.len()).filter(|d| can[*d]);
+        let all: Vec<f64> = all.map(|device| seconds(kernel, device)).collect();
+        all.iter().sum::<f64>() / all.len().max(1) as f64
+    };
+    let spots: Vec<Spot> = devices
+        .iter()
+        .map(|device| Spot {
+            kind: device.kind,
+            bandwidth: (!device.shares_host_memory).then(|| device.link_bandwidth.unwrap_or(LINK)),
+        })
+        .collect();
+    let apart = |bytes: u64| {
+        let each: f64 = spots.iter().map(|spot| spot.transfer(bytes)).sum();
+        each / spots.len().max(1) as f64
+    };
+    let ranks = bottom_levels(graph, mean, apart);
+    let tasks = components
+        .list()
+        .iter()
+        .enumerate()
+        .map(|(index, component)| {
+            let kernels = || component.kernels.iter().copied();
+            let rank = |kernels: &[KernelId]| {
+                let ranks = kernels.iter().map(|kernel| ranks[kernel.0]);
+                ranks.fold(0.0, f64::max)
+            };
+            let (predecessors, given) = incoming(graph, components, index);
+            Task {
+                level: component.level,
+                predecessors,
+                given,
+                rank: rank(&component.front),
+                weight: kernels().map(|kernel| by_cost(kernel, RATE)).sum(),
+                seconds: (0..devices.len())
+                    .map(|device| {
+                        let sum = || kernels().map(|kernel| seconds(kernel, device)).sum();
+                        able[index][device].then(sum)
+                    })
+                    .collect(),
+                prefers: component.prefers,
+            }
+        })
+        .collect();
+    Problem { tasks, spots }
+}
+
+/// What a device may reach, by orders of magnitude.
+fn rate(device: &Device) -> Rate {
+    let unit = match device.kind {
+        DeviceKind::Cpu => CORE,
+        DeviceKind::Gpu | DeviceKind::Accelerator => MULTIPROCESSOR,
+    };
+    let units = f64::from(device.compute_units.max(1));
+    let clock = f64::from(device.clock_mhz.unwrap_or(CLOCK)) * 1e6;
+    (unit.0 * units * clock, unit.1 * units)
+}
+
+/// The bytes that a component reads from each of the components that it waits
+/// for, and of what the host gives.
+fn incoming(
+    graph: &TaskGraph,
+    components: &Components,
+    component: usize,
+) -> (Vec<(usize, u64)>, u64) {
+    let own = &components.list()[component];
+    let mut before: Vec<(usize, u64)> = own.predecessors.iter().map(|c| (*c, 0)).collect();
+    let mut given = 0;
+    let kernels = own.kernels.iter().map(|kernel| graph.kernel(*kernel));
+    let mut data: Vec<_> = kernels.flat_map(|kernel| kernel.inputs()).collect();
+    data.sort_unstable();
+    data.dedup();
+    for datum in data {
+        let bytes = graph.datum(datum).bytes;
+        match graph
+            .producer(datum)
+            .map(|producer| components.of(producer))
+        {
+            None => given += bytes,
+            Some(maker) => {
+                if let Some(entry) = before.iter_mut().find(|(c, _)| *c == maker) {
+                    entry.1 += bytes;
+                }
+            }
+        }
+    }
+    (before, given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::graph::abilities;
+    use crate::graph::testbed::figure_6;
+    use crate::machine::Shelf;
+    use crate::runtime::Runtime;
+    use crate::runtime::sim::{Sim, SimOptions};
+
+    fn devices() -> Vec<Device> {
+        let machine = Shelf::at("/nonexistent").find("k40").expect("a machine");
+        let sim = Sim::new(&machine, SimOptions::default()).expect("a simulator");
+        sim.devices().to_vec()
+    }
+
+    #[test]
+    fn the_paper_s_figure_in_numbers() {
+        let graph = figure_6();
+        let parts: Vec<Vec<KernelId>> = [0..1, 1..6, 6..7]
+            .map(|range| range.map(KernelId).collect())
+            .to_vec();
+        let components = Components::new(&graph, &parts).expect("components");
+        let devices = devices();
+        let able = abilities(&graph, &components, &devices);
+        // Its kernels have no OpenCL implementation.
+        assert!(able.iter().all(|row| row[0] && !row[1]));
+        let mut times: Times = vec![vec![Some(1.0), None]; 7];
+        times[1][0] = Some(10.0);
+        let problem = problem(&graph, &components, &devices, &able, &times);
+        assert_eq!(problem.spots[0].bandwidth, None);
+        assert!(problem.spots[1].bandwidth.is_some());
+        let middle = &problem.tasks[1];
+        assert_eq!(middle.seconds, [Some(14.0), None]);
+        assert_eq!(middle.predecessors, [(0, 16)]);
+        assert_eq!((middle.given, middle.level), (16, 1));
+        // k0, k1, k3 and the last, with copies of a few bytes between them.
+        assert!((middle.rank - 13.0).abs() < 1e-6, "{}", middle.rank);
+    }
+
+    #[test]
+    fn a_gpu_is_expected_to_be_faster_than_a_few_cores() {
+        let devices = devices();
+        assert!(rate(&devices[1]).0 > rate(&devices[0]).0);
+    }
+}

@@ -1,0 +1,98 @@
+//! What a graph's run gives back.
+
+use crate::graph::KernelId;
+use crate::time::Nanos;
+use crate::trace::Trace;
+
+/// A component's place and time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Placement {
+    pub component: usize,
+    /// Its layer.
+    pub level: usize,
+    /// Index of the device.
+    pub device: usize,
+    /// Seconds from the run's begin until it was handed out, and until its last
+    /// command ended.
+    pub dispatched: f64,
+    pub ended: f64,
+}
+
+/// A kernel's launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launched {
+    pub kernel: KernelId,
+    pub device: usize,
+    pub queue: usize,
+    pub started: Nanos,
+    pub ended: Nanos,
+}
+
+/// A device's part in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeviceUse {
+    pub components: usize,
+    pub kernels: u64,
+    pub writes: u64,
+    pub reads: u64,
+    pub bytes_h2d: u64,
+    pub bytes_d2h: u64,
+    /// Queues that were used.
+    pub queues: usize,
+    /// Seconds in which at least one of its commands ran; `None` without a
+    /// trace, for want of the device's own times.
+    pub busy_seconds: Option<f64>,
+}
+
+/// A device that was lost on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphLoss {
+    /// Index of the device.
+    pub device: usize,
+    pub why: String,
+    /// Components that had ended and were run again, since only this device had
+    /// what they made.
+    pub repeated: Vec<usize>,
+}
+
+/// A run of a graph: figures measured in it, and its trace.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GraphOutcome {
+    /// Device names, by index.
+    pub devices: Vec<String>,
+    /// The policy's name.
+    pub policy: &'static str,
+    /// Seconds from the first decision until the last command ended and the
+    /// host knew.
+    pub seconds: f64,
+    /// Of these, what submitting took, and what the engine and the policy took
+    /// themselves; the rest was waiting.
+    pub submit_seconds: f64,
+    pub engine_seconds: f64,
+    /// Of the submitting, what drivers' own calls took; 0 where nobody counts.
+    pub driver_seconds: f64,
+    /// In the order in which they ended.
+    pub placements: Vec<Placement>,
+    /// By device.
+    pub uses: Vec<DeviceUse>,
+    pub losses: Vec<GraphLoss>,
+    /// Ended early on request.
+    pub interrupted: bool,
+    /// Every launch that ended well, in the order of starts; empty without a
+    /// trace.
+    pub launches: Vec<Launched>,
+    pub trace: Trace,
+}
+
+impl GraphOutcome {
+    /// Kernels that were launched.
+    pub fn kernels(&self) -> u64 {
+        self.uses.iter().map(|used| used.kernels).sum()
+    }
+
+    /// Seconds of the host for a kernel, beyond the driver's own calls.
+    pub fn host_seconds_per_kernel(&self) -> f64 {
+        let host = self.submit_seconds + self.engine_seconds - self.driver_seconds;
+        host.max(0.0) / self.kernels().max(1) as f64
+    }
+}

@@ -1,0 +1,202 @@
+//! What is tried: a computation on random numbers, and what must come out.
+
+use std::sync::Arc;
+
+use crate::codelet::add_norm::{AddNorm, LEAST};
+use crate::codelet::gemm::{Gemm, TILES};
+use crate::codelet::softmax::Softmax;
+use crate::codelet::transpose::Transpose;
+use crate::codelet::{Codelet, Cost, Value, softmax, transpose};
+
+/// One of a codelet's forms.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    pub name: String,
+    pub codelet: Arc<Codelet>,
+    /// Whether it is what the codelet chooses for these sizes.
+    pub chosen: bool,
+}
+
+/// An argument of every launch.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument {
+    /// The case's input of this number.
+    Input(usize),
+    Output,
+    Value(Value),
+}
+
+/// A number of the output by its place, from the inputs, in double.
+type Right = Box<dyn Fn(&[Vec<f32>], usize) -> f64>;
+
+/// A computation in single precision with several variants.
+pub struct Case {
+    pub title: String,
+    pub variants: Vec<Variant>,
+    pub args: Vec<Argument>,
+    pub units: u64,
+    pub cost: Cost,
+    /// Numbers of each input, and of the output.
+    pub inputs: Vec<usize>,
+    pub output: usize,
+    /// Most that a number may be wrong, of the numbers' root mean square.
+    pub tolerance: f64,
+    pub right: Right,
+}
+
+/// The tolerance of a sum of so many numbers in single precision.
+pub fn tolerance(summed: u32) -> f64 {
+    1e-5 * f64::from(summed.max(1)).sqrt()
+}
+
+fn values(values: &[Value]) -> impl Iterator<Item = Argument> + '_ {
+    values.iter().map(|value| Argument::Value(*value))
+}
+
+fn only(codelet: Codelet) -> Vec<Variant> {
+    vec![Variant {
+        name: codelet.name.to_string(),
+        codelet: Arc::new(codelet),
+        chosen: true,
+    }]
+}
+
+impl Case {
+    /// A product, with every tile.
+    pub fn gemm(gemm: Gemm) -> Self {
+        let chosen = gemm.codelet();
+        let chosen = chosen.opencl.as_ref().map(|kernel| kernel.source.clone());
+        let variants = TILES.iter().map(|tile| {
+            let codelet = gemm.codelet_with(tile);
+            let source = codelet.opencl.as_ref().map(|kernel| kernel.source.clone());
+            Variant {
+                name: tile.to_string(),
+                chosen: source == chosen,
+                codelet: Arc::new(codelet),
+            }
+        });
+        let [rows, columns, depth, batch] =
+            [gemm.rows, gemm.columns, gemm.depth, gemm.batch].map(|size| size as usize);
+        let of_a = if gemm.common_a { 1 } else { batch };
+        let right = move |inputs: &[Vec<f32>], at: usize| {
+            let (matrix, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
+            let a = if gemm.common_a { 0 } else { matrix } * rows * depth + row * depth;
+            let b = matrix * depth * columns;
+            (0..depth)
+                .map(|k| {
+                    let b = match gemm.transposed {
+                        true => b + column * depth + k,
+                        false => b + k * columns + column,
+                    };
+                    f64::from(inputs[0][a + k]) * f64::from(inputs[1][b])
+                })
+                .sum()
+        };
+        Self {
+            title: format!(
+                "{batch} x ({rows} x {depth}) ({depth} x {columns}){}",
+                if gemm.transposed { " transposed" } else { "" }
+            ),
+            variants: variants.collect(),
+            args: [Argument::Input(0), Argument::Input(1), Argument::Output]
+                .into_iter()
+                .chain(values(&gemm.sizes()))
+                .collect(),
+            units: gemm.units(),
+            cost: gemm.cost(),
+            inputs: vec![of_a * rows * depth, batch * depth * columns],
+            output: batch * rows * columns,
+            tolerance: tolerance(gemm.depth),
+            right: Box::new(right),
+        }
+    }
+
+    /// Softmax of rows.
+    pub fn softmax(softmax: Softmax) -> Self {
+        let (rows, width) = (softmax.rows as usize, softmax.width as usize);
+        let factor = f64::from(softmax.factor);
+        let right = move |inputs: &[Vec<f32>], at: usize| {
+            let row = &inputs[0][at / width * width..][..width];
+            let power = |x: f32| (factor * f64::from(x)).exp();
+            power(row[at % width]) / row.iter().map(|x| power(*x)).sum::<f64>()
+        };
+        Self {
+            title: format!("softmax of {rows} rows of {width}"),
+            variants: only(softmax::codelet()),
+            args: [Argument::Input(0), Argument::Output]
+                .into_iter()
+                .chain(values(&softmax.sizes()))
+                .collect(),
+            units: softmax.units(),
+            cost: softmax.cost(),
+            inputs: vec![rows * width],
+            output: rows * width,
+            tolerance: tolerance(softmax.width),
+            right: Box::new(right),
+        }
+    }
+
+    /// Transposition of matrices.
+    pub fn transpose(transpose: Transpose) -> Self {
+        let [rows, columns, batch] =
+            [transpose.rows, transpose.columns, transpose.batch].map(|size| size as usize);
+        let right = move |inputs: &[Vec<f32>], at: usize| {
+            let (matrix, row, column) = (at / (rows * columns), at / rows % columns, at % rows);
+            f64::from(inputs[0][(matrix * rows + column) * columns + row])
+        };
+        Self {
+            title: format!("transposition of {batch} x ({rows} x {columns})"),
+            variants: only(transpose::codelet()),
+            args: [Argument::Input(0), Argument::Output]
+                .into_iter()
+                .chain(values(&transpose.sizes()))
+                .collect(),
+            units: transpose.units(),
+            cost: transpose.cost(),
+            inputs: vec![batch * rows * columns],
+            output: batch * rows * columns,
+            tolerance: 0.0,
+            right: Box::new(right),
+        }
+    }
+
+    /// Sums of heads, normalised.
+    pub fn add_norm(add_norm: AddNorm) -> Self {
+        let (rows, width) = (add_norm.rows as usize, add_norm.width as usize);
+        let stacks = add_norm.stacks.clone();
+        let summands: u32 = stacks.iter().sum();
+        let right = move |inputs: &[Vec<f32>], at: usize| {
+            let sum = |at: usize| {
+                let parts = inputs[1..].iter().zip(&stacks);
+                let numbers = parts.flat_map(|(z, stack)| {
+                    (0..*stack as usize).map(move |summand| z[summand * rows * width + at])
+                });
+                f64::from(inputs[0][at]) + numbers.map(f64::from).sum::<f64>()
+            };
+            let row = at / width * width..(at / width + 1) * width;
+            let mean = row.clone().map(sum).sum::<f64>() / width as f64;
+            let squares = row.map(|at| (sum(at) - mean).powi(2)).sum::<f64>();
+            (sum(at) - mean) / (squares / width as f64 + f64::from(LEAST)).sqrt()
+        };
+        let parts = (0..add_norm.stacks.len()).map(|part| Argument::Input(1 + part));
+        Self {
+            title: format!("sum of {summands} x ({rows} x {width}), normalised"),
+            variants: only(add_norm.codelet()),
+            args: [Argument::Input(0), Argument::Output]
+                .into_iter()
+                .chain(values(&add_norm.sizes()))
+                .chain(parts)
+                .chain(add_norm.counts().map(Argument::Value))
+                .collect(),
+            units: add_norm.units(),
+            cost: add_norm.cost(),
+            inputs: std::iter::once(1)
+                .chain(add_norm.stacks.iter().copied())
+                .map(|matrices| matrices as usize * rows * width)
+                .collect(),
+            output: rows * width,
+            tolerance: tolerance(add_norm.width),
+            right: Box::new(right),
+        }
+    }
+}

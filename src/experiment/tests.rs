@@ -1,0 +1,184 @@
+//! Every policy on simulated machines with data, and on the host's cores.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::engine::graph::Control;
+use crate::machine::Shelf;
+use crate::policy::{Configuration, Space};
+use crate::runtime::Runtime;
+use crate::runtime::select;
+use crate::runtime::sim::{Sim, SimOptions};
+use crate::workload::transformer::{Form, Transformer};
+
+fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    Transformer {
+        heads,
+        beta,
+        layers,
+        seed,
+        form,
+        read_back: true,
+    }
+}
+
+fn simulated() -> Sim {
+    let file = Shelf::at("/nonexistent").find("k40").unwrap();
+    let options = SimOptions {
+        data: true,
+        ..SimOptions::default()
+    };
+    Sim::new(&file, options).unwrap()
+}
+
+fn mc(q_gpu: usize, q_cpu: usize, h_cpu: usize, width: usize) -> Configuration {
+    Configuration {
+        q_gpu,
+        q_cpu,
+        h_cpu,
+        width,
+    }
+}
+
+/// Runs contenders on it and looks at every result.
+fn right(runtime: &mut dyn Runtime, transformer: &Transformer, contenders: &[Contender]) {
+    let stop = AtomicBool::new(false);
+    for keep in [false, true] {
+        let mut bout = Bout::new(runtime, transformer, keep).unwrap();
+        for contender in contenders {
+            for trace in [false, true] {
+                let mut control = Control {
+                    stop: &stop,
+                    progress: &mut |_, _| {},
+                };
+                let outcome = bout.run(runtime, *contender, trace, &mut control).unwrap();
+                let verification = bout.verify(runtime).unwrap();
+                let place = format!("{contender:?} {transformer:?} {keep} {trace}");
+                assert!(verification.right(), "{place}: {verification:?}");
+                let kernels = transformer.layers().unwrap().graph.kernels().len();
+                assert_eq!(outcome.kernels(), kernels as u64, "{place}");
+            }
+        }
+        bout.release(runtime);
+    }
+}
+
+const ALL: [Contender; 7] = [
+    Contender::Clustering(Configuration {
+        q_gpu: 1,
+        q_cpu: 1,
+        h_cpu: 0,
+        width: 1,
+    }),
+    Contender::Clustering(Configuration {
+        q_gpu: 3,
+        q_cpu: 2,
+        h_cpu: 1,
+        width: 1,
+    }),
+    Contender::Clustering(Configuration {
+        q_gpu: 5,
+        q_cpu: 1,
+        h_cpu: 2,
+        width: 5,
+    }),
+    Contender::Eager,
+    Contender::Heft,
+    Contender::Adaptive(Configuration {
+        q_gpu: 2,
+        q_cpu: 1,
+        h_cpu: 0,
+        width: 1,
+    }),
+    Contender::Adaptive(Configuration {
+        q_gpu: 4,
+        q_cpu: 2,
+        h_cpu: 0,
+        width: 4,
+    }),
+];
+
+#[test]
+fn every_policy_is_right_on_a_simulated_machine() {
+    for (heads, beta, layers) in [(1, 1, 1), (1, 37, 2), (3, 29, 3), (5, 16, 1)] {
+        let transformer = transformer(heads, beta, layers, Form::Heads);
+        let fits = |contender: &&Contender| match contender {
+            Contender::Clustering(c) => c.h_cpu <= heads as usize,
+            _ => true,
+        };
+        let contenders: Vec<_> = ALL.iter().filter(fits).copied().collect();
+        right(&mut simulated(), &transformer, &contenders);
+    }
+}
+
+#[test]
+fn batches_are_right_on_a_simulated_machine() {
+    let one = transformer(4, 21, 2, Form::Batches(vec![4]));
+    right(
+        &mut simulated(),
+        &one,
+        &[
+            Contender::Clustering(mc(1, 1, 0, 1)),
+            Contender::Clustering(mc(3, 1, 1, 3)),
+        ],
+    );
+    let two = transformer(4, 21, 3, Form::Batches(vec![3, 1]));
+    right(
+        &mut simulated(),
+        &two,
+        &[Contender::Clustering(mc(2, 1, 1, 2)), ALL[5]],
+    );
+}
+
+#[test]
+fn every_policy_is_right_on_the_host() {
+    let host = "host:1".parse().unwrap();
+    let (mut runtime, _) = select::open(Some(&host), false).unwrap();
+    let transformer = transformer(2, 67, 2, Form::Heads);
+    let contenders = [
+        Contender::Clustering(mc(1, 2, 2, 1)),
+        Contender::Eager,
+        Contender::Heft,
+        ALL[5],
+    ];
+    right(&mut *runtime, &transformer, &contenders);
+}
+
+#[test]
+fn a_search_finds_the_fastest_of_a_simulated_machine() {
+    let mut sim = simulated();
+    let transformer = transformer(4, 64, 1, Form::Heads);
+    let mut bout = Bout::new(&sim, &transformer, false).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut control = Control {
+        stop: &stop,
+        progress: &mut |_, _| {},
+    };
+    let space = Space {
+        q_gpu: vec![1, 2, 3],
+        q_cpu: vec![1],
+        h_cpu: vec![0, 1, 4],
+        widths: vec![1, 3],
+    };
+    let found = bout.search(&mut sim, &space, 2, &mut control).unwrap();
+    let (_, least) = found.best.unwrap();
+    // Without noise a run takes the same each time: none is faster.
+    for configuration in space.configurations(4) {
+        let mut control = Control {
+            stop: &stop,
+            progress: &mut |_, _| {},
+        };
+        let contender = Contender::Clustering(configuration);
+        let seconds = bout
+            .run(&mut sim, contender, false, &mut control)
+            .unwrap()
+            .seconds;
+        assert!(
+            least <= seconds * 1.01,
+            "{configuration:?} {found:?} {seconds}"
+        );
+    }
+    bout.release(&mut sim);
+}

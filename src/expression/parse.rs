@@ -1,0 +1,283 @@
+//! From tokens to a tree, by recursive descent.
+
+use std::ops::Range;
+
+use super::error::{At, Cause};
+use super::token::{Placed, Token, tokens};
+use super::value::{Number, Operator};
+
+/// Deeper expressions are nobody's; the limit keeps the stack.
+const DEEPEST: usize = 100;
+
+/// Something of the text, with the place of its first token or its operator.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tree {
+    pub at: usize,
+    pub node: Node,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Number(Number),
+    Name(String),
+    Minus(Box<Tree>),
+    Binary(Operator, Box<Tree>, Box<Tree>),
+    Call(String, Vec<Tree>),
+}
+
+impl Tree {
+    pub(super) fn leaf(node: Node) -> Self {
+        Self { at: 0, node }
+    }
+}
+
+/// A whole text as one expression.
+pub(super) fn parse(text: &str) -> Result<Tree, At> {
+    let mut parser = Parser::of(text)?;
+    let tree = parser.sum()?;
+    parser.end()?;
+    Ok(tree)
+}
+
+/// The bytes of each expression in a text of one or several.
+pub(super) fn list(text: &str) -> Result<Vec<Range<usize>>, At> {
+    let mut parser = Parser::of(text)?;
+    let close = match parser.list_bracket() {
+        Some(close) => {
+            parser.next += 1;
+            Some(close)
+        }
+        None => None,
+    };
+    let mut parts = Vec::new();
+    loop {
+        if let Some(close) = close
+            && parser.take(close)
+        {
+            break;
+        }
+        let begin = parser.offset();
+        parser.sum()?;
+        parts.push(begin..parser.passed());
+        if !parser.take(",") {
+            if let Some(close) = close {
+                parser.expect(close, "`,` or the closing bracket")?;
+            }
+            break;
+        }
+    }
+    parser.end()?;
+    Ok(parts)
+}
+
+struct Parser {
+    tokens: Vec<Placed>,
+    next: usize,
+    depth: usize,
+    /// Characters and bytes of the text.
+    length: (usize, usize),
+}
+
+impl Parser {
+    fn of(text: &str) -> Result<Self, At> {
+        Ok(Self {
+            tokens: tokens(text)?,
+            next: 0,
+            depth: 0,
+            length: (text.chars().count(), text.len()),
+        })
+    }
+
+    /// `a + b - c`
+    fn sum(&mut self) -> Result<Tree, At> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(At(self.at(), Cause::Deep(DEEPEST)));
+        }
+        let operators = [("+", Operator::Add), ("-", Operator::Subtract)];
+        let tree = self.chain(&operators, Self::product);
+        self.depth -= 1;
+        tree
+    }
+
+    /// `a * b / c // d % e`
+    fn product(&mut self) -> Result<Tree, At> {
+        let operators = [
+            ("*", Operator::Multiply),
+            ("/", Operator::Divide),
+            ("//", Operator::Floor),
+            ("%", Operator::Modulo),
+        ];
+        self.chain(&operators, Self::signed)
+    }
+
+    fn chain(
+        &mut self,
+        operators: &[(&'static str, Operator)],
+        part: fn(&mut Self) -> Result<Tree, At>,
+    ) -> Result<Tree, At> {
+        let mut left = part(self)?;
+        loop {
+            let at = self.at();
+            let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) else {
+                return Ok(left);
+            };
+            let right = part(self)?;
+            left = Tree {
+                at,
+                node: Node::Binary(*operator, Box::new(left), Box::new(right)),
+            };
+        }
+    }
+
+    /// `-a ** b`, which is `-(a ** b)`.
+    fn signed(&mut self) -> Result<Tree, At> {
+        let at = self.at();
+        let mut negative = false;
+        loop {
+            if self.take("-") {
+                negative = !negative;
+            } else if !self.take("+") {
+                break;
+            }
+        }
+        let power = self.power()?;
+        Ok(match negative {
+            true => Tree {
+                at,
+                node: Node::Minus(Box::new(power)),
+            },
+            false => power,
+        })
+    }
+
+    /// `a ** b ** c`, which is `a ** (b ** c)`.
+    fn power(&mut self) -> Result<Tree, At> {
+        let base = self.atom()?;
+        let at = self.at();
+        if !self.take("**") {
+            return Ok(base);
+        }
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(At(at, Cause::Deep(DEEPEST)));
+        }
+        let exponent = self.signed()?;
+        self.depth -= 1;
+        Ok(Tree {
+            at,
+            node: Node::Binary(Operator::Power, Box::new(base), Box::new(exponent)),
+        })
+    }
+
+    fn atom(&mut self) -> Result<Tree, At> {
+        let at = self.at();
+        let Some(token) = self.tokens.get(self.next).map(|t| t.token.clone()) else {
+            return Err(At(at, Cause::Ends));
+        };
+        self.next += 1;
+        let node = match token {
+            Token::Number(number) => Node::Number(number),
+            Token::Name(name) if self.take("(") => Node::Call(name, self.arguments()?),
+            Token::Name(name) => Node::Name(name),
+            Token::Sign("(") => {
+                let inner = self.sum()?;
+                self.expect(")", "an operator or `)`")?;
+                return Ok(inner);
+            }
+            Token::Sign(found) => {
+                let wanted = "a number, a name or `(`";
+                let found = found.to_owned();
+                return Err(At(at, Cause::Unexpected { found, wanted }));
+            }
+        };
+        Ok(Tree { at, node })
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Tree>, At> {
+        let mut arguments = Vec::new();
+        if self.take(")") {
+            return Ok(arguments);
+        }
+        loop {
+            arguments.push(self.sum()?);
+            if !self.take(",") {
+                self.expect(")", "`,` or `)`")?;
+                return Ok(arguments);
+            }
+        }
+    }
+
+    /// The closing bracket, if the text is a list in brackets: `(a)*b` is none.
+    fn list_bracket(&self) -> Option<&'static str> {
+        let first = &self.tokens.first()?.token;
+        let last = &self.tokens.last()?.token;
+        match (first, last) {
+            (Token::Sign("["), _) => Some("]"),
+            (Token::Sign("("), Token::Sign(")")) => self.is_tuple().then_some(")"),
+            _ => None,
+        }
+    }
+
+    /// Whether the first bracket closes at the end and holds a comma of its own.
+    fn is_tuple(&self) -> bool {
+        let (mut depth, mut comma) = (0u32, false);
+        for (index, placed) in self.tokens.iter().enumerate() {
+            match placed.token {
+                Token::Sign("(") => depth += 1,
+                Token::Sign(")") => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 && index + 1 < self.tokens.len() {
+                        return false;
+                    }
+                }
+                Token::Sign(",") => comma |= depth == 1,
+                _ => {}
+            }
+        }
+        comma
+    }
+
+    fn at(&self) -> usize {
+        (self.tokens.get(self.next)).map_or(self.length.0, |token| token.at)
+    }
+
+    fn offset(&self) -> usize {
+        (self.tokens.get(self.next)).map_or(self.length.1, |token| token.bytes.start)
+    }
+
+    fn passed(&self) -> usize {
+        let last = self.next.checked_sub(1);
+        last.map_or(0, |last| self.tokens[last].bytes.end)
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let there = matches!(self.tokens.get(self.next), Some(Placed { token: Token::Sign(s), .. }) if *s == sign);
+        self.next += usize::from(there);
+        there
+    }
+
+    fn expect(&mut self, sign: &str, wanted: &'static str) -> Result<(), At> {
+        match self.take(sign) {
+            true => Ok(()),
+            false => Err(self.unexpected(wanted)),
+        }
+    }
+
+    fn end(&self) -> Result<(), At> {
+        match self.next < self.tokens.len() {
+            true => Err(self.unexpected("an operator or the end")),
+            false => Ok(()),
+        }
+    }
+
+    fn unexpected(&self, wanted: &'static str) -> At {
+        let found = match self.tokens.get(self.next).map(|t| &t.token) {
+            None => return At(self.at(), Cause::Ends),
+            Some(Token::Number(number)) => number.to_string(),
+            Some(Token::Name(name)) => name.clone(),
+            Some(Token::Sign(sign)) => (*sign).to_owned(),
+        };
+        At(self.at(), Cause::Unexpected { found, wanted })
+    }
+}

@@ -1,0 +1,287 @@
+//! From data and kernels to a checked graph.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use super::{Argument, Datum, DatumId, GraphError, Kernel, KernelId, TaskGraph};
+use crate::codelet::Value;
+
+/// Collects data and kernels; [`GraphBuilder::build`] checks them.
+#[derive(Clone, Debug, Default)]
+pub struct GraphBuilder {
+    data: Vec<Datum>,
+    kernels: Vec<Kernel>,
+    /// Order without data: the first runs before the second.
+    order: Vec<(KernelId, KernelId)>,
+}
+
+impl GraphBuilder {
+    /// Adds a datum.
+    pub fn datum(&mut self, datum: Datum) -> DatumId {
+        self.data.push(datum);
+        DatumId(self.data.len() - 1)
+    }
+
+    /// Adds a kernel.
+    pub fn kernel(&mut self, kernel: Kernel) -> KernelId {
+        self.kernels.push(kernel);
+        KernelId(self.kernels.len() - 1)
+    }
+
+    /// Puts one kernel before another, whatever data they have in common.
+    pub fn order(&mut self, before: KernelId, after: KernelId) {
+        self.order.push((before, after));
+    }
+
+    /// The data so far.
+    pub fn data(&self) -> &[Datum] {
+        &self.data
+    }
+
+    /// A datum, for changing it; `None` for an unknown id.
+    pub fn datum_mut(&mut self, id: DatumId) -> Option<&mut Datum> {
+        self.data.get_mut(id.0)
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// A [`GraphError`] that names the datum, kernel and argument: what is
+    /// read and never made, made twice, overwritten twice, of another length;
+    /// kernels that wait for one another in a circle.
+    pub fn build(self) -> Result<TaskGraph, GraphError> {
+        if self.kernels.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        self.check_data()?;
+        let producers = self.producers()?;
+        let (readers, overwriters) = self.readers(&producers)?;
+        for (datum, producer) in self.data.iter().zip(&producers) {
+            if datum.wanted && producer.is_none() && datum.contents.is_none() {
+                return Err(GraphError::NeverMade(datum.name.to_string()));
+            }
+        }
+        let predecessors = self.predecessors(&producers, &readers, &overwriters)?;
+        let mut successors = vec![Vec::new(); self.kernels.len()];
+        for (after, list) in predecessors.iter().enumerate() {
+            for before in list {
+                successors[before.0].push(KernelId(after));
+            }
+        }
+        let order = topological(&predecessors, &successors).map_err(|cycle| {
+            let name = |kernel: &KernelId| self.kernels[kernel.0].name.to_string();
+            GraphError::Cycle(cycle.iter().map(name).collect())
+        })?;
+        Ok(TaskGraph {
+            data: self.data,
+            kernels: self.kernels,
+            producers,
+            readers,
+            overwriters,
+            predecessors,
+            successors,
+            order,
+        })
+    }
+
+    fn check_data(&self) -> Result<(), GraphError> {
+        for datum in &self.data {
+            if datum.bytes == 0 {
+                return Err(GraphError::NoBytes(datum.name.to_string()));
+            }
+            if let Some(super::Contents::Bytes(bytes)) = &datum.contents
+                && bytes.len() as u64 != datum.bytes
+            {
+                return Err(GraphError::Contents {
+                    datum: datum.name.to_string(),
+                    wanted: datum.bytes,
+                    given: bytes.len() as u64,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn at(&self, id: DatumId) -> Result<&Datum, GraphError> {
+        self.data.get(id.0).ok_or(GraphError::NoDatum(id.0))
+    }
+
+    /// Who makes each datum.
+    fn producers(&self) -> Result<Vec<Option<KernelId>>, GraphError> {
+        let mut producers: Vec<Option<KernelId>> = vec![None; self.data.len()];
+        for (id, kernel) in self.kernels.iter().enumerate() {
+            for (argument, what) in kernel.arguments.iter().enumerate() {
+                let Some(written) = what.writes() else {
+                    continue;
+                };
+                let datum = self.at(written)?;
+                if datum.contents.is_some() {
+                    return Err(GraphError::Overwritten {
+                        datum: datum.name.to_string(),
+                        kernel: kernel.name.to_string(),
+                        argument,
+                    });
+                }
+                if let Some(first) = producers[written.0].replace(KernelId(id)) {
+                    return Err(GraphError::TwoProducers {
+                        datum: datum.name.to_string(),
+                        first: self.kernels[first.0].name.to_string(),
+                        second: kernel.name.to_string(),
+                        argument,
+                    });
+                }
+            }
+        }
+        Ok(producers)
+    }
+
+    /// Who reads and who overwrites each datum.
+    #[allow(clippy::type_complexity)]
+    fn readers(
+        &self,
+        producers: &[Option<KernelId>],
+    ) -> Result<(Vec<Vec<KernelId>>, Vec<Option<KernelId>>), GraphError> {
+        let mut readers: Vec<Vec<KernelId>> = vec![Vec::new(); self.data.len()];
+        let mut overwriters: Vec<Option<KernelId>> = vec![None; self.data.len()];
+        for (id, kernel) in self.kernels.iter().enumerate() {
+            for (argument, what) in kernel.arguments.iter().enumerate() {
+                if let Argument::Value(Value::Memory(_)) = what {
+                    let kernel = kernel.name.to_string();
+                    return Err(GraphError::MemoryValue { kernel, argument });
+                }
+                let Some(read) = what.reads() else {
+                    continue;
+                };
+                let datum = self.at(read)?;
+                if producers[read.0].is_none() && datum.contents.is_none() {
+                    return Err(GraphError::NoProducer {
+                        kernel: kernel.name.to_string(),
+                        argument,
+                        datum: datum.name.to_string(),
+                    });
+                }
+                if readers[read.0].last() != Some(&KernelId(id)) {
+                    readers[read.0].push(KernelId(id));
+                }
+                if let Argument::InOut { from, to } = what {
+                    self.check_in_out(id, argument, *from, *to)?;
+                    if let Some(first) = overwriters[from.0].replace(KernelId(id)) {
+                        return Err(GraphError::TwoOverwriters {
+                            datum: datum.name.to_string(),
+                            first: self.kernels[first.0].name.to_string(),
+                            second: kernel.name.to_string(),
+                        });
+                    }
+                }
+            }
+        }
+        Ok((readers, overwriters))
+    }
+
+    fn check_in_out(
+        &self,
+        kernel: usize,
+        argument: usize,
+        from: DatumId,
+        to: DatumId,
+    ) -> Result<(), GraphError> {
+        let (from, to) = (self.at(from)?, self.at(to)?);
+        if from.bytes == to.bytes {
+            return Ok(());
+        }
+        Err(GraphError::Length {
+            kernel: self.kernels[kernel].name.to_string(),
+            argument,
+            from: from.name.to_string(),
+            from_bytes: from.bytes,
+            to: to.name.to_string(),
+            to_bytes: to.bytes,
+        })
+    }
+
+    /// Whom each kernel waits for.
+    fn predecessors(
+        &self,
+        producers: &[Option<KernelId>],
+        readers: &[Vec<KernelId>],
+        overwriters: &[Option<KernelId>],
+    ) -> Result<Vec<Vec<KernelId>>, GraphError> {
+        let mut before: Vec<BTreeSet<KernelId>> = vec![BTreeSet::new(); self.kernels.len()];
+        for datum in 0..self.data.len() {
+            for reader in &readers[datum] {
+                before[reader.0].extend(producers[datum]);
+                if let Some(last) = overwriters[datum].filter(|last| last != reader) {
+                    before[last.0].insert(*reader);
+                }
+            }
+        }
+        for (first, second) in &self.order {
+            for kernel in [first, second] {
+                if kernel.0 >= self.kernels.len() {
+                    return Err(GraphError::NoKernel(kernel.0));
+                }
+            }
+            before[second.0].insert(*first);
+        }
+        Ok(before
+            .into_iter()
+            .map(|set| set.into_iter().collect())
+            .collect())
+    }
+}
+
+/// A topological order, the smallest id first where there is a choice; else a
+/// circle.
+fn topological(
+    predecessors: &[Vec<KernelId>],
+    successors: &[Vec<KernelId>],
+) -> Result<Vec<KernelId>, Vec<KernelId>> {
+    let mut waits: Vec<usize> = predecessors.iter().map(Vec::len).collect();
+    let mut ready: BinaryHeap<Reverse<KernelId>> = (0..waits.len())
+        .filter(|kernel| waits[*kernel] == 0)
+        .map(|kernel| Reverse(KernelId(kernel)))
+        .collect();
+    let mut order = Vec::with_capacity(waits.len());
+    while let Some(Reverse(kernel)) = ready.pop() {
+        order.push(kernel);
+        for next in &successors[kernel.0] {
+            waits[next.0] -= 1;
+            if waits[next.0] == 0 {
+                ready.push(Reverse(*next));
+            }
+        }
+    }
+    if order.len() == waits.len() {
+        return Ok(order);
+    }
+    let left = |kernel: KernelId| waits[kernel.0] > 0;
+    Err(circle(
+        (0..waits.len()).map(KernelId).filter(|k| left(*k)),
+        |kernel| {
+            let before = predecessors[kernel.0].iter().copied();
+            before.filter(|k| left(*k)).min()
+        },
+    ))
+}
+
+/// The circle into which one runs from any of `left` by way of `before`; from
+/// first to last, and the first again.
+pub(super) fn circle<T: Copy + PartialEq>(
+    mut left: impl Iterator<Item = T>,
+    before: impl Fn(T) -> Option<T>,
+) -> Vec<T> {
+    let mut path: Vec<T> = left.next().into_iter().collect();
+    while let Some(next) = path.last().and_then(|last| before(*last)) {
+        if let Some(begin) = path.iter().position(|seen| *seen == next) {
+            path.drain(..begin);
+            path.push(next);
+            path.reverse();
+            break;
+        }
+        path.push(next);
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Task components: which kernels go to one device together.
+
+use std::collections::BTreeSet;
+
+use super::build::circle;
+use super::{DatumId, GraphError, KernelId, TaskGraph};
+use crate::machine::DeviceKind;
+
+/// Kernels that run on one device (PySchedCL, section 3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Component {
+    /// In topological order.
+    pub kernels: Vec<KernelId>,
+    /// FRONT: kernels that read what another component makes, or that wait for
+    /// none of their own. The paper's definition 1 says it of *every* input; a
+    /// kernel with inputs of both kinds must have its copies, too.
+    pub front: Vec<KernelId>,
+    /// END: kernels that make what another component reads, or for which none
+    /// of their own waits (definition 2, with the same widening).
+    pub end: Vec<KernelId>,
+    /// IN: neither (definition 3).
+    pub inner: Vec<KernelId>,
+    /// Components that must have ended before it begins, sorted.
+    pub predecessors: Vec<usize>,
+    /// Components that wait for it, sorted.
+    pub successors: Vec<usize>,
+    /// The longest path of components to it: 0 for one that waits for nobody.
+    /// Components of one level are independent, and make up a layer.
+    pub level: usize,
+    /// The kind of device that its kernels are meant for.
+    pub prefers: Option<DeviceKind>,
+}
+
+/// A division of a graph's kernels into components.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Components {
+    list: Vec<Component>,
+    /// By kernel: its component, and its place in that.
+    of: Vec<usize>,
+    places: Vec<usize>,
+    /// By datum: the other components that read it.
+    readers: Vec<Vec<usize>>,
+}
+
+impl Components {
+    /// These components.
+    ///
+    /// # Errors
+    /// A [`GraphError`] when a kernel is in none or in two, when one is empty
+    /// or mixes kernels for different kinds of device, and when components
+    /// wait for one another in a circle.
+    pub fn new(graph: &TaskGraph, kernels: &[Vec<KernelId>]) -> Result<Self, GraphError> {
+        let of = owners(graph, kernels)?;
+        let mut list = vec![Component::default(); kernels.len()];
+        for kernel in graph.order() {
+            list[of[kernel.0]].kernels.push(*kernel);
+        }
+        for (index, component) in list.iter_mut().enumerate() {
+            if component.kernels.is_empty() {
+                return Err(GraphError::EmptyComponent { component: index });
+            }
+            component.prefers = preference(graph, index, &component.kernels)?;
+            classify(graph, &of, index, component);
+        }
+        let mut places = vec![0; of.len()];
+        for component in &list {
+            for (place, kernel) in component.kernels.iter().enumerate() {
+                places[kernel.0] = place;
+            }
+        }
+        let readers = graph.datum_ids().map(|datum| others(graph, &of, datum));
+        let mut all = Self {
+            readers: readers.collect(),
+            list,
+            of,
+            places,
+        };
+        all.connect(graph)?;
+        Ok(all)
+    }
+
+    /// Kernels with equal keys together, components in the order of their first
+    /// kernels.
+    ///
+    /// # Errors
+    /// As [`Components::new`].
+    pub fn by<K: PartialEq>(
+        graph: &TaskGraph,
+        key: impl Fn(KernelId) -> K,
+    ) -> Result<Self, GraphError> {
+        let mut groups: Vec<(K, Vec<KernelId>)> = Vec::new();
+        for kernel in graph.kernel_ids() {
+            let key = key(kernel);
+            match groups.iter_mut().find(|(k, _)| *k == key) {
+                Some((_, group)) => group.push(kernel),
+                None => groups.push((key, vec![kernel])),
+            }
+        }
+        let kernels: Vec<_> = groups.into_iter().map(|(_, group)| group).collect();
+        Self::new(graph, &kernels)
+    }
+
+    /// Every kernel by itself, as eager and heft schedule.
+    pub fn single_kernels(graph: &TaskGraph) -> Self {
+        let kernels: Vec<_> = graph.kernel_ids().map(|kernel| vec![kernel]).collect();
+        // Each kernel once, each component of one kernel, and the graph has no
+        // circle: nothing of what is checked can be wrong.
+        Self::new(graph, &kernels).unwrap_or_else(|_| Self {
+            list: Vec::new(),
+            of: Vec::new(),
+            places: Vec::new(),
+            readers: Vec::new(),
+        })
+    }
+
+    /// The components.
+    pub fn list(&self) -> &[Component] {
+        &self.list
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none; never, for a graph has kernels.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The component of a kernel.
+    pub fn of(&self, kernel: KernelId) -> usize {
+        self.of[kernel.0]
+    }
+
+    /// A kernel's place in its component.
+    pub fn place(&self, kernel: KernelId) -> usize {
+        self.places[kernel.0]
+    }
+
+    /// Whether a datum that a kernel reads comes from another component.
+    pub fn comes_in(&self, graph: &TaskGraph, datum: DatumId, reader: KernelId) -> bool {
+        let producer = graph.producer(datum);
+        producer.is_some_and(|producer| self.of(producer) != self.of(reader))
+    }
+
+    /// The components, its maker's left out, that read a datum; sorted.
+    pub fn readers(&self, datum: DatumId) -> &[usize] {
+        &self.readers[datum.0]
+    }
+
+    /// Finds who waits for whom, and the levels.
+    fn connect(&mut self, graph: &TaskGraph) -> Result<(), GraphError> {
+        let mut before: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.list.len()];
+        for kernel in graph.kernel_ids() {
+            let own = self.of(kernel);
+            let others = graph.predecessors(kernel).iter().map(|p| self.of(*p));
+            before[own].extend(others.filter(|other| *other != own));
+        }
+        for (index, set) in before.iter().enumerate() {
+            self.list[index].predecessors = set.iter().copied().collect();
+            for other in set {
+                self.list[*other].successors.push(index);
+            }
+        }
+        let mut waits: Vec<usize> = before.iter().map(BTreeSet::len).collect();
+        let mut ready: Vec<usize> = (0..waits.len()).filter(|c| waits[*c] == 0).collect();
+        let mut done = 0;
+        while let Some(index) = ready.pop() {
+            done += 1;
+            let level = self.list[index].level + 1;
+            for next in self.list[index].successors.clone() {
+                self.list[next].level = self.list[next].level.max(level);
+                waits[next] -= 1;
+                if waits[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        if done == waits.len() {
+            return Ok(());
+        }
+        let left = |c: &usize| waits[*c] > 0;
+        let cycle = circle((0..waits.len()).filter(left), |c| {
+            before[c].iter().copied().find(left)
+        });
+        Err(GraphError::ComponentCycle(cycle))
+    }
+}
+
+/// The components, its maker's left out, that read a datum.
+fn others(graph: &TaskGraph, of: &[usize], datum: DatumId) -> Vec<usize> {
+    let own = graph.producer(datum).map(|producer| of[producer.0]);
+    let readers = graph.readers(datum).iter().map(|reader| of[reader.0]);
+    let others: BTreeSet<usize> = readers.filter(|reader| Some(*reader) != own).collect();
+    others.into_iter().collect()
+}
+
+/// The component of each kernel.
+fn owners(graph: &TaskGraph, kernels: &[Vec<KernelId>]) -> Result<Vec<usize>, GraphError> {
+    let mut of: Vec<Option<usize>> = vec![None; graph.kernels().len()];
+    let name = |kernel: KernelId| graph.kernel(kernel).name.to_string();
+    for (index, group) in kernels.iter().enumerate() {
+        for kernel in group {
+            let place = of.get_mut(kernel.0);
+            let place = place.ok_or(GraphError::NoKernel(kernel.0))?;
+            if let Some(first) = place.replace(index) {
+                return Err(GraphError::TwoComponents {
+                    kernel: name(*kernel),
+                    first,
+                    second: index,
+                });
+            }
+        }
+    }
+    let owned = of.into_iter().zip(graph.kernel_ids());
+    owned
+        .map(|(owner, kernel)| {
+            owner.ok_or_else(|| GraphError::NoComponent {
+                kernel: name(kernel),
+            })
+        })
+        .collect()
+}
+
+/// The kind of device that all of these kernels are meant for, as far as any is.
+fn preference(
+    graph: &TaskGraph,
+    component: usize,
+    kernels: &[KernelId],
+) -> Result<Option<DeviceKind>, GraphError> {
+    let choosy = kernels.iter().map(|k| graph.kernel(*k));
+    let mut choosy = choosy.filter_map(|k| Some((&k.name, k.prefers?)));
+    let Some((first, first_kind)) = choosy.next() else {
+        return Ok(None);
+    };
+    match choosy.find(|(_, kind)| *kind != first_kind) {
+        None => Ok(Some(first_kind)),
+        Some((second, second_kind)) => Err(GraphError::MixedComponent {
+            component,
+            first: first.to_string(),
+            first_kind: kind_name(first_kind),
+            second: second.to_string(),
+            second_kind: kind_name(second_kind),
+        }),
+    }
+}
+
+fn kind_name(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Cpu => "cpu",
+        DeviceKind::Gpu => "gpu",
+        DeviceKind::Accelerator => "accelerator",
+    }
+}
+
+/// Finds FRONT, IN and END.
+fn classify(graph: &TaskGraph, of: &[usize], index: usize, component: &mut Component) {
+    let own = |kernel: &KernelId| of[kernel.0] == index;
+    for kernel in component.kernels.clone() {
+        let what = graph.kernel(kernel);
+        let from_others = what
+            .inputs()
+            .filter_map(|datum| graph.producer(datum))
+            .any(|producer| !own(&producer));
+        let to_others = what
+            .outputs()
+            .flat_map(|datum| graph.readers(datum))
+            .any(|reader| !own(reader));
+        let front = from_others || !graph.predecessors(kernel).iter().any(own);
+        let end = to_others || !graph.successors(kernel).iter().any(own);
+        if front {
+            component.front.push(kernel);
+        }
+        if end {
+            component.end.push(kernel);
+        }
+        if !front && !end {
+            component.inner.push(kernel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! What kernels hand on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::codelet::Name;
+
+/// A datum: its index in [`super::TaskGraph::data`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DatumId(pub usize);
+
+/// A piece of memory with one meaning: written by one kernel, or by the host
+/// before the graph runs, and read by any number of kernels.
+#[derive(Clone, Debug)]
+pub struct Datum {
+    /// Its name in messages and drawings.
+    pub name: Name,
+    /// Length in bytes, at least 1.
+    pub bytes: u64,
+    /// What it holds when the graph begins; `None` if a kernel makes it.
+    pub contents: Option<Contents>,
+    /// Whether the host wants it when the graph has ended.
+    pub wanted: bool,
+}
+
+impl Datum {
+    /// What a kernel makes.
+    pub fn new(name: impl Into<Name>, bytes: u64) -> Self {
+        Self {
+            name: name.into(),
+            bytes,
+            contents: None,
+            wanted: false,
+        }
+    }
+
+    /// With contents from the host.
+    pub fn with(self, contents: Contents) -> Self {
+        Self {
+            contents: Some(contents),
+            ..self
+        }
+    }
+
+    /// Wanted by the host at the end.
+    pub fn wanted(self) -> Self {
+        Self {
+            wanted: true,
+            ..self
+        }
+    }
+}
+
+/// Where contents come from. They are written once into host memory when a
+/// graph is prepared, and stay there unchanged however often it runs.
+#[derive(Clone)]
+pub enum Contents {
+    /// These bytes; as many as the datum has.
+    Bytes(Arc<[u8]>),
+    /// What this function writes into all of the datum's bytes. They are
+    /// page-aligned, and their former contents are unspecified.
+    Filled(Filler),
+}
+
+/// Writes contents.
+pub type Filler = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+impl Contents {
+    /// These bytes.
+    pub fn bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+
+    /// What a function writes.
+    pub fn filled(fill: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Self {
+        Self::Filled(Arc::new(fill))
+    }
+
+    /// Zeros.
+    pub fn zeros() -> Self {
+        Self::filled(|bytes| bytes.fill(0))
+    }
+
+    /// Writes the contents. Of [`Contents::Bytes`] as many as fit.
+    pub fn write(&self, to: &mut [u8]) {
+        match self {
+            Self::Bytes(bytes) => {
+                let count = bytes.len().min(to.len());
+                to[..count].copy_from_slice(&bytes[..count]);
+            }
+            Self::Filled(fill) => fill(to),
+        }
+    }
+}
+
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Filled(_) => f.write_str("filled"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is wrong with a graph, each with the thing, the place and the remedy.
+
+use thiserror::Error;
+
+/// Why a graph, or its division into components, cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum GraphError {
+    #[error("there is no datum number {0}; data are counted from 0 as they are added")]
+    NoDatum(usize),
+
+    #[error("there is no kernel number {0}; kernels are counted from 0 as they are added")]
+    NoKernel(usize),
+
+    #[error("the graph has no kernels; add at least one")]
+    Empty,
+
+    #[error("datum `{0}` has no bytes; give it at least one")]
+    NoBytes(String),
+
+    #[error(
+        "datum `{datum}` has {wanted} bytes, but contents of {given} bytes; give it as many \
+         as it has"
+    )]
+    Contents {
+        datum: String,
+        wanted: u64,
+        given: u64,
+    },
+
+    #[error(
+        "kernel `{kernel}` reads datum `{datum}` (argument {argument}), which no kernel makes \
+         and which has no contents; connect it to an output, or give it contents"
+    )]
+    NoProducer {
+        kernel: String,
+        argument: usize,
+        datum: String,
+    },
+
+    #[error("datum `{0}` is wanted, but no kernel makes it, and it has no contents")]
+    NeverMade(String),
+
+    #[error(
+        "datum `{datum}` is written by kernel `{first}` and by kernel `{second}` (argument \
+         {argument}); a datum is written once, so give each its own"
+    )]
+    TwoProducers {
+        datum: String,
+        first: String,
+        second: String,
+        argument: usize,
+    },
+
+    #[error(
+        "datum `{datum}` has contents and is written by kernel `{kernel}` (argument \
+         {argument}); make it an in-out argument with a datum of its own for the result"
+    )]
+    Overwritten {
+        datum: String,
+        kernel: String,
+        argument: usize,
+    },
+
+    #[error(
+        "kernel `{kernel}`, argument {argument}: `{from}` has {from_bytes} bytes and `{to}` \
+         {to_bytes}; an in-out argument keeps its length"
+    )]
+    Length {
+        kernel: String,
+        argument: usize,
+        from: String,
+        from_bytes: u64,
+        to: String,
+        to_bytes: u64,
+    },
+
+    #[error(
+        "datum `{datum}` is overwritten by kernel `{first}` and by kernel `{second}`; let the \
+         second take what the first leaves"
+    )]
+    TwoOverwriters {
+        datum: String,
+        first: String,
+        second: String,
+    },
+
+    #[error(
+        "kernel `{kernel}`, argument {argument} is memory by value; memory is handed on as data"
+    )]
+    MemoryValue { kernel: String, argument: usize },
+
+    #[error("the kernels {} wait for one another in a circle; remove one of these edges", chain(.0))]
+    Cycle(Vec<String>),
+
+    #[error("component {component} has no kernels; leave it out")]
+    EmptyComponent { component: usize },
+
+    #[error("kernel `{kernel}` is in no component; add it to one")]
+    NoComponent { kernel: String },
+
+    #[error("kernel `{kernel}` is in component {first} and in component {second}; keep one")]
+    TwoComponents {
+        kernel: String,
+        first: usize,
+        second: usize,
+    },
+
+    #[error(
+        "component {component} mixes kernel `{first}`, meant for {first_kind}, with kernel \
+         `{second}`, meant for {second_kind}; a component runs on one device, so divide it"
+    )]
+    MixedComponent {
+        component: usize,
+        first: String,
+        first_kind: &'static str,
+        second: String,
+        second_kind: &'static str,
+    },
+
+    #[error(
+        "the components {} wait for one another in a circle; join them, or divide one",
+        .0.iter().map(usize::to_string).collect::<Vec<_>>().join(" -> ")
+    )]
+    ComponentCycle(Vec<usize>),
+}
+
+fn chain(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(" -> ")
+}

@@ -1,0 +1,85 @@
+//! What is computed.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::DatumId;
+use crate::codelet::{Codelet, Cost, Name, Value};
+use crate::machine::DeviceKind;
+
+/// A kernel: its index in [`super::TaskGraph::kernels`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KernelId(pub usize);
+
+/// An argument of a kernel, in the codelet's order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Argument {
+    /// Memory that it reads.
+    Input(DatumId),
+    /// Memory that it writes, and whose former contents it does not see.
+    Output(DatumId),
+    /// Memory that it reads and writes: it finds `from` and leaves `to`, both
+    /// of the same length. Every other reader of `from` runs before it, and it
+    /// is the only one that overwrites `from`.
+    InOut { from: DatumId, to: DatumId },
+    /// A plain value, or local memory; never memory.
+    Value(Value),
+}
+
+impl Argument {
+    /// The datum that is read, if any.
+    pub fn reads(&self) -> Option<DatumId> {
+        match self {
+            Self::Input(datum) | Self::InOut { from: datum, .. } => Some(*datum),
+            Self::Output(_) | Self::Value(_) => None,
+        }
+    }
+
+    /// The datum that is written, if any.
+    pub fn writes(&self) -> Option<DatumId> {
+        match self {
+            Self::Output(datum) | Self::InOut { to: datum, .. } => Some(*datum),
+            Self::Input(_) | Self::Value(_) => None,
+        }
+    }
+}
+
+/// A codelet applied to data.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name in messages, traces and drawings.
+    pub name: Name,
+    pub codelet: Arc<Codelet>,
+    /// The units that are launched, all at once.
+    pub units: Range<u64>,
+    /// In the codelet's order.
+    pub arguments: Vec<Argument>,
+    /// Operations, and bytes of memory traffic, of the launch.
+    pub cost: Cost,
+    /// The kind of device that it is meant for; `None` for any.
+    pub prefers: Option<DeviceKind>,
+}
+
+impl Kernel {
+    /// The data that it reads, each once, in the order of the arguments.
+    pub fn inputs(&self) -> impl Iterator<Item = DatumId> + '_ {
+        once(self.arguments.iter().map(Argument::reads))
+    }
+
+    /// The data that it writes, in the order of the arguments.
+    pub fn outputs(&self) -> impl Iterator<Item = DatumId> + '_ {
+        once(self.arguments.iter().map(Argument::writes))
+    }
+}
+
+/// Each datum once, at its first place.
+fn once(data: impl Iterator<Item = Option<DatumId>>) -> impl Iterator<Item = DatumId> {
+    let mut seen = Vec::new();
+    data.flatten().filter(move |datum| {
+        let new = !seen.contains(datum);
+        if new {
+            seen.push(*datum);
+        }
+        new
+    })
+}

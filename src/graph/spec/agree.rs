@@ -1,0 +1,216 @@
+//! Whether a kernel file describes the kernel that its source has: argument by
+//! argument, against the source as it is read here, or as a compiler tells it.
+
+use super::error::SpecError;
+use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
+use super::resolve::Kernel;
+use super::scalar::ElementType;
+use super::source::{self, KernelInfo};
+use crate::codelet::{AddressSpace, KernelArgument};
+
+/// An argument as a source or a compiler has it.
+struct Actual<'a> {
+    name: &'a str,
+    type_name: &'a str,
+    address: AddressSpace,
+    read_only: bool,
+}
+
+impl KernelSpec {
+    /// Compares the file with the source of `kernel`, which it became. Returns
+    /// what the source says of the kernel, and warnings.
+    ///
+    /// # Errors
+    /// When the source has no such kernel, or an argument is another than the
+    /// file says.
+    pub fn agrees_with_source(
+        &self,
+        kernel: &Kernel,
+    ) -> Result<(KernelInfo, Vec<String>), SpecError> {
+        let macros = source::macros_of(&kernel.options);
+        let all = source::kernels(&kernel.text, &macros);
+        let names: Vec<&str> = all.iter().map(|info| info.name.as_str()).collect();
+        let Some(info) = all.iter().find(|info| info.name == self.name) else {
+            let there = match names.is_empty() {
+                true => "no kernel at all".to_owned(),
+                false => format!("only {}", names.join(", ")),
+            };
+            let why = format!(
+                "{} has {there}, not `{}`",
+                kernel.source.display(),
+                self.name
+            );
+            return Err(self.fault("name", why));
+        };
+        let actual: Vec<Actual> = (info.parameters.iter())
+            .map(|parameter| Actual {
+                name: &parameter.name,
+                type_name: &parameter.type_name,
+                address: match (parameter.address, parameter.pointer) {
+                    (AddressSpace::Private, true) => AddressSpace::Global,
+                    (address, _) => address,
+                },
+                read_only: parameter.read_only,
+            })
+            .collect();
+        self.agrees(&actual)?;
+        Ok((info.clone(), self.doubts(info, kernel)))
+    }
+
+    /// Compares the file with what a compiler tells of the kernel's arguments.
+    ///
+    /// # Errors
+    /// When an argument is another than the file says.
+    pub fn agrees_with_compiler(&self, arguments: &[KernelArgument]) -> Result<(), SpecError> {
+        let actual: Vec<Actual> = (arguments.iter())
+            .map(|argument| Actual {
+                name: &argument.name,
+                type_name: &argument.type_name,
+                address: argument.address,
+                read_only: argument.read_only,
+            })
+            .collect();
+        self.agrees(&actual)
+    }
+
+    fn agrees(&self, actual: &[Actual]) -> Result<(), SpecError> {
+        if let Some(argument) = self.arguments.get(actual.len()) {
+            let why = format!(
+                "position {}, and `{}` has {} arguments, counted from 0",
+                argument.position,
+                self.name,
+                actual.len()
+            );
+            return Err(self.fault(&format!("{}.pos", argument.field), why));
+        }
+        if let Some(missing) = actual.get(self.arguments.len()) {
+            let why = format!(
+                "nothing describes argument {} of `{}`, `{} {}`",
+                self.arguments.len(),
+                self.name,
+                missing.type_name,
+                missing.name
+            );
+            return Err(self.fault("varArguments", why));
+        }
+        (self.arguments.iter().zip(actual)).try_for_each(|(said, is)| self.one_agrees(said, is))
+    }
+
+    fn one_agrees(&self, said: &ArgumentSpec, is: &Actual) -> Result<(), SpecError> {
+        let what = match is.address {
+            AddressSpace::Global | AddressSpace::Constant => "a buffer",
+            AddressSpace::Local => "local memory",
+            AddressSpace::Private => "a value",
+        };
+        let fits = match &said.kind {
+            ArgumentKind::Buffer { .. } => what == "a buffer",
+            ArgumentKind::Local { .. } => what == "local memory",
+            ArgumentKind::Scalar { .. } => what == "a value",
+        };
+        let name = format!(
+            "argument {} of `{}`, `{}`,",
+            said.position, self.name, is.name
+        );
+        if !fits {
+            let list = match is.address {
+                AddressSpace::Global | AddressSpace::Constant => {
+                    "inputBuffers, outputBuffers or ioBuffers"
+                }
+                AddressSpace::Local => "localArguments",
+                AddressSpace::Private => "varArguments",
+            };
+            let why = format!("{name} is {what}; it belongs into {list}");
+            return Err(self.fault(&format!("{}.pos", said.field), why));
+        }
+        // Structures and the like are the kernel's own business.
+        if let Ok(element) = is.type_name.parse::<ElementType>()
+            && element != said.element
+            && !same_bytes(said, element)
+        {
+            let why = format!("{name} is of type {element}, not {}", said.element);
+            return Err(self.fault(&format!("{}.type", said.field), why));
+        }
+        let writes = |direction: &Direction| direction.writes();
+        if let ArgumentKind::Buffer { direction, .. } = &said.kind
+            && writes(direction)
+            && is.read_only
+        {
+            let why =
+                format!("{name} is const: the kernel only reads it; it belongs into inputBuffers");
+            return Err(self.fault(&said.field, why));
+        }
+        Ok(())
+    }
+
+    /// What looks wrong in a file that fits.
+    fn doubts(&self, info: &KernelInfo, kernel: &Kernel) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let mut doubt = |field: &str, what: String| {
+            doubts.push(format!("{}{field}: {what}", self.prefix));
+        };
+        for (said, access) in self.arguments.iter().zip(&info.accesses) {
+            let ArgumentKind::Buffer { direction, .. } = said.kind else {
+                continue;
+            };
+            let name = &info.parameters[said.position as usize].name;
+            if access.guessed {
+                continue;
+            }
+            if access.written && !direction.writes() {
+                doubt(
+                    &said.field,
+                    format!(
+                        "`{}` writes `{name}`, an input; what it writes is thrown away",
+                        self.name
+                    ),
+                );
+            }
+            if access.read && !direction.reads() {
+                doubt(
+                    &said.field,
+                    format!(
+                        "`{}` reads `{name}`, an output, before or after it writes it; if what \
+                         was there matters, it belongs into ioBuffers",
+                        self.name
+                    ),
+                );
+            }
+        }
+        if info.dimension > kernel.global.len() && !info.dimension_guessed {
+            doubt(
+                "workDimension",
+                format!(
+                    "`{}` asks for {} dimensions and is run in {}",
+                    self.name,
+                    info.dimension,
+                    kernel.global.len()
+                ),
+            );
+        }
+        if let (Some(required), Some(local)) = (&info.required_local, &kernel.local) {
+            let given = (0..3).map(|axis| local.get(axis).copied().unwrap_or(1));
+            if !given.eq(required.iter().copied()) {
+                doubt(
+                    "localWorkSize",
+                    format!("the source asks for groups of {required:?}, and these are {local:?}"),
+                );
+            }
+        }
+        doubts
+    }
+}
+
+/// Whether a buffer's elements may be told so: `float4*` as floats, an enum as
+/// an int. By value the sizes must agree.
+fn same_bytes(said: &ArgumentSpec, element: ElementType) -> bool {
+    match said.kind {
+        ArgumentKind::Scalar { .. } => {
+            said.element.lanes == element.lanes
+                && said.element.bytes() == element.bytes()
+                && said.element.base.is_float() == element.base.is_float()
+        }
+        ArgumentKind::Buffer { .. } | ArgumentKind::Local { .. } => {
+            said.element.base == element.base
+        }
+    }
+}

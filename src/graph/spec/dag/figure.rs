@@ -1,0 +1,217 @@
+//! A graph as in Figure 8 of the PySchedCL paper: kernels by name with their
+//! `dev`, task components `tc`, queues `cq`, and edges.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{DagSpec, Edge, Node, Place, check_ids, device, edge, find, list};
+use crate::expression::Symbols;
+use crate::graph::spec::error::SpecError;
+use crate::graph::spec::fields::{Amount, Count};
+use crate::graph::spec::kernel::{KernelSpec, parse};
+use crate::graph::spec::raw::RawKernel;
+use crate::machine::DeviceKind;
+
+#[derive(Deserialize)]
+struct RawFigure {
+    kernels: Vec<Value>,
+    #[serde(default)]
+    tc: Option<Vec<Vec<Count>>>,
+    #[serde(default)]
+    cq: Option<RawQueues>,
+    #[serde(default)]
+    edges: Vec<String>,
+    #[serde(rename = "symbolicVariables", default)]
+    symbols: BTreeMap<String, Amount>,
+}
+
+/// Queues by device, or in the devices' order.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawQueues {
+    Named(BTreeMap<String, u32>),
+    InOrder(Vec<u32>),
+}
+
+/// A kernel that a file of its own describes.
+#[derive(Deserialize)]
+struct RawNode {
+    id: Count,
+    /// Of the function, and without `file` of the kernel's file, too.
+    name: String,
+    #[serde(default)]
+    file: Option<String>,
+    #[serde(default)]
+    dev: Option<String>,
+    #[serde(rename = "symbolicVariables", default)]
+    symbols: BTreeMap<String, Amount>,
+}
+
+pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
+    let raw: RawFigure = parse(file, text)?;
+    let whole = raw.kernels.iter().all(|kernel| kernel.get("src").is_some());
+    let mut dag = match whole {
+        true => {
+            let kernels = described(file, &raw.kernels)?;
+            list::of(file, "kernels", kernels)?
+        }
+        false => named(file, &raw)?,
+    };
+    let common = values(file, "symbolicVariables", &raw.symbols)?;
+    for node in &mut dag.kernels {
+        for (name, value) in &common {
+            node.symbols.entry(name.clone()).or_insert(*value);
+        }
+    }
+    for (index, text) in raw.edges.iter().enumerate() {
+        let place = Place {
+            line: None,
+            field: Some(format!("edges[{index}]")),
+        };
+        let (from, to) = edge(text).map_err(|why| dag.fault(&place, why))?;
+        let known = |id: u64| {
+            (dag.place_of(id)).ok_or_else(|| dag.fault(&place, format!("there is no kernel {id}")))
+        };
+        let (from, to) = ((known(from.0)?, from.1), (known(to.0)?, to.1));
+        dag.edges.push(Edge { from, to, place });
+    }
+    if let Some(tc) = &raw.tc {
+        dag.components = Some(components(&dag, tc)?);
+    }
+    if let Some(cq) = raw.cq {
+        dag.queues = queues(file, cq)?;
+    }
+    Ok(dag)
+}
+
+/// Kernels that are described where they stand.
+fn described(file: &Path, kernels: &[Value]) -> Result<Vec<RawKernel>, SpecError> {
+    let of = |(index, value): (usize, &Value)| {
+        serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<_>| {
+            let field = format!("kernels[{index}].{}", error.path());
+            SpecError::field(file, field, error.inner().to_string())
+        })
+    };
+    kernels.iter().enumerate().map(of).collect()
+}
+
+/// Kernels that files of their own describe.
+fn named(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
+    let mut nodes = Vec::new();
+    for (index, value) in raw.kernels.iter().enumerate() {
+        let at = |field: &str| format!("kernels[{index}].{field}");
+        let node: RawNode = serde_path_to_error::deserialize(value).map_err(|error| {
+            SpecError::field(
+                file,
+                at(&error.path().to_string()),
+                error.inner().to_string(),
+            )
+        })?;
+        let (name, field) = match &node.file {
+            Some(name) => (name.clone(), "file"),
+            None => (format!("{}.json", node.name), "name"),
+        };
+        let found = find(file, &name).map_err(|why| SpecError::field(file, at(field), why))?;
+        let spec = KernelSpec::load(&found)?;
+        if spec.name != node.name {
+            let why = format!(
+                "it is `{}`, and {} describes `{}`",
+                node.name,
+                found.display(),
+                spec.name
+            );
+            return Err(SpecError::field(file, at("name"), why));
+        }
+        let symbols = values(file, &at("symbolicVariables"), &node.symbols)?;
+        let wanted = match node.dev.as_deref() {
+            None => device(&spec, &symbols),
+            Some("cpu") => Some(DeviceKind::Cpu),
+            Some("gpu") => Some(DeviceKind::Gpu),
+            Some(other) => {
+                let why = format!("`{other}` is neither cpu nor gpu");
+                return Err(SpecError::field(file, at("dev"), why));
+            }
+        };
+        nodes.push(Node {
+            device: wanted,
+            id: node.id.0,
+            spec,
+            symbols,
+            line: None,
+        });
+    }
+    check_ids(file, &nodes, "kernels[N].id")?;
+    Ok(DagSpec {
+        file: file.to_owned(),
+        kernels: nodes,
+        edges: Vec::new(),
+        order: Vec::new(),
+        components: None,
+        queues: Vec::new(),
+        warnings: Vec::new(),
+    })
+}
+
+fn values(file: &Path, field: &str, raw: &BTreeMap<String, Amount>) -> Result<Symbols, SpecError> {
+    (raw.iter())
+        .map(|(name, amount)| {
+            let value = amount.0.value(&Symbols::new());
+            let fault = |e| SpecError::expression(file, format!("{field}.{name}"), &e);
+            Ok((name.clone(), value.map_err(fault)?))
+        })
+        .collect()
+}
+
+/// Every kernel in one component.
+fn components(dag: &DagSpec, tc: &[Vec<Count>]) -> Result<Vec<Vec<usize>>, SpecError> {
+    let mut of: Vec<Option<usize>> = vec![None; dag.kernels.len()];
+    let mut all = Vec::new();
+    for (index, ids) in tc.iter().enumerate() {
+        let mut kernels = Vec::new();
+        for (which, id) in ids.iter().enumerate() {
+            let place = Place {
+                line: None,
+                field: Some(format!("tc[{index}][{which}]")),
+            };
+            let kernel = dag.place_of(id.0);
+            let kernel =
+                kernel.ok_or_else(|| dag.fault(&place, format!("there is no kernel {}", id.0)))?;
+            if let Some(other) = of[kernel].replace(index) {
+                let why = format!("kernel {} is in component {other} already", id.0);
+                return Err(dag.fault(&place, why));
+            }
+            kernels.push(kernel);
+        }
+        if !kernels.is_empty() {
+            all.push(kernels);
+        }
+    }
+    if let Some(kernel) = of.iter().position(Option::is_none) {
+        let why = format!(
+            "kernel {} is in no component; each belongs to one",
+            dag.kernels[kernel].id
+        );
+        return Err(SpecError::field(&dag.file, "tc", why));
+    }
+    Ok(all)
+}
+
+fn queues(file: &Path, raw: RawQueues) -> Result<Vec<(String, u32)>, SpecError> {
+    let queues: Vec<(String, u32)> = match raw {
+        RawQueues::Named(queues) => queues.into_iter().collect(),
+        RawQueues::InOrder(queues) => (1..)
+            .zip(queues)
+            .map(|(device, queues): (u32, u32)| (format!("r{device}"), queues))
+            .collect(),
+    };
+    for (device, count) in &queues {
+        if !(1..=64).contains(count) {
+            let why = format!("{count} queues; give a device 1 to 64");
+            return Err(SpecError::field(file, format!("cq.{device}"), why));
+        }
+    }
+    Ok(queues)
+}

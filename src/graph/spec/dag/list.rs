@@ -1,0 +1,104 @@
+//! A graph as a JSON list of kernels with `id`, `depends` and `from`, as the
+//! authors' program writes it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{DagSpec, Edge, Node, Place, check_ids, device};
+use crate::expression::Symbols;
+use crate::graph::spec::error::SpecError;
+use crate::graph::spec::kernel::{ArgumentKind, KernelSpec, parse};
+use crate::graph::spec::raw::RawKernel;
+
+pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
+    let raw: Vec<RawKernel> = parse(file, text)?;
+    of(file, "", raw)
+}
+
+/// Kernels that stand in a list at `prefix` of a file.
+pub(super) fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<DagSpec, SpecError> {
+    let mut nodes = Vec::new();
+    for (index, kernel) in raw.iter().enumerate() {
+        let place = format!("{prefix}[{index}].");
+        let id = kernel.id.ok_or_else(|| {
+            let field = format!("{place}id");
+            SpecError::field(
+                file,
+                field,
+                "the kernel has no id; other kernels name it by that",
+            )
+        })?;
+        let spec = KernelSpec::of(file, place, kernel.clone())?;
+        nodes.push(Node {
+            device: device(&spec, &Symbols::new()),
+            id: id.0,
+            spec,
+            symbols: Symbols::new(),
+            line: None,
+        });
+    }
+    check_ids(file, &nodes, &format!("{prefix}[N].id"))?;
+    let mut dag = DagSpec {
+        file: file.to_owned(),
+        warnings: nodes
+            .iter()
+            .flat_map(|node| node.spec.warnings.clone())
+            .collect(),
+        kernels: nodes,
+        edges: Vec::new(),
+        order: Vec::new(),
+        components: components(&raw),
+        queues: Vec::new(),
+    };
+    for (index, kernel) in raw.iter().enumerate() {
+        link(&mut dag, prefix, index, kernel)?;
+    }
+    Ok(dag)
+}
+
+/// The edges into one kernel.
+fn link(dag: &mut DagSpec, prefix: &str, index: usize, raw: &RawKernel) -> Result<(), SpecError> {
+    let known = |dag: &DagSpec, id: u64, place: &Place| {
+        (dag.place_of(id)).ok_or_else(|| dag.fault(place, format!("there is no kernel {id}")))
+    };
+    let mut sources = Vec::new();
+    for argument in &dag.kernels[index].spec.arguments {
+        if let ArgumentKind::Buffer {
+            from: Some(from), ..
+        } = argument.kind
+        {
+            let field = format!("{prefix}[{index}].{}.from", argument.field);
+            sources.push((argument.position, from, field));
+        }
+    }
+    for (position, (kernel, output), field) in sources {
+        let place = Place {
+            line: None,
+            field: Some(field),
+        };
+        let producer = known(dag, kernel, &place)?;
+        dag.edges.push(Edge {
+            from: (producer, output),
+            to: (index, position),
+            place,
+        });
+    }
+    for (which, parent) in raw.depends.iter().enumerate() {
+        let place = Place {
+            line: None,
+            field: Some(format!("{prefix}[{index}].depends[{which}]")),
+        };
+        let parent = known(dag, parent.0, &place)?;
+        dag.order.push((parent, index));
+    }
+    Ok(())
+}
+
+/// Kernels of one `task` are one component, if every kernel has one.
+fn components(raw: &[RawKernel]) -> Option<Vec<Vec<usize>>> {
+    let mut tasks: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (index, kernel) in raw.iter().enumerate() {
+        tasks.entry(kernel.task?.0).or_default().push(index);
+    }
+    Some(tasks.into_values().collect())
+}

@@ -1,0 +1,196 @@
+//! A graph of kernels as a file describes it, whichever of the three forms the
+//! file has.
+//!
+//! * `text`: a line a kernel, `---`, a line an edge, `---`.
+//! * `list`: a JSON list of kernels with `id`, `depends` and `from`.
+//! * `figure`: a JSON object as in Figure 8 of the PySchedCL paper, with `dev`
+//!   a kernel, `tc`, `cq` and edges.
+//!
+//! [`load`] tells them apart by how they begin.
+
+mod figure;
+mod list;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use super::error::{SpecError, read};
+use super::kernel::{KernelSpec, parse};
+use super::raw::RawKernel;
+use crate::expression::Symbols;
+use crate::machine::DeviceKind;
+
+/// Folders, beside that of a graph, in which its kernel files are looked for.
+const FOLDERS: [&str; 5] = ["", "info", "../info", "../../info", "../../database/info"];
+
+/// A graph of kernels as a file describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DagSpec {
+    pub file: PathBuf,
+    pub kernels: Vec<Node>,
+    pub edges: Vec<Edge>,
+    /// Kernels by their place in `kernels`: the first must end before the
+    /// second begins, whatever data they have.
+    pub order: Vec<(usize, usize)>,
+    /// The task components, by kernels' places, as the file has them; `None`:
+    /// it has none.
+    pub components: Option<Vec<Vec<usize>>>,
+    /// Queues by device, as in the file: `gpu`, or `r1` for the first device.
+    pub queues: Vec<(String, u32)>,
+    pub warnings: Vec<String>,
+}
+
+/// A kernel of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub id: u64,
+    pub spec: KernelSpec,
+    /// Values that the graph gives to the kernel's symbols.
+    pub symbols: Symbols,
+    /// Where it is wanted, by `dev`, or by a partition of 0 or 10.
+    pub device: Option<DeviceKind>,
+    /// The line that names it, where the form has lines.
+    pub line: Option<usize>,
+}
+
+/// An argument that is another kernel's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edge {
+    /// The producer's place in the list of kernels, and its argument.
+    pub from: (usize, u64),
+    pub to: (usize, u64),
+    /// Where the file says so.
+    pub place: Place,
+}
+
+/// Where something stands in a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Place {
+    pub line: Option<usize>,
+    pub field: Option<String>,
+}
+
+/// What a file describes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Specification {
+    Kernel(Box<KernelSpec>),
+    Dag(Box<DagSpec>),
+}
+
+/// Reads a file of any form.
+///
+/// # Errors
+/// As [`KernelSpec::load`], and when a graph names kernels or files that are
+/// not there.
+pub fn load(file: &Path) -> Result<Specification, SpecError> {
+    let content = read(file)?;
+    let dag = match content.trim_start().chars().next() {
+        None => return Err(SpecError::file(file, "it is empty")),
+        Some('[') => list::read(file, &content)?,
+        Some('{') => {
+            let whole: serde_json::Value = parse(file, &content)?;
+            if whole.get("kernels").is_none() {
+                let raw: RawKernel = parse(file, &content)?;
+                let kernel = KernelSpec::of(file, String::new(), raw)?;
+                return Ok(Specification::Kernel(Box::new(kernel)));
+            }
+            figure::read(file, &content)?
+        }
+        Some(_) => text::read(file, &content)?,
+    };
+    Ok(Specification::Dag(Box::new(dag)))
+}
+
+impl DagSpec {
+    /// The place of the kernel with this id.
+    pub fn place_of(&self, id: u64) -> Option<usize> {
+        self.kernels.iter().position(|node| node.id == id)
+    }
+
+    /// A fault at a place of its file.
+    pub fn fault(&self, place: &Place, why: impl Into<String>) -> SpecError {
+        SpecError {
+            file: self.file.clone(),
+            line: place.line,
+            field: place.field.clone(),
+            why: why.into(),
+        }
+    }
+
+    /// The symbols of a kernel: those `given`, then those of the graph.
+    pub fn symbols_of(&self, node: &Node, given: &Symbols) -> Symbols {
+        let mut symbols = node.symbols.clone();
+        symbols.extend(given.iter().map(|(name, n)| (name.clone(), *n)));
+        symbols
+    }
+}
+
+/// Refuses a list without kernels, or with an id twice.
+fn check_ids(file: &Path, nodes: &[Node], field: &str) -> Result<(), SpecError> {
+    if nodes.is_empty() {
+        return Err(SpecError::file(
+            file,
+            "it has no kernel; a graph needs at least one",
+        ));
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        if nodes[..index].iter().any(|other| other.id == node.id) {
+            let why = format!("two kernels have the id {}; each needs its own", node.id);
+            let error = match node.line {
+                Some(line) => SpecError::line(file, line, why),
+                None => SpecError::field(file, field.replace("N", &index.to_string()), why),
+            };
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// A kernel file that a graph names.
+fn find(file: &Path, name: &str) -> Result<PathBuf, String> {
+    let beside = file.parent().unwrap_or(Path::new(""));
+    (FOLDERS.iter().map(|folder| beside.join(folder).join(name)))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            format!("there is no kernel file `{name}` beside it, nor in a folder `info` there")
+        })
+}
+
+/// Where a kernel is wanted: by its `dev`, else by a partition of all or
+/// nothing.
+fn device(spec: &KernelSpec, symbols: &Symbols) -> Option<DeviceKind> {
+    use crate::expression::Number;
+    let partition = || {
+        let symbols = spec.symbols(symbols).ok()?;
+        let own = spec.partition.as_ref().and_then(|p| p.value(&symbols).ok());
+        match symbols.get("partition").copied().or(own)? {
+            Number::Int(0) => Some(DeviceKind::Cpu),
+            Number::Int(10) => Some(DeviceKind::Gpu),
+            _ => None,
+        }
+    };
+    spec.device.or_else(partition)
+}
+
+/// An edge as text: `0 2->4 0`, or `0,2 -> 2,0`. The error is what is wrong.
+fn edge(text: &str) -> Result<((u64, u64), (u64, u64)), String> {
+    let wrong = || {
+        format!(
+            "`{}` is no edge; write `0 2->4 0` for kernel 0's argument 2 that is kernel 4's \
+             argument 0",
+            text.trim()
+        )
+    };
+    let end = |text: &str| -> Option<(u64, u64)> {
+        let mut numbers = text
+            .split(|c: char| c.is_whitespace() || c == ',')
+            .filter(|part| !part.is_empty())
+            .map(|part| part.parse::<u64>().ok());
+        match (numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Some(kernel)), Some(Some(position)), None) => Some((kernel, position)),
+            _ => None,
+        }
+    };
+    let (from, to) = text.split_once("->").ok_or_else(wrong)?;
+    Ok((end(from).ok_or_else(wrong)?, end(to).ok_or_else(wrong)?))
+}

@@ -1,0 +1,93 @@
+//! What is wrong with a specification: the file, the place in it, and why.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::expression::ExpressionError;
+
+/// A fault of a specification. Its message is one line: `FILE, line 3: field: why`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpecError {
+    pub file: PathBuf,
+    /// Counted from 1, where the format has lines.
+    pub line: Option<usize>,
+    /// The field, as a path such as `inputBuffers[0].size`.
+    pub field: Option<String>,
+    /// What is wrong, and what to do.
+    pub why: String,
+}
+
+impl SpecError {
+    /// A fault of a whole file.
+    pub fn file(file: &Path, why: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: None,
+            field: None,
+            why: why.into(),
+        }
+    }
+
+    /// A fault of a field.
+    pub fn field(file: &Path, field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..Self::file(file, why)
+        }
+    }
+
+    /// A fault of a line.
+    pub fn line(file: &Path, line: usize, why: impl Into<String>) -> Self {
+        Self {
+            line: Some(line),
+            ..Self::file(file, why)
+        }
+    }
+
+    /// A field's expression that has no value.
+    pub fn expression(file: &Path, field: impl Into<String>, error: &ExpressionError) -> Self {
+        Self::field(file, field, error.to_string())
+    }
+
+    /// The same, at a line as well.
+    pub fn at(self, line: Option<usize>) -> Self {
+        Self {
+            line: line.or(self.line),
+            ..self
+        }
+    }
+
+    /// From reading a file.
+    pub fn io(file: &Path, error: &std::io::Error) -> Self {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            std::io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
+            _ => format!("it cannot be read: {error}"),
+        };
+        Self::file(file, why)
+    }
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, ", line {line}")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, ", {field}")?;
+        }
+        write!(f, ": {}", self.why)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// The whole text of a file.
+///
+/// # Errors
+/// When it is not there, cannot be read, or is no text.
+pub fn read(file: &Path) -> Result<String, SpecError> {
+    let bytes = std::fs::read(file).map_err(|error| SpecError::io(file, &error))?;
+    String::from_utf8(bytes).map_err(|_| SpecError::file(file, "it is no text (UTF-8)"))
+}

@@ -1,0 +1,252 @@
+//! A kernel file that was read: fields checked for their forms, expressions
+//! still without values.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::arguments::{arguments, strange};
+use super::error::{SpecError, read};
+use super::raw::RawKernel;
+use super::scalar::ElementType;
+use crate::expression::Expression;
+use crate::machine::DeviceKind;
+
+/// What a kernel does with a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Input,
+    Output,
+    Both,
+}
+
+impl Direction {
+    /// The field of a kernel file that lists such buffers.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Input => "inputBuffers",
+            Self::Output => "outputBuffers",
+            Self::Both => "ioBuffers",
+        }
+    }
+
+    /// Whether the kernel reads what was there.
+    pub fn reads(self) -> bool {
+        self != Self::Output
+    }
+
+    /// Whether the kernel writes into it.
+    pub fn writes(self) -> bool {
+        self != Self::Input
+    }
+}
+
+/// An argument as a file describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgumentSpec {
+    /// The field that describes it, such as `inputBuffers[0]`.
+    pub field: String,
+    pub position: u64,
+    pub element: ElementType,
+    pub kind: ArgumentKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgumentKind {
+    Buffer {
+        direction: Direction,
+        /// In elements.
+        size: Expression,
+        /// `break`: whether it is divided as the work is.
+        divided: bool,
+        /// The kernel's id and the position that it comes from.
+        from: Option<(u64, u64)>,
+    },
+    Scalar {
+        value: Expression,
+    },
+    /// Local memory.
+    Local {
+        /// In elements.
+        size: Expression,
+    },
+}
+
+/// A macro's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MacroValue {
+    Number(Expression),
+    /// A type, taken as it is written.
+    Type(String),
+}
+
+/// A kernel as a file describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelSpec {
+    /// The file that describes it.
+    pub file: PathBuf,
+    /// Where in the file, such as `[2].`; empty if it is the whole file.
+    pub prefix: String,
+    /// The kernel's source file, as written.
+    pub src: String,
+    /// The kernel function.
+    pub name: String,
+    /// 1 to 3.
+    pub dimension: usize,
+    pub global: Vec<Expression>,
+    /// `None`: the driver chooses.
+    pub local: Option<Vec<Expression>>,
+    /// By position, without a gap.
+    pub arguments: Vec<ArgumentSpec>,
+    pub macros: BTreeMap<String, MacroValue>,
+    pub symbols: BTreeMap<String, Expression>,
+    /// 0, all on the CPU, to 10, all on the GPU.
+    pub partition: Option<Expression>,
+    pub device: Option<DeviceKind>,
+    /// What looks wrong and does not matter.
+    pub warnings: Vec<String>,
+}
+
+impl KernelSpec {
+    /// Reads a kernel file.
+    ///
+    /// # Errors
+    /// When the file is not there, is no JSON, or a field has not the form
+    /// that it should have.
+    pub fn load(file: &Path) -> Result<Self, SpecError> {
+        let text = read(file)?;
+        let raw: RawKernel = parse(file, &text)?;
+        Self::of(file, String::new(), raw)
+    }
+
+    /// Checks a kernel that was read from `file`, at `prefix` in it.
+    pub(super) fn of(file: &Path, prefix: String, raw: RawKernel) -> Result<Self, SpecError> {
+        let wrong =
+            |field: &str, why: String| Err(SpecError::field(file, format!("{prefix}{field}"), why));
+        if !(1..=3).contains(&raw.dimension.0) {
+            return wrong(
+                "workDimension",
+                format!("{} is not 1, 2 or 3", raw.dimension.0),
+            );
+        }
+        if !is_name(&raw.name) {
+            return wrong("name", format!("`{}` is no name of a function", raw.name));
+        }
+        let mut warnings = strange(&raw.others, "");
+        let dimension = raw.dimension.0 as usize;
+        let arguments = arguments(file, &prefix, &raw, &mut warnings)?;
+        for (field, sizes) in [
+            ("globalWorkSize", Some(&raw.global)),
+            ("localWorkSize", raw.local.as_ref()),
+        ] {
+            let Some(sizes) = sizes else { continue };
+            match sizes.0.len() {
+                0 if field == "globalWorkSize" => {
+                    return wrong(field, "it has no size; give one a dimension".to_owned());
+                }
+                4.. => {
+                    let why = format!("{} sizes; OpenCL has at most 3 dimensions", sizes.0.len());
+                    return wrong(field, why);
+                }
+                given if given != dimension && given > 0 => warnings.push(format!(
+                    "{prefix}{field} has {given} sizes for workDimension {dimension}; missing ones \
+                     are 1"
+                )),
+                _ => {}
+            }
+        }
+        let device = match raw.dev.as_deref() {
+            None => None,
+            Some("cpu" | "CPU") => Some(DeviceKind::Cpu),
+            Some("gpu" | "GPU") => Some(DeviceKind::Gpu),
+            Some(other) => return wrong("dev", format!("`{other}` is neither cpu nor gpu")),
+        };
+        let mut symbols: BTreeMap<_, _> = (raw.symbols.into_iter())
+            .map(|(name, amount)| (name, amount.0))
+            .collect();
+        if let Some(dataset) = raw.dataset {
+            symbols.entry("dataset".to_owned()).or_insert(dataset.0);
+        }
+        let local = raw.local.map(|sizes| sizes.0);
+        Ok(Self {
+            macros: macros(file, &prefix, &raw.macros)?,
+            file: file.to_owned(),
+            prefix,
+            src: raw.src,
+            name: raw.name,
+            dimension,
+            global: raw.global.0,
+            local: local.filter(|sizes| !sizes.is_empty()),
+            arguments,
+            symbols,
+            partition: raw.partition.map(|amount| amount.0),
+            device,
+            warnings,
+        })
+    }
+
+    /// A fault of one of its fields.
+    pub fn fault(&self, field: &str, why: impl Into<String>) -> SpecError {
+        SpecError::field(&self.file, format!("{}{field}", self.prefix), why)
+    }
+}
+
+/// Reads JSON into a type; the error names the field, and the line where the
+/// text is no JSON.
+pub(super) fn parse<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, SpecError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let fault = |error: &serde_json::Error, field: Option<String>| {
+        let placed = format!(" at line {} column {}", error.line(), error.column());
+        let why = error.to_string();
+        SpecError {
+            field,
+            ..SpecError::file(file, why.strip_suffix(&placed).unwrap_or(&why))
+        }
+        .at((error.line() > 0).then(|| error.line()))
+    };
+    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.inner();
+        let field = (inner.is_data() && path != ".").then_some(path);
+        fault(inner, field)
+    })?;
+    deserializer.end().map_err(|error| fault(&error, None))?;
+    Ok(parsed)
+}
+
+fn macros(
+    file: &Path,
+    prefix: &str,
+    raw: &BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, MacroValue>, SpecError> {
+    let of = |(name, value): (&String, &Value)| {
+        let wrong =
+            |why: String| SpecError::field(file, format!("{prefix}macros_values.{name}"), why);
+        if !is_name(name) {
+            return Err(wrong(format!("`{name}` is no name of a macro")));
+        }
+        let expression = |text: &str| text.parse().map(MacroValue::Number);
+        let value = match value {
+            Value::Number(number) => expression(&number.to_string()),
+            Value::Bool(flag) => Ok(MacroValue::Number(i64::from(*flag).into())),
+            Value::String(text) if text.trim().parse::<ElementType>().is_ok() => {
+                Ok(MacroValue::Type(text.trim().to_owned()))
+            }
+            Value::String(text) => expression(text),
+            _ => {
+                return Err(wrong(
+                    "a number, an expression or a type is wanted".to_owned(),
+                ));
+            }
+        };
+        Ok((name.clone(), value.map_err(|e| wrong(e.to_string()))?))
+    };
+    raw.iter().map(of).collect()
+}
+
+fn is_name(text: &str) -> bool {
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    text.starts_with(first) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

@@ -1,0 +1,243 @@
+//! From a kernel file and values of its symbols to a kernel with its sizes.
+
+use std::path::{Path, PathBuf};
+
+use super::error::SpecError;
+use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
+use super::scalar::ElementType;
+use crate::expression::{Expression, Number, Symbols};
+
+/// A kernel with everything that a launch needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    pub name: String,
+    /// The source file, as it was found.
+    pub source: PathBuf,
+    pub text: String,
+    /// Compiler options: the macros.
+    pub options: String,
+    /// Work-items along each dimension.
+    pub global: Vec<u64>,
+    /// Of a work-group; `None`: the driver chooses.
+    pub local: Option<Vec<u64>>,
+    /// By position.
+    pub arguments: Vec<Argument>,
+    /// 0, all on the CPU, to 10, all on the GPU.
+    pub partition: Option<u8>,
+}
+
+/// An argument with its size or value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    Buffer(Buffer),
+    Scalar {
+        element: ElementType,
+        bytes: Vec<u8>,
+    },
+    Local {
+        element: ElementType,
+        /// Of each work-group.
+        bytes: u64,
+    },
+}
+
+/// A buffer with its size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    pub direction: Direction,
+    pub element: ElementType,
+    pub elements: u64,
+    /// Whether the file says that it is divided as the work is.
+    pub divided: bool,
+}
+
+impl Buffer {
+    /// Bytes of all its elements.
+    pub fn bytes(&self) -> u64 {
+        self.elements * self.element.bytes()
+    }
+}
+
+impl Kernel {
+    /// Its buffers, with their positions.
+    pub fn buffers(&self) -> impl Iterator<Item = (usize, &Buffer)> {
+        (self.arguments.iter().enumerate()).filter_map(|(position, argument)| match argument {
+            Argument::Buffer(buffer) => Some((position, buffer)),
+            Argument::Scalar { .. } | Argument::Local { .. } => None,
+        })
+    }
+}
+
+impl KernelSpec {
+    /// The kernel with these values of its symbols, which go before its own.
+    /// Its source is looked for in `sources`, then beside the file.
+    ///
+    /// # Errors
+    /// When a symbol has no value, a size is none, or the source is not there.
+    pub fn resolve(&self, symbols: &Symbols, sources: Option<&Path>) -> Result<Kernel, SpecError> {
+        let symbols = self.symbols(symbols)?;
+        let mut global = self.sizes("globalWorkSize", &self.global, &symbols)?;
+        // The authors' lists of kernels give one local size for all dimensions.
+        let everywhere = match symbols.get("localWorkSize") {
+            Some(Number::Int(size)) => Some(vec![Expression::from(*size); self.dimension]),
+            _ => None,
+        };
+        let local = everywhere.as_ref().or(self.local.as_ref());
+        let mut local = local
+            .map(|local| self.sizes("localWorkSize", local, &symbols))
+            .transpose()?;
+        for sizes in [Some(&mut global), local.as_mut()].into_iter().flatten() {
+            sizes.resize(sizes.len().max(self.dimension), 1);
+        }
+        if let Some(local) = &mut local {
+            let dimensions = global.len().max(local.len());
+            global.resize(dimensions, 1);
+            local.resize(dimensions, 1);
+            for (axis, (global, local)) in global.iter().zip(local.iter()).enumerate() {
+                if global % local != 0 {
+                    return Err(self.fault(
+                        "localWorkSize",
+                        format!(
+                            "{local} work-items of a group do not divide the {global} of \
+                             globalWorkSize along dimension {axis}"
+                        ),
+                    ));
+                }
+            }
+        }
+        let (source, text) = self.source(sources)?;
+        Ok(Kernel {
+            name: self.name.clone(),
+            source,
+            text,
+            options: self.options(&symbols)?,
+            arguments: (self.arguments.iter())
+                .map(|argument| self.argument(argument, &symbols))
+                .collect::<Result<_, _>>()?,
+            partition: self.partition(&symbols)?,
+            global,
+            local,
+        })
+    }
+
+    /// The values of all symbols: `given` ones first, then the file's. A kernel
+    /// always sees its whole range, so `size_percent` is 100.
+    pub fn symbols(&self, given: &Symbols) -> Result<Symbols, SpecError> {
+        let mut symbols: Symbols = [("size_percent", 100), ("offset_percent", 0)]
+            .map(|(name, n)| (name.to_owned(), Number::Int(n)))
+            .into();
+        symbols.extend(given.iter().map(|(name, n)| (name.clone(), *n)));
+        for (name, expression) in &self.symbols {
+            if given.contains_key(name) {
+                continue;
+            }
+            let value = (expression.value(&symbols))
+                .map_err(|e| self.fault(&format!("symbolicVariables.{name}"), e.to_string()))?;
+            symbols.insert(name.clone(), value);
+        }
+        Ok(symbols)
+    }
+
+    fn argument(&self, argument: &ArgumentSpec, symbols: &Symbols) -> Result<Argument, SpecError> {
+        let field = |name: &str| format!("{}.{name}", argument.field);
+        let element = argument.element;
+        match &argument.kind {
+            ArgumentKind::Buffer {
+                direction,
+                size,
+                divided,
+                ..
+            } => Ok(Argument::Buffer(Buffer {
+                direction: *direction,
+                element,
+                elements: self.size(&field("size"), size, element, symbols)?,
+                divided: *divided,
+            })),
+            ArgumentKind::Local { size } => {
+                let elements = self.size(&field("size"), size, element, symbols)?;
+                let bytes = elements * element.bytes();
+                Ok(Argument::Local { element, bytes })
+            }
+            ArgumentKind::Scalar { value } => {
+                let number = (value.value(symbols))
+                    .map_err(|e| self.fault(&field("value"), e.to_string()))?;
+                let bytes = element.encode(number).ok_or_else(|| {
+                    self.fault(
+                        &field("value"),
+                        format!("{number} is no value of type {element}"),
+                    )
+                })?;
+                if bytes.len() > 16 {
+                    let why = format!(
+                        "a {element} is too long to be given by value; at most 16 bytes are"
+                    );
+                    return Err(self.fault(&field("type"), why));
+                }
+                Ok(Argument::Scalar { element, bytes })
+            }
+        }
+    }
+
+    fn size(
+        &self,
+        field: &str,
+        size: &Expression,
+        element: ElementType,
+        symbols: &Symbols,
+    ) -> Result<u64, SpecError> {
+        let elements = size
+            .whole(symbols)
+            .map_err(|e| self.fault(field, e.to_string()))?;
+        let positive = u64::try_from(elements).ok().filter(|n| *n > 0);
+        let fits = |n: &u64| n.checked_mul(element.bytes()).is_some_and(|b| b < 1 << 48);
+        positive.filter(fits).ok_or_else(|| {
+            let what = match elements <= 0 {
+                true => "at least 1 is needed",
+                false => "that is more than any memory",
+            };
+            self.fault(field, format!("`{size}` is {elements} elements; {what}"))
+        })
+    }
+
+    fn sizes(
+        &self,
+        field: &str,
+        sizes: &[Expression],
+        symbols: &Symbols,
+    ) -> Result<Vec<u64>, SpecError> {
+        let of = |(axis, size): (usize, &Expression)| {
+            let field = format!("{field}[{axis}]");
+            let items = size
+                .whole(symbols)
+                .map_err(|e| self.fault(&field, e.to_string()))?;
+            let positive = u64::try_from(items).ok().filter(|n| *n > 0 && *n < 1 << 48);
+            positive.ok_or_else(|| {
+                self.fault(
+                    &field,
+                    format!("`{size}` is {items}; at least 1 work-item is needed"),
+                )
+            })
+        };
+        sizes.iter().enumerate().map(of).collect()
+    }
+
+    fn partition(&self, symbols: &Symbols) -> Result<Option<u8>, SpecError> {
+        let given = symbols.get("partition").copied();
+        let value = match (given, &self.partition) {
+            (Some(number), _) => number,
+            (None, None) => return Ok(None),
+            (None, Some(expression)) => {
+                (expression.value(symbols)).map_err(|e| self.fault("partition", e.to_string()))?
+            }
+        };
+        match value {
+            Number::Int(n @ 0..=10) => Ok(Some(n as u8)),
+            other => Err(self.fault(
+                "partition",
+                format!(
+                    "{other} is not a whole number from 0, all on the CPU, to 10, all on the GPU"
+                ),
+            )),
+        }
+    }
+}

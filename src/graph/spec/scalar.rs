@@ -1,0 +1,224 @@
+//! OpenCL C's types of elements: their sizes, and numbers laid down in them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::expression::Number;
+
+/// A type without lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    Char,
+    Uchar,
+    Short,
+    Ushort,
+    Int,
+    Uint,
+    Long,
+    Ulong,
+    Half,
+    Float,
+    Double,
+}
+
+/// A scalar, or a vector of 2, 3, 4, 8 or 16 lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ElementType {
+    pub base: Base,
+    pub lanes: u8,
+}
+
+/// A name that is no type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownType(pub String);
+
+impl fmt::Display for UnknownType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is no type of OpenCL C; known are char, short, int, long, their unsigned forms \
+             such as uint, half, float, double, and vectors of 2, 3, 4, 8 or 16 of them such as \
+             float4",
+            self.0
+        )
+    }
+}
+
+impl Base {
+    /// Bytes of one.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Char | Self::Uchar => 1,
+            Self::Short | Self::Ushort | Self::Half => 2,
+            Self::Int | Self::Uint | Self::Float => 4,
+            Self::Long | Self::Ulong | Self::Double => 8,
+        }
+    }
+
+    /// Its name in OpenCL C.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Char => "char",
+            Self::Uchar => "uchar",
+            Self::Short => "short",
+            Self::Ushort => "ushort",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Long => "long",
+            Self::Ulong => "ulong",
+            Self::Half => "half",
+            Self::Float => "float",
+            Self::Double => "double",
+        }
+    }
+
+    /// Whether it has fractions.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::Half | Self::Float | Self::Double)
+    }
+
+    /// A number's bytes, in the machine's order; `None` when it does not fit.
+    /// A fraction for a whole type does not fit either.
+    pub fn encode(self, number: Number) -> Option<Vec<u8>> {
+        fn whole<T: TryFrom<i64>>(number: Number) -> Option<T> {
+            match number {
+                Number::Int(n) => T::try_from(n).ok(),
+                Number::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => {
+                    T::try_from(x as i64).ok()
+                }
+                Number::Float(_) => None,
+            }
+        }
+        Some(match self {
+            Self::Char => whole::<i8>(number)?.to_ne_bytes().to_vec(),
+            Self::Uchar => whole::<u8>(number)?.to_ne_bytes().to_vec(),
+            Self::Short => whole::<i16>(number)?.to_ne_bytes().to_vec(),
+            Self::Ushort => whole::<u16>(number)?.to_ne_bytes().to_vec(),
+            Self::Int => whole::<i32>(number)?.to_ne_bytes().to_vec(),
+            Self::Uint => whole::<u32>(number)?.to_ne_bytes().to_vec(),
+            Self::Long => whole::<i64>(number)?.to_ne_bytes().to_vec(),
+            Self::Ulong => whole::<u64>(number)?.to_ne_bytes().to_vec(),
+            // A kernel cannot take a half by value.
+            Self::Half => return None,
+            Self::Float => (number.float() as f32).to_ne_bytes().to_vec(),
+            Self::Double => number.float().to_ne_bytes().to_vec(),
+        })
+    }
+}
+
+impl ElementType {
+    /// Bytes of one element; a vector of 3 lies as one of 4.
+    pub fn bytes(self) -> u64 {
+        let lanes = if self.lanes == 3 { 4 } else { self.lanes };
+        self.base.bytes() * u64::from(lanes)
+    }
+
+    /// A value by number: each lane has it. `None` when it does not fit.
+    pub fn encode(self, number: Number) -> Option<Vec<u8>> {
+        let lane = self.base.encode(number)?;
+        Some(lane.repeat((self.bytes() / self.base.bytes()) as usize))
+    }
+}
+
+impl FromStr for ElementType {
+    type Err = UnknownType;
+
+    /// `float`, `uint4`, `unsigned char`; `const` and a `*` at the end are
+    /// passed over, since compilers tell types so.
+    fn from_str(text: &str) -> Result<Self, UnknownType> {
+        let unknown = || UnknownType(text.trim().to_owned());
+        let bare = text.trim().trim_end_matches('*');
+        let words: Vec<&str> = bare
+            .split_whitespace()
+            .filter(|word| !matches!(*word, "const" | "volatile" | "restrict" | "signed"))
+            .collect();
+        let words = match words.as_slice() {
+            [] if bare.contains("signed") => vec!["int"],
+            ["long", "int"] => vec!["long"],
+            ["short", "int"] => vec!["short"],
+            ["unsigned", "long", "int"] => vec!["ulong"],
+            ["unsigned", "short", "int"] => vec!["ushort"],
+            words => words.to_vec(),
+        };
+        let name = match words.as_slice() {
+            ["unsigned"] => "uint".to_owned(),
+            ["unsigned", base] => format!("u{base}"),
+            [name] => (*name).to_owned(),
+            _ => return Err(unknown()),
+        };
+        let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let lanes = match digits {
+            "" => 1,
+            "2" => 2,
+            "3" => 3,
+            "4" => 4,
+            "8" => 8,
+            "16" => 16,
+            _ => return Err(unknown()),
+        };
+        let base = match &name[..name.len() - digits.len()] {
+            "char" => Base::Char,
+            "uchar" | "bool" => Base::Uchar,
+            "short" => Base::Short,
+            "ushort" => Base::Ushort,
+            "int" => Base::Int,
+            "uint" => Base::Uint,
+            "long" => Base::Long,
+            // What 64-bit devices have.
+            "ulong" | "size_t" => Base::Ulong,
+            "half" => Base::Half,
+            "float" => Base::Float,
+            "double" => Base::Double,
+            _ => return Err(unknown()),
+        };
+        Ok(Self { base, lanes })
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base.name())?;
+        match self.lanes {
+            1 => Ok(()),
+            lanes => lanes.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_all_the_names_that_files_and_compilers_give_them() {
+        for (text, name, bytes) in [
+            ("float", "float", 4),
+            ("unsigned", "uint", 4),
+            ("unsigned char", "uchar", 1),
+            ("long int", "long", 8),
+            ("const float*", "float", 4),
+            ("uint4", "uint4", 16),
+            ("double3", "double3", 32),
+            ("short16", "short16", 32),
+            ("unsigned long int", "ulong", 8),
+            ("signed", "int", 4),
+        ] {
+            let parsed: ElementType = text.parse().unwrap();
+            assert_eq!((parsed.to_string().as_str(), parsed.bytes()), (name, bytes));
+        }
+        for text in ["", "flaot", "float5", "int 4", "struct node", "*"] {
+            assert!(text.parse::<ElementType>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_laid_down_as_the_type_has_them() {
+        let encode = |name: &str, n| name.parse::<ElementType>().unwrap().encode(n);
+        assert_eq!(encode("uint", Number::Int(-1)), None);
+        assert_eq!(encode("uchar", Number::Int(256)), None);
+        assert_eq!(encode("int", Number::Float(0.5)), None);
+        assert_eq!(encode("short", Number::Float(3.0)), Some(vec![3, 0]));
+        let float = 1.5f32.to_ne_bytes();
+        assert_eq!(encode("float2", Number::Float(1.5)), Some(float.repeat(2)));
+    }
+}

@@ -1,0 +1,121 @@
+//! Conditions of `#if`, over whole numbers.
+
+use super::preprocess::{Macro, Macros};
+use super::token::{Token, is_name};
+
+/// Deeper ones are nobody's.
+const DEEPEST: usize = 64;
+
+/// Whether a condition holds; `None` when it cannot be told.
+pub(super) fn holds(tokens: &[Token], macros: &Macros) -> Option<bool> {
+    let mut reader = Reader {
+        tokens,
+        at: 0,
+        macros,
+        depth: 0,
+    };
+    let value = reader.binary(0)?;
+    (reader.at == tokens.len()).then_some(value != 0)
+}
+
+struct Reader<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    macros: &'a Macros,
+    depth: usize,
+}
+
+/// Operators by how loosely they bind.
+const LEVELS: [&[&str]; 6] = [
+    &["||"],
+    &["&&"],
+    &["==", "!="],
+    &["<", ">", "<=", ">="],
+    &["+", "-"],
+    &["*", "/", "%"],
+];
+
+impl Reader<'_> {
+    fn binary(&mut self, level: usize) -> Option<i64> {
+        let Some(operators) = LEVELS.get(level) else {
+            return self.unary();
+        };
+        let mut left = self.binary(level + 1)?;
+        while let Some(operator) = self.tokens.get(self.at).map(String::as_str)
+            && operators.contains(&operator)
+        {
+            self.at += 1;
+            let right = self.binary(level + 1)?;
+            left = match operator {
+                "||" => i64::from(left != 0 || right != 0),
+                "&&" => i64::from(left != 0 && right != 0),
+                "==" => i64::from(left == right),
+                "!=" => i64::from(left != right),
+                "<" => i64::from(left < right),
+                ">" => i64::from(left > right),
+                "<=" => i64::from(left <= right),
+                ">=" => i64::from(left >= right),
+                "+" => left.checked_add(right)?,
+                "-" => left.checked_sub(right)?,
+                "*" => left.checked_mul(right)?,
+                "/" => left.checked_div(right)?,
+                _ => left.checked_rem(right)?,
+            };
+        }
+        Some(left)
+    }
+
+    fn unary(&mut self) -> Option<i64> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return None;
+        }
+        let value = self.atom();
+        self.depth -= 1;
+        value
+    }
+
+    fn atom(&mut self) -> Option<i64> {
+        let token = self.tokens.get(self.at)?;
+        self.at += 1;
+        match token.as_str() {
+            "!" => self.unary().map(|value| i64::from(value == 0)),
+            "-" => self.unary()?.checked_neg(),
+            "(" => {
+                let value = self.binary(0)?;
+                self.take(")").then_some(value)
+            }
+            "defined" => {
+                let bracket = self.take("(");
+                let name = self.tokens.get(self.at)?;
+                self.at += 1;
+                let known = self.macros.contains_key(name);
+                (!bracket || self.take(")")).then_some(i64::from(known))
+            }
+            name if is_name(name) => match self.macros.get(name) {
+                Some(Macro::Plain(text)) => match text.as_slice() {
+                    [one] => number(one),
+                    _ => None,
+                },
+                Some(Macro::Function) => None,
+                // As C has it: what is not defined is 0.
+                None => Some(0),
+            },
+            digits => number(digits),
+        }
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let there = self.tokens.get(self.at).is_some_and(|token| token == sign);
+        self.at += usize::from(there);
+        there
+    }
+}
+
+fn number(token: &str) -> Option<i64> {
+    let plain = token.trim_end_matches(['u', 'U', 'l', 'L']);
+    match plain.strip_prefix("0x").or(plain.strip_prefix("0X")) {
+        Some(hexadecimal) => i64::from_str_radix(hexadecimal, 16).ok(),
+        None => plain.parse().ok(),
+    }
+}

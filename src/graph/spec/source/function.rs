@@ -1,0 +1,169 @@
+//! Functions of a source: kernels and helpers, with their parameters.
+
+use super::token::{Token, is_name};
+use crate::codelet::AddressSpace;
+
+/// A parameter of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    pub name: String,
+    /// As in the source, without qualifiers and stars: `float`, `unsigned int`.
+    pub type_name: String,
+    pub address: AddressSpace,
+    pub pointer: bool,
+    /// Whether what it points to is `const`.
+    pub read_only: bool,
+}
+
+/// A function with a body.
+#[derive(Clone, Debug)]
+pub(super) struct Function {
+    pub name: String,
+    pub is_kernel: bool,
+    pub parameters: Vec<Parameter>,
+    pub body: Vec<Token>,
+    pub required_local: Option<Vec<u64>>,
+}
+
+/// All functions with bodies, in their order.
+pub(super) fn functions(tokens: &[Token]) -> Vec<Function> {
+    let mut all = Vec::new();
+    let (mut at, mut begin) = (0, 0);
+    while at < tokens.len() {
+        match tokens[at].as_str() {
+            ";" | "}" => {
+                at += 1;
+                begin = at;
+            }
+            "{" => at = close(tokens, at) + 1,
+            "(" => {
+                let end = close(tokens, at);
+                let body = body_after(tokens, end);
+                let name = at.checked_sub(1).map(|before| &tokens[before]);
+                match (name, body) {
+                    (Some(name), Some(body)) if is_name(name) && name != "__attribute__" => {
+                        let last = close(tokens, body);
+                        let head = [&tokens[begin..at - 1], &tokens[end..body]].concat();
+                        all.push(Function {
+                            name: name.clone(),
+                            is_kernel: head.iter().any(|t| t == "__kernel" || t == "kernel"),
+                            required_local: required_local(&head),
+                            parameters: parameters(&tokens[at + 1..end.max(at + 1)]),
+                            body: tokens[body + 1..last.max(body + 1)].to_vec(),
+                        });
+                        at = last + 1;
+                        begin = at;
+                    }
+                    _ => at = end + 1,
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    all
+}
+
+/// The place of the bracket that closes the one at `open`, or of the last token.
+pub(super) fn close(tokens: &[Token], open: usize) -> usize {
+    let mut depth = 0usize;
+    for (index, token) in tokens.iter().enumerate().skip(open) {
+        match token.as_str() {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return index;
+                }
+            }
+            _ => {}
+        }
+    }
+    tokens.len().saturating_sub(1)
+}
+
+/// The place of the body after a list of parameters, attributes between them
+/// passed over.
+fn body_after(tokens: &[Token], end: usize) -> Option<usize> {
+    let mut at = end + 1;
+    while tokens.get(at).is_some_and(|token| token == "__attribute__") {
+        at = close(tokens, at + 1) + 1;
+    }
+    (tokens.get(at)? == "{").then_some(at)
+}
+
+fn required_local(head: &[Token]) -> Option<Vec<u64>> {
+    let at = head
+        .iter()
+        .position(|token| token == "reqd_work_group_size")?;
+    let open = at + 1;
+    let inside = head.get(open + 1..close(head, open))?;
+    let sizes: Vec<u64> = (inside.iter().filter(|token| *token != ","))
+        .map(|token| token.parse().ok())
+        .collect::<Option<_>>()?;
+    (sizes.len() == 3).then_some(sizes)
+}
+
+/// The parts of a list, at its own commas.
+pub(super) fn parts(tokens: &[Token]) -> Vec<&[Token]> {
+    let mut all = Vec::new();
+    let (mut begin, mut at) = (0, 0);
+    while at < tokens.len() {
+        match tokens[at].as_str() {
+            "(" | "[" | "{" => at = close(tokens, at),
+            "," => {
+                all.push(&tokens[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    if begin < tokens.len() {
+        all.push(&tokens[begin..]);
+    }
+    all
+}
+
+fn parameters(tokens: &[Token]) -> Vec<Parameter> {
+    let given = parts(tokens);
+    if let [[only]] = given.as_slice()
+        && only == "void"
+    {
+        return Vec::new();
+    }
+    given.into_iter().map(parameter).collect()
+}
+
+fn parameter(tokens: &[Token]) -> Parameter {
+    let mut address = AddressSpace::Private;
+    let (mut pointer, mut read_only) = (false, false);
+    let mut words: Vec<&str> = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        match tokens[at].as_str() {
+            "__global" | "global" => address = AddressSpace::Global,
+            "__constant" | "constant" => address = AddressSpace::Constant,
+            "__local" | "local" => address = AddressSpace::Local,
+            "__private" | "private" | "restrict" | "__restrict" | "__restrict__" | "volatile"
+            | "struct" | "__read_only" | "__write_only" | "__read_write" | "register" => {}
+            // Behind the star it is the pointer that does not change.
+            "const" => read_only |= !pointer,
+            "*" => pointer = true,
+            "[" => {
+                pointer = true;
+                at = close(tokens, at);
+            }
+            "__attribute__" => at = close(tokens, at + 1),
+            word => words.push(word),
+        }
+        at += 1;
+    }
+    let name = if words.len() > 1 { words.pop() } else { None };
+    Parameter {
+        name: name.unwrap_or_default().to_owned(),
+        type_name: words.join(" "),
+        read_only: read_only || address == AddressSpace::Constant,
+        address,
+        pointer,
+    }
+}

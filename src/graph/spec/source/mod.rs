@@ -1,0 +1,89 @@
+//! A reader of OpenCL C, as far as specifications need it: which kernels a
+//! source has, their arguments, what they do with each buffer, and in how many
+//! dimensions they count. It is the counterpart of the compiler pass of the
+//! PySchedCL paper (section 4.A), without a compiler: buffers are told apart by whether
+//! they stand on the left of assignments, or on the right.
+//!
+//! * `token` drops comments and cuts the text, `preprocess` follows `#if` and
+//!   replaces plain macros, `function` finds functions and their parameters,
+//!   `usage` what a body does with its pointers,
+//!   `facts` what it asks for.
+//!
+//! It errs on the safe side: a pointer that goes where it cannot be followed
+//! (an unknown function, a macro with arguments) counts as read and written.
+
+mod condition;
+mod facts;
+mod function;
+mod preprocess;
+mod token;
+mod usage;
+
+use std::collections::BTreeMap;
+
+pub use function::Parameter;
+pub use usage::Access;
+
+use function::Function;
+
+/// What a source's kernel is and does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelInfo {
+    pub name: String,
+    pub parameters: Vec<Parameter>,
+    /// What it does with each parameter.
+    pub accesses: Vec<Access>,
+    /// Dimensions that it asks for, 1 to 3.
+    pub dimension: usize,
+    /// Whether the dimension is a guess, since it is asked for by a variable.
+    pub dimension_guessed: bool,
+    /// Whether it asks for its work-group, or works within it: then the local
+    /// size matters to its result.
+    pub uses_groups: bool,
+    /// `reqd_work_group_size`.
+    pub required_local: Option<Vec<u64>>,
+    /// Whether it uses atomic operations on memory that all work-groups share.
+    pub atomics: bool,
+    /// Whether it computes in double precision.
+    pub fp64: bool,
+}
+
+/// The kernels of a source in their order, with these macros (of `-D`) defined.
+pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Vec<KernelInfo> {
+    let tokens = preprocess::preprocess(text, macros);
+    let functions = function::functions(&tokens);
+    let known: BTreeMap<&str, &Function> = (functions.iter())
+        .map(|function| (function.name.as_str(), function))
+        .collect();
+    (functions.iter().filter(|f| f.is_kernel))
+        .map(|kernel| {
+            let facts = facts::facts(kernel, &known);
+            let asked = match facts.any_dimension {
+                true => 3,
+                false => facts.dimension.max(1),
+            };
+            KernelInfo {
+                name: kernel.name.clone(),
+                accesses: usage::accesses(kernel, &known),
+                dimension: asked,
+                dimension_guessed: facts.any_dimension,
+                uses_groups: facts.uses_groups,
+                required_local: kernel.required_local.clone(),
+                atomics: facts.atomics,
+                fp64: facts.fp64,
+                parameters: kernel.parameters.clone(),
+            }
+        })
+        .collect()
+}
+
+/// The macros of compiler options: `-DA=1 -DB`.
+pub fn macros_of(options: &str) -> BTreeMap<String, String> {
+    (options.split_whitespace())
+        .filter_map(|option| option.strip_prefix("-D"))
+        .map(|define| match define.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (define.to_owned(), "1".to_owned()),
+        })
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! OpenCL C as tokens, line by line, without comments.
+
+/// A token: a word, a number, or a sign of one or more characters.
+pub(super) type Token = String;
+
+/// Signs of several characters; the longest come first.
+const SIGNS: [&str; 24] = [
+    "<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=",
+    "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", "::",
+];
+
+/// The text without comments, and with continued lines joined: a line break
+/// within a comment ends the line.
+pub(super) fn without_comments(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace("\\\n", " ");
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(c) = rest.chars().next() {
+        let passed = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            let end = rest.find("*/").map_or(rest.len(), |end| end + 2);
+            plain.push(' ');
+            plain.extend(rest[..end].chars().filter(|c| *c == '\n'));
+            end
+        } else if c == '"' || c == '\'' {
+            // Nothing in a text is code.
+            plain.push_str(if c == '"' { "\"\"" } else { "0" });
+            quoted(rest, c)
+        } else {
+            plain.push(c);
+            c.len_utf8()
+        };
+        rest = &rest[passed..];
+    }
+    plain
+}
+
+/// Bytes of a quoted text at the begin of `text`; it ends with its line at the
+/// latest.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (index, c) in text.char_indices().skip(1) {
+        match c {
+            '\n' => return index,
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return index + c.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// A line's tokens.
+pub(super) fn tokens(line: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let length = if first.is_whitespace() {
+            first.len_utf8()
+        } else if first.is_alphanumeric() || first == '_' || starts_number(rest) {
+            word(rest)
+        } else {
+            let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
+            sign.map_or(first.len_utf8(), |sign| sign.len())
+        };
+        if !first.is_whitespace() {
+            tokens.push(rest[..length].to_owned());
+        }
+        rest = &rest[length..];
+    }
+    tokens
+}
+
+/// Whether a token can be a name.
+pub(super) fn is_name(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+fn starts_number(text: &str) -> bool {
+    text.starts_with('.') && text[1..].starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Bytes of a name or number; a number has a point and a signed exponent.
+fn word(text: &str) -> usize {
+    let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    let mut before = ' ';
+    let end = |c: char| {
+        let exponent =
+            number && !hexadecimal && matches!(c, '+' | '-') && matches!(before, 'e' | 'E');
+        let goes_on = c.is_alphanumeric() || c == '_' || (number && c == '.') || exponent;
+        before = c;
+        !goes_on
+    };
+    text.find(end).unwrap_or(text.len())
+}

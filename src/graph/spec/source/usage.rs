@@ -1,0 +1,250 @@
+//! What a function does with its pointers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::function::{Function, close, parts};
+use super::token::{Token, is_name};
+
+/// What is done with what a pointer points to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    pub read: bool,
+    pub written: bool,
+    /// Whether some of it is assumed, of what cannot be followed.
+    pub guessed: bool,
+}
+
+impl Access {
+    const READ: Self = Self {
+        read: true,
+        written: false,
+        guessed: false,
+    };
+    const WRITE: Self = Self {
+        read: false,
+        written: true,
+        guessed: false,
+    };
+    const BOTH: Self = Self {
+        read: true,
+        written: true,
+        guessed: false,
+    };
+    const ASSUMED: Self = Self {
+        read: true,
+        written: true,
+        guessed: true,
+    };
+
+    fn and(&mut self, other: Self) {
+        self.read |= other.read;
+        self.written |= other.written;
+        self.guessed |= other.guessed;
+    }
+}
+
+pub(super) type Known<'a> = BTreeMap<&'a str, &'a Function>;
+
+const ASSIGNMENTS: [&str; 10] = ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="];
+
+/// What a function does with each of its parameters.
+pub(super) fn accesses(function: &Function, known: &Known) -> Vec<Access> {
+    follow(function, known, &mut Vec::new())
+}
+
+fn follow<'a>(
+    function: &'a Function,
+    known: &Known<'a>,
+    callers: &mut Vec<&'a str>,
+) -> Vec<Access> {
+    if callers.contains(&function.name.as_str()) {
+        // Recursion, which OpenCL forbids.
+        return vec![Access::ASSUMED; function.parameters.len()];
+    }
+    callers.push(&function.name);
+    let mut all = vec![Access::default(); function.parameters.len()];
+    for (index, parameter) in function.parameters.iter().enumerate() {
+        if !parameter.pointer {
+            continue;
+        }
+        let mut names = BTreeSet::from([parameter.name.as_str()]);
+        // Names given on the way are looked for again from the begin.
+        loop {
+            let before = names.len();
+            let mut access = Access::default();
+            for (at, token) in function.body.iter().enumerate() {
+                let member = at > 0 && matches!(function.body[at - 1].as_str(), "." | "->");
+                if names.contains(token.as_str()) && !member {
+                    let seen = one(&function.body, at, known, callers, &mut names);
+                    access.and(seen);
+                }
+            }
+            all[index] = access;
+            if names.len() == before {
+                break;
+            }
+        }
+        if parameter.read_only {
+            all[index].written = false;
+        }
+    }
+    callers.pop();
+    all
+}
+
+/// What is done with a pointer where it stands at `at`.
+fn one<'a>(
+    body: &'a [Token],
+    at: usize,
+    known: &Known<'a>,
+    callers: &mut Vec<&'a str>,
+    names: &mut BTreeSet<&'a str>,
+) -> Access {
+    let next = |i: usize| body.get(i).map_or("", String::as_str);
+    let before = |i: usize| i.checked_sub(1).map_or("", |i| body[i].as_str());
+    if matches!(next(at + 1), "[" | "->") {
+        let mut end = at + 1;
+        while matches!(next(end), "[" | "." | "->") {
+            end = if next(end) == "[" {
+                close(body, end) + 1
+            } else {
+                end + 2
+            };
+        }
+        let address = before(at) == "&" && !is_operand(before(at - 1));
+        return match address {
+            true => passed(body, at - 1, known, callers, names),
+            false => done(before(at), next(end)),
+        };
+    }
+    // `*p`, or `*(p + i)`.
+    if before(at) == "*" && !is_operand(before(at - 1)) {
+        return done(before(at - 1), next(at + 1));
+    }
+    if let Some(open) = enclosing(body, at)
+        && body[open] == "("
+        && before(open) == "*"
+        && !is_operand(before(open - 1))
+    {
+        return done(before(open - 1), next(close(body, open) + 1));
+    }
+    if let Some(open) = enclosing(body, at)
+        && body[open] == "("
+        && next(close(body, open) + 1) == "["
+    {
+        // `(p + i)[j]`
+        let index = close(body, open) + 1;
+        return done(before(open), next(close(body, index) + 1));
+    }
+    passed(body, at, known, callers, names)
+}
+
+/// What is done with a value between these two tokens.
+fn done(before: &str, after: &str) -> Access {
+    match after {
+        "=" => Access::WRITE,
+        "++" | "--" => Access::BOTH,
+        other if ASSIGNMENTS.contains(&other) => Access::BOTH,
+        _ if matches!(before, "++" | "--") => Access::BOTH,
+        _ => Access::READ,
+    }
+}
+
+/// A pointer that is handed on: to a function, or to another name.
+fn passed<'a>(
+    body: &'a [Token],
+    at: usize,
+    known: &Known<'a>,
+    callers: &mut Vec<&'a str>,
+    names: &mut BTreeSet<&'a str>,
+) -> Access {
+    let call = enclosing(body, at).filter(|open| {
+        let callee = open.checked_sub(1).map(|i| body[i].as_str());
+        body[*open] == "(" && callee.is_some_and(|name| is_name(name) && !is_keyword(name))
+    });
+    if let Some(open) = call {
+        let inside = &body[open + 1..close(body, open)];
+        let mut begin = open + 1;
+        let mut position = 0;
+        for (index, part) in parts(inside).iter().enumerate() {
+            if (begin..begin + part.len()).contains(&at) {
+                position = index;
+            }
+            begin += part.len() + 1;
+        }
+        return called(&body[open - 1], position, known, callers);
+    }
+    // `q = p + i`: q is another name of it.
+    let statement = (body[..at].iter()).rposition(|t| matches!(t.as_str(), ";" | "{" | "}"));
+    let begin = statement.map_or(0, |i| i + 1);
+    let sign = (begin..at).rev().find(|i| body[*i] == "=");
+    if let Some(name) = sign.and_then(|i| body.get(i.checked_sub(1)?))
+        && is_name(name)
+    {
+        names.insert(name);
+        return Access::default();
+    }
+    // `p++`, `p += n` move the pointer itself; a comparison reads nothing.
+    let after = body.get(at + 1).map_or("", String::as_str);
+    let moved = matches!(after, "++" | "--" | "==" | "!=" | "=") || ASSIGNMENTS.contains(&after);
+    match moved {
+        true => Access::default(),
+        false => Access::ASSUMED,
+    }
+}
+
+/// What a function does with its argument at `position`.
+fn called<'a>(
+    name: &str,
+    position: usize,
+    known: &Known<'a>,
+    callers: &mut Vec<&'a str>,
+) -> Access {
+    if let Some(function) = known.get(name) {
+        let accesses = follow(function, known, callers);
+        return accesses.get(position).copied().unwrap_or(Access::ASSUMED);
+    }
+    match name {
+        _ if name.starts_with("vload") => Access::READ,
+        _ if name.starts_with("vstore") => Access::WRITE,
+        "prefetch" | "sizeof" => Access::default(),
+        "async_work_group_copy" | "async_work_group_strided_copy" => match position {
+            0 => Access::WRITE,
+            _ => Access::READ,
+        },
+        "atomic_store" | "atomic_store_explicit" | "atomic_init" => Access::WRITE,
+        "atomic_load" | "atomic_load_explicit" => Access::READ,
+        _ if name.starts_with("atom") => Access::BOTH,
+        // Results of `fract(x, p)` and the like.
+        "fract" | "frexp" | "modf" | "sincos" | "lgamma_r" | "remquo" => Access::WRITE,
+        _ => Access::ASSUMED,
+    }
+}
+
+/// The bracket that is open at `at`.
+fn enclosing(body: &[Token], at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for index in (0..at).rev() {
+        match body[index].as_str() {
+            ")" | "]" | "}" => depth += 1,
+            "(" | "[" | "{" if depth == 0 => {
+                return (body[index] != "{").then_some(index);
+            }
+            "(" | "[" | "{" => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Words that stand before brackets and call nothing.
+fn is_keyword(token: &str) -> bool {
+    matches!(token, "if" | "while" | "for" | "switch" | "return")
+}
+
+/// Whether a token ends an operand, so that a star or `&` behind it is binary.
+fn is_operand(token: &str) -> bool {
+    let keyword = matches!(token, "return" | "else" | "do" | "case");
+    let word = token.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.');
+    (word && !keyword) || matches!(token, ")" | "]")
+}

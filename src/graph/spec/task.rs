@@ -1,0 +1,205 @@
+//! From a specification of a graph to a task graph that can run: data for its
+//! buffers, codelets for its kernels, and its components.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::dag::DagSpec;
+use super::error::SpecError;
+use super::fill;
+use super::kernel::Direction;
+use super::resolve::{Argument as Given, Kernel as Resolved};
+use super::source::KernelInfo;
+use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, RawValue, Shape, Value};
+use crate::graph::datum::Filler;
+use crate::graph::{
+    Argument, Components, Contents, Datum, DatumId, GraphBuilder, GraphError, Kernel, KernelId,
+    TaskGraph,
+};
+
+/// A graph that can run, and which data are which buffers'.
+#[derive(Clone, Debug)]
+pub struct Built {
+    pub graph: TaskGraph,
+    /// The file's components; where it has none, each kernel is its own.
+    pub components: Components,
+    /// What the host gets at the end: kernel, position, and the datum.
+    pub results: Vec<(usize, usize, DatumId)>,
+}
+
+/// Builds the graph of `dag`'s kernels, given in its order with what their
+/// sources say. Buffers that nobody makes begin with random numbers of `seed`.
+///
+/// # Errors
+/// When the graph is not right in a way that [`DagSpec::check`] does not see,
+/// such as two kernels that overwrite the same buffer.
+pub fn build(
+    dag: &DagSpec,
+    kernels: &[(Resolved, KernelInfo)],
+    seed: u64,
+) -> Result<Built, SpecError> {
+    let refused = |error: GraphError| SpecError::file(&dag.file, error.to_string());
+    let mut builder = GraphBuilder::default();
+    // Of each kernel's arguments, the data that it reads and writes.
+    let mut written: Vec<Vec<Option<DatumId>>> = Vec::new();
+    let read_by_others = |kernel: usize, position: usize| {
+        let from = (kernel, position as u64);
+        dag.edges.iter().any(|edge| edge.from == from)
+    };
+    let mut results = Vec::new();
+    let mut codelets: Vec<(&Resolved, Arc<Codelet>)> = Vec::new();
+    for (index, (kernel, _)) in kernels.iter().enumerate() {
+        let mut row = vec![None; kernel.arguments.len()];
+        for (position, buffer) in kernel.buffers() {
+            if !buffer.direction.writes() {
+                continue;
+            }
+            let name = name(dag, index, kernel, position);
+            let mut datum = Datum::new(name, buffer.bytes());
+            let wanted = !read_by_others(index, position);
+            if wanted {
+                datum = datum.wanted();
+            }
+            let id = builder.datum(datum);
+            row[position] = Some(id);
+            if wanted {
+                results.push((index, position, id));
+            }
+        }
+        written.push(row);
+    }
+    for (index, (kernel, info)) in kernels.iter().enumerate() {
+        let mut arguments = Vec::new();
+        for (position, given) in kernel.arguments.iter().enumerate() {
+            let buffer = match given {
+                Given::Buffer(buffer) => buffer,
+                Given::Scalar { bytes, .. } => {
+                    let value = RawValue::new(bytes).ok_or_else(|| {
+                        SpecError::file(&dag.file, format!("argument {position} is too long"))
+                    })?;
+                    arguments.push(Argument::Value(Value::Raw(value)));
+                    continue;
+                }
+                Given::Local { bytes, .. } => {
+                    arguments.push(Argument::Value(Value::Local(*bytes)));
+                    continue;
+                }
+            };
+            let made = written[index][position];
+            let source = (dag.edges.iter())
+                .find(|edge| edge.to == (index, position as u64))
+                .and_then(|edge| {
+                    written
+                        .get(edge.from.0)?
+                        .get(edge.from.1 as usize)
+                        .copied()?
+                });
+            let mut from = || match source {
+                Some(datum) => datum,
+                None => {
+                    let datum = Datum::new(name(dag, index, kernel, position), buffer.bytes());
+                    let contents = Contents::Filled(filler(kernel, position, seed, index));
+                    builder.datum(datum.with(contents))
+                }
+            };
+            arguments.push(match (buffer.direction, made) {
+                (Direction::Both, Some(to)) => Argument::InOut { from: from(), to },
+                (Direction::Output, Some(to)) => Argument::Output(to),
+                _ => Argument::Input(from()),
+            });
+        }
+        builder.kernel(Kernel {
+            name: format!("{} {}", dag.kernels[index].id, kernel.name).into(),
+            codelet: shared(&mut codelets, kernel, info),
+            units: 0..1,
+            arguments,
+            cost: Cost {
+                flops: 0.0,
+                bytes: kernel.buffers().map(|(_, b)| b.bytes()).sum::<u64>() as f64,
+            },
+            prefers: dag.kernels[index].device,
+        });
+    }
+    for (before, after) in &dag.order {
+        builder.order(KernelId(*before), KernelId(*after));
+    }
+    let graph = builder.build().map_err(refused)?;
+    let components = match &dag.components {
+        None => Components::single_kernels(&graph),
+        Some(components) => {
+            let ids = |component: &Vec<usize>| component.iter().map(|k| KernelId(*k)).collect();
+            let kernels: Vec<Vec<KernelId>> = components.iter().map(ids).collect();
+            Components::new(&graph, &kernels).map_err(refused)?
+        }
+    };
+    Ok(Built {
+        graph,
+        components,
+        results,
+    })
+}
+
+fn name(dag: &DagSpec, index: usize, kernel: &Resolved, position: usize) -> String {
+    format!(
+        "argument {position} of {} {}",
+        dag.kernels[index].id, kernel.name
+    )
+}
+
+/// Random contents, other ones for each buffer.
+fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler {
+    let indices = fill::indices(kernel);
+    let base = kernel.buffers().find(|(at, _)| *at == position);
+    let (base, length) = match base {
+        Some((_, buffer)) => (buffer.element.base, buffer.bytes() as usize),
+        None => (super::scalar::Base::Uchar, 0),
+    };
+    let seed = seed.wrapping_add(((index as u64) << 16) + position as u64);
+    Arc::new(move |bytes| {
+        let length = length.min(bytes.len());
+        fill::random(base, indices, seed, &mut bytes[..length]);
+    })
+}
+
+/// Kernels of one source and size have one codelet, so that what is measured
+/// of one is known of all.
+fn shared<'a>(
+    known: &mut Vec<(&'a Resolved, Arc<Codelet>)>,
+    kernel: &'a Resolved,
+    info: &KernelInfo,
+) -> Arc<Codelet> {
+    let same = |other: &&Resolved| {
+        (&other.text, &other.name, &other.options) == (&kernel.text, &kernel.name, &kernel.options)
+            && (&other.global, &other.local) == (&kernel.global, &kernel.local)
+    };
+    if let Some((_, codelet)) = known.iter().find(|(other, _)| same(other)) {
+        return Arc::clone(codelet);
+    }
+    let made = codelet(kernel, info);
+    known.push((kernel, Arc::clone(&made)));
+    made
+}
+
+/// The kernel in one launch, as its author wrote it.
+fn codelet(kernel: &Resolved, info: &KernelInfo) -> Arc<Codelet> {
+    let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
+    let range = NdRange::new(sizes(&kernel.global));
+    let range = match &kernel.local {
+        Some(local) => range.exactly(sizes(local)),
+        None => range,
+    };
+    Arc::new(Codelet {
+        name: kernel.name.clone().into(),
+        host: None,
+        opencl: Some(OpenClKernel {
+            source: KernelSource::new(
+                kernel.text.clone(),
+                kernel.source.display().to_string(),
+                kernel.name.clone(),
+                kernel.options.clone(),
+            ),
+            fp64: info.fp64,
+            shape: Shape::with(move |_: &Range<u64>, _: &[Value]| range.clone()),
+        }),
+    })
+}

@@ -1,0 +1,114 @@
+//! A checked graph, and who makes, reads and follows what.
+
+use super::{Datum, DatumId, Kernel, KernelId};
+
+/// A datum on its way from the kernel that makes it to one that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Edge {
+    pub from: KernelId,
+    pub datum: DatumId,
+    pub to: KernelId,
+}
+
+/// Kernels and data without a cycle, in which everything that is read is made
+/// first. Made by [`super::GraphBuilder`].
+#[derive(Clone, Debug)]
+pub struct TaskGraph {
+    pub(super) data: Vec<Datum>,
+    pub(super) kernels: Vec<Kernel>,
+    /// By datum: the kernel that makes it, those that read it, the one that
+    /// overwrites it.
+    pub(super) producers: Vec<Option<KernelId>>,
+    pub(super) readers: Vec<Vec<KernelId>>,
+    pub(super) overwriters: Vec<Option<KernelId>>,
+    /// By kernel, sorted, each once: whom it waits for, and who for it.
+    pub(super) predecessors: Vec<Vec<KernelId>>,
+    pub(super) successors: Vec<Vec<KernelId>>,
+    /// A topological order.
+    pub(super) order: Vec<KernelId>,
+}
+
+impl TaskGraph {
+    /// The data, by their ids.
+    pub fn data(&self) -> &[Datum] {
+        &self.data
+    }
+
+    /// The kernels, by their ids.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// A datum of this graph.
+    ///
+    /// # Panics
+    /// For another graph's id.
+    pub fn datum(&self, id: DatumId) -> &Datum {
+        &self.data[id.0]
+    }
+
+    /// A kernel of this graph.
+    ///
+    /// # Panics
+    /// For another graph's id.
+    pub fn kernel(&self, id: KernelId) -> &Kernel {
+        &self.kernels[id.0]
+    }
+
+    /// All kernels' ids, as they were added.
+    pub fn kernel_ids(&self) -> impl DoubleEndedIterator<Item = KernelId> + use<> {
+        (0..self.kernels.len()).map(KernelId)
+    }
+
+    /// All data's ids, as they were added.
+    pub fn datum_ids(&self) -> impl DoubleEndedIterator<Item = DatumId> + use<> {
+        (0..self.data.len()).map(DatumId)
+    }
+
+    /// The kernel that makes a datum; `None` if it comes from the host.
+    pub fn producer(&self, datum: DatumId) -> Option<KernelId> {
+        self.producers[datum.0]
+    }
+
+    /// The kernels that read a datum, the one that overwrites it among them.
+    pub fn readers(&self, datum: DatumId) -> &[KernelId] {
+        &self.readers[datum.0]
+    }
+
+    /// The kernel that leaves another version in a datum's storage.
+    pub fn overwriter(&self, datum: DatumId) -> Option<KernelId> {
+        self.overwriters[datum.0]
+    }
+
+    /// Whom a kernel waits for: those that make what it reads, those that read
+    /// what it overwrites, and those that it was explicitly put after.
+    pub fn predecessors(&self, kernel: KernelId) -> &[KernelId] {
+        &self.predecessors[kernel.0]
+    }
+
+    /// Who waits for a kernel.
+    pub fn successors(&self, kernel: KernelId) -> &[KernelId] {
+        &self.successors[kernel.0]
+    }
+
+    /// Every kernel after all that it waits for; the same for equal graphs.
+    pub fn order(&self) -> &[KernelId] {
+        &self.order
+    }
+
+    /// Who hands what to whom. What comes from the host has no edge, and order
+    /// without data has none either.
+    pub fn edges(&self) -> impl Iterator<Item = Edge> + '_ {
+        self.datum_ids().flat_map(move |datum| {
+            let from = self.producer(datum);
+            let readers = self.readers(datum).iter();
+            readers.filter_map(move |to| {
+                from.map(|from| Edge {
+                    from,
+                    datum,
+                    to: *to,
+                })
+            })
+        })
+    }
+}

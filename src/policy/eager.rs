@@ -1,0 +1,101 @@
+//! Eager: the ready component of the highest rank goes to whichever device is
+//! idle (PySchedCL, experiment 2, after StarPU's `eager`).
+
+use super::ready::Ready;
+use super::{Assignment, Finished, Policy, Problem};
+use crate::time::Nanos;
+
+/// The policy. Devices are idle or busy: each has one component at a time.
+/// What a component is meant for does not matter to it.
+pub struct Eager {
+    problem: Problem,
+    ready: Ready,
+    /// By device: whether it has a component, and whether it is lost.
+    busy: Vec<bool>,
+    lost: Vec<bool>,
+    /// The device at which the next look begins.
+    turn: usize,
+}
+
+impl Eager {
+    pub fn new(problem: Problem) -> Self {
+        let devices = problem.spots.len();
+        Self {
+            problem,
+            ready: Ready::default(),
+            busy: vec![false; devices],
+            lost: vec![false; devices],
+            turn: 0,
+        }
+    }
+}
+
+impl Policy for Eager {
+    fn name(&self) -> &'static str {
+        "eager"
+    }
+
+    fn may_run(&self, component: usize, device: usize) -> bool {
+        self.problem.able(component, device)
+    }
+
+    fn begin(&mut self) {
+        self.ready.clear();
+        self.busy.fill(false);
+        self.turn = 0;
+    }
+
+    fn ready(&mut self, component: usize, _now: Nanos) {
+        self.ready.push(&self.problem, component);
+    }
+
+    fn next(&mut self, _now: Nanos) -> Option<Assignment> {
+        let devices = self.busy.len();
+        let (component, device) = self.ready.take(|component| {
+            (0..devices)
+                .map(|step| (self.turn + step) % devices)
+                .find(|d| !self.busy[*d] && !self.lost[*d] && self.problem.able(component, *d))
+        })?;
+        self.busy[device] = true;
+        self.turn = (device + 1) % devices;
+        Some(Assignment { component, device })
+    }
+
+    fn finished(&mut self, finished: &Finished) {
+        self.busy[finished.device] = false;
+    }
+
+    fn lost(&mut self, device: usize) {
+        self.lost[device] = true;
+        self.ready.clear();
+        self.busy.fill(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::testbed::{layers, run};
+
+    #[test]
+    fn whoever_is_idle_gets_the_next() {
+        let problem = layers(1, 8, [3.0, 1.0]);
+        let told = run(&mut Eager::new(problem.clone()), &problem, |d, _| {
+            [3.0, 1.0][d]
+        });
+        // The slow one begins with one, and takes another at 3 s and at 6 s.
+        assert_eq!(told, [(6.0, vec![2, 6])]);
+    }
+
+    #[test]
+    fn a_lost_device_gets_nothing() {
+        let problem = layers(1, 2, [1.0, 1.0]);
+        let mut eager = Eager::new(problem);
+        eager.begin();
+        eager.lost(0);
+        eager.ready(0, 0);
+        eager.ready(1, 0);
+        assert_eq!(eager.next(0).map(|a| a.device), Some(1));
+        assert_eq!(eager.next(0), None, "it is busy");
+    }
+}

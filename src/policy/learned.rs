@@ -1,0 +1,137 @@
+//! What a device takes for so much of a layer, learned from layers.
+
+use std::collections::VecDeque;
+
+/// Measurements that are kept of one amount; old ones give way, so that what is
+/// learned follows a machine that changes.
+const WINDOW: usize = 5;
+
+/// A device's seconds by amount of work. The median of each amount counts, so
+/// that one odd layer moves nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Learned {
+    /// By amount, ascending: the last measurements of it.
+    seen: Vec<(f64, VecDeque<f64>)>,
+}
+
+impl Learned {
+    /// Learns that `amount` took `seconds`.
+    pub fn learn(&mut self, amount: f64, seconds: f64) {
+        if !(amount > 0.0 && seconds >= 0.0 && amount.is_finite() && seconds.is_finite()) {
+            return;
+        }
+        let at = self
+            .seen
+            .partition_point(|(a, _)| *a < amount * (1.0 - 1e-9));
+        let same = self
+            .seen
+            .get(at)
+            .is_some_and(|(a, _)| *a <= amount * (1.0 + 1e-9));
+        if !same {
+            self.seen.insert(at, (amount, VecDeque::new()));
+        }
+        let last = &mut self.seen[at].1;
+        last.push_back(seconds);
+        if last.len() > WINDOW {
+            last.pop_front();
+        }
+    }
+
+    /// Whether anything has been learned.
+    pub fn knows(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    /// Whether just this amount has been measured.
+    pub fn measured(&self, amount: f64) -> bool {
+        let near = |a: &f64| (a - amount).abs() <= 1e-9 * amount;
+        self.seen.iter().any(|(a, _)| near(a))
+    }
+
+    /// The seconds expected of an amount; `None` if nothing is known.
+    ///
+    /// Between two measured amounts time is linear. Beyond the greatest it goes
+    /// on as between the two greatest, but never more steeply than in
+    /// proportion, since a device that is fuller is not less efficient; with one
+    /// amount known it is in proportion.
+    pub fn expect(&self, amount: f64) -> Option<f64> {
+        if amount <= 0.0 {
+            return Some(0.0);
+        }
+        let points: Vec<(f64, f64)> = self.seen.iter().map(|(a, s)| (*a, median(s))).collect();
+        let (first, last) = (points.first()?, points.last()?);
+        let above = points.partition_point(|(a, _)| *a < amount);
+        let line = |one: (f64, f64), other: (f64, f64)| {
+            let slope = (other.1 - one.1) / (other.0 - one.0);
+            one.1 + slope.max(0.0) * (amount - one.0)
+        };
+        let known = points.len();
+        Some(if known == 1 {
+            first.1 * amount / first.0
+        } else if above == 0 {
+            line(points[0], points[1]).clamp((first.1 * amount / first.0).min(first.1), first.1)
+        } else if above == known {
+            line(points[known - 2], points[known - 1]).clamp(last.1, last.1 * amount / last.0)
+        } else {
+            line(points[above - 1], points[above])
+        })
+    }
+}
+
+fn median(values: &VecDeque<f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.iter().copied().collect();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) {
+        (sorted[middle - 1] + sorted[middle]) / 2.0
+    } else {
+        sorted[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_measurement_is_in_proportion() {
+        let mut learned = Learned::default();
+        assert_eq!(learned.expect(3.0), None);
+        learned.learn(2.0, 4.0);
+        assert_eq!(learned.expect(3.0), Some(6.0));
+        assert_eq!(learned.expect(0.0), Some(0.0));
+    }
+
+    #[test]
+    fn a_fixed_part_is_learned_from_two() {
+        let mut learned = Learned::default();
+        learned.learn(10.0, 6.0);
+        learned.learn(2.0, 2.0);
+        assert_eq!(learned.expect(6.0), Some(4.0));
+        assert_eq!(learned.expect(14.0), Some(8.0));
+        assert_eq!(learned.expect(1.0), Some(1.5));
+    }
+
+    #[test]
+    fn what_makes_no_sense_does_no_harm() {
+        let mut learned = Learned::default();
+        for (amount, seconds) in [(0.0, 1.0), (f64::NAN, 1.0), (1.0, f64::INFINITY)] {
+            learned.learn(amount, seconds);
+        }
+        assert!(!learned.knows());
+        // More work in less time: noise, and never a negative prediction.
+        learned.learn(1.0, 5.0);
+        learned.learn(2.0, 4.0);
+        assert!(learned.expect(9.0).is_some_and(|s| s >= 4.0));
+    }
+
+    #[test]
+    fn one_odd_measurement_moves_nothing() {
+        let mut learned = Learned::default();
+        for seconds in [1.0, 1.0, 90.0, 1.0] {
+            learned.learn(4.0, seconds);
+        }
+        assert_eq!(learned.expect(4.0), Some(1.0));
+        assert!(learned.measured(4.0) && !learned.measured(5.0));
+    }
+}

@@ -1,0 +1,202 @@
+//! The search for the best map and queue counts: the paper's configurations
+//! mc = (q_gpu, q_cpu, h_cpu), and how wide a component is spread.
+
+/// A way to run a graph by clustering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Configuration {
+    /// Queues of each GPU and of each CPU device.
+    pub q_gpu: usize,
+    pub q_cpu: usize,
+    /// Components of each level on CPU devices.
+    pub h_cpu: usize,
+    /// Queues that one component is spread over on a GPU; at most `q_gpu`.
+    pub width: usize,
+}
+
+/// What is searched: every combination of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Space {
+    pub q_gpu: Vec<usize>,
+    pub q_cpu: Vec<usize>,
+    pub h_cpu: Vec<usize>,
+    /// Widths; each is cut to the number of queues, and what becomes equal is
+    /// tried once.
+    pub widths: Vec<usize>,
+}
+
+impl Space {
+    /// All configurations of the space, each once. Without components on CPUs
+    /// their queues do not matter, and without any on GPUs theirs do not.
+    pub fn configurations(&self, components: usize) -> Vec<Configuration> {
+        let mut all: Vec<Configuration> = Vec::new();
+        for h_cpu in self.h_cpu.iter().copied().filter(|h| *h <= components) {
+            for q_gpu in &self.q_gpu {
+                for q_cpu in &self.q_cpu {
+                    for width in &self.widths {
+                        let q_gpu = if h_cpu == components {
+                            1
+                        } else {
+                            (*q_gpu).max(1)
+                        };
+                        let configuration = Configuration {
+                            q_gpu,
+                            q_cpu: if h_cpu == 0 { 1 } else { (*q_cpu).max(1) },
+                            h_cpu,
+                            width: (*width).clamp(1, q_gpu),
+                        };
+                        if !all.contains(&configuration) {
+                            all.push(configuration);
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// An exhaustive search in rounds: the first round tries everything once, each
+/// later one the better half again, so that the best is known from the median
+/// of several runs, and noise does not choose it.
+#[derive(Clone, Debug)]
+pub struct Search {
+    tried: Vec<(Configuration, Vec<f64>)>,
+    /// Indices into `tried` that this round still has to try, last first.
+    round: Vec<usize>,
+    rounds_left: usize,
+}
+
+impl Search {
+    /// A search in so many rounds, at least one.
+    pub fn new(configurations: Vec<Configuration>, rounds: usize) -> Self {
+        let tried: Vec<_> = configurations
+            .into_iter()
+            .map(|c| (c, Vec::new()))
+            .collect();
+        Self {
+            round: (0..tried.len()).rev().collect(),
+            tried,
+            rounds_left: rounds.max(1) - 1,
+        }
+    }
+
+    /// What to try next; `None` when the search is over.
+    pub fn propose(&mut self) -> Option<Configuration> {
+        if self.round.is_empty() && self.rounds_left > 0 {
+            self.rounds_left -= 1;
+            let mut order: Vec<usize> = (0..self.tried.len())
+                .filter(|index| !self.tried[*index].1.is_empty())
+                .collect();
+            // Those with the most runs are the better ones of the round before.
+            order.sort_by(|a, b| {
+                let key = |i: usize| (std::cmp::Reverse(self.tried[i].1.len()), self.median(i));
+                let (one, other) = (key(*a), key(*b));
+                one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+            });
+            let most = order.first().map_or(0, |i| self.tried[*i].1.len());
+            order.retain(|i| self.tried[*i].1.len() == most);
+            order.truncate(order.len().div_ceil(2));
+            order.reverse();
+            self.round = order;
+        }
+        self.round.last().map(|index| self.tried[*index].0)
+    }
+
+    /// What the configuration that was proposed last took; infinity if it
+    /// cannot run.
+    pub fn tell(&mut self, seconds: f64) {
+        if let Some(index) = self.round.pop() {
+            self.tried[index].1.push(seconds);
+        }
+    }
+
+    fn median(&self, index: usize) -> f64 {
+        let mut seconds = self.tried[index].1.clone();
+        seconds.sort_by(f64::total_cmp);
+        seconds
+            .get(seconds.len() / 2)
+            .copied()
+            .unwrap_or(f64::INFINITY)
+    }
+
+    /// The best so far and its median seconds, among those that were tried most
+    /// often.
+    pub fn best(&self) -> Option<(Configuration, f64)> {
+        let most = self.tried.iter().map(|(_, s)| s.len()).max()?;
+        (0..self.tried.len())
+            .filter(|i| most > 0 && self.tried[*i].1.len() == most)
+            .map(|i| (self.tried[i].0, self.median(i)))
+            .filter(|(_, seconds)| seconds.is_finite())
+            .min_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
+    /// Every configuration that could run, with its median seconds.
+    pub fn results(&self) -> Vec<(Configuration, f64)> {
+        (0..self.tried.len())
+            .filter(|i| !self.tried[*i].1.is_empty())
+            .map(|i| (self.tried[i].0, self.median(i)))
+            .filter(|(_, seconds)| seconds.is_finite())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> Space {
+        Space {
+            q_gpu: (1..=5).collect(),
+            q_cpu: (1..=5).collect(),
+            h_cpu: (0..=16).collect(),
+            widths: vec![usize::MAX, 1],
+        }
+    }
+
+    #[test]
+    fn what_makes_no_difference_is_tried_once() {
+        let all = space().configurations(16);
+        // 5 GPU queues, of two widths but for one queue: 9; CPU queues do not
+        // matter without work for them, nor GPU queues without any for it.
+        assert_eq!(all.len(), 9 + 15 * 9 * 5 + 5);
+    }
+
+    #[test]
+    fn the_best_is_found_through_noise() {
+        let mut noise = 0.03;
+        let mut search = Search::new(space().configurations(16), 4);
+        let truth = |c: &Configuration| {
+            let cpu = c.h_cpu as f64 / c.q_cpu as f64;
+            let gpu = (16 - c.h_cpu) as f64 / c.q_gpu as f64 * 0.1;
+            cpu.max(gpu) + 1.0 + c.width as f64 * 0.01
+        };
+        let mut count = 0;
+        while let Some(configuration) = search.propose() {
+            noise = -noise;
+            count += 1;
+            search.tell(truth(&configuration) * (1.0 + noise));
+        }
+        let all = search.results();
+        assert!(count < 2 * all.len());
+        let (best, _) = search.best().expect("a best");
+        let least = all
+            .iter()
+            .map(|(c, _)| truth(c))
+            .fold(f64::INFINITY, f64::min);
+        assert!(truth(&best) <= least * 1.06, "{best:?}");
+    }
+
+    #[test]
+    fn what_cannot_run_is_never_the_best() {
+        let mut search = Search::new(space().configurations(2), 1);
+        while let Some(configuration) = search.propose() {
+            search.tell(if configuration.h_cpu == 1 {
+                2.0
+            } else {
+                f64::INFINITY
+            });
+        }
+        assert_eq!(search.best().map(|(c, _)| c.h_cpu), Some(1));
+        assert_eq!(Search::new(Vec::new(), 3).best(), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Problems for the policies' tests, and a toy machine to run policies on.
+
+use super::{Finished, Policy, Problem, Spot, Task};
+use crate::machine::DeviceKind;
+use crate::time::Nanos;
+
+/// A CPU without, and a GPU with memory of its own.
+pub fn spots() -> Vec<Spot> {
+    vec![
+        Spot {
+            kind: DeviceKind::Cpu,
+            bandwidth: None,
+        },
+        Spot {
+            kind: DeviceKind::Gpu,
+            bandwidth: Some(1e9),
+        },
+    ]
+}
+
+/// Layers of so many equal components, each of which waits for all of the layer
+/// before.
+pub fn layers(layers: usize, components: usize, seconds: [f64; 2]) -> Problem {
+    let task = |index: usize| {
+        let level = index / components;
+        let before = (level.max(1) - 1) * components..level * components;
+        Task {
+            level,
+            predecessors: before.map(|c| (c, 0)).collect(),
+            given: 0,
+            rank: (layers - level) as f64,
+            weight: 1.0,
+            seconds: seconds.map(Some).to_vec(),
+            prefers: None,
+        }
+    };
+    Problem {
+        tasks: (0..layers * components).map(task).collect(),
+        spots: spots(),
+    }
+}
+
+/// Runs a policy on devices of which each takes `seconds(device, n)` for the
+/// `n`-th component of a level that it is given, one after the other; returns
+/// the seconds of each level, and how many components each device had of it.
+pub fn run(
+    policy: &mut dyn Policy,
+    problem: &Problem,
+    seconds: impl Fn(usize, usize) -> f64,
+) -> Vec<(f64, Vec<usize>)> {
+    policy.begin();
+    let devices = problem.spots.len();
+    let mut now: Nanos = 0;
+    let mut told = Vec::new();
+    for level in problem.levels() {
+        let began = now;
+        let mut free = vec![now; devices];
+        let mut had = vec![0; devices];
+        for component in &level {
+            policy.ready(*component, now);
+        }
+        let mut running: Vec<Finished> = Vec::new();
+        let mut left = level.len();
+        while left > 0 {
+            while let Some(next) = policy.next(now) {
+                let device = next.device;
+                had[device] += 1;
+                let took = (seconds(device, had[device]) * 1e9) as Nanos;
+                free[device] = free[device].max(now) + took;
+                running.push(Finished {
+                    component: next.component,
+                    device,
+                    dispatched: now,
+                    ended: free[device],
+                });
+            }
+            running.sort_by_key(|f| std::cmp::Reverse(f.ended));
+            let finished = running.pop().expect("something runs");
+            now = finished.ended;
+            policy.finished(&finished);
+            left -= 1;
+        }
+        told.push(((now - began) as f64 / 1e9, had));
+    }
+    told
+}

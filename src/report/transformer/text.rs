@@ -1,0 +1,107 @@
+//! The experiments for people.
+
+use std::fmt::{self, Write};
+
+use super::super::bench::median;
+use super::super::style::{ALARM, STRONG, column, notes, origin, styled, written};
+use super::super::table;
+use super::{Contender, Experiments, Point};
+use crate::quantity::{Count, Seconds};
+
+impl Experiments {
+    /// The experiments, with ANSI styles.
+    pub fn render(&self) -> String {
+        written(|out| self.write(out))
+    }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let stay = match self.resident {
+            true => "data stay on the devices",
+            false => "data go to the devices and back in every run",
+        };
+        writeln!(
+            out,
+            "{}, {} runs each, in turns; {stay}\non {}{}\n",
+            styled(STRONG, format!("transformer, {} layers", self.layers)),
+            self.repeats,
+            styled(STRONG, &self.machine.name),
+            origin(self.machine.simulated),
+        )?;
+        let seconds = column("Median", self.machine.simulated);
+        let header = [
+            "Heads x beta",
+            "Policy",
+            "Queues",
+            "On CPU",
+            &seconds,
+            "Least",
+            "Operations",
+            "To clustering",
+            "Host/kernel",
+            "Error",
+        ];
+        let mut table = table::plain(&header, |column| column > 1);
+        for point in &self.points {
+            for (index, contender) in point.contenders.iter().enumerate() {
+                table.add_row(row(point, contender, index == 0));
+            }
+        }
+        writeln!(out, "{}\n", table.trim_fmt())?;
+        writeln!(out, "{}", styled(STRONG, "What the paper's text says"))?;
+        for claim in &self.paper {
+            writeln!(
+                out,
+                "  {} {} to {} for {}: {}",
+                claim.ratio, claim.least, claim.greatest, claim.points, claim.source
+            )?;
+        }
+        if self.interrupted {
+            writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
+        }
+        notes(out, &self.notes)
+    }
+}
+
+fn row(point: &Point, contender: &Contender, first: bool) -> Vec<String> {
+    let ratio = match contender.name {
+        "coarse" => point.ratios.coarse,
+        "eager" => point.ratios.eager,
+        "heft" => point.ratios.heft,
+        "adaptive" => point.ratios.adaptive,
+        "batch" => point.ratios.batch,
+        _ => Some(1.0),
+    };
+    let seconds = |value: Option<f64>| value.map_or("-".to_owned(), |v| Seconds(v).to_string());
+    let least = contender.seconds.iter().copied().min_by(f64::total_cmp);
+    let name = match (first, point.heads, point.beta) {
+        (true, heads, beta) => format!("{heads} x {beta}"),
+        (false, ..) => String::new(),
+    };
+    let error = match (contender.right, contender.error) {
+        (Some(true), Some(error)) => format!("{error:.1e}"),
+        (Some(_), _) => styled(ALARM, "wrong"),
+        (None, _) => "-".to_owned(),
+    };
+    let queues = match contender.width < contender.q_gpu {
+        true => format!(
+            "{} + {}, {} a head",
+            contender.q_gpu, contender.q_cpu, contender.width
+        ),
+        false => format!("{} + {}", contender.q_gpu, contender.q_cpu),
+    };
+    vec![
+        name,
+        contender.name.to_owned(),
+        queues,
+        contender
+            .h_cpu
+            .map_or("-".to_owned(), |heads| heads.to_string()),
+        seconds(median(&contender.seconds)),
+        seconds(least),
+        (contender.flops_per_second)
+            .map_or("-".to_owned(), |rate| Count(rate, "flop/s").to_string()),
+        ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
+        seconds(contender.host_seconds_per_kernel),
+        error,
+    ]
+}

@@ -1,0 +1,54 @@
+//! Commands that are flushed together.
+
+use std::sync::Arc;
+
+use super::handle::Queue;
+
+/// Commands of a batch after which their queue is flushed: a device need not wait
+/// for the whole of a long batch.
+const MOST: usize = 16;
+
+/// The queues with commands that have not been flushed.
+#[derive(Default)]
+pub(super) struct Batch {
+    open: bool,
+    /// Queue, index of its device, commands.
+    waiting: Vec<(Arc<Queue>, usize, usize)>,
+}
+
+impl Batch {
+    /// From now on flushing is put off.
+    pub(super) fn begin(&mut self) {
+        self.open = true;
+    }
+
+    /// A command was enqueued; true if its queue is to be flushed now.
+    pub(super) fn add(&mut self, queue: &Arc<Queue>, device: usize) -> bool {
+        if !self.open {
+            return true;
+        }
+        let own = self
+            .waiting
+            .iter()
+            .position(|(q, ..)| Arc::ptr_eq(q, queue));
+        let Some(own) = own else {
+            self.waiting.push((Arc::clone(queue), device, 1));
+            return false;
+        };
+        self.waiting[own].2 += 1;
+        let full = self.waiting[own].2 >= MOST;
+        if full {
+            self.waiting.swap_remove(own);
+        }
+        full
+    }
+
+    /// Flushing is put off no more; these queues are to be flushed.
+    pub(super) fn end(&mut self) -> impl Iterator<Item = (Arc<Queue>, usize)> + use<> {
+        self.open = false;
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting
+            .into_iter()
+            .map(|(queue, device, _)| (queue, device))
+    }
+}

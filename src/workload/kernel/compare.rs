@@ -1,0 +1,79 @@
+//! Whether two results of a kernel agree.
+
+use crate::graph::spec::scalar::Base;
+
+/// Relative difference that another order of the same rounding may make.
+const SINGLE: f64 = 1e-4;
+const DOUBLE: f64 = 1e-10;
+const HALF: f64 = 1e-2;
+
+/// How far two results differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The largest absolute difference.
+    pub largest: f64,
+    /// Whether all is within what is allowed.
+    pub right: bool,
+}
+
+/// Compares elements of a type. `exact`: bit for bit, as the same kernel on devices of one kind
+/// must be; else fractions may differ by what a device's own rounding makes of
+/// them, and whole numbers not at all.
+pub fn compare(base: Base, ours: &[u8], reference: &[u8], exact: bool) -> Difference {
+    let each = base.bytes() as usize;
+    let mut difference = Difference {
+        largest: 0.0,
+        right: ours.len() == reference.len(),
+    };
+    for (one, other) in ours.chunks(each).zip(reference.chunks(each)) {
+        if one == other {
+            continue;
+        }
+        let (a, b) = (number(base, one), number(base, other));
+        let both_nan = a.is_nan() && b.is_nan();
+        let distance = if both_nan { 0.0 } else { (a - b).abs() };
+        difference.largest = difference.largest.max(match distance.is_nan() {
+            true => f64::INFINITY,
+            false => distance,
+        });
+        let allowed = match base {
+            Base::Float => SINGLE,
+            Base::Double => DOUBLE,
+            Base::Half => HALF,
+            _ => 0.0,
+        };
+        difference.right &= !exact && distance <= allowed * b.abs().max(1.0);
+    }
+    difference
+}
+
+fn number(base: Base, bytes: &[u8]) -> f64 {
+    fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+        bytes.try_into().unwrap_or([0; N])
+    }
+    match base {
+        Base::Char => i8::from_ne_bytes(array(bytes)).into(),
+        Base::Uchar => u8::from_ne_bytes(array(bytes)).into(),
+        Base::Short => i16::from_ne_bytes(array(bytes)).into(),
+        Base::Ushort => u16::from_ne_bytes(array(bytes)).into(),
+        Base::Int => i32::from_ne_bytes(array(bytes)).into(),
+        Base::Uint => u32::from_ne_bytes(array(bytes)).into(),
+        Base::Long => i64::from_ne_bytes(array(bytes)) as f64,
+        Base::Ulong => u64::from_ne_bytes(array(bytes)) as f64,
+        Base::Half => half(u16::from_ne_bytes(array(bytes))),
+        Base::Float => f32::from_ne_bytes(array(bytes)).into(),
+        Base::Double => f64::from_ne_bytes(array(bytes)),
+    }
+}
+
+/// IEEE 754 binary16.
+fn half(bits: u16) -> f64 {
+    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    sign * match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    }
+}

@@ -1,0 +1,45 @@
+//! What goes before a user's source, so that a launch over a part of the range
+//! answers questions as the undivided launch would.
+//!
+//! With a global offset, `get_global_id` is right by itself. The group's
+//! number, the number of groups, the global size and the linear id are those
+//! of the part, and the offset is not 0. Functions, defined before the macros
+//! of their names, correct them from the offset, so that one program serves
+//! every part.
+
+use std::path::Path;
+
+/// The source of a launch over `global` work-items in groups of `local`, with
+/// line numbers as they were.
+pub(super) fn before(text: &str, file: &Path, global: &[u64], local: Option<&[u64]>) -> String {
+    let by_dimension = |sizes: &dyn Fn(usize) -> String| {
+        let cases = (0..global.len()).map(|d| format!("d == {d} ? {} : ", sizes(d)));
+        cases.collect::<String>() + "(size_t)1"
+    };
+    let size = by_dimension(&|d| format!("(size_t){}", global[d]));
+    let groups = by_dimension(&|d| match local.and_then(|local| local.get(d)) {
+        Some(group) => format!("(size_t){}", global[d].div_ceil(*group)),
+        None => format!("(size_t){} / get_local_size({d})", global[d]),
+    });
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.replace(['"', '\\', '\n'], "_");
+    format!(
+        "size_t pdawl_global_size(uint d);\n\
+         size_t pdawl_global_size(uint d) {{ return {size}; }}\n\
+         size_t pdawl_num_groups(uint d);\n\
+         size_t pdawl_num_groups(uint d) {{ return {groups}; }}\n\
+         size_t pdawl_group_id(uint d);\n\
+         size_t pdawl_group_id(uint d) {{ return get_group_id(d) + \
+         get_global_offset(d) / get_local_size(d); }}\n\
+         size_t pdawl_global_linear_id(void);\n\
+         size_t pdawl_global_linear_id(void) {{ return (get_global_id(2) * \
+         pdawl_global_size(1) + get_global_id(1)) * pdawl_global_size(0) + \
+         get_global_id(0); }}\n\
+         #define get_global_size(d) pdawl_global_size(d)\n\
+         #define get_num_groups(d) pdawl_num_groups(d)\n\
+         #define get_group_id(d) pdawl_group_id(d)\n\
+         #define get_global_linear_id() pdawl_global_linear_id()\n\
+         #define get_global_offset(d) ((size_t)0)\n\
+         #line 1 \"{name}\"\n{text}"
+    )
+}

@@ -1,0 +1,107 @@
+//! Units and slices: every work-item in one unit, every byte in one slice.
+
+use proptest::prelude::*;
+
+use super::*;
+
+proptest! {
+    #[test]
+    fn units_and_slices_divide_everything(
+        global in prop::collection::vec(1u64..5000, 1..4),
+        group in 1u64..7,
+        dimension in 0usize..3,
+        each in 1u64..9,
+    ) {
+        let dimension = dimension % global.len();
+        let mut global = global;
+        global[dimension] *= group;
+        let mut local = vec![1; global.len()];
+        local[dimension] = group;
+        let axis = Axis::of(dimension, &global, Some(&local));
+        let units = axis.units();
+        prop_assert!((1..=MOST_UNITS).contains(&units));
+        let bytes = each * global[dimension];
+        let (mut items, mut at) = (0, 0);
+        for unit in 0..units {
+            let mine = axis.items(&(unit..unit + 1));
+            prop_assert_eq!(mine.start, items);
+            prop_assert!(mine.end > mine.start && mine.start % group == 0);
+            items = mine.end;
+            let slice = axis.slice(bytes, &(unit..unit + 1)).unwrap();
+            prop_assert_eq!(slice.start, at);
+            at = slice.end;
+        }
+        prop_assert_eq!((items, at), (global[dimension], bytes));
+    }
+
+    #[test]
+    fn launches_are_whole_groups_or_the_last_unit(first in 1u64..100_000, other in 1u64..300) {
+        for global in [vec![first], vec![other, first], vec![first, other]] {
+            let Some(quick) = axis::quick_groups(&global) else { continue };
+            prop_assert_eq!(quick.len(), global.len());
+            prop_assert!(quick.iter().product::<u64>() <= 128);
+            for dimension in 0..global.len() {
+                let axis = Axis::of(dimension, &global, Some(&quick));
+                for unit in 0..axis.units() {
+                    let items = axis.items(&(unit..unit + 1));
+                    let whole = (items.end - items.start) % quick[dimension] == 0;
+                    prop_assert!(whole || unit + 1 == axis.units());
+                    prop_assert!(whole || global.len() == 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn groups_divide_the_first_dimension(first in 1u64..100_000, others in 0usize..3) {
+        let global = [vec![first], vec![7; others]].concat();
+        let local = axis::groups(&global);
+        prop_assert_eq!(local.len(), global.len());
+        prop_assert!(first.is_multiple_of(local[0]) && local[0] <= 64);
+        prop_assert!(local[1..].iter().all(|size| *size == 1));
+    }
+}
+
+#[test]
+fn a_part_that_is_no_whole_number_of_bytes_is_no_slice() {
+    let axis = Axis::of(0, &[10], Some(&[5]));
+    assert_eq!(axis.units(), 2);
+    // One int a group of five.
+    assert_eq!(axis.slice(8, &(1..2)), Some(4..8));
+    assert_eq!(axis.slice(7, &(0..1)), None);
+}
+
+#[test]
+fn the_source_keeps_its_lines_and_learns_the_whole_range() {
+    let text = preamble::before(
+        "__kernel void k() {}\n",
+        std::path::Path::new("a/\"b\".cl"),
+        &[10, 6],
+        Some(&[5, 2]),
+    );
+    assert!(text.ends_with("#line 1 \"_b_.cl\"\n__kernel void k() {}\n"));
+    assert!(text.contains("d == 0 ? (size_t)10 : d == 1 ? (size_t)6 : (size_t)1"));
+    assert!(text.contains("d == 0 ? (size_t)2 : d == 1 ? (size_t)3 : (size_t)1"));
+}
+
+#[test]
+fn results_are_compared_by_their_type() {
+    use super::compare::compare;
+    use crate::graph::spec::scalar::Base;
+    let floats = |numbers: &[f32]| bytemuck::cast_slice(numbers).to_vec();
+    let (a, b) = (floats(&[1.0, 100.0]), floats(&[1.0, 100.001]));
+    assert!(compare(Base::Float, &b, &a, false).right);
+    assert!(!compare(Base::Float, &b, &a, true).right);
+    assert!(!compare(Base::Float, &floats(&[1.1, 100.0]), &a, false).right);
+    assert!(compare(Base::Float, &a, &a, true).right);
+    let nan = floats(&[f32::NAN, 100.0]);
+    assert!(!compare(Base::Float, &nan, &a, false).right);
+    assert_eq!(
+        compare(Base::Int, &[1, 0, 0, 0], &[3, 0, 0, 0], false).largest,
+        2.0
+    );
+    assert!(!compare(Base::Int, &[1, 0, 0, 0], &[3, 0, 0, 0], false).right);
+    // 1.5 and 1.0 in binary16.
+    let halves = compare(Base::Half, &[0x00, 0x3e], &[0x00, 0x3c], false);
+    assert_eq!(halves.largest, 0.5);
+}

@@ -1,0 +1,110 @@
+//! Layers one after the other, as a task graph and its natural components.
+
+use std::sync::Arc;
+
+use super::maker::Maker;
+use super::{Form, Stage, Transformer, TransformerError, batch, heads};
+use crate::graph::{Components, DatumId, GraphError, TaskGraph};
+
+/// Where a kernel belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Part {
+    pub layer: u32,
+    /// The heads, from the first to before the last; `None` for their sum.
+    pub heads: Option<(u32, u32)>,
+    pub stage: Stage,
+}
+
+/// A transformer as a graph.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    pub graph: Arc<TaskGraph>,
+    /// By kernel.
+    pub parts: Vec<Part>,
+    /// The results, and what made them: of every group of heads of the last layer
+    /// its Z, one behind the other; a group is a head where heads are by
+    /// themselves.
+    pub outputs: Vec<(Part, DatumId)>,
+}
+
+impl Layers {
+    /// A component for each group of heads, and for each sum.
+    ///
+    /// # Errors
+    /// None that a transformer's graph can have.
+    pub fn components(&self) -> Result<Components, GraphError> {
+        Components::by(&self.graph, |kernel| {
+            let part = self.parts[kernel.0];
+            (part.layer, part.heads)
+        })
+    }
+
+    /// The results, whose contents `bytes` tells.
+    ///
+    /// # Errors
+    /// The first that it answers.
+    pub fn results<E>(
+        &self,
+        mut bytes: impl FnMut(DatumId) -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<(Part, Vec<f32>)>, E> {
+        let outputs = self.outputs.iter();
+        let read = |(part, datum): &(Part, DatumId)| {
+            let numbers = bytemuck::pod_collect_to_vec(&bytes(*datum)?);
+            Ok((*part, numbers))
+        };
+        outputs.map(read).collect()
+    }
+
+    /// Operations of all kernels.
+    pub fn flops(&self) -> f64 {
+        self.graph
+            .kernels()
+            .iter()
+            .map(|kernel| kernel.cost.flops)
+            .sum()
+    }
+}
+
+impl Transformer {
+    /// The graph.
+    ///
+    /// # Errors
+    /// [`TransformerError`] for sizes that cannot be.
+    pub fn layers(&self) -> Result<Layers, TransformerError> {
+        self.check()?;
+        let groups = self.groups();
+        let mut made = Maker::new(self);
+        let mut x = made.input();
+        let mut outputs = Vec::new();
+        for layer in 0..self.layers {
+            let last = layer + 1 == self.layers;
+            made.begin(layer, last);
+            let add = |heads: &(u32, u32)| match self.form {
+                Form::Heads => heads::add(&mut made, *heads, x),
+                Form::Batches(_) => batch::add(&mut made, *heads, x),
+            };
+            outputs = groups.iter().map(add).collect();
+            if !last {
+                let stacks = groups.iter().map(|(first, end)| end - first).collect();
+                x = made.sum(x, &outputs, stacks);
+            }
+        }
+        made.finish(outputs)
+    }
+
+    /// The heads of each group, from the first to before the last.
+    fn groups(&self) -> Vec<(u32, u32)> {
+        match &self.form {
+            Form::Heads => (0..self.heads).map(|head| (head, head + 1)).collect(),
+            Form::Batches(sizes) => {
+                let ends = sizes.iter().scan(0, |end, size| {
+                    *end += size;
+                    Some(*end)
+                });
+                ends.zip(sizes)
+                    .map(|(end, size)| (end - size, end))
+                    .collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A graph in the making: weights, kernels and what they make.
+
+use std::sync::Arc;
+
+use super::layers::{Layers, Part};
+use super::numbers::Matrix;
+use super::{Stage, Transformer, TransformerError};
+use crate::codelet::add_norm::AddNorm;
+use crate::codelet::gemm::Gemm;
+use crate::codelet::{Codelet, Cost, Value, softmax, transpose};
+use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel};
+
+/// A kernel's work.
+pub(super) struct Work {
+    pub(super) codelet: Arc<Codelet>,
+    pub(super) units: u64,
+    pub(super) inputs: Vec<DatumId>,
+    /// Matrices that it makes.
+    pub(super) matrices: u32,
+    /// The arguments after the memories.
+    pub(super) values: Vec<Value>,
+    pub(super) cost: Cost,
+}
+
+/// Codelets that kernels have in common: who measures or compiles one of them
+/// has done so for all.
+pub(super) struct Codelets {
+    pub(super) softmax: Arc<Codelet>,
+    pub(super) transpose: Arc<Codelet>,
+    gemm: Vec<(Gemm, Arc<Codelet>)>,
+}
+
+/// A graph in the making.
+pub(super) struct Maker<'a> {
+    pub(super) of: &'a Transformer,
+    pub(super) codelets: Codelets,
+    graph: GraphBuilder,
+    parts: Vec<Part>,
+    layer: u32,
+    /// Whether the layer's heads are the result.
+    last: bool,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(of: &'a Transformer) -> Self {
+        Self {
+            of,
+            codelets: Codelets {
+                softmax: Arc::new(softmax::codelet()),
+                transpose: Arc::new(transpose::codelet()),
+                gemm: Vec::new(),
+            },
+            graph: GraphBuilder::default(),
+            parts: Vec::new(),
+            layer: 0,
+            last: false,
+        }
+    }
+
+    pub(super) fn begin(&mut self, layer: u32, last: bool) {
+        self.layer = layer;
+        self.last = last;
+    }
+
+    /// The first layer's input.
+    pub(super) fn input(&mut self) -> DatumId {
+        let contents = self.contents(vec![Matrix::Input]);
+        let datum = Datum::new("X", self.of.bytes()).with(contents);
+        self.graph.datum(datum)
+    }
+
+    /// Weights of the heads from `first` to before `end`: all the first of
+    /// `which`, then all the second.
+    pub(super) fn weights(&mut self, name: &str, heads: (u32, u32), which: &[u32]) -> DatumId {
+        let layer = self.layer;
+        let matrices: Vec<Matrix> = (which.iter())
+            .flat_map(|which| {
+                (heads.0..heads.1).map(move |head| Matrix::Weight {
+                    layer,
+                    head,
+                    which: *which,
+                })
+            })
+            .collect();
+        let bytes = matrices.len() as u64 * self.of.bytes();
+        let contents = self.contents(matrices);
+        let datum = Datum::new(self.label(name, heads), bytes).with(contents);
+        self.graph.datum(datum)
+    }
+
+    /// These matrices, one behind the other.
+    fn contents(&self, matrices: Vec<Matrix>) -> Contents {
+        let (seed, beta, bytes) = (self.of.seed, self.of.beta, self.of.bytes() as usize);
+        Contents::filled(move |to| {
+            for (matrix, to) in matrices.iter().zip(to.chunks_exact_mut(bytes)) {
+                matrix.write(seed, beta, bytemuck::cast_slice_mut(to));
+            }
+        })
+    }
+
+    /// A product of two data, and what it makes.
+    pub(super) fn product(
+        &mut self,
+        stage: Stage,
+        heads: (u32, u32),
+        gemm: &Gemm,
+        inputs: [DatumId; 2],
+    ) -> DatumId {
+        let known = self.codelets.gemm.iter().find(|(known, _)| known == gemm);
+        let codelet = match known {
+            Some((_, codelet)) => Arc::clone(codelet),
+            None => {
+                let codelet = Arc::new(gemm.codelet());
+                self.codelets.gemm.push((*gemm, Arc::clone(&codelet)));
+                codelet
+            }
+        };
+        let work = Work {
+            codelet,
+            units: gemm.units(),
+            inputs: inputs.to_vec(),
+            matrices: gemm.batch,
+            values: gemm.sizes().to_vec(),
+            cost: gemm.cost(),
+        };
+        self.kernel(stage, heads, work)
+    }
+
+    /// A kernel of some heads, and what it makes: so many matrices.
+    pub(super) fn kernel(&mut self, stage: Stage, heads: (u32, u32), work: Work) -> DatumId {
+        let name = self.label(stage.name(), heads);
+        let mut datum = Datum::new(name.clone(), u64::from(work.matrices) * self.of.bytes());
+        datum.wanted = self.of.read_back && self.last && stage == Stage::Output;
+        let to = self.graph.datum(datum);
+        let inputs = work.inputs.into_iter().map(Argument::Input);
+        let values = work.values.into_iter().map(Argument::Value);
+        self.graph.kernel(Kernel {
+            name: name.into(),
+            codelet: work.codelet,
+            units: 0..work.units,
+            arguments: inputs.chain([Argument::Output(to)]).chain(values).collect(),
+            cost: work.cost,
+            prefers: None,
+        });
+        self.parts.push(Part {
+            layer: self.layer,
+            heads: Some(heads),
+            stage,
+        });
+        to
+    }
+
+    /// The next layer's input; `stacks`: the heads of each group.
+    pub(super) fn sum(&mut self, x: DatumId, z: &[DatumId], stacks: Vec<u32>) -> DatumId {
+        let (beta, layer) = (self.of.beta, self.layer);
+        let add_norm = AddNorm {
+            rows: beta,
+            width: beta,
+            stacks,
+        };
+        let to = self
+            .graph
+            .datum(Datum::new(format!("{layer}.X"), self.of.bytes()));
+        let values = add_norm.sizes().map(Argument::Value);
+        let summands = z.iter().copied().map(Argument::Input);
+        let counts = add_norm.counts().map(Argument::Value);
+        self.graph.kernel(Kernel {
+            name: format!("{layer}.X").into(),
+            codelet: Arc::new(add_norm.codelet()),
+            units: 0..add_norm.units(),
+            arguments: [Argument::Input(x), Argument::Output(to)]
+                .into_iter()
+                .chain(values)
+                .chain(summands)
+                .chain(counts)
+                .collect(),
+            cost: add_norm.cost(),
+            prefers: None,
+        });
+        self.parts.push(Part {
+            layer,
+            heads: None,
+            stage: Stage::Sum,
+        });
+        to
+    }
+
+    pub(super) fn finish(self, outputs: Vec<DatumId>) -> Result<Layers, TransformerError> {
+        let graph = self.graph.build()?;
+        let part = |datum| {
+            graph
+                .producer(datum)
+                .map(|kernel| (self.parts[kernel.0], datum))
+        };
+        Ok(Layers {
+            outputs: outputs.into_iter().filter_map(part).collect(),
+            parts: self.parts,
+            graph: Arc::new(graph),
+        })
+    }
+
+    /// `layer.head.name`, or `layer.first-last.name`.
+    fn label(&self, name: &str, (first, end): (u32, u32)) -> String {
+        let layer = self.layer;
+        match end - first {
+            1 => format!("{layer}.{first}.{name}"),
+            _ => format!("{layer}.{first}-{}.{name}", end - 1),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The same computation in double precision, one number after the other.
+
+use super::heads::factor;
+use super::numbers::Matrix;
+use super::{Part, Stage, Transformer};
+use crate::codelet::add_norm::LEAST;
+
+/// A square matrix by rows.
+pub(super) type Square = Vec<f64>;
+
+/// What a head makes.
+pub(super) struct Head {
+    q: Square,
+    k: Square,
+    v: Square,
+    transposed: Square,
+    scores: Square,
+    weights: Square,
+    context: Square,
+    z: Square,
+}
+
+impl Head {
+    /// What these stages make.
+    fn at(&self, stage: Stage) -> &Square {
+        match stage {
+            Stage::Q => &self.q,
+            Stage::K => &self.k,
+            Stage::V => &self.v,
+            Stage::Transposed => &self.transposed,
+            Stage::Scores => &self.scores,
+            Stage::Weights => &self.weights,
+            Stage::Context => &self.context,
+            Stage::Projections | Stage::Output | Stage::Sum => &self.z,
+        }
+    }
+}
+
+/// What a layer makes.
+pub(super) struct Layer {
+    heads: Vec<Head>,
+    /// The next one's input.
+    sum: Square,
+}
+
+impl Layer {
+    /// What a kernel of the layer makes, matrix by matrix.
+    pub(super) fn right(&self, part: &Part) -> Vec<&Square> {
+        let Some((first, end)) = part.heads else {
+            return vec![&self.sum];
+        };
+        let heads = &self.heads[first as usize..end as usize];
+        let stages = match part.stage {
+            Stage::Projections => vec![Stage::Q, Stage::K, Stage::V],
+            stage => vec![stage],
+        };
+        let all = stages
+            .iter()
+            .flat_map(|stage| heads.iter().map(|head| head.at(*stage)));
+        all.collect()
+    }
+}
+
+/// Computes layer by layer, and hands each to `see`.
+pub(super) fn compute(of: &Transformer, mut see: impl FnMut(u32, &Layer)) {
+    let mut x = matrix(of, Matrix::Input);
+    for layer in 0..of.layers {
+        let heads: Vec<Head> = (0..of.heads)
+            .map(|head| compute_head(of, layer, head, &x))
+            .collect();
+        let mut sum = x;
+        for head in &heads {
+            for (sum, z) in sum.iter_mut().zip(&head.z) {
+                *sum += z;
+            }
+        }
+        sum.chunks_exact_mut(of.beta as usize).for_each(normalise);
+        let made = Layer { heads, sum };
+        see(layer, &made);
+        x = made.sum;
+    }
+}
+
+fn compute_head(of: &Transformer, layer: u32, head: u32, x: &Square) -> Head {
+    let beta = of.beta as usize;
+    let weight = |which| matrix(of, Matrix::Weight { layer, head, which });
+    let q = product(beta, x, &weight(0));
+    let k = product(beta, x, &weight(1));
+    let v = product(beta, x, &weight(2));
+    let mut transposed = vec![0.0; beta * beta];
+    for (at, number) in k.iter().enumerate() {
+        transposed[at % beta * beta + at / beta] = *number;
+    }
+    let scores = product(beta, &q, &transposed);
+    let mut weights = scores.clone();
+    weights
+        .chunks_exact_mut(beta)
+        .for_each(|row| softmax(row, factor(of.beta)));
+    let context = product(beta, &weights, &v);
+    let z = product(beta, &context, &weight(3));
+    Head {
+        q,
+        k,
+        v,
+        transposed,
+        scores,
+        weights,
+        context,
+        z,
+    }
+}
+
+fn matrix(of: &Transformer, matrix: Matrix) -> Square {
+    let mut numbers = vec![0.0; of.numbers() as usize];
+    matrix.write(of.seed, of.beta, &mut numbers);
+    numbers.into_iter().map(f64::from).collect()
+}
+
+fn product(beta: usize, a: &Square, b: &Square) -> Square {
+    let mut c = vec![0.0; beta * beta];
+    for (row, a) in c.chunks_exact_mut(beta).zip(a.chunks_exact(beta)) {
+        for (a, b) in a.iter().zip(b.chunks_exact(beta)) {
+            for (c, b) in row.iter_mut().zip(b) {
+                *c += a * b;
+            }
+        }
+    }
+    c
+}
+
+fn softmax(row: &mut [f64], factor: f64) {
+    let greatest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for number in &mut *row {
+        *number = (factor * (*number - greatest)).exp();
+    }
+    let sum: f64 = row.iter().sum();
+    for number in row {
+        *number /= sum;
+    }
+}
+
+fn normalise(row: &mut [f64]) {
+    let width = row.len() as f64;
+    let mean = row.iter().sum::<f64>() / width;
+    let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / width;
+    for number in row {
+        *number = (*number - mean) / (variance + f64::from(LEAST)).sqrt();
+    }
+}

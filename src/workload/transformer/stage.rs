@@ -1,0 +1,41 @@
+//! The kernels of a head, by what they make.
+
+/// What a kernel of a layer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stage {
+    Q,
+    K,
+    V,
+    /// Q, K and V of a batch in one.
+    Projections,
+    /// K transposed.
+    Transposed,
+    /// `A = Q K^T`
+    Scores,
+    /// `B = softmax(A / sqrt(beta))`
+    Weights,
+    /// `C = B V`
+    Context,
+    /// `Z = C W`
+    Output,
+    /// The next layer's input.
+    Sum,
+}
+
+impl Stage {
+    /// The name in traces and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Q => "Q",
+            Self::K => "K",
+            Self::V => "V",
+            Self::Projections => "QKV",
+            Self::Transposed => "T",
+            Self::Scores => "A",
+            Self::Weights => "B",
+            Self::Context => "C",
+            Self::Output => "Z",
+            Self::Sum => "X",
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Graphs computed kernel by kernel on the host, and what they consist of.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::codelet::HostValue;
+use crate::graph::{Argument, DatumId};
+
+fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    Transformer {
+        heads,
+        beta,
+        layers,
+        seed,
+        form,
+        read_back: true,
+    }
+}
+
+/// Computes every kernel in order, in two tiles where that is possible, and
+/// keeps all data.
+fn compute(layers: &Layers) -> Vec<Vec<f32>> {
+    let graph = &layers.graph;
+    let mut data: Vec<Vec<f32>> = Vec::new();
+    for datum in graph.data() {
+        let mut numbers = vec![f32::NAN; datum.bytes as usize / 4];
+        if let Some(contents) = &datum.contents {
+            contents.write(bytemuck::cast_slice_mut(&mut numbers));
+        }
+        data.push(numbers);
+    }
+    for kernel in graph.order() {
+        let kernel = graph.kernel(*kernel);
+        let mut memory = |datum: &DatumId| {
+            let numbers = &mut data[datum.0];
+            HostValue::Memory {
+                address: numbers.as_mut_ptr().cast(),
+                bytes: graph.datum(*datum).bytes,
+            }
+        };
+        let args: Vec<HostValue> = (kernel.arguments.iter())
+            .map(|argument| match argument {
+                Argument::Input(datum) | Argument::Output(datum) => memory(datum),
+                Argument::InOut { .. } => unreachable!("nothing is overwritten here"),
+                Argument::Value(value) => value.plain().unwrap(),
+            })
+            .collect();
+        let host = kernel.codelet.host.unwrap();
+        let middle = kernel.units.end / 2;
+        for tile in [middle..kernel.units.end, 0..middle] {
+            // SAFETY: the memories are as long as the graph says, and nobody
+            // else uses them.
+            unsafe { host(&args, 0, tile) }
+        }
+    }
+    data
+}
+
+/// What every kernel made.
+fn results(layers: &Layers, data: &[Vec<f32>]) -> Vec<(Part, Vec<f32>)> {
+    let kernels = layers.graph.kernels().iter().zip(&layers.parts);
+    kernels
+        .map(|(kernel, part)| (*part, data[kernel.outputs().next().unwrap().0].clone()))
+        .collect()
+}
+
+#[test]
+fn every_kernel_of_every_form_is_right() {
+    for (heads, beta, layers, form) in [
+        (1, 1, 1, Form::Heads),
+        (1, 2, 1, Form::Heads),
+        (1, 37, 2, Form::Heads),
+        (3, 32, 3, Form::Heads),
+        (2, 101, 1, Form::Heads),
+        (1, 1, 3, Form::Batches(vec![1])),
+        (3, 37, 2, Form::Batches(vec![3])),
+        (4, 33, 3, Form::Batches(vec![1, 3])),
+        (5, 64, 1, Form::Batches(vec![2, 2, 1])),
+    ] {
+        let transformer = transformer(heads, beta, layers, form);
+        let layers = transformer.layers().unwrap();
+        let data = compute(&layers);
+        let verification = transformer.verify(&results(&layers, &data));
+        assert!(verification.right(), "{transformer:?}: {verification:?}");
+    }
+}
+
+#[test]
+fn both_forms_come_to_the_same() {
+    let heads = transformer(4, 29, 2, Form::Heads);
+    let batch = Transformer {
+        form: Form::Batches(vec![3, 1]),
+        ..heads.clone()
+    };
+    let result = |of: &Transformer| {
+        let layers = of.layers().unwrap();
+        let data = compute(&layers);
+        let outputs = layers.outputs.iter();
+        outputs
+            .flat_map(|(_, datum)| data[datum.0].clone())
+            .collect::<Vec<_>>()
+    };
+    // Host products sum in the same order whatever they are part of; softmax
+    // and sums are the same rows.
+    assert_eq!(result(&heads), result(&batch));
+}
+
+#[test]
+fn a_wrong_number_anywhere_is_found() {
+    let transformer = transformer(2, 19, 2, Form::Heads);
+    let layers = transformer.layers().unwrap();
+    let mut data = compute(&layers);
+    for place in 0..layers.parts.len() {
+        let datum = layers.graph.kernels()[place].outputs().next().unwrap();
+        let at = fastrand::usize(..data[datum.0].len());
+        let right = std::mem::replace(&mut data[datum.0][at], 1e3);
+        assert!(
+            !transformer.verify(&results(&layers, &data)).right(),
+            "{place}"
+        );
+        data[datum.0][at] = f32::NAN;
+        assert!(
+            !transformer.verify(&results(&layers, &data)).right(),
+            "{place}"
+        );
+        data[datum.0][at] = right;
+    }
+    let short: Vec<_> = (results(&layers, &data).into_iter())
+        .map(|(part, numbers)| (part, numbers[1..].to_vec()))
+        .collect();
+    assert!(!transformer.verify(&short).right());
+}
+
+#[test]
+fn one_layer_is_the_papers_graph() {
+    let layers = transformer(3, 8, 1, Form::Heads).layers().unwrap();
+    let graph = &layers.graph;
+    assert_eq!(graph.kernels().len(), 3 * 8);
+    // The levels of Figure 3: three products, a transposition, a product,
+    // softmax, two products.
+    let mut levels = BTreeMap::new();
+    let mut kinds = BTreeMap::new();
+    for kernel in graph.order() {
+        let before = graph.predecessors(*kernel).iter().map(|k| levels[k]);
+        let level = before.max().unwrap_or(0) + 1;
+        levels.insert(*kernel, level);
+        *kinds
+            .entry((level, layers.parts[kernel.0].stage))
+            .or_insert(0) += 1;
+    }
+    let expected = [
+        (1, Stage::Q),
+        (1, Stage::K),
+        (1, Stage::V),
+        (2, Stage::Transposed),
+        (3, Stage::Scores),
+        (4, Stage::Weights),
+        (5, Stage::Context),
+        (6, Stage::Output),
+    ];
+    assert_eq!(kinds, expected.map(|kind| (kind, 3)).into());
+    // Heads are independent components without data between them.
+    let components = layers.components().unwrap();
+    assert_eq!(components.len(), 3);
+    assert!(components.list().iter().all(|c| c.predecessors.is_empty()));
+    assert_eq!(layers.outputs.len(), 3);
+}
+
+#[test]
+fn layers_wait_for_the_sum_of_the_one_before() {
+    let layers = transformer(3, 8, 3, Form::Heads).layers().unwrap();
+    let components = layers.components().unwrap();
+    assert_eq!(components.len(), 3 * 3 + 2);
+    let levels: Vec<usize> = components.list().iter().map(|c| c.level).collect();
+    assert_eq!(levels, [0, 0, 0, 1, 2, 2, 2, 3, 4, 4, 4]);
+    let batch = transformer(3, 8, 2, Form::Batches(vec![1, 2]))
+        .layers()
+        .unwrap();
+    assert_eq!(batch.graph.kernels().len(), 2 * 2 * 5 + 1);
+}
+
+#[test]
+fn sizes_that_cannot_be_are_told() {
+    let wrong = |heads, beta, layers, form| {
+        let transformer = transformer(heads, beta, layers, form);
+        transformer.layers().unwrap_err().to_string()
+    };
+    assert_eq!(wrong(0, 8, 1, Form::Heads), "heads are 0; take 1 to 64");
+    assert!(wrong(1, 0, 1, Form::Heads).starts_with("rows are 0"));
+    assert!(wrong(1, 8, 0, Form::Heads).starts_with("layers are 0"));
+    let groups = wrong(4, 8, 1, Form::Batches(vec![1, 2]));
+    assert_eq!(
+        groups,
+        "the groups have 3 heads and the layer 4; make them add up"
+    );
+    assert!(wrong(4, 8, 1, Form::Batches(vec![4, 0])).contains("add up"));
+}

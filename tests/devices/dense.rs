@@ -1,0 +1,111 @@
+//! Dense matrices on both kinds of device: every variant of every codelet,
+//! against the reference in double precision, on sizes that tiles divide and
+//! on others.
+
+use pdawl::codelet::add_norm::AddNorm;
+use pdawl::codelet::gemm::Gemm;
+use pdawl::codelet::softmax::Softmax;
+use pdawl::codelet::transpose::Transpose;
+use pdawl::engine::trial::{Case, Options, Verdict, compare};
+use pdawl::runtime::{DeviceId, Runtime};
+
+use crate::harness::open;
+
+/// Computes cases on the host and on the OpenCL device with memory of its own.
+fn right(cases: Vec<Case>) {
+    let mut runtime = open("host:1,cpu:1=own");
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let options = Options {
+        queues: 2,
+        launches: 1,
+        repeats: 1,
+        seed,
+    };
+    for case in cases {
+        for device in 0..runtime.devices().len() {
+            let tried = compare(&mut runtime, DeviceId(device), &case, options, &mut || true);
+            for tried in tried.expect("a trial") {
+                let title = format!("{} {} on device {device}", case.title, tried.name);
+                assert!(
+                    matches!(tried.verdict, Verdict::Right { .. }),
+                    "{title}: {:?}",
+                    tried.verdict
+                );
+                assert_eq!(tried.seconds.len(), 1, "{title}");
+            }
+        }
+    }
+}
+
+#[test]
+fn products_are_right_with_every_tile() {
+    // Nothing guarded by most tiles; fours guarded; all guarded, also where
+    // sizes differ.
+    right(vec![
+        Case::gemm(Gemm::square(128)),
+        Case::gemm(Gemm::square(60).batch(2)),
+        Case::gemm(Gemm {
+            rows: 67,
+            columns: 131,
+            depth: 29,
+            ..Gemm::square(1).batch(2)
+        }),
+    ]);
+}
+
+#[test]
+fn products_with_a_transposed_operand_are_right() {
+    right(vec![
+        Case::gemm(Gemm::square(128).transposed()),
+        Case::gemm(Gemm::square(36).batch(3).transposed().common_a()),
+        Case::gemm(Gemm {
+            rows: 1,
+            columns: 37,
+            depth: 129,
+            ..Gemm::square(1).transposed()
+        }),
+    ]);
+}
+
+#[test]
+fn a_product_of_single_numbers_is_right() {
+    right(vec![Case::gemm(Gemm::square(1))]);
+}
+
+#[test]
+fn rows_and_transpositions_are_right() {
+    let softmax = |rows, width, factor| {
+        Case::softmax(Softmax {
+            rows,
+            width,
+            factor,
+        })
+    };
+    let transpose = |rows, columns, batch| {
+        Case::transpose(Transpose {
+            rows,
+            columns,
+            batch,
+        })
+    };
+    let add_norm = |rows, width, stacks: &[u32]| {
+        Case::add_norm(AddNorm {
+            rows,
+            width,
+            stacks: stacks.to_vec(),
+        })
+    };
+    right(vec![
+        softmax(1, 1, 1.0),
+        softmax(7, 64, 0.125),
+        // Without the greatest value subtracted these would overflow.
+        softmax(3, 131, 300.0),
+        transpose(1, 1, 1),
+        transpose(37, 64, 2),
+        transpose(101, 3, 1),
+        add_norm(1, 1, &[1]),
+        add_norm(5, 67, &[1, 3, 2]),
+        add_norm(4, 300, &[1; 64]),
+    ]);
+}

@@ -1,0 +1,9 @@
+//! Specifications: the forms in which they are written, what is inferred from
+//! sources, and what is wrong in each field.
+
+mod bad;
+mod forms;
+mod infer;
+mod reader;
+mod run;
+mod testbed;

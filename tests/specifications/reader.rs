@@ -1,0 +1,207 @@
+//! What the reader of OpenCL C sees.
+
+use std::collections::BTreeMap;
+
+use pdawl::codelet::AddressSpace;
+use pdawl::graph::spec::source::{Access, KernelInfo, kernels};
+
+fn read(text: &str) -> Vec<KernelInfo> {
+    kernels(text, &BTreeMap::new())
+}
+
+/// `r`, `w`, `rw` or `-` for each pointer, with `?` where it is assumed.
+fn uses(text: &str) -> String {
+    let info = read(text).pop().expect("a kernel");
+    let word = |access: &Access| {
+        let word = match (access.read, access.written) {
+            (true, true) => "rw",
+            (true, false) => "r",
+            (false, true) => "w",
+            (false, false) => "-",
+        };
+        format!("{word}{}", if access.guessed { "?" } else { "" })
+    };
+    let pointers = info
+        .parameters
+        .iter()
+        .zip(&info.accesses)
+        .filter(|(p, _)| p.pointer);
+    pointers
+        .map(|(_, access)| word(access))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn buffers_are_told_apart_by_the_side_on_which_they_stand() {
+    for (body, expected) in [
+        ("b[i] = a[i];", "r w"),
+        ("b[i] += a[i];", "r rw"),
+        ("b[i]++;", "- rw"),
+        ("++b[i];", "- rw"),
+        ("b[a[i]] = 1;", "r w"),
+        ("*b = *a;", "r w"),
+        ("*(b + i) = *(a + i) * 2;", "r w"),
+        ("if (a[i] == b[i]) a[i] = 0;", "rw r"),
+        ("float x = i * *a; b[i] = x;", "r w"),
+        ("b[i] = b[i - 1] + a[i];", "r rw"),
+        ("b[i].x = a[i].y;", "r w"),
+        ("vstore4(vload4(i, a), i, b);", "r w"),
+        ("atomic_add(&b[i], 1);", "- rw"),
+        ("__global float *q = b + i; q[2] = a[i];", "r w"),
+        (
+            "__global float *q = b; __global float *p = q; p[2] = a[i];",
+            "r w",
+        ),
+        ("b[i] = i; b[i] = b[i] * a[0];", "r rw"),
+        ("for (int k = 0; k < 4; k++) { b[k] = a[k]; }", "r w"),
+        ("unknown(a, b);", "rw? rw?"),
+        ("/* b[i] = 1; */ // a[i] = 2;\n b[i] = 0;", "- w"),
+        ("printf(\"a[i] = %d\", 1); b[i] = 1;", "- w"),
+        ("float b2 = a[i]; s.a = b2; b[i] = 1;", "r w"),
+    ] {
+        let text = format!(
+            "__kernel void k(__global float *a, __global float *b) {{ int i = get_global_id(0); {body} }}"
+        );
+        assert_eq!(uses(&text), expected, "{body}");
+    }
+}
+
+#[test]
+fn pointers_are_followed_into_functions() {
+    let text = "
+        void put(__global int *to, int x) { to[0] = x; }
+        int take(__global const int *from) { return from[1]; }
+        static inline int both(__global int *p, int n) { p[n] -= take(p); return 0; }
+        __kernel void k(__global int *a, __global int *b, __global int *c) {
+            put(a + 3, take(b));
+            both(&c[4], 2);
+        }";
+    assert_eq!(uses(text), "w r rw");
+}
+
+#[test]
+fn const_and_constant_are_never_written() {
+    let text = "__kernel void k(__constant float4 *table, const __global int * restrict a,
+                                __global int * const b, __local float *l) { f(table, a); b[0] = 1; }";
+    let info = &read(text)[0];
+    let parameter = |i: usize| {
+        let p = &info.parameters[i];
+        (
+            p.name.as_str(),
+            p.type_name.as_str(),
+            p.address,
+            p.read_only,
+        )
+    };
+    assert_eq!(
+        parameter(0),
+        ("table", "float4", AddressSpace::Constant, true)
+    );
+    assert_eq!(parameter(1), ("a", "int", AddressSpace::Global, true));
+    assert_eq!(parameter(2), ("b", "int", AddressSpace::Global, false));
+    assert_eq!(parameter(3), ("l", "float", AddressSpace::Local, false));
+    assert!(!info.accesses[0].written && !info.accesses[1].written);
+    assert!(info.accesses[2].written && info.uses_groups);
+}
+
+#[test]
+fn dimensions_groups_atomics_and_doubles_are_seen() {
+    let facts = |text: &str| {
+        let info = read(text).pop().expect("a kernel");
+        (
+            info.dimension,
+            info.dimension_guessed,
+            info.uses_groups,
+            info.atomics,
+            info.fp64,
+        )
+    };
+    let kernel = |body: &str| format!("kernel void k(global int *a) {{ {body} }}");
+    assert_eq!(
+        facts(&kernel("a[get_global_id(0)] = 1;")),
+        (1, false, false, false, false)
+    );
+    assert_eq!(facts(&kernel("a[get_global_id(2)] = 1;")).0, 3);
+    assert_eq!(
+        facts(&kernel(
+            "for (int d = 0; d < 2; d++) a[d] = get_global_id(d);"
+        )),
+        (3, true, false, false, false)
+    );
+    assert!(facts(&kernel("a[get_group_id(1)] = 1;")).2);
+    assert!(facts(&kernel("atomic_inc(a);")).3);
+    assert!(facts(&kernel("a[0] = (int)(double)1;")).4);
+    let helper = "int where(void) { return get_group_id(1); }
+                  kernel void k(global int *a) { a[0] = where(); }";
+    assert_eq!(facts(helper), (2, false, true, false, false));
+}
+
+#[test]
+fn conditions_and_macros_are_followed() {
+    let text = "
+        #define REAL float
+        #define N 4
+        #if defined(WIDE) && N == 4
+        __kernel void wide(__global REAL *x) { x[0] = N; }
+        #elif N > 4
+        __kernel void many(__global REAL *x) { x[0] = N; }
+        #else
+        __kernel void narrow(__global REAL \\
+                             *x) { x[0] = N; }
+        #endif
+        #ifndef WIDE
+        #undef N
+        #endif
+        #ifdef N
+        __kernel void last(__global const REAL *x, __global REAL *y) { y[0] = x[0]; }
+        #endif";
+    let names = |macros: &[(&str, &str)]| -> Vec<String> {
+        let macros = macros
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect();
+        let all = kernels(text, &macros);
+        assert!(
+            all.iter()
+                .all(|info| info.parameters[0].type_name == "float")
+        );
+        all.into_iter().map(|info| info.name).collect()
+    };
+    assert_eq!(names(&[]), ["narrow"]);
+    assert_eq!(names(&[("WIDE", "1")]), ["wide", "last"]);
+}
+
+#[test]
+fn several_kernels_attributes_and_odd_layouts_are_read() {
+    let text = "
+        typedef struct { int a; } pair;
+        __constant int table[3] = { 1, 2, 3 };
+        __attribute__((reqd_work_group_size(8, 4, 1)))
+        __kernel void one(__global pair *p) { p->a = 1; }
+        __kernel __attribute__((reqd_work_group_size(16,1,1))) void
+        two
+        (
+          __global float *x,
+          unsigned int n
+        )
+        { x[n] = table[0]; }
+        void no_kernel(int x);
+        kernel void three() { }";
+    let all = read(text);
+    let names: Vec<&str> = all.iter().map(|info| info.name.as_str()).collect();
+    assert_eq!(names, ["one", "two", "three"]);
+    assert_eq!(all[0].required_local, Some(vec![8, 4, 1]));
+    assert_eq!(all[1].required_local, Some(vec![16, 1, 1]));
+    assert_eq!(all[1].parameters[1].type_name, "unsigned int");
+    assert!(all[0].accesses[0].written && !all[0].accesses[0].read);
+    assert!(all[2].parameters.is_empty());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "(\\PC|[(){}\\[\\];,*#=&\"'/\n]|__kernel |void |k|x|if |define ){0,60}") {
+        let _ = read(&text);
+        let _ = read(&format!("__kernel void k(__global int *x) {{ {text}"));
+    }
+}
