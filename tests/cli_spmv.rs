@@ -118,7 +118,7 @@ fn what_cannot_be_run_says_why() {
         (
             "--matrix banded:100,2 --strategy pdawl",
             1,
-            "cost models know stencils only",
+            "pdawl train --workload spmv",
         ),
         (
             "--matrix banded:100000,9 --host-memory 20MB",

@@ -77,6 +77,12 @@ impl MatrixFigures {
         }
     }
 
+    /// How much larger than on average units may be: where rows differ in length,
+    /// some have hardly any ends beside their entries.
+    pub fn unevenness(&self) -> f64 {
+        1.0 + self.variation.min(1.0) / self.mean.max(1.0)
+    }
+
     /// Bytes of the vector that is multiplied with, at `number` bytes each.
     pub fn vector_bytes(&self, number: u64) -> u64 {
         self.columns * number

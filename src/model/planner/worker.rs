@@ -50,8 +50,8 @@ impl Worker {
             Seat::Own { limit, .. } if let Some(matrix) = &work.matrix => {
                 let number = work.number_bytes();
                 let fixed = fixed_bytes(work.units, matrix.rows, matrix.columns, number);
-                let estimate =
-                    ProductEstimate::of(work.units, work.unit_bytes, fixed, limit, stream)?;
+                let unit_bytes = (work.unit_bytes as f64 * matrix.unevenness()) as u64;
+                let estimate = ProductEstimate::of(work.units, unit_bytes, fixed, limit, stream)?;
                 Form::Own(Division {
                     slots: 2 * work.units + 3,
                     capacity: estimate.held,
