@@ -195,6 +195,11 @@ fn runs_and_comparisons_are_described() {
     let few = "--repeats 1 --most-queues 2 --most-on-cpu 1 --verify";
     let policies = home.json(&format!("bench {tiny} {few}"));
     is_described(REPORT, &[&policies]);
+    let graph = home.json(&format!(
+        "run {tiny} --verify --fault gpu0:lost@1 --queues gpu=2"
+    ));
+    let searched = home.json(&format!("run {tiny} --policy clustering --search"));
+    is_described(REPORT, &[&graph, &searched]);
     let unseen = home.json("predict stencil --machine k40 --size 30000");
     is_described(PREDICT, &[&unseen]);
 }

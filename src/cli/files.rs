@@ -54,7 +54,6 @@ pub struct Prepared {
 
 impl Files {
     /// Whether any file is asked for.
-    #[allow(dead_code)]
     pub fn wanted(&self) -> bool {
         self.trace.is_some() || self.gantt.is_some() || self.csv.is_some()
     }

@@ -17,8 +17,6 @@ mod devices;
 mod failure;
 mod fault;
 mod files;
-// Its users are the commands that run graphs.
-#[allow(dead_code, unused_imports)]
 mod graph;
 mod grid;
 mod here;

@@ -132,11 +132,6 @@ impl Sharing {
 pub struct Queues(Vec<(String, usize)>);
 
 impl Queues {
-    /// So many of each kind.
-    pub fn by_kind(gpu: usize, cpu: usize) -> Self {
-        Self(vec![("gpu".into(), gpu), ("cpu".into(), cpu)])
-    }
-
     /// Queues of each device; the name of one counts more than its kind.
     fn of(&self, devices: &[Device], single: bool) -> Result<Vec<usize>, Failure> {
         for (key, _) in &self.0 {
@@ -210,7 +205,7 @@ mod tests {
     #[test]
     fn queues_are_by_kind_or_name() {
         let queues: Queues = "gpu=4, cpu=2".parse().unwrap();
-        assert_eq!(queues, Queues::by_kind(4, 2));
+        assert_eq!(queues.0, [("gpu".to_owned(), 4), ("cpu".to_owned(), 2)]);
         for text in ["", "gpu", "gpu=0", "gpu=x", "=3", "gpu=65", "gpu=1,gpu=2"] {
             assert!(text.parse::<Queues>().is_err(), "{text}");
         }

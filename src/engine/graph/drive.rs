@@ -90,14 +90,14 @@ impl<'a> Drive<'a> {
     ) -> Result<Self, GraphRunError> {
         let (graph, components) = (Arc::clone(&plan.graph), Arc::clone(&plan.components));
         let devices = plan.sites.len();
-        let mut queues = Vec::with_capacity(devices);
-        for device in 0..devices {
-            queues.push(if plan.sites[device].lost.is_none() {
-                plan.queues(runtime, device, options)?
-            } else {
-                Vec::new()
-            });
+        let mut queues = vec![Vec::new(); devices];
+        for (device, queues) in queues.iter_mut().enumerate() {
+            let used = (0..components.len()).any(|c| policy.may_run(c, device));
+            if used && plan.sites[device].lost.is_none() {
+                *queues = plan.queues(runtime, device, options)?;
+            }
         }
+        let noticed = std::mem::take(&mut plan.noticed);
         let mut books = Books::new(&graph, &components, devices);
         for (there, resident) in books.there.iter_mut().zip(&mut plan.resident) {
             for (there, resident) in there.iter_mut().zip(resident) {
@@ -125,7 +125,14 @@ impl<'a> Drive<'a> {
             failing: Vec::new(),
             error: None,
             placements: Vec::with_capacity(components.len()),
-            losses: Vec::new(),
+            losses: noticed
+                .into_iter()
+                .map(|(device, why)| GraphLoss {
+                    device,
+                    why,
+                    repeated: Vec::new(),
+                })
+                .collect(),
             began,
             level: None,
             runtime,

@@ -34,6 +34,8 @@ pub struct Plan {
     /// By device and datum: what earlier runs left there of the host's data.
     pub(super) resident: Vec<Vec<bool>>,
     pub(super) copying: Arc<Codelet>,
+    /// Devices that were found lost while nothing ran, and why.
+    pub(super) noticed: Vec<(usize, String)>,
 }
 
 impl Plan {
@@ -68,44 +70,64 @@ impl Plan {
             storage: Storage::new(&graph, &components, devices.len()),
             resident: vec![vec![false; graph.data().len()]; devices.len()],
             copying: Arc::new(copy::codelet()),
+            noticed: Vec::new(),
             graph,
             components,
         })
     }
 
     /// Makes all memory, queues and kernels that a policy may need with these
-    /// options. A run does that by itself, but then it is part of its time.
+    /// options. A run does that by itself, but then it is part of its time. A
+    /// device that turns out to be lost is left out, and the policy is told.
     ///
     /// # Errors
     /// When memory does not fit, or a kernel does not compile.
     pub fn prepare(
         &mut self,
         runtime: &mut dyn Runtime,
-        policy: &dyn Policy,
+        policy: &mut dyn Policy,
         options: &Options,
     ) -> Result<(), GraphRunError> {
         self.storage.ensure_given(runtime, &self.graph)?;
-        for device in 0..self.sites.len() {
-            if self.sites[device].lost.is_some() {
-                continue;
+        let mut device = 0;
+        while device < self.sites.len() {
+            match self.prepare_device(runtime, policy, options, device) {
+                Ok(()) => device += 1,
+                Err(GraphRunError::Runtime(RuntimeError::DeviceLost { why, .. })) => {
+                    self.sites[device].lost = Some(why.clone());
+                    self.noticed.push((device, why));
+                    policy.lost(device);
+                    // Its components may go to devices that were ready before.
+                    device = 0;
+                }
+                Err(error) => return Err(error),
             }
-            let mine: Vec<usize> = (0..self.components.len())
-                .filter(|component| policy.may_run(*component, device))
-                .collect();
-            if mine.is_empty() {
-                continue;
-            }
-            let (graph, components) = (&self.graph, &self.components);
-            let info = &runtime.devices()[device];
-            self.storage.check(info, graph, components, &mine, device)?;
-            for component in &mine {
-                let (graph, components) = (&self.graph, &self.components);
-                self.storage
-                    .ensure(runtime, graph, components, *component, device)?;
-            }
-            for queue in self.queues(runtime, device, options)? {
-                self.load(runtime, queue, &mine)?;
-            }
+        }
+        Ok(())
+    }
+
+    fn prepare_device(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        policy: &dyn Policy,
+        options: &Options,
+        device: usize,
+    ) -> Result<(), GraphRunError> {
+        let (graph, components) = (&self.graph, &self.components);
+        let mine: Vec<usize> = (0..components.len())
+            .filter(|component| policy.may_run(*component, device))
+            .collect();
+        if self.sites[device].lost.is_some() || mine.is_empty() {
+            return Ok(());
+        }
+        let info = &runtime.devices()[device];
+        self.storage.check(info, graph, components, &mine, device)?;
+        for component in &mine {
+            self.storage
+                .ensure(runtime, graph, components, *component, device)?;
+        }
+        for queue in self.queues(runtime, device, options)? {
+            self.load(runtime, queue, &mine)?;
         }
         Ok(())
     }

@@ -28,6 +28,19 @@ impl Drive<'_> {
         self.check_homes()?;
         // Where components may go now has been found only now.
         self.plan.prepare(self.runtime, self.policy, self.options)?;
+        for device in 0..self.queues.len() {
+            let used = (0..self.components.len()).any(|c| self.policy.may_run(c, device));
+            if used && self.plan.sites[device].lost.is_none() {
+                self.queues[device] = self.plan.queues(self.runtime, device, self.options)?;
+            }
+        }
+        self.losses
+            .extend(self.plan.noticed.drain(..).map(|(device, why)| GraphLoss {
+                device,
+                why,
+                repeated: Vec::new(),
+            }));
+        self.check_homes()?;
         let ready = self.books.count(&self.graph, &self.components);
         self.tell_ready(ready);
         Ok(())
