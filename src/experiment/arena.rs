@@ -9,10 +9,9 @@ use crate::engine::graph::{Control, GraphOutcome, Options, Plan, abilities};
 use crate::graph::Components;
 use crate::policy::{Policy, Problem};
 use crate::runtime::Runtime;
-use crate::workload::transformer::{Layers, Transformer, Verification};
+use crate::workload::transformer::{Layers, Part, Transformer};
 
 pub(super) struct Arena {
-    pub(super) transformer: Transformer,
     pub(super) layers: Layers,
     pub(super) problem: Problem,
     pub(super) plan: Plan,
@@ -35,7 +34,6 @@ impl Arena {
         let devices = runtime.devices();
         let able = abilities(&layers.graph, &components, devices);
         Ok(Self {
-            transformer: transformer.clone(),
             problem: problem(&layers.graph, &components, devices, &able, times),
             plan: Plan::new(runtime, Arc::clone(&layers.graph), components)?,
             layers,
@@ -54,14 +52,13 @@ impl Arena {
         Ok(self.plan.run(runtime, policy, options, control)?)
     }
 
-    /// The results of the last run against the reference.
-    pub(super) fn verify(
+    /// What the last run made.
+    pub(super) fn results(
         &self,
         runtime: &mut dyn Runtime,
-    ) -> Result<Verification, ExperimentError> {
+    ) -> Result<Vec<(Part, Vec<f32>)>, ExperimentError> {
         let bytes = |datum| self.plan.bytes(runtime, datum).map(<[u8]>::to_vec);
-        let results = self.layers.results(bytes)?;
-        Ok(self.transformer.verify(&results))
+        Ok(self.layers.results(bytes)?)
     }
 
     pub(super) fn release(self, runtime: &mut dyn Runtime) {

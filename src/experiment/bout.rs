@@ -1,5 +1,7 @@
 //! One transformer under any policy.
 
+use std::cell::OnceCell;
+
 use super::ExperimentError;
 use super::arena::Arena;
 use crate::engine::graph::numbers::Times;
@@ -7,7 +9,7 @@ use crate::engine::graph::search::{self, Found};
 use crate::engine::graph::{Control, GraphOutcome, Options, times};
 use crate::policy::{Adaptive, Configuration, Eager, Heft, Search, Space};
 use crate::runtime::Runtime;
-use crate::workload::transformer::{Form, Transformer, Verification};
+use crate::workload::transformer::{Form, Reference, Transformer, Verification};
 
 /// Runs of the graph from which a kernel's time is taken.
 const TIMED_RUNS: usize = 3;
@@ -52,6 +54,8 @@ pub struct Bout {
     adaptive: Option<(Configuration, Adaptive)>,
     /// Whether the last run was of single kernels.
     of_kernels: bool,
+    /// What is right, once it was asked for.
+    reference: OnceCell<Reference>,
 }
 
 impl Bout {
@@ -72,6 +76,7 @@ impl Bout {
             times: None,
             adaptive: None,
             of_kernels: false,
+            reference: OnceCell::new(),
         })
     }
 
@@ -133,10 +138,16 @@ impl Bout {
     /// # Errors
     /// When there is no result, as in a simulation without data.
     pub fn verify(&self, runtime: &mut dyn Runtime) -> Result<Verification, ExperimentError> {
-        match (self.of_kernels, &self.by_kernel) {
-            (true, Some(arena)) => arena.verify(runtime),
-            _ => self.by_head.verify(runtime),
-        }
+        let arena = match (self.of_kernels, &self.by_kernel) {
+            (true, Some(arena)) => arena,
+            _ => &self.by_head,
+        };
+        let results = arena.results(runtime)?;
+        let reference = self.reference.get_or_init(|| {
+            let parts: Vec<_> = results.iter().map(|(part, _)| *part).collect();
+            self.transformer.reference(&parts)
+        });
+        Ok(reference.compare(&results))
     }
 
     /// Measures every configuration of a space, and the better ones again in

@@ -2,7 +2,7 @@
 //! the PySchedCL paper (section 5).
 //!
 //! [`Bout`] holds one transformer ready for all of them on a runtime: its heads
-//! as components (an [`arena`]), for clustering and adaptive; every kernel as a
+//! as components (an `arena`), for clustering and adaptive; every kernel as a
 //! component, for eager and heft; and its kernels' measured times. Nothing here
 //! reads a clock or prints; figures are those of the outcomes.
 

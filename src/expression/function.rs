@@ -95,9 +95,9 @@ fn truncated(number: Number) -> Result<Number, Cause> {
 
 /// A device's part of `elements` elements, `percent` of them, as PySchedCL
 /// rounds it: the smaller part of the greatest even number is rounded
-/// downwards, and an odd one's last element belongs to the smaller part. The parts of
-/// `percent` and `100 - percent` together are always everything. At 0 and 100
-/// percent that is nothing and everything, where PySchedCL gives an odd
+/// downwards, and an odd one's last element belongs to the smaller part. The
+/// parts of `percent` and `100 - percent` together are always everything. At 0
+/// and 100 percent that is nothing and everything, where PySchedCL gives an odd
 /// number's last element to the part that should be empty.
 ///
 /// # Errors

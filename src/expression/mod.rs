@@ -9,8 +9,8 @@
 //! are 64 bits wide, and what does not fit is an error, never a wrapped figure.
 //!
 //! * `token` cuts the text, `parse` makes a tree of it, `value` is the
-//!   arithmetic, [`function`] what can be called; [`ExpressionError`] says where it went
-//!   wrong.
+//!   arithmetic, [`function`] what can be called; [`ExpressionError`] says
+//!   where it went wrong.
 //!
 //! Pure; it knows neither specifications nor kernels.
 

@@ -104,6 +104,13 @@ impl Part {
         }
     }
 
+    /// Most units of a chunk of its pool units.
+    pub fn chunk(&self) -> u64 {
+        match *self {
+            Self::Host { chunk, .. } | Self::Own { chunk, .. } => chunk.max(1),
+        }
+    }
+
     /// Chunks into which its pool units are cut.
     pub fn chunks(&self) -> u64 {
         let (units, chunk) = match *self {

@@ -1,9 +1,12 @@
 //! Figures that follow from a case and a machine's descriptors by counting:
 //! operations, bytes, launches, and what they take of caches and memories.
 
-use super::case::{Case, Part};
+use super::case::{Case, Part, Work};
 use super::descriptors::Descriptors;
 use crate::balance::windows::window;
+use crate::codelet::Cost;
+use crate::codelet::host::Stores;
+use crate::runtime::tiles::Tiles;
 
 /// Neighbours' units on either side that a range of units needs, as on the
 /// engine's rings.
@@ -28,6 +31,20 @@ pub(super) struct Derived {
     pub over_memory: f64,
     pub launches: f64,
     pub chunks: f64,
+    /// Pieces of a chunk that workers claim. `None` where there are none.
+    pub tiles: Option<f64>,
+    /// 1 where the work does not stay in the host's last cache, so that
+    /// kernels store past it; else 0. `None` as for `over_l3`.
+    pub past_caches: Option<f64>,
+}
+
+/// Pieces into which a pool cuts so many units for its workers.
+pub(super) fn tiles(work: &Work, units: u64, workers: u32) -> Tiles {
+    let cost = Cost {
+        flops: units as f64 * work.unit_flops,
+        bytes: units as f64 * work.unit_traffic,
+    };
+    Tiles::of(units, cost, workers as usize)
 }
 
 impl Derived {
@@ -52,6 +69,8 @@ impl Derived {
             over_memory: 0.0,
             launches: (chunks + windows) as f64,
             chunks: chunks as f64,
+            tiles: None,
+            past_caches: None,
         };
         if let Some(matrix) = &work.matrix {
             // The matrix once, and both vectors.
@@ -69,6 +88,12 @@ impl Derived {
                     };
                     derived.over_l2 = of(workers, descriptors.host.l2);
                     derived.over_l3 = of(sockets, descriptors.host.l3);
+                    derived.past_caches = descriptors.host.l3.map(|cache| {
+                        let bytes = derived.working_set_bytes as u64;
+                        f64::from(u8::from(Stores::choose(bytes, cache) == Stores::Stream))
+                    });
+                    let chunk = case.part.chunk().min(units as u64);
+                    derived.tiles = Some(tiles(work, chunk, workers).count as f64);
                 }
             }
             Part::Own { streamed, .. } if let Some(matrix) = &work.matrix => {

@@ -30,7 +30,7 @@ type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 /// Bytes of a cache line.
 const LINE_BYTES: f64 = 64.0;
 
-const COUNT: usize = 78;
+const COUNT: usize = 83;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -204,6 +204,12 @@ const FEATURES: [Feature; COUNT] = [
     }),
     ("derived.launches_count", |f| Some(f.derived.launches)),
     ("derived.chunks_count", |f| Some(f.derived.chunks)),
+    ("derived.tiles_count", |f| f.derived.tiles),
+    ("derived.tile_units_count", |f| {
+        let chunk = f.case.part.chunk().min(f.case.part.units());
+        Some(whole(chunk) / f.derived.tiles?)
+    }),
+    ("derived.past_caches_ratio", |f| f.derived.past_caches),
     ("prior.compute_seconds", |f| Some(f.prior.compute)),
     ("prior.memory_seconds", |f| Some(f.prior.memory)),
     ("prior.link_seconds", |f| Some(f.prior.link)),
@@ -212,6 +218,10 @@ const FEATURES: [Feature; COUNT] = [
     ("prior.memory_ratio", |f| f.part(f.prior.memory)),
     ("prior.link_ratio", |f| f.part(f.prior.link)),
     ("prior.overhead_ratio", |f| f.part(f.prior.overhead)),
+    ("prior.held_enqueue_ratio", |f| f.part(f.prior.held_enqueue)),
+    ("prior.streamed_enqueue_ratio", |f| {
+        f.part(f.prior.streamed_enqueue)
+    }),
     ("prior.total_seconds", |f| Some(f.prior.total)),
 ];
 

@@ -34,6 +34,8 @@ pub struct Adaptive {
     ready: Ready,
     learned: Vec<Learned>,
     lost: Vec<bool>,
+    /// By device: components that it has.
+    running: Vec<usize>,
     /// By component: its device, once its layer has been divided in this run.
     placed: Vec<Option<usize>>,
     /// By level: what is left of it, and what the devices did.
@@ -64,6 +66,7 @@ impl Adaptive {
             ready: Ready::default(),
             learned: vec![Learned::default(); devices],
             lost: vec![false; devices],
+            running: vec![0; devices],
             layers: Vec::new(),
             last: BTreeMap::new(),
         };
@@ -240,6 +243,7 @@ impl Policy for Adaptive {
 
     fn begin(&mut self) {
         self.ready.clear();
+        self.running.fill(0);
         self.placed.fill(None);
         let devices = self.lost.len();
         let layer = |components: &Vec<usize>| Layer {
@@ -264,11 +268,17 @@ impl Policy for Adaptive {
             self.divide(self.problem.tasks[component].level);
         }
         let placed = &self.placed;
-        let (component, device) = self.ready.take(|component| placed[component])?;
+        let taken = self
+            .ready
+            .spread(&self.running, |component| placed[component]);
+        let (component, device) = taken?;
+        self.running[device] += 1;
         Some(Assignment { component, device })
     }
 
     fn finished(&mut self, finished: &Finished) {
+        let running = &mut self.running[finished.device];
+        *running = running.saturating_sub(1);
         let task = &self.problem.tasks[finished.component];
         let layer = &mut self.layers[task.level];
         let done = &mut layer.done[finished.device];
@@ -287,6 +297,7 @@ impl Policy for Adaptive {
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
         self.ready.clear();
+        self.running.fill(0);
         self.last.clear();
         for layer in &mut self.layers {
             layer.spoilt = true;

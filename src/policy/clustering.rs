@@ -1,6 +1,7 @@
 //! Clustering: every component has its device beforehand, and goes there as
 //! soon as it is ready, the highest bottom-level rank first (PySchedCL,
-//! experiment 1).
+//! experiment 1); of components for several devices, that for the device with
+//! the least to do.
 
 use thiserror::Error;
 
@@ -29,6 +30,8 @@ pub struct Clustering {
     /// By component: its device.
     map: Vec<usize>,
     lost: Vec<bool>,
+    /// By device: components that it has.
+    running: Vec<usize>,
 }
 
 impl Clustering {
@@ -48,6 +51,7 @@ impl Clustering {
         }
         Ok(Self {
             lost: vec![false; problem.spots.len()],
+            running: vec![0; problem.spots.len()],
             problem,
             ready: Ready::default(),
             map,
@@ -136,6 +140,7 @@ impl Policy for Clustering {
 
     fn begin(&mut self) {
         self.ready.clear();
+        self.running.fill(0);
     }
 
     fn ready(&mut self, component: usize, _now: Nanos) {
@@ -144,16 +149,22 @@ impl Policy for Clustering {
 
     fn next(&mut self, _now: Nanos) -> Option<Assignment> {
         let mut ready = std::mem::take(&mut self.ready);
-        let taken = ready.take(|component| self.device(component));
+        let taken = ready.spread(&self.running, |component| self.device(component));
         self.ready = ready;
-        taken.map(|(component, device)| Assignment { component, device })
+        let (component, device) = taken?;
+        self.running[device] += 1;
+        Some(Assignment { component, device })
     }
 
-    fn finished(&mut self, _finished: &Finished) {}
+    fn finished(&mut self, finished: &Finished) {
+        let running = &mut self.running[finished.device];
+        *running = running.saturating_sub(1);
+    }
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
         self.ready.clear();
+        self.running.fill(0);
         for component in 0..self.map.len() {
             if let Some(device) = self.device(component) {
                 self.map[component] = device;
@@ -178,6 +189,17 @@ mod tests {
         let mut policy = Clustering::new(problem.clone(), map).expect("a policy");
         let told = run(&mut policy, &problem, |_, _| 1.0);
         assert_eq!(told, [(3.0, vec![1, 3]), (3.0, vec![1, 3])]);
+    }
+
+    #[test]
+    fn every_device_gets_something_before_any_gets_more() {
+        let problem = layers(1, 6, [1.0, 1.0]);
+        let map = Clustering::map(&problem, 2).expect("a map");
+        let mut policy = Clustering::new(problem, map).expect("a policy");
+        (0..6).for_each(|component| policy.ready(component, 0));
+        let order: Vec<_> = std::iter::from_fn(|| policy.next(0)).collect();
+        let order: Vec<_> = order.iter().map(|a| (a.component, a.device)).collect();
+        assert_eq!(order, [(4, 0), (0, 1), (5, 0), (1, 1), (2, 1), (3, 1)]);
     }
 
     #[test]

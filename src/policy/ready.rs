@@ -34,6 +34,21 @@ impl Ready {
         self.waiting.iter().rev().copied()
     }
 
+    /// Takes the first component for the device that has the fewest `running`
+    /// ones, of those for which any is ready. `place` is a component's device.
+    ///
+    /// Enqueueing takes the host's time, so every device gets something to do
+    /// before any gets more.
+    pub fn spread(
+        &mut self,
+        running: &[usize],
+        place: impl Fn(usize) -> Option<usize>,
+    ) -> Option<(usize, usize)> {
+        let wanted = self.iter().filter_map(&place);
+        let device = wanted.min_by_key(|device| (running[*device], *device))?;
+        self.take(|component| place(component).filter(|own| *own == device))
+    }
+
     /// Takes the first for which `choose` has an answer.
     pub fn take<T>(&mut self, mut choose: impl FnMut(usize) -> Option<T>) -> Option<(usize, T)> {
         for index in (0..self.waiting.len()).rev() {

@@ -1,6 +1,10 @@
 //! The search for the best map and queue counts: the paper's configurations
 //! mc = (q_gpu, q_cpu, h_cpu), and how wide a component is spread.
 
+/// How much longer than the best of all the best run with some number of
+/// components on CPUs may take, for more of them to be tried.
+pub const HOPELESS: f64 = 1.5;
+
 /// A way to run a graph by clustering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
@@ -55,9 +59,13 @@ impl Space {
     }
 }
 
-/// An exhaustive search in rounds: the first round tries everything once, each
-/// later one the better half again, so that the best is known from the median
-/// of several runs, and noise does not choose it.
+/// A search in rounds: the first round tries everything once, each later one the
+/// better half again, so that the best is known from the median of several
+/// runs, and noise does not choose it.
+///
+/// More components on CPUs are tried as long as there is hope: when the best run
+/// with so many took [`HOPELESS`] times the best of all, and more than the best
+/// with one less, still more would take longer, and are left out.
 #[derive(Clone, Debug)]
 pub struct Search {
     tried: Vec<(Configuration, Vec<f64>)>,
@@ -82,6 +90,7 @@ impl Search {
 
     /// What to try next; `None` when the search is over.
     pub fn propose(&mut self) -> Option<Configuration> {
+        self.give_up();
         if self.round.is_empty() && self.rounds_left > 0 {
             self.rounds_left -= 1;
             let mut order: Vec<usize> = (0..self.tried.len())
@@ -107,6 +116,31 @@ impl Search {
     pub fn tell(&mut self, seconds: f64) {
         if let Some(index) = self.round.pop() {
             self.tried[index].1.push(seconds);
+        }
+    }
+
+    /// Leaves out of the first round what cannot be any better.
+    fn give_up(&mut self) {
+        let Some(next) = self.round.last().map(|index| self.tried[*index].0.h_cpu) else {
+            return;
+        };
+        let seconds = |wanted: &dyn Fn(usize) -> bool| {
+            let tried = self.tried.iter().filter(|(c, _)| wanted(c.h_cpu));
+            let seconds = tried.flat_map(|(_, seconds)| seconds.iter().copied());
+            seconds.fold(f64::INFINITY, f64::min)
+        };
+        // The number just tried, and the one before it.
+        let numbers = |below: usize| {
+            let tried = self.tried.iter().filter(|(_, seconds)| !seconds.is_empty());
+            tried.map(|(c, _)| c.h_cpu).filter(|h| *h < below).max()
+        };
+        let Some((last, before)) = numbers(next).and_then(|h| Some((h, numbers(h)?))) else {
+            return;
+        };
+        let (best, last_best) = (seconds(&|_| true), seconds(&|h| h == last));
+        if last_best > best * HOPELESS && last_best > seconds(&|h| h == before) {
+            let tried = &self.tried;
+            self.round.retain(|index| tried[*index].0.h_cpu < next);
         }
     }
 
@@ -184,6 +218,19 @@ mod tests {
             .map(|(c, _)| truth(c))
             .fold(f64::INFINITY, f64::min);
         assert!(truth(&best) <= least * 1.06, "{best:?}");
+    }
+
+    #[test]
+    fn hopeless_numbers_are_left_out() {
+        let mut search = Search::new(space().configurations(16), 1);
+        let mut most = 0;
+        while let Some(configuration) = search.propose() {
+            most = most.max(configuration.h_cpu);
+            search.tell([2.0, 1.5, 1.9, 2.4, 3.0][configuration.h_cpu.min(4)]);
+        }
+        assert_eq!(search.best().map(|(c, _)| c.h_cpu), Some(1));
+        // Three took 1.6 times as long as one, and longer than two.
+        assert_eq!(most, 3);
     }
 
     #[test]

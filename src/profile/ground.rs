@@ -80,8 +80,12 @@ impl Ground {
                 )),
             }
         }
+        // A core that the description leaves to the engine is not for workers:
+        // with one on every core, both are late.
+        let mut cores = allowed_cores(None);
+        cores.truncate(machine.host.cores as usize);
         Self {
-            topology: Topology::detect(&allowed_cores(None)),
+            topology: Topology::detect(&cores),
             machine,
             place: Place::Real(real),
         }

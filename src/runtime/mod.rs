@@ -9,6 +9,8 @@
 //! * [`Backend`] is one real way to run commands: [`host`] (native code on
 //!   pinned thread pools) or [`opencl`]. A backend pushes its completions into
 //!   the channel that the union owns, so that several act as one machine.
+//! * `tiles` says how a host pool cuts a command among its workers, to whoever
+//!   runs one, simulates one, or predicts one.
 //!
 //! Nothing blocks except [`Runtime::wait`].
 
@@ -20,6 +22,7 @@ pub mod ids;
 pub mod opencl;
 pub mod select;
 pub mod sim;
+pub(crate) mod tiles;
 pub mod union;
 
 pub use command::{

@@ -77,12 +77,23 @@ pub fn examined(runtime: &mut dyn Runtime, case: &Case, seed: u64) -> Examined {
     examine(runtime, 0, user(case, seed)).unwrap_or_else(|e| panic!("{}: {e}", case.name))
 }
 
-/// Runs steps; returns the outcome and the results.
+/// Runs steps; returns the outcome, which is verified, and the results.
 pub fn corun(
     runtime: &mut dyn Runtime,
     user: &UserKernel,
     strategy: &Strategy,
     steps: u32,
+) -> Result<(Outcome, Results), CorunError> {
+    run(runtime, user, strategy, steps, true)
+}
+
+/// The same, `verify` or not: a verification's commands may meet a fault, too.
+pub fn run(
+    runtime: &mut dyn Runtime,
+    user: &UserKernel,
+    strategy: &Strategy,
+    steps: u32,
+    verify: bool,
 ) -> Result<(Outcome, Results), CorunError> {
     let taken: Arc<Mutex<Results>> = Arc::default();
     let sink = Arc::clone(&taken);
@@ -99,7 +110,7 @@ pub fn corun(
             steps,
             gpu_memory: None,
             stream: Stream::default(),
-            verify: true,
+            verify,
             trace: true,
         },
         &mut Control {

@@ -5,7 +5,7 @@ use pdawl::balance::Strategy;
 use pdawl::runtime::DeviceId;
 use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
 
-use crate::harness::{corun, examined, open, seed, undivided};
+use crate::harness::{examined, open, run, seed, undivided};
 use crate::suite;
 
 #[test]
@@ -38,7 +38,7 @@ fn results_are_right_without_the_device_that_was_lost() {
                 let mut runtime = Faulty::new(open(&own), vec![fault]);
                 let strategy: Strategy = strategy.parse().expect("a strategy");
                 let what = format!("{name}, {own:?}, {strategy}, {fault:?}");
-                let (outcome, results) = corun(&mut runtime, &found.user, &strategy, STEPS)
+                let (outcome, results) = run(&mut runtime, &found.user, &strategy, STEPS, false)
                     .unwrap_or_else(|e| panic!("{what}: {e}"));
                 assert!(results == reference, "{what}");
                 assert!(outcome.losses.len() <= 1, "{what}: {:?}", outcome.losses);

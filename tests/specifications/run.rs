@@ -2,9 +2,23 @@
 
 use std::process::Command;
 
+use pdawl::machine::DeviceKind;
+use pdawl::runtime::opencl::discover;
 use serde_json::Value;
 
 use crate::testbed::{Folder, example};
+
+/// Two parts of the OpenCL CPU device, one of them with memory of its own.
+fn two() -> String {
+    let found = discover().devices.into_iter();
+    let cpu = found
+        .map(|found| found.info)
+        .find(|info| info.kind == DeviceKind::Cpu);
+    let cpu = cpu
+        .expect("an OpenCL CPU device: apt-get install pocl-opencl-icd")
+        .name;
+    format!("--devices {cpu}:1,{cpu}:1=own")
+}
 
 /// What the program prints, and its exit status.
 fn pdawl(args: &str) -> (String, String, Option<i32>) {
@@ -31,7 +45,7 @@ fn report(args: &str) -> Value {
 #[test]
 fn a_kernel_is_divided_and_verified() {
     let file = example("matmul.json");
-    let devices = "--devices opencl0.0:1,opencl0.0:1=own";
+    let devices = two();
     for strategy in [
         "--adaptive",
         "--strategy fixed:0.4,0.6",
@@ -65,11 +79,12 @@ fn what_is_loaded_comes_out_computed() {
     let file = example("vadd.json");
     let run = format!(
         "run kernel {} -D dataset=1000 --steps 2 --load 0={} --load 1={} --save 2={} \
-         --devices opencl0.0:1,opencl0.0:1=own --strategy fixed:0.3,0.7",
+         {} --strategy fixed:0.3,0.7",
         file.display(),
         a.display(),
         b.display(),
-        c.display()
+        c.display(),
+        two()
     );
     report(&run);
     assert_eq!(
@@ -112,8 +127,9 @@ fn what_cannot_be_divided_runs_on_one_device_and_says_so() {
         "ioBuffers": [{"type": "int", "size": 1, "pos": 1}], "partition": 5}"#;
     let folder = Folder::with(&[("spec.json", spec), ("count.cl", source)]);
     let run = format!(
-        "run kernel {} --verify --steps 2 --devices opencl0.0:1,opencl0.0:1=own",
-        folder.spec().display()
+        "run kernel {} --verify --steps 2 {}",
+        folder.spec().display(),
+        two()
     );
     let report = report(&run);
     assert_eq!(report["verified"], true);
@@ -164,8 +180,9 @@ fn graphs_are_right_under_every_policy() {
     for policy in ["adaptive", "eager", "heft", "clustering"] {
         for (file, kernels) in [("head.dag", 8), ("three.json", 3)] {
             let run = format!(
-                "run dag {} --policy {policy} --verify --devices opencl0.0:1,opencl0.0:1=own",
-                example(file).display()
+                "run dag {} --policy {policy} --verify {}",
+                example(file).display(),
+                two()
             );
             let report = report(&run);
             assert_eq!(report["verified"], true, "{run}: {report}");

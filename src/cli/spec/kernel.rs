@@ -210,8 +210,8 @@ impl KernelTask {
         ))
     }
 
-    /// Finds out how it can be divided, on the runtime's best device. If it cannot be, the
-    /// device that it runs on is returned, by its place.
+    /// Finds out how it can be divided, on the runtime's best device. If it
+    /// cannot be, the device that it runs on is returned, by its place.
     ///
     /// # Errors
     /// What the engine refuses.

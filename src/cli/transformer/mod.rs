@@ -43,7 +43,7 @@ fn check_memory(transformer: &Transformer, times: u64) -> Result<(), Failure> {
     }
     Err(Failure::failed(
         format!(
-            "{} need {needed} bytes of host memory, and {free} are free",
+            "{}: it needs {needed} bytes of host memory, and {free} are free",
             title(transformer)
         ),
         "a smaller --beta, fewer --heads or --layers",
@@ -57,7 +57,17 @@ fn title(of: &Transformer) -> String {
         Form::Batches(_) => ", in batches",
     };
     format!(
-        "transformer, {} layers of {} heads, beta {}{batch}",
-        of.layers, of.heads, of.beta
+        "transformer, {} of {}, beta {}{batch}",
+        counted(of.layers, "layer"),
+        counted(of.heads, "head"),
+        of.beta
     )
+}
+
+/// `1 layer`, `3 layers`.
+fn counted(count: u32, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
 }

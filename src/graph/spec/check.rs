@@ -115,9 +115,9 @@ impl DagSpec {
         Ok(())
     }
 
-    /// A circle of groups, of which each waits for the one before and the
-    /// first for the last; `of` tells each kernel's group. Edges within a group are none, except
-    /// where every kernel is its own.
+    /// A circle of groups, of which each waits for the one before and the first
+    /// for the last; `of` tells each kernel's group. Edges within a group are
+    /// none, except where every kernel is its own.
     fn cycle(&self, of: &[usize]) -> Option<Vec<usize>> {
         let groups = of.iter().max()? + 1;
         let alone = groups == of.len();

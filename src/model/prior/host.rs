@@ -1,34 +1,66 @@
 //! Who computes in host memory: pools of cores, and devices that share it.
 
 use crate::model::case::Case;
+use crate::model::derived::tiles;
 use crate::model::descriptors::{DeviceFigures, HostFigures};
 
 /// Chunks that are under way at once: one runs, one follows.
 const LANES: f64 = 2.0;
 
+/// The workers of a pool with something to do while a chunk of so many units
+/// runs by itself.
+fn busy(case: &Case, units: u64, workers: u32) -> f64 {
+    tiles(&case.work, units, workers).busy(workers as usize) as f64
+}
+
 /// Compute, memory, link, and total seconds of a pool of `workers` cores.
 ///
-/// A launch is divided among the workers by units, so few units leave some
-/// idle: `busy = min(workers, units of a chunk)`. These compute at
+/// A launch is cut into tiles, so a small one leaves some workers idle; if half
+/// are, two chunks run at once. So many `busy` ones compute at
 /// `busy / cores` of all cores' rate, and reach the bandwidth
 /// `min(busy * a core's, all cores') * efficiency`.
 pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f64, f64, f64) {
-    let units = case.part.units() as f64;
+    let (units, chunk) = (case.part.units(), case.part.chunk());
     let chunks = case.part.chunks() as f64;
-    let busy = f64::from(workers.max(1)).min((units / chunks.max(1.0)).max(1.0));
-    let rate = |all: f64| all * busy / f64::from(host.cores.max(1));
-    let compute = host
-        .flops
-        .map_or(0.0, |all| units * case.work.unit_flops / rate(all));
-    let reached = (busy * host.core_bandwidth).min(host.bandwidth) * host.efficiency;
-    let memory = units * case.work.unit_traffic / (reached * flow);
-    // One after the other: each after its overhead, or when the driver knows of
-    // the one whose lane it takes.
-    let one = compute.max(memory) / chunks.max(1.0);
-    let (launch, completion) = (host.launch_seconds, host.completion_seconds);
-    let period = (launch + one).max((launch + one + completion) / LANES);
-    let total = (chunks - 1.0).max(0.0) * period + launch + one + completion;
-    (compute, memory, 0.0, total)
+    let last = units - (chunks as u64).saturating_sub(1) * chunk;
+    let compute = |units: f64, busy: f64| {
+        let part = busy / f64::from(host.cores.max(1));
+        host.flops
+            .map_or(0.0, |all| units * case.work.unit_flops / (all * part))
+    };
+    let memory = |units: f64, busy: f64| {
+        let reached = (busy * host.core_bandwidth).min(host.bandwidth) * host.efficiency;
+        units * case.work.unit_traffic / (reached * flow)
+    };
+    let kernel = |units: u64, busy: f64| {
+        let units = units as f64;
+        compute(units, busy).max(memory(units, busy))
+    };
+    let one = busy(case, chunk.min(units), workers);
+    let both = match 2.0 * one <= f64::from(workers) {
+        true if chunks > 1.0 => 2.0 * one,
+        _ => one,
+    };
+    let each = host.launch_seconds + host.completion_seconds;
+    let end = each + kernel(last, busy(case, last, workers));
+    let total = if both > one {
+        // Both lanes' chunks begin together and end together, but for the last.
+        let beside = |other: u64| kernel(chunk, one).max(kernel(chunk + other, both));
+        let full_pairs = ((chunks - 1.0) / 2.0).floor();
+        let rest = match chunks % 2.0 == 0.0 {
+            true => each + beside(last),
+            false => end,
+        };
+        full_pairs * (each + beside(chunk)) + rest
+    } else {
+        // One after the other: each after its overhead, or when the driver
+        // knows of the one whose lane it takes.
+        let full = kernel(chunk, one);
+        let period = (host.launch_seconds + full).max((each + full) / LANES);
+        (chunks - 1.0).max(0.0) * period + end
+    };
+    let all = units as f64;
+    (compute(all, both), memory(all, both), 0.0, total)
 }
 
 /// The same of a device that shares the host's memory.

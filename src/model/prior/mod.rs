@@ -37,6 +37,11 @@ pub struct Terms {
     /// What the greatest of these does not hide: starting, enqueueing, filling
     /// and draining, and waiting for the driver to know.
     pub overhead: f64,
+    /// The driver's time for the launches on held units, and for the writes,
+    /// kernels and reads of streamed ones. Both are parts of the whole, as far
+    /// as nothing hides them.
+    pub held_enqueue: f64,
+    pub streamed_enqueue: f64,
     /// The whole step.
     pub total: f64,
 }
@@ -62,11 +67,17 @@ pub fn beside(case: &Case, descriptors: &Descriptors, flow: f64) -> Terms {
         true => total.max(parts(case, descriptors, 1.0).3),
         false => total,
     };
+    let (held_enqueue, streamed_enqueue) = match case.part {
+        Part::Host { .. } => (0.0, 0.0),
+        Part::Own { .. } => own::enqueues(case, &descriptors.device.unwrap_or_default()),
+    };
     Terms {
         compute,
         memory,
         link,
         overhead: (total - compute.max(memory).max(link)).max(0.0),
+        held_enqueue,
+        streamed_enqueue,
         total,
     }
 }

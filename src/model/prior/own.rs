@@ -4,6 +4,9 @@ use super::pipeline::{Pipeline, Stream};
 use crate::model::case::{Case, Part, Work};
 use crate::model::descriptors::{DeviceFigures, HostFigures, LinkFigures};
 
+/// Commands of a streamed chunk: a write, a kernel, a read.
+const CHUNK: f64 = 3.0;
+
 /// Launches that the engine enqueues before the first chunk's commands.
 const LEAD: f64 = 4.0;
 
@@ -43,7 +46,16 @@ pub fn step(
     let flowing = before + pipeline.seconds(&stream);
     let kernels = before + own.all_kernels(units, pipeline.writes(&stream), link);
     let total = own.held_end().max(flowing).max(kernels);
+    let total = total.max(own.enqueueing() + device.completion_seconds);
     (compute, memory, pipeline.transfers(&stream), total)
+}
+
+/// Seconds that the driver takes to enqueue the launches on held units, and the
+/// commands of streamed chunks.
+pub fn enqueues(case: &Case, device: &DeviceFigures) -> (f64, f64) {
+    let own = Own::of(case, device);
+    let enqueue = device.enqueue_seconds;
+    (own.windows * enqueue, CHUNK * own.chunks * enqueue)
 }
 
 /// A part of a step on such a device.
@@ -151,6 +163,13 @@ impl<'a> Own<'a> {
             0.0
         };
         (self.borders + self.windows.min(LEAD) + edges) * self.device.enqueue_seconds
+    }
+
+    /// Seconds that the driver is busy: it enqueues halos and edges, launches
+    /// on held units and the commands of chunks one after the other.
+    fn enqueueing(&self) -> f64 {
+        let commands = 2.0 * self.borders + self.windows + CHUNK * self.chunks;
+        commands * self.device.enqueue_seconds
     }
 
     /// What is streamed, if anything is.

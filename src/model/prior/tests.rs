@@ -43,7 +43,7 @@ fn pools(name: &str, errors: &mut Errors) {
         let work = Work::of(&stencil);
         let descriptors = Descriptors::of(&machine, None, &work.codelet, true);
         for workers in [1, 2, cores / 2, cores] {
-            for chunk in [size, size / 4, 64] {
+            for chunk in [size, size / 4, 64, 9] {
                 let trial = Trial {
                     devices: Some(vec![SimDevice::Host {
                         cores: Some(workers),

@@ -22,7 +22,7 @@ impl Experiments {
         writeln!(
             out,
             "{}, {} runs each, in turns; {stay}\non {}{}\n",
-            styled(STRONG, format!("transformer, {} layers", self.layers)),
+            styled(STRONG, format!("transformer, layers: {}", self.layers)),
             self.repeats,
             styled(STRONG, &self.machine.name),
             origin(self.machine.simulated),

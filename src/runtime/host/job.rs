@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::tiles::Tiles;
 use crate::codelet::{HostKernel, HostValue};
+use crate::runtime::tiles::Tiles;
 use crate::runtime::{
     CommandKind, Completion, DeviceId, EventId, Nanos, QueueId, Status, Tag, Workers,
 };

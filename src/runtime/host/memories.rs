@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::job::Work;
-use super::tiles::Tiles;
 use crate::codelet::{HostValue, Memory, Value};
+use crate::runtime::tiles::Tiles;
 use crate::runtime::{
     BufferId, DeviceSpan, HostMemoryId, HostRegion, HostSpan, Launch, RuntimeError,
 };

@@ -9,7 +9,7 @@
 //! * `crew` is the workers: they claim tiles of the first runnable job that
 //!   has some left, and those without a tile go on to the next job.
 //! * `errand` is what each of them does once, beside its tiles.
-//! * `tiles` cuts a command; `job` hands its tiles out, first to each worker
+//! * `job` hands a command's tiles (`runtime::tiles`) out, first to each worker
 //!   from a run of its own and then from the others', so that one that the
 //!   operating system holds back delays nobody; and tells the last one.
 //! * `memories` knows what memory commands may name, `region` maps it.
@@ -23,7 +23,6 @@ mod errand;
 mod job;
 mod memories;
 mod region;
-mod tiles;
 
 pub use backend::{HostBackend, PoolSpec};
 pub use crew::SPIN;

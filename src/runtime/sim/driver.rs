@@ -22,6 +22,11 @@ impl Runtime for Sim {
         true
     }
 
+    /// Whatever an enqueue takes in virtual time is a driver's.
+    fn driver_time(&self) -> Nanos {
+        self.driver_time
+    }
+
     fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
         let id = HostMemoryId::fresh();
         self.store.alloc(Memory::Host(id), None, bytes)?;
@@ -99,6 +104,7 @@ impl Runtime for Sim {
         };
 
         self.now += self.parts[device].enqueue;
+        self.driver_time += self.parts[device].enqueue;
         self.advance(self.now);
         let mut after = Vec::with_capacity(wait.len() + 1);
         let mut spoilt = false;

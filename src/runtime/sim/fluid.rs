@@ -25,6 +25,20 @@ pub struct Resource(usize);
 pub struct Use {
     pub resource: Resource,
     pub amount: f64,
+    /// The greatest part of the resource that the flow can use, above 0 and at
+    /// most 1.
+    pub most: f64,
+}
+
+impl Use {
+    /// Of all of the resource, if others leave it.
+    pub fn of(resource: Resource, amount: f64) -> Self {
+        Self {
+            resource,
+            amount,
+            most: 1.0,
+        }
+    }
 }
 
 /// Names a flow to its owner.
@@ -126,7 +140,7 @@ impl Fluid {
             .map(|f| {
                 f.uses
                     .iter()
-                    .map(|u| self.capacities[u.resource.0] / u.amount)
+                    .map(|u| self.capacities[u.resource.0] * u.most / u.amount)
                     .fold(f64::INFINITY, f64::min)
             })
             .collect();

@@ -56,6 +56,7 @@ pub struct Sim {
     stepped: Vec<(u32, Fault)>,
     /// The driver's time; the schedule is never ahead of it between calls.
     now: Nanos,
+    driver_time: Nanos,
     queues: HashMap<QueueId, Queue>,
     events: HashMap<EventId, Event>,
     /// Commands that have not ended.
@@ -120,6 +121,7 @@ impl Sim {
             timed,
             stepped,
             now: 0,
+            driver_time: 0,
             queues: HashMap::new(),
             events: HashMap::new(),
             running: HashMap::new(),

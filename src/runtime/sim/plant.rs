@@ -6,6 +6,9 @@
 //! | kernel on a device | its compute and memory bandwidth; host memory if it shares that |
 //! | write, read | the link's direction, the link both ways, host memory |
 //!
+//! A kernel on a host pool occupies as many cores as it has tiles for. The next
+//! one runs beside it if the others are enough for that.
+//!
 //! A kernel occupies its device for the launch overhead before it starts, and
 //! longer while a write is under way. Traces of an H200 show that it is the
 //! launch that suffers: kernels of 7 rows lose as much as those of 337, and
@@ -15,11 +18,12 @@ use std::collections::BTreeMap;
 
 use super::fluid::{Fluid, Resource, Use};
 use super::options::Selected;
-use super::schedule::{Delay, Schedule, Station, Work};
+use super::schedule::{Delay, Schedule, Station, Team, Work};
 use crate::machine::file::efficiency;
 use crate::machine::{
     Device, DeviceKind, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport,
 };
+use crate::runtime::tiles::Tiles;
 use crate::runtime::{CommandKind, Launch};
 use crate::time::Nanos;
 
@@ -112,7 +116,7 @@ fn pool(machine: &MachineFile, cores: u32, host_memory: Resource, to: &mut Sched
         enqueue: 0,
         completion: host.completion_latency_ns,
         launch_overhead: host.launch_overhead_ns,
-        kernels: to.station(1),
+        kernels: to.station(cores.max(1)),
         compute: to.fluid().resource(1.0),
         memory: to.fluid().resource(memory_rate),
         memory_rate,
@@ -183,6 +187,14 @@ fn other(
     }
 }
 
+/// How many of a pool's cores a launch keeps busy.
+fn busy(launch: &Launch, cores: u32) -> u32 {
+    let units = launch.units.end.saturating_sub(launch.units.start);
+    let tiles = Tiles::of(units, launch.cost, cores as usize);
+    // At most the pool's cores.
+    tiles.busy(cores as usize) as u32
+}
+
 fn driver(machine: &MachineFile) -> String {
     format!("simulated {} ({})", machine.name, machine.format)
 }
@@ -199,31 +211,23 @@ impl Part {
         let traffic = launch.cost.bytes * noise;
         let bytes = traffic / efficiency(&self.efficiency, &codelet.name);
         let mut seconds = flops.map_or(0.0, |rate| launch.cost.flops * noise / rate);
+        let mut team = None;
         if let Some(cores) = &self.cores {
-            // Fewer units than cores leave some cores idle, and one core
-            // cannot use all of the memory's bandwidth.
-            let units = launch.units.end.saturating_sub(launch.units.start).max(1);
-            let busy = f64::from(cores.all).min(units as f64);
-            seconds = (seconds * f64::from(cores.all) / busy).max(bytes / (busy * cores.bandwidth));
-        }
-        let mut uses = vec![
-            Use {
-                resource: self.memory,
-                amount: bytes,
-            },
-            Use {
-                resource: self.compute,
-                amount: seconds,
-            },
-        ];
-        if self.device.shares_host_memory {
-            uses.push(Use {
-                resource: self.host_memory,
-                amount: traffic,
+            // One core cannot use all of the memory's bandwidth, and a small
+            // launch has tiles for some of the cores only.
+            seconds = seconds.max(bytes / (f64::from(cores.all) * cores.bandwidth));
+            team = Some(Team {
+                places: busy(launch, cores.all),
+                of: self.compute,
             });
+        }
+        let mut uses = vec![Use::of(self.memory, bytes), Use::of(self.compute, seconds)];
+        if self.device.shares_host_memory {
+            uses.push(Use::of(self.host_memory, traffic));
         }
         Work {
             station: self.kernels,
+            team,
             gap: self.launch_overhead,
             delay: self.link.as_ref().map(|link| Delay {
                 behind: link.up,
@@ -246,10 +250,11 @@ impl Part {
         let uses = [way, link.both, self.host_memory];
         Some(Work {
             station,
+            team: None,
             gap: 0,
             delay: None,
             latency: link.spec.latency_ns,
-            uses: uses.map(|resource| Use { resource, amount }).into(),
+            uses: uses.map(|resource| Use::of(resource, amount)).into(),
         })
     }
 

@@ -16,14 +16,24 @@ use crate::time::Nanos;
 /// Names a job; later jobs have larger ids.
 pub type JobId = u64;
 
-/// A place where at most so many jobs run at once, first come first served.
+/// So many places where jobs run, first come first served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Station(usize);
+
+/// A job that takes several places of its station at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Team {
+    pub places: u32,
+    /// Of which each of the station's places is an equal part.
+    pub of: Resource,
+}
 
 /// What a job needs.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub station: Station,
+    /// `None` for a job that takes one place and is as fast as that is.
+    pub team: Option<Team>,
     /// Time at the station before the job counts as started.
     pub gap: Nanos,
     /// What makes that longer.
@@ -31,6 +41,13 @@ pub struct Work {
     /// Time after its start before it uses any resource.
     pub latency: Nanos,
     pub uses: Vec<Use>,
+}
+
+impl Work {
+    /// Places that it takes at its station.
+    fn places(&self) -> u32 {
+        self.team.map_or(1, |team| team.places.max(1))
+    }
 }
 
 /// More time before a job's start if another that uses a resource is under way
@@ -83,6 +100,7 @@ struct Job {
 
 #[derive(Debug)]
 struct Desk {
+    places: u32,
     free: u32,
     line: VecDeque<JobId>,
 }
@@ -122,9 +140,10 @@ impl Schedule {
         }
     }
 
-    /// A new station where `places` jobs run at once.
+    /// A new station with so many places.
     pub fn station(&mut self, places: u32) -> Station {
         self.desks.push(Desk {
+            places,
             free: places,
             line: VecDeque::new(),
         });
@@ -259,11 +278,20 @@ impl Schedule {
         }
     }
 
-    /// Gives the first free place to the first in its line; false if none is
-    /// both free and wanted.
+    /// Gives the first in a line its places, if they are free; false if nobody
+    /// gets any.
     fn serve(&mut self) -> bool {
-        let open = self.desks.iter_mut().filter(|desk| desk.free > 0);
-        let Some(id) = open.filter_map(|desk| desk.line.pop_front()).next() else {
+        let jobs = &self.jobs;
+        let fits = |desk: &&mut Desk| {
+            let first = desk.line.front();
+            // One that ended while it waited takes none.
+            first.is_some_and(|id| {
+                jobs.get(id)
+                    .is_none_or(|job| job.work.places() <= desk.free)
+            })
+        };
+        let Some(id) = (self.desks.iter_mut().find(fits)).and_then(|desk| desk.line.pop_front())
+        else {
             return false;
         };
         self.begin(id);
@@ -286,7 +314,8 @@ impl Schedule {
             let started = self.now + gap;
             let flows = started + job.work.latency;
             job.state = State::Delayed { started };
-            self.desks[job.work.station.0].free -= 1;
+            let desk = &mut self.desks[job.work.station.0];
+            desk.free -= job.work.places();
             self.timers.push(Reverse((flows, id)));
         }
     }
@@ -311,7 +340,14 @@ impl Schedule {
         };
         if let State::Delayed { started } = job.state {
             job.state = State::Flowing { started };
-            self.fluid.start(id, job.work.uses.clone());
+            let mut uses = job.work.uses.clone();
+            if let Some(team) = job.work.team {
+                let all = self.desks[job.work.station.0].places;
+                for part in uses.iter_mut().filter(|part| part.resource == team.of) {
+                    part.most = f64::from(team.places) / f64::from(all);
+                }
+            }
+            self.fluid.start(id, uses);
         }
     }
 
@@ -322,7 +358,7 @@ impl Schedule {
         let started = match job.state {
             State::Blocked | State::Waiting => self.now,
             State::Delayed { started } | State::Flowing { started } => {
-                self.desks[job.work.station.0].free += 1;
+                self.desks[job.work.station.0].free += job.work.places();
                 self.fluid.stop(id);
                 started.min(self.now)
             }

@@ -16,9 +16,9 @@ pub struct Difference {
     pub right: bool,
 }
 
-/// Compares elements of a type. `exact`: bit for bit, as the same kernel on devices of one kind
-/// must be; else fractions may differ by what a device's own rounding makes of
-/// them, and whole numbers not at all.
+/// Compares elements of a type. `exact`: bit for bit, as the same kernel on
+/// devices of one kind must be; else fractions may differ by what a device's
+/// own rounding makes of them, and whole numbers not at all.
 pub fn compare(base: Base, ours: &[u8], reference: &[u8], exact: bool) -> Difference {
     let each = base.bytes() as usize;
     let mut difference = Difference {

@@ -11,8 +11,8 @@
 //! seen in a source for certain. An engine finds it out by running parts of
 //! the kernel and tells it here ([`UserKernel::divided`], [`Slices`]).
 //!
-//! * `axis` is the arithmetic of units, `codelet` makes launches of them; [`compare`] tells whether two results
-//!   agree.
+//! * `axis` is the arithmetic of units, `codelet` makes launches of them;
+//!   [`compare`] tells whether two results agree.
 
 mod axis;
 mod codelet;
@@ -70,7 +70,9 @@ pub struct UserKernel {
 
 /// Is told what a written buffer has at the end, by its position.
 #[derive(Clone)]
-pub struct Sink(Arc<dyn Fn(usize, &[u8]) + Send + Sync>);
+pub struct Sink(Arc<Take>);
+
+type Take = dyn Fn(usize, &[u8]) + Send + Sync;
 
 impl Sink {
     /// Calls this function.
@@ -87,8 +89,8 @@ impl fmt::Debug for Sink {
 
 impl UserKernel {
     /// A kernel of a specification; `info` is what its source says of it.
-    /// Buffers that are read begin with random numbers of this seed. It is not divided
-    /// before [`divided`](Self::divided) says how.
+    /// Buffers that are read begin with random numbers of this seed. It is not
+    /// divided before [`divided`](Self::divided) says how.
     pub fn new(kernel: Kernel, info: KernelInfo, seed: u64) -> Self {
         let local = kernel.local.clone().or_else(|| {
             (info.required_local.as_ref())
@@ -231,8 +233,8 @@ impl UserKernel {
         self.axis.slice(buffer.bytes(), units)
     }
 
-    /// What a buffer begins with: random numbers if it is read, or what the user brought; zeros if
-    /// it is only written.
+    /// What a buffer begins with: random numbers if it is read, or what the
+    /// user brought; zeros if it is only written.
     pub fn fill(&self, position: usize, bytes: &mut [u8]) {
         let buffer = self.buffers().find(|(at, _)| *at == position);
         match (self.contents.get(&position), buffer) {

@@ -25,7 +25,7 @@ proptest! {
         for unit in 0..units {
             let mine = axis.items(&(unit..unit + 1));
             prop_assert_eq!(mine.start, items);
-            prop_assert!(mine.end > mine.start && mine.start % group == 0);
+            prop_assert!(mine.end > mine.start && mine.start.is_multiple_of(group));
             items = mine.end;
             let slice = axis.slice(bytes, &(unit..unit + 1)).unwrap();
             prop_assert_eq!(slice.start, at);
@@ -44,7 +44,7 @@ proptest! {
                 let axis = Axis::of(dimension, &global, Some(&quick));
                 for unit in 0..axis.units() {
                     let items = axis.items(&(unit..unit + 1));
-                    let whole = (items.end - items.start) % quick[dimension] == 0;
+                    let whole = (items.end - items.start).is_multiple_of(quick[dimension]);
                     prop_assert!(whole || unit + 1 == axis.units());
                     prop_assert!(whole || global.len() == 1);
                 }

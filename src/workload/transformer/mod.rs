@@ -40,7 +40,7 @@ use thiserror::Error;
 
 pub use layers::{Layers, Part};
 pub use stage::Stage;
-pub use verify::Verification;
+pub use verify::{Reference, Verification};
 
 use crate::codelet::add_norm;
 use crate::graph::GraphError;

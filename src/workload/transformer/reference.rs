@@ -45,9 +45,9 @@ pub(super) struct Layer {
 
 impl Layer {
     /// What a kernel of the layer makes, matrix by matrix.
-    pub(super) fn right(&self, part: &Part) -> Vec<&Square> {
+    pub(super) fn right(&self, part: &Part) -> Vec<Square> {
         let Some((first, end)) = part.heads else {
-            return vec![&self.sum];
+            return vec![self.sum.clone()];
         };
         let heads = &self.heads[first as usize..end as usize];
         let stages = match part.stage {
@@ -56,7 +56,7 @@ impl Layer {
         };
         let all = stages
             .iter()
-            .flat_map(|stage| heads.iter().map(|head| head.at(*stage)));
+            .flat_map(|stage| heads.iter().map(|head| head.at(*stage).clone()));
         all.collect()
     }
 }

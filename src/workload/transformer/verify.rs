@@ -1,6 +1,7 @@
 //! A result compared with the reference.
 
-use super::{Part, Transformer, reference};
+use super::reference::{self, Square};
+use super::{Part, Transformer};
 
 /// What a comparison showed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,26 +21,60 @@ impl Verification {
     }
 }
 
+/// What kernels are to make, in double precision.
+pub struct Reference {
+    /// Matrix by matrix.
+    right: Vec<(Part, Vec<Square>)>,
+    allowed: f64,
+}
+
+impl Reference {
+    /// Compares what kernels made; every kernel must be of the reference.
+    pub fn compare(&self, results: &[(Part, Vec<f32>)]) -> Verification {
+        let errors = results.iter().map(|(part, got)| {
+            let known = self.right.iter().find(|(of, _)| of == part);
+            known.map_or(f64::INFINITY, |(_, right)| worst(got, right))
+        });
+        Verification {
+            error: errors.fold(0.0, f64::max),
+            allowed: self.allowed,
+        }
+    }
+}
+
+/// The largest difference of a kernel's matrices.
+fn worst(got: &[f32], right: &[Square]) -> f64 {
+    if got.len() != right.iter().map(Vec::len).sum::<usize>() {
+        return f64::INFINITY;
+    }
+    let mut rest = got;
+    let errors = right.iter().map(|right| {
+        let (got, others) = rest.split_at(right.len());
+        rest = others;
+        difference(got, right)
+    });
+    errors.fold(0.0, f64::max)
+}
+
 impl Transformer {
+    /// What these kernels are to make, computed one number after the other.
+    pub fn reference(&self, parts: &[Part]) -> Reference {
+        let mut right = Vec::new();
+        reference::compute(self, |layer, made| {
+            let parts = parts.iter().filter(|part| part.layer == layer);
+            right.extend(parts.map(|part| (*part, made.right(part))));
+        });
+        Reference {
+            right,
+            allowed: self.tolerance(),
+        }
+    }
+
     /// Compares what kernels made with the sequential reference in double
     /// precision.
     pub fn verify(&self, results: &[(Part, Vec<f32>)]) -> Verification {
-        let mut error = 0.0_f64;
-        reference::compute(self, |layer, made| {
-            for (part, got) in results.iter().filter(|(part, _)| part.layer == layer) {
-                let right = made.right(part);
-                if got.len() as u64 != right.len() as u64 * self.numbers() {
-                    error = f64::INFINITY;
-                }
-                for (got, right) in got.chunks(self.numbers() as usize).zip(right) {
-                    error = error.max(difference(got, right));
-                }
-            }
-        });
-        Verification {
-            error,
-            allowed: self.tolerance(),
-        }
+        let parts: Vec<Part> = results.iter().map(|(part, _)| *part).collect();
+        self.reference(&parts).compare(results)
     }
 
     /// Most that a result may be wrong, of its root mean square.

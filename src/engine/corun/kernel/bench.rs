@@ -159,13 +159,19 @@ impl<'a> Bench<'a> {
         written.into_iter().map(|index| self.get(index)).collect()
     }
 
+    /// The same for all units at once.
+    pub fn whole(&mut self, user: &UserKernel, base: &Contents) -> Result<Contents, CorunError> {
+        let all = 0..user.units();
+        self.run(user, base, std::slice::from_ref(&all))
+    }
+
     /// What the written buffers have after these steps of the undivided
     /// kernel.
     pub fn steps(&mut self, user: &UserKernel, steps: u32) -> Result<Contents, CorunError> {
         let mut base = self.begin(user)?;
         let mut results = base.clone();
         for _ in 0..steps {
-            results = self.run(user, &base, &[0..user.units()])?;
+            results = self.whole(user, &base)?;
             let written = self.written();
             for ((index, base), result) in written.into_iter().zip(&mut base).zip(&results) {
                 if self.reads(index) {

@@ -6,9 +6,9 @@
 //! 2. Undivided on other contents of the output buffers: whether what was
 //!    there matters.
 //! 3. In three parts, each on its own: if two change the same bytes, or the
-//!    parts together are another result, work-groups of different parts depend on one
-//!    another (an atomic counter, a value handed on), and the kernel runs on
-//!    one device.
+//!    parts together are another result, work-groups of different parts depend
+//!    on one another (an atomic counter, a value handed on), and the kernel
+//!    runs on one device.
 //! 4. For each bit of a unit's number, all units with the bit and all without:
 //!    two units differ in some bit, so whoever writes in another's slice is
 //!    seen. Buffers for which that never happens come back slice by slice;
@@ -53,18 +53,17 @@ pub fn examine(
 ) -> Result<Examined, CorunError> {
     let mut bench = Bench::open(runtime, device, &user)?;
     let base = bench.begin(&user)?;
-    let all = [0..user.units()];
     // The first run compiles.
-    bench.run(&user, &base, &all)?;
+    bench.whole(&user, &base)?;
     let began = Instant::now();
-    let whole = bench.run(&user, &base, &all)?;
+    let whole = bench.whole(&user, &base)?;
     let took = began.elapsed();
     let refused = |user: UserKernel, why: String| Examined {
         user,
         refusal: Some(why),
         notes: Vec::new(),
     };
-    if bench.run(&user, &base, &all)? != whole {
+    if bench.whole(&user, &base)? != whole {
         let why = "its results differ from run to run even on one device, so parts cannot be \
                    told to be right";
         return Ok(refused(user, why.to_owned()));
@@ -126,7 +125,7 @@ fn is_independent(
             false => contents.iter().map(|byte| !byte).collect(),
         })
         .collect();
-    let again = bench.run(user, &other, &[0..user.units()])?;
+    let again = bench.whole(user, &other)?;
     let mut same = true;
     for (which, index) in written.iter().enumerate() {
         let bytes = whole[which]
@@ -143,7 +142,8 @@ fn is_independent(
 }
 
 /// Runs three uneven parts, each by itself. Returns the written buffers (as
-/// indices among all) of which each part stays in its slices, or why the parts are not the whole.
+/// indices among all) of which each part stays in its slices, or why the parts
+/// are not the whole.
 fn parts(
     bench: &mut Bench,
     user: &UserKernel,

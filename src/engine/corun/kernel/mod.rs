@@ -123,9 +123,9 @@ impl<'a> Whole<'a> {
         Ok((memories, whole))
     }
 
-    /// Whether a step can begin on what the one before left, and a unit can be computed again after
-    /// half of it: nothing is read that is written, and no image comes back as
-    /// a whole, with what earlier steps wrote.
+    /// Whether a step can begin on what the one before left, and a unit can be
+    /// computed again after half of it: nothing is read that is written, and no
+    /// image comes back as a whole, with what earlier steps wrote.
     pub fn is_repeatable(&self) -> bool {
         self.user.slices().pure && self.scratch.is_none()
     }
@@ -167,8 +167,8 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Writes base versions into a device's images: all that are not sliced if `all`, else those
-    /// that a step changed. Whoever launches waits for that.
+    /// Writes base versions into a device's images: all that are not sliced if
+    /// `all`, else those that a step changed. Whoever launches waits for that.
     pub(super) fn write_whole(
         &mut self,
         device: usize,

@@ -69,22 +69,18 @@ impl Look<'_, '_> {
         }
         read = right;
         let proven = self.holds_for_all(user, &written, &read)?;
-        let (written, read) = match proven || read.is_empty() {
-            true => (proven.then_some(written).unwrap_or_default(), read),
-            false => {
-                let alone = self.holds_for_all(user, &written, &[])?;
-                (alone.then_some(written).unwrap_or_default(), Vec::new())
-            }
+        let (holds, read) = match proven || read.is_empty() {
+            true => (proven, read),
+            false => (self.holds_for_all(user, &written, &[])?, Vec::new()),
         };
+        if !holds {
+            return Ok((none, notes));
+        }
         let both: Vec<usize> = (written.iter().copied())
             .filter(|index| self.bench.reads(*index))
             .collect();
         let positions = |indices: &[usize]| indices.iter().map(|i| buffers[*i].0).collect();
-        let read: Vec<usize> = if written.is_empty() {
-            Vec::new()
-        } else {
-            [read, both].concat()
-        };
+        let read = [read, both].concat();
         Ok((
             Slices {
                 read: positions(&read),

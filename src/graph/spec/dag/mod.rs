@@ -172,8 +172,11 @@ fn device(spec: &KernelSpec, symbols: &Symbols) -> Option<DeviceKind> {
     spec.device.or_else(partition)
 }
 
+/// A kernel's id and an argument's position.
+type End = (u64, u64);
+
 /// An edge as text: `0 2->4 0`, or `0,2 -> 2,0`. The error is what is wrong.
-fn edge(text: &str) -> Result<((u64, u64), (u64, u64)), String> {
+fn edge(text: &str) -> Result<(End, End), String> {
     let wrong = || {
         format!(
             "`{}` is no edge; write `0 2->4 0` for kernel 0's argument 2 that is kernel 4's \
@@ -181,7 +184,7 @@ fn edge(text: &str) -> Result<((u64, u64), (u64, u64)), String> {
             text.trim()
         )
     };
-    let end = |text: &str| -> Option<(u64, u64)> {
+    let end = |text: &str| -> Option<End> {
         let mut numbers = text
             .split(|c: char| c.is_whitespace() || c == ',')
             .filter(|part| !part.is_empty())

@@ -1,8 +1,8 @@
 //! A reader of OpenCL C, as far as specifications need it: which kernels a
 //! source has, their arguments, what they do with each buffer, and in how many
 //! dimensions they count. It is the counterpart of the compiler pass of the
-//! PySchedCL paper (section 4.A), without a compiler: buffers are told apart by whether
-//! they stand on the left of assignments, or on the right.
+//! PySchedCL paper (section 4.A), without a compiler: buffers are told apart by
+//! whether they stand on the left of assignments, or on the right.
 //!
 //! * `token` drops comments and cuts the text, `preprocess` follows `#if` and
 //!   replaces plain macros, `function` finds functions and their parameters,

@@ -5,10 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn uses(amounts: &[(Resource, f64)]) -> Vec<Use> {
-    let pair = |(resource, amount): &(Resource, f64)| Use {
-        resource: *resource,
-        amount: *amount,
-    };
+    let pair = |(resource, amount): &(Resource, f64)| Use::of(*resource, *amount);
     amounts.iter().map(pair).collect()
 }
 
@@ -29,6 +26,30 @@ fn one_flow_takes_as_long_as_its_slowest_resource() {
     let (a, b) = (fluid.resource(10.0), fluid.resource(4.0));
     fluid.start(1, uses(&[(a, 10.0), (b, 8.0)]));
     assert_eq!(run(&mut fluid), [(1, 2_000_000_000)]);
+}
+
+#[test]
+fn a_flow_that_can_use_a_part_leaves_the_rest() {
+    let mut fluid = Fluid::default();
+    let cores = fluid.resource(8.0);
+    let part = |most| {
+        vec![Use {
+            most,
+            ..Use::of(cores, 8.0)
+        }]
+    };
+    fluid.start(1, part(0.25));
+    fluid.start(2, part(0.25));
+    fluid.start(3, part(1.0));
+    // Together they want one and a half times what there is, so each gets two
+    // thirds of its part: a sixth, a sixth, and the rest.
+    let rates = fluid.rates();
+    for (rate, expected) in rates.iter().zip([1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0]) {
+        assert!((rate - expected).abs() < 1e-12, "{rates:?}");
+    }
+    fluid.stop(3);
+    // Alone, they are no faster than their part allows.
+    assert_eq!(fluid.rates(), [0.25, 0.25]);
 }
 
 #[test]

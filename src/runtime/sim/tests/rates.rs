@@ -209,6 +209,34 @@ fn one_unit_runs_on_one_core() {
 }
 
 #[test]
+fn a_small_launch_leaves_cores_to_the_next() {
+    // One tile a launch is one core's work, at 12 GB/s.
+    let (small, large) = (200e3, 82e6);
+    let mut sim = sim("k40");
+    let memory = sim.alloc_host(1 << 20).expect("memory");
+    let [a, b] = queues(&mut sim, 0);
+    let mut together = |bytes| {
+        let command = || launch(Memory::Host(memory), 1024, traffic(bytes));
+        let first = submit(&mut sim, a, command(), &[]);
+        let second = submit(&mut sim, b, command(), &[]);
+        let done = drain(&mut sim);
+        let (first, second) = (find(&done, first).clone(), find(&done, second).clone());
+        (first, second)
+    };
+    let (first, second) = together(small);
+    assert_eq!(first.started, second.started, "seven cores are left");
+    // Both together want 24 GB/s of 20.5.
+    assert_near(
+        seconds(first.started, first.ended),
+        2.0 * small / 20.5e9,
+        1e-3,
+    );
+    let (first, second) = together(large);
+    assert!(second.started >= first.ended, "no core is left");
+    assert_near(seconds(first.started, first.ended), large / 20.5e9, 1e-3);
+}
+
+#[test]
 fn host_memory_is_shared_by_pools_transfers_and_integrated_gpus() {
     let mut sim = sim("k40");
     let pair = Pair::new(&mut sim, 1, 1 << 30);

@@ -1,4 +1,5 @@
-//! How a command is cut into tiles, the pieces that workers claim.
+//! How a host pool's command is cut into tiles, the pieces that workers claim.
+//! Pure.
 
 use std::ops::Range;
 
@@ -73,6 +74,12 @@ impl Tiles {
         }
     }
 
+    /// How many of so many workers have a tile: a small command leaves some
+    /// idle.
+    pub fn busy(&self, workers: usize) -> u64 {
+        self.count.min(workers.max(1) as u64)
+    }
+
     /// The units of a tile.
     pub fn range(&self, tile: u64) -> Range<u64> {
         self.bound(tile)..self.bound(tile + 1)
@@ -108,7 +115,7 @@ mod tests {
     #[test]
     fn a_small_grid_is_not_cut_below_a_quarter_megabyte() {
         let tiles = Tiles::of(100, bytes(100.0 * 8192.0), 16);
-        assert_eq!(tiles.count, 3);
+        assert_eq!((tiles.count, tiles.busy(16), tiles.busy(2)), (3, 3, 2));
     }
 
     #[test]
