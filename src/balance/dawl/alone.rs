@@ -21,6 +21,13 @@ impl Dawl {
     /// the one that is missed least, or all but one.
     pub(super) fn without_the_marginal(&mut self, division: Division) -> Division {
         let mut best = division;
+        // What was not probed for want of doubt must not be guessed now.
+        let clearly = self.clearly_alone();
+        if let Some((device, lone)) = clearly.and_then(|d| Some((d, self.lone_division(d)?))) {
+            let others = self.but(device);
+            others.into_iter().for_each(|d| self.crew.leave_out(d));
+            best = lone;
+        }
         loop {
             let working: Vec<usize> = self.at_work().collect();
             if working.len() < 2 {
@@ -46,14 +53,12 @@ impl Dawl {
         best
     }
 
-    /// Whether one device alone is the best that can be, though the others be
-    /// twice as fast as they seem.
-    pub(super) fn is_clearly_alone(&self) -> bool {
+    /// The device that alone is the best that can be, though the others be twice
+    /// as fast as they seem; `None` if none is.
+    pub(super) fn clearly_alone(&self) -> Option<usize> {
         let lone = |d: usize| self.alone_seconds(d, 1.0).map(|seconds| (d, seconds));
         let lone = (self.at_work().filter_map(lone)).min_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((device, seconds)) = lone else {
-            return false;
-        };
+        let (device, seconds) = lone?;
         let others = || self.at_work().filter(|d| *d != device);
         let beaten = |d: usize| {
             self.alone_seconds(d, ROUGH)
@@ -63,13 +68,12 @@ impl Dawl {
             0 => self.known_pool_rate(d, false),
             _ => self.gauges[d].held.value(),
         };
-        let Some(own) = rate(device) else {
-            return false;
-        };
+        let own = rate(device)?;
         let helping: f64 = others().filter_map(rate).sum::<f64>() * ROUGH;
         let barrier = self.gauges[device].overhead.value().unwrap_or(0.0);
         let together = barrier + self.units as f64 / (own + helping);
-        others().all(beaten) && seconds <= (1.0 + MARGINAL) * together
+        let clearly = others().all(beaten) && seconds <= (1.0 + MARGINAL) * together;
+        clearly.then_some(device)
     }
 
     /// Seconds of a step that `device` computes by itself, were it `faster`

@@ -241,7 +241,7 @@ impl Balancer for Dawl {
     }
 
     fn is_certain(&self) -> bool {
-        self.knows_all() && self.is_clearly_alone()
+        self.knows_all() && self.clearly_alone().is_some()
     }
 
     fn plan(&mut self, step: u32) -> StepPlan {

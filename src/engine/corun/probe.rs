@@ -285,10 +285,15 @@ impl Drive<'_> {
             true => enqueue,
             false => seconds(job.issued, job.started),
         };
+        // That a pool has ended is heard late while the driver enqueues for others.
+        let after = match self.places[device].is_host() {
+            true => 0.0,
+            false => seconds(job.ended, self.heard[device]),
+        };
         if !job.failed && self.alive[device] {
             self.balancer.overhead(&Overhead {
                 device,
-                barrier: before + seconds(job.ended, self.heard[device]),
+                barrier: before + after,
                 enqueue,
             });
         }
