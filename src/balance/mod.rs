@@ -186,6 +186,18 @@ pub struct Probe {
     pub seconds: f64,
 }
 
+/// What a device's work in a step takes beside its kernels, as a probe has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overhead {
+    pub device: usize,
+    /// Seconds from handing its work over until its end is known, less those of
+    /// its kernels: what a step that ends with a barrier waits for.
+    pub barrier: f64,
+    /// Seconds of enqueueing it: steps without barriers follow one another no
+    /// faster.
+    pub enqueue: f64,
+}
+
 /// Decides how a divisible workload is shared. See the folder's page for the
 /// picture of a step.
 pub trait Balancer {
@@ -199,6 +211,15 @@ pub trait Balancer {
 
     /// A probe has been run; told before the first plan.
     fn probed(&mut self, _probe: &Probe) {}
+
+    /// What a probe took beside its kernels; told before the first plan.
+    fn overhead(&mut self, _overhead: &Overhead) {}
+
+    /// Whether the probes so far, short and rough, have told enough. Further
+    /// ones take time that the steps may not be worth.
+    fn is_certain(&self) -> bool {
+        false
+    }
 
     /// What each device holds and should do in `step`. Called once a step, at
     /// the barrier before it. After the loss of a device that held units, the

@@ -163,10 +163,11 @@ fn compare<'a>(
     let bar = terminal::progress(rest.format, turns, "runs");
     let mut runs: Vec<Runs> = list.iter().map(Runs::of).collect();
     let mut outcome = Ok(());
-    let mut copies = Vec::new();
+    let (mut copies, mut plain) = (Vec::new(), Vec::new());
     'turns: for _ in 0..args.repeats {
         if list.contains(&Strategy::Cpu) {
             copies.extend(session.copy_bandwidth()?);
+            plain.extend(session.time_plainly());
         }
         for (strategy, runs) in list.iter().zip(&mut runs) {
             match session.run(strategy, stop, &mut |_, _| {}) {
@@ -194,6 +195,8 @@ fn compare<'a>(
     let results = results(&context.workload, &runs, &singles);
     let host =
         median(&copies).and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
+    let points = context.workload.points();
+    let host = host.map(|host| host.beside(median(&plain), points));
     let bench = Bench {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

@@ -3,23 +3,26 @@
 use clap::Subcommand;
 use pdawl::machine::{DeviceKind, MachineFile};
 use pdawl::model::planner::{Kind, Member, MemberError, Modelled, predict_run};
-use pdawl::model::shelf::Wanted;
-use pdawl::model::{ModelShelf, Work, command};
+use pdawl::model::{ModelShelf, command, shelf};
 use pdawl::report::prediction::{Machine, Model, PredictionReport, SCHEMA};
 use pdawl::runtime::opencl;
-use pdawl::workload::Divisible;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
 use super::failure::Failure;
 use super::grid::{Budget, Grid};
 use super::model::Source;
+use super::product::{Matrix, Product};
 use super::session::machine_file;
 use super::size::ByteSize;
-use super::{here, terminal};
+use super::task::{Task, Wanted};
+use super::{here, interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  pdawl predict stencil --size 20000 --machine k40")]
+#[command(
+    after_help = "Examples:\n  pdawl predict stencil --size 20000 --machine k40\n  \
+                        pdawl predict spmv --matrix like:FullChip@0.1 --machine h200"
+)]
 pub struct Args {
     #[command(subcommand)]
     workload: Workload,
@@ -32,6 +35,8 @@ enum Workload {
     /// Nothing is run: a machine's cost model predicts the CPU's and the GPUs'
     /// steps, and the planner what both reach together.
     Stencil(Box<Stencil>),
+    /// Predict the product of a sparse matrix with a vector
+    Spmv(Box<Spmv>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -43,6 +48,26 @@ struct Stencil {
     #[command(flatten)]
     grid: Grid,
 
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl predict spmv --matrix like:FullChip@0.1 --machine h200\n  \
+                  pdawl predict spmv --matrix memplus.mtx.gz --gpu-memory 1GiB --format json"
+)]
+struct Spmv {
+    #[command(flatten)]
+    product: Product,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Where it would run, and who says so.
+#[derive(Debug, clap::Args)]
+struct Place {
     /// A machine by name, as `pdawl machine list` shows it [default: this one]
     ///
     /// A path of a machine file works, too.
@@ -70,42 +95,70 @@ struct Stencil {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let Workload::Stencil(args) = &args.workload;
-    args.grid.check()?;
-    let report = predicted(args)?;
-    match args.format {
+    let (report, format) = match &args.workload {
+        Workload::Stencil(args) => {
+            args.grid.check()?;
+            (predicted(&args.place, stencil(&args.grid))?, &args.place)
+        }
+        Workload::Spmv(args) => {
+            let matrix = loaded(&args.product, args.place.format)?;
+            let asked = product(&args.product, matrix);
+            (predicted(&args.place, asked)?, &args.place)
+        }
+    };
+    match format.format {
         Format::Text => terminal::print(&report.render()),
         Format::Json => terminal::print_json(&report),
     }
 }
 
-fn predicted(args: &Stencil) -> Result<PredictionReport, Failure> {
+/// What is asked about: a workload that fits the machine's memory.
+type Asked<'a> = Box<dyn FnOnce(Budget) -> Result<Task, Failure> + 'a>;
+
+fn stencil(grid: &Grid) -> Asked<'_> {
+    Box::new(|budget| Wanted::Stencil(grid).task(budget))
+}
+
+fn loaded(product: &Product, format: Format) -> Result<Matrix, Failure> {
+    product.load(None, format, interrupt::listen()?)
+}
+
+fn product(product: &Product, matrix: Matrix) -> Asked<'_> {
+    Box::new(|budget| Wanted::Spmv(product, matrix).task(budget))
+}
+
+fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
     let ground = Ground::find(args.machine.as_deref())?;
     let file = &ground.file;
-    let stencil = args.grid.stencil(Budget {
+    let task = asked(Budget {
         memory: ByteSize(file.host.memory),
         grids: 2,
     })?;
     let mut notes = Vec::new();
-    let codelet = stencil.codelet();
+    let codelet = task.workload().codelet();
     let bundle = model(args.model.as_deref(), &ground, &codelet.name, &mut notes)?;
     let modelled = Modelled {
         bundle: &bundle,
         machine: file,
         codelet: &codelet.name,
-        fp64: stencil.fp64(),
+        fp64: task.workload().fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
     let members = ground.members(&modelled).map_err(Failure::of)?;
-    let work = Work::of(&stencil);
+    let work = task.work().ok_or_else(|| {
+        Failure::usage(
+            format!("models know nothing of {}", codelet.name),
+            "a stencil or a matrix",
+        )
+    })?;
     let predictions: Vec<_> = [Kind::Cpu, Kind::Gpu, Kind::Pdawl]
         .into_iter()
-        .filter_map(|kind| predict_run(kind, &work, &members, args.grid.steps))
+        .filter_map(|kind| predict_run(kind, &work, &members, task.steps()))
         .collect();
     if predictions.is_empty() {
         return Err(Failure::failed(
-            "no device of the machine has the memory for the smallest part of the grid",
-            "a larger --gpu-memory, or a smaller --size",
+            "no device of the machine has the memory for the smallest part of the work",
+            "a larger --gpu-memory, or a smaller workload",
         ));
     }
     if bundle.simulated != ground.simulated {
@@ -118,7 +171,7 @@ fn predicted(args: &Stencil) -> Result<PredictionReport, Failure> {
     Ok(PredictionReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
-        workload: args.grid.workload(&stencil),
+        workload: task.described(),
         machine: Machine {
             name: file.name.clone(),
             simulated: ground.simulated,
@@ -187,10 +240,10 @@ fn model(
     codelet: &str,
     notes: &mut Vec<String>,
 ) -> Result<Bundle, Failure> {
-    let shelf = ModelShelf::of_user();
+    let models = ModelShelf::of_user();
     let machine = &ground.file.name;
     if let Some(name) = name {
-        let bundle = Source::find(&shelf, name)?.bundle;
+        let bundle = Source::find(&models, name)?.bundle;
         if bundle.machine != *machine {
             notes.push(format!(
                 "model {} is of machine {}; `pdawl model adapt` makes one for {machine} of it",
@@ -199,7 +252,7 @@ fn model(
         }
         return Ok(bundle);
     }
-    let search = shelf.for_machine(Wanted {
+    let search = models.for_machine(shelf::Wanted {
         machine,
         fingerprint: ground.file.fingerprint.as_deref(),
         simulated: ground.simulated,

@@ -40,9 +40,9 @@ pub struct Product {
     precision: PrecisionArg,
 
     /// The part of the rows, the longest, that may be ordered for the CPU first
-    #[arg(long, value_name = "FRACTION", default_value_t = arrange::IRREGULAR, value_parser = fraction,
-          allow_negative_numbers = true)]
-    irregular: f64,
+    /// [default: 0.3, or what a cost model expects more of]
+    #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true)]
+    pub irregular: Option<f64>,
 
     /// Of the first vector, of a generated matrix, and of a simulation's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
@@ -62,7 +62,11 @@ pub struct Matrix {
     pub notes: Vec<String>,
 }
 
-fn fraction(text: &str) -> Result<f64, String> {
+/// A part of the rows.
+///
+/// # Errors
+/// When it is none.
+pub fn fraction(text: &str) -> Result<f64, String> {
     (text.parse().ok())
         .filter(|part| (0.0..=1.0).contains(part))
         .ok_or_else(|| "this is a part of the rows, from 0 to 1, such as 0.3".to_owned())
@@ -107,7 +111,7 @@ impl Product {
             },
             precision: self.precision.into(),
             seed: self.seed,
-            irregular: self.irregular,
+            irregular: self.irregular.unwrap_or(arrange::IRREGULAR),
             unit_weight: None,
         };
         let spmv = Spmv::new(matrix.name, Arc::new(matrix.csr), options);

@@ -1,5 +1,6 @@
 //! A workload as users describe it, and as it is run.
 
+use pdawl::model::Work;
 use pdawl::report::schema::Workload;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{Divisible, spmv};
@@ -71,11 +72,12 @@ impl Task {
         }
     }
 
-    /// The stencil, if it is one.
-    pub fn stencil(&self) -> Option<&Stencil> {
+    /// A step of it, as cost models know it.
+    pub fn work(&self) -> Option<Work> {
         match self {
-            Self::Stencil(_, stencil) => Some(stencil),
-            Self::Spmv(..) | Self::Kernel(_) => None,
+            Self::Stencil(_, stencil) => Some(Work::of(stencil)),
+            Self::Spmv(_, spmv) => Some(Work::of_product(spmv)),
+            Self::Kernel(_) => None,
         }
     }
 
@@ -84,6 +86,18 @@ impl Task {
         match self {
             Self::Kernel(kernel) => Some(kernel),
             Self::Stencil(..) | Self::Spmv(..) => None,
+        }
+    }
+
+    /// A product with another part of its rows irregular, if the user has not
+    /// said which.
+    pub fn with_irregular(&self, part: f64) -> Option<Self> {
+        match self {
+            Self::Spmv(product, spmv) if product.irregular.is_none() => Some(Self::Spmv(
+                product.clone(),
+                Box::new(spmv.with_irregular(part)),
+            )),
+            _ => None,
         }
     }
 

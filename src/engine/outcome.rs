@@ -23,6 +23,10 @@ pub struct DeviceRecord {
     pub overlapped_seconds: f64,
     /// Seconds of copies.
     pub copy_seconds: f64,
+    /// Seconds that its workers worked on kernels, on average, and those of the
+    /// longest at work in each, summed; 0 for a device without such.
+    pub worker_mean_seconds: f64,
+    pub worker_most_seconds: f64,
 }
 
 /// One step, from barrier to barrier.
@@ -81,6 +85,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// Seconds before the first step: allocation, first data, kernel builds.
     pub setup_seconds: f64,
+    /// Of these, seconds of the probes that a balancer asked for.
+    pub probe_seconds: f64,
     /// Seconds after the last step until the result is in host memory.
     pub gather_seconds: f64,
     pub losses: Vec<Loss>,

@@ -13,7 +13,7 @@ pub struct Checksum {
 }
 
 /// How many bytes there were, and their checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     pub bytes: u64,
     pub checksum: u128,

@@ -29,6 +29,7 @@ pub mod stats;
 #[cfg(test)]
 mod testbed;
 
+pub use cache::{is_binary, write as write_binary};
 pub use control::{Control, Progress};
 pub use csr::{Csr, CsrError};
 pub use error::{FileError, MatrixError};

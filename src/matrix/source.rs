@@ -39,7 +39,7 @@ pub struct MatrixSource {
 /// Where its entries come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
-    /// A Matrix Market file.
+    /// A Matrix Market file, or a binary one.
     File(PathBuf),
     LookAlike(LookAlike),
     Banded {
@@ -103,6 +103,9 @@ impl MatrixSource {
         notes: &mut Vec<String>,
         control: &mut Control,
     ) -> Result<Csr, MatrixError> {
+        if cache::is_binary(path) {
+            return cache::read(path, self.memory, control);
+        }
         let cached = self.cache && is_lasting(path);
         if cached {
             match cache::load(path, self.memory, control)? {
@@ -143,7 +146,8 @@ fn is_lasting(path: &Path) -> bool {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     let name = name.to_string_lossy();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let name = name.strip_suffix(".pdawl").unwrap_or(&name);
+    let name = name.strip_suffix(".gz").unwrap_or(name);
     name.strip_suffix(".mtx").unwrap_or(name).to_owned()
 }
 
@@ -202,6 +206,17 @@ impl FromStr for Origin {
                         remedy,
                     )),
                 }
+            }
+            "web" | "circuit" => {
+                let remedy = "write web:ROWS or circuit:ROWS, such as web:1000000";
+                let rows = rest.trim().parse::<u32>();
+                let rows = rows.map_err(|_| wrong("a number of rows is needed".into(), remedy))?;
+                let Some(shape) = Known::shape(sort) else {
+                    return Ok(Self::File(text.into()));
+                };
+                LookAlike::shaped(shape, rows)
+                    .map(Self::LookAlike)
+                    .map_err(|why| wrong(why, remedy))
             }
             _ if text.is_empty() => Err(wrong(
                 "it is empty".into(),

@@ -1,7 +1,9 @@
 //! What is to be predicted: one device's part in a step.
 
 use crate::balance::windows::window;
-use crate::workload::Grid;
+use crate::model::matrix::MatrixFigures;
+use crate::workload::spmv::Spmv;
+use crate::workload::{Divisible, Grid};
 
 /// A step of a workload, by its units.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +20,8 @@ pub struct Work {
     /// Operations, and bytes read and written at least, of a unit.
     pub unit_flops: f64,
     pub unit_traffic: f64,
+    /// Of a product: its matrix. Its points are nonzeros, its elements entries.
+    pub matrix: Option<MatrixFigures>,
 }
 
 impl Work {
@@ -35,7 +39,31 @@ impl Work {
             dimensions: workload.dimensions(),
             unit_flops: each(cost.flops),
             unit_traffic: each(cost.bytes),
+            matrix: None,
         }
+    }
+
+    /// A step of a product. Its units have about equally many entries.
+    pub fn of_product(spmv: &Spmv) -> Self {
+        let units = spmv.units();
+        let cost = spmv.cost(&(0..units));
+        let each = |total: f64| total / units.max(1) as f64;
+        Self {
+            codelet: spmv.codelet().name.to_string(),
+            units,
+            unit_bytes: spmv.unit_bytes(),
+            unit_points: spmv.matrix().nonzeros() / units.max(1),
+            element_bytes: spmv.entry_bytes(),
+            dimensions: 1,
+            unit_flops: each(cost.flops),
+            unit_traffic: each(cost.bytes),
+            matrix: Some(MatrixFigures::of(spmv)),
+        }
+    }
+
+    /// Bytes of a number of its vectors, of a product.
+    pub fn number_bytes(&self) -> u64 {
+        self.element_bytes.saturating_sub(4)
     }
 }
 

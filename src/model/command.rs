@@ -3,10 +3,17 @@
 
 use crate::codelet::stencil::{self, Dimensions, Precision};
 
-/// The options of `pdawl profile stencil` and `pdawl train` for this codelet,
-/// a space before each: nothing for the codelet that they take by default, nor
-/// for one that they cannot run.
+/// What products are called there.
+const PRODUCTS: &str = " --workload spmv";
+
+/// The options of `pdawl train` for this codelet, a space before each: nothing
+/// for the codelet that it takes by default, nor for one that it cannot run.
 pub fn options(codelet: &str) -> String {
+    match codelet {
+        "spmv-f64" => return PRODUCTS.to_owned(),
+        "spmv-f32" => return format!("{PRODUCTS} --precision f32"),
+        _ => {}
+    }
     let Some((dimensions, precision)) = stencil::named(codelet) else {
         return String::new();
     };
@@ -31,6 +38,8 @@ mod tests {
             ("stencil5-f32", " --precision f32"),
             ("stencil7-f64", " --dims 3"),
             ("stencil7-f32", " --dims 3 --precision f32"),
+            ("spmv-f64", " --workload spmv"),
+            ("spmv-f32", " --workload spmv --precision f32"),
             ("other", ""),
         ] {
             assert_eq!(options(codelet), expected, "{codelet}");

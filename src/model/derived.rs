@@ -72,6 +72,11 @@ impl Derived {
             tiles: None,
             past_caches: None,
         };
+        if let Some(matrix) = &work.matrix {
+            // The matrix once, and both vectors.
+            let numbers = (matrix.rows + matrix.columns) * work.number_bytes();
+            derived.working_set_bytes = bytes(case.part.units()) + numbers as f64;
+        }
         match case.part {
             Part::Host {
                 workers, sockets, ..
@@ -90,6 +95,11 @@ impl Derived {
                     let chunk = case.part.chunk().min(units as u64);
                     derived.tiles = Some(tiles(work, chunk, workers).count as f64);
                 }
+            }
+            Part::Own { streamed, .. } if let Some(matrix) = &work.matrix => {
+                let part = streamed as f64 / work.units.max(1) as f64;
+                derived.h2d_bytes = bytes(streamed);
+                derived.d2h_bytes = part * (matrix.rows * work.number_bytes()) as f64;
             }
             Part::Own {
                 held,

@@ -14,6 +14,7 @@
 use super::case::{Case, Part};
 use super::derived::Derived;
 use super::descriptors::{Descriptors, DeviceFigures, LinkFigures};
+use super::matrix::MatrixFigures;
 use super::prior::{self, Terms};
 
 /// Everything that a feature is made of.
@@ -26,7 +27,10 @@ struct Facts<'a> {
 
 type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 
-const COUNT: usize = 69;
+/// Bytes of a cache line.
+const LINE_BYTES: f64 = 64.0;
+
+const COUNT: usize = 83;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -152,6 +156,36 @@ const FEATURES: [Feature; COUNT] = [
         Part::Own { solo, .. } => some(u8::from(solo)),
         Part::Host { .. } => None,
     }),
+    ("known.matrix_rows_count", |f| f.matrix(|m| whole(m.rows))),
+    ("known.matrix_columns_count", |f| {
+        f.matrix(|m| whole(m.columns))
+    }),
+    ("known.matrix_nonzeros_count", |f| {
+        f.matrix(|m| whole(m.nonzeros))
+    }),
+    ("known.nonzeros_over_rows_ratio", |f| f.matrix(|m| m.mean)),
+    ("known.deviation_over_mean_ratio", |f| {
+        f.matrix(|m| m.variation)
+    }),
+    ("known.row_most_count", |f| f.matrix(|m| whole(m.most))),
+    ("known.matrix_bandwidth_count", |f| {
+        f.matrix(|m| whole(m.bandwidth))
+    }),
+    ("known.irregular_ratio", |f| f.matrix(|m| m.irregular)),
+    ("known.near_lines_ratio", |f| f.matrix(|m| m.near_lines)),
+    ("known.far_lines_ratio", |f| f.matrix(|m| m.far_lines)),
+    ("derived.vector_bytes", |f| {
+        f.matrix(|m| whole(m.vector_bytes(f.case.work.number_bytes())))
+    }),
+    ("derived.near_gather_bytes", |f| {
+        f.gathered(|m| m.near_lines)
+    }),
+    ("derived.far_gather_bytes", |f| f.gathered(|m| m.far_lines)),
+    ("derived.gather_over_traffic_ratio", |f| {
+        let gathered = f.gathered(|m| m.far_lines)?;
+        let traffic = f.derived.traffic_bytes;
+        (traffic > 0.0).then(|| gathered / traffic)
+    }),
     ("derived.flops", |f| Some(f.derived.flops)),
     ("derived.traffic_bytes", |f| Some(f.derived.traffic_bytes)),
     ("derived.h2d_bytes", |f| Some(f.derived.h2d_bytes)),
@@ -235,6 +269,17 @@ impl Facts<'_> {
 
     fn link(&self, of: impl Fn(&LinkFigures) -> f64) -> Option<f64> {
         self.descriptors.device.as_ref()?.link.as_ref().map(of)
+    }
+
+    fn matrix(&self, of: impl Fn(&MatrixFigures) -> f64) -> Option<f64> {
+        self.case.work.matrix.as_ref().map(of)
+    }
+
+    /// Bytes of the vector's lines that the part's entries touch, so many of
+    /// them an entry.
+    fn gathered(&self, lines: impl Fn(&MatrixFigures) -> f64) -> Option<f64> {
+        let entries = whole(self.case.part.units() * self.case.work.unit_points);
+        self.matrix(|m| lines(m) * entries * LINE_BYTES)
     }
 
     /// A term of the prior as a part of the whole.

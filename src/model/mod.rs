@@ -4,6 +4,7 @@
 //! * [`case`] is one device's part in a step of a workload, and [`descriptors`]
 //!   what a machine file says of the device: together, everything that is known
 //!   before a run;
+//! * [`matrix`] has the figures of a product's matrix;
 //! * [`features`] are both as numbers with names, [`record`] the same as a
 //!   dataset's row;
 //! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
@@ -27,6 +28,7 @@ mod derived;
 pub mod descriptors;
 pub mod evaluate;
 pub mod features;
+pub mod matrix;
 pub mod planner;
 pub mod predictor;
 pub mod prior;
@@ -40,6 +42,7 @@ pub mod training;
 pub use case::{Case, Part, Work};
 pub use datasets::DatasetShelf;
 pub use descriptors::Descriptors;
+pub use matrix::MatrixFigures;
 pub use predictor::{Predictor, PredictorError};
 pub use record::RecordError;
 pub use shelf::ModelShelf;

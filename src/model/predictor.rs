@@ -12,6 +12,7 @@ use super::case::{Case, Part, Work};
 use super::command;
 use super::descriptors::Descriptors;
 use super::features;
+use super::matrix::MatrixFigures;
 use super::prior;
 use super::step_time::{INTERVAL, Outside, StepTime};
 
@@ -91,7 +92,7 @@ impl Predictor {
             has: contents(bundle),
             machine: bundle.machine.clone(),
         })?;
-        let known = features::values(&some_case(&descriptors), &descriptors);
+        let known = features::values(&some_case(codelet, &descriptors), &descriptors);
         let inputs = (entry.fitted.inputs.iter())
             .map(|input| {
                 features::index(&input.name)
@@ -199,7 +200,7 @@ pub(super) fn contents(bundle: &Bundle) -> String {
 }
 
 /// A case as the device computes: to know which features there will be.
-fn some_case(descriptors: &Descriptors) -> Case {
+fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
     let part = match descriptors.device.and_then(|device| device.link) {
         None => Part::Host {
             workers: 1,
@@ -225,6 +226,18 @@ fn some_case(descriptors: &Descriptors) -> Case {
         dimensions: 2,
         unit_flops: 40.0,
         unit_traffic: 128.0,
+        matrix: codelet.starts_with("spmv").then_some(MatrixFigures {
+            rows: 8,
+            columns: 8,
+            nonzeros: 64,
+            mean: 8.0,
+            variation: 0.0,
+            most: 8,
+            bandwidth: 7,
+            irregular: 0.3,
+            near_lines: 0.1,
+            far_lines: 0.1,
+        }),
     };
     Case { work, part }
 }

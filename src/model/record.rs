@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::case::{Case, Part, Work};
 use super::descriptors::{Descriptors, DeviceFigures, HostFigures, LinkFigures};
 use super::features;
+use super::matrix::MatrixFigures;
 
 /// Why a row cannot be read as a case.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -60,6 +61,10 @@ pub fn read(sample: &Sample) -> Result<(Case, Descriptors), RecordError> {
         dimensions: row.small("known.dimensions_count")?,
         unit_flops: row.number("known.unit_flops")?,
         unit_traffic: row.number("known.unit_traffic_bytes")?,
+        matrix: match row.has("known.matrix_rows_count") {
+            true => Some(row.matrix()?),
+            false => None,
+        },
     };
     let part = match row.has("known.pool_units_count") {
         true => row.host_part()?,
@@ -131,6 +136,21 @@ impl Row<'_> {
             value,
             wanted,
         }
+    }
+
+    fn matrix(&self) -> Result<MatrixFigures, RecordError> {
+        Ok(MatrixFigures {
+            rows: self.count("known.matrix_rows_count")?,
+            columns: self.count("known.matrix_columns_count")?,
+            nonzeros: self.count("known.matrix_nonzeros_count")?,
+            mean: self.number("known.nonzeros_over_rows_ratio")?,
+            variation: self.number("known.deviation_over_mean_ratio")?,
+            most: self.count("known.row_most_count")?,
+            bandwidth: self.count("known.matrix_bandwidth_count")?,
+            irregular: self.number("known.irregular_ratio")?,
+            near_lines: self.number("known.near_lines_ratio")?,
+            far_lines: self.number("known.far_lines_ratio")?,
+        })
     }
 
     fn host_part(&self) -> Result<Part, RecordError> {

@@ -111,6 +111,31 @@ pub enum Setting {
     },
 }
 
+/// The device of a run, and how it is used.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Seat {
+    /// `host`, or the name of the machine's device.
+    pub device: String,
+    pub setting: Setting,
+    /// Whether it computes in double precision.
+    pub fp64: bool,
+}
+
+impl Seat {
+    /// The device or sub-device as a selection says it: `host:4@spread`.
+    pub fn selection(&self) -> String {
+        match self.setting {
+            Setting::Host {
+                workers, placement, ..
+            } => {
+                let placement = placement.map_or(String::new(), |p| format!("@{p}"));
+                format!("{}:{workers}{placement}", self.device)
+            }
+            Setting::Shared { .. } | Setting::Own { .. } => self.device.clone(),
+        }
+    }
+}
+
 /// What one run measures.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
@@ -124,14 +149,15 @@ pub struct Configuration {
 impl Configuration {
     /// The device or sub-device as a selection says it: `host:4@spread`.
     pub fn selection(&self) -> String {
-        match self.setting {
-            Setting::Host {
-                workers, placement, ..
-            } => {
-                let placement = placement.map_or(String::new(), |p| format!("@{p}"));
-                format!("{}:{workers}{placement}", self.device)
-            }
-            Setting::Shared { .. } | Setting::Own { .. } => self.device.clone(),
+        self.seat().selection()
+    }
+
+    /// The device, and how it is used.
+    pub fn seat(&self) -> Seat {
+        Seat {
+            device: self.device.clone(),
+            setting: self.setting,
+            fp64: self.grid.precision == Precision::F64,
         }
     }
 }

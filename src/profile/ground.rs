@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pdawl_profiler::telemetry::{self, Absent, Gauge, Telemetry};
 
-use super::configuration::{Configuration, Setting};
+use super::configuration::{Seat, Setting};
 use super::design::Gpu;
 use super::error::ProfileError;
 use crate::engine::corun::place::memory_limit;
@@ -113,13 +113,13 @@ impl Ground {
         }
     }
 
-    /// The sensors of the GPU that a configuration runs on, where they are to
+    /// The sensors of the GPU that a run is on, where they are to
     /// be had.
-    pub(super) fn gauge(&mut self, configuration: &Configuration) -> Option<Arc<dyn Gauge>> {
+    pub(super) fn gauge(&mut self, seat: &Seat) -> Option<Arc<dyn Gauge>> {
         let Place::Real(real) = &mut self.place else {
             return None;
         };
-        let is_it = |device: &Device| device.name == configuration.device;
+        let is_it = |device: &Device| device.name == seat.device;
         let index = real.devices.iter().position(|(device, _)| is_it(device))?;
         let model = real.devices[index].0.model.clone();
         let before = real.devices[..index].iter();
@@ -187,19 +187,19 @@ impl Ground {
         self.machine.devices.iter().find(|d| d.name == described)
     }
 
-    /// Calls `act` with a runtime of the configuration's device alone. A
+    /// Calls `act` with a runtime of the seat's device alone. A
     /// simulated one is new each time, and its noise follows from the seed.
     ///
     /// # Errors
     /// When the device cannot be opened.
     pub fn with<T>(
         &mut self,
-        configuration: &Configuration,
+        seat: &Seat,
         seed: u64,
         act: impl FnOnce(&mut dyn Runtime) -> T,
     ) -> Result<T, ProfileError> {
         let refused = |source| ProfileError::Open {
-            device: configuration.selection(),
+            device: seat.selection(),
             source,
         };
         match &mut self.place {
@@ -207,13 +207,13 @@ impl Ground {
                 let options = SimOptions {
                     seed,
                     noise: Some(*noise),
-                    devices: Some(vec![simulated(configuration)]),
+                    devices: Some(vec![simulated(seat)]),
                     ..SimOptions::default()
                 };
                 let mut sim = Sim::new(&self.machine, options).map_err(refused)?;
                 Ok(act(&mut sim))
             }
-            Place::Real(real) => Ok(act(real.open(configuration).map_err(refused)?)),
+            Place::Real(real) => Ok(act(real.open(seat).map_err(refused)?)),
         }
     }
 
@@ -226,9 +226,9 @@ impl Ground {
 }
 
 impl Real {
-    fn open(&mut self, configuration: &Configuration) -> Result<&mut Union, RuntimeError> {
-        let text = configuration.selection();
-        if matches!(configuration.setting, Setting::Host { .. }) {
+    fn open(&mut self, seat: &Seat) -> Result<&mut Union, RuntimeError> {
+        let text = seat.selection();
+        if matches!(seat.setting, Setting::Host { .. }) {
             // Starting threads is quick, and those of other pools would need
             // counters of their own.
             self.open
@@ -239,7 +239,7 @@ impl Real {
             Entry::Vacant(vacant) => vacant,
         };
         let selection: Selection = vacant.key().parse()?;
-        let fp64 = configuration.grid.precision.bytes() == 8;
+        let fp64 = seat.fp64;
         let (union, notes) = select::open_union(Some(&selection), fp64)?;
         for note in notes {
             note_once(&mut self.notes, note);
@@ -278,11 +278,11 @@ fn note_once(notes: &mut Vec<String>, note: String) {
     }
 }
 
-fn simulated(configuration: &Configuration) -> SimDevice {
-    match configuration.setting {
+fn simulated(seat: &Seat) -> SimDevice {
+    match seat.setting {
         Setting::Host { workers, .. } => SimDevice::Host {
             cores: Some(workers),
         },
-        _ => SimDevice::Named(configuration.device.clone()),
+        _ => SimDevice::Named(seat.device.clone()),
     }
 }

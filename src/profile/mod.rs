@@ -5,6 +5,7 @@
 //! * [`design`](mod@design) chooses configurations that span a machine's sizes, workers,
 //!   chunks and memory limits, the most telling first; pure.
 //! * [`schedule`](mod@schedule) orders their repeats; pure.
+//! * [`product`] does the same for products of matrices.
 //! * [`ground`] is where they run: this machine, or a simulated one.
 //! * [`run`] measures one, [`mod@sums`] and `watch` make figures of what was seen
 //!   on the way, [`expectation`] tells how long it will take, and [`campaign`] goes through all of them within a time
@@ -16,6 +17,7 @@ pub mod design;
 mod error;
 pub mod expectation;
 pub mod ground;
+pub mod product;
 pub mod run;
 pub mod schedule;
 pub mod sums;
@@ -25,7 +27,7 @@ mod watch;
 mod tests;
 
 pub use campaign::{Campaign, Progress, Summary};
-pub use configuration::{Configuration, Grid, Kind, Setting};
+pub use configuration::{Configuration, Grid, Kind, Seat, Setting};
 pub use design::{Space, design};
 pub use error::ProfileError;
 pub use ground::Ground;

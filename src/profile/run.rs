@@ -167,8 +167,8 @@ pub fn measure(
     let configuration = &run.configuration;
     let prepared = Prepared::new(ground, configuration, settings)?;
     let seed = run.seed(&ground.machine().name, settings.seed);
-    let mut watch = Watch::over(ground, configuration);
-    let outcome = ground.with(configuration, seed, |runtime| {
+    let mut watch = Watch::over(ground, &configuration.seat());
+    let outcome = ground.with(&configuration.seat(), seed, |runtime| {
         watch.open(runtime);
         let options = Options {
             steps: prepared.steps,
@@ -233,7 +233,7 @@ fn memory(configuration: &Configuration) -> Option<u64> {
 }
 
 /// A balancer that does a part, on the only device.
-fn planned(setup: &Setup, part: Part) -> Planned {
+pub(super) fn planned(setup: &Setup, part: Part) -> Planned {
     let (held, pooled, chunk) = match part {
         Part::Host { units, chunk, .. } => (0, units, chunk),
         Part::Own {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pdawl_profiler::counters::{Counters, Opener, Reading, Source, threads_of_this_process};
 use pdawl_profiler::telemetry::{Gauge, INTERVAL, Sampler};
 
-use super::configuration::Configuration;
+use super::configuration::Seat;
 use super::ground::Ground;
 use crate::runtime::{Errand, Runtime};
 
@@ -27,11 +27,11 @@ pub struct Watch {
 
 impl Watch {
     /// Instruments for a run on this ground.
-    pub fn over(ground: &mut Ground, configuration: &Configuration) -> Self {
+    pub fn over(ground: &mut Ground, seat: &Seat) -> Self {
         Self {
             real: !ground.is_simulated(),
             counters: None,
-            gauge: ground.gauge(configuration),
+            gauge: ground.gauge(seat),
             sampler: None,
             reading: Reading::default(),
             sensors: BTreeMap::new(),

@@ -32,6 +32,8 @@ pub struct BenchResult {
     pub seconds: Vec<f64>,
     /// Seconds before the first step, by run.
     pub setup_seconds: Vec<f64>,
+    /// Of these, seconds of probes, by run.
+    pub probe_seconds: Vec<f64>,
     /// Seconds after the last step, by run.
     pub gather_seconds: Vec<f64>,
     /// Of the median run.
@@ -50,6 +52,7 @@ pub struct Runs {
     /// As in [`BenchResult`].
     pub seconds: Vec<f64>,
     pub setup_seconds: Vec<f64>,
+    pub probe_seconds: Vec<f64>,
     pub gather_seconds: Vec<f64>,
 }
 
@@ -66,6 +69,7 @@ impl Runs {
     pub fn add(&mut self, outcome: &Outcome) {
         self.seconds.push(outcome.seconds);
         self.setup_seconds.push(outcome.setup_seconds);
+        self.probe_seconds.push(outcome.probe_seconds);
         self.gather_seconds.push(outcome.gather_seconds);
     }
 }
@@ -82,6 +86,20 @@ pub struct HostRatio {
     pub allowed: Throughput,
     /// The throughput of `cpu` over that.
     pub ratio: f64,
+    /// Seconds of a product by one core in a plain loop, where it was timed.
+    pub sequential_seconds: Option<f64>,
+    /// How many times as fast a step of `cpu` is.
+    pub speedup: Option<f64>,
+}
+
+impl HostRatio {
+    /// With one core's seconds of what is `points` of the throughput.
+    pub fn beside(mut self, sequential: Option<f64>, points: u64) -> Self {
+        let step = points as f64 / (self.allowed.value * self.ratio);
+        self.sequential_seconds = sequential;
+        self.speedup = sequential.map(|seconds| seconds / step);
+        self
+    }
 }
 
 /// The results on a workload in the order of the strategies. Strategies that never ran are
@@ -108,6 +126,7 @@ pub fn results(workload: &Workload, runs: &[Runs], singles: &[String]) -> Vec<Be
                 strategy: runs.strategy.clone(),
                 seconds: runs.seconds.clone(),
                 setup_seconds: runs.setup_seconds.clone(),
+                probe_seconds: runs.probe_seconds.clone(),
                 gather_seconds: runs.gather_seconds.clone(),
                 to_best_single: single.map(|s| throughput.value / s),
                 to_oracle: oracle.map(|o| throughput.value / o),
@@ -133,6 +152,8 @@ pub fn host_ratio(
             unit: cpu.throughput.unit,
         },
         ratio: cpu.throughput.value / allowed,
+        sequential_seconds: None,
+        speedup: None,
     })
 }
 
@@ -195,6 +216,12 @@ mod tests {
         assert_eq!(results[2].to_oracle, Some(0.8));
         let host = host_ratio(&results, 10_000.0, 16.0).unwrap();
         assert_eq!((host.allowed.value, host.ratio), (625.0, 0.8));
+        let beside = host.clone().beside(Some(1.5), 250);
+        assert_eq!(
+            (beside.sequential_seconds, beside.speedup),
+            (Some(1.5), Some(3.0))
+        );
+        assert_eq!(host.beside(None, 250).speedup, None);
     }
 
     #[test]

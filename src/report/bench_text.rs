@@ -63,6 +63,19 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
             ),
         )?;
     }
+    let host = bench.host.as_ref();
+    if let Some((host, speedup)) = host.and_then(|host| Some((host, host.speedup?))) {
+        let sequential = host.sequential_seconds.unwrap_or(f64::NAN);
+        line(
+            out,
+            "",
+            format!(
+                "{} as fast as one core in a plain loop, which takes {}",
+                styled(MAIN, format!("{speedup:.2} x")),
+                Seconds(sequential)
+            ),
+        )?;
+    }
     if bench.interrupted {
         writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
     }

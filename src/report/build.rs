@@ -10,6 +10,9 @@ use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::DeviceKind;
 use crate::trace::summary;
 
+/// Strategies that may leave devices out.
+const ADAPTIVE: [&str; 3] = ["dawl", "pdawl", "oracle"];
+
 /// What a report tells beyond the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Context {
@@ -38,6 +41,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
         strategy: context.strategy.clone(),
         seconds: outcome.seconds,
         setup_seconds: outcome.setup_seconds,
+        probe_seconds: outcome.probe_seconds,
         gather_seconds: outcome.gather_seconds,
         points,
         throughput: context.workload.throughput(points, outcome.seconds),
@@ -61,6 +65,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
             })
             .collect(),
         interrupted: outcome.interrupted,
+        alone: alone(outcome, &context.strategy),
         comparison: context.comparison.clone(),
         model: outcome
             .model
@@ -94,6 +99,15 @@ fn device_name(outcome: &Outcome, device: usize) -> String {
         .unwrap_or_else(|| format!("device {device}"))
 }
 
+/// See [`Report::alone`].
+fn alone(outcome: &Outcome, strategy: &str) -> Option<String> {
+    let chose = ADAPTIVE.contains(&strategy) && outcome.devices.len() > 1;
+    let last = outcome.steps.last().filter(|_| chose)?;
+    let mut at_work = (0..last.devices.len()).filter(|d| last.devices[*d].units > 0);
+    let lone = at_work.next().filter(|_| at_work.next().is_none())?;
+    Some(device_name(outcome, lone))
+}
+
 fn device_parts(outcome: &Outcome, context: &Context) -> Vec<DevicePart> {
     let waits = summary::by_device(&outcome.trace);
     let all: u64 = records(outcome).map(|r| r.units).sum();
@@ -124,9 +138,16 @@ fn device_parts(outcome: &Outcome, context: &Context) -> Vec<DevicePart> {
                     .get(device)
                     .filter(|_| !outcome.trace.spans.is_empty())
                     .map(|w| w.waiting as f64 / 1e9),
+                worker_imbalance: worker_imbalance(&own),
             }
         })
         .collect()
+}
+
+fn worker_imbalance(own: &[&DeviceRecord]) -> Option<f64> {
+    let mean: f64 = own.iter().map(|r| r.worker_mean_seconds).sum();
+    let most: f64 = own.iter().map(|r| r.worker_most_seconds).sum();
+    (most > 0.0).then(|| 1.0 - mean / most)
 }
 
 fn step(record: &StepRecord) -> Step {

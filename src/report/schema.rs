@@ -22,6 +22,8 @@ pub struct Report {
     /// All steps, barrier to barrier.
     pub seconds: f64,
     pub setup_seconds: f64,
+    /// Of these, the balancer's probes.
+    pub probe_seconds: f64,
     pub gather_seconds: f64,
     /// Points, or nonzeros of a product, computed in all completed steps; a step
     /// that had to be computed again counts once.
@@ -46,6 +48,9 @@ pub struct Report {
     pub eigenvalue: Option<f64>,
     pub lost: Vec<Lost>,
     pub interrupted: bool,
+    /// The device that did all of the last step by itself, where the strategy
+    /// had the choice.
+    pub alone: Option<String>,
     /// What single devices reach on the same workload and machine, where known.
     pub comparison: Vec<Single>,
     /// The cost model's part; `None` if the strategy works without one.
@@ -274,6 +279,9 @@ pub struct DevicePart {
     /// From ready to start, summed over its commands; `None` if the run kept no
     /// spans.
     pub wait_seconds: Option<f64>,
+    /// 1 - mean / longest of its workers' times in a kernel, over all kernels;
+    /// `None` for a device whose workers are not known.
+    pub worker_imbalance: Option<f64>,
 }
 
 /// One step.

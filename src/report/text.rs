@@ -87,6 +87,20 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
         )?;
     }
     line(out, "Imbalance", Percent(report.imbalance))?;
+    for device in &report.devices {
+        if let Some(imbalance) = device.worker_imbalance {
+            let of = format!(
+                "{} between the workers of {}",
+                Percent(imbalance),
+                device.name
+            );
+            line(out, "", of)?;
+        }
+    }
+    if let Some(device) = &report.alone {
+        let why = format!("{device}: with others, a step would take longer");
+        line(out, "Alone", why)?;
+    }
     if let Some(overlap) = report.overlap {
         line(
             out,

@@ -108,6 +108,14 @@ pub enum Status {
     DeviceLost(String),
 }
 
+/// How a pool's workers divided a kernel: how long they worked on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Workers {
+    pub mean: Nanos,
+    /// Of the one that worked longest.
+    pub most: Nanos,
+}
+
 /// The end of a command.
 #[derive(Clone, Debug)]
 pub struct Completion {
@@ -124,5 +132,7 @@ pub struct Completion {
     pub ended: Nanos,
     /// Bytes moved between host and device.
     pub bytes: u64,
+    /// Of a kernel on a pool that counts its workers' time.
+    pub workers: Option<Workers>,
     pub status: Status,
 }

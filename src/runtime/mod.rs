@@ -25,7 +25,9 @@ pub mod sim;
 pub(crate) mod tiles;
 pub mod union;
 
-pub use command::{Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag};
+pub use command::{
+    Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag, Workers,
+};
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, QueueId};
 

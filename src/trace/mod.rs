@@ -17,7 +17,7 @@ pub mod summary;
 use std::ops::Range;
 
 use crate::codelet::Name;
-use crate::runtime::CommandKind;
+use crate::runtime::{CommandKind, Workers};
 use crate::time::Nanos;
 
 /// A command from being enqueued to its end. Times are nanoseconds on the
@@ -41,6 +41,8 @@ pub struct Span {
     pub ended: Nanos,
     /// Bytes moved between host and device.
     pub bytes: u64,
+    /// Of a kernel on a pool that counts its workers' time.
+    pub workers: Option<Workers>,
 }
 
 /// All spans of a run.
@@ -126,6 +128,7 @@ pub(crate) mod samples {
                 CommandKind::Launch => 0,
                 CommandKind::Write | CommandKind::Read => 4096,
             },
+            workers: None,
         }
     }
 

@@ -351,6 +351,7 @@ impl Runtime for Shuffled {
             submitted: pending.queued,
             started,
             ended: self.clock,
+            workers: None,
             status: if lost {
                 Status::DeviceLost("pulled out".into())
             } else if failed {

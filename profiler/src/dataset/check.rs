@@ -149,7 +149,7 @@ fn is_rate_of_machine(feature: &Feature) -> bool {
 
 /// The largest value of a ratio that has one.
 fn largest_ratio(feature: &Feature) -> Option<f64> {
-    if feature.unit() != Unit::Ratio || feature.name().contains(".working_set_over_") {
+    if feature.unit() != Unit::Ratio || feature.name().contains("_over_") {
         return None;
     }
     // Caches may let a codelet move more than a copy does; machine files allow

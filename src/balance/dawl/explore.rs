@@ -90,6 +90,11 @@ impl Crew {
         self.works[device] = false;
     }
 
+    /// Leaves a device's part as it is until `step`.
+    pub fn rest(&mut self, device: usize, step: u32) {
+        self.again[device] = step;
+    }
+
     /// Leaves a device's part as it is for a long while.
     pub fn defer(&mut self, device: usize, step: u32) {
         self.again[device] = step.saturating_add(self.patience[device]);

@@ -15,6 +15,9 @@
 //!    pays, and [`explore`] whether everyone is needed.
 //! 7. Release: the engine's.
 //!
+//! Where one device `alone` is the best that can be, it is left to itself, from
+//! the first step on if probes say so.
+//!
 //! Somebody who knows more can `lead`: give a plan, whose structure is then
 //! kept.
 //!
@@ -22,6 +25,7 @@
 //! are compared at each barrier, one in which nobody streams, with the rates
 //! that were seen then, and one in which all finish together.
 
+mod alone;
 pub mod explore;
 pub mod granularity;
 pub mod handout;
@@ -44,7 +48,8 @@ use self::rates::{Estimate, Gauge};
 use self::share::Division;
 use super::windows::more_launches;
 use super::{
-    Balancer, ChunkDone, DeviceView, Next, Probe, ProbeKind, Setup, StepPlan, StepReport, StepState,
+    Balancer, ChunkDone, DeviceView, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,
+    StepState,
 };
 
 /// Steps in which a move need not pay for itself: what is learned in them
@@ -85,6 +90,10 @@ pub struct Dawl {
     /// Step after which a change was confirmed.
     changed: Option<u32>,
     reports: u32,
+    /// Seconds that enqueueing a step takes on each device, where probed.
+    enqueue: Vec<Option<f64>>,
+    /// Probes have shown that one device alone does best.
+    alone: bool,
     /// What somebody who knows more has planned.
     lead: Option<Lead>,
 }
@@ -113,6 +122,8 @@ impl Dawl {
             replanned: 0,
             changed: None,
             reports: 0,
+            enqueue: vec![None; count],
+            alone: false,
             lead: None,
         }
     }
@@ -222,6 +233,17 @@ impl Balancer for Dawl {
         }
     }
 
+    fn overhead(&mut self, overhead: &Overhead) {
+        self.gauges[overhead.device]
+            .overhead
+            .suppose(Some(overhead.barrier));
+        self.enqueue[overhead.device] = Some(overhead.enqueue);
+    }
+
+    fn is_certain(&self) -> bool {
+        self.knows_all() && self.is_clearly_alone()
+    }
+
     fn plan(&mut self, step: u32) -> StepPlan {
         let given = self.lead.as_mut().and_then(|lead| lead.given.take());
         let division = match given {
@@ -280,6 +302,7 @@ impl Balancer for Dawl {
             trial.seconds = Some(seconds);
         }
         if changed {
+            self.alone = false;
             self.changed = Some(report.step);
             self.replanned = report.step + 1;
             self.fastest_step = None;
@@ -305,15 +328,20 @@ impl Balancer for Dawl {
     fn lookahead(&self) -> u32 {
         let is_led = self.lead.is_some();
         let has_settled = self.reports >= 2 && self.planned > self.replanned;
-        let settled = (is_led || has_settled) && self.crew.trial.is_none() && !self.is_doubtful();
+        let is_known = is_led || has_settled || self.alone;
+        let settled = is_known && self.crew.trial.is_none() && !self.is_doubtful();
         let lone = (self.crew.lone()).filter(|d| settled && self.plan.held[*d] == self.units);
         let Some(device) = lone else {
             return 0;
         };
-        let next_try = self.crew.next_try().filter(|_| !is_led);
-        let until = next_try.unwrap_or(u32::MAX);
         let ahead = self.steps_within(device, AHEAD).clamp(2, MOST_AHEAD);
-        until.saturating_sub(self.planned + 1).min(ahead)
+        let until = self.crew.next_try().unwrap_or(u32::MAX);
+        let before = until.saturating_sub(self.planned + 1);
+        // A trial begins at a barrier; without one to come, none is needed.
+        match before < ahead && !is_led && self.would_take_in(until) {
+            true => before,
+            false => ahead,
+        }
     }
 }
 

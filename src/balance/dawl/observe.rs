@@ -89,8 +89,8 @@ impl Dawl {
             gauge.alone.scale(pool);
         }
         // While units change hands, devices wait for those as well; and one that
-        // was alone waited for less than it will beside others.
-        let was_alone = did.held == self.units && self.plan.held[d] != self.units;
+        // was alone waited for less than it will beside others, or for nothing.
+        let was_alone = did.held == self.units;
         let disturbed = was_alone || moved && gauge.overhead.value().is_some();
         if did.held + did.pooled > 0 && !disturbed {
             let busy = did.held_busy.max(did.pooled_busy);

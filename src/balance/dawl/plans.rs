@@ -18,10 +18,6 @@ const FAR_OFF: f64 = 1.1;
 /// How many times the gain of a trial must be what its moves cost: one that
 /// fails moves everything back.
 const TRIAL_PAYS: f64 = 2.0;
-/// Who would gain less than this for the others does not take part at first:
-/// waiting for one another costs about as much, and nothing has shown it yet.
-/// (An H200 alone 1.07 ms a step, with 16 cores that do 3 % of it 1.10 ms.)
-const MARGINAL: f64 = 0.05;
 /// Shares below this are worth asking whether they are worth it.
 const SMALL_SHARE: f64 = 0.1;
 /// Streaming must promise so much to be preferred: its cost is known less well.
@@ -72,28 +68,10 @@ impl Dawl {
 
     /// The division with which all that take part finish together; `other`'s
     /// part in the work is changed.
-    fn together(&self, other: Option<usize>) -> Option<Division> {
+    pub(super) fn together(&self, other: Option<usize>) -> Option<Division> {
         self.best(other, |abilities| {
             share::finish_together(self.units, abilities)
         })
-    }
-
-    /// Leaves out, before the first step, who hardly helps.
-    fn without_the_marginal(&mut self, division: Division) -> Division {
-        let bound = (1.0 + MARGINAL) * division.seconds;
-        let mut best = division;
-        for device in 0..self.devices.len() {
-            let others = (0..self.devices.len()).any(|d| d != device && self.crew.works(d));
-            if !self.crew.works(device) || !others {
-                continue;
-            }
-            let without = self.together(Some(device));
-            if let Some(without) = without.filter(|w| w.seconds <= bound) {
-                self.crew.leave_out(device);
-                best = without;
-            }
-        }
-        best
     }
 
     /// The better of what `divide` makes of the devices' abilities when nobody
@@ -110,7 +88,7 @@ impl Dawl {
                 false => 1.0,
             };
             Some(Division {
-                seconds: division.seconds * factor,
+                seconds: self.enqueued(&division).max(division.seconds * factor),
                 ..division
             })
         };
@@ -153,6 +131,7 @@ impl Dawl {
     /// What the devices that take part can do when all may stream or nobody
     /// does; `other`'s part is changed.
     fn abilities(&self, other: Option<usize>, streaming: bool) -> Vec<Ability> {
+        let lone = self.lone_holder(other);
         (0..self.devices.len())
             .map(|d| {
                 if self.crew.works(d) == (other == Some(d)) {
@@ -169,7 +148,10 @@ impl Dawl {
                         false => self.pool_rate(d, streaming),
                     },
                     intrusion: self.intrusion(d),
-                    overhead: self.gauges[d].overhead.value().unwrap_or(0.0),
+                    overhead: match lone == Some(d) {
+                        true => 0.0,
+                        false => self.gauges[d].overhead.value().unwrap_or(0.0),
+                    },
                 }
             })
             .collect()
@@ -280,11 +262,6 @@ impl Dawl {
     /// Starts a trial with one device fewer or more if it promises to pay.
     fn explore(&mut self, step: u32, division: &Division) -> bool {
         let reference = self.as_it_is(step, division);
-        let remaining = f64::from(self.steps.saturating_sub(step));
-        let pays = |dawl: &Self, seconds: f64, to: &Division| {
-            let gain = reference - seconds;
-            gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * dawl.moving(&to.held)
-        };
         let share = |d: &usize| division.held[*d] + division.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
         let mut leaving = self.crew.candidates(step, true);
@@ -294,14 +271,13 @@ impl Dawl {
             let Some((seconds, without)) = self.at_best_without(device, division) else {
                 continue;
             };
-            if pays(self, seconds, &without) {
+            if self.pays(step, reference, seconds, &without) {
                 self.crew.try_other(step, device, reference, &self.gauges);
                 return true;
             }
         }
         for device in self.crew.candidates(step, false) {
-            let with = self.together(Some(device));
-            if with.is_some_and(|with| pays(self, with.seconds, &with)) {
+            if self.would_help(step, device, reference) {
                 self.crew.try_other(step, device, reference, &self.gauges);
                 return true;
             }
@@ -310,9 +286,22 @@ impl Dawl {
         false
     }
 
+    /// Whether a trial of a division of so many seconds promises to pay.
+    fn pays(&self, step: u32, reference: f64, seconds: f64, to: &Division) -> bool {
+        let remaining = f64::from(self.steps.saturating_sub(step));
+        let gain = reference - seconds;
+        gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * self.moving(&to.held)
+    }
+
+    /// Whether it promises to pay that `device`, which was left out, takes part.
+    pub(super) fn would_help(&self, step: u32, device: usize, reference: f64) -> bool {
+        let with = self.together(Some(device));
+        with.is_some_and(|with| self.pays(step, reference, with.seconds, &with))
+    }
+
     /// Seconds of a step with everyone who takes part now: as predicted, unless
     /// a plan that was kept for some steps shows that prediction is far off.
-    fn as_it_is(&self, step: u32, division: &Division) -> f64 {
+    pub(super) fn as_it_is(&self, step: u32, division: &Division) -> f64 {
         let predicted = division.seconds + self.barrier.value().unwrap_or(0.0);
         self.fastest_step
             .filter(|_| step > self.replanned + 2)

@@ -25,8 +25,8 @@ use self::trust::Trust;
 use super::dawl::rates::Supposed;
 use super::dawl::share::Division;
 use super::{
-    Account, Balancer, ChunkDone, Dawl, Next, Probe, Setup, StepPlan, StepReport, StepState,
-    Trusted,
+    Account, Balancer, ChunkDone, Dawl, Next, Overhead, Probe, Setup, StepPlan, StepReport,
+    StepState, Trusted,
 };
 
 /// The balancer. See the module's page.
@@ -185,6 +185,14 @@ impl Balancer for Pdawl {
 
     fn probed(&mut self, probe: &Probe) {
         self.dawl.probed(probe);
+    }
+
+    fn overhead(&mut self, overhead: &Overhead) {
+        self.dawl.overhead(overhead);
+    }
+
+    fn is_certain(&self) -> bool {
+        self.dawl.is_certain()
     }
 
     fn plan(&mut self, step: u32) -> StepPlan {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pdawl::matrix::{FileError, MatrixSource, Origin, Stats, market};
+use pdawl::matrix::{FileError, MatrixSource, Origin, Stats, is_binary, market, write_binary};
 use pdawl::report::matrix::{MatrixReport, Written};
 
 use super::load::{failed, load, watched};
@@ -22,7 +22,8 @@ pub struct Args {
     #[arg(value_name = "SPEC")]
     matrix: MatrixSource,
 
-    /// The file; compressed where it ends in .gz
+    /// The file: Matrix Market, compressed where it ends in .gz; binary where it
+    /// ends in .pdawl
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
@@ -56,7 +57,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut refused = None;
     let written = output.write(|mut out| {
         watched(&loaded.name, format, stop, |control| {
-            match market::write(&loaded.csr, &comments, compressed, &mut out, control) {
+            let csr = &loaded.csr;
+            let done = match is_binary(&args.out) {
+                true => write_binary(csr, &mut out, control),
+                false => market::write(csr, &comments, compressed, &mut out, control),
+            };
+            match done {
                 Ok(()) => Ok(()),
                 Err(FileError::Io(error)) => Err(error),
                 Err(FileError::Matrix(error)) => {

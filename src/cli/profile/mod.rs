@@ -6,6 +6,7 @@
 
 mod file;
 pub(super) mod ground;
+mod product;
 mod wanted;
 mod work;
 
@@ -16,6 +17,7 @@ use super::failure::Failure;
 use super::{interrupt, terminal};
 
 pub use file::provenance;
+pub use product::Products;
 pub use wanted::{Budget, Wanted};
 pub use work::{carry_out, designs};
 
@@ -35,6 +37,12 @@ enum Workload {
     /// in shuffled order. Every row is kept as soon as it is measured, and is not
     /// measured again: the same command goes on where it was interrupted.
     Stencil(Box<Stencil>),
+    /// Profile products of sparse matrices with a vector
+    ///
+    /// Multiplies 50 generated matrices of many shapes and sizes, on the CPU and
+    /// on each GPU by itself, with everything held and with parts streamed. Rows
+    /// are kept as they are measured, and are not measured again.
+    Spmv(Box<Spmv>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -50,12 +58,27 @@ struct Stencil {
     format: Format,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  pdawl profile spmv --budget 5m\n  \
+                        pdawl profile spmv --machine k40 --count 20\n  \
+                        pdawl profile spmv --matrices 'like:FullChip like:eu-2005' --out held-out.csv")]
+struct Spmv {
+    #[command(flatten)]
+    products: Products,
+
+    /// How the summary is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let Workload::Stencil(args) = &args.workload;
     let stop = interrupt::listen()?;
-    let report = carry_out(&args.wanted, args.format, stop)?;
-    match args.format {
+    let (report, format) = match &args.workload {
+        Workload::Stencil(args) => (carry_out(&args.wanted, args.format, stop)?, args.format),
+        Workload::Spmv(args) => (args.products.carry_out(args.format, stop)?, args.format),
+    };
+    match format {
         Format::Text => terminal::print(&report.render())?,
         Format::Json => terminal::print_json(&report)?,
     }

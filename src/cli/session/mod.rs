@@ -4,6 +4,7 @@
 //! [`open`] makes a session of what the user said, on a [`ground`] of real
 //! devices or simulated ones; [`model`] is the cost model that serves there;
 //! [`room`] leaves out devices without memory for it;
+//! [`threshold`] is what it decides of a matrix's rows;
 //! [`oracle`] and [`singles`] are what takes several runs.
 
 pub(super) mod ground;
@@ -12,6 +13,7 @@ mod open;
 mod oracle;
 mod room;
 mod singles;
+mod threshold;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +27,7 @@ use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::{Machine, Single};
 use pdawl::runtime::DeviceId;
+use pdawl::workload::Divisible;
 
 pub(super) use open::{faults, machine_file, sim_devices};
 
@@ -222,6 +225,15 @@ impl Session {
         let workload = self.task.workload();
         let step = workload.cost(&(0..workload.units())).bytes;
         step / self.task.described().points().max(1) as f64
+    }
+
+    /// Seconds of the workload's step by one core in a plain loop, where there is
+    /// one to be timed here.
+    pub fn time_plainly(&self) -> Option<f64> {
+        match (&self.ground, &self.task) {
+            (Ground::Real(_), Task::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
+            _ => None,
+        }
     }
 
     /// Bytes a second that a copy by the host's cores reads and writes:

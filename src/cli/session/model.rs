@@ -7,8 +7,6 @@ use pdawl::model::planner::{self, Member, Modelled, RunPlan};
 use pdawl::model::shelf::Wanted;
 use pdawl::model::{ModelShelf, Work, command};
 use pdawl::report::prediction::Unseen;
-use pdawl::workload::Divisible;
-use pdawl::workload::stencil::Stencil;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::args::ModelChoice;
@@ -22,6 +20,8 @@ pub struct Serving {
     work: Work,
     members: Vec<Member>,
     pub plan: RunPlan,
+    /// Whether the user has said how many cores work.
+    all_cores: bool,
     /// What a reader of its runs should know.
     pub notes: Vec<String>,
 }
@@ -73,8 +73,12 @@ pub struct Site<'a> {
     pub devices: &'a [Device],
     /// Whether the user has said which devices, and so how many cores.
     pub chosen: bool,
-    /// `None` for another workload.
-    pub stencil: Option<&'a Stencil>,
+    /// What is to be computed, and whether in double precision.
+    pub codelet: &'a str,
+    pub fp64: bool,
+    /// A step of it, unless models know nothing of such work. Asked for when
+    /// there is a model: to know a matrix takes a while.
+    pub work: &'a dyn Fn() -> Option<Work>,
     pub gpu_memory: Option<u64>,
 }
 
@@ -100,10 +104,6 @@ impl Site<'_> {
     }
 
     fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
-        let stencil = self.stencil.ok_or_else(|| Missing {
-            what: "cost models know stencils only".to_owned(),
-            remedy: None,
-        })?;
         let file = self.file.ok_or_else(|| match &named {
             None => Missing {
                 what: "there is no model of this machine".to_owned(),
@@ -121,23 +121,22 @@ impl Site<'_> {
             Some(bundle) => bundle,
             None => self.fitting(file)?,
         };
-        let codelet = stencil.codelet();
         let modelled = Modelled {
             bundle: &bundle,
             machine: file,
-            codelet: &codelet.name,
-            fp64: stencil.fp64(),
+            codelet: self.codelet,
+            fp64: self.fp64,
             gpu_memory: self.gpu_memory,
         };
         let members = modelled.running(self.devices).map_err(|error| Missing {
             what: error.to_string(),
             remedy: None,
         })?;
-        let work = Work::of(stencil);
-        let plan = match self.chosen {
-            true => planner::plan_with_all_cores(&work, &members),
-            false => planner::plan(&work, &members),
-        };
+        let work = (self.work)().ok_or_else(|| Missing {
+            what: format!("models know nothing of {}", self.codelet),
+            remedy: None,
+        })?;
+        let plan = planned(&work, &members, self.chosen);
         let plan = plan.ok_or_else(|| Missing {
             what: format!("model {} finds no plan for these devices", bundle.name),
             remedy: Some("a larger --gpu-memory".to_owned()),
@@ -145,6 +144,7 @@ impl Site<'_> {
         Ok(Serving {
             notes: self.notes(&bundle, file, &plan, &work, &members),
             model: bundle.name,
+            all_cores: self.chosen,
             work,
             members,
             plan,
@@ -173,7 +173,7 @@ impl Site<'_> {
 
     /// What a model has to be trained with, to serve here.
     fn training_options(&self) -> String {
-        (self.stencil).map_or_else(String::new, |s| command::options(&s.codelet().name))
+        command::options(self.codelet)
     }
 
     fn notes(
@@ -221,7 +221,39 @@ impl Site<'_> {
     }
 }
 
+/// The plan of least predicted seconds.
+fn planned(work: &Work, members: &[Member], all_cores: bool) -> Option<RunPlan> {
+    match all_cores {
+        true => planner::plan_with_all_cores(work, members),
+        false => planner::plan(work, members),
+    }
+}
+
 impl Serving {
+    /// What the same model plans for other work.
+    pub fn planned_for(&self, work: Work) -> Option<Self> {
+        Some(Self {
+            model: self.model.clone(),
+            plan: planned(&work, &self.members, self.all_cores)?,
+            work,
+            members: self.members.clone(),
+            all_cores: self.all_cores,
+            notes: self.notes.clone(),
+        })
+    }
+
+    /// Predicted seconds of the first step.
+    pub fn seconds(&self) -> f64 {
+        self.plan.forecast.step_seconds
+    }
+
+    /// Whether several devices are to work.
+    pub fn shares(&self) -> bool {
+        let plan = &self.plan.forecast.plan;
+        let has_work = |d: &usize| plan.held[*d] + plan.pooled[*d] > 0;
+        (0..self.members.len()).filter(has_work).count() > 1
+    }
+
     /// The cores of the host's pool, if the plan wants fewer than there are.
     pub fn cores(&self) -> Option<u32> {
         let all = self.members.first()?.compute_units;
@@ -246,6 +278,7 @@ impl Serving {
 #[cfg(test)]
 mod tests {
     use pdawl::codelet::stencil::Precision;
+    use pdawl::workload::stencil::Stencil;
 
     use super::*;
 
@@ -257,7 +290,9 @@ mod tests {
             simulated: false,
             devices: &[],
             chosen: false,
-            stencil: Some(&stencil),
+            codelet: "stencil7-f32",
+            fp64: false,
+            work: &|| Some(Work::of(&stencil)),
             gpu_memory: None,
         };
         let missing = |named: Option<Bundle>| site.serving(named).err().unwrap().note().unwrap();

@@ -15,6 +15,7 @@ use super::Session;
 use super::ground::{Ground, Rig};
 use super::model::{Missing, Site};
 use super::room::roomy;
+use super::threshold;
 use crate::cli::args::{ModelChoice, Place};
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::fault::FaultSpec;
@@ -126,10 +127,13 @@ impl Session {
             simulated: false,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: task.stencil(),
+            codelet: &task.workload().codelet().name,
+            fp64: task.workload().fp64(),
+            work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
+        let (task, model) = threshold::planned(task, model);
         Ok(Self {
             model,
             notes,
@@ -204,10 +208,13 @@ impl Session {
             simulated: true,
             devices: &machine.devices,
             chosen: place.devices.is_some(),
-            stencil: task.stencil(),
+            codelet: &task.workload().codelet().name,
+            fp64: task.workload().fp64(),
+            work: &|| task.work(),
             gpu_memory: place.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
+        let (task, model) = threshold::planned(task, model);
         let ground = Ground::Simulated(Box::new(file), options);
         Ok(Self {
             model,

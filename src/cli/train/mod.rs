@@ -18,11 +18,16 @@ use super::{interrupt, terminal};
 #[command(
     after_help = "Examples:\n  pdawl train\n  pdawl train --machine k40 --budget 5m\n  \
                   pdawl train --machine k40 --plots charts\n  \
+                  pdawl train --machine k40 --workload spmv\n  \
                   pdawl train --dataset datasets/simulated/k40.csv --name lab"
 )]
 pub struct Args {
     #[command(flatten)]
     wanted: Wanted,
+
+    /// What is profiled and learned
+    #[arg(long, value_enum, default_value_t, help_heading = "Training")]
+    workload: Workload,
 
     /// Learn from the runs of this file alone, and measure nothing
     ///
@@ -50,6 +55,16 @@ pub struct Args {
     /// How the result is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
+}
+
+/// What a model is to predict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Workload {
+    /// Stencils
+    #[default]
+    Stencil,
+    /// Products of sparse matrices
+    Spmv,
 }
 
 /// Runs the subcommand.

@@ -4,15 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use pdawl::codelet::spmv;
 use pdawl::codelet::stencil::{self, Dimensions};
 use pdawl::machine::{DeviceKind, MachineFile, Shelf};
 use pdawl::model::DatasetShelf;
 use pdawl::profile::Kind;
 use pdawl_profiler::dataset::{self, Dataset};
 
-use super::Args;
+use super::{Args, Workload};
 use crate::cli::failure::Failure;
-use crate::cli::profile::{self, Wanted};
+use crate::cli::profile::{self, Products, Wanted};
 use crate::cli::session::machine_file;
 use crate::cli::{here, terminal};
 
@@ -41,18 +42,18 @@ impl Runs {
             return of_file(&args.wanted, path);
         }
         let runs = match args.no_profile {
-            true => measured_before(&args.wanted)?,
+            true => measured_before(args)?,
             false => profiled(args, stop)?,
         };
         Ok(runs)
     }
 
     /// What the user asked for, of the runs in this file.
-    fn asked(wanted: &Wanted, machine: MachineFile, path: PathBuf) -> Result<Self, Failure> {
+    fn asked(args: &Args, machine: MachineFile, path: PathBuf) -> Result<Self, Failure> {
         Ok(Self {
             dataset: dataset::read(&path).map_err(Failure::of)?,
-            codelet: Some(asked_codelet(wanted)),
-            kinds: asked_kinds(wanted, &machine),
+            codelet: Some(asked_codelet(args)),
+            kinds: asked_kinds(&args.wanted, &machine),
             machine,
             path,
             measured_now: 0,
@@ -87,7 +88,8 @@ fn of_file(wanted: &Wanted, path: &Path) -> Result<Runs, Failure> {
     })
 }
 
-fn measured_before(wanted: &Wanted) -> Result<Runs, Failure> {
+fn measured_before(args: &Args) -> Result<Runs, Failure> {
+    let wanted = &args.wanted;
     let machine = match &wanted.machine {
         Some(name) => machine_file(name)?,
         None => this_machine()?,
@@ -108,12 +110,15 @@ fn measured_before(wanted: &Wanted) -> Result<Runs, Failure> {
             "leave out --no-profile, or name a file with --dataset",
         ));
     }
-    Runs::asked(wanted, machine, path)
+    Runs::asked(args, machine, path)
 }
 
 fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
     let wanted = &args.wanted;
-    let report = profile::carry_out(wanted, args.format, stop)?;
+    let report = match args.workload {
+        Workload::Stencil => profile::carry_out(wanted, args.format, stop)?,
+        Workload::Spmv => Products::of(wanted).carry_out(args.format, stop)?,
+    };
     if report.interrupted {
         terminal::warn(&format!(
             "interrupted: the runs that were measured are kept in {}, and no model was written",
@@ -139,11 +144,15 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
     Ok(Runs {
         measured_now: report.rows.measured,
         notes,
-        ..Runs::asked(wanted, machine, path)?
+        ..Runs::asked(args, machine, path)?
     })
 }
 
-fn asked_codelet(wanted: &Wanted) -> &'static str {
+fn asked_codelet(args: &Args) -> &'static str {
+    let wanted = &args.wanted;
+    if args.workload == Workload::Spmv {
+        return spmv::name(wanted.precision());
+    }
     let dimensions = match wanted.dims {
         3 => Dimensions::Three,
         _ => Dimensions::Two,

@@ -63,12 +63,16 @@ pub const UNIT_WEIGHT: u64 = unit_weight!();
 /// The codelet of a product.
 pub fn codelet(precision: Precision) -> Codelet {
     Codelet {
-        name: match precision {
-            Precision::F64 => "spmv-f64",
-            Precision::F32 => "spmv-f32",
-        }
-        .into(),
+        name: name(precision).into(),
         host: Some(host::kernel(precision)),
         opencl: Some(opencl::kernel(precision)),
+    }
+}
+
+/// The name of a product's codelet.
+pub fn name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F64 => "spmv-f64",
+        Precision::F32 => "spmv-f32",
     }
 }

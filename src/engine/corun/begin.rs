@@ -9,6 +9,7 @@ use super::kernel::Whole;
 use super::layout::Layout;
 use super::ledger::Ledger;
 use super::place::{LEAST_STREAM, Place, prepare, renew};
+use super::probe::Probes;
 use super::product::Product;
 use super::step::Piece;
 use super::{CorunError, MakeBalancer, Options, WARM, grids};
@@ -119,6 +120,7 @@ impl<'a> Drive<'a> {
             present: 0,
             ledger: Ledger::default(),
             heard: vec![0; devices.len()],
+            probes: Probes::none(devices.len()),
             spoiled: false,
             outcome,
             outside: Duration::ZERO,

@@ -10,6 +10,7 @@ use super::kernel::Whole;
 use super::layout::{Layout, length};
 use super::ledger::Ledger;
 use super::place::{Lane, Place};
+use super::probe::Probes;
 use super::product::Product;
 use super::{CorunError, GATHER, Options};
 use crate::balance::Balancer;
@@ -52,6 +53,8 @@ pub struct Drive<'a> {
     pub(super) ledger: Ledger,
     /// When each device was last heard of.
     pub(super) heard: Vec<Nanos>,
+    /// What probes have left behind.
+    pub(super) probes: Probes,
     /// A device that held units was lost in this step.
     pub(super) spoiled: bool,
     pub(super) outcome: Outcome,

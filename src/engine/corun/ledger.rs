@@ -169,6 +169,7 @@ impl Ledger {
                 started: completion.started,
                 ended: completion.ended,
                 bytes: completion.bytes,
+                workers: completion.workers,
             });
         }
         let finished = job.filter(|index| {
@@ -206,6 +207,7 @@ mod tests {
             started: queued,
             ended,
             bytes: 0,
+            workers: None,
             status: Status::Done,
         }
     }

@@ -41,7 +41,7 @@ mod step;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use error::CorunError;
-pub use product::lacking;
+pub use product::{Division as ProductDivision, Estimate as ProductEstimate, fixed_bytes, lacking};
 
 use crate::balance::{Balancer, Setup};
 use crate::engine::Outcome;
@@ -131,6 +131,7 @@ pub fn run(
     drive.warm_up()?;
     drive.probe()?;
     drive.begin()?;
+    drive.book_probes();
     drive.set_up();
     (control.progress)(0, options.steps);
     drive.start_clock();

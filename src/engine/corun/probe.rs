@@ -1,8 +1,9 @@
-//! Equal probes before the first step: every device computes the same small
-//! number of units, first by itself and then while others stream, so that the
-//! balancer's first shares need no guess. A device whose ring may be nearly full
-//! also computes half of a ring in one launch and a full one in many, which
-//! tells what launches cost. Results are thrown away.
+//! Probes before the first step: every device computes a small number of units,
+//! first by itself and then while others stream, so that the balancer's first
+//! shares need no guess. The first probes are short; where they tell enough, they
+//! were all. A device whose ring may be nearly full also computes half of a ring
+//! in one launch and a full one in many, which tells what launches cost. Results
+//! are thrown away.
 
 use std::ops::Range;
 
@@ -11,7 +12,9 @@ use super::layout::length;
 use super::place::Place;
 use super::step::Piece;
 use super::{CorunError, PROBE};
-use crate::balance::{Probe, ProbeKind, windows};
+use crate::balance::{Overhead, Probe, ProbeKind, windows};
+use crate::runtime::CommandKind;
+use crate::time::Nanos;
 
 /// A probe is this part of a step ...
 const PART: u64 = 32;
@@ -47,6 +50,36 @@ impl Untouched {
 /// A probe that ran: units, and seconds from first start to last end.
 type Ran = Option<(u64, f64)>;
 
+/// What probes have left behind.
+#[derive(Debug, Default)]
+pub struct Probes {
+    /// Units that each device was given and keeps.
+    held: Vec<Range<u64>>,
+    /// Whether some were written for the probes alone.
+    alone: bool,
+    /// When they had been written.
+    until: Nanos,
+    /// Until then, and from then on.
+    took: [Nanos; 2],
+}
+
+impl Probes {
+    /// Nothing was probed yet.
+    pub fn none(devices: usize) -> Self {
+        Self {
+            held: vec![0..0; devices],
+            ..Self::default()
+        }
+    }
+}
+
+/// A probe on the way.
+struct Sent {
+    job: usize,
+    /// Seconds that enqueueing it took.
+    enqueue: f64,
+}
+
 /// Units, and launches beyond the first, of a probe of held units.
 type Ring = (u64, u64);
 
@@ -56,6 +89,7 @@ impl Drive<'_> {
         if !self.balancer.wants_probes() {
             return Ok(());
         }
+        let began = self.runtime.now();
         let least = match &self.kept {
             // Bytes say little of what a kernel computes.
             Kept::Kernel(_) => 1,
@@ -69,8 +103,17 @@ impl Drive<'_> {
             units: self.workload.units(),
             next: 0,
         };
+        let mut certain = false;
         for round in 0..ROUNDS {
-            let alone = self.probe_alone(units, round, &mut untouched)?;
+            let on_host = if round == 0 { least } else { units };
+            let alone = self.probe_alone(units, on_host, round, &mut untouched)?;
+            if round == 0 {
+                self.probes.until = self.written();
+            }
+            certain = round == 0 && self.balancer.is_certain();
+            if certain {
+                break;
+            }
             let longest = (self.host_devices().iter())
                 .filter_map(|d| alone[*d].map(|(_, seconds)| seconds))
                 .fold(0.0, f64::max);
@@ -79,31 +122,50 @@ impl Drive<'_> {
             streamed = streams;
             if round + 1 == ROUNDS {
                 for device in 0..self.places.len() {
-                    let own = !self.places[device].is_host();
-                    let (first, second) = match own {
-                        true => (ProbeKind::Held, ProbeKind::Streamed),
-                        false => (ProbeKind::Alone, ProbeKind::Beside),
+                    let (kind, ran) = match self.places[device].is_host() {
+                        true => (ProbeKind::Beside, beside[device]),
+                        false => (ProbeKind::Streamed, streamed[device]),
                     };
-                    let second_ran = if own {
-                        streamed[device]
-                    } else {
-                        beside[device]
-                    };
-                    self.tell(device, first, alone[device], 0);
-                    self.tell(device, second, second_ran, 0);
+                    self.tell(device, kind, ran, 0);
                 }
             }
         }
-        self.probe_rings()?;
+        if !certain {
+            self.probe_rings()?;
+        }
         for place in &mut self.places {
-            match place {
-                Place::Host { .. } | Place::Images(_) => {}
-                Place::Own(own) => own.held.hold(0..0),
-                Place::Store(store) => store.hold(0..0),
+            // A product's entries never change: what a store has, it has.
+            if let Place::Own(own) = place {
+                own.held.hold(0..0);
             }
         }
         self.ledger.open();
+        let ended = self.runtime.now();
+        self.probes.took = [
+            self.probes.until.clamp(began, ended) - began,
+            ended - self.probes.until.clamp(began, ended),
+        ];
         Ok(())
+    }
+
+    /// When the last of what probes hold was written.
+    fn written(&self) -> Nanos {
+        let writes = self.ledger.spans.iter();
+        let writes = writes.filter(|span| span.kind == CommandKind::Write && span.label == PROBE);
+        writes.map(|span| span.ended).max().unwrap_or(0)
+    }
+
+    /// Books what the probes took. What was written for them and stays where the
+    /// first plan wants it would have been written in any case.
+    pub(super) fn book_probes(&mut self) {
+        let stays = |(device, range): (usize, &Range<u64>)| {
+            let held = &self.layout.held[device];
+            range.is_empty() || held.start <= range.start && range.end <= held.end
+        };
+        let [writing, rest] = self.probes.took;
+        let all_stay = !self.probes.alone && self.probes.held.iter().enumerate().all(stays);
+        let took = if all_stay { rest } else { writing + rest };
+        self.outcome.probe_seconds = took as f64 / 1e9;
     }
 
     fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran, more_launches: u64) {
@@ -132,7 +194,7 @@ impl Drive<'_> {
     fn probe_rings(&mut self) -> Result<(), CorunError> {
         for device in 0..self.places.len() {
             for (units, more) in self.rings(device).into_iter().flatten() {
-                let job = self.probe_held(device, units, false)?;
+                let job = self.probe_held(device, units)?;
                 self.drain()?;
                 let ran = self.ran(job.as_slice());
                 self.tell(device, ProbeKind::Held, ran[device], more);
@@ -147,35 +209,92 @@ impl Drive<'_> {
             .collect()
     }
 
-    /// Kernels where data lies already: on the grids, or held.
+    /// Writes what a memory of a device's own holds in probes.
+    fn write_probe(&mut self, device: usize, units: u64) -> Result<(), CorunError> {
+        match &self.places[device] {
+            Place::Host { .. } | Place::Images(_) => Ok(()),
+            Place::Own(_) => {
+                let units = units.min(self.capacity[device]);
+                let Some((own, whose)) = self.own(device, 0, PROBE) else {
+                    return Ok(());
+                };
+                own.held.hold(0..units);
+                let ring = own.held.present();
+                self.probes.alone = true;
+                self.write(whose, 0..units, 0, &ring, &[])
+            }
+            Place::Store(_) => {
+                self.probes.held[device] = self.write_store_probe(device, units)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Kernels where data lies already: on the grids, or held. Tells the
+    /// balancer of them.
     fn probe_alone(
         &mut self,
         units: u64,
+        on_host: u64,
         round: u32,
         untouched: &mut Untouched,
     ) -> Result<Vec<Ran>, CorunError> {
-        let mut jobs = Vec::new();
-        for device in 0..self.places.len() {
-            match &self.places[device] {
-                Place::Host { .. } => {
-                    jobs.push(self.probe_chunk(device, 0, units, untouched)?);
-                }
-                Place::Own(_) => jobs.extend(self.probe_held(device, units, round == 0)?),
-                Place::Store(_) => jobs.extend(self.probe_store(device, units, round)?),
-                // It holds nothing, and has only streams to be probed.
-                Place::Images(_) => {}
+        let mut sent = Vec::new();
+        // The host's are under way while others' units are written.
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        order.sort_by_key(|device| !self.places[*device].is_host());
+        for device in order {
+            if round == 0 {
+                self.write_probe(device, units)?;
             }
+            let before = self.enqueueing;
+            let job = match &self.places[device] {
+                Place::Host { .. } => Some(self.probe_chunk(device, 0, on_host, untouched)?),
+                Place::Own(_) => self.probe_held(device, units)?,
+                Place::Store(_) => self.probe_store(device)?,
+                // It holds nothing, and has only streams to be probed.
+                Place::Images(_) => None,
+            };
+            let enqueue = (self.enqueueing - before) as f64 / 1e9;
+            sent.extend(job.map(|job| Sent { job, enqueue }));
         }
         self.drain()?;
-        Ok(self.ran(&jobs))
+        let jobs: Vec<usize> = sent.iter().map(|sent| sent.job).collect();
+        let alone = self.ran(&jobs);
+        for (device, ran) in alone.iter().enumerate() {
+            let kind = match self.places[device].is_host() {
+                true => ProbeKind::Alone,
+                false => ProbeKind::Held,
+            };
+            self.tell(device, kind, *ran, 0);
+        }
+        for Sent { job, enqueue } in sent {
+            self.tell_overhead(job, enqueue, round);
+        }
+        Ok(alone)
     }
 
-    fn probe_held(
-        &mut self,
-        device: usize,
-        units: u64,
-        is_first: bool,
-    ) -> Result<Option<usize>, CorunError> {
+    /// Tells what a probe took beside its kernels: nothing else of its device
+    /// was heard of since.
+    fn tell_overhead(&mut self, job: usize, enqueue: f64, round: u32) {
+        let job = &self.ledger.jobs[job];
+        let device = job.device;
+        let seconds = |from: Nanos, to: Nanos| to.saturating_sub(from) as f64 / 1e9;
+        // The first one waited for what it computes to be written.
+        let before = match round == 0 && !self.places[device].is_host() {
+            true => enqueue,
+            false => seconds(job.issued, job.started),
+        };
+        if !job.failed && self.alive[device] {
+            self.balancer.overhead(&Overhead {
+                device,
+                barrier: before + seconds(job.ended, self.heard[device]),
+                enqueue,
+            });
+        }
+    }
+
+    fn probe_held(&mut self, device: usize, units: u64) -> Result<Option<usize>, CorunError> {
         let units = units.min(self.capacity[device]);
         let now = self.runtime.now();
         let Some(grid) = self.as_grid().filter(|_| units > 0) else {
@@ -187,9 +306,6 @@ impl Drive<'_> {
         own.held.hold(0..units);
         let (from, to) = (own.held.present(), own.held.next());
         let windows: Vec<_> = own.held.windows().collect();
-        if is_first {
-            self.write(whose, 0..units, 0, &from, &[])?;
-        }
         let job = self.ledger.job(device, None, 0..units, now);
         whose.job = Some(job);
         for window in windows {

@@ -108,6 +108,10 @@ pub fn record(
     for span in spans {
         let device = &mut devices[span.device];
         let (kernels, copies) = &mut busy[span.device];
+        if let Some(workers) = span.workers {
+            device.worker_mean_seconds += workers.mean as f64 / SECOND;
+            device.worker_most_seconds += workers.most as f64 / SECOND;
+        }
         let intervals = match span.kind {
             CommandKind::Launch => kernels,
             CommandKind::Write => {
@@ -142,6 +146,7 @@ pub fn record(
 mod tests {
     use super::*;
     use crate::engine::corun::{CHUNK, EDGE, HELD};
+    use crate::runtime::Workers;
 
     fn span(device: usize, kind: CommandKind, label: &'static str, at: (Nanos, Nanos)) -> Span {
         Span {
@@ -157,6 +162,7 @@ mod tests {
             started: at.0,
             ended: at.1,
             bytes: if kind == CommandKind::Launch { 0 } else { 10 },
+            workers: (device == 1).then_some(Workers { mean: 60, most: 80 }),
         }
     }
 
@@ -226,9 +232,15 @@ mod tests {
             bytes_d2h: 20,
             overlapped_seconds: 15e-9,
             copy_seconds: 28e-9,
+            ..DeviceRecord::default()
         };
         assert_eq!(record.devices[0], expected);
         assert_eq!((record.devices[1].chunks, record.devices[1].units), (1, 20));
+        let workers = |d: usize| {
+            let device = &record.devices[d];
+            (device.worker_mean_seconds, device.worker_most_seconds)
+        };
+        assert_eq!((workers(0), workers(1)), ((0.0, 0.0), (60e-9, 80e-9)));
         assert_eq!((record.engine_seconds, record.seconds), (0.5, 100e-9));
         assert_eq!(record.enqueue_seconds, 0.25);
     }

@@ -114,6 +114,7 @@ impl Log {
                 started: completion.started,
                 ended: completion.ended,
                 bytes: completion.bytes,
+                workers: completion.workers,
             });
         }
         (spans, edges, launches)

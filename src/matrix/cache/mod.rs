@@ -1,5 +1,5 @@
-//! A matrix as a binary file beside the text that it was read from, so that the
-//! text is parsed once.
+//! A matrix as a binary file: beside the text that it was read from, so that the
+//! text is parsed once, or by itself.
 //!
 //! The file consists of a `header` and the three arrays of the matrix, in
 //! the byte order of the machine. It belongs to the content of the text: the
@@ -124,6 +124,74 @@ pub fn save(
 ) -> Result<(), FileError> {
     let path = path(source);
     Beside::create(&path)?.fill(|file| fill(file, digest, csr, control))
+}
+
+/// Whether a path names a matrix in this form, rather than a text.
+pub fn is_binary(path: &Path) -> bool {
+    let name = path.as_os_str().as_encoded_bytes();
+    name.ends_with(ENDING.as_bytes())
+}
+
+/// A matrix from a file of this form, whatever text it was read from.
+///
+/// # Errors
+/// When there is no such file or it is not whole, the matrix has no room, or on
+/// request.
+pub fn read(path: &Path, memory: Option<u64>, control: &mut Control) -> Result<Csr, MatrixError> {
+    let refused = |why: io::Error| MatrixError::Read {
+        file: path.to_owned(),
+        source: why,
+        remedy: "give a file that `pdawl matrix generate` has written, or a Matrix Market file",
+    };
+    let strange = |why: &str| refused(io::Error::new(ErrorKind::InvalidData, why));
+    let (mut file, length) = open(path).map_err(refused)?;
+    let mut header = Header::zeroed();
+    file.read_exact(bytemuck::bytes_of_mut(&mut header))
+        .map_err(refused)?;
+    match header.form() {
+        Form::Ours => {}
+        Form::Another => return Err(strange("it is of another version of pdawl, or machine")),
+        Form::Strange => return Err(strange("it does not begin like a matrix of pdawl")),
+    }
+    if header.length() != length {
+        return Err(strange("it has another length than its begin says"));
+    }
+    let what = format!("{}: loading it", path.display());
+    memory::check(
+        &what,
+        memory::of_matrix(header.rows, header.nonzeros),
+        memory,
+    )?;
+    match read_arrays(&header, &mut file, control) {
+        Ok(Found::Matrix(csr)) => Ok(csr),
+        Ok(Found::Damaged(why)) => Err(strange(&why)),
+        Ok(Found::Nothing) => Err(strange("it has no matrix")),
+        Err(FileError::Matrix(error)) => Err(error),
+        Err(FileError::Io(error)) => Err(refused(error)),
+    }
+}
+
+/// Writes a matrix that was read from no text in this form.
+///
+/// # Errors
+/// When it cannot be written, or on request.
+pub fn write(csr: &Csr, out: &mut dyn Write, control: &mut Control) -> Result<(), FileError> {
+    let header = Header::of(Digest::default(), csr);
+    let mut checksum = header.begun();
+    arrays(csr)
+        .into_iter()
+        .for_each(|array| checksum.add(array));
+    out.write_all(bytemuck::bytes_of(&header.completed(&checksum)))?;
+    let (mut done, total) = (0, header.length());
+    for piece in arrays(csr)
+        .into_iter()
+        .flat_map(|array| array.chunks(PIECE))
+    {
+        out.write_all(piece)?;
+        done += piece.len() as u64;
+        control.tell("writing", done, total)?;
+    }
+    Ok(())
 }
 
 /// Writes a cache. It is not synchronised with the disk: its checksum tells

@@ -106,3 +106,39 @@ fn what_cannot_be_kept_or_has_no_room_is_told() {
     // Nothing half-written is left.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
+
+#[test]
+fn a_binary_file_is_read_by_itself_and_refused_if_it_is_not_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.pdawl");
+    let mut bytes = Vec::new();
+    quietly(|control| write(&matrix(), &mut bytes, control)).unwrap();
+    fs::write(&path, &bytes).unwrap();
+    let read = || quietly(|control| read(&path, None, control));
+    assert_eq!(read().unwrap(), matrix());
+    assert!(is_binary(&path) && !is_binary(Path::new("m.mtx")));
+    let changed = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    for (bytes, why) in [
+        (changed(0), "does not begin like"),
+        (changed(8), "another version"),
+        (changed(bytes.len() - 1), "checksum"),
+        (bytes[..bytes.len() - 1].to_vec(), "another length"),
+        (Vec::new(), ""),
+    ] {
+        fs::write(&path, &bytes).unwrap();
+        let message = match read().unwrap_err() {
+            MatrixError::Read { file, source, .. } => {
+                assert_eq!(file, path);
+                source.to_string()
+            }
+            other => panic!("{other}"),
+        };
+        assert!(message.contains(why), "{message}");
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(read().is_err());
+}

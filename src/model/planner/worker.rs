@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::contention::Flow;
 use super::member::{Member, Seat};
 use crate::balance::windows::more_launches;
-use crate::engine::corun::Stream;
 use crate::engine::corun::place::Division;
+use crate::engine::corun::{ProductEstimate, Stream, fixed_bytes};
 use crate::model::case::{Case, Part, Work};
 use crate::model::{StepTime, prior};
 
@@ -47,6 +47,18 @@ impl Worker {
                 workers: member.compute_units,
                 sockets: 1,
             },
+            Seat::Own { limit, .. } if let Some(matrix) = &work.matrix => {
+                let number = work.number_bytes();
+                let fixed = fixed_bytes(work.units, matrix.rows, matrix.columns, number);
+                let estimate =
+                    ProductEstimate::of(work.units, work.unit_bytes, fixed, limit, stream)?;
+                Form::Own(Division {
+                    slots: 2 * work.units + 3,
+                    capacity: estimate.held,
+                    chunk: estimate.chunk,
+                    queues: estimate.queues,
+                })
+            }
             Seat::Own { limit, largest } => {
                 let division = Division::of(work.units, work.unit_bytes, limit, largest, stream);
                 Form::Own(division.ok()?)
@@ -108,6 +120,7 @@ impl Worker {
         Case {
             work: Work {
                 units,
+                matrix: work.matrix.map(|matrix| matrix.part(units, work.units)),
                 ..work.clone()
             },
             part,

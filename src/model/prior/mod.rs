@@ -7,7 +7,9 @@
 //!   that they reach, chunk after chunk;
 //! * `own`: a device with memory of its own computes what it holds, window
 //!   after window, while others flow through it in a `pipeline` of writes,
-//!   kernels and reads over several queues.
+//!   kernels and reads over several queues;
+//! * `product`: the same of products, whose matrix is written and whose vector
+//!   stays, and which have neither halos nor windows.
 //!
 //! The figures are a machine file's, so the prior knows neither caches nor what
 //! a particular driver does; a learned correction multiplies it.
@@ -15,6 +17,7 @@
 mod host;
 mod own;
 mod pipeline;
+mod product;
 
 #[cfg(test)]
 mod tests;
@@ -84,6 +87,9 @@ fn parts(case: &Case, descriptors: &Descriptors, flow: f64) -> (f64, f64, f64, f
     match (case.part, &descriptors.device) {
         (Part::Host { workers, .. }, None) => host::pool(case, workers, &descriptors.host, flow),
         (Part::Host { .. }, Some(device)) => host::shared(case, device, &descriptors.host, flow),
+        (Part::Own { .. }, Some(device)) if case.work.matrix.is_some() => {
+            product::step(case, device, &descriptors.host, flow)
+        }
         (Part::Own { .. }, device) => {
             let device = device.unwrap_or_default();
             own::step(case, &device, &descriptors.host, flow)

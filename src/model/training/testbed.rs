@@ -22,6 +22,7 @@ pub fn machine(name: &str) -> MachineFile {
 /// A step of so many rows of 1000 doubles.
 pub fn work(units: u64) -> Work {
     Work {
+        matrix: None,
         codelet: CODELET.into(),
         units,
         unit_bytes: 8000,

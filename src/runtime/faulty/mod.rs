@@ -300,6 +300,7 @@ impl<R: Runtime> Runtime for Faulty<R> {
                 started: queued,
                 ended: queued,
                 bytes: command.bytes(),
+                workers: None,
                 status,
             },
         });

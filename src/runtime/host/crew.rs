@@ -160,7 +160,7 @@ impl Crew {
         let seat = &self.seats[seat];
         let mut claimed = Some(tile);
         while let Some(tile) = claimed {
-            if job.run(tile, || self.now()) {
+            if job.run(seat.worker, tile, || self.now()) {
                 self.end(job);
             }
             let stay = seat.active.load(Ordering::Relaxed) && !self.closed.load(Ordering::Relaxed);

@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::codelet::{HostKernel, HostValue};
 use crate::runtime::tiles::Tiles;
-use crate::runtime::{CommandKind, Completion, DeviceId, EventId, Nanos, QueueId, Status, Tag};
+use crate::runtime::{
+    CommandKind, Completion, DeviceId, EventId, Nanos, QueueId, Status, Tag, Workers,
+};
 
 /// What a command's tiles do.
 pub enum Work {
@@ -66,6 +68,8 @@ struct Run {
     /// The next tile that nobody has claimed.
     next: AtomicU64,
     end: u64,
+    /// Nanoseconds that its worker has worked, on whosever tiles.
+    busy: AtomicU64,
 }
 
 impl Run {
@@ -99,6 +103,7 @@ impl Job {
         let runs = (0..workers).map(|worker| Run {
             next: AtomicU64::new(bound(worker)),
             end: bound(worker + 1),
+            busy: AtomicU64::new(0),
         });
         Self {
             runs: runs.collect(),
@@ -144,11 +149,12 @@ impl Job {
         }
     }
 
-    /// Runs a claimed tile. True for the tile that ends the job: the caller
-    /// then sees every other tile's writes.
-    pub fn run(&self, tile: u64, now: impl Fn() -> Nanos) -> bool {
+    /// Runs a tile that a worker has claimed. True for the tile that ends the
+    /// job: the caller then sees every other tile's writes.
+    pub fn run(&self, worker: usize, tile: u64, now: impl Fn() -> Nanos) -> bool {
+        let began = now();
         if self.started.load(Ordering::Relaxed) == u64::MAX {
-            self.started.fetch_min(now(), Ordering::Relaxed);
+            self.started.fetch_min(began, Ordering::Relaxed);
         }
         if self.failure.get().is_none() {
             let outcome = catch_unwind(AssertUnwindSafe(|| self.work_on(tile)));
@@ -156,6 +162,10 @@ impl Job {
                 // When several tiles panic, the first reason is kept.
                 let _ = self.failure.set(reason(panic.as_ref()));
             }
+        }
+        if let Some(run) = self.runs.get(worker) {
+            let took = now().saturating_sub(began);
+            run.busy.fetch_add(took, Ordering::Relaxed);
         }
         self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.tiles.count
     }
@@ -212,6 +222,15 @@ impl Job {
         self.end(now, now, Status::Skipped)
     }
 
+    /// How long the workers have worked.
+    fn workers(&self) -> Workers {
+        let busy = || self.runs.iter().map(|run| run.busy.load(Ordering::Relaxed));
+        Workers {
+            mean: busy().sum::<u64>() / self.runs.len().max(1) as u64,
+            most: busy().max().unwrap_or(0),
+        }
+    }
+
     fn end(&self, started: Nanos, ended: Nanos, status: Status) -> Completion {
         let label = self.label.clone();
         Completion {
@@ -225,6 +244,10 @@ impl Job {
             started,
             ended,
             bytes: label.bytes,
+            workers: match self.work {
+                Work::Kernel { .. } => Some(self.workers()),
+                Work::Copy { .. } => None,
+            },
             status,
         }
     }

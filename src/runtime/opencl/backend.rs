@@ -286,6 +286,7 @@ impl Backend for OpenClBackend {
             started: now,
             ended: now,
             bytes: command.bytes(),
+            workers: None,
             status: Status::Done,
         };
         let Some(open) = self.queues.get_mut(&queue) else {

@@ -109,6 +109,7 @@ fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
             started: 5,
             ended: 5,
             bytes: 0,
+            workers: None,
             status: Status::Done,
         },
         waits: Vec::new(),

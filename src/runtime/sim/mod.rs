@@ -217,6 +217,7 @@ impl Sim {
             started: ended.started,
             ended: ended.at,
             bytes: running.command.bytes(),
+            workers: None,
             status: match ended.end {
                 End::Done => Status::Done,
                 End::Failed => Status::Failed("a simulated fault".into()),

@@ -220,6 +220,7 @@ impl Union {
             started: now,
             ended: now,
             bytes: held.command.bytes(),
+            workers: None,
             status: held.refusal.unwrap_or(Status::Skipped),
         });
     }

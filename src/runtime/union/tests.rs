@@ -70,6 +70,7 @@ impl Fake {
             started: 0,
             ended: 0,
             bytes: 1,
+            workers: None,
             status,
         };
         self.completions.send(completion).unwrap();

@@ -19,6 +19,7 @@ mod write;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use thiserror::Error;
 
@@ -118,6 +119,11 @@ impl Spmv {
         if options.form == Form::Iteration && rows != columns {
             return Err(SpmvError::NotSquare { rows, columns });
         }
+        Ok(Self::arranged(name.into(), matrix, options))
+    }
+
+    fn arranged(matrix_name: String, matrix: Arc<Csr>, options: Options) -> Self {
+        let (rows, columns) = (matrix.rows(), matrix.columns());
         let arrangement =
             Arrangement::of(matrix.row_starts(), options.irregular, options.unit_weight);
         let place_of = (rows == columns).then(|| {
@@ -127,15 +133,24 @@ impl Spmv {
             }
             place_of
         });
-        Ok(Self {
-            matrix_name: name.into(),
+        Self {
+            matrix_name,
             matrix,
             arrangement,
             place_of,
             options,
             codelet: Arc::new(spmv::codelet(options.precision)),
             readers: OnceLock::new(),
-        })
+        }
+    }
+
+    /// The same with another part of the rows irregular.
+    pub fn with_irregular(&self, irregular: f64) -> Self {
+        let options = Options {
+            irregular,
+            ..self.options
+        };
+        Self::arranged(self.matrix_name.clone(), Arc::clone(&self.matrix), options)
     }
 
     /// The matrix's name.
@@ -243,6 +258,19 @@ impl Spmv {
             found.iter_mut().for_each(|v| *v *= scale);
         }
         reference::compare(found.into_iter(), &expected)
+    }
+
+    /// Seconds of the product by one core in a plain loop over the matrix as it
+    /// was read; in double precision.
+    pub fn time_plainly(&self) -> f64 {
+        let columns = 0..u64::from(self.matrix.columns());
+        let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
+        let mut y = vec![f64::NAN; self.matrix.rows() as usize];
+        let began = Instant::now();
+        reference::plain(&self.matrix, &x, &mut y);
+        let seconds = began.elapsed().as_secs_f64();
+        std::hint::black_box(y);
+        seconds
     }
 
     /// Numbers as doubles.

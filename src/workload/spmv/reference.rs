@@ -42,6 +42,18 @@ pub fn product(matrix: &Csr, x: &[f64], precision: Precision) -> Expected {
     times(matrix, &exact, 1.0, precision)
 }
 
+/// `y = A x` by one core in a plain loop, as anyone would write it first: what
+/// products are timed against.
+pub fn plain(matrix: &Csr, x: &[f64], y: &mut [f64]) {
+    for (row, result) in (0..matrix.rows()).zip(y) {
+        let (columns, values) = matrix.row(row);
+        let entries = columns.iter().zip(values);
+        *result = entries
+            .map(|(column, value)| value * x[*column as usize])
+            .sum();
+    }
+}
+
 /// `steps` times `x = A x / |A x|`, and at last `|A x|` before its division.
 /// `None` where `x` is 0 or has a number that is none: it has no direction.
 pub fn iterate(
@@ -150,6 +162,9 @@ mod tests {
         let a = matrix(3, 2, &[&[(0, 2.0), (1, -1.0)], &[], &[(1, 0.5)]]);
         let y = product(&a, &[3.0, 4.0], Precision::F64);
         assert_eq!(y.values, [2.0, 0.0, 2.0]);
+        let mut found = [f64::NAN; 3];
+        plain(&a, &[3.0, 4.0], &mut found);
+        assert_eq!(found, [2.0, 0.0, 2.0]);
         assert_eq!(y.errors, [1e-11, 0.0, 2e-12]);
         assert_eq!(compare([2.0, 0.0, 2.0].into_iter(), &y), (0.0, true));
         assert!(compare([2.0 + 9e-12, 0.0, 2.0].into_iter(), &y).1);

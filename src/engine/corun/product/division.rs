@@ -2,11 +2,16 @@
 
 use super::super::Stream;
 use super::super::place::{
-    CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES, STREAM_FRACTION, memory_limit,
+    CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES, memory_limit,
 };
 use crate::machine::Device;
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Spmv};
+
+/// At most this fraction of the memory limit is spent on stream buffers. More
+/// than of grids: a chunk takes five commands, not three, and its bytes pass but
+/// once, so that only long ones hide how long enqueueing takes.
+const STREAM_FRACTION: u64 = 4;
 
 /// Room for any so many neighbouring units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +90,8 @@ impl Division {
         let units = spmv.units();
         let queues = stream.queues.unwrap_or(QUEUES).clamp(1, MOST_QUEUES);
         let matrix = spmv.matrix();
-        let numbers = u64::from(matrix.columns()) + u64::from(matrix.rows()) + units;
-        let fixed = numbers * spmv.number() + (units + 1) * 12;
+        let (rows, columns) = (matrix.rows().into(), matrix.columns().into());
+        let fixed = fixed_bytes(units, rows, columns, spmv.number());
         let least = fixed + u64::from(queues) * Room::of(spmv, 1).bytes(spmv);
         let vector = u64::from(matrix.columns().max(matrix.rows())) * spmv.number();
         if least > limit || vector > largest {
@@ -115,6 +120,50 @@ impl Division {
             queues,
         })
     }
+}
+
+/// How much more than so many average units any neighbouring ones may take.
+const UNLIKE: f64 = 1.03;
+
+/// What a memory holds and streams of units of which only the average is known:
+/// rather less than [`Division::of`] says of the units themselves, so that a
+/// plan that is made of it can be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    pub held: u64,
+    pub chunk: u64,
+    pub queues: u32,
+}
+
+impl Estimate {
+    /// Of `units` units of `unit_bytes` bytes, beside `fixed` bytes for vectors
+    /// and tables, in `limit` bytes. `None` where these leave no room to stream.
+    pub fn of(units: u64, unit_bytes: u64, fixed: u64, limit: u64, stream: Stream) -> Option<Self> {
+        let queues = stream.queues.unwrap_or(QUEUES).clamp(1, MOST_QUEUES);
+        let free = limit.checked_sub(fixed)?;
+        let each = (unit_bytes as f64 * UNLIKE).ceil().max(1.0) as u64;
+        let (wanted, most) = match stream.chunk {
+            Some(asked) => (asked, free),
+            None => {
+                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM);
+                let wanted = (bytes / unit_bytes.max(1)).min(units.div_ceil(8));
+                (wanted, free / STREAM_FRACTION)
+            }
+        };
+        let most = most / u64::from(queues) / each;
+        let chunk = wanted.min(units).min(most).max(1);
+        let left = free.checked_sub(u64::from(queues) * (chunk + 1) * each)?;
+        Some(Self {
+            held: (left / each).saturating_sub(1).min(units),
+            chunk,
+            queues,
+        })
+    }
+}
+
+/// Bytes that a product's vectors and tables take of a device's memory.
+pub fn fixed_bytes(units: u64, rows: u64, columns: u64, number: u64) -> u64 {
+    (columns + rows + units) * number + (units + 1) * 12
 }
 
 /// The greatest number up to `most` that fits, if fewer always fit, too; or 0.
@@ -158,6 +207,24 @@ mod tests {
         let d = Division::of(&spmv, 1 << 30, u64::MAX, USUAL).unwrap();
         assert_eq!((d.held.units, d.held.entries), (spmv.units(), 7000));
         assert_eq!((d.queues, d.chunk.units), (3, spmv.units().div_ceil(8)));
+    }
+
+    #[test]
+    fn an_estimate_is_a_little_less_than_what_fits() {
+        let spmv = product(&[7; 1000]);
+        let fixed = fixed_bytes(spmv.units(), 1000, 1000, 8);
+        let of = |limit| Estimate::of(spmv.units(), spmv.unit_bytes(), fixed, limit, USUAL);
+        let all = of(1 << 30).unwrap();
+        assert_eq!((all.held, all.queues), (spmv.units(), 3));
+        assert_eq!(of(fixed), None);
+        for limit in [fixed + 30_000, fixed + 60_000, fixed + 90_000] {
+            let exact = Division::of(&spmv, limit, u64::MAX, USUAL)
+                .unwrap()
+                .held
+                .units;
+            let held = of(limit).unwrap().held;
+            assert!(held <= exact && held + 12 > exact, "{held} of {exact}");
+        }
     }
 
     #[test]

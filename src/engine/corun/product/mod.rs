@@ -18,7 +18,7 @@ mod store;
 
 use std::ops::Range;
 
-pub use division::lacking;
+pub use division::{Division, Estimate, fixed_bytes, lacking};
 pub use store::Store;
 
 use super::claims::Claims;

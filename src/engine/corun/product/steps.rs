@@ -14,6 +14,10 @@ use crate::codelet::Precision;
 use crate::runtime::{BufferId, EventId, RuntimeError};
 use crate::workload::spmv::Placed;
 
+/// A store is probed with this part of the units: it is filled with them in any
+/// case, but for slow devices.
+const PROBED_PART: u64 = 8;
+
 impl Drive<'_> {
     /// Launches what devices hold.
     pub(in super::super) fn launch_stores(&mut self, step: u32) -> Result<(), CorunError> {
@@ -121,7 +125,10 @@ impl Drive<'_> {
             self.launch_product(whose, units, &on_host, wait)?;
             return Ok(());
         };
-        let slots = store.streams[piece.lane].slots;
+        let arrangement = product.spmv.arrangement();
+        let entry = arrangement.unit_entries()[units.start as usize];
+        let row = arrangement.unit_rows()[units.start as usize];
+        let slots = store.streams[piece.lane].slots.from(entry, row.into());
         let (placed, result, sums) = (store.placed(&slots), store.y(), store.sums);
         let ready = self.complete_vector(whose, wait)?;
         self.write_units(whose, units.clone(), &slots)?;
@@ -137,27 +144,42 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// A probe of the last units, where a device of this kind begins.
-    pub(in super::super) fn probe_store(
+    /// Writes what [`Self::probe_store`] computes: some of the last units, where
+    /// a device of this kind begins and what it has stays. Enough of them that
+    /// its kernel's start does not count, though `units` may be few. Returns
+    /// them.
+    pub(in super::super) fn write_store_probe(
         &mut self,
         device: usize,
         units: u64,
-        round: u32,
-    ) -> Result<Option<usize>, CorunError> {
+    ) -> Result<Range<u64>, CorunError> {
         let all = self.workload.units();
-        let units = all - units.min(self.capacity[device])..all;
+        let units = units.max(all / PROBED_PART).min(self.capacity[device]);
+        let Some(store) = self.store(device).filter(|_| units > 0) else {
+            return Ok(0..0);
+        };
+        let held = all - units..all;
+        store.hold(held.clone());
+        let (whose, slots) = (whose(device, store.main, 0, PROBE), store.slots);
+        self.write_units(whose, held.clone(), &slots)?;
+        Ok(held)
+    }
+
+    /// A probe of what a store holds.
+    pub(in super::super) fn probe_store(
+        &mut self,
+        device: usize,
+    ) -> Result<Option<usize>, CorunError> {
         let now = self.runtime.now();
-        let Some(store) = self.store(device).filter(|_| !units.is_empty()) else {
+        let Some(store) = self.store(device).filter(|s| !s.units().is_empty()) else {
             return Ok(None);
         };
-        store.hold(units.clone());
-        let (main, slots, placed) = (store.main, store.slots, store.placed(&store.slots));
-        let mut whose = whose(device, main, 0, PROBE);
-        if round == 0 {
-            self.write_units(whose, units.clone(), &slots)?;
-        }
+        let (main, units, placed) = (store.main, store.units(), store.placed(&store.slots));
         let job = self.ledger.job(device, None, units.clone(), now);
-        whose.job = Some(job);
+        let whose = For {
+            job: Some(job),
+            ..whose(device, main, 0, PROBE)
+        };
         self.launch_product(whose, units, &placed, &[])?;
         Ok(Some(job))
     }

@@ -28,6 +28,20 @@ pub struct Slots {
     pub rows: u64,
 }
 
+impl Slots {
+    /// The same memory for units that begin with this entry and this row, so
+    /// that they lie at its begin and are not cut where a ring would end: a
+    /// ring of as many places as come before them. The very first units fill
+    /// the ring as it is.
+    pub fn from(self, entry: u64, row: u64) -> Self {
+        Self {
+            entries: self.entries.max(entry),
+            rows: self.rows.max(row),
+            ..self
+        }
+    }
+}
+
 /// A queue with room for a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreStream {
@@ -233,6 +247,36 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn a_chunk_is_in_one_run_at_the_begin_of_its_memory(
+            lengths in proptest::collection::vec(0u64..9, 2..60),
+            first in 0usize..60,
+            count in 1usize..20,
+        ) {
+            let mut starts = vec![0];
+            for length in &lengths {
+                starts.push(starts[starts.len() - 1] + length);
+            }
+            let first = first % lengths.len();
+            let end = (first + count).min(lengths.len());
+            let ring = widest(&starts, (end - first) as u64, |s| *s).max(1);
+            let slots = Slots {
+                columns: BufferId::fresh(),
+                values: BufferId::fresh(),
+                ends: BufferId::fresh(),
+                entries: ring,
+                rows: 1,
+            };
+            let length = slots.from(starts[first], 0).entries;
+            let runs = runs(&(first as u64..end as u64), length, |u| starts[u as usize]);
+            if starts[first] >= ring {
+                prop_assert!(runs.len() <= 1 && runs.iter().all(|(_, at)| *at == 0));
+            }
+            for (run, at) in runs {
+                prop_assert!(at + (run.end - run.start) <= ring + 9);
+            }
+        }
+
         /// Plays writes of held ranges on a model of a ring: no unit that is
         /// held may be overwritten, and none is wrapped.
         #[test]

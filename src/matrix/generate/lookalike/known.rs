@@ -176,6 +176,48 @@ pub static KNOWN: [Known; 5] = [
     },
 ];
 
+/// Shapes of no matrix in particular: webs and circuits of any size, whose
+/// statistics are invented, beside those that are imitated.
+pub static SHAPES: [Known; 2] = [
+    Known {
+        name: "web",
+        rows: 1_000_000,
+        nonzeros: 15_000_000,
+        deviation: 33.0,
+        longest: 8000,
+        kind: Kind::Web { local: 0.65 },
+        dense: &[],
+        classes: &[],
+        rest: Rest {
+            least: 0,
+            most: 7999,
+            shape: None,
+        },
+    },
+    Known {
+        name: "circuit",
+        rows: 1_000_000,
+        nonzeros: 8_000_000,
+        deviation: 900.0,
+        longest: 600_000,
+        kind: Kind::Circuit,
+        dense: &[
+            Dense::ByDeviation { rows: 2 },
+            Dense::Falling {
+                rows: 4,
+                longest: 20_000,
+                shortest: 2000,
+            },
+        ],
+        classes: &[class(20_000, 10, 99, 20.0)],
+        rest: Rest {
+            least: 1,
+            most: 9,
+            shape: Some(3.5),
+        },
+    },
+];
+
 const fn class(rows: u32, least: u32, most: u32, mean: f64) -> Class {
     Class {
         rows,
@@ -191,5 +233,15 @@ impl Known {
     pub fn find(name: &str) -> Option<&'static Self> {
         let mut known = KNOWN.iter();
         known.find(|known| known.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The shape of this name.
+    pub fn shape(name: &str) -> Option<&'static Self> {
+        SHAPES.iter().find(|shape| shape.name == name)
+    }
+
+    /// Whether it is a shape, and no matrix that is imitated.
+    pub fn is_shape(&self) -> bool {
+        Self::shape(self.name).is_some()
     }
 }

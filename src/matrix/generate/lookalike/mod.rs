@@ -65,8 +65,19 @@ impl LookAlike {
         Ok(Self { known, size })
     }
 
+    /// A matrix of a shape with so many rows.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn shaped(shape: &'static Known, rows: u32) -> Result<Self, String> {
+        Self::new(shape, f64::from(rows) / f64::from(shape.rows))
+    }
+
     /// Says what it is a look-alike of.
     pub fn name(&self) -> String {
+        if self.known.is_shape() {
+            return self.to_string();
+        }
         match self.size.scale {
             1.0 => format!("look-alike of {}", self.known.name),
             scale => format!("look-alike of {} at {scale}", self.known.name),
@@ -118,6 +129,9 @@ impl LookAlike {
 impl fmt::Display for LookAlike {
     /// As users say it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.known.is_shape() {
+            return write!(f, "{}:{}", self.known.name, self.size.rows);
+        }
         match self.size.scale {
             1.0 => write!(f, "like:{}", self.known.name),
             scale => write!(f, "like:{}@{scale}", self.known.name),

@@ -1,0 +1,35 @@
+//! The part of a matrix's rows that counts as irregular, as a cost model plans
+//! it: where several devices share a product, it decides which rows the host
+//! gets.
+
+use super::model::{Missing, Serving};
+use crate::cli::task::Task;
+
+/// Parts that are tried beside the usual one.
+const PARTS: [f64; 2] = [0.0, 0.7];
+
+/// Another part must promise to take less than this of the time.
+const WORTH_IT: f64 = 0.99;
+
+/// The task as the model plans it, where one serves and the user has left the
+/// part open.
+pub fn planned(task: Task, model: Result<Serving, Missing>) -> (Task, Result<Serving, Missing>) {
+    let mut best = match model {
+        Ok(serving) if serving.shares() => (task, serving),
+        other => return (task, other),
+    };
+    for part in PARTS {
+        let Some(other) = best.0.with_irregular(part) else {
+            break;
+        };
+        let planned = other.work().and_then(|work| best.1.planned_for(work));
+        if let Some(mut planned) = planned.filter(|p| p.seconds() < WORTH_IT * best.1.seconds()) {
+            planned.notes.push(format!(
+                "the longest {:.0} % of the rows may go to the CPU first, as the model plans",
+                100.0 * part
+            ));
+            best = (other, planned);
+        }
+    }
+    (best.0, Ok(best.1))
+}

@@ -1,0 +1,179 @@
+//! A product on a device with memory of its own.
+
+use crate::model::case::{Case, Part};
+use crate::model::descriptors::{DeviceFigures, HostFigures};
+
+/// Commands of a streamed chunk: writes of columns, values and rows' ends, the
+/// launch, and the result's read.
+const COMMANDS: f64 = 5.0;
+const WRITES: f64 = 3.0;
+
+/// Compute, memory, link, and total seconds.
+///
+/// What is held is one launch; alone (`solo`) that is the step, or the time in
+/// which it is enqueued. Otherwise the driver has to hear of its end. Chunks
+/// follow one another as fast as the slowest of the driver, the link, the
+/// device and the queues lets them; `flow` is left of the link's rate.
+pub fn step(
+    case: &Case,
+    device: &DeviceFigures,
+    host: &HostFigures,
+    flow: f64,
+) -> (f64, f64, f64, f64) {
+    let Part::Own {
+        held,
+        streamed,
+        chunk,
+        queues,
+        solo,
+        ..
+    } = case.part
+    else {
+        return (0.0, 0.0, 0.0, 0.0);
+    };
+    let work = &case.work;
+    let kernels = |units: f64| {
+        let compute = device
+            .flops
+            .map_or(0.0, |rate| units * work.unit_flops / rate);
+        let memory = units * work.unit_traffic / (device.bandwidth * device.efficiency);
+        (compute, memory)
+    };
+    let (enqueue, launch) = (device.enqueue_seconds, device.launch_seconds);
+    let (compute, memory) = kernels((held + streamed) as f64);
+    let on_held = match held {
+        0 => 0.0,
+        units => {
+            let (compute, memory) = kernels(units as f64);
+            launch + compute.max(memory)
+        }
+    };
+    if solo {
+        return (compute, memory, 0.0, on_held.max(enqueue));
+    }
+    let first = if held > 0 { enqueue } else { 0.0 };
+    let held_end = match held {
+        0 => 0.0,
+        _ => first + on_held + device.completion_seconds,
+    };
+    let (Some(link), true) = (&device.link, streamed > 0) else {
+        return (compute, memory, 0.0, held_end);
+    };
+    let chunks = case.part.chunks() as f64;
+    let each = streamed as f64 / chunks;
+    let unit = work.unit_bytes as f64;
+    let results = work
+        .matrix
+        .map_or(0.0, |m| (m.rows * work.number_bytes()) as f64);
+    let result = results * each / work.units.max(1) as f64;
+    let rate = link.h2d.min(host.bandwidth) * flow;
+    let up = each * unit / rate;
+    let down = result / (link.d2h * flow);
+    let (one_compute, one_memory) = kernels(each);
+    let kernel = one_compute.max(one_memory);
+    let delay = link.launch_delay_seconds;
+    let path =
+        WRITES * link.latency_seconds + up + launch + delay + kernel + link.latency_seconds + down;
+    let lanes = f64::from(queues.max(1))
+        .min(chunk.max(1) as f64)
+        .min(chunks);
+    let period = (COMMANDS * enqueue)
+        .max(up)
+        .max(path / lanes)
+        .max(kernel + launch);
+    let flowing =
+        first + COMMANDS * enqueue + path + (chunks - 1.0) * period + device.completion_seconds;
+    let both = first + on_held + chunks * (kernel + launch) + device.completion_seconds;
+    let transfers = streamed as f64 * unit / rate;
+    (compute, memory, transfers, held_end.max(flowing).max(both))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::descriptors::LinkFigures;
+    use crate::model::{MatrixFigures, Work};
+
+    const DEVICE: DeviceFigures = DeviceFigures {
+        compute_units: 100,
+        clock_mhz: None,
+        memory: 1 << 30,
+        bandwidth: 1e12,
+        flops: None,
+        copy_engines: 2,
+        turns: false,
+        launch_seconds: 2e-6,
+        enqueue_seconds: 1e-5,
+        completion_seconds: 3e-5,
+        efficiency: 1.0,
+        link: Some(LinkFigures {
+            h2d: 5e10,
+            d2h: 5e10,
+            both_ways: 4e10,
+            latency_seconds: 0.0,
+            launch_delay_seconds: 0.0,
+        }),
+    };
+
+    fn case(held: u64, streamed: u64, chunk: u64, solo: bool) -> Case {
+        Case {
+            work: Work {
+                codelet: "spmv-f64".into(),
+                units: 1000,
+                unit_bytes: 24_000,
+                unit_points: 2000,
+                element_bytes: 12,
+                dimensions: 1,
+                unit_flops: 4000.0,
+                unit_traffic: 25_000.0,
+                matrix: Some(MatrixFigures {
+                    rows: 100_000,
+                    columns: 100_000,
+                    nonzeros: 2_000_000,
+                    mean: 20.0,
+                    variation: 0.0,
+                    most: 20,
+                    bandwidth: 100,
+                    irregular: 0.3,
+                    near_lines: 0.1,
+                    far_lines: 0.1,
+                }),
+            },
+            part: Part::Own {
+                held,
+                slots: 2 * held + 3,
+                streamed,
+                chunk,
+                queues: 3,
+                solo,
+            },
+        }
+    }
+
+    fn total(case: &Case) -> f64 {
+        let host = HostFigures {
+            bandwidth: 1e11,
+            ..HostFigures::default()
+        };
+        step(case, &DEVICE, &host, 1.0).3
+    }
+
+    #[test]
+    fn what_is_held_takes_a_launch_and_barriers_take_the_driver() {
+        // 25 MB at 1 TB/s.
+        assert!((total(&case(1000, 0, 1, true)) - 27e-6).abs() < 1e-12);
+        assert!((total(&case(1000, 0, 1, false)) - 67e-6).abs() < 1e-12);
+        // Ten units take less than it takes to enqueue them.
+        assert!((total(&case(10, 0, 1, true)) - 1e-5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn chunks_flow_at_the_pace_of_the_link_or_of_the_driver() {
+        // 24 MB at 50 GB/s are 480 us.
+        let large = total(&case(0, 1000, 250, false));
+        assert!((480e-6..680e-6).contains(&large), "{large}");
+        // A thousand chunks of five commands of 10 us.
+        let small = total(&case(0, 1000, 1, false));
+        assert!((0.05..0.0502).contains(&small), "{small}");
+    }
+}

@@ -1,0 +1,288 @@
+//! Profiles of products: generated matrices, each loaded once and multiplied in
+//! a few ways, one device at a time.
+//!
+//! * [`design`] says which matrices and which ways; pure.
+//! * [`measure`] does a run; here is who goes through all of them within a
+//!   time budget.
+//!
+//! Matrices come in the design's order, so that whenever the time is up what
+//! was measured spans the shapes; the runs of one are shuffled.
+
+pub mod design;
+pub mod measure;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use pdawl_profiler::Sample;
+use pdawl_profiler::dataset::Key;
+
+use super::campaign::Summary;
+use super::configuration::Kind;
+use super::design::Gpu;
+use super::error::ProfileError;
+use super::expectation::{Expectation, guess};
+use super::ground::Ground;
+use crate::matrix::{Control, MatrixError, MatrixSource};
+use crate::model::Work;
+use crate::workload::spmv::{Options, Spmv};
+use design::seats;
+use measure::{Run, Subject};
+
+/// Seconds that a nonzero takes to be generated and arranged, by guess.
+const LOADING: f64 = 3e-8;
+
+/// When so many runs failed and none succeeded, the others will not either.
+const HOPELESS: usize = 3;
+
+/// What is to be measured.
+pub struct Plan {
+    pub matrices: Vec<MatrixSource>,
+    pub kinds: Vec<Kind>,
+    pub gpus: Vec<Gpu>,
+    pub repeats: u32,
+    /// Steps of each run; `None` for as many as tell enough.
+    pub steps: Option<u32>,
+    /// Of the order of runs, of the vectors, and of a simulation's noise.
+    pub seed: u64,
+    pub options: Options,
+    /// Whether the part of the rows that may be irregular changes from matrix to
+    /// matrix, so that a model learns what it does.
+    pub varies: bool,
+    /// Bytes of host memory that may be used; matrices beyond it are left out.
+    pub memory: u64,
+    pub budget: Duration,
+}
+
+/// How far a profile has come.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    pub matrix: &'a str,
+    pub device: String,
+    /// Matrices that are over, and all.
+    pub over: usize,
+    pub matrices: usize,
+}
+
+/// Who hears of a profile.
+pub struct Ears<'a> {
+    pub stop: &'a AtomicBool,
+    /// Told of each run before it begins.
+    pub watch: &'a mut dyn FnMut(&Progress),
+    /// Whether a run has been measured before.
+    pub is_kept: &'a mut dyn FnMut(&Key) -> bool,
+    /// Given each row as soon as it is measured.
+    pub keep: &'a mut dyn FnMut(&Sample) -> Result<(), ProfileError>,
+}
+
+/// What came of a profile: its summary, and rows that were there before.
+pub type Done = (Summary, usize);
+
+impl Plan {
+    /// Does all runs that fit into the budget.
+    ///
+    /// # Errors
+    /// When a matrix cannot be made, `keep` fails, the first runs all fail, or
+    /// the budget is too small for any.
+    pub fn carry_out(&self, ground: &mut Ground, ears: &mut Ears) -> Result<Done, ProfileError> {
+        let began = Instant::now();
+        let mut books = Books {
+            began,
+            budget: self.budget,
+            summary: Summary::default(),
+            kept: 0,
+            expectations: [Expectation::default(); 3],
+        };
+        for (number, source) in self.matrices.iter().enumerate() {
+            if ears.stop.load(Ordering::Relaxed) {
+                books.summary.interrupted = true;
+                break;
+            }
+            if books.left() <= 0.0 {
+                books.leave_out(self, 0.0);
+                continue;
+            }
+            let Some(spmv) = self.load(number, source, ears, &mut books)? else {
+                continue;
+            };
+            self.runs_of(number, source, &spmv, ground, ears, &mut books)?;
+        }
+        books.summary.seconds = began.elapsed().as_secs_f64();
+        match books.summary.shortest {
+            Some(shortest)
+                if books.summary.measured + books.kept == 0 && !books.summary.interrupted =>
+            {
+                Err(ProfileError::Budget {
+                    budget: self.budget,
+                    shortest,
+                })
+            }
+            _ => Ok((books.summary, books.kept)),
+        }
+    }
+
+    /// The product of a matrix. `None` if it has no room, or on request.
+    fn load(
+        &self,
+        number: usize,
+        source: &MatrixSource,
+        ears: &mut Ears,
+        books: &mut Books,
+    ) -> Result<Option<Spmv>, ProfileError> {
+        let before = Instant::now();
+        let mut control = Control {
+            stop: ears.stop,
+            progress: &mut |_| {},
+        };
+        let loaded = match source.load(&mut control) {
+            Ok(loaded) => loaded,
+            Err(MatrixError::Interrupted) => return Ok(None),
+            Err(error) => {
+                books.summary.failed.push(error.to_string());
+                return Ok(None);
+            }
+        };
+        // As it was read, as devices compute it in host memory, and its copy.
+        let needed = 3 * (12 * loaded.csr.nonzeros() + 32 * u64::from(loaded.csr.rows()));
+        if needed > self.memory {
+            books.summary.failed.push(format!(
+                "{}: {needed} bytes are needed, and {} of host memory may be used",
+                loaded.name, self.memory
+            ));
+            return Ok(None);
+        }
+        let nonzeros = loaded.csr.nonzeros() as f64;
+        let mut options = self.options;
+        if self.varies {
+            options.irregular = design::irregular(number);
+        }
+        let spmv = Spmv::new(loaded.name.clone(), Arc::new(loaded.csr), options);
+        let spmv = match spmv {
+            Ok(spmv) => spmv,
+            Err(error) => {
+                let why = format!("{}: {error}", loaded.name);
+                books.summary.failed.push(why);
+                return Ok(None);
+            }
+        };
+        books.expectations[2].learn(LOADING * nonzeros, before.elapsed().as_secs_f64());
+        Ok(Some(spmv))
+    }
+
+    fn runs_of(
+        &self,
+        number: usize,
+        source: &MatrixSource,
+        spmv: &Spmv,
+        ground: &mut Ground,
+        ears: &mut Ears,
+        books: &mut Books,
+    ) -> Result<(), ProfileError> {
+        let work = Work::of_product(spmv);
+        let name = format!("{} s{}", source.origin, source.seed);
+        let subject = Subject {
+            name: &name,
+            spmv,
+            work: &work,
+        };
+        let seats = seats(spmv, number, ground.topology(), &self.gpus);
+        let wanted = seats
+            .into_iter()
+            .filter(|(kind, _)| self.kinds.contains(kind));
+        let mut runs: Vec<Run> = wanted
+            .flat_map(|(kind, seat)| {
+                (0..self.repeats).map(move |repeat| Run {
+                    kind,
+                    seat: seat.clone(),
+                    repeat,
+                })
+            })
+            .collect();
+        Rng::with_seed(self.seed ^ number as u64).shuffle(&mut runs);
+        for (index, run) in runs.iter().enumerate() {
+            let key = subject.key(ground, run);
+            if (ears.is_kept)(&key) {
+                books.kept += 1;
+                continue;
+            }
+            let simulated = ground.is_simulated();
+            let (case, descriptors, steps) = subject.expected(ground, &run.seat, self.steps);
+            let guessed = guess(&case, &descriptors, steps, simulated);
+            let at = usize::from(run.kind == Kind::Gpu);
+            let expected = books.expectations[at].of(guessed);
+            if expected > books.left() {
+                books.leave_out(self, expected);
+                continue;
+            }
+            (ears.watch)(&Progress {
+                matrix: &name,
+                device: run.seat.selection(),
+                over: number,
+                matrices: self.matrices.len(),
+            });
+            let before = Instant::now();
+            let seed = seed_of(&key, self.seed);
+            match subject.measure(ground, run, (self.steps, seed), ears.stop) {
+                Ok(Some(sample)) => {
+                    (ears.keep)(&sample)?;
+                    books.summary.measured += 1;
+                }
+                Ok(None) => {
+                    books.summary.interrupted = true;
+                    books.summary.left += runs.len() - index;
+                    return Ok(());
+                }
+                Err(error) => {
+                    // What failed may not be usable any more.
+                    ground.close();
+                    books.summary.failed.push(error.to_string());
+                    if books.summary.measured == 0 && books.summary.failed.len() >= HOPELESS {
+                        return Err(error);
+                    }
+                }
+            }
+            books.expectations[at].learn(guessed, before.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+}
+
+/// What was done, and what the rest may take.
+struct Books {
+    began: Instant,
+    budget: Duration,
+    summary: Summary,
+    kept: usize,
+    /// Of runs on CPUs, on GPUs, and of loading.
+    expectations: [Expectation; 3],
+}
+
+impl Books {
+    fn left(&self) -> f64 {
+        self.budget.as_secs_f64() - self.began.elapsed().as_secs_f64()
+    }
+
+    /// Notes a run, or a matrix with all of its runs, for which there is no time.
+    fn leave_out(&mut self, plan: &Plan, expected: f64) {
+        let shortest = self.summary.shortest.unwrap_or(f64::INFINITY);
+        self.summary.shortest = Some(shortest.min(expected));
+        self.summary.left += match expected > 0.0 {
+            true => 1,
+            false => plan.repeats as usize,
+        };
+    }
+}
+
+/// A seed of its own, equal whenever the run is repeated.
+fn seed_of(key: &Key, seed: u64) -> u64 {
+    // FNV-1a, which stays the same from release to release.
+    let text = format!(
+        "{}; {}; {}; {seed}",
+        key.machine, key.configuration, key.repeat
+    );
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
