@@ -78,6 +78,11 @@ impl Progress {
         self.latency = Some(self.latency.map_or(latency, |least| least.min(latency)));
     }
 
+    /// Pieces of the pool done in this step.
+    pub fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
     /// Pool units a second in this step.
     pub fn rate(&self) -> Option<f64> {
         (self.done > 0 && self.span > 0).then(|| self.done as f64 / seconds(self.span))

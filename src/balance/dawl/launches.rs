@@ -1,7 +1,7 @@
 //! What each launch on held units costs, learned from plans that need few of
 //! them and plans that need many for about the same work.
 
-use super::rates::{Estimate, Gauge};
+use super::rates::{Estimate, Gauge, NEVER_SUDDEN};
 
 /// What a device's kernels on held units took, and what ran beside them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,8 +24,6 @@ const LEAST: f64 = 1e-9;
 const SEVERAL: f64 = 3.0;
 /// A relative change of a rate that streamed chunks can explain.
 const ALIKE: f64 = 0.1;
-/// A relative deviation beyond any.
-const NEVER_SUDDEN: f64 = 1e12;
 /// A launch takes at most this part of what it takes with its units.
 const MOST: f64 = 0.9;
 

@@ -4,15 +4,13 @@
 use super::Dawl;
 use super::handout::seconds;
 use super::launches::Kernels;
-use super::rates::{Estimate, Verdict};
+use super::rates::{Estimate, NEVER_SUDDEN, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
 /// A rate counts if it was seen on this part of a device's units.
 const ENOUGH: u64 = 96;
-/// The same where many observations would have to be corrected.
-const MUCH: u64 = 8;
-/// The shortest chunks that tell how fast a device streams.
-const STREAMED: u64 = 3;
+/// Streamed chunks that tell whether a device streams faster or slower.
+const STREAMED: u64 = 8;
 
 impl Dawl {
     /// Takes in what a device did in a step. Says whether it changed for good.
@@ -49,22 +47,17 @@ impl Dawl {
         let (rate, alone) = match self.devices[d].capacity {
             Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
             None => {
-                // A few units at the end do not occupy all cores, and say little
-                // against what many have shown.
-                let enough = |known: &Estimate| {
-                    let part = if known.is_steady() { MUCH } else { ENOUGH };
-                    let least = self.grain[d].min_chunk().max(progress.done / part);
-                    least.min(progress.done)
-                };
-                let (beside, alone) = (enough(&gauge.pool), enough(&gauge.alone));
-                (progress.beside_rate(beside), progress.alone_rate(alone))
+                // A few units at the end do not occupy all cores.
+                let enough = self.grain[d].min_chunk().max(progress.done / ENOUGH);
+                let enough = enough.min(progress.done);
+                (progress.beside_rate(enough), progress.alone_rate(enough))
             }
         };
         let on_host = self.devices[d].capacity.is_none();
         let known = gauge.pool.value().is_some();
-        // One chunk's way through a pipeline is not the pipeline's pace.
-        let several = if on_host { 1 } else { STREAMED };
-        let enough = !known || progress.done >= several * self.grain[d].min_chunk();
+        let enough = !known || progress.done >= self.grain[d].min_chunk();
+        // A few chunks' way through a pipeline is not its pace, and no alarm.
+        let telling = on_host || progress.chunks() >= STREAMED;
         // Units that change hands take bandwidth, and chunks wait for them.
         let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
         let rate = rate.filter(|_| enough && !disturbed);
@@ -74,6 +67,10 @@ impl Dawl {
                 return 1.0;
             };
             let before = of.value();
+            if !telling && !anew {
+                of.observe_within(rate, NEVER_SUDDEN);
+                return 1.0;
+            }
             match take(of, rate) {
                 true => rate / before.unwrap_or(rate),
                 false => 1.0,

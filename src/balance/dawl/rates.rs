@@ -7,6 +7,8 @@ use super::launches::LaunchCost;
 const WINDOW: usize = 5;
 /// Observations that make an estimate steady.
 const STEADY: usize = 3;
+/// A relative deviation beyond any.
+pub const NEVER_SUDDEN: f64 = 1e12;
 /// A relative deviation that is not noise.
 const SUDDEN: f64 = 0.2;
 
