@@ -8,7 +8,7 @@ const WORTH_STARTING: f64 = 20.0;
 
 /// Part of a step that starting chunks may take. (Two more chunks for 15 cores
 /// beside an H200 are 3 % of a step of 1.4 ms, eight of their starts 2 %.)
-const COSTLY: f64 = 0.02;
+const COSTLY: f64 = 0.04;
 
 /// A device's granularity: a few chunks a step, fewer where the metrics of the
 /// steps before say that they would be over too soon after they started.

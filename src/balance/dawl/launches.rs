@@ -20,6 +20,8 @@ pub struct Kernels {
 const APART: f64 = 4.0;
 /// Seconds that a launch takes at least.
 const LEAST: f64 = 1e-9;
+/// A delay below this part of a step may be noise.
+const NOISE: f64 = 0.04;
 /// Streamed chunks whose cost is more than the noise of a step.
 const SEVERAL: f64 = 3.0;
 /// A relative change of a rate that streamed chunks can explain.
@@ -98,7 +100,11 @@ impl Gauge {
             return;
         }
         let held = kernels.units / rate + kernels.more * self.launch.seconds();
-        let chunk = (kernels.seconds - held) / kernels.chunks;
+        let delay = kernels.seconds - held;
+        let chunk = match delay < NOISE * kernels.seconds {
+            true => 0.0,
+            false => delay / kernels.chunks,
+        };
         let most = MOST * kernels.seconds / kernels.chunks;
         // A difference of two noisy figures is itself noisy: never sudden.
         (self.chunk).observe_within(chunk.clamp(LEAST, most), NEVER_SUDDEN);
