@@ -64,7 +64,7 @@ impl Space {
 /// runs, and noise does not choose it.
 ///
 /// More components on CPUs are tried as long as there is hope: when the best run
-/// with so many took [`HOPELESS`] times the best of all, and more than the best
+/// with so many took a few times the best of all, and more than the best
 /// with one less, still more would take longer, and are left out.
 #[derive(Clone, Debug)]
 pub struct Search {

@@ -116,8 +116,9 @@ fn another_thread_is_counted_while_it_runs_and_only_then() {
 fn waiting_switches_contexts_wherever_that_is_counted() {
     let mut counters = Counters::open(&[this_thread().unwrap()]);
     counters.start();
+    // Long enough that no timer has run out before the thread gives way.
     for _ in 0..20 {
-        thread::sleep(std::time::Duration::from_micros(50));
+        thread::sleep(std::time::Duration::from_millis(2));
     }
     let reading = counters.stop();
     let switches = reading.values.get(Event::ContextSwitches.name());
