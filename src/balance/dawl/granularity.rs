@@ -6,8 +6,7 @@ use super::rates::Estimate;
 /// A chunk should take this many times as long as it takes to start one.
 const WORTH_STARTING: f64 = 20.0;
 
-/// Part of a step that starting chunks may take. (Two more chunks for 15 cores
-/// beside an H200 are 3 % of a step of 1.4 ms, eight of their starts 2 %.)
+/// Part of a step that starting chunks may take.
 const COSTLY: f64 = 0.04;
 
 /// A device's granularity: a few chunks a step, fewer where the metrics of the

@@ -335,6 +335,14 @@ mod tests {
                     prop_assert!((streamed - a.pool_rate * time).abs() <= 1e-9 * streamed);
                     continue;
                 }
+                if a.slots.is_none() {
+                    // Launches cost nothing: in closed form.
+                    let kernels = a.held_rate * time;
+                    let least = kernels.min(a.capacity as f64);
+                    prop_assert!((division.held[d] as f64 - least).abs() <= 1.001);
+                    let rest = (kernels - a.capacity as f64).clamp(0.0, a.pool_rate * time);
+                    prop_assert!((division.pooled[d] as f64 - rest).abs() <= 1.001);
+                }
                 let kernels = a.held_seconds(held) + streamed * a.streamed_kernel();
                 prop_assert!(kernels <= time * (1.0 + 1e-9));
                 prop_assert!(streamed <= a.pool_rate * time * (1.0 + 1e-9));
