@@ -11,9 +11,8 @@ use crate::balance::{DeviceStep, StepReport};
 /// what a device did in the step. The last chunks are small, and end soon after
 /// one whose slowest core was late: they say little.
 const ENOUGH: u64 = 4;
-/// Units that change hands slow whoever computes on host memory, but not by more
-/// than this.
-const MOVES_EXPLAIN: f64 = 2.0;
+/// The same of a rate of which nothing is known.
+const BETTER_THAN_NOTHING: u64 = 96;
 /// Streamed chunks that tell whether a device streams faster or slower.
 const STREAMED: u64 = 8;
 
@@ -52,8 +51,13 @@ impl Dawl {
         let (rate, alone) = match self.devices[d].capacity {
             Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
             None => {
-                let enough = progress.done.div_ceil(ENOUGH);
-                (progress.beside_rate(enough), progress.alone_rate(enough))
+                let least = self.grain[d].min_chunk().min(progress.done);
+                let enough = |of: &Estimate| match of.observed() {
+                    Some(_) => progress.done.div_ceil(ENOUGH),
+                    None => progress.done.div_ceil(BETTER_THAN_NOTHING).max(least),
+                };
+                let beside = progress.beside_rate(enough(&gauge.pool));
+                (beside, progress.alone_rate(enough(&gauge.alone)))
             }
         };
         let on_host = self.devices[d].capacity.is_none();
@@ -62,11 +66,8 @@ impl Dawl {
         // A few chunks' way through a pipeline is not its pace, and no alarm.
         let telling = on_host || progress.chunks() >= STREAMED;
         // Units that change hands take bandwidth, and chunks wait for them.
-        let before = gauge.pool.value().or(gauge.alone.value());
-        let disturbed = |rate: f64| {
-            moved && on_host && before.is_some_and(|before| rate * MOVES_EXPLAIN > before)
-        };
-        let rate = rate.filter(|rate| enough && !disturbed(*rate));
+        let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
+        let rate = rate.filter(|_| enough && !disturbed);
         let quiet = self.quiet.is_some();
         let mut note = |seen: Option<f64>, of: &mut Estimate, meant: bool| {
             let Some(rate) = seen else {
