@@ -7,8 +7,12 @@ use super::launches::Kernels;
 use super::rates::{Estimate, NEVER_SUDDEN, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
-/// A rate counts if it was seen on this part of a device's units.
-const ENOUGH: u64 = 96;
+/// A rate beside streams, or without any, counts if it was seen on this part of
+/// what a device did in the step. The last chunks are small, and end soon after
+/// one whose slowest core was late: they say little.
+const ENOUGH: u64 = 4;
+/// The same of a rate of which nothing is known.
+const BETTER_THAN_NOTHING: u64 = 96;
 /// Streamed chunks that tell whether a device streams faster or slower.
 const STREAMED: u64 = 8;
 
@@ -47,10 +51,13 @@ impl Dawl {
         let (rate, alone) = match self.devices[d].capacity {
             Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
             None => {
-                // A few units at the end do not occupy all cores.
-                let enough = self.grain[d].min_chunk().max(progress.done / ENOUGH);
-                let enough = enough.min(progress.done);
-                (progress.beside_rate(enough), progress.alone_rate(enough))
+                let least = self.grain[d].min_chunk().min(progress.done);
+                let enough = |of: &Estimate| match of.observed() {
+                    Some(_) => progress.done.div_ceil(ENOUGH),
+                    None => progress.done.div_ceil(BETTER_THAN_NOTHING).max(least),
+                };
+                let beside = progress.beside_rate(enough(&gauge.pool));
+                (beside, progress.alone_rate(enough(&gauge.alone)))
             }
         };
         let on_host = self.devices[d].capacity.is_none();
@@ -61,24 +68,29 @@ impl Dawl {
         // Units that change hands take bandwidth, and chunks wait for them.
         let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
         let rate = rate.filter(|_| enough && !disturbed);
-        let mut note = |seen: Option<f64>, of: &mut Estimate| {
+        let quiet = self.quiet.is_some();
+        let mut note = |seen: Option<f64>, of: &mut Estimate, meant: bool| {
             let Some(rate) = seen else {
                 of.unobserved();
                 return 1.0;
             };
-            let before = of.value();
-            if !telling && !anew {
+            let before = of.observed();
+            // Of conditions that were planned, and not seen of late, the first
+            // step tells the most. What comes unplanned may come of a disturbance.
+            if meant && of.is_stale() {
+                of.observe_anew(rate);
+            } else if telling || anew {
+                take(of, rate);
+            } else {
                 of.observe_within(rate, NEVER_SUDDEN);
-                return 1.0;
             }
-            match take(of, rate) {
-                true => rate / before.unwrap_or(rate),
-                false => 1.0,
-            }
+            before
+                .zip(of.observed())
+                .map_or(1.0, |(before, after)| after / before)
         };
-        // What changed its speed changed it in the case not seen, too.
-        let pool = note(rate, &mut gauge.pool);
-        let single = note(alone, &mut gauge.alone);
+        // What changes its speed changes it in the case not seen, too.
+        let pool = note(rate, &mut gauge.pool, !quiet);
+        let single = note(alone, &mut gauge.alone, quiet);
         if rate.is_none() {
             gauge.pool.scale(single);
         }
