@@ -436,5 +436,9 @@ impl OpenClBackend {
 }
 
 #[cfg(test)]
+#[path = "apart_tests.rs"]
+mod apart_tests;
+
+#[cfg(test)]
 #[path = "backend_tests.rs"]
 mod tests;
