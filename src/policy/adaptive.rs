@@ -27,6 +27,10 @@ const MOST_MOVES: usize = 64;
 /// unless that alone is estimated to take so many times the rest's time.
 const HOPELESS: f64 = 8.0;
 
+/// The part of a layer's time that its copies to a device must take for them to
+/// count: what is written once and stays slows the first run alone.
+const LADEN: f64 = 0.1;
+
 /// The policy.
 pub struct Adaptive {
     problem: Problem,
@@ -38,6 +42,10 @@ pub struct Adaptive {
     running: Vec<usize>,
     /// By component: its device, once its layer has been divided in this run.
     placed: Vec<Option<usize>>,
+    /// By component: where it would go by what is known, once the level before
+    /// its own was divided. What only one device needs so stays there; should it
+    /// go elsewhere after all, the engine fetches what it needs.
+    foreseen: Vec<Option<usize>>,
     /// By level: what is left of it, and what the devices did.
     layers: Vec<Layer>,
     /// By a layer's number of components: how many each device had of the last
@@ -50,10 +58,20 @@ pub struct Adaptive {
 struct Layer {
     left: usize,
     began: Nanos,
-    /// By device: the work that it ended, and when it ended the last of it.
-    done: Vec<(f64, Nanos)>,
+    /// By device: what it has done of it.
+    done: Vec<Done>,
     /// Whether a device was lost meanwhile: it says nothing then.
     spoilt: bool,
+}
+
+/// A device's part of a layer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    /// The work that it ended, and when it ended the last of it.
+    amount: f64,
+    ended: Nanos,
+    /// Bytes that were written to it meanwhile.
+    written: u64,
 }
 
 impl Adaptive {
@@ -62,6 +80,7 @@ impl Adaptive {
         let mut made = Self {
             levels: problem.levels(),
             placed: vec![None; problem.tasks.len()],
+            foreseen: vec![None; problem.tasks.len()],
             problem,
             ready: Ready::default(),
             learned: vec![Learned::default(); devices],
@@ -94,8 +113,29 @@ impl Adaptive {
         self.learned[device].expect(amount).unwrap_or(said)
     }
 
-    /// Divides a layer: a device for each of its components.
+    /// Divides a layer: a device for each of its components. And foresees how the
+    /// next one will be, since that says what of this one's results stays.
     fn divide(&mut self, level: usize) {
+        let parts = self.parts(level, true);
+        for (device, part) in parts.iter().enumerate() {
+            for component in part {
+                self.placed[*component] = Some(device);
+            }
+        }
+        let division: Vec<usize> = parts.iter().map(Vec::len).collect();
+        self.last.insert(self.levels[level].len(), division);
+        if level + 1 < self.levels.len() {
+            for (device, part) in self.parts(level + 1, false).iter().enumerate() {
+                for component in part {
+                    self.foreseen[*component] = Some(device);
+                }
+            }
+        }
+    }
+
+    /// By device: the components of a level that it is to have. With `explore`,
+    /// devices of which nothing is known get some.
+    fn parts(&self, level: usize, explore: bool) -> Vec<Vec<usize>> {
         let mut free: Vec<usize> = self.levels[level].clone();
         // The heaviest first: they are the hardest to place.
         free.sort_by(|a, b| {
@@ -120,17 +160,10 @@ impl Adaptive {
             }
         }
         self.improve(&mut parts);
-        self.show_unknown(&mut parts);
-        if let Some(kept) = self.keep(&free, &parts) {
-            parts = kept;
+        if explore {
+            self.show_unknown(&mut parts);
         }
-        for (device, part) in parts.iter().enumerate() {
-            for component in part {
-                self.placed[*component] = Some(device);
-            }
-        }
-        let division = parts.iter().map(Vec::len).collect();
-        self.last.insert(free.len(), division);
+        self.keep(&free, &parts).unwrap_or(parts)
     }
 
     fn may(&self, component: usize, device: usize) -> bool {
@@ -241,15 +274,21 @@ impl Policy for Adaptive {
         self.problem.suits(component, device)
     }
 
+    fn certain(&self, component: usize) -> Option<usize> {
+        let device = self.placed[component].or(self.foreseen[component]);
+        device.filter(|device| !self.lost[*device])
+    }
+
     fn begin(&mut self) {
         self.ready.clear();
         self.running.fill(0);
         self.placed.fill(None);
+        self.foreseen.fill(None);
         let devices = self.lost.len();
         let layer = |components: &Vec<usize>| Layer {
             left: components.len(),
             began: Nanos::MAX,
-            done: vec![(0.0, 0); devices],
+            done: vec![Done::default(); devices],
             spoilt: false,
         };
         self.layers = self.levels.iter().map(layer).collect();
@@ -282,15 +321,17 @@ impl Policy for Adaptive {
         let task = &self.problem.tasks[finished.component];
         let layer = &mut self.layers[task.level];
         let done = &mut layer.done[finished.device];
-        done.0 += task.weight;
-        done.1 = done.1.max(finished.ended);
+        done.amount += task.weight;
+        done.ended = done.ended.max(finished.ended);
+        done.written += finished.written;
         layer.left = layer.left.saturating_sub(1);
         if layer.left > 0 || layer.spoilt {
             return;
         }
-        for (learned, (amount, ended)) in self.learned.iter_mut().zip(&layer.done) {
-            let seconds = ended.saturating_sub(layer.began) as f64 / 1e9;
-            learned.learn(*amount, seconds);
+        for (device, done) in layer.done.iter().enumerate() {
+            let seconds = done.ended.saturating_sub(layer.began) as f64 / 1e9;
+            let copying = self.problem.spots[device].transfer(done.written);
+            self.learned[device].learn(done.amount, seconds, copying > seconds * LADEN);
         }
     }
 
@@ -299,6 +340,7 @@ impl Policy for Adaptive {
         self.ready.clear();
         self.running.fill(0);
         self.last.clear();
+        self.foreseen.fill(None);
         for layer in &mut self.layers {
             layer.spoilt = true;
         }
@@ -380,6 +422,24 @@ mod tests {
             .skip(5)
             .filter(|(_, had)| had[0].abs_diff(3) > 1);
         assert_eq!(odd.count(), 0, "{told:?}");
+    }
+
+    #[test]
+    fn where_the_next_layer_goes_is_foreseen_once_the_layer_before_is_divided() {
+        let problem = layers(2, 4, [1.0, 1.0]);
+        let mut policy = Adaptive::new(problem.clone());
+        // A CPU that is not worth anything: after some layers it gets nothing.
+        for _ in 0..3 {
+            run(&mut policy, &problem, |d, _| [9.0, 0.1][d]);
+        }
+        policy.begin();
+        assert!((0..8).all(|component| policy.certain(component).is_none()));
+        (0..4).for_each(|component| policy.ready(component, 0));
+        let first = policy.next(0).map(|assignment| assignment.device);
+        assert_eq!(first, Some(1));
+        assert!((0..8).all(|component| policy.certain(component) == Some(1)));
+        policy.lost(1);
+        assert!((0..8).all(|component| policy.certain(component).is_none()));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Finished {
     pub dispatched: Nanos,
     /// When its last command ended.
     pub ended: Nanos,
+    /// Bytes that were written to the device for it.
+    pub written: u64,
 }
 
 /// Who decides. Devices and components are counted as in the [`Problem`].

@@ -113,7 +113,7 @@ fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
             status: Status::Done,
         },
         waits: Vec::new(),
-        timed: Arc::clone(timed),
+        timed: Some(Arc::clone(timed)),
         device: Arc::clone(&backend.devices[0].shared),
         poisoned: Arc::default(),
         keeps: Vec::new(),
