@@ -196,8 +196,6 @@ fn dawl_is_within_three_percent_from_the_fourth_step() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// With noise a run is now and then unlucky, so it is the mean of many that
-/// must be near, and none far off.
 #[test]
 fn dawl_is_within_three_percent_with_noise() {
     const SEEDS: u64 = 20;
@@ -215,8 +213,7 @@ fn dawl_is_within_three_percent_with_noise() {
             })
             .collect();
         let worst = ratios.iter().copied().fold(0.0, f64::max);
-        let first = ratios[..5].iter().copied().fold(0.0, f64::max);
-        if mean(&ratios) > 1.02 || worst > 1.045 || first > 1.035 {
+        if mean(&ratios) > 1.01 || worst > 1.03 {
             failed.push(format!("{name}: {:.3}, at worst {worst:.3}", mean(&ratios)));
         }
     }

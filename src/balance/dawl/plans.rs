@@ -25,6 +25,10 @@ const STREAMING_PAYS: f64 = 0.99;
 /// The same while rates are from probes and first steps, which are rough: a
 /// change of mind moves units there and back.
 const ROUGHLY_PAYS: f64 = 0.9;
+/// A device's rates beside streams and without any must differ by this part, or
+/// the difference is taken for noise: few steps show both, and from such a
+/// difference whoever streams would be judged for good.
+const CONTENDED: f64 = 0.05;
 
 impl Dawl {
     /// Steps 1 and 2: equal shares, held as far as memory reaches.
@@ -191,10 +195,12 @@ impl Dawl {
 
     pub(super) fn known_pool_rate(&self, device: usize, streaming: bool) -> Option<f64> {
         let gauge = &self.gauges[device];
-        let (pool, alone) = (gauge.pool.value(), gauge.alone.value());
-        match streaming {
-            true => pool.or(alone),
-            false => alone.or(pool),
+        match (gauge.pool.value(), gauge.alone.value()) {
+            (Some(pool), Some(alone)) if (alone / pool - 1.0).abs() < CONTENDED => {
+                Some(0.5 * (pool + alone))
+            }
+            (pool, alone) if streaming => pool.or(alone),
+            (pool, alone) => alone.or(pool),
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Estimate {
     window: [f64; WINDOW],
     seen: usize,
     suspect: Option<f64>,
+    /// A step has passed since the last observation.
+    stale: bool,
     /// What stands for it until it is observed.
     supposed: Option<f64>,
 }
@@ -53,7 +55,7 @@ impl Estimate {
     }
 
     /// The median of the window; `None` before the first observation.
-    fn observed(&self) -> Option<f64> {
+    pub fn observed(&self) -> Option<f64> {
         let count = self.seen.min(WINDOW);
         if count == 0 {
             return None;
@@ -124,7 +126,18 @@ impl Estimate {
 
     /// A step passed without an observation: nothing will confirm the last.
     pub fn unobserved(&mut self) {
+        self.drop_suspicion();
+        self.stale = true;
+    }
+
+    /// Whatever made the last observation suspect is explained.
+    pub fn drop_suspicion(&mut self) {
         self.suspect = None;
+    }
+
+    /// Whether the last step passed without an observation.
+    pub fn is_stale(&self) -> bool {
+        self.stale
     }
 
     /// Whether it has been observed often enough to be relied upon.
@@ -147,6 +160,7 @@ impl Estimate {
     fn push(&mut self, observed: f64) {
         self.window[self.seen % WINDOW] = observed;
         self.seen += 1;
+        self.stale = false;
     }
 }
 
@@ -274,7 +288,17 @@ mod tests {
         assert!(estimate.is_suspect());
         estimate.unobserved();
         assert!(!estimate.is_suspect());
-        assert_eq!(estimate.observe(0.5), Verdict::Suspect);
+        assert_eq!(estimate.value(), Some(1.0));
+    }
+
+    #[test]
+    fn it_is_stale_until_observed_again() {
+        let mut estimate = after(&[1.0, 1.0]);
+        assert!(!estimate.is_stale());
+        estimate.unobserved();
+        assert!(estimate.is_stale());
+        estimate.observe(1.0);
+        assert!(!estimate.is_stale());
     }
 
     #[test]

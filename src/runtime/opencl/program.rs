@@ -22,11 +22,13 @@ use super::inspect::arguments;
 use crate::codelet::{KernelArgument, KernelSource, OpenClKernel};
 use crate::runtime::RuntimeError;
 
+/// Source and options, and the number of a queue's own program.
+type Key = ((Cow<'static, str>, Cow<'static, str>), u32);
+
 /// A context and the programs built in it.
 pub(super) struct Programs {
     pub context: Arc<Context>,
-    /// By source and options, and the number of a queue's own.
-    built: HashMap<((Cow<'static, str>, Cow<'static, str>), u32), Program>,
+    built: HashMap<Key, Program>,
 }
 
 impl Programs {
