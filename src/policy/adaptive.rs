@@ -9,23 +9,14 @@
 //! searched for is the whole number of them with the least expected end, and no
 //! device need have any.
 
+mod divide;
+
 use std::collections::BTreeMap;
 
 use super::learned::Learned;
 use super::ready::Ready;
 use super::{Assignment, Finished, Policy, Problem};
 use crate::time::Nanos;
-
-/// By how much another division must be better than the present one before a
-/// layer is divided anew: less is within what layers vary by themselves.
-const WORTHWHILE: f64 = 0.02;
-
-/// Most moves by which a division is improved: it is near the best before.
-const MOST_MOVES: usize = 64;
-
-/// A device of which nothing was measured gets a component to show itself,
-/// unless that alone is estimated to take so many times the rest's time.
-const HOPELESS: f64 = 8.0;
 
 /// The part of a layer's time that its copies to a device must take for them to
 /// count: what is written once and stays slows the first run alone.
@@ -98,21 +89,6 @@ impl Adaptive {
         self.last.get(&components).map(Vec::as_slice)
     }
 
-    /// The work of these components on a device: its amount, and the seconds
-    /// that are said of it.
-    fn work(&self, device: usize, components: &[usize]) -> (f64, f64) {
-        let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
-        tasks.fold((0.0, 0.0), |(amount, seconds), task| {
-            let more = task.seconds[device].unwrap_or(0.0);
-            (amount + task.weight, seconds + more)
-        })
-    }
-
-    /// Seconds expected of a device for some work: learned, else as said.
-    fn expect(&self, device: usize, (amount, said): (f64, f64)) -> f64 {
-        self.learned[device].expect(amount).unwrap_or(said)
-    }
-
     /// Divides a layer: a device for each of its components. And foresees how the
     /// next one will be, since that says what of this one's results stays.
     fn divide(&mut self, level: usize) {
@@ -132,137 +108,6 @@ impl Adaptive {
             }
         }
     }
-
-    /// By device: the components of a level that it is to have. With `explore`,
-    /// devices of which nothing is known get some.
-    fn parts(&self, level: usize, explore: bool) -> Vec<Vec<usize>> {
-        let mut free: Vec<usize> = self.levels[level].clone();
-        // The heaviest first: they are the hardest to place.
-        free.sort_by(|a, b| {
-            let weight = |c: &usize| self.problem.tasks[*c].weight;
-            weight(b).total_cmp(&weight(a)).then(a.cmp(b))
-        });
-        let devices = self.lost.len();
-        let mut parts: Vec<Vec<usize>> = vec![Vec::new(); devices];
-        let mut work = vec![(0.0, 0.0); devices];
-        for component in &free {
-            let best = (0..devices)
-                .filter(|d| self.may(*component, *d))
-                .map(|d| {
-                    let more = self.work(d, &[*component]);
-                    let with = (work[d].0 + more.0, work[d].1 + more.1);
-                    (d, with, self.expect(d, with))
-                })
-                .min_by(|one, other| one.2.total_cmp(&other.2));
-            if let Some((device, with, _)) = best {
-                work[device] = with;
-                parts[device].push(*component);
-            }
-        }
-        self.improve(&mut parts);
-        if explore {
-            self.show_unknown(&mut parts);
-        }
-        self.keep(&free, &parts).unwrap_or(parts)
-    }
-
-    fn may(&self, component: usize, device: usize) -> bool {
-        !self.lost[device] && self.problem.suits(component, device)
-    }
-
-    /// When the last device is expected to end.
-    fn end(&self, parts: &[Vec<usize>]) -> f64 {
-        let ends = parts.iter().enumerate();
-        let ends = ends.map(|(device, part)| self.expect(device, self.work(device, part)));
-        ends.fold(0.0, f64::max)
-    }
-
-    /// Takes components from the device that ends last as long as that helps:
-    /// with a fixed part in a device's time, one that does little is better
-    /// left out.
-    fn improve(&self, parts: &mut [Vec<usize>]) {
-        for _ in 0..MOST_MOVES {
-            let before = self.end(parts);
-            let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
-            for (from, to) in pairs(parts.len()) {
-                for count in amounts(parts[from].len()) {
-                    let mut tried = parts.to_vec();
-                    let moved = tried[from].split_off(parts[from].len() - count);
-                    if !moved.iter().all(|c| self.may(*c, to)) {
-                        break;
-                    }
-                    tried[to].extend(moved);
-                    let end = self.end(&tried);
-                    if end < before && best.as_ref().is_none_or(|(least, _)| end < *least) {
-                        best = Some((end, tried));
-                    }
-                }
-            }
-            let Some((_, better)) = best else {
-                return;
-            };
-            parts.clone_from_slice(&better);
-        }
-    }
-
-    /// Gives a component to each device of which nothing is known, so that
-    /// something will be, as long as others keep one.
-    fn show_unknown(&self, parts: &mut [Vec<usize>]) {
-        for device in 0..parts.len() {
-            if self.learned[device].knows() || !parts[device].is_empty() {
-                continue;
-            }
-            let fullest = (0..parts.len())
-                .filter(|d| parts[*d].len() > 1)
-                .max_by_key(|d| (parts[*d].len(), std::cmp::Reverse(*d)));
-            let Some(from) = fullest else { continue };
-            let bound = HOPELESS * self.end(parts);
-            let suitable = parts[from].iter().rposition(|c| {
-                self.may(*c, device) && self.expect(device, self.work(device, &[*c])) <= bound
-            });
-            if let Some(at) = suitable {
-                let component = parts[from].remove(at);
-                parts[device].push(component);
-            }
-        }
-    }
-
-    /// The last division over again, if that fits this layer, all of it was
-    /// measured and the new one is not worth the change.
-    fn keep(&self, components: &[usize], new: &[Vec<usize>]) -> Option<Vec<Vec<usize>>> {
-        let last = self.last.get(&components.len())?;
-        if last.iter().sum::<usize>() != components.len() {
-            return None;
-        }
-        let mut rest = components;
-        let mut old = Vec::with_capacity(last.len());
-        for count in last {
-            let (part, others) = rest.split_at(*count);
-            old.push(part.to_vec());
-            rest = others;
-        }
-        let fits = old.iter().enumerate().all(|(device, part)| {
-            let amount: f64 = part.iter().map(|c| self.problem.tasks[*c].weight).sum();
-            part.iter().all(|c| self.may(*c, device))
-                && (part.is_empty() || self.learned[device].measured(amount))
-        });
-        let better = self.end(new) < self.end(&old) * (1.0 - WORTHWHILE);
-        (fits && !better).then_some(old)
-    }
-}
-
-/// How many of so many components are tried to be moved at once: 1, 2, 4 ... and
-/// all.
-fn amounts(all: usize) -> impl Iterator<Item = usize> {
-    let powers = (0..usize::BITS).map(|shift| 1usize << shift);
-    powers
-        .take_while(move |count| *count < all)
-        .chain((all > 0).then_some(all))
-}
-
-fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
-    let all = (0..devices).flat_map(move |from| (0..devices).map(move |to| (from, to)));
-    all.filter(|(from, to)| from != to)
 }
 
 impl Policy for Adaptive {
@@ -353,104 +198,4 @@ impl Policy for Adaptive {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::testbed::{layers, run};
-
-    /// The least seconds of a layer of 16 over all divisions.
-    fn best(seconds: &dyn Fn(usize, usize) -> f64) -> f64 {
-        let whole = |device, count| (1..=count).map(|n| seconds(device, n)).sum::<f64>();
-        (0..=16)
-            .map(|cpu| whole(0, cpu).max(whole(1, 16 - cpu)))
-            .fold(f64::INFINITY, f64::min)
-    }
-
-    /// Whatever the devices are like, and however wrong what is known at first:
-    /// three layers later a layer takes at most 5 % longer than the best one.
-    #[test]
-    fn three_layers_teach_the_best_division() {
-        let machines: [&dyn Fn(usize, usize) -> f64; 6] = [
-            // Equal; a CPU of a tenth; one not worth anything; a faster one.
-            &|_, _| 1.0,
-            &|d, _| [1.0, 0.1][d],
-            &|d, _| [9.0, 0.1][d],
-            &|d, _| [0.3, 1.0][d],
-            // A GPU that fills up: the first component costs most.
-            &|d, n| [0.8, if n == 1 { 1.0 } else { 0.1 }][d],
-            // A CPU with a start that is worth it only for several.
-            &|d, n| [if n == 1 { 2.0 } else { 0.2 }, 1.0][d],
-        ];
-        for (index, seconds) in machines.iter().enumerate() {
-            for guess in [[1.0, 1.0], [1.0, 0.1], [0.1, 1.0]] {
-                let problem = layers(6, 16, guess);
-                let mut policy = Adaptive::new(problem.clone());
-                let told = run(&mut policy, &problem, seconds);
-                let best = best(*seconds);
-                for (level, (took, had)) in told.iter().enumerate().skip(3) {
-                    assert!(
-                        *took <= best * 1.05,
-                        "machine {index}, {guess:?}: layer {level} takes {took} with {had:?}, \
-                         at best {best}; {told:?}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_was_learned_serves_the_next_run() {
-        let problem = layers(1, 16, [1.0, 1.0]);
-        let mut policy = Adaptive::new(problem.clone());
-        let seconds = |d: usize, _| [1.0, 0.1][d];
-        for _ in 0..3 {
-            run(&mut policy, &problem, seconds);
-        }
-        let told = run(&mut policy, &problem, seconds);
-        assert!(told[0].0 <= best(&seconds) * 1.05, "{told:?}");
-        assert_eq!(policy.division(16), Some(&told[0].1[..]));
-    }
-
-    #[test]
-    fn noise_does_not_move_a_good_division() {
-        let problem = layers(40, 16, [1.0, 1.0]);
-        let mut policy = Adaptive::new(problem.clone());
-        let rng = std::cell::RefCell::new(fastrand::Rng::with_seed(3));
-        let noisy = |d: usize, _| [1.0, 0.25][d] * (0.9 + 0.2 * rng.borrow_mut().f64());
-        let told = run(&mut policy, &problem, noisy);
-        let odd = told
-            .iter()
-            .skip(5)
-            .filter(|(_, had)| had[0].abs_diff(3) > 1);
-        assert_eq!(odd.count(), 0, "{told:?}");
-    }
-
-    #[test]
-    fn where_the_next_layer_goes_is_foreseen_once_the_layer_before_is_divided() {
-        let problem = layers(2, 4, [1.0, 1.0]);
-        let mut policy = Adaptive::new(problem.clone());
-        // A CPU that is not worth anything: after some layers it gets nothing.
-        for _ in 0..3 {
-            run(&mut policy, &problem, |d, _| [9.0, 0.1][d]);
-        }
-        policy.begin();
-        assert!((0..8).all(|component| policy.certain(component).is_none()));
-        (0..4).for_each(|component| policy.ready(component, 0));
-        let first = policy.next(0).map(|assignment| assignment.device);
-        assert_eq!(first, Some(1));
-        assert!((0..8).all(|component| policy.certain(component) == Some(1)));
-        policy.lost(1);
-        assert!((0..8).all(|component| policy.certain(component).is_none()));
-    }
-
-    #[test]
-    fn a_lost_device_gets_nothing() {
-        let problem = layers(1, 4, [1.0, 1.0]);
-        let mut policy = Adaptive::new(problem);
-        policy.lost(0);
-        (0..4).for_each(|component| policy.ready(component, 0));
-        let devices: Vec<_> = std::iter::from_fn(|| policy.next(0))
-            .map(|a| a.device)
-            .collect();
-        assert_eq!(devices, [1; 4]);
-    }
-}
+mod tests;
