@@ -6,7 +6,8 @@
 //! 1. First shares: from equal probes where the engine ran some, else equal
 //!    shares ([`Dawl::plan`] of the first step).
 //! 2. Configuration: the plan tells the engine what each device holds.
-//! 3. Run and time: [`rates`] keeps robust estimates of what was timed.
+//! 3. Run and time: [`rates`] keeps robust estimates of what was timed, and
+//!    `pace` tells work beside streams from work without any.
 //! 4. The next chunk to who will be free, by estimated completion:
 //!    [`handout`], at the [`granularity`] that the timings suggest.
 //! 5. The last tenth by the ratio of work done: [`tail`].
