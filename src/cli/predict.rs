@@ -256,6 +256,7 @@ fn model(
         machine,
         fingerprint: ground.file.fingerprint.as_deref(),
         simulated: ground.simulated,
+        codelet: Some(codelet),
     });
     for broken in &search.broken {
         terminal::warn(&broken.to_string());

@@ -74,6 +74,7 @@ fn fit(bundle: &Bundle, machine: Option<&str>) -> Result<Fit, Failure> {
         machine: &machine,
         fingerprint: fingerprint.as_deref(),
         simulated: bundle.simulated,
+        codelet: None,
     };
     let fits = fits(bundle, wanted);
     let why = match (&bundle.fingerprint, &fingerprint) {

@@ -157,6 +157,7 @@ impl Site<'_> {
             machine: &file.name,
             fingerprint: file.fingerprint.as_deref(),
             simulated: self.simulated,
+            codelet: Some(self.codelet),
         });
         for broken in &search.broken {
             terminal::warn(&broken.to_string());
