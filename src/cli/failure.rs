@@ -122,5 +122,9 @@ pub fn refused(error: RuntimeError) -> Failure {
     }
 }
 
+/// What to do about a strategy that these devices do not allow.
+pub const OTHER_STRATEGY: &str =
+    "another --strategy, or other --devices; `pdawl devices` shows them";
+
 /// What to do about lost devices.
 pub const LOST: &str = "the same with other --devices; `pdawl devices` shows which are there";

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use pdawl::trace::{About, Trace, chrome, csv, gantt};
 
 use super::failure::Failure;
-use super::output::{Output, place};
+use super::output::Output;
+use super::paths::Paths;
 
 /// What is to be written beside the report.
 #[derive(Clone, Debug, clap::Args)]
@@ -61,29 +62,18 @@ impl Files {
     /// Tries every path.
     ///
     /// # Errors
-    /// When one cannot be written, or two are the same.
-    pub fn prepare(&self) -> Result<Prepared, Failure> {
-        let mut places = Vec::new();
-        for path in [&self.trace, &self.gantt, &self.csv].into_iter().flatten() {
-            let place = place(path);
-            if places.contains(&place) {
-                return Err(Failure::usage(
-                    format!("two outputs have the path {}", path.display()),
-                    "a path of its own for each",
-                ));
-            }
-            places.push(place);
-        }
-        let open = |path: Option<&PathBuf>| path.map(|path| Output::prepare(path)).transpose();
+    /// As [`Paths::output`].
+    pub fn prepare(&self, paths: &mut Paths) -> Result<Prepared, Failure> {
         let gantt = |page| {
             let path = self.gantt.as_ref();
-            open(path.filter(|path| is_page(path) == Some(page)))
+            path.filter(|path| is_page(path) == Some(page))
         };
+        let mut open = |path: Option<&PathBuf>| path.map(|path| paths.output(path)).transpose();
         Ok(Prepared {
             trace: open(self.trace.as_ref())?,
             csv: open(self.csv.as_ref())?,
-            page: gantt(true)?,
-            svg: gantt(false)?,
+            page: open(gantt(true))?,
+            svg: open(gantt(false))?,
         })
     }
 }

@@ -21,6 +21,8 @@ fn every_help_holds_an_example_and_every_command_tells_programs() {
         "model adapt",
         "run stencil",
         "run spmv",
+        "run kernel",
+        "run dag",
         "run transformer",
         "bench stencil",
         "bench spmv",
@@ -213,4 +215,13 @@ fn errors_begin_with_the_programs_name_and_name_a_remedy() {
     pdawl("run stencil --size x")
         .assert()
         .stderr(starts_with("pdawl: invalid value").and(contains("--help")));
+}
+
+#[test]
+fn a_codelet_without_room_is_refused_before_anything_is_allocated() {
+    let sizes = "--size 32768 --batch 1024 --devices host";
+    pdawl(&format!("bench codelet gemm {sizes}"))
+        .assert()
+        .code(1)
+        .stderr(contains("of the memory of the host").and(contains("a smaller --size")));
 }

@@ -1,5 +1,6 @@
 //! Running a job as asked, and reporting.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +19,7 @@ use super::{GraphArgs, Job, Stage, failure};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::files::Prepared;
+use crate::cli::paths::Paths;
 use crate::cli::{interrupt, terminal};
 
 /// Rounds of a search: the first tries everything, and each later one the better
@@ -33,7 +35,9 @@ const SEARCHED_QUEUES: usize = 5;
 /// What the engine refuses or cannot recover from, wrong results, and Ctrl-C.
 pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
     let policy = args.sharing.policy()?;
-    let files = args.files.prepare()?;
+    let reads = job.reads.iter().map(PathBuf::as_path);
+    let mut paths = Paths::reading(reads.chain(args.place.machine_path()));
+    let files = args.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
     let levels = job
         .components

@@ -8,6 +8,7 @@ mod conduct;
 mod sharing;
 mod stage;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pdawl::engine::graph::{GraphRunError, Plan};
@@ -67,6 +68,8 @@ pub struct Job<'a> {
     pub fp64: bool,
     /// Of random data, and of a simulation.
     pub seed: u64,
+    /// Files that it was made of, which no output may go over.
+    pub reads: Vec<PathBuf>,
     /// What `--verify` does.
     pub verify: Box<Verify<'a>>,
 }

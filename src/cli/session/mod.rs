@@ -31,7 +31,7 @@ use pdawl::workload::Divisible;
 
 pub(super) use open::{faults, machine_file, sim_devices};
 
-use super::failure::{Failure, LOST, refused};
+use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
 use super::task::Task;
 use ground::Ground;
 use model::{Missing, Serving};
@@ -160,13 +160,17 @@ impl Session {
     }
 
     /// How the work is shared: as `asked`, or as a kernel's file says, or while
-    /// it runs. Of a kernel that is not divided there is nothing to share.
+    /// it runs.
     pub fn strategy(&mut self, asked: Option<&Strategy>, adaptive: bool) -> Strategy {
         if let Some(kernel) = self.task.kernel() {
-            let alone = kernel.alone && self.machine.devices.len() == 1;
-            let by_file = kernel.partition(&self.machine.devices);
-            match (alone, asked, adaptive, by_file) {
-                (true, ..) => return Strategy::alone(0, 1),
+            let devices = &self.machine.devices;
+            match (
+                kernel.strategy(devices),
+                asked,
+                adaptive,
+                kernel.partition(devices),
+            ) {
+                (Some(strategy), ..) => return strategy,
                 (_, None, false, Some(by_file)) => {
                     self.notes.push(
                         "shared as the file's `partition` says; --adaptive learns the shares"
@@ -266,10 +270,7 @@ impl Session {
 fn failure(error: CorunError) -> Failure {
     match error {
         CorunError::Runtime(error) => refused(error),
-        CorunError::Strategy(why) => Failure::usage(
-            why,
-            "another --strategy, or other --devices; `pdawl devices` shows them",
-        ),
+        CorunError::Strategy(why) => Failure::usage(why, OTHER_STRATEGY),
         error @ CorunError::AllLost { .. } => Failure::failed(error, LOST),
         other => Failure::of(other),
     }

@@ -1,6 +1,6 @@
 //! A graph to be run, as users describe it: `pdawl run dag`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pdawl::engine::graph::Plan;
@@ -70,6 +70,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let built = build(&dag, &kernels, args.seed).map_err(refused)?;
     let fp64 = kernels.iter().any(|(_, info)| info.fp64);
     let kernels: Vec<Kernel> = kernels.into_iter().map(|(kernel, _)| kernel).collect();
+    let reads = (check::files(&dag, &kernels).into_iter())
+        .map(Path::to_owned)
+        .collect();
     let graph = Arc::new(built.graph.clone());
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
     let name = name.to_string_lossy().into_owned();
@@ -82,6 +85,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         queues: queues(&dag, place.devices.as_deref().unwrap_or_default())?,
         fp64,
         seed: args.seed,
+        reads,
         verify: Box::new(move |plan, runtime| verify(plan, runtime, &built, &kernels)),
     };
     conduct(

@@ -1,6 +1,7 @@
 //! A kernel to be run, as users describe it.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,12 +15,14 @@ use pdawl::report::schema::{KernelParameters, Parameters, Workload};
 use pdawl::runtime::Runtime;
 use pdawl::workload::Divisible;
 use pdawl::workload::kernel::{Sink, UserKernel};
+use pdawl_profiler::file::bounded;
 
 use super::compile::Compiler;
 use super::described::Values;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, OTHER_STRATEGY};
 use crate::cli::grid::Budget;
 use crate::cli::output::Output;
+use crate::cli::paths::Paths;
 use crate::cli::whole::whole;
 
 /// A kernel file, with what it does not say.
@@ -62,7 +65,9 @@ pub struct KernelTask {
     /// 0, all on the CPU, to 10, all on the GPU.
     pub partition: Option<u8>,
     /// Whether it runs on one device, since it cannot be divided.
-    pub alone: bool,
+    pub undivided: bool,
+    /// How the user wants it to be shared.
+    asked: Option<Strategy>,
     /// What the user should know of it.
     pub notes: Vec<String>,
     /// Results that are to be saved.
@@ -88,7 +93,11 @@ impl KernelArgs {
     ///
     /// # Errors
     /// When anything of that is wrong.
-    pub fn prepare(&self) -> Result<(KernelTask, Saves), Failure> {
+    pub fn prepare(
+        &self,
+        asked: Option<Strategy>,
+        paths: &mut Paths,
+    ) -> Result<(KernelTask, Saves), Failure> {
         let described = self.values.kernel(&self.file)?;
         if let Some(mut compiler) = Compiler::open(None)? {
             compiler.check(&described)?;
@@ -108,27 +117,22 @@ impl KernelArgs {
                 "an outputBuffers or ioBuffers entry for what it computes",
             ));
         }
-        for (position, file) in &self.load {
-            let bytes = std::fs::read(file).map_err(|error| {
-                Failure::failed(
-                    format!("--load: cannot read {}: {error}", file.display()),
-                    "a file with the buffer's bytes",
-                )
-            })?;
-            let given = bytes.len() as u64;
-            user = user.with_contents(*position, bytes.into()).map_err(|wanted| {
-                let what = match wanted {
-                    Some(wanted) => format!(
-                        "--load: {} has {given} bytes, and the buffer at position {position} has \
-                         {wanted}",
-                        file.display()
-                    ),
-                    None => format!("--load: the kernel has no buffer at position {position}"),
-                };
-                Failure::usage(what, "positions and sizes as `pdawl spec check` shows them")
-            })?;
+        for (index, (position, file)) in self.load.iter().enumerate() {
+            if self.load[..index]
+                .iter()
+                .any(|(other, _)| other == position)
+            {
+                return Err(Failure::usage(
+                    format!("--load: two files are given for position {position}"),
+                    "one file a position",
+                ));
+            }
+            user = load(user, *position, file)?;
         }
-        let saves = self.saves(&user)?;
+        let read = [&self.file, &user.kernel().source].into_iter();
+        let read = read.chain(self.load.iter().map(|(_, file)| file));
+        *paths = Paths::reading(read.map(PathBuf::as_path));
+        let saves = self.saves(&user, paths)?;
         let results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>> = Arc::default();
         if !self.save.is_empty() {
             let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
@@ -144,14 +148,15 @@ impl KernelArgs {
             args: self.clone(),
             user,
             partition,
-            alone: false,
+            undivided: false,
+            asked,
             notes,
             results,
         };
         Ok((task, saves))
     }
 
-    fn saves(&self, user: &UserKernel) -> Result<Saves, Failure> {
+    fn saves(&self, user: &UserKernel, paths: &mut Paths) -> Result<Saves, Failure> {
         let written: Vec<usize> = (user.buffers())
             .filter(|(_, buffer)| buffer.direction.writes())
             .map(|(position, _)| position)
@@ -163,7 +168,7 @@ impl KernelArgs {
                     format!("one of {written:?}"),
                 ));
             }
-            Ok((*position, Output::prepare(file)?))
+            Ok((*position, paths.output(file)?))
         };
         self.save
             .iter()
@@ -171,6 +176,43 @@ impl KernelArgs {
             .collect::<Result<_, _>>()
             .map(Saves)
     }
+}
+
+/// The kernel with a file's bytes in the buffer at a position.
+fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Failure> {
+    let wrong = |what: String| {
+        Failure::usage(
+            format!("--load: {what}"),
+            "positions and sizes as `pdawl spec check` shows them",
+        )
+    };
+    let shown = file.display();
+    let found = user.buffers().find(|(at, _)| *at == position);
+    let Some((_, buffer)) = found else {
+        return Err(wrong(format!(
+            "the kernel has no buffer at position {position}"
+        )));
+    };
+    let wanted = buffer.bytes();
+    let other = |given: &str| {
+        wrong(format!(
+            "{shown} has {given} bytes, and the buffer at position {position} has {wanted}"
+        ))
+    };
+    let bytes = bounded(file, wanted).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => match file.metadata().map(|about| about.len()) {
+            Ok(given) if given > wanted => other(&given.to_string()),
+            // No regular file; such as a device, it has no length.
+            _ => other("more"),
+        },
+        _ => Failure::failed(
+            format!("--load: cannot read {shown}: {error}"),
+            "a file with the buffer's bytes",
+        ),
+    })?;
+    let given = bytes.len();
+    user.with_contents(position, bytes.into())
+        .map_err(|_| other(&given.to_string()))
 }
 
 impl Saves {
@@ -217,10 +259,7 @@ impl KernelTask {
     /// What the engine refuses.
     pub fn examine(&mut self, runtime: &mut dyn Runtime) -> Result<Option<usize>, Failure> {
         let devices = runtime.devices().to_vec();
-        let best = best(&devices);
-        if devices.len() == 1 {
-            self.alone = true;
-        }
+        let best = self.best(&devices)?;
         let examined = examine(runtime, best, self.user.clone()).map_err(Failure::of)?;
         self.user = examined.user;
         self.notes.extend(examined.notes);
@@ -231,8 +270,41 @@ impl KernelTask {
             "it is not divided, and runs on {} alone: {why}",
             devices[best].name
         ));
-        self.alone = true;
+        self.undivided = true;
         Ok(Some(best))
+    }
+
+    /// The fastest device, most likely, of those that the user wants it to be
+    /// on: a GPU, if there is one.
+    ///
+    /// # Errors
+    /// When what the user wants needs a device that is not there.
+    fn best(&self, devices: &[Device]) -> Result<usize, Failure> {
+        let kinds: Vec<DeviceKind> = devices.iter().map(|device| device.kind).collect();
+        if let Some(asked) = &self.asked {
+            (asked.suits(&kinds)).map_err(|why| Failure::usage(why, OTHER_STRATEGY))?;
+        }
+        let wanted = |device: &Device| match &self.asked {
+            Some(Strategy::Cpu) => device.kind == DeviceKind::Cpu,
+            Some(Strategy::Gpu) => device.kind != DeviceKind::Cpu,
+            _ => true,
+        };
+        let rank = |device: &Device| (device.kind != DeviceKind::Cpu, device.compute_units);
+        Ok((0..devices.len())
+            .filter(|index| wanted(&devices[*index]))
+            .max_by_key(|index| rank(&devices[*index]))
+            .unwrap_or(0))
+    }
+
+    /// How it is shared: as the user says; of what is not divided there is
+    /// nothing to share. `None`: as other workloads.
+    pub fn strategy(&self, devices: &[Device]) -> Option<Strategy> {
+        match (&self.asked, devices.len()) {
+            (Some(Strategy::Cpu | Strategy::Gpu), _) => None,
+            (_, 1) if self.undivided => Some(Strategy::alone(0, 1)),
+            (None, 1) => Some(Strategy::alone(0, 1)),
+            _ => None,
+        }
     }
 
     /// How it is shared where nobody says so: as its file's `partition` has
@@ -285,14 +357,6 @@ impl KernelTask {
             }),
         }
     }
-}
-
-/// The fastest device, most likely: a GPU, if there is one.
-fn best(devices: &[Device]) -> usize {
-    let rank = |device: &Device| (device.kind != DeviceKind::Cpu, device.compute_units);
-    (0..devices.len())
-        .max_by_key(|index| rank(&devices[*index]))
-        .unwrap_or(0)
 }
 
 fn name(path: &Path) -> String {

@@ -107,6 +107,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         queues: None,
         fp64: false,
         seed: args.seed,
+        reads: Vec::new(),
         verify: Box::new(|plan, runtime| verify(&transformer, &layers, plan, runtime)),
     };
     graph::run(&mut job, &args.graph)
