@@ -8,6 +8,7 @@ use pdawl::trace::{About, Trace, chrome, csv, gantt};
 use super::failure::Failure;
 use super::output::Output;
 use super::paths::Paths;
+use super::terminal;
 
 /// What is to be written beside the report.
 #[derive(Clone, Debug, clap::Args)]
@@ -79,6 +80,17 @@ impl Files {
 }
 
 impl Prepared {
+    /// Leaves the files as they were, and says so, since what they would have
+    /// shown was interrupted.
+    pub fn drop_unwritten(self, what: &str) {
+        if [&self.trace, &self.csv, &self.page, &self.svg]
+            .into_iter()
+            .any(Option::is_some)
+        {
+            terminal::warn(&format!("interrupted before {what}: no trace was written"));
+        }
+    }
+
     /// Writes every file.
     ///
     /// # Errors

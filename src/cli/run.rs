@@ -173,13 +173,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             args.grid.check()?;
             let planned = Planned::of(&args.sharing, &args.model)?;
             let paths = args.rest.reading(&[args.model.path()]);
-            (args.rest).run(planned, paths, None, |_| Ok(Wanted::Stencil(&args.grid)))
+            let stop = interrupt::listen()?;
+            let wanted = || Ok(Wanted::Stencil(&args.grid));
+            args.rest.run(planned, paths, stop, None, wanted)
         }
         Workload::Transformer(args) => transformer::run::run(args),
         Workload::Spmv(args) => {
             let planned = Planned::of(&args.sharing, &args.model)?;
             let paths = (args.rest).reading(&[args.model.path(), args.product.path()]);
-            args.rest.run(planned, paths, None, |stop| {
+            let stop = interrupt::listen()?;
+            args.rest.run(planned, paths, stop, None, || {
                 let memory = args.rest.place.host_memory.map(|size| size.0);
                 let matrix = args.product.load(memory, args.rest.format, stop)?;
                 Ok(Wanted::Spmv(&args.product, matrix))
@@ -189,15 +192,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Kernel(args) => {
             let mut paths = Paths::default();
             let asked = args.sharing.strategy.clone();
-            let (task, saves) = args.kernel.prepare(asked, &mut paths)?;
+            let stop = interrupt::listen()?;
+            let place = &args.rest.place;
+            let (task, saves) = args.kernel.prepare(asked, place, &mut paths, stop)?;
             let planned = Planned {
                 strategy: args.sharing.strategy.as_ref(),
                 adaptive: args.sharing.adaptive,
                 model: ModelChoice::None,
             };
-            args.rest.run(planned, paths, Some(saves), |_| {
-                Ok(Wanted::Kernel(Box::new(task)))
-            })
+            let wanted = || Ok(Wanted::Kernel(Box::new(task)));
+            args.rest.run(planned, paths, stop, Some(saves), wanted)
         }
     }
 }
@@ -233,12 +237,12 @@ impl Rest {
         &self,
         planned: Planned,
         mut paths: Paths,
+        stop: &AtomicBool,
         saves: Option<Saves>,
-        wanted: impl FnOnce(&AtomicBool) -> Result<Wanted<'a>, Failure>,
+        wanted: impl FnOnce() -> Result<Wanted<'a>, Failure>,
     ) -> Result<(), Failure> {
         let files = self.files.prepare(&mut paths)?;
-        let stop = interrupt::listen()?;
-        let mut session = Session::open(&self.place, wanted(stop)?, self.verify, planned.model)?;
+        let mut session = Session::open(&self.place, wanted()?, self.verify, planned.model)?;
         let strategy = session.strategy(planned.strategy, planned.adaptive);
         let steps = session.steps().into();
         let bar = terminal::progress(self.format, steps, &strategy.to_string());
@@ -247,8 +251,10 @@ impl Rest {
         });
         bar.finish_and_clear();
         let outcome = outcome?;
-        if let Some(saves) = saves.filter(|_| !outcome.interrupted) {
-            saves.write(&session.results())?;
+        match saves {
+            Some(saves) if outcome.interrupted => saves.drop_unwritten(),
+            Some(saves) => saves.write(&session.results())?,
+            None => {}
         }
         if !outcome.interrupted {
             session.compare(&strategy, stop)?;

@@ -278,3 +278,49 @@ fn no_output_goes_over_another_file_of_the_command() {
         &[over],
     );
 }
+
+#[test]
+fn what_has_no_room_is_refused_with_its_greatest_part() {
+    let folder = graph("0 add.json {\"n\":1000000000000}\n---\n---\n");
+    let parts = [
+        "TiB of host memory, and",
+        "of 0 add, is 3.64 TiB",
+        "smaller sizes",
+    ];
+    refused(&folder, &["run", "dag", "g.dag"], 1, &parts);
+    let folder = Folder::with(&[("spec.json", SPEC), ("scale.cl", SOURCE)]);
+    let args = [
+        "run",
+        "kernel",
+        "spec.json",
+        "-D",
+        "dataset=1048576",
+        "--host-memory",
+        "32MiB",
+    ];
+    let parts = [
+        "buffers of 8.00 MiB need 64.0 MiB of host memory, 8 times as much",
+        "32.0 MiB may",
+    ];
+    refused(&folder, &args, 1, &parts);
+}
+
+#[test]
+fn devices_are_refused_by_what_is_wrong_with_them() {
+    let folder = Folder::with(&[("spec.json", SPEC), ("scale.cl", SOURCE)]);
+    let args = ["spec", "check", "spec.json", "--device", "nope"];
+    refused(&folder, &args, 2, &["--device: `nope` is no device"]);
+    let local = ["-D", "dataset=1048576", "-D", "TS=1048576"];
+    let args = [&["run", "kernel", "spec.json"][..], &local].concat();
+    refused(&folder, &args, 1, &["spec.json, localWorkSize: "]);
+    let output = Command::new(env!("CARGO_BIN_EXE_pdawl"))
+        .args(["run", "kernel", "spec.json"])
+        .current_dir(folder.path(""))
+        .env("NO_COLOR", "1")
+        .env("OCL_ICD_VENDORS", "/nonexistent")
+        .output()
+        .expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("OCL_ICD_VENDORS is /nonexistent"), "{text}");
+}

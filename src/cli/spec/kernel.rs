@@ -3,26 +3,31 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use pdawl::balance::Strategy;
 use pdawl::balance::strategy::Shares;
+use pdawl::engine::corun::CorunError;
 use pdawl::engine::corun::kernel::examine;
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::{KernelParameters, Parameters, Workload};
-use pdawl::runtime::Runtime;
+use pdawl::runtime::{Runtime, RuntimeError};
 use pdawl::workload::Divisible;
 use pdawl::workload::kernel::{Sink, UserKernel};
 use pdawl_profiler::file::bounded;
 
 use super::compile::Compiler;
 use super::described::Values;
-use crate::cli::failure::{Failure, OTHER_STRATEGY};
+use super::devices::opencl_only;
+use crate::cli::args::Place;
+use crate::cli::failure::{Failure, OTHER_STRATEGY, refused};
 use crate::cli::grid::Budget;
 use crate::cli::output::Output;
 use crate::cli::paths::Paths;
+use crate::cli::terminal;
 use crate::cli::whole::whole;
 
 /// A kernel file, with what it does not say.
@@ -68,11 +73,17 @@ pub struct KernelTask {
     pub undivided: bool,
     /// How the user wants it to be shared.
     asked: Option<Strategy>,
+    /// Set by Ctrl-C.
+    stop: &'static AtomicBool,
     /// What the user should know of it.
     pub notes: Vec<String>,
     /// Results that are to be saved.
     results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>>,
 }
+
+/// What a kernel's buffers take of host memory, in their own size: two versions,
+/// and what trials and their comparison keep.
+const COPIES: u64 = 8;
 
 /// Files that results go to.
 pub struct Saves(Vec<(usize, Output)>);
@@ -96,10 +107,12 @@ impl KernelArgs {
     pub fn prepare(
         &self,
         asked: Option<Strategy>,
+        place: &Place,
         paths: &mut Paths,
+        stop: &'static AtomicBool,
     ) -> Result<(KernelTask, Saves), Failure> {
         let described = self.values.kernel(&self.file)?;
-        if let Some(mut compiler) = Compiler::open(None)? {
+        if let Some(mut compiler) = Compiler::first_of(&opencl_only(place)?)? {
             compiler.check(&described)?;
         }
         let partition = described.kernel.partition;
@@ -150,6 +163,7 @@ impl KernelArgs {
             partition,
             undivided: false,
             asked,
+            stop,
             notes,
             results,
         };
@@ -216,6 +230,13 @@ fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Fa
 }
 
 impl Saves {
+    /// Leaves the files as they were, and says so.
+    pub fn drop_unwritten(self) {
+        if !self.0.is_empty() {
+            terminal::warn("interrupted before the last step: --save wrote nothing");
+        }
+    }
+
     /// Writes the results of the last run.
     ///
     /// # Errors
@@ -236,15 +257,17 @@ impl KernelTask {
     /// # Errors
     /// When it does not.
     pub fn fits(&self, budget: Budget) -> Result<(), Failure> {
-        // What is written has two versions, and trials and their comparison
-        // have copies of their own.
-        let needed = self.user.bytes().saturating_mul(8);
+        let bytes = self.user.bytes();
+        let needed = bytes.saturating_mul(COPIES);
         if needed <= budget.memory.0 {
             return Ok(());
         }
         Err(Failure::failed(
             format!(
-                "the kernel's buffers need {} of host memory, and {} may be used",
+                "the kernel's buffers of {} need {} of host memory, {COPIES} times as much: what \
+                 is written has two versions, and trials and their comparison have copies of \
+                 their own; {} may be used",
+                Bytes(bytes),
                 Bytes(needed),
                 Bytes(budget.memory.0)
             ),
@@ -260,7 +283,24 @@ impl KernelTask {
     pub fn examine(&mut self, runtime: &mut dyn Runtime) -> Result<Option<usize>, Failure> {
         let devices = runtime.devices().to_vec();
         let best = self.best(&devices)?;
-        let examined = examine(runtime, best, self.user.clone()).map_err(Failure::of)?;
+        let waiting = terminal::spinner();
+        waiting.set_message("trying parts of the kernel");
+        let examined = examine(runtime, best, self.user.clone(), self.stop);
+        waiting.finish_and_clear();
+        let examined = examined.map_err(|error| match error {
+            CorunError::Interrupted => Failure::Interrupted,
+            CorunError::Runtime(RuntimeError::Call { why, device, .. })
+                if why.contains("the local size") || why.starts_with("a work-group of") =>
+            {
+                let file = self.args.file.display();
+                Failure::failed(
+                    format!("{file}, localWorkSize: {device}: {why}"),
+                    "another localWorkSize",
+                )
+            }
+            CorunError::Runtime(error) => refused(error),
+            other => Failure::of(other),
+        })?;
         self.user = examined.user;
         self.notes.extend(examined.notes);
         let Some(why) = examined.refusal else {

@@ -138,7 +138,10 @@ impl Plan {
         };
         let loaded = match source.load(&mut control) {
             Ok(loaded) => loaded,
-            Err(MatrixError::Interrupted) => return Ok(None),
+            Err(MatrixError::Interrupted) => {
+                books.summary.interrupted = true;
+                return Ok(None);
+            }
             Err(error) => {
                 books.summary.failed.push(error.to_string());
                 return Ok(None);

@@ -1,5 +1,7 @@
 //! The same computation in double precision, one number after the other.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::heads::factor;
 use super::numbers::Matrix;
 use super::{Part, Stage, Transformer};
@@ -61,13 +63,17 @@ impl Layer {
     }
 }
 
-/// Computes layer by layer, and hands each to `see`.
-pub(super) fn compute(of: &Transformer, mut see: impl FnMut(u32, &Layer)) {
+/// Computes layer by layer, and hands each to `see`. When `stop` is set, it ends
+/// soon, and what was seen is worth nothing.
+pub(super) fn compute(of: &Transformer, stop: &AtomicBool, mut see: impl FnMut(u32, &Layer)) {
     let mut x = matrix(of, Matrix::Input);
     for layer in 0..of.layers {
         let heads: Vec<Head> = (0..of.heads)
-            .map(|head| compute_head(of, layer, head, &x))
+            .map(|head| compute_head(of, (layer, head), &x, stop))
             .collect();
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
         let mut sum = x;
         for head in &heads {
             for (sum, z) in sum.iter_mut().zip(&head.z) {
@@ -81,23 +87,29 @@ pub(super) fn compute(of: &Transformer, mut see: impl FnMut(u32, &Layer)) {
     }
 }
 
-fn compute_head(of: &Transformer, layer: u32, head: u32, x: &Square) -> Head {
+fn compute_head(
+    of: &Transformer,
+    (layer, head): (u32, u32),
+    x: &Square,
+    stop: &AtomicBool,
+) -> Head {
     let beta = of.beta as usize;
     let weight = |which| matrix(of, Matrix::Weight { layer, head, which });
-    let q = product(beta, x, &weight(0));
-    let k = product(beta, x, &weight(1));
-    let v = product(beta, x, &weight(2));
+    let product = |a: &Square, b: &Square| product(beta, a, b, stop);
+    let q = product(x, &weight(0));
+    let k = product(x, &weight(1));
+    let v = product(x, &weight(2));
     let mut transposed = vec![0.0; beta * beta];
     for (at, number) in k.iter().enumerate() {
         transposed[at % beta * beta + at / beta] = *number;
     }
-    let scores = product(beta, &q, &transposed);
+    let scores = product(&q, &transposed);
     let mut weights = scores.clone();
     weights
         .chunks_exact_mut(beta)
         .for_each(|row| softmax(row, factor(of.beta)));
-    let context = product(beta, &weights, &v);
-    let z = product(beta, &context, &weight(3));
+    let context = product(&weights, &v);
+    let z = product(&context, &weight(3));
     Head {
         q,
         k,
@@ -116,9 +128,14 @@ fn matrix(of: &Transformer, matrix: Matrix) -> Square {
     numbers.into_iter().map(f64::from).collect()
 }
 
-fn product(beta: usize, a: &Square, b: &Square) -> Square {
+/// A product, of zeros from the row on at which `stop` is set.
+fn product(beta: usize, a: &Square, b: &Square, stop: &AtomicBool) -> Square {
     let mut c = vec![0.0; beta * beta];
-    for (row, a) in c.chunks_exact_mut(beta).zip(a.chunks_exact(beta)) {
+    let rows = c
+        .chunks_exact_mut(beta)
+        .zip(a.chunks_exact(beta))
+        .take_while(|_| !stop.load(Ordering::Relaxed));
+    for (row, a) in rows {
         for (a, b) in a.iter().zip(b.chunks_exact(beta)) {
             for (c, b) in row.iter_mut().zip(b) {
                 *c += a * b;

@@ -233,6 +233,9 @@ fn is_device(key: &str) -> bool {
     let numbered = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match key.strip_prefix("opencl") {
         Some(of) => of.starts_with(|c: char| c.is_ascii_digit()),
-        None => matches!(key, "gpu" | "cpu") || key.strip_prefix('r').is_some_and(numbered),
+        None => {
+            matches!(key, "gpu" | "cpu" | "accelerator")
+                || key.strip_prefix('r').is_some_and(numbered)
+        }
     }
 }
