@@ -7,3 +7,4 @@ mod refusals;
 mod splits;
 mod strategies;
 mod suite;
+mod tight;
