@@ -8,13 +8,16 @@ pub struct Table {
     /// The names of other ways to predict, in the order of [`Row::baselines`];
     /// a model must beat them.
     pub baselines: Vec<String>,
+    /// Places of those features that are parts of the prior, or that it leaves
+    /// out, each at least 0 and over the whole prior.
+    pub parts: Vec<usize>,
     pub rows: Vec<Row>,
 }
 
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its configuration: rows of one group never stand on both sides of a
+    /// Its configuration, say: rows of one group never stand on both sides of a
     /// validation.
     pub group: String,
     pub values: Vec<f64>,

@@ -22,7 +22,7 @@ pub mod error;
 pub mod generate;
 pub mod market;
 mod memory;
-mod parallel;
+pub(crate) mod parallel;
 pub mod source;
 pub mod stats;
 

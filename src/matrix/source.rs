@@ -208,13 +208,22 @@ impl FromStr for Origin {
                 }
             }
             "web" | "circuit" => {
-                let remedy = "write web:ROWS or circuit:ROWS, such as web:1000000";
-                let rows = rest.trim().parse::<u32>();
-                let rows = rows.map_err(|_| wrong("a number of rows is needed".into(), remedy))?;
+                let remedy = "write web:ROWS or circuit:ROWS, such as web:1000000, and the entries a \
+                              row behind a comma if they shall be others: web:1000000,30";
+                let (rows, per_row) = match rest.split_once(',') {
+                    None => (rest, None),
+                    Some((rows, per_row)) => (rows, Some(per_row)),
+                };
+                let whole = |text: &str| {
+                    let number = text.trim().parse::<u32>();
+                    number.map_err(|_| wrong(format!("`{text}` is no whole number"), remedy))
+                };
+                let rows = whole(rows)?;
+                let per_row = per_row.map(whole).transpose()?;
                 let Some(shape) = Known::shape(sort) else {
                     return Ok(Self::File(text.into()));
                 };
-                LookAlike::shaped(shape, rows)
+                LookAlike::shaped(shape, rows, per_row)
                     .map(Self::LookAlike)
                     .map_err(|why| wrong(why, remedy))
             }
@@ -272,7 +281,7 @@ fn like(text: &str) -> Result<Origin, String> {
             known.join(", ")
         ));
     };
-    LookAlike::new(known, scale).map(Origin::LookAlike)
+    LookAlike::new(*known, scale).map(Origin::LookAlike)
 }
 
 #[cfg(test)]

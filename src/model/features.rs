@@ -15,7 +15,7 @@ use super::case::{Case, Part};
 use super::derived::Derived;
 use super::descriptors::{Descriptors, DeviceFigures, LinkFigures};
 use super::matrix::MatrixFigures;
-use super::prior::{self, Terms};
+use super::prior::{self, Shares, Terms};
 
 /// Everything that a feature is made of.
 struct Facts<'a> {
@@ -23,6 +23,8 @@ struct Facts<'a> {
     descriptors: &'a Descriptors,
     derived: Derived,
     prior: Terms,
+    /// Of a product.
+    shares: Option<Shares>,
 }
 
 type Feature = (&'static str, fn(&Facts) -> Option<f64>);
@@ -30,7 +32,7 @@ type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 /// Bytes of a cache line.
 const LINE_BYTES: f64 = 64.0;
 
-const COUNT: usize = 83;
+const COUNT: usize = 91;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -174,6 +176,8 @@ const FEATURES: [Feature; COUNT] = [
     ("known.irregular_ratio", |f| f.matrix(|m| m.irregular)),
     ("known.near_lines_ratio", |f| f.matrix(|m| m.near_lines)),
     ("known.far_lines_ratio", |f| f.matrix(|m| m.far_lines)),
+    ("known.near_jumps_ratio", |f| f.matrix(|m| m.near_jumps)),
+    ("known.far_jumps_ratio", |f| f.matrix(|m| m.far_jumps)),
     ("derived.vector_bytes", |f| {
         f.matrix(|m| whole(m.vector_bytes(f.case.work.number_bytes())))
     }),
@@ -222,7 +226,34 @@ const FEATURES: [Feature; COUNT] = [
     ("prior.streamed_enqueue_ratio", |f| {
         f.part(f.prior.streamed_enqueue)
     }),
+    ("prior.entries_ratio", |f| f.share(|shares| shares.entries)),
+    ("prior.rows_ratio", |f| f.share(|shares| shares.rows)),
+    ("prior.near_jumps_ratio", |f| {
+        f.share(|shares| shares.near_jumps)
+    }),
+    ("prior.far_jumps_ratio", |f| {
+        f.share(|shares| shares.far_jumps)
+    }),
+    ("prior.beyond_cache_ratio", |f| {
+        f.part(f.shares?.beyond_cache?)
+    }),
+    ("prior.barrier_ratio", |f| f.share(|shares| shares.barrier)),
     ("prior.total_seconds", |f| Some(f.prior.total)),
+];
+
+/// Those that are parts of the prior, or of what it leaves out, by the same
+/// whole: a model may say how much of each a step takes.
+pub const PARTS: [&str; 10] = [
+    "prior.compute_ratio",
+    "prior.memory_ratio",
+    "prior.link_ratio",
+    "prior.overhead_ratio",
+    "prior.entries_ratio",
+    "prior.rows_ratio",
+    "prior.near_jumps_ratio",
+    "prior.far_jumps_ratio",
+    "prior.beyond_cache_ratio",
+    "prior.barrier_ratio",
 ];
 
 /// The features' names, in the order of [`values`].
@@ -247,6 +278,7 @@ pub fn values(case: &Case, descriptors: &Descriptors) -> [f64; COUNT] {
         descriptors,
         derived: Derived::of(case, descriptors),
         prior: prior::terms(case, descriptors),
+        shares: Shares::of(case, descriptors),
     };
     FEATURES.map(|(_, of)| of(&facts).unwrap_or(f64::NAN))
 }
@@ -282,6 +314,11 @@ impl Facts<'_> {
         self.matrix(|m| lines(m) * entries * LINE_BYTES)
     }
 
+    /// A share of a product's step as a part of the prior's whole.
+    fn share(&self, of: impl Fn(&Shares) -> f64) -> Option<f64> {
+        self.part(of(self.shares.as_ref()?))
+    }
+
     /// A term of the prior as a part of the whole.
     fn part(&self, term: f64) -> Option<f64> {
         (self.prior.total > 0.0).then(|| term / self.prior.total)
@@ -310,5 +347,6 @@ mod tests {
         assert_eq!(NAMES[PRIOR], "prior.total_seconds");
         assert!(NAMES.iter().enumerate().all(|(i, n)| index(n) == Some(i)));
         assert_eq!(index("known.nothing_count"), None);
+        assert!(PARTS.iter().all(|part| index(part).is_some()));
     }
 }

@@ -3,25 +3,25 @@
 //! coefficient of variation and maximum of the row lengths), its bandwidth, and
 //! how often neighbouring entries share a cache line of the vector.
 
-use std::collections::HashSet;
-use std::ops::Range;
-
+use super::footprint::{Windows, footprints};
 use crate::matrix::Stats;
-use crate::workload::Divisible;
 use crate::workload::spmv::Spmv;
 
-/// Bytes of a cache line of the vector.
-const LINE: u64 = 64;
-
-/// Entries of a run in which lines are counted: about what a core's nearest
-/// cache, or a work-group, keeps the lines of ...
-const NEAR: u64 = 2048;
+/// Windows in which lines are counted: about what a core's nearest cache, or a
+/// work-group, keeps the lines of ...
+const NEAR: Windows = windows(2048, 64);
 /// ... and about what a large cache keeps those of.
-const FAR: u64 = 256 << 10;
+const FAR: Windows = windows(256 << 10, 6);
 
-/// Runs of either length that are looked at, spread over the matrix.
-const NEAR_RUNS: u64 = 64;
-const FAR_RUNS: u64 = 6;
+/// Windows in which jumps are counted: with 12 bytes of matrix an entry, and
+/// the vector's lines, about what a core's own cache of 1 or 2 MiB holds ...
+const OWN: Windows = windows(64 << 10, 16);
+/// ... and a core's part of a cache that many cores share.
+const SHARED: Windows = windows(4 << 20, 2);
+
+const fn windows(length: u64, count: u64) -> Windows {
+    Windows { length, count }
+}
 
 /// Figures of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,12 +41,18 @@ pub struct MatrixFigures {
     /// entries that follow one another closely, and among many.
     pub near_lines: f64,
     pub far_lines: f64,
+    /// Entries whose line of the vector has to be waited for, an entry, where a
+    /// core's own cache misses it, and where a shared one does.
+    pub near_jumps: f64,
+    pub far_jumps: f64,
 }
 
 impl MatrixFigures {
     /// Of a product's matrix, in the order in which it is computed.
     pub fn of(spmv: &Spmv) -> Self {
         let stats = Stats::of(spmv.matrix());
+        let kinds = [NEAR, FAR, OWN, SHARED];
+        let found = footprints(spmv, &kinds);
         Self {
             rows: stats.rows.into(),
             columns: stats.columns.into(),
@@ -59,8 +65,10 @@ impl MatrixFigures {
             most: stats.most,
             bandwidth: stats.bandwidth.into(),
             irregular: spmv.options().irregular,
-            near_lines: lines(spmv, NEAR, NEAR_RUNS),
-            far_lines: lines(spmv, FAR, FAR_RUNS),
+            near_lines: found[0].lines,
+            far_lines: found[1].lines,
+            near_jumps: found[2].jumps,
+            far_jumps: found[3].jumps,
         }
     }
 
@@ -89,35 +97,6 @@ impl MatrixFigures {
     }
 }
 
-/// Distinct lines an entry, in some runs of `length` entries.
-fn lines(spmv: &Spmv, length: u64, runs: u64) -> f64 {
-    let (mut entries, mut distinct) = (0u64, 0usize);
-    for run in sampled(spmv, length, runs) {
-        let range = spmv.arrangement().entries(&run);
-        let mut columns = vec![0; (range.end - range.start) as usize];
-        spmv.write_columns(run, &mut columns);
-        let line = |column: &u32| u64::from(*column) * spmv.number() / LINE;
-        entries += columns.len() as u64;
-        distinct += columns.iter().map(line).collect::<HashSet<_>>().len();
-    }
-    match entries {
-        0 => 0.0,
-        entries => distinct as f64 / entries as f64,
-    }
-}
-
-/// Runs of units with about so many entries each, evenly spread.
-fn sampled(spmv: &Spmv, length: u64, runs: u64) -> impl Iterator<Item = Range<u64>> {
-    let units = spmv.units();
-    let each = (length * units).div_ceil(spmv.matrix().nonzeros().max(1));
-    let each = each.clamp(1, units);
-    let runs = runs.min(units / each).max(1);
-    (0..runs).map(move |run| {
-        let first = (units - each) * run / runs.saturating_sub(1).max(1);
-        first..first + each
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -138,12 +117,14 @@ mod tests {
     fn a_band_shares_lines_and_chance_does_not() {
         let band = figures("banded:50000,4");
         assert_eq!((band.rows, band.most, band.bandwidth), (50_000, 9, 4));
-        // Nine entries a row, and each row moves on by one: a line every eight.
-        assert!(band.near_lines < 0.03, "{band:?}");
+        assert!(band.near_lines < 0.03 && band.near_jumps == 0.0, "{band:?}");
         let uniform = figures("uniform:400000,3");
         assert!(uniform.near_lines > 0.9 && uniform.variation == 0.0);
         // Many entries meet again in a vector of 50 thousand lines.
         assert!(uniform.far_lines < 0.3, "{uniform:?}");
+        // 32 Ki entries leave e^-0.66 of the lines untouched, 64 Ki e^-1.31.
+        assert!((0.35..0.42).contains(&uniform.near_jumps), "{uniform:?}");
+        assert_eq!(uniform.far_jumps, 0.0, "{uniform:?}");
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! * [`case`] is one device's part in a step of a workload, and [`descriptors`]
 //!   what a machine file says of the device: together, everything that is known
 //!   before a run;
-//! * [`matrix`] has the figures of a product's matrix;
+//! * [`matrix`] has the figures of a product's matrix, `footprint` counts those
+//!   that caches have to do with;
 //! * [`features`] are both as numbers with names, [`record`] the same as a
 //!   dataset's row;
 //! * [`prior`] is the physics of a step, and [`baseline`] what a trained model
@@ -28,6 +29,7 @@ mod derived;
 pub mod descriptors;
 pub mod evaluate;
 pub mod features;
+mod footprint;
 pub mod matrix;
 pub mod planner;
 pub mod predictor;

@@ -237,6 +237,8 @@ fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
             irregular: 0.3,
             near_lines: 0.1,
             far_lines: 0.1,
+            near_jumps: 0.1,
+            far_jumps: 0.0,
         }),
     };
     Case { work, part }

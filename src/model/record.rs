@@ -150,6 +150,8 @@ impl Row<'_> {
             irregular: self.number("known.irregular_ratio")?,
             near_lines: self.number("known.near_lines_ratio")?,
             far_lines: self.number("known.far_lines_ratio")?,
+            near_jumps: self.number("known.near_jumps_ratio")?,
+            far_jumps: self.number("known.far_jumps_ratio")?,
         })
     }
 

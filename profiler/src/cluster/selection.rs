@@ -61,6 +61,20 @@ impl Features<'_> {
         }
     }
 
+    /// The features of these columns that vary, whatever they correlate with.
+    pub fn of_columns(&self, columns: &[usize]) -> Selection {
+        let places = (0..self.features().len())
+            .filter(|place| columns.contains(&self.features()[*place].index));
+        let places: Vec<usize> = places.collect();
+        Selection {
+            inputs: (places.iter())
+                .map(|place| self.features()[*place].clone())
+                .collect(),
+            threshold: 0.0,
+            dendrogram: self.dendrogram(&places),
+        }
+    }
+
     /// How many features that differ in more than name there are.
     pub fn distinct(&self) -> usize {
         self.dendrogram(&self.passing(0.0)).clusters_beyond(SAME)

@@ -31,7 +31,8 @@ pub struct Fitted {
     pub over_prior: bool,
     pub regressor: Regressor,
     /// The range of the logarithms that it learned. Over a prior it answers
-    /// with none beyond; else with none beyond by more than half of the width.
+    /// with none beyond, unless it is a sum; else with none beyond by more than
+    /// half of the width.
     pub learned: Range,
     /// What was fitted.
     pub spec: Spec,
@@ -68,7 +69,13 @@ impl Fitted {
         check_finite(values, &target)?;
         let columns = values.axis_iter(Axis(1)).zip(names);
         let inputs: Vec<Input> = columns
-            .map(|(column, name)| Input::learn(name, column.iter().copied()))
+            .map(|(column, name)| {
+                let learned = Input::learn(name, column.iter().copied());
+                match spec {
+                    Spec::Sum {} => Input::as_is(name, learned.min, learned.max),
+                    _ => learned,
+                }
+            })
             .collect();
         let x = Fitted::standardise(&inputs, values);
         let found;
@@ -114,7 +121,8 @@ impl Fitted {
     /// Over a prior, inputs outside of the training count as its edge: physics
     /// extrapolates, what was learned does not. Only a linear regression
     /// continues its lines, a little: it may hold large terms against each
-    /// other, which must move together. Without a prior, every family continues
+    /// other, which must move together. So do the parts of a sum, which are
+    /// physics themselves. Without a prior, every family continues
     /// in its own way. [`Fitted::outside`] tells when.
     ///
     /// Not a number if a value is not one, or if there are not as many as
@@ -123,7 +131,8 @@ impl Fitted {
         if values.len() != self.inputs.len() {
             return f64::NAN;
         }
-        let hold = self.over_prior && !matches!(self.regressor, Regressor::Linear(_));
+        let goes_on = matches!(self.regressor, Regressor::Linear(_) | Regressor::Sum(_));
+        let hold = self.over_prior && !goes_on;
         let learned = scratch(self.regressor.inputs(), |x| {
             for ((x, input), &value) in x.iter_mut().zip(&self.inputs).zip(values) {
                 let value = if hold { input.limit(value) } else { value };
@@ -131,7 +140,7 @@ impl Fitted {
             }
             self.regressor.predict(x)
         });
-        let learned = if self.over_prior {
+        let learned = if self.over_prior && !matches!(self.regressor, Regressor::Sum(_)) {
             learned.clamp(self.learned.low, self.learned.high)
         } else {
             self.learned.limit(learned)

@@ -4,8 +4,8 @@
 //! [`Regressor`], which predicts, and is kept in files in a form of our own:
 //! nothing in a file depends on how linfa or smartcore arrange their models.
 //!
-//! Features come standardised (mean 0, deviation 1), the target is a
-//! logarithm. [`Fitted`](crate::Fitted) does both and is what most callers
+//! Features come standardised (mean 0, deviation 1), or as they are for a
+//! [`Sum`]; the target is a logarithm. [`Fitted`](crate::Fitted) does both and is what most callers
 //! want.
 //!
 //! A few runs of a profile are slowed by something else on the machine.
@@ -25,6 +25,7 @@ mod robust;
 mod scratch;
 mod screen;
 mod spec;
+mod sum;
 mod svr;
 #[cfg(test)]
 pub(crate) mod testbed;
@@ -42,6 +43,7 @@ pub use range::Range;
 pub use robust::{median, spread};
 pub use screen::screen;
 pub use spec::{LARGEST_GAUSSIAN_C, LARGEST_POLYNOMIAL_C, MOST_TREES, Spec};
+pub use sum::Sum;
 
 pub(crate) use scratch::scratch;
 
@@ -52,6 +54,7 @@ pub enum Regressor {
     Linear(Linear),
     KernelMachine(KernelMachine),
     Forest(Forest),
+    Sum(Sum),
 }
 
 impl Regressor {
@@ -69,6 +72,7 @@ impl Regressor {
             Regressor::Linear(linear) => linear.predict(x),
             Regressor::KernelMachine(machine) => machine.predict(x),
             Regressor::Forest(forest) => forest.predict(x),
+            Regressor::Sum(sum) => sum.predict(x),
         }
     }
 
@@ -78,6 +82,7 @@ impl Regressor {
             Regressor::Linear(linear) => linear.inputs(),
             Regressor::KernelMachine(machine) => machine.inputs(),
             Regressor::Forest(forest) => forest.inputs(),
+            Regressor::Sum(sum) => sum.inputs(),
         }
     }
 
@@ -88,6 +93,7 @@ impl Regressor {
             Regressor::Linear(linear) => linear.check(),
             Regressor::KernelMachine(machine) => machine.check(),
             Regressor::Forest(forest) => forest.check(),
+            Regressor::Sum(sum) => sum.check(),
         }
     }
 }
@@ -127,6 +133,7 @@ pub fn fit(
     check_weights(spec, weights, x.nrows())?;
     match *spec {
         Spec::Linear { l2 } => linear::fit(x, y, weights, l2).map(Regressor::Linear),
+        Spec::Sum {} => sum::fit(x, y, weights).map(Regressor::Sum),
         Spec::Polynomial { c, epsilon, degree } => {
             let kernel = Kernel::Polynomial { degree };
             svr::fit(kernel, c, epsilon, x, y, weights).map(Regressor::KernelMachine)
@@ -151,7 +158,7 @@ pub fn fit(
 }
 
 fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
-    let linear = matches!(spec, Spec::Linear { .. });
+    let linear = matches!(spec, Spec::Linear { .. } | Spec::Sum {});
     if x.ncols() == 0 && !linear {
         return Err(FitError::NoFeatures);
     }
@@ -159,7 +166,7 @@ fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
     enough(spec, x.nrows())?;
     let largest = y.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let differs = |value: &f64| (value - y[0]).abs() > 1e-12 * largest;
-    // A linear regression may be its intercept alone.
+    // A linear regression may be its intercept alone, a sum its whole.
     if !linear && !y.iter().any(differs) {
         return Err(FitError::ConstantTarget);
     }

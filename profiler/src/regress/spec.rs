@@ -41,6 +41,8 @@ pub enum Spec {
         depth: u16,
         min_leaf: usize,
     },
+    /// A sum of parts, weighed, see [`Sum`](super::Sum).
+    Sum {},
 }
 
 impl Spec {
@@ -51,13 +53,17 @@ impl Spec {
             Spec::Polynomial { .. } => "polynomial",
             Spec::Gaussian { .. } => "gaussian",
             Spec::Forest { .. } => "forest",
+            Spec::Sum {} => "sum",
         }
     }
 
     /// The fewest rows that it can be fitted to.
     pub fn fewest_rows(&self) -> usize {
         match self {
-            Spec::Linear { .. } | Spec::Polynomial { .. } | Spec::Gaussian { .. } => 4,
+            Spec::Linear { .. }
+            | Spec::Polynomial { .. }
+            | Spec::Gaussian { .. }
+            | Spec::Sum {} => 4,
             Spec::Forest { min_leaf, .. } => min_leaf.saturating_mul(2).max(4),
         }
     }
@@ -99,6 +105,7 @@ impl Spec {
                 within("depth", f64::from(depth), 1.0, 64.0, "1 to 64")?;
                 within("min_leaf", min_leaf as f64, 1.0, 1e9, "at least 1")
             }
+            Spec::Sum {} => Ok(()),
         }
     }
 }
@@ -122,6 +129,7 @@ impl fmt::Display for Spec {
                 depth,
                 min_leaf,
             } => write!(f, "forest, {trees} trees, depth {depth}, leaf {min_leaf}"),
+            Spec::Sum {} => write!(f, "sum of parts"),
         }
     }
 }

@@ -177,7 +177,11 @@ impl<'a> Split<'a> {
         let threshold = recipe.threshold_of(family);
         let mut last = String::new();
         for plan in search(&self.training, family, recipe, stop)? {
-            let Some(selection) = features.select(plan.clusters, threshold) else {
+            let selection = match family {
+                Family::PriorParts => Some(features.of_columns(&self.training.table.parts)),
+                _ => features.select(plan.clusters, threshold),
+            };
+            let Some(selection) = selection else {
                 last = too_few_features(plan.clusters);
                 continue;
             };

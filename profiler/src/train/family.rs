@@ -15,6 +15,8 @@ use crate::regress::Spec;
 pub enum Family {
     /// The prior times one factor.
     PriorConstant,
+    /// A weighed sum of the prior's parts, and of those that it leaves out.
+    PriorParts,
     /// The prior times a linear correction on the paper's basis.
     PriorLinear,
     /// The prior times a correction by a support vector machine with a
@@ -34,8 +36,9 @@ pub enum Family {
 
 impl Family {
     /// All of them, in the order of preference.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::PriorConstant,
+        Self::PriorParts,
         Self::PriorLinear,
         Self::PriorGaussian,
         Self::PriorForest,
@@ -91,6 +94,7 @@ impl Family {
         };
         match self {
             Self::PriorConstant => vec![linear(1.0)],
+            Self::PriorParts => vec![Spec::Sum {}],
             Self::PriorLinear => [1e-3, 1e-5, 1e-4, 1e-2, 1e-1, 1.0].map(linear).to_vec(),
             Self::Linear => [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 1e-1].map(linear).to_vec(),
             Self::PriorGaussian => [
@@ -126,6 +130,7 @@ impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.pad(match self {
             Self::PriorConstant => "prior x factor",
+            Self::PriorParts => "prior x parts",
             Self::PriorLinear => "prior x linear",
             Self::PriorGaussian => "prior x SVR, Gaussian",
             Self::PriorForest => "prior x forest",

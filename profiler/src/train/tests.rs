@@ -29,6 +29,7 @@ fn table() -> Table {
             .map(String::from)
             .to_vec(),
         baselines: Vec::new(),
+        parts: Vec::new(),
         rows,
     }
 }

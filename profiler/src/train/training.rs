@@ -152,6 +152,7 @@ mod tests {
         Table {
             names: ["size", "constant"].map(String::from).to_vec(),
             baselines: Vec::new(),
+            parts: Vec::new(),
             rows: factors.iter().enumerate().map(row).collect(),
         }
     }

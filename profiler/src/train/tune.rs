@@ -154,7 +154,7 @@ fn better_first(a: &&(f64, Plan), b: &&(f64, Plan)) -> Ordering {
 /// many features that differ. A correction may have fewer, and one factor has
 /// none.
 fn cluster_counts(training: &Training, family: Family, recipe: &Recipe) -> Vec<usize> {
-    if family == Family::PriorConstant {
+    if matches!(family, Family::PriorConstant | Family::PriorParts) {
         return vec![0];
     }
     let most = training.features(family.over_prior()).distinct().max(1);

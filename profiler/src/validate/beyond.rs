@@ -98,6 +98,7 @@ mod tests {
         Table {
             names: ["workers", "bytes", "a_size"].map(String::from).to_vec(),
             baselines: Vec::new(),
+            parts: Vec::new(),
             rows: rows.into_iter().map(row).collect(),
         }
     }

@@ -65,6 +65,16 @@ impl LaunchCost {
         }
     }
 
+    /// Kernels on `seen.units` at `rate` units a second and their launches cannot
+    /// have taken longer than they did: what launches are taken to cost shrinks
+    /// to that.
+    fn bound(&mut self, seen: &Kernels, rate: f64) {
+        if seen.more * self.seconds() > MOST * seen.seconds {
+            let left = seen.seconds - seen.units / rate;
+            self.cost.observe_anew((left / seen.more).max(0.0));
+        }
+    }
+
     /// The device's speed has changed: what was seen before cannot be compared
     /// with what will be.
     pub fn start_over(&mut self) {
@@ -84,6 +94,9 @@ impl Gauge {
     /// they would tell nothing new of that, and hide that the device has become
     /// slower. `moved`: units changed hands, which delays launches, too.
     pub fn learn_launches(&mut self, kernels: &Kernels, anew: bool, moved: bool) {
+        if let Some(rate) = self.held.value() {
+            self.launch.bound(kernels, rate);
+        }
         if kernels.chunks == 0.0 {
             if anew {
                 self.launch.learn(*kernels);
@@ -144,6 +157,20 @@ mod tests {
         launches.start_over();
         launches.learn(seen(15_800.0, 47.0, 0.5));
         assert!((launches.seconds() - 7.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_cost_that_a_step_disproves_shrinks() {
+        let mut gauge = Gauge::default();
+        gauge.launch.learn(seen(8000.0, 0.0, 1.0));
+        gauge.launch.learn(Kernels {
+            seconds: 6000.0,
+            ..seen(15_800.0, 47.0, 1.0)
+        });
+        gauge.held.observe(11.0);
+        assert!(gauge.launch.seconds() > 90.0);
+        gauge.learn_launches(&seen(15_800.0, 47.0, 1.0), false, false);
+        assert!((gauge.launch.seconds() - 7.4).abs() < 1e-9);
     }
 
     #[test]

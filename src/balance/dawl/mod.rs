@@ -32,6 +32,7 @@ pub mod handout;
 mod launches;
 mod lead;
 mod observe;
+mod pace;
 mod plans;
 mod promises;
 pub mod rates;

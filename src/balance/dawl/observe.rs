@@ -4,15 +4,10 @@
 use super::Dawl;
 use super::handout::seconds;
 use super::launches::Kernels;
-use super::rates::{Estimate, NEVER_SUDDEN, Verdict};
+use super::pace::{Conditions, Pace};
+use super::rates::Verdict;
 use crate::balance::{DeviceStep, StepReport};
 
-/// A rate beside streams, or without any, counts if it was seen on this part of
-/// what a device did in the step. The last chunks are small, and end soon after
-/// one whose slowest core was late: they say little.
-const ENOUGH: u64 = 4;
-/// The same of a rate of which nothing is known.
-const BETTER_THAN_NOTHING: u64 = 96;
 /// Streamed chunks that tell whether a device streams faster or slower.
 const STREAMED: u64 = 8;
 
@@ -22,15 +17,6 @@ impl Dawl {
         let mut changed = false;
         let more = self.more_launches(d, did.held);
         let gauge = &mut self.gauges[d];
-        let mut take = |estimate: &mut Estimate, observed: f64| {
-            if anew {
-                estimate.observe_anew(observed);
-                return false;
-            }
-            let sudden = estimate.observe(observed) == Verdict::Changed;
-            changed |= sudden;
-            sudden
-        };
         if did.held > 0 && did.held_busy > 0 {
             let kernels = Kernels {
                 units: (did.held + did.beside) as f64,
@@ -40,7 +26,10 @@ impl Dawl {
             };
             gauge.learn_launches(&kernels, anew, moved);
             let rate = gauge.launches_left_out(&kernels);
-            if take(&mut gauge.held, rate) {
+            if anew {
+                gauge.held.observe_anew(rate);
+            } else if gauge.held.observe(rate) == Verdict::Changed {
+                changed = true;
                 gauge.launch.start_over();
                 gauge.chunk.forget();
             }
@@ -48,55 +37,30 @@ impl Dawl {
             gauge.held.unobserved();
         }
         let progress = self.handout.progress(d);
-        let (rate, alone) = match self.devices[d].capacity {
-            Some(_) => (progress.rate().filter(|_| progress.done > 0), None),
-            None => {
-                let least = self.grain[d].min_chunk().min(progress.done);
-                let enough = |of: &Estimate| match of.observed() {
-                    Some(_) => progress.done.div_ceil(ENOUGH),
-                    None => progress.done.div_ceil(BETTER_THAN_NOTHING).max(least),
-                };
-                let beside = progress.beside_rate(enough(&gauge.pool));
-                (beside, progress.alone_rate(enough(&gauge.alone)))
-            }
-        };
+        let least = self.grain[d].min_chunk();
         let on_host = self.devices[d].capacity.is_none();
+        let seen = match on_host {
+            true => Pace::of(progress, gauge, least),
+            false => Pace {
+                beside: progress.rate(),
+                alone: None,
+            },
+        };
         let known = gauge.pool.value().is_some();
-        let enough = !known || progress.done >= self.grain[d].min_chunk();
-        // A few chunks' way through a pipeline is not its pace, and no alarm.
-        let telling = on_host || progress.chunks() >= STREAMED;
+        let enough = !known || progress.done >= least;
         // Units that change hands take bandwidth, and chunks wait for them.
         let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
-        let rate = rate.filter(|_| enough && !disturbed);
-        let quiet = self.quiet.is_some();
-        let mut note = |seen: Option<f64>, of: &mut Estimate, meant: bool| {
-            let Some(rate) = seen else {
-                of.unobserved();
-                return 1.0;
-            };
-            let before = of.observed();
-            // Of conditions that were planned, and not seen of late, the first
-            // step tells the most. What comes unplanned may come of a disturbance.
-            if meant && of.is_stale() {
-                of.observe_anew(rate);
-            } else if telling || anew {
-                take(of, rate);
-            } else {
-                of.observe_within(rate, NEVER_SUDDEN);
-            }
-            before
-                .zip(of.observed())
-                .map_or(1.0, |(before, after)| after / before)
+        let seen = Pace {
+            beside: seen.beside.filter(|_| enough && !disturbed),
+            ..seen
         };
-        // What changes its speed changes it in the case not seen, too.
-        let pool = note(rate, &mut gauge.pool, !quiet);
-        let single = note(alone, &mut gauge.alone, quiet);
-        if rate.is_none() {
-            gauge.pool.scale(single);
-        }
-        if alone.is_none() {
-            gauge.alone.scale(pool);
-        }
+        let under = Conditions {
+            anew,
+            quiet: self.quiet.is_some(),
+            // A few chunks' way through a pipeline is not its pace, and no alarm.
+            telling: on_host || progress.chunks() >= STREAMED,
+        };
+        changed |= gauge.observe_pace(seen, under);
         // While units change hands, devices wait for those as well; and one that
         // was alone waited for less than it will beside others, or for nothing.
         let was_alone = did.held == self.units;

@@ -126,8 +126,13 @@ impl Estimate {
 
     /// A step passed without an observation: nothing will confirm the last.
     pub fn unobserved(&mut self) {
-        self.suspect = None;
+        self.drop_suspicion();
         self.stale = true;
+    }
+
+    /// Whatever made the last observation suspect is explained.
+    pub fn drop_suspicion(&mut self) {
+        self.suspect = None;
     }
 
     /// Whether the last step passed without an observation.

@@ -13,7 +13,7 @@ use crate::cli::terminal;
 pub const SOURCES: &str = "A Matrix Market file (.mtx, or compressed .mtx.gz), a look-alike of a \
     matrix of the PDAWL paper (like:circuit5M, eu-2005, in-2004, FullChip or kmer_U1a; \
     like:NAME@0.1 has a tenth of the rows), or a generator: banded:ROWS,HALF_BANDWIDTH, \
-    uniform:ROWS,PER_ROW, web:ROWS, circuit:ROWS, rmat:SCALE,PER_ROW with 2^SCALE rows";
+    uniform:ROWS,PER_ROW, web:ROWS or web:ROWS,PER_ROW, circuit the same, rmat:SCALE,PER_ROW with 2^SCALE rows";
 
 /// Loads a matrix, with a bar on a terminal.
 ///

@@ -204,7 +204,8 @@ impl Products {
         let (path, appender) = file::open(&wanted, &ground)?;
         // Asked for what there is, and given what comes.
         let appender = std::cell::RefCell::new(appender);
-        let bar = terminal::progress(format, plan.matrices.len() as u64, "");
+        let rounds = u64::from(plan.repeats);
+        let bar = terminal::progress(format, rounds * plan.matrices.len() as u64, "");
         let done = plan.carry_out(
             &mut ground,
             &mut Ears {

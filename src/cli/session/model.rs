@@ -267,6 +267,8 @@ impl Serving {
     pub fn balancer(&self, setup: &Setup) -> Result<Box<dyn Balancer>, String> {
         let planner = self.plan.planner(&self.work, &self.members);
         let planner = planner.ok_or("a device's memory is too small for its stream buffers")?;
+        let found: Vec<Option<u64>> = setup.devices.iter().map(|d| d.capacity).collect();
+        let planner = planner.within(&found);
         Ok(Box::new(Pdawl::new(
             setup,
             self.model.as_str(),

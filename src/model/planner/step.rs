@@ -28,6 +28,18 @@ impl StepPlanner {
         Self { crew, curves }
     }
 
+    /// The same for the memories that a run found its devices to have, in their
+    /// order; its plans can be carried out there.
+    pub fn within(self, capacities: &[Option<u64>]) -> Self {
+        let Crew { work, workers, .. } = self.crew;
+        let workers = workers.into_iter().enumerate();
+        let workers = workers.map(|(d, worker)| match capacities.get(d) {
+            Some(Some(capacity)) => worker.with_capacity(*capacity),
+            _ => worker,
+        });
+        Self::new(work, workers.collect())
+    }
+
     /// The devices as configured.
     pub fn workers(&self) -> &[Worker] {
         &self.crew.workers

@@ -363,3 +363,23 @@ fn a_run_is_predicted_by_strategy() {
     let work = Work::of(&grid(alone.size));
     assert!(predict_run(Kind::Gpu, &work, &alone.members(), 10).is_none());
 }
+
+#[test]
+fn plans_keep_within_what_a_run_finds() {
+    let case = Case::of("k40", 4000, Some(64 << 20));
+    let (work, members) = (Work::of(&grid(case.size)), case.members());
+    let planned = case.plan();
+    let planner = || planned.planner(&work, &members).unwrap();
+    let alone = [1.0; 2];
+    let supposed = planner().forecast(&alone).unwrap().plan.held[1];
+    assert!(supposed > 100, "{planned:?}");
+    for found in [0, 100, supposed - 1] {
+        let planner = planner().within(&[None, Some(found)]);
+        let plan = planner.forecast(&alone).unwrap().plan;
+        assert!(plan.held[1] <= found, "{plan:?} of {found}");
+        assert_eq!(
+            plan.held.iter().chain(&plan.pooled).sum::<u64>(),
+            work.units
+        );
+    }
+}

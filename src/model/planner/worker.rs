@@ -80,6 +80,19 @@ impl Worker {
         Self { form, ..self }
     }
 
+    /// The same with room for so many units in its memory, if it has its own:
+    /// of units that are not alike an average does not tell.
+    pub fn with_capacity(self, capacity: u64) -> Self {
+        let form = match self.form {
+            Form::Own(division) => Form::Own(Division {
+                capacity,
+                ..division
+            }),
+            host => host,
+        };
+        Self { form, ..self }
+    }
+
     /// How its memory is divided, if it has its own.
     pub fn division(&self) -> Option<Division> {
         match self.form {

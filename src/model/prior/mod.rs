@@ -11,6 +11,10 @@
 //! * `product`: the same of products, whose matrix is written and whose vector
 //!   stays, and which have neither halos nor windows.
 //!
+//! What a product's entries, rows and jumps take of a step is no bound, and no
+//! machine file says it: `shares` has what processors usually need, and a model
+//! learns how much of each there is.
+//!
 //! The figures are a machine file's, so the prior knows neither caches nor what
 //! a particular driver does; a learned correction multiplies it.
 
@@ -18,12 +22,15 @@ mod host;
 mod own;
 mod pipeline;
 mod product;
+mod shares;
 
 #[cfg(test)]
 mod tests;
 
 use super::case::{Case, Part};
 use super::descriptors::Descriptors;
+
+pub use shares::Shares;
 
 /// A step's time and what it is made of, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -137,6 +137,8 @@ mod tests {
                     irregular: 0.3,
                     near_lines: 0.1,
                     far_lines: 0.1,
+                    near_jumps: 0.1,
+                    far_jumps: 0.0,
                 }),
             },
             part: Part::Own {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pdawl_profiler::dataset::{Feature, Group, Unit};
 use pdawl_profiler::{Row, Sample, Table};
 
-use crate::model::{RecordError, baseline, features, prior, record};
+use crate::model::{Case, RecordError, baseline, features, prior, record};
 
 /// A figure of a run that fewer of the rows than this have explains too little
 /// to give up the other rows for it.
@@ -23,7 +23,7 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
         let (case, descriptors) = record::read(sample)?;
         all.push(features::values(&case, &descriptors));
         rows.push(Row {
-            group: sample.configuration.clone(),
+            group: group(sample, &case),
             values: Vec::new(),
             prior: prior::seconds(&case, &descriptors),
             baselines: baseline::all(&case, &descriptors).to_vec(),
@@ -41,8 +41,25 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
             .map(|column| features::NAMES[*column].to_owned())
             .collect(),
         baselines: baseline::NAMES.map(str::to_owned).to_vec(),
+        parts: (columns.iter().enumerate())
+            .filter(|(_, column)| features::PARTS.contains(&features::NAMES[**column]))
+            .map(|(place, _)| place)
+            .collect(),
         rows,
     })
+}
+
+/// What a row is validated with: the other runs of its configuration; of a
+/// product, all runs of its matrix, since who asks for a prediction asks for
+/// one of a matrix that was never measured.
+fn group(sample: &Sample, case: &Case) -> String {
+    match &case.work.matrix {
+        None => sample.configuration.clone(),
+        Some(matrix) => format!(
+            "{}x{}, {} nonzeros, bandwidth {}, deviation {}",
+            matrix.rows, matrix.columns, matrix.nonzeros, matrix.bandwidth, matrix.variation
+        ),
+    }
 }
 
 /// What is known beforehand, and what is known only after a run: the rows that
@@ -74,6 +91,7 @@ pub fn explaining(samples: &[&Sample], planning: &Table) -> Option<Table> {
     Some(Table {
         names,
         baselines: planning.baselines.clone(),
+        parts: planning.parts.clone(),
         rows,
     })
 }

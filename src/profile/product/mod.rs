@@ -6,7 +6,9 @@
 //!   time budget.
 //!
 //! Matrices come in the design's order, so that whenever the time is up what
-//! was measured spans the shapes; the runs of one are shuffled.
+//! was measured spans the shapes; the runs of one are shuffled. Repeats go
+//! through all matrices again: a machine that others slow does so for a while,
+//! and repeats that follow one another would take that for the matrix's own.
 
 pub mod design;
 pub mod measure;
@@ -61,7 +63,7 @@ pub struct Plan {
 pub struct Progress<'a> {
     pub matrix: &'a str,
     pub device: String,
-    /// Matrices that are over, and all.
+    /// Matrices that are over, and all; those of each repeat count.
     pub over: usize,
     pub matrices: usize,
 }
@@ -95,19 +97,36 @@ impl Plan {
             kept: 0,
             expectations: [Expectation::default(); 3],
         };
-        for (number, source) in self.matrices.iter().enumerate() {
+        // A single matrix is not made anew for each repeat.
+        let mut loaded: Option<(usize, Spmv)> = None;
+        let rounds = (0..self.repeats).flat_map(|repeat| {
+            let matrices = self.matrices.iter().enumerate();
+            matrices.map(move |(number, source)| (repeat, number, source))
+        });
+        for (repeat, number, source) in rounds {
             if ears.stop.load(Ordering::Relaxed) {
                 books.summary.interrupted = true;
                 break;
             }
             if books.left() <= 0.0 {
-                books.leave_out(self, 0.0);
+                books.leave_out(0.0);
                 continue;
             }
-            let Some(spmv) = self.load(number, source, ears, &mut books)? else {
-                continue;
+            let kept = loaded.take().filter(|(before, _)| *before == number);
+            let spmv = match kept {
+                Some((_, spmv)) => spmv,
+                None => match self.load(number, source, ears, &mut books)? {
+                    Some(spmv) => spmv,
+                    None => continue,
+                },
             };
-            self.runs_of(number, source, &spmv, ground, ears, &mut books)?;
+            let subject = Subject {
+                name: &format!("{} s{}", source.origin, source.seed),
+                spmv: &spmv,
+                work: &Work::of_product(&spmv),
+            };
+            self.runs_of((number, repeat), &subject, ground, ears, &mut books)?;
+            loaded = Some((number, spmv));
         }
         books.summary.seconds = began.elapsed().as_secs_f64();
         match books.summary.shortest {
@@ -176,34 +195,19 @@ impl Plan {
 
     fn runs_of(
         &self,
-        number: usize,
-        source: &MatrixSource,
-        spmv: &Spmv,
+        (number, repeat): (usize, u32),
+        subject: &Subject,
         ground: &mut Ground,
         ears: &mut Ears,
         books: &mut Books,
     ) -> Result<(), ProfileError> {
-        let work = Work::of_product(spmv);
-        let name = format!("{} s{}", source.origin, source.seed);
-        let subject = Subject {
-            name: &name,
-            spmv,
-            work: &work,
-        };
-        let seats = seats(spmv, number, ground.topology(), &self.gpus);
-        let wanted = seats
-            .into_iter()
-            .filter(|(kind, _)| self.kinds.contains(kind));
-        let mut runs: Vec<Run> = wanted
-            .flat_map(|(kind, seat)| {
-                (0..self.repeats).map(move |repeat| Run {
-                    kind,
-                    seat: seat.clone(),
-                    repeat,
-                })
-            })
+        let seats = seats(subject.spmv, number, ground.topology(), &self.gpus);
+        let mut runs: Vec<Run> = (seats.into_iter())
+            .filter(|(kind, _)| self.kinds.contains(kind))
+            .map(|(kind, seat)| Run { kind, seat, repeat })
             .collect();
-        Rng::with_seed(self.seed ^ number as u64).shuffle(&mut runs);
+        let round = u64::from(repeat) << u32::BITS;
+        Rng::with_seed(self.seed ^ number as u64 ^ round).shuffle(&mut runs);
         for (index, run) in runs.iter().enumerate() {
             let key = subject.key(ground, run);
             if (ears.is_kept)(&key) {
@@ -216,14 +220,14 @@ impl Plan {
             let at = usize::from(run.kind == Kind::Gpu);
             let expected = books.expectations[at].of(guessed);
             if expected > books.left() {
-                books.leave_out(self, expected);
+                books.leave_out(expected);
                 continue;
             }
             (ears.watch)(&Progress {
-                matrix: &name,
+                matrix: subject.name,
                 device: run.seat.selection(),
-                over: number,
-                matrices: self.matrices.len(),
+                over: repeat as usize * self.matrices.len() + number,
+                matrices: self.repeats as usize * self.matrices.len(),
             });
             let before = Instant::now();
             let seed = seed_of(&key, self.seed);
@@ -268,13 +272,10 @@ impl Books {
     }
 
     /// Notes a run, or a matrix with all of its runs, for which there is no time.
-    fn leave_out(&mut self, plan: &Plan, expected: f64) {
+    fn leave_out(&mut self, expected: f64) {
         let shortest = self.summary.shortest.unwrap_or(f64::INFINITY);
         self.summary.shortest = Some(shortest.min(expected));
-        self.summary.left += match expected > 0.0 {
-            true => 1,
-            false => plan.repeats as usize,
-        };
+        self.summary.left += 1;
     }
 }
 

@@ -16,6 +16,12 @@ pub(super) trait Number: Copy + Add<Output = Self> + Mul<Output = Self> + 'stati
 
     /// The argument's value, if it is of this type.
     fn from_value(value: HostValue) -> Option<Self>;
+
+    /// Writes it past the caches, where the processor can; a fence has to follow.
+    ///
+    /// # Safety
+    /// That of a write.
+    unsafe fn stream(self, to: *mut Self);
 }
 
 impl Number for f64 {
@@ -32,6 +38,17 @@ impl Number for f64 {
             _ => None,
         }
     }
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut Self) {
+        // SAFETY: the caller's contract; every x86-64 processor has SSE2.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            std::arch::x86_64::_mm_stream_si64(to.cast(), self.to_bits().cast_signed());
+            #[cfg(not(target_arch = "x86_64"))]
+            to.write(self);
+        }
+    }
 }
 
 impl Number for f32 {
@@ -46,6 +63,17 @@ impl Number for f32 {
         match value {
             HostValue::F32(value) => Some(value),
             _ => None,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut Self) {
+        // SAFETY: the caller's contract; every x86-64 processor has SSE2.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            std::arch::x86_64::_mm_stream_si32(to.cast(), self.to_bits().cast_signed());
+            #[cfg(not(target_arch = "x86_64"))]
+            to.write(self);
         }
     }
 }
@@ -137,6 +165,27 @@ pub(super) unsafe fn dot<G: Gather>(
         }
         (sums[0] + sums[1]) + (sums[2] + sums[3])
     }
+}
+
+/// The sum of the products of `LENGTH` entries: a row of many of the same
+/// length, of which no branch has to be foreseen.
+///
+/// # Safety
+/// As for [`dot`].
+#[inline(always)]
+pub(super) unsafe fn dot_of<T: Number, const LENGTH: usize>(
+    columns: *const u32,
+    values: *const T,
+    x: *const T,
+) -> T {
+    // Two chains of additions; one would be waited for.
+    let mut sums = [T::ZERO; 2];
+    for i in 0..LENGTH {
+        // SAFETY: the caller's contract.
+        let product = unsafe { *values.add(i) * *x.add(*columns.add(i) as usize) };
+        sums[i % 2] = sums[i % 2] + product;
+    }
+    sums[0] + sums[1]
 }
 
 /// The sum of `count` numbers.

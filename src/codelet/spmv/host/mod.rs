@@ -7,7 +7,9 @@
 //!
 //! A product is bound by memory, and its entries come in a stream that the
 //! processor prefetches; what keeps it from that bound is short rows. Like ones
-//! are summed one by one, unlike ones after all of a unit's products.
+//! are summed one by one, and without a branch where all have the same few
+//! entries; unlike ones after all of a unit's products. Results of a product
+//! that no cache keeps are written past the caches.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -21,7 +23,7 @@ mod tests;
 use std::ops::Range;
 
 use super::{Precision, UNIT_WEIGHT};
-use crate::codelet::host::Level;
+use crate::codelet::host::{Level, Stores};
 use crate::codelet::{HostKernel, HostValue};
 use dot::{Gather, Number, OneByOne};
 use product::{Product, Unit};
@@ -60,6 +62,10 @@ unsafe fn run_at<T: Number>(level: Level, product: &Product<T>, units: Range<u64
             Level::Avx512 => avx512::walk::<T>(product, units),
         }
     }
+    #[cfg(target_arch = "x86_64")]
+    if product.stores == Stores::Stream {
+        crate::codelet::host::fence();
+    }
 }
 
 /// Computes units one behind the other.
@@ -79,9 +85,12 @@ unsafe fn walk<G: Gather>(product: &Product<G::Number>, units: Range<u64>) {
                 *product.sums.add(unit as usize) = product.scale * sum;
                 continue;
             }
-            let square = match G::LANES > 1 && part.is_irregular() {
-                true => staged::<G>(product, &part, &mut products),
-                false => rows(product, &part, |begin, end| {
+            let square = match part.equal_length(FEW) {
+                Some(length) => equal(product, &part, length),
+                None if G::LANES > 1 && part.is_irregular() => {
+                    staged::<G>(product, &part, &mut products)
+                }
+                None => rows(product, &part, |begin, end| {
                     let (columns, values) = (part.columns.add(begin), part.values.add(begin));
                     dot::dot::<G>(columns, values, end - begin, product.x)
                 }),
@@ -90,6 +99,49 @@ unsafe fn walk<G: Gather>(product: &Product<G::Number>, units: Range<u64>) {
                 *product.sums.add(unit as usize) = square;
             }
         }
+    }
+}
+
+/// Entries of the longest rows that are summed without a branch: longer ones
+/// have enough of other work.
+const FEW: usize = 8;
+
+/// Sums rows that all have `length` entries, at most [`FEW`].
+///
+/// # Safety
+/// As for [`walk`].
+#[inline(always)]
+unsafe fn equal<T: Number>(product: &Product<T>, part: &Unit<T>, length: usize) -> T {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match length {
+            1 => equal_rows::<T, 1>(product, part),
+            2 => equal_rows::<T, 2>(product, part),
+            3 => equal_rows::<T, 3>(product, part),
+            4 => equal_rows::<T, 4>(product, part),
+            5 => equal_rows::<T, 5>(product, part),
+            6 => equal_rows::<T, 6>(product, part),
+            7 => equal_rows::<T, 7>(product, part),
+            8 => equal_rows::<T, 8>(product, part),
+            // Rows without entries.
+            _ => write_rows(product, part, |_| T::ZERO),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`walk`], and all rows have `LENGTH` entries.
+#[inline(always)]
+unsafe fn equal_rows<T: Number, const LENGTH: usize>(product: &Product<T>, part: &Unit<T>) -> T {
+    // SAFETY: the caller's contract.
+    unsafe {
+        write_rows(product, part, |row| {
+            let (columns, values) = (
+                part.columns.add(row * LENGTH),
+                part.values.add(row * LENGTH),
+            );
+            dot::dot_of::<T, LENGTH>(columns, values, product.x)
+        })
     }
 }
 
@@ -127,15 +179,40 @@ unsafe fn rows<T: Number>(
     part: &Unit<T>,
     sum: impl Fn(usize, usize) -> T,
 ) -> T {
-    let (mut begin, mut square) = (0, T::ZERO);
+    let mut begin = 0;
+    // SAFETY: the caller's contract.
+    unsafe {
+        write_rows(product, part, |row| {
+            let end = usize::from(*part.ends.add(row));
+            let sum = sum(begin, end);
+            begin = end;
+            sum
+        })
+    }
+}
+
+/// Writes each row's sum, scaled, and sums the squares of what is written.
+///
+/// # Safety
+/// As for [`walk`].
+#[inline(always)]
+unsafe fn write_rows<T: Number>(
+    product: &Product<T>,
+    part: &Unit<T>,
+    mut sum: impl FnMut(usize) -> T,
+) -> T {
+    let mut square = T::ZERO;
     for row in 0..part.rows {
+        let sum = product.scale * sum(row);
         // SAFETY: the caller's contract.
-        let end = usize::from(unsafe { *part.ends.add(row) });
-        let sum = product.scale * sum(begin, end);
-        // SAFETY: as above.
-        unsafe { *part.y.add(row) = sum };
+        unsafe {
+            let y = part.y.add(row);
+            match product.stores {
+                Stores::Plain => *y = sum,
+                Stores::Stream => sum.stream(y),
+            }
+        }
         square = square + sum * sum;
-        begin = end;
     }
     square
 }

@@ -2,6 +2,7 @@
 
 use super::dot::Number;
 use crate::codelet::HostValue;
+use crate::codelet::host::Stores;
 
 /// A launch's arguments.
 pub(super) struct Product<T> {
@@ -20,6 +21,8 @@ pub(super) struct Product<T> {
     pub(super) pieces: u64,
     pub(super) scale: T,
     pub(super) squares: bool,
+    /// How results are written.
+    pub(super) stores: Stores,
 }
 
 /// A unit's data.
@@ -33,6 +36,27 @@ pub(super) struct Unit<T> {
 }
 
 impl<T> Unit<T> {
+    /// The length of its rows, if all have the same and it is at most `most`.
+    ///
+    /// # Safety
+    /// The unit is there, and no piece.
+    #[inline(always)]
+    pub(super) unsafe fn equal_length(&self, most: usize) -> Option<usize> {
+        let length = self.entries / self.rows.max(1);
+        if self.entries != length * self.rows || length > most {
+            return None;
+        }
+        let mut end = 0u16;
+        let mut apart = 0u16;
+        for row in 0..self.rows {
+            // A unit's weight bounds it.
+            end = end.wrapping_add(length as u16);
+            // SAFETY: the caller's contract.
+            apart |= end ^ unsafe { *self.ends.add(row) };
+        }
+        (apart == 0).then_some(length)
+    }
+
     /// Whether its rows are short and differ in length, by a few samples.
     ///
     /// # Safety
@@ -48,6 +72,18 @@ impl<T> Unit<T> {
             // SAFETY: the caller's contract.
             || places.iter().any(|row| usize::from(unsafe { *self.ends.add(*row) }) != length * (row + 1))
     }
+}
+
+/// How results are best written: past the caches, unless what a product touches
+/// stays in them until the next. Others use the last one, too: of a cache of
+/// 300 MiB, shared with other virtual machines, products of 200 MB found nothing
+/// again. So half of it counts.
+fn stores(args: &[HostValue]) -> Stores {
+    let touched = args.iter().map(|arg| match arg {
+        HostValue::Memory { bytes, .. } => *bytes,
+        _ => 0,
+    });
+    Stores::for_bytes(touched.fold(0, u64::saturating_add).saturating_mul(2))
 }
 
 /// Rows that are so long on average are not short.
@@ -86,6 +122,7 @@ impl<T: Number> Product<T> {
             pieces: number(10).into(),
             scale,
             squares: number(13) != 0,
+            stores: stores(args),
         }
     }
 

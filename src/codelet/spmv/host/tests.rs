@@ -14,10 +14,11 @@ fn options(precision: Precision, form: Form, unit_weight: u64) -> Options {
     }
 }
 
-fn compute<T: Number>(level: Level, plain: &mut Plain) {
+fn compute<T: Number>(level: Level, stores: Stores, plain: &mut Plain) {
     let args = plain.args(1.0);
     let units = plain.spmv.arrangement().units();
-    let product = Product::<T>::decode(&args);
+    let mut product = Product::<T>::decode(&args);
+    product.stores = stores;
     // Two tiles, the later one first.
     for tile in [units / 2..units, 0..units / 2] {
         // SAFETY: the level is the processor's, and the data are whole.
@@ -31,17 +32,43 @@ fn every_level_agrees_with_the_reference() {
     for level in Level::available() {
         for weight in [64, 2048] {
             for (name, matrix) in awkward() {
-                for precision in [Precision::F64, Precision::F32] {
-                    let mut plain =
-                        Plain::new(matrix.clone(), options(precision, Form::Product, weight));
-                    match precision {
-                        Precision::F64 => compute::<f64>(level, &mut plain),
-                        Precision::F32 => compute::<f32>(level, &mut plain),
-                    }
-                    let (error, right) = plain.verify();
-                    assert!(right, "{name} {precision:?} {level:?} {weight}: {error:e}");
-                }
+                agree(level, &matrix, weight, name);
             }
+        }
+    }
+}
+
+#[test]
+fn equal_rows_agree_with_the_reference() {
+    for level in Level::available() {
+        for length in 0..=10 {
+            let rows = 101 + length;
+            let lengths = vec![length as u32; rows];
+            let name = format!("{rows} rows of {length}");
+            agree(level, &matrix(97, &lengths, 7), 2048, &name);
+            // The number of entries alone does not tell.
+            let mut unlike = lengths;
+            if let [first, second, ..] = &mut unlike[..]
+                && *first > 0
+            {
+                (*first, *second) = (*first - 1, *second + 1);
+            }
+            agree(level, &matrix(97, &unlike, 8), 2048, &name);
+        }
+    }
+}
+
+fn agree(level: Level, matrix: &crate::matrix::Csr, weight: u64, name: &str) {
+    for precision in [Precision::F64, Precision::F32] {
+        for stores in [Stores::Plain, Stores::Stream] {
+            let mut plain = Plain::new(matrix.clone(), options(precision, Form::Product, weight));
+            match precision {
+                Precision::F64 => compute::<f64>(level, stores, &mut plain),
+                Precision::F32 => compute::<f32>(level, stores, &mut plain),
+            }
+            let (error, right) = plain.verify();
+            let how = format!("{precision:?} {level:?} {stores:?} {weight}");
+            assert!(right, "{name} {how}: {error:e}");
         }
     }
 }
@@ -52,7 +79,7 @@ fn units_know_their_part_of_the_length() {
         let square = |(_, matrix): &(&str, crate::matrix::Csr)| matrix.rows() == matrix.columns();
         for (name, matrix) in awkward().into_iter().filter(square) {
             let mut plain = Plain::new(matrix, options(Precision::F64, Form::Iteration, 64));
-            compute::<f64>(level, &mut plain);
+            compute::<f64>(level, Stores::Plain, &mut plain);
             for (sum, right) in plain.squares() {
                 let near = (sum - right).abs() <= 1e-12 * right.abs();
                 assert!(near || right.is_nan(), "{name} {level:?}: {sum} {right}");

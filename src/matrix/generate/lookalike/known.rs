@@ -15,8 +15,10 @@
 //! Lengths within a class, and shapes that are written here as numbers, are
 //! assumptions.
 
+use std::ops::RangeInclusive;
+
 /// A matrix that can be imitated.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     pub name: &'static str,
     pub rows: u32,
@@ -218,6 +220,9 @@ pub static SHAPES: [Known; 2] = [
     },
 ];
 
+/// Entries a row that a shape can be given.
+const MEANS: RangeInclusive<u32> = 4..=64;
+
 const fn class(rows: u32, least: u32, most: u32, mean: f64) -> Class {
     Class {
         rows,
@@ -238,6 +243,48 @@ impl Known {
     /// The shape of this name.
     pub fn shape(name: &str) -> Option<&'static Self> {
         SHAPES.iter().find(|shape| shape.name == name)
+    }
+
+    /// The shape with so many entries a row: the lengths of rows that are not
+    /// dense are multiplied.
+    pub(super) fn with_mean(&self, per_row: u32) -> Result<Self, String> {
+        let bounds = MEANS;
+        if !bounds.contains(&per_row) {
+            return Err(format!(
+                "a {} has {} to {} entries a row, not {per_row}",
+                self.name,
+                bounds.start(),
+                bounds.end()
+            ));
+        }
+        let nonzeros = u64::from(self.rows) * u64::from(per_row);
+        let factor = nonzeros as f64 / self.nonzeros as f64;
+        let longer = |length: u32| (f64::from(length) * factor).ceil() as u32;
+        let rest = Rest {
+            most: longer(self.rest.most),
+            ..self.rest
+        };
+        Ok(match self.kind {
+            // Dense rows reach the same part of all columns.
+            Kind::Circuit => Self {
+                nonzeros,
+                rest,
+                ..*self
+            },
+            Kind::Web { .. } | Kind::Kmer => Self {
+                nonzeros,
+                rest,
+                deviation: self.deviation * factor,
+                longest: longer(self.longest),
+                ..*self
+            },
+        })
+    }
+
+    /// Entries a row, of a shape that has others than the shape of its name.
+    pub(super) fn mean_of_its_own(&self) -> Option<u64> {
+        let shape = Self::shape(self.name)?;
+        (self.nonzeros != shape.nonzeros).then(|| self.nonzeros / u64::from(self.rows))
     }
 
     /// Whether it is a shape, and no matrix that is imitated.

@@ -37,7 +37,7 @@ const FEWEST: u32 = 100;
 /// A look-alike of a known matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LookAlike {
-    known: &'static Known,
+    known: Known,
     size: Size,
 }
 
@@ -46,7 +46,7 @@ impl LookAlike {
     ///
     /// # Errors
     /// Saying why, when there is no matrix of that size.
-    pub fn new(known: &'static Known, scale: f64) -> Result<Self, String> {
+    pub fn new(known: Known, scale: f64) -> Result<Self, String> {
         let rows = f64::from(known.rows) * scale;
         if !(scale > 0.0 && rows <= f64::from(MOST)) {
             return Err(format!("a matrix has 1 to {MOST} rows, not {rows:.0}"));
@@ -65,12 +65,18 @@ impl LookAlike {
         Ok(Self { known, size })
     }
 
-    /// A matrix of a shape with so many rows.
+    /// A matrix of a shape with so many rows, and so many entries a row instead
+    /// of the shape's own.
     ///
     /// # Errors
-    /// As [`Self::new`].
-    pub fn shaped(shape: &'static Known, rows: u32) -> Result<Self, String> {
-        Self::new(shape, f64::from(rows) / f64::from(shape.rows))
+    /// As [`Self::new`], or when the shape has no room for as many, or needs
+    /// more.
+    pub fn shaped(shape: &Known, rows: u32, per_row: Option<u32>) -> Result<Self, String> {
+        let known = match per_row {
+            None => *shape,
+            Some(per_row) => shape.with_mean(per_row)?,
+        };
+        Self::new(known, f64::from(rows) / f64::from(shape.rows))
     }
 
     /// Says what it is a look-alike of.
@@ -97,7 +103,7 @@ impl LookAlike {
         let Size { rows, nonzeros, .. } = self.size;
         check_room(&format!("a {}", self.name()), rows.into(), nonzeros, memory)?;
         control.tell("generating", 0, 0)?;
-        let lengths = RowLengths::of(self.known, self.size);
+        let lengths = RowLengths::of(&self.known, self.size);
         let order = Permutation::new(rows, seed);
         let starts = starts(rows, control, |row| lengths.of_rank(order.of(row)).into())?;
         let plan = |starts| Plan {
@@ -130,7 +136,11 @@ impl fmt::Display for LookAlike {
     /// As users say it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.known.is_shape() {
-            return write!(f, "{}:{}", self.known.name, self.size.rows);
+            write!(f, "{}:{}", self.known.name, self.size.rows)?;
+            return match self.known.mean_of_its_own() {
+                None => Ok(()),
+                Some(per_row) => write!(f, ",{per_row}"),
+            };
         }
         match self.size.scale {
             1.0 => write!(f, "like:{}", self.known.name),

@@ -3,7 +3,7 @@ use crate::matrix::control::quietly;
 use crate::matrix::stats::Stats;
 
 fn look_alike(name: &str, scale: f64) -> LookAlike {
-    LookAlike::new(Known::find(name).unwrap(), scale).unwrap()
+    LookAlike::new(*Known::find(name).unwrap(), scale).unwrap()
 }
 
 fn made(name: &str, scale: f64) -> Csr {
@@ -173,11 +173,33 @@ fn columns_are_where_each_kind_has_them() {
 }
 
 #[test]
+fn shapes_can_have_other_means() {
+    for (shape, per_row) in [("web", 30), ("web", 9), ("circuit", 5), ("circuit", 20)] {
+        let known = Known::shape(shape).unwrap();
+        let like = LookAlike::shaped(known, 20_000, Some(per_row)).unwrap();
+        assert_eq!(like.to_string(), format!("{shape}:20000,{per_row}"));
+        let matrix = quietly(|control| like.generate(3, None, control)).unwrap();
+        let stats = Stats::of(&matrix);
+        assert_eq!(stats.nonzeros, 20_000 * u64::from(per_row), "{shape}");
+        if shape == "web" {
+            // As uneven as others of the shape.
+            let usual = known.deviation * f64::from(known.rows) / known.nonzeros as f64;
+            let variation = stats.deviation / stats.mean;
+            assert!((variation / usual - 1.0).abs() < 0.05, "{variation}");
+        }
+    }
+    let own = LookAlike::shaped(Known::shape("web").unwrap(), 500, None);
+    assert_eq!(own.unwrap().to_string(), "web:500");
+    let error = LookAlike::shaped(Known::shape("circuit").unwrap(), 500, Some(3)).unwrap_err();
+    assert!(error.contains("4 to 64 entries a row, not 3"), "{error}");
+}
+
+#[test]
 fn a_small_one_can_be_made_of_each() {
     for known in &KNOWN {
         let scale = 100.0 / f64::from(known.rows);
         let matrix = quietly(|control| {
-            LookAlike::new(known, scale)
+            LookAlike::new(*known, scale)
                 .unwrap()
                 .generate(7, None, control)
         });
