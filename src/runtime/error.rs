@@ -2,15 +2,13 @@
 
 use thiserror::Error;
 
-use crate::quantity::Bytes;
-
 /// An error of a runtime.
 #[derive(Debug, Error)]
 pub enum RuntimeError {
     #[error("no {what} with this id; it was never created here or was released")]
     Unknown { what: &'static str },
 
-    #[error("{device}: {} of memory do not fit: {why}", Bytes(*.requested))]
+    #[error("{device}: {requested} bytes of memory do not fit: {why}")]
     OutOfMemory {
         device: String,
         requested: u64,
