@@ -185,3 +185,49 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
     }
     bout.release(&mut sim);
 }
+
+/// Copies cost time, too: what adaptive has learned is as good as the best of the
+/// search only if it leaves on a device what only that device needs.
+#[test]
+fn adaptive_is_as_fast_as_the_best_of_a_search() {
+    for (machine, beta, layers) in [
+        ("h200", 256, 1),
+        ("h200", 512, 3),
+        ("k40", 256, 1),
+        ("k40", 256, 3),
+        ("titan", 64, 3),
+    ] {
+        let file = Shelf::at("/nonexistent").find(machine).unwrap();
+        let options = SimOptions {
+            noise: Some(0.0),
+            ..SimOptions::default()
+        };
+        let mut sim = Sim::new(&file, options).unwrap();
+        let transformer = transformer(16, beta, layers, Form::Heads);
+        let mut bout = Bout::new(&sim, &transformer, true).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut control = Control {
+            stop: &stop,
+            progress: &mut |_, _| {},
+        };
+        let mut runs = Vec::new();
+        for _ in 0..4 {
+            let contender = Contender::Adaptive(mc(4, 1, 0, 1));
+            let outcome = bout.run(&mut sim, contender, false, &mut control).unwrap();
+            runs.push((outcome.seconds, outcome.uses));
+        }
+        let space = Space {
+            q_gpu: vec![4],
+            q_cpu: vec![1],
+            h_cpu: (0..=16).collect(),
+            widths: vec![1],
+        };
+        let found = bout.search(&mut sim, &space, 1, &mut control).unwrap();
+        let (best, least) = found.best.unwrap();
+        assert!(
+            runs[3].0 <= least * 1.05,
+            "{machine}, beta {beta}, {layers} layers: {runs:#?}, at best {best:?} {least}"
+        );
+        bout.release(&mut sim);
+    }
+}

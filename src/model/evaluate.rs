@@ -25,12 +25,25 @@ pub struct Evaluation {
     pub model: Accuracy,
     /// Physics without a model, and the baselines that a model must beat.
     pub baselines: Vec<Baseline>,
+    /// The same of what was measured of each configuration: the median of its
+    /// runs, which single disturbances do not move.
+    pub medians: Medians,
     /// Rows of which something is outside of the training's range, what was run
     /// or an input of the model, and how many are outside by each feature.
     pub outside: usize,
     pub outside_by: BTreeMap<String, usize>,
     /// Every run, in the order of the dataset.
     pub runs: Vec<Prediction>,
+}
+
+/// A model on the medians of configurations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Medians {
+    pub model: Accuracy,
+    pub baselines: Vec<Baseline>,
+    /// How far single runs are from the median of their configuration, on
+    /// average: no model can predict a run better than that.
+    pub noise: f64,
 }
 
 /// Seconds of a step of one run, measured and predicted.
@@ -102,34 +115,76 @@ fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
         feature,
     })?;
     let runs = runs(entry, group, &table, &places);
-    let accuracy = |predicted: &dyn Fn(&Prediction) -> f64| {
-        let pairs: Vec<(f64, f64)> = (runs.iter())
-            .map(|run| (run.measured, predicted(run)))
-            .collect();
-        Accuracy::of(&pairs)
-    };
-    let baselines = (["prior"].iter().chain(&baseline::NAMES).enumerate())
-        .map(|(place, name)| Baseline {
-            name: (*name).to_owned(),
-            accuracy: accuracy(&|run| run.baselines[place]),
-            beyond: None,
-        })
-        .collect();
-    let mut configurations: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
-    configurations.sort_unstable();
-    configurations.dedup();
+    let medians = medians(&runs);
     let (outside, outside_by) = outside(entry, &table);
     Ok(Evaluation {
         kind: group.kind.to_owned(),
         codelet: group.codelet.to_owned(),
         rows: table.rows.len(),
-        configurations: configurations.len(),
-        model: accuracy(&|run| run.predicted),
-        baselines,
+        configurations: medians.len(),
+        model: accuracy(&runs, |run| run.predicted),
+        baselines: baselines(&runs),
+        medians: Medians {
+            model: accuracy(&medians, |run| run.predicted),
+            baselines: baselines(&medians),
+            noise: noise(&runs, &medians),
+        },
         outside,
         outside_by,
         runs,
     })
+}
+
+/// How near `predicted` comes to what was measured.
+fn accuracy(runs: &[Prediction], predicted: impl Fn(&Prediction) -> f64) -> Accuracy {
+    let pairs: Vec<(f64, f64)> = (runs.iter())
+        .map(|run| (run.measured, predicted(run)))
+        .collect();
+    Accuracy::of(&pairs)
+}
+
+/// The same of physics without a model, and of the baselines.
+fn baselines(runs: &[Prediction]) -> Vec<Baseline> {
+    (["prior"].iter().chain(&baseline::NAMES).enumerate())
+        .map(|(place, name)| Baseline {
+            name: (*name).to_owned(),
+            accuracy: accuracy(runs, |run| run.baselines[place]),
+            beyond: None,
+        })
+        .collect()
+}
+
+/// Of each configuration the first run, with the median of all as its time.
+fn medians(runs: &[Prediction]) -> Vec<Prediction> {
+    let mut by: BTreeMap<(&str, &str), Vec<&Prediction>> = BTreeMap::new();
+    for run in runs {
+        by.entry((&run.device, &run.configuration))
+            .or_default()
+            .push(run);
+    }
+    (by.values())
+        .map(|runs| {
+            let mut seconds: Vec<f64> = runs.iter().map(|run| run.measured).collect();
+            seconds.sort_by(f64::total_cmp);
+            let (low, high) = ((seconds.len() - 1) / 2, seconds.len() / 2);
+            Prediction {
+                measured: 0.5 * (seconds[low] + seconds[high]),
+                ..runs[0].clone()
+            }
+        })
+        .collect()
+}
+
+/// The mean relative distance of runs from their configuration's median.
+fn noise(runs: &[Prediction], medians: &[Prediction]) -> f64 {
+    let median: BTreeMap<(&str, &str), f64> = (medians.iter())
+        .map(|m| ((m.device.as_str(), m.configuration.as_str()), m.measured))
+        .collect();
+    let distances = (runs.iter()).map(|run| {
+        let median = median[&(run.device.as_str(), run.configuration.as_str())];
+        (run.measured / median - 1.0).abs()
+    });
+    distances.sum::<f64>() / runs.len().max(1) as f64
 }
 
 /// Every run of a group, whose `table` has a row for each in the same order.
@@ -216,6 +271,17 @@ mod tests {
         let errors = (evaluation.runs.iter()).map(|run| (run.predicted / run.measured - 1.0).abs());
         let mape = errors.sum::<f64>() / evaluation.rows as f64;
         assert!((mape - evaluation.model.mape).abs() < 1e-12, "{mape}");
+        // Medians of two runs are their means, and runs are as far from it.
+        assert_eq!(
+            evaluation.medians.baselines.len(),
+            evaluation.baselines.len()
+        );
+        assert!(evaluation.medians.model.mape < 0.02);
+        let spread = (evaluation.runs.chunks(2)).map(|two| {
+            (two[0].measured - two[1].measured).abs() / (two[0].measured + two[1].measured)
+        });
+        let noise = spread.sum::<f64>() / 15.0;
+        assert!((evaluation.medians.noise - noise).abs() < 1e-12, "{noise}");
         // Of 200 to 1000 units, only 1000 were beyond what was learned.
         assert_eq!(evaluation.outside, 6);
         assert_eq!(evaluation.outside_by["known.units_count"], 6);

@@ -6,31 +6,67 @@ use std::collections::VecDeque;
 /// learned follows a machine that changes.
 const WINDOW: usize = 5;
 
+/// Measurements with data on their way that are passed over where there are some
+/// without: more in a row, and that is how it is now.
+const PASSED_OVER: u32 = 3;
+
 /// A device's seconds by amount of work. The median of each amount counts, so
 /// that one odd layer moves nothing.
+///
+/// A first run writes to a device what stays there, and takes longer for it. So
+/// measurements with and without are not mixed: what was measured without counts
+/// more, for amounts up to twice as great or small.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Learned {
-    /// By amount, ascending: the last measurements of it.
-    seen: Vec<(f64, VecDeque<f64>)>,
+    /// Ascending by amount.
+    seen: Vec<Seen>,
+    /// Measurements in a row that were passed over.
+    passed_over: u32,
+}
+
+/// The last measurements of an amount.
+#[derive(Clone, Debug)]
+struct Seen {
+    amount: f64,
+    last: VecDeque<f64>,
+    /// Whether data were on their way meanwhile.
+    laden: bool,
 }
 
 impl Learned {
-    /// Learns that `amount` took `seconds`.
-    pub fn learn(&mut self, amount: f64, seconds: f64) {
+    /// Learns that `amount` took `seconds`; `laden`: data that the device may
+    /// have next time were written meanwhile, for a good part of the time.
+    pub fn learn(&mut self, amount: f64, seconds: f64, laden: bool) {
         if !(amount > 0.0 && seconds >= 0.0 && amount.is_finite() && seconds.is_finite()) {
             return;
         }
+        let alike = |seen: &Seen| seen.amount <= amount * 2.0 && amount <= seen.amount * 2.0;
+        let others = |seen: &Seen| alike(seen) && seen.laden != laden;
+        if laden && self.seen.iter().any(others) {
+            self.passed_over += 1;
+            if self.passed_over <= PASSED_OVER {
+                return;
+            }
+        }
+        self.passed_over = 0;
+        self.seen.retain(|seen| !others(seen));
         let at = self
             .seen
-            .partition_point(|(a, _)| *a < amount * (1.0 - 1e-9));
+            .partition_point(|seen| seen.amount < amount * (1.0 - 1e-9));
         let same = self
             .seen
             .get(at)
-            .is_some_and(|(a, _)| *a <= amount * (1.0 + 1e-9));
+            .is_some_and(|seen| seen.amount <= amount * (1.0 + 1e-9));
         if !same {
-            self.seen.insert(at, (amount, VecDeque::new()));
+            let last = VecDeque::new();
+            let seen = Seen {
+                amount,
+                last,
+                laden,
+            };
+            self.seen.insert(at, seen);
         }
-        let last = &mut self.seen[at].1;
+        let last = &mut self.seen[at].last;
         last.push_back(seconds);
         if last.len() > WINDOW {
             last.pop_front();
@@ -45,7 +81,7 @@ impl Learned {
     /// Whether just this amount has been measured.
     pub fn measured(&self, amount: f64) -> bool {
         let near = |a: &f64| (a - amount).abs() <= 1e-9 * amount;
-        self.seen.iter().any(|(a, _)| near(a))
+        self.seen.iter().any(|seen| near(&seen.amount))
     }
 
     /// The seconds expected of an amount; `None` if nothing is known.
@@ -58,7 +94,8 @@ impl Learned {
         if amount <= 0.0 {
             return Some(0.0);
         }
-        let points: Vec<(f64, f64)> = self.seen.iter().map(|(a, s)| (*a, median(s))).collect();
+        let seen = self.seen.iter();
+        let points: Vec<(f64, f64)> = seen.map(|seen| (seen.amount, median(&seen.last))).collect();
         let (first, last) = (points.first()?, points.last()?);
         let above = points.partition_point(|(a, _)| *a < amount);
         let line = |one: (f64, f64), other: (f64, f64)| {
@@ -97,7 +134,7 @@ mod tests {
     fn one_measurement_is_in_proportion() {
         let mut learned = Learned::default();
         assert_eq!(learned.expect(3.0), None);
-        learned.learn(2.0, 4.0);
+        learned.learn(2.0, 4.0, false);
         assert_eq!(learned.expect(3.0), Some(6.0));
         assert_eq!(learned.expect(0.0), Some(0.0));
     }
@@ -105,8 +142,8 @@ mod tests {
     #[test]
     fn a_fixed_part_is_learned_from_two() {
         let mut learned = Learned::default();
-        learned.learn(10.0, 6.0);
-        learned.learn(2.0, 2.0);
+        learned.learn(10.0, 6.0, false);
+        learned.learn(2.0, 2.0, false);
         assert_eq!(learned.expect(6.0), Some(4.0));
         assert_eq!(learned.expect(14.0), Some(8.0));
         assert_eq!(learned.expect(1.0), Some(1.5));
@@ -116,12 +153,12 @@ mod tests {
     fn what_makes_no_sense_does_no_harm() {
         let mut learned = Learned::default();
         for (amount, seconds) in [(0.0, 1.0), (f64::NAN, 1.0), (1.0, f64::INFINITY)] {
-            learned.learn(amount, seconds);
+            learned.learn(amount, seconds, false);
         }
         assert!(!learned.knows());
         // More work in less time: noise, and never a negative prediction.
-        learned.learn(1.0, 5.0);
-        learned.learn(2.0, 4.0);
+        learned.learn(1.0, 5.0, false);
+        learned.learn(2.0, 4.0, false);
         assert!(learned.expect(9.0).is_some_and(|s| s >= 4.0));
     }
 
@@ -129,9 +166,30 @@ mod tests {
     fn one_odd_measurement_moves_nothing() {
         let mut learned = Learned::default();
         for seconds in [1.0, 1.0, 90.0, 1.0] {
-            learned.learn(4.0, seconds);
+            learned.learn(4.0, seconds, false);
         }
         assert_eq!(learned.expect(4.0), Some(1.0));
         assert!(learned.measured(4.0) && !learned.measured(5.0));
+    }
+
+    #[test]
+    fn a_first_run_with_its_copies_is_forgotten_when_there_are_others() {
+        let near = |learned: &Learned, seconds: f64| {
+            let expected = learned.expect(14.0);
+            expected.is_some_and(|expected| (expected - seconds).abs() < 1e-9)
+        };
+        let mut learned = Learned::default();
+        learned.learn(15.0, 9.0, true);
+        learned.learn(1.0, 0.5, false);
+        assert_eq!(learned.expect(15.0), Some(9.0), "nothing else is alike");
+        learned.learn(14.0, 1.4, false);
+        assert!(learned.expect(15.0).is_some_and(|s| s < 1.6), "{learned:?}");
+        // Some more copies change nothing; always some, and they are the rule.
+        for _ in 0..3 {
+            learned.learn(14.0, 3.0, true);
+            assert!(near(&learned, 1.4), "{learned:?}");
+        }
+        learned.learn(14.0, 3.0, true);
+        assert!(near(&learned, 3.0), "{learned:?}");
     }
 }

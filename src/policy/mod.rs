@@ -48,6 +48,8 @@ pub struct Finished {
     pub dispatched: Nanos,
     /// When its last command ended.
     pub ended: Nanos,
+    /// Bytes that were written to the device for it.
+    pub written: u64,
 }
 
 /// Who decides. Devices and components are counted as in the [`Problem`].
@@ -59,8 +61,9 @@ pub trait Policy {
     /// prepared for all that may be.
     fn may_run(&self, component: usize, device: usize) -> bool;
 
-    /// The one device that will get this component, if that is certain now: what
-    /// only that device needs does not leave it.
+    /// The one device that will get this component, if that is certain now, or
+    /// nearly so: what only that device needs does not leave it. If another gets
+    /// it after all, that is right, but waits for a copy.
     fn certain(&self, _component: usize) -> Option<usize> {
         None
     }

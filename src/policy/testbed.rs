@@ -72,6 +72,7 @@ pub fn run(
                     device,
                     dispatched: now,
                     ended: free[device],
+                    written: 0,
                 });
             }
             running.sort_by_key(|f| std::cmp::Reverse(f.ended));

@@ -11,7 +11,8 @@ use pdawl::runtime::RuntimeError;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{self, Data, Divisible, Ring};
 
-use crate::harness::{Grid, corun, open, run};
+use crate::harness::{Grid, corun, run};
+use crate::pocl::open;
 
 /// A stencil whose OpenCL kernel has a mistake.
 struct Mistaken(Stencil);

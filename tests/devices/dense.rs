@@ -9,7 +9,7 @@ use pdawl::codelet::transpose::Transpose;
 use pdawl::engine::trial::{Case, Options, Verdict, compare};
 use pdawl::runtime::{DeviceId, Runtime};
 
-use crate::harness::open;
+use crate::pocl::open;
 
 /// Computes cases on the host and on the OpenCL device with memory of its own.
 fn right(cases: Vec<Case>) {

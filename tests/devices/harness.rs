@@ -1,4 +1,4 @@
-//! Devices to run on, grids to compute, and what every run must give.
+//! Grids to compute, and what every run must give.
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,11 +6,7 @@ use pdawl::balance::{Setup, Strategy};
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, CorunError, MakeBalancer, Options, Stream};
-use pdawl::machine::DeviceKind;
-use pdawl::machine::host::allowed_cores;
-use pdawl::runtime::select::{Selection, open_union};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{Runtime, opencl};
+use pdawl::runtime::Runtime;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
@@ -19,28 +15,6 @@ pub const STEPS: u32 = 6;
 
 /// Units that stream buffers need at least; with these nothing can be held.
 pub const LEAST_UNITS: u64 = 13;
-
-/// Opens `host:1,cpu:1=own`, say, where `cpu` is the OpenCL CPU device.
-pub fn open(devices: &str) -> Union {
-    let discovery = opencl::discover();
-    let cpu = (discovery.devices.iter())
-        .find(|found| found.info.kind == DeviceKind::Cpu && found.info.sub_devices.by_counts);
-    let Some(cpu) = cpu else {
-        panic!(
-            "these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd (found none; \
-             {:?})",
-            discovery.warnings
-        );
-    };
-    let cores = allowed_cores(None).len();
-    assert!(cores >= 2, "these tests need two cores, and have {cores}");
-    let selection: Selection = (devices.replace("cpu", &cpu.info.name).parse())
-        .unwrap_or_else(|error| panic!("{devices}: {error}"));
-    match open_union(Some(&selection), true) {
-        Ok((union, _)) => union,
-        Err(error) => panic!("{devices}: {error}"),
-    }
-}
 
 /// A grid.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,8 @@ use pdawl::runtime::DeviceId;
 use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
 use pdawl::workload::Divisible;
 
-use crate::harness::{Grid, STEPS, corun, open, run};
+use crate::harness::{Grid, STEPS, corun, run};
+use crate::pocl::open;
 
 const GRID: fn() -> Grid = || Grid::new(97, 101, None, F64);
 

@@ -2,10 +2,10 @@
 //! (PoCL) as it is and taken for a device with memory of its own, so that held
 //! rings, streams, halos and moves run on a machine without a GPU.
 //!
-//! `harness` opens devices and runs grids on them. `strategies` runs every
-//! strategy, `products` does so on matrices, `dense` tries dense ones, `transformers` graphs of them, `losses` devices that fail on the way, `random` arbitrary
-//! balancers, `profile` a profile of one, and `compiler` a kernel that does not
-//! compile.
+//! `harness` runs grids. `strategies` runs every strategy, `products` does so on
+//! matrices, `dense` tries dense ones, `transformers` graphs of them, `losses`
+//! devices that fail on the way, `random` arbitrary balancers, `profile` a profile
+//! of one, and `compiler` a kernel that does not compile.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,6 +16,8 @@ mod harness;
 mod losses;
 #[path = "../matrices/mod.rs"]
 mod matrices;
+#[path = "../pocl/mod.rs"]
+mod pocl;
 mod products;
 mod profile;
 mod random;

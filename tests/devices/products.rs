@@ -10,8 +10,9 @@ use pdawl::runtime::Runtime;
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Form, Options, Spmv};
 
-use crate::harness::{STEPS, corun, open};
+use crate::harness::{STEPS, corun};
 use crate::matrices::{awkward, matrix};
+use crate::pocl::open;
 
 const STRATEGIES: [&str; 5] = ["fixed:1,0", "fixed:0,1", "fixed:0.4,0.6", "guided", "dawl"];
 

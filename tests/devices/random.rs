@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 
 use crate::common::Arbitrary;
-use crate::harness::{Grid, LEAST_UNITS, corun, open};
+use crate::harness::{Grid, LEAST_UNITS, corun};
+use crate::pocl::open;
 
 const DEVICES: [&str; 5] = [
     "host:1,cpu:1=own",

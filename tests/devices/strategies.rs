@@ -6,7 +6,8 @@ use pdawl::engine::Outcome;
 use pdawl::runtime::Runtime;
 use pdawl::workload::Divisible;
 
-use crate::harness::{Grid, LEAST_UNITS, open, run};
+use crate::harness::{Grid, LEAST_UNITS, run};
+use crate::pocl::open;
 
 fn grids() -> [Grid; 6] {
     [

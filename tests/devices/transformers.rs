@@ -8,7 +8,7 @@ use pdawl::experiment::{Bout, Contender};
 use pdawl::policy::Configuration;
 use pdawl::workload::transformer::{Form, Transformer};
 
-use crate::harness::open;
+use crate::pocl::open;
 
 const WIDE: Configuration = Configuration {
     q_gpu: 3,

@@ -2,36 +2,11 @@
 //! and without.
 
 use fastrand::Rng;
-use pdawl::machine::DeviceKind;
-use pdawl::machine::host::allowed_cores;
-use pdawl::runtime::select::{Selection, open_union};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{Runtime, opencl};
+use pdawl::runtime::Runtime;
 
+use crate::pocl::open;
 use crate::random::case;
 use crate::run::{check_order, check_results, numbers, once, options, plan, policy};
-
-/// Opens `host:1,cpu:1=own`, say, where `cpu` is the OpenCL CPU device.
-pub fn open(devices: &str) -> Union {
-    let discovery = opencl::discover();
-    let cpu = (discovery.devices.iter())
-        .find(|found| found.info.kind == DeviceKind::Cpu && found.info.sub_devices.by_counts);
-    let Some(cpu) = cpu else {
-        panic!(
-            "these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd (found none; \
-             {:?})",
-            discovery.warnings
-        );
-    };
-    let cores = allowed_cores(None).len();
-    assert!(cores >= 2, "these tests need two cores, and have {cores}");
-    let selection: Selection = (devices.replace("cpu", &cpu.info.name).parse())
-        .unwrap_or_else(|error| panic!("{devices}: {error}"));
-    match open_union(Some(&selection), true) {
-        Ok((union, _)) => union,
-        Err(error) => panic!("{devices}: {error}"),
-    }
-}
 
 fn holds(devices: &str, cases: usize) {
     let mut runtime = open(devices);

@@ -12,7 +12,7 @@ use pdawl::policy::{Adaptive, Assignment, Clustering, Eager, Finished, Policy, S
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::runtime::{Runtime, RuntimeError};
 
-use crate::devices::open;
+use crate::pocl::open;
 use crate::random::{Case, case};
 use crate::run::{check_results, numbers, once, plan};
 use crate::simulated::machine;

@@ -8,7 +8,7 @@ use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
 use pdawl::runtime::sim::{self, At, Sim, SimOptions, What};
 use pdawl::runtime::{DeviceId, Runtime};
 
-use crate::devices::open;
+use crate::pocl::open;
 use crate::random::{Case, case};
 use crate::run::{check_order, check_results, numbers, once, options, plan, policy};
 use crate::simulated::{devices, machine, seeds};

@@ -10,6 +10,8 @@ mod adaptive;
 mod devices;
 mod limits;
 mod losses;
+#[path = "../pocl/mod.rs"]
+mod pocl;
 mod random;
 mod run;
 mod simulated;

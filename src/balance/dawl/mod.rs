@@ -6,7 +6,8 @@
 //! 1. First shares: from equal probes where the engine ran some, else equal
 //!    shares ([`Dawl::plan`] of the first step).
 //! 2. Configuration: the plan tells the engine what each device holds.
-//! 3. Run and time: [`rates`] keeps robust estimates of what was timed.
+//! 3. Run and time: [`rates`] keeps robust estimates of what was timed, and
+//!    `pace` tells work beside streams from work without any.
 //! 4. The next chunk to who will be free, by estimated completion:
 //!    [`handout`], at the [`granularity`] that the timings suggest.
 //! 5. The last tenth by the ratio of work done: [`tail`].
@@ -45,7 +46,7 @@ use self::handout::{Expected, Handout, Intent, seconds};
 use self::launches::Kernels;
 use self::lead::Lead;
 use self::promises::Promises;
-use self::rates::{Estimate, Gauge};
+use self::rates::{Estimate, Gauge, NEVER_SUDDEN};
 use self::share::Division;
 use super::windows::more_launches;
 use super::{
@@ -78,6 +79,10 @@ pub struct Dawl {
     /// Seconds from when the last device's end is known to the barrier's.
     barrier: Estimate,
     promises: Promises,
+    /// Seconds by which moves delay a step beyond the transfers themselves.
+    move_delay: Estimate,
+    /// Seconds of the transfers of the moves that the present plan needs.
+    transfers: f64,
     /// Seconds of the fastest step with the present plan.
     fastest_step: Option<f64>,
     grain: Vec<Granularity>,
@@ -112,6 +117,8 @@ impl Dawl {
             gauges: vec![Gauge::default(); count],
             barrier: Estimate::default(),
             promises: Promises::default(),
+            move_delay: Estimate::default(),
+            transfers: 0.0,
             fastest_step: None,
             grain: (setup.devices.iter())
                 .map(|d| Granularity::new(d.capacity.is_some(), d.min_chunk))
@@ -256,6 +263,7 @@ impl Balancer for Dawl {
             .filter(|division| self.is_quiet(&division.held, &division.pooled))
             .map(|division| division.seconds);
         let Division { held, pooled, .. } = division.unwrap_or_else(|| self.equal_shares());
+        self.transfers = self.transfers_to(&held);
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
             self.replanned = step;
@@ -294,6 +302,10 @@ impl Balancer for Dawl {
         let known = report.devices.iter().map(|d| d.known).max().unwrap_or(0);
         (self.barrier).observe_anew(seconds(report.duration.saturating_sub(known)));
         let clean = self.without_moves(report);
+        if report.moved > 0 {
+            let delay = seconds(report.duration) - clean - self.transfers;
+            (self.move_delay).observe_within(delay.max(0.0), NEVER_SUDDEN);
+        }
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
         // The steps of a device that is alone and holds everything follow one
         // another without waits.

@@ -5,7 +5,7 @@ use super::Dawl;
 use super::handout::seconds;
 use super::launches::Kernels;
 use super::pace::{Conditions, Pace};
-use super::rates::Verdict;
+use super::rates::{NEVER_SUDDEN, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
 /// Streamed chunks that tell whether a device streams faster or slower.
@@ -76,8 +76,13 @@ impl Dawl {
                     did.waited.min(did.finished.saturating_sub(busy)) + telling
                 }
             };
-            gauge.overhead.observe_anew(seconds(own));
-            gauge.start.observe_anew(seconds(did.waited));
+            // What a single step waits for is mostly chance.
+            for (estimate, waited) in [(&mut gauge.overhead, own), (&mut gauge.start, did.waited)] {
+                match anew {
+                    true => estimate.observe_anew(seconds(waited)),
+                    false => _ = estimate.observe_within(seconds(waited), NEVER_SUDDEN),
+                }
+            }
         }
         changed
     }

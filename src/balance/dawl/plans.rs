@@ -224,6 +224,14 @@ impl Dawl {
 
     /// Seconds that it takes to hold `held` instead of what is held now.
     pub fn moving(&self, held: &[u64]) -> f64 {
+        match self.transfers_to(held) {
+            0.0 => 0.0,
+            transfers => transfers + self.move_delay.value().unwrap_or(0.0),
+        }
+    }
+
+    /// Of these, the seconds of the transfers.
+    pub(super) fn transfers_to(&self, held: &[u64]) -> f64 {
         (self.plan.held.iter().zip(held).enumerate())
             .map(|(d, (from, to))| from.abs_diff(*to) as f64 / self.link(d))
             .fold(0.0, f64::max)

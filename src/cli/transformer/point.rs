@@ -35,13 +35,21 @@ pub struct Plan {
     pub verify: bool,
 }
 
+/// A run's seconds.
+struct Run {
+    whole: f64,
+    /// For a kernel, of the host beyond the driver, and of the driver.
+    host: f64,
+    driver: f64,
+}
+
 /// A contender and its runs.
 struct Entry {
     name: &'static str,
     contender: Contender,
     /// Of batches, or of heads.
     batch: bool,
-    runs: Vec<(f64, f64)>,
+    runs: Vec<Run>,
     verified: Option<Verification>,
 }
 
@@ -172,8 +180,11 @@ fn turns(
                     &entries,
                 )));
             }
-            let host = outcome.host_seconds_per_kernel();
-            entry.runs.push((outcome.seconds, host));
+            entry.runs.push(Run {
+                whole: outcome.seconds,
+                host: outcome.host_seconds_per_kernel(),
+                driver: outcome.driver_seconds_per_kernel(),
+            });
         }
         progress("turn");
     }
@@ -264,8 +275,8 @@ fn contender(entry: &Entry, flops: f64) -> report::Contender {
         Contender::Adaptive(c) => (c.q_gpu, c.q_cpu, None, c.width),
         Contender::Eager | Contender::Heft => (1, 1, None, 1),
     };
-    let of = |which: fn(&(f64, f64)) -> f64| entry.runs.iter().map(which).collect::<Vec<_>>();
-    let seconds = of(|(seconds, _)| *seconds);
+    let of = |which: fn(&Run) -> f64| entry.runs.iter().map(which).collect::<Vec<_>>();
+    let seconds = of(|run| run.whole);
     report::Contender {
         name: entry.name,
         q_gpu,
@@ -273,7 +284,8 @@ fn contender(entry: &Entry, flops: f64) -> report::Contender {
         h_cpu,
         width,
         flops_per_second: median(&seconds).map(|seconds| flops / seconds),
-        host_seconds_per_kernel: median(&of(|(_, host)| *host)),
+        host_seconds_per_kernel: median(&of(|run| run.host)),
+        driver_seconds_per_kernel: median(&of(|run| run.driver)),
         seconds,
         right: entry.verified.map(|verified| verified.right()),
         error: (entry.verified)

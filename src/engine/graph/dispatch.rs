@@ -68,6 +68,7 @@ impl Drive<'_> {
         self.begin_level(level);
         self.books.begin(component, device);
         self.dispatched[component] = self.runtime.now();
+        self.written[component] = 0;
         let (count, width) = self.options.of(device);
         let copies = Copies {
             graph: &self.graph,
@@ -130,7 +131,9 @@ impl Drive<'_> {
             component: whose.component,
         };
         self.uses[whose.device].writes += 1;
-        self.uses[whose.device].bytes_h2d += self.graph.datum(datum).bytes;
+        let bytes = self.graph.datum(datum).bytes;
+        self.uses[whose.device].bytes_h2d += bytes;
+        self.written[whose.component] += bytes;
         Ok(event)
     }
 

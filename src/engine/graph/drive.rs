@@ -37,6 +37,8 @@ pub(super) struct Drive<'a> {
     /// By component: when it was handed out, and the latest end of its commands.
     pub dispatched: Vec<Nanos>,
     ended: Vec<Nanos>,
+    /// By component: bytes that were written to its device for it.
+    pub written: Vec<u64>,
     /// What is on its way to the host since another device needs it.
     pub fetching: Vec<(DatumId, EventId)>,
     pub submit_time: Nanos,
@@ -119,6 +121,7 @@ impl<'a> Drive<'a> {
             uses: vec![DeviceUse::default(); devices],
             dispatched: vec![0; components.len()],
             ended: vec![0; components.len()],
+            written: vec![0; components.len()],
             fetching: Vec::new(),
             submit_time: 0,
             wait_time: 0,
@@ -321,6 +324,7 @@ impl<'a> Drive<'a> {
             device,
             dispatched,
             ended,
+            written: self.written[component],
         });
     }
 

@@ -90,6 +90,11 @@ impl GraphOutcome {
         self.uses.iter().map(|used| used.kernels).sum()
     }
 
+    /// Seconds of drivers' own calls for a kernel; 0 where nobody counts them.
+    pub fn driver_seconds_per_kernel(&self) -> f64 {
+        self.driver_seconds / self.kernels().max(1) as f64
+    }
+
     /// Seconds of the host for a kernel, beyond the driver's own calls.
     pub fn host_seconds_per_kernel(&self) -> f64 {
         let host = self.submit_seconds + self.engine_seconds - self.driver_seconds;

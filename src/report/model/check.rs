@@ -125,6 +125,11 @@ impl HeldOut {
             table.add_row(row);
         }
         writeln!(out, "{}", table.trim_fmt())?;
+        for group in &self.groups {
+            if group.configurations < group.rows {
+                writeln!(out, "  {}", medians(group))?;
+            }
+        }
         for group in self.groups.iter().filter(|group| group.outside > 0) {
             let mut by: Vec<(&String, &usize)> = group.outside_by.iter().collect();
             by.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
@@ -143,4 +148,20 @@ impl HeldOut {
         }
         Ok(())
     }
+}
+
+/// How near a group's predictions come to the medians of configurations.
+fn medians(group: &Evaluation) -> String {
+    let baselines: Vec<String> = (group.medians.baselines.iter())
+        .map(|baseline| format!("{} {}", baseline.name, percent(baseline.accuracy.mape)))
+        .collect();
+    format!(
+        "{} on {}: {} off the medians of {} configurations ({}); single runs are {} off them",
+        group.codelet,
+        group.kind,
+        percent(group.medians.model.mape),
+        group.configurations,
+        baselines.join(", "),
+        percent(group.medians.noise)
+    )
 }

@@ -67,6 +67,8 @@ pub struct Contender {
     pub flops_per_second: Option<f64>,
     /// The host's own time for a kernel beyond the driver's, in the median run.
     pub host_seconds_per_kernel: Option<f64>,
+    /// What the drivers' calls that enqueue took for a kernel, likewise.
+    pub driver_seconds_per_kernel: Option<f64>,
     /// Whether the result of its last run was found right; `None` if not asked.
     pub right: Option<bool>,
     pub error: Option<f64>,

@@ -38,6 +38,7 @@ impl Experiments {
             "Operations",
             "To clustering",
             "Host/kernel",
+            "Driver/kernel",
             "Error",
         ];
         let mut table = table::plain(&header, |column| column > 1);
@@ -102,6 +103,7 @@ fn row(point: &Point, contender: &Contender, first: bool) -> Vec<String> {
             .map_or("-".to_owned(), |rate| Count(rate, "flop/s").to_string()),
         ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
         seconds(contender.host_seconds_per_kernel),
+        seconds(contender.driver_seconds_per_kernel),
         error,
     ]
 }

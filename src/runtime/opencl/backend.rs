@@ -122,7 +122,8 @@ impl OpenClBackend {
         let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
         let raw = new_queue(&self.contexts[context].context, id, &shared, stamps)?;
         let queue = QueueId::fresh();
-        self.queues.insert(queue, OpenQueue::new(device.0, raw));
+        self.queues
+            .insert(queue, OpenQueue::new(device.0, raw, stamps));
         Ok(queue)
     }
 
@@ -334,7 +335,7 @@ impl Backend for OpenClBackend {
         let token = Token {
             completion,
             waits: wait.to_vec(),
-            timed: enqueued.timed,
+            timed: open.stamps.then_some(enqueued.timed),
             device: Arc::clone(&device.shared),
             poisoned: Arc::clone(&open.poisoned),
             keeps,
@@ -434,6 +435,10 @@ impl OpenClBackend {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "apart_tests.rs"]
+mod apart_tests;
 
 #[cfg(test)]
 #[path = "backend_tests.rs"]

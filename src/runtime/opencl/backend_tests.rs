@@ -12,7 +12,7 @@ use crate::machine::DeviceKind;
 use crate::runtime::opencl::discover;
 use crate::runtime::{CommandKind, DeviceSpan, HostSpan, Launch};
 
-fn cpu() -> (OpenClBackend, Receiver<Completion>) {
+pub(super) fn cpu() -> (OpenClBackend, Receiver<Completion>) {
     let discovery = discover();
     let cpu = discovery
         .devices
@@ -45,7 +45,7 @@ fn tag() -> Tag {
 }
 
 /// `a[i] += n` over 64 unsigned integers.
-fn add(memory: Memory, n: u32) -> Command {
+pub(super) fn add(memory: Memory, n: u32) -> Command {
     let kernel = OpenClKernel {
         source: KernelSource::new(
             "__kernel void add(__global uint *a, uint n) { a[get_global_id(0)] += n; }",
@@ -68,7 +68,7 @@ fn add(memory: Memory, n: u32) -> Command {
     })
 }
 
-fn next(completions: &Receiver<Completion>) -> Completion {
+pub(super) fn next(completions: &Receiver<Completion>) -> Completion {
     completions
         .recv_timeout(Duration::from_secs(60))
         .expect("a completion within a minute")
@@ -90,7 +90,7 @@ fn filled(backend: &mut OpenClBackend, value: u32) -> HostRegion {
 }
 
 /// A user event that stands for a command which has not ended.
-fn gate(backend: &OpenClBackend) -> Arc<Event> {
+pub(super) fn gate(backend: &OpenClBackend) -> Arc<Event> {
     let context = backend.contexts[0].context.raw();
     Arc::new(Event::new(create_user_event(context).expect("an event")))
 }
@@ -113,7 +113,7 @@ fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
             status: Status::Done,
         },
         waits: Vec::new(),
-        timed: Arc::clone(timed),
+        timed: Some(Arc::clone(timed)),
         device: Arc::clone(&backend.devices[0].shared),
         poisoned: Arc::default(),
         keeps: Vec::new(),
@@ -123,7 +123,12 @@ fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
 
 /// Puts a command on its way that ends with `gate`, an event of `context`,
 /// and of whose end the driver tells nobody.
-fn launched(backend: &mut OpenClBackend, id: EventId, gate: &Arc<Event>, context: usize) {
+pub(super) fn launched(
+    backend: &mut OpenClBackend,
+    id: EventId,
+    gate: &Arc<Event>,
+    context: usize,
+) {
     let flight = Flight {
         slot: Arc::new(token(backend, id, gate).into()),
         event: Arc::clone(gate),
@@ -135,7 +140,7 @@ fn launched(backend: &mut OpenClBackend, id: EventId, gate: &Arc<Event>, context
     backend.live.insert(id, flight);
 }
 
-fn submit(
+pub(super) fn submit(
     backend: &mut OpenClBackend,
     queue: QueueId,
     memory: Memory,

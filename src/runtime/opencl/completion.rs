@@ -38,7 +38,7 @@ pub(super) struct Outlets {
 /// it, since releasing memory may block in the driver.
 pub(super) struct Ended {
     pub event: EventId,
-    _timed: Arc<Event>,
+    _timed: Option<Arc<Event>>,
     _keeps: Vec<Keep>,
 }
 
@@ -48,8 +48,9 @@ pub(super) struct Token {
     pub completion: Completion,
     /// The commands it waited for.
     pub waits: Vec<EventId>,
-    /// The event whose times are the command's.
-    pub timed: Arc<Event>,
+    /// The event whose times are the command's, on a queue that stamps: asking
+    /// for times that are not there is one more call of the driver's.
+    pub timed: Option<Arc<Event>>,
     pub device: Arc<Shared>,
     /// Set once a command of the queue has failed.
     pub poisoned: Arc<AtomicBool>,
@@ -77,8 +78,9 @@ impl Token {
         let heard = self.device.clock.now();
         let mut completion = self.completion;
         let stamps = (code == CL_COMPLETE)
-            .then(|| Stamps::of(&self.timed))
-            .flatten();
+            .then_some(self.timed.as_deref())
+            .flatten()
+            .and_then(Stamps::of);
         if let Some(stamps) = stamps {
             let times = self.device.clock.times(completion.queued, &stamps, heard);
             completion.submitted = times.submitted;

@@ -9,6 +9,7 @@ use cl3::command_queue::{enqueue_nd_range_kernel, enqueue_unmap_mem_object, fini
 use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg};
 use cl3::types::cl_event;
 
+use super::apart::{Apart, better_apart};
 use super::completion::Keep;
 use super::device::OpenDevice;
 use super::handle::{Event, Kernel};
@@ -26,11 +27,13 @@ pub(super) type Kernels = HashMap<KernelSource, Loaded>;
 
 /// A kernel, ready to be launched on one device.
 pub(super) struct Loaded {
-    kernel: Kernel,
+    pub kernel: Kernel,
     /// Most work-items a group.
     group: usize,
     /// The arguments that it has. From one launch to the next few change.
     args: Vec<Option<Value>>,
+    /// What keeps its program from other queues, where that is needed.
+    apart: Option<Arc<Apart>>,
 }
 
 /// What a launch needs beside its queue.
@@ -93,7 +96,9 @@ impl OpenQueue {
         if self.kernels.contains_key(&source.source) {
             return Ok(());
         }
-        let kernel = programs.kernel(source, device, siblings)?;
+        let apart = better_apart(&device.info.driver).then(|| Apart::take(&source.source));
+        let number = apart.as_ref().map_or(0, Apart::number);
+        let kernel = programs.kernel(source, number, device, siblings)?;
         let group =
             get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
                 .map(usize::from)
@@ -103,6 +108,7 @@ impl OpenQueue {
             kernel,
             group,
             args,
+            apart: apart.map(Arc::new),
         };
         self.kernels.insert(source.source.clone(), loaded);
         Ok(())
@@ -156,6 +162,7 @@ impl OpenQueue {
         let Some(loaded) = self.kernels.get_mut(source) else {
             return Ok(keeps);
         };
+        keeps.extend(loaded.apart.iter().map(|apart| Arc::clone(apart) as Keep));
         let kernel = &loaded.kernel;
         loaded.args.resize(args.len(), None);
         for (index, (arg, last)) in args.iter().zip(&mut loaded.args).enumerate() {

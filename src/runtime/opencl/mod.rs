@@ -8,7 +8,8 @@
 //!   sub-devices, `open` makes one context for each platform, `device` holds
 //!   what is open, and `backend` puts it behind the trait.
 //! * A command goes through `queue` (transfers) or `launch` (kernels, which
-//!   `program` compiles and `shape` fits to the device). It leaves a token with
+//!   `program` compiles and `shape` fits to the device; `apart` keeps queues'
+//!   programs from one another where a driver confuses them). It leaves a token with
 //!   the driver, out of which `completion` makes the completion, with times
 //!   that `clock` brings onto the runtime's clock. `bridge` carries an event
 //!   into another platform's context. `watch` looks for the ends of commands
@@ -20,6 +21,7 @@
 //! A queue in which a command failed stays failed, since everything behind the
 //! failure would compute on what is not there; a new queue starts afresh.
 
+mod apart;
 mod backend;
 mod batch;
 mod bridge;

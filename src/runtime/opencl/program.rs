@@ -14,6 +14,7 @@ use opencl3::error_codes::{
     CL_BUILD_PROGRAM_FAILURE, CL_INVALID_BUILD_OPTIONS, CL_INVALID_KERNEL_NAME,
 };
 
+use super::apart::option;
 use super::device::OpenDevice;
 use super::failure::describe;
 use super::handle::{Context, Kernel, Program};
@@ -21,11 +22,13 @@ use super::inspect::arguments;
 use crate::codelet::{KernelArgument, KernelSource, OpenClKernel};
 use crate::runtime::RuntimeError;
 
+/// Source and options, and the number of a queue's own program.
+type Key = ((Cow<'static, str>, Cow<'static, str>), u32);
+
 /// A context and the programs built in it.
 pub(super) struct Programs {
     pub context: Arc<Context>,
-    /// By source and options.
-    built: HashMap<(Cow<'static, str>, Cow<'static, str>), Program>,
+    built: HashMap<Key, Program>,
 }
 
 impl Programs {
@@ -36,24 +39,26 @@ impl Programs {
         }
     }
 
-    /// A new kernel object for `device`; builds its program for all of
-    /// `devices`, which are the context's, the first time.
+    /// A new kernel object for `device`; builds its program of this number (see
+    /// [`super::apart`]) for all of `devices`, which are the context's, the first
+    /// time.
     pub(super) fn kernel(
         &mut self,
         kernel: &OpenClKernel,
+        number: u32,
         device: &OpenDevice,
         devices: &[&OpenDevice],
     ) -> Result<Kernel, RuntimeError> {
         check_precision(kernel, device)?;
         let source = &kernel.source;
-        let key = source.program();
+        let key = (source.program(), number);
         if !self.built.contains_key(&key) {
             let able: Vec<cl_device_id> = devices
                 .iter()
                 .filter(|d| d.info.fp64 || !kernel.fp64)
                 .map(|d| d.id.id())
                 .collect();
-            let program = self.build(source, "", device, &able)?;
+            let program = self.build(source, &option(number), device, &able)?;
             self.built.insert(key.clone(), program);
         }
         entry(&self.built[&key], source, device)

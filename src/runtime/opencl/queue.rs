@@ -57,6 +57,8 @@ pub(super) struct OpenQueue {
     /// Index of its device.
     pub device: usize,
     pub raw: Arc<Queue>,
+    /// Whether it stamps its commands.
+    pub stamps: bool,
     /// Set once a command of this queue has failed: all later ones fail too.
     pub poisoned: Arc<AtomicBool>,
     /// The last command's event.
@@ -104,10 +106,11 @@ pub(super) fn list(wait: &[cl_event]) -> (u32, *const cl_event) {
 }
 
 impl OpenQueue {
-    pub(super) fn new(device: usize, raw: Queue) -> Self {
+    pub(super) fn new(device: usize, raw: Queue, stamps: bool) -> Self {
         Self {
             device,
             raw: Arc::new(raw),
+            stamps,
             poisoned: Arc::default(),
             last: None,
             kernels: Kernels::default(),

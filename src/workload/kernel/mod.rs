@@ -12,24 +12,26 @@
 //! the kernel and tells it here ([`UserKernel::divided`], [`Slices`]).
 //!
 //! * `axis` is the arithmetic of units, `codelet` makes launches of them;
-//!   [`compare`] tells whether two results agree.
+//!   [`compare`] tells whether two results agree, `sink` takes them.
 
 mod axis;
 mod codelet;
 pub mod compare;
+mod divisible;
 mod preamble;
+mod sink;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 pub use axis::{Axis, MOST_UNITS};
+pub use sink::Sink;
 
-use super::{Data, Divisible};
-use crate::codelet::{Codelet, Cost, Memory, RawValue, Value};
+use super::Divisible;
+use crate::codelet::{Codelet, Memory, RawValue, Value};
 use crate::graph::spec::source::KernelInfo;
 use crate::graph::spec::{Argument, Buffer, Kernel, fill};
 
@@ -66,25 +68,6 @@ pub struct UserKernel {
     contents: BTreeMap<usize, Arc<[u8]>>,
     /// Who wants the results.
     sink: Option<Sink>,
-}
-
-/// Is told what a written buffer has at the end, by its position.
-#[derive(Clone)]
-pub struct Sink(Arc<Take>);
-
-type Take = dyn Fn(usize, &[u8]) + Send + Sync;
-
-impl Sink {
-    /// Calls this function.
-    pub fn new(take: impl Fn(usize, &[u8]) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(take))
-    }
-}
-
-impl fmt::Debug for Sink {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("Sink")
-    }
 }
 
 impl UserKernel {
@@ -266,40 +249,5 @@ impl UserKernel {
     /// Bytes of all buffers.
     pub fn bytes(&self) -> u64 {
         self.buffers().map(|(_, buffer)| buffer.bytes()).sum()
-    }
-}
-
-impl Divisible for UserKernel {
-    fn name(&self) -> &'static str {
-        "kernel"
-    }
-
-    fn units(&self) -> u64 {
-        self.axis.units()
-    }
-
-    fn unit_bytes(&self) -> u64 {
-        (self.bytes() / self.units()).max(1)
-    }
-
-    fn fp64(&self) -> bool {
-        self.info.fp64
-    }
-
-    fn codelet(&self) -> Arc<Codelet> {
-        Arc::clone(&self.codelet)
-    }
-
-    /// Operations are not known; of the buffers, the units' part.
-    fn cost(&self, units: &Range<u64>) -> Cost {
-        let part = (units.end - units.start) as f64 / self.units() as f64;
-        Cost {
-            flops: 0.0,
-            bytes: self.bytes() as f64 * part,
-        }
-    }
-
-    fn data(&self) -> Data<'_> {
-        Data::Kernel(self)
     }
 }

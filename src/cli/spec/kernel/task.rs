@@ -1,0 +1,200 @@
+//! A kernel that was read and checked: whether it fits, how it can be divided,
+//! and what reports say of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pdawl::balance::Strategy;
+use pdawl::balance::strategy::Shares;
+use pdawl::engine::corun::CorunError;
+use pdawl::engine::corun::kernel::examine;
+use pdawl::machine::{Device, DeviceKind};
+use pdawl::quantity::Bytes;
+use pdawl::report::schema::{KernelParameters, Parameters, Workload};
+use pdawl::runtime::{Runtime, RuntimeError};
+use pdawl::workload::Divisible;
+use pdawl::workload::kernel::UserKernel;
+
+use super::KernelArgs;
+use crate::cli::failure::{Failure, OTHER_STRATEGY, refused};
+use crate::cli::grid::Budget;
+use crate::cli::terminal;
+
+/// A kernel that was read and checked.
+pub struct KernelTask {
+    pub(super) args: KernelArgs,
+    pub user: UserKernel,
+    /// 0, all on the CPU, to 10, all on the GPU.
+    pub partition: Option<u8>,
+    /// Whether it runs on one device, since it cannot be divided.
+    pub undivided: bool,
+    /// How the user wants it to be shared.
+    pub(super) asked: Option<Strategy>,
+    /// Set by Ctrl-C.
+    pub(super) stop: &'static AtomicBool,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+    /// Results that are to be saved.
+    pub(super) results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>>,
+}
+
+/// What a kernel's buffers take of host memory, in their own size: two versions,
+/// and what trials and their comparison keep.
+const COPIES: u64 = 8;
+
+impl KernelTask {
+    /// Checks that it fits.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn fits(&self, budget: Budget) -> Result<(), Failure> {
+        let bytes = self.user.bytes();
+        let needed = bytes.saturating_mul(COPIES);
+        if needed <= budget.memory.0 {
+            return Ok(());
+        }
+        Err(Failure::failed(
+            format!(
+                "the kernel's buffers of {} need {} of host memory, {COPIES} times as much: what \
+                 is written has two versions, and trials and their comparison have copies of \
+                 their own; {} may be used",
+                Bytes(bytes),
+                Bytes(needed),
+                Bytes(budget.memory.0)
+            ),
+            "a smaller size with -D, or --host-memory with more",
+        ))
+    }
+
+    /// Finds out how it can be divided, on the runtime's best device. If it
+    /// cannot be, the device that it runs on is returned, by its place.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn examine(&mut self, runtime: &mut dyn Runtime) -> Result<Option<usize>, Failure> {
+        let devices = runtime.devices().to_vec();
+        let best = self.best(&devices)?;
+        let waiting = terminal::spinner();
+        waiting.set_message("trying parts of the kernel");
+        let examined = examine(runtime, best, self.user.clone(), self.stop);
+        waiting.finish_and_clear();
+        let examined = examined.map_err(|error| match error {
+            CorunError::Interrupted => Failure::Interrupted,
+            CorunError::Runtime(RuntimeError::Call { why, device, .. })
+                if why.contains("the local size") || why.starts_with("a work-group of") =>
+            {
+                let file = self.args.file.display();
+                Failure::failed(
+                    format!("{file}, localWorkSize: {device}: {why}"),
+                    "another localWorkSize",
+                )
+            }
+            CorunError::Runtime(error) => refused(error),
+            other => Failure::of(other),
+        })?;
+        self.user = examined.user;
+        self.notes.extend(examined.notes);
+        let Some(why) = examined.refusal else {
+            return Ok(None);
+        };
+        self.notes.push(format!(
+            "it is not divided, and runs on {} alone: {why}",
+            devices[best].name
+        ));
+        self.undivided = true;
+        Ok(Some(best))
+    }
+
+    /// The fastest device, most likely, of those that the user wants it to be
+    /// on: a GPU, if there is one.
+    ///
+    /// # Errors
+    /// When what the user wants needs a device that is not there.
+    fn best(&self, devices: &[Device]) -> Result<usize, Failure> {
+        let kinds: Vec<DeviceKind> = devices.iter().map(|device| device.kind).collect();
+        if let Some(asked) = &self.asked {
+            (asked.suits(&kinds)).map_err(|why| Failure::usage(why, OTHER_STRATEGY))?;
+        }
+        let wanted = |device: &Device| match &self.asked {
+            Some(Strategy::Cpu) => device.kind == DeviceKind::Cpu,
+            Some(Strategy::Gpu) => device.kind != DeviceKind::Cpu,
+            _ => true,
+        };
+        let rank = |device: &Device| (device.kind != DeviceKind::Cpu, device.compute_units);
+        Ok((0..devices.len())
+            .filter(|index| wanted(&devices[*index]))
+            .max_by_key(|index| rank(&devices[*index]))
+            .unwrap_or(0))
+    }
+
+    /// How it is shared: as the user says; of what is not divided there is
+    /// nothing to share. `None`: as other workloads.
+    pub fn strategy(&self, devices: &[Device]) -> Option<Strategy> {
+        match (&self.asked, devices.len()) {
+            (Some(Strategy::Cpu | Strategy::Gpu), _) => None,
+            (_, 1) if self.undivided => Some(Strategy::alone(0, 1)),
+            (None, 1) => Some(Strategy::alone(0, 1)),
+            _ => None,
+        }
+    }
+
+    /// How it is shared where nobody says so: as its file's `partition` has
+    /// it, if there are both kinds of devices.
+    pub fn partition(&self, devices: &[Device]) -> Option<Strategy> {
+        let has = |cpu: bool| devices.iter().any(|d| (d.kind == DeviceKind::Cpu) == cpu);
+        let cpu = 1.0 - f64::from(self.partition?) / 10.0;
+        let shares = Shares::new(vec![cpu]).ok()?;
+        (has(true) && has(false)).then_some(Strategy::Fixed(shares))
+    }
+
+    pub fn steps(&self) -> u32 {
+        self.args.steps
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.args.seed
+    }
+
+    /// Results of the last run that are to be saved.
+    pub fn results(&self) -> BTreeMap<usize, Vec<u8>> {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *results)
+    }
+
+    /// As reports tell it.
+    pub fn described(&self) -> Workload {
+        let kernel = self.user.kernel();
+        Workload {
+            name: "kernel",
+            parameters: Parameters::Kernel(KernelParameters {
+                file: name(&self.args.file),
+                kernel: kernel.name.clone(),
+                source: name(&kernel.source),
+                global: kernel.global.clone(),
+                local: self.user.local().map(<[u64]>::to_vec),
+                dimension: self.user.axis().dimension,
+                units: self.user.units(),
+                bytes: self.user.bytes(),
+                sliced: {
+                    let slices = self.user.slices();
+                    let mut all = [slices.read.clone(), slices.written.clone()].concat();
+                    all.sort_unstable();
+                    all.dedup();
+                    all
+                },
+                precision: if self.user.fp64() { "f64" } else { "f32" },
+                steps: self.args.steps,
+                seed: self.args.seed,
+            }),
+        }
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
+}

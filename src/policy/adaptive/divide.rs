@@ -1,0 +1,163 @@
+//! How a layer is divided: the whole numbers of components with the least
+//! expected end.
+
+use super::Adaptive;
+
+/// By how much another division must be better than the present one before a
+/// layer is divided anew: less is within what layers vary by themselves.
+const WORTHWHILE: f64 = 0.02;
+
+/// Most moves by which a division is improved: it is near the best before.
+const MOST_MOVES: usize = 64;
+
+/// A device of which nothing was measured gets a component to show itself,
+/// unless that alone is estimated to take so many times the rest's time.
+const HOPELESS: f64 = 8.0;
+
+impl Adaptive {
+    /// By device: the components of a level that it is to have. With `explore`,
+    /// devices of which nothing is known get some.
+    pub(super) fn parts(&self, level: usize, explore: bool) -> Vec<Vec<usize>> {
+        let mut free: Vec<usize> = self.levels[level].clone();
+        // The heaviest first: they are the hardest to place.
+        free.sort_by(|a, b| {
+            let weight = |c: &usize| self.problem.tasks[*c].weight;
+            weight(b).total_cmp(&weight(a)).then(a.cmp(b))
+        });
+        let devices = self.lost.len();
+        let mut parts: Vec<Vec<usize>> = vec![Vec::new(); devices];
+        let mut work = vec![(0.0, 0.0); devices];
+        for component in &free {
+            let best = (0..devices)
+                .filter(|d| self.may(*component, *d))
+                .map(|d| {
+                    let more = self.work(d, &[*component]);
+                    let with = (work[d].0 + more.0, work[d].1 + more.1);
+                    (d, with, self.expect(d, with))
+                })
+                .min_by(|one, other| one.2.total_cmp(&other.2));
+            if let Some((device, with, _)) = best {
+                work[device] = with;
+                parts[device].push(*component);
+            }
+        }
+        self.improve(&mut parts);
+        if explore {
+            self.show_unknown(&mut parts);
+        }
+        self.keep(&free, &parts).unwrap_or(parts)
+    }
+
+    fn may(&self, component: usize, device: usize) -> bool {
+        !self.lost[device] && self.problem.suits(component, device)
+    }
+
+    /// When the last device is expected to end.
+    fn end(&self, parts: &[Vec<usize>]) -> f64 {
+        let ends = parts.iter().enumerate();
+        let ends = ends.map(|(device, part)| self.expect(device, self.work(device, part)));
+        ends.fold(0.0, f64::max)
+    }
+
+    /// Takes components from the device that ends last as long as that helps:
+    /// with a fixed part in a device's time, one that does little is better
+    /// left out.
+    fn improve(&self, parts: &mut [Vec<usize>]) {
+        for _ in 0..MOST_MOVES {
+            let before = self.end(parts);
+            let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
+            for (from, to) in pairs(parts.len()) {
+                for count in amounts(parts[from].len()) {
+                    let mut tried = parts.to_vec();
+                    let moved = tried[from].split_off(parts[from].len() - count);
+                    if !moved.iter().all(|c| self.may(*c, to)) {
+                        break;
+                    }
+                    tried[to].extend(moved);
+                    let end = self.end(&tried);
+                    if end < before && best.as_ref().is_none_or(|(least, _)| end < *least) {
+                        best = Some((end, tried));
+                    }
+                }
+            }
+            let Some((_, better)) = best else {
+                return;
+            };
+            parts.clone_from_slice(&better);
+        }
+    }
+
+    /// Gives a component to each device of which nothing is known, so that
+    /// something will be, as long as others keep one.
+    fn show_unknown(&self, parts: &mut [Vec<usize>]) {
+        for device in 0..parts.len() {
+            if self.learned[device].knows() || !parts[device].is_empty() {
+                continue;
+            }
+            let fullest = (0..parts.len())
+                .filter(|d| parts[*d].len() > 1)
+                .max_by_key(|d| (parts[*d].len(), std::cmp::Reverse(*d)));
+            let Some(from) = fullest else { continue };
+            let bound = HOPELESS * self.end(parts);
+            let suitable = parts[from].iter().rposition(|c| {
+                self.may(*c, device) && self.expect(device, self.work(device, &[*c])) <= bound
+            });
+            if let Some(at) = suitable {
+                let component = parts[from].remove(at);
+                parts[device].push(component);
+            }
+        }
+    }
+
+    /// The last division over again, if that fits this layer, all of it was
+    /// measured and the new one is not worth the change.
+    fn keep(&self, components: &[usize], new: &[Vec<usize>]) -> Option<Vec<Vec<usize>>> {
+        let last = self.last.get(&components.len())?;
+        if last.iter().sum::<usize>() != components.len() {
+            return None;
+        }
+        let mut rest = components;
+        let mut old = Vec::with_capacity(last.len());
+        for count in last {
+            let (part, others) = rest.split_at(*count);
+            old.push(part.to_vec());
+            rest = others;
+        }
+        let fits = old.iter().enumerate().all(|(device, part)| {
+            let amount: f64 = part.iter().map(|c| self.problem.tasks[*c].weight).sum();
+            part.iter().all(|c| self.may(*c, device))
+                && (part.is_empty() || self.learned[device].measured(amount))
+        });
+        let better = self.end(new) < self.end(&old) * (1.0 - WORTHWHILE);
+        (fits && !better).then_some(old)
+    }
+
+    /// The work of these components on a device: its amount, and the seconds
+    /// that are said of it.
+    fn work(&self, device: usize, components: &[usize]) -> (f64, f64) {
+        let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
+        tasks.fold((0.0, 0.0), |(amount, seconds), task| {
+            let more = task.seconds[device].unwrap_or(0.0);
+            (amount + task.weight, seconds + more)
+        })
+    }
+
+    /// Seconds expected of a device for some work: learned, else as said.
+    fn expect(&self, device: usize, (amount, said): (f64, f64)) -> f64 {
+        self.learned[device].expect(amount).unwrap_or(said)
+    }
+}
+
+/// How many of so many components are tried to be moved at once: 1, 2, 4 ... and
+/// all.
+fn amounts(all: usize) -> impl Iterator<Item = usize> {
+    let powers = (0..usize::BITS).map(|shift| 1usize << shift);
+    powers
+        .take_while(move |count| *count < all)
+        .chain((all > 0).then_some(all))
+}
+
+fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
+    let all = (0..devices).flat_map(move |from| (0..devices).map(move |to| (from, to)));
+    all.filter(|(from, to)| from != to)
+}
