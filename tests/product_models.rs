@@ -45,7 +45,11 @@ fn products_are_profiled_learned_predicted_and_planned() {
         (&0.into(), &60.into())
     );
 
-    let trained = home.json("train --dataset learned.csv --name k40");
+    home.pdawl("train --dataset learned.csv --workload stencil")
+        .assert()
+        .code(2)
+        .stderr(contains("none of its 60 runs is of --workload stencil"));
+    let trained = home.json("train --dataset learned.csv --workload spmv --name k40");
     let groups = trained["groups"].as_array().unwrap();
     assert_eq!(groups.len(), 2);
     assert!(groups.iter().all(|group| group["codelet"] == "spmv-f64"));

@@ -144,19 +144,17 @@ impl Strategy {
         if setup.devices.is_empty() {
             return Err(StrategyError::NoDevices);
         }
+        let kinds: Vec<DeviceKind> = setup.devices.iter().map(|d| d.kind).collect();
+        self.suits(&kinds)?;
         let fixed = |shares: Vec<f64>| -> Result<Box<dyn Balancer>, StrategyError> {
             Ok(Box::new(Fixed::new(self.to_string(), setup, &shares)))
         };
         match self {
-            Self::Cpu => fixed(self.by_kind(setup, 1.0)?),
-            Self::Gpu => fixed(self.by_kind(setup, 0.0)?),
+            Self::Cpu => fixed(shares_by_kind(setup, 1.0)),
+            Self::Gpu => fixed(shares_by_kind(setup, 0.0)),
             Self::Fixed(Shares(shares)) => match shares.as_slice() {
-                [cpu] => fixed(self.by_kind(setup, *cpu)?),
-                shares if shares.len() == setup.devices.len() => fixed(shares.to_vec()),
-                shares => Err(StrategyError::Count {
-                    shares: shares.len(),
-                    devices: setup.devices.len(),
-                }),
+                [cpu] => fixed(shares_by_kind(setup, *cpu)),
+                shares => fixed(shares.to_vec()),
             },
             Self::Guided => Ok(Box::new(Guided::new(setup))),
             Self::Dawl => Ok(Box::new(Dawl::new(setup))),
@@ -165,9 +163,30 @@ impl Strategy {
         }
     }
 
-    /// One share a device, the CPU devices together having `cpu`.
-    fn by_kind(&self, setup: &Setup, cpu: f64) -> Result<Vec<f64>, StrategyError> {
-        let has = |is_cpu: bool| (setup.devices.iter()).any(|d| is_cpu == is_a_cpu(d.kind));
+    /// Whether devices of these kinds can share the work so.
+    ///
+    /// # Errors
+    /// When a strategy needs a device that is not there, and when the number of
+    /// shares fits neither the CPU alone nor the devices.
+    pub fn suits(&self, kinds: &[DeviceKind]) -> Result<(), StrategyError> {
+        match self {
+            Self::Cpu => self.has_kinds(kinds, 1.0),
+            Self::Gpu => self.has_kinds(kinds, 0.0),
+            Self::Fixed(Shares(shares)) => match shares.as_slice() {
+                [cpu] => self.has_kinds(kinds, *cpu),
+                shares if shares.len() == kinds.len() => Ok(()),
+                shares => Err(StrategyError::Count {
+                    shares: shares.len(),
+                    devices: kinds.len(),
+                }),
+            },
+            Self::Guided | Self::Dawl | Self::Pdawl | Self::Oracle => Ok(()),
+        }
+    }
+
+    /// Whether there are devices for `cpu` of the work, and for the rest.
+    fn has_kinds(&self, kinds: &[DeviceKind], cpu: f64) -> Result<(), StrategyError> {
+        let has = |is_cpu: bool| kinds.iter().any(|kind| is_cpu == is_a_cpu(*kind));
         let missing = match (cpu > 0.0 && !has(true), cpu < 1.0 && !has(false)) {
             (true, _) => Some("CPU"),
             (_, true) => Some("GPU"),
@@ -178,7 +197,7 @@ impl Strategy {
                 strategy: self.to_string(),
                 needs,
             }),
-            None => Ok(shares_by_kind(setup, cpu)),
+            None => Ok(()),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Arguments that several subcommands share.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use pdawl::balance::Strategy;
 
@@ -61,6 +63,14 @@ pub struct Place {
     pub noise: Option<f64>,
 }
 
+impl Place {
+    /// The machine's file, if a file is named.
+    pub fn machine_path(&self) -> Option<&Path> {
+        let path = Path::new(self.machine.as_deref()?);
+        path.is_file().then_some(path)
+    }
+}
+
 /// Which cost model plans.
 #[derive(Clone, Debug, Args)]
 pub struct ModelArgs {
@@ -107,6 +117,12 @@ impl ModelArgs {
             )),
             None => Ok(ModelChoice::None),
         }
+    }
+
+    /// The model's file, if a file is named.
+    pub fn path(&self) -> Option<&Path> {
+        let path = Path::new(self.model.as_deref()?);
+        path.is_file().then_some(path)
     }
 
     pub fn choice(&self) -> ModelChoice<'_> {

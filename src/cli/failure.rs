@@ -104,8 +104,13 @@ impl From<clap::Error> for Failure {
 
 /// A list of devices that cannot be.
 pub fn wrong_devices(why: impl Display) -> Failure {
+    wrong_names("--devices", why)
+}
+
+/// Names of devices that cannot be, of an option.
+pub fn wrong_names(option: &str, why: impl Display) -> Failure {
     Failure::usage(
-        format!("--devices: {why}"),
+        format!("{option}: {why}"),
         "`pdawl devices`, or `pdawl machine show NAME`, for the names",
     )
 }
@@ -118,9 +123,17 @@ pub fn refused(error: RuntimeError) -> Failure {
             "`pdawl devices`, or `pdawl machine show NAME`, for what there is",
         ),
         error @ RuntimeError::DeviceLost { .. } => Failure::failed(error, LOST),
+        error @ RuntimeError::OutOfMemory { .. } => Failure::failed(
+            error,
+            "a smaller size, or other --devices with more memory; `pdawl devices` shows it",
+        ),
         other => Failure::of(other),
     }
 }
+
+/// What to do about a strategy that these devices do not allow.
+pub const OTHER_STRATEGY: &str =
+    "another --strategy, or other --devices; `pdawl devices` shows them";
 
 /// What to do about lost devices.
 pub const LOST: &str = "the same with other --devices; `pdawl devices` shows which are there";

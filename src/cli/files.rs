@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use pdawl::trace::{About, Trace, chrome, csv, gantt};
 
 use super::failure::Failure;
-use super::output::{Output, place};
+use super::output::Output;
+use super::paths::Paths;
+use super::terminal;
 
 /// What is to be written beside the report.
 #[derive(Clone, Debug, clap::Args)]
@@ -61,34 +63,34 @@ impl Files {
     /// Tries every path.
     ///
     /// # Errors
-    /// When one cannot be written, or two are the same.
-    pub fn prepare(&self) -> Result<Prepared, Failure> {
-        let mut places = Vec::new();
-        for path in [&self.trace, &self.gantt, &self.csv].into_iter().flatten() {
-            let place = place(path);
-            if places.contains(&place) {
-                return Err(Failure::usage(
-                    format!("two outputs have the path {}", path.display()),
-                    "a path of its own for each",
-                ));
-            }
-            places.push(place);
-        }
-        let open = |path: Option<&PathBuf>| path.map(|path| Output::prepare(path)).transpose();
+    /// As [`Paths::output`].
+    pub fn prepare(&self, paths: &mut Paths) -> Result<Prepared, Failure> {
         let gantt = |page| {
             let path = self.gantt.as_ref();
-            open(path.filter(|path| is_page(path) == Some(page)))
+            path.filter(|path| is_page(path) == Some(page))
         };
+        let mut open = |path: Option<&PathBuf>| path.map(|path| paths.output(path)).transpose();
         Ok(Prepared {
             trace: open(self.trace.as_ref())?,
             csv: open(self.csv.as_ref())?,
-            page: gantt(true)?,
-            svg: gantt(false)?,
+            page: open(gantt(true))?,
+            svg: open(gantt(false))?,
         })
     }
 }
 
 impl Prepared {
+    /// Leaves the files as they were, and says so, since what they would have
+    /// shown was interrupted.
+    pub fn drop_unwritten(self, what: &str) {
+        if [&self.trace, &self.csv, &self.page, &self.svg]
+            .into_iter()
+            .any(Option::is_some)
+        {
+            terminal::warn(&format!("interrupted before {what}: no trace was written"));
+        }
+    }
+
     /// Writes every file.
     ///
     /// # Errors

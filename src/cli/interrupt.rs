@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::failure::Failure;
+use super::terminal;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -15,6 +16,7 @@ pub fn listen() -> Result<&'static AtomicBool, Failure> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
+        terminal::tell("stopping; Ctrl-C again ends at once");
     })
     .map_err(|e| {
         Failure::failed(

@@ -5,7 +5,8 @@
 //! * [`session`] is what a run needs, made of that: a runtime, a machine and a
 //!   workload; [`here`] is this machine. Everything the commands know of the
 //!   library's insides is in these two.
-//! * [`output`] writes files whole or not at all, [`saved`] tells of one,
+//! * [`output`] writes files whole or not at all, [`paths`] sees that none goes
+//!   over another, [`saved`] tells of one,
 //!   [`terminal`] prints, [`interrupt`] hears Ctrl-C, [`failure`] is how a
 //!   command fails, and [`invocation`] is what files say of how they were made.
 //!
@@ -26,6 +27,7 @@ mod machine;
 mod matrix;
 mod model;
 mod output;
+mod paths;
 mod predict;
 mod product;
 mod profile;

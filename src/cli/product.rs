@@ -1,10 +1,11 @@
 //! The product of a sparse matrix as users describe it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use pdawl::matrix::{Csr, MatrixSource};
+use pdawl::matrix::{Csr, MatrixSource, Origin};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::{Parameters, SpmvParameters, Workload};
 use pdawl::workload::Divisible;
@@ -73,6 +74,14 @@ pub fn fraction(text: &str) -> Result<f64, String> {
 }
 
 impl Product {
+    /// The matrix's file, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.matrix.origin {
+            Origin::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// Loads the matrix, with progress on a terminal. `memory`: bytes that it
     /// may take, if the user said so.
     ///

@@ -1,5 +1,6 @@
 //! `pdawl run`: one run of a workload, and its report.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
@@ -8,10 +9,11 @@ use pdawl::engine::Outcome;
 use pdawl::report::{self, text};
 use pdawl::trace::About;
 
-use super::args::{Format, ModelArgs, Place};
+use super::args::{Format, ModelArgs, ModelChoice, Place};
 use super::failure::Failure;
 use super::files::{Files, Prepared};
 use super::grid::Grid;
+use super::paths::Paths;
 use super::product::Product;
 use super::session::Session;
 use super::spec::dag;
@@ -55,6 +57,9 @@ struct Stencil {
     grid: Grid,
 
     #[command(flatten)]
+    model: ModelArgs,
+
+    #[command(flatten)]
     rest: Rest,
 }
 
@@ -73,6 +78,9 @@ struct Spmv {
     product: Product,
 
     #[command(flatten)]
+    model: ModelArgs,
+
+    #[command(flatten)]
     rest: Rest,
 }
 
@@ -85,7 +93,7 @@ struct Spmv {
 )]
 struct Kernel {
     #[command(flatten)]
-    sharing: Sharing,
+    sharing: KernelSharing,
 
     #[command(flatten)]
     kernel: KernelArgs,
@@ -113,14 +121,38 @@ struct Sharing {
     adaptive: bool,
 }
 
+/// How a kernel is shared, of which no cost model knows anything.
+#[derive(Debug, clap::Args)]
+struct KernelSharing {
+    /// How the work is shared: cpu, gpu, fixed:SHARE, guided, dawl or oracle
+    ///
+    /// SHARE is the CPU's part of the work, from 0 to 1; fixed:0.2,0.5,0.3 gives
+    /// one share a device instead.
+    #[arg(long, value_name = "STRATEGY", value_parser = without_model)]
+    strategy: Option<Strategy>,
+
+    /// Learn the shares while it runs, whatever the file's `partition` says
+    #[arg(long, conflicts_with = "strategy")]
+    adaptive: bool,
+}
+
+/// A strategy that plans without a cost model.
+fn without_model(text: &str) -> Result<Strategy, String> {
+    match text.parse::<Strategy>().map_err(|e| e.to_string())? {
+        Strategy::Pdawl => Err(
+            "strategy pdawl plans with a cost model, and of a kernel of yours there is none; \
+             dawl needs none"
+                .to_owned(),
+        ),
+        strategy => Ok(strategy),
+    }
+}
+
 /// Where it runs, and what comes of it.
 #[derive(Debug, clap::Args)]
 struct Rest {
     #[command(flatten)]
     place: Place,
-
-    #[command(flatten)]
-    model: ModelArgs,
 
     /// Compare the result with the sequential reference
     #[arg(long, help_heading = "Output")]
@@ -139,39 +171,79 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.workload {
         Workload::Stencil(args) => {
             args.grid.check()?;
-            args.rest
-                .run(&args.sharing, None, |_| Ok(Wanted::Stencil(&args.grid)))
+            let planned = Planned::of(&args.sharing, &args.model)?;
+            let paths = args.rest.reading(&[args.model.path()]);
+            let stop = interrupt::listen()?;
+            let wanted = || Ok(Wanted::Stencil(&args.grid));
+            args.rest.run(planned, paths, stop, None, wanted)
         }
         Workload::Transformer(args) => transformer::run::run(args),
-        Workload::Spmv(args) => args.rest.run(&args.sharing, None, |stop| {
-            let memory = args.rest.place.host_memory.map(|size| size.0);
-            let matrix = args.product.load(memory, args.rest.format, stop)?;
-            Ok(Wanted::Spmv(&args.product, matrix))
-        }),
+        Workload::Spmv(args) => {
+            let planned = Planned::of(&args.sharing, &args.model)?;
+            let paths = (args.rest).reading(&[args.model.path(), args.product.path()]);
+            let stop = interrupt::listen()?;
+            args.rest.run(planned, paths, stop, None, || {
+                let memory = args.rest.place.host_memory.map(|size| size.0);
+                let matrix = args.product.load(memory, args.rest.format, stop)?;
+                Ok(Wanted::Spmv(&args.product, matrix))
+            })
+        }
         Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => {
-            let (task, saves) = args.kernel.prepare()?;
-            args.rest.run(&args.sharing, Some(saves), |_| {
-                Ok(Wanted::Kernel(Box::new(task)))
-            })
+            let mut paths = Paths::default();
+            let asked = args.sharing.strategy.clone();
+            let stop = interrupt::listen()?;
+            let place = &args.rest.place;
+            let (task, saves) = args.kernel.prepare(asked, place, &mut paths, stop)?;
+            let planned = Planned {
+                strategy: args.sharing.strategy.as_ref(),
+                adaptive: args.sharing.adaptive,
+                model: ModelChoice::None,
+            };
+            let wanted = || Ok(Wanted::Kernel(Box::new(task)));
+            args.rest.run(planned, paths, stop, Some(saves), wanted)
         }
     }
 }
 
+/// Who plans a run.
+struct Planned<'a> {
+    strategy: Option<&'a Strategy>,
+    adaptive: bool,
+    model: ModelChoice<'a>,
+}
+
+impl<'a> Planned<'a> {
+    fn of(sharing: &'a Sharing, model: &'a ModelArgs) -> Result<Self, Failure> {
+        let strategy = sharing.strategy.as_ref();
+        Ok(Self {
+            strategy,
+            adaptive: sharing.adaptive,
+            model: model.of(strategy)?,
+        })
+    }
+}
+
 impl Rest {
+    /// The files that are read, these and a machine's.
+    fn reading(&self, files: &[Option<&Path>]) -> Paths {
+        let machine = self.place.machine_path();
+        Paths::reading(files.iter().copied().chain([machine]).flatten())
+    }
+
     /// Runs a workload, which is made once everything else is known to be
     /// right.
     fn run<'a>(
         &self,
-        sharing: &Sharing,
+        planned: Planned,
+        mut paths: Paths,
+        stop: &AtomicBool,
         saves: Option<Saves>,
-        wanted: impl FnOnce(&AtomicBool) -> Result<Wanted<'a>, Failure>,
+        wanted: impl FnOnce() -> Result<Wanted<'a>, Failure>,
     ) -> Result<(), Failure> {
-        let files = self.files.prepare()?;
-        let stop = interrupt::listen()?;
-        let choice = self.model.of(sharing.strategy.as_ref())?;
-        let mut session = Session::open(&self.place, wanted(stop)?, self.verify, choice)?;
-        let strategy = session.strategy(sharing.strategy.as_ref(), sharing.adaptive);
+        let files = self.files.prepare(&mut paths)?;
+        let mut session = Session::open(&self.place, wanted()?, self.verify, planned.model)?;
+        let strategy = session.strategy(planned.strategy, planned.adaptive);
         let steps = session.steps().into();
         let bar = terminal::progress(self.format, steps, &strategy.to_string());
         let outcome = session.run(&strategy, stop, &mut |done, _| {
@@ -179,8 +251,10 @@ impl Rest {
         });
         bar.finish_and_clear();
         let outcome = outcome?;
-        if let Some(saves) = saves.filter(|_| !outcome.interrupted) {
-            saves.write(&session.results())?;
+        match saves {
+            Some(saves) if outcome.interrupted => saves.drop_unwritten(),
+            Some(saves) => saves.write(&session.results())?,
+            None => {}
         }
         if !outcome.interrupted {
             session.compare(&strategy, stop)?;

@@ -40,9 +40,9 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 pub fn complain(what: &str, remedy: Option<&str>) {
     let mut err = anstream::stderr().lock();
     // Where standard error is closed there is nobody to tell.
-    let _ = writeln!(err, "{ERROR}pdawl:{ERROR:#} {what}");
+    let _ = writeln!(err, "{ERROR}pdawl:{ERROR:#} {}", printable(what));
     if let Some(remedy) = remedy {
-        let _ = writeln!(err, "  {REMEDY}try:{REMEDY:#} {remedy}");
+        let _ = writeln!(err, "  {REMEDY}try:{REMEDY:#} {}", printable(remedy));
     }
 }
 
@@ -50,13 +50,28 @@ pub fn complain(what: &str, remedy: Option<&str>) {
 pub fn warn(what: &str) {
     let _ = writeln!(
         anstream::stderr().lock(),
-        "{WARNING}pdawl: warning:{WARNING:#} {what}"
+        "{WARNING}pdawl: warning:{WARNING:#} {}",
+        printable(what)
     );
 }
 
 /// Tells something beside the result on standard error.
 pub fn tell(what: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{what}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", printable(what));
+}
+
+/// A message without what would control a terminal: names in it may come from
+/// anywhere.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// A bar on standard error, hidden unless a person is there to see it.
@@ -81,4 +96,15 @@ pub fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_control_the_terminal() {
+        let text = printable("a\0b\u{1b}[31m c\nd\té");
+        assert_eq!(text, "a\\u{0}b\\u{1b}[31m c\nd\té");
+    }
 }

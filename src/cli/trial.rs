@@ -8,7 +8,8 @@ use pdawl::codelet::gemm::Gemm;
 use pdawl::codelet::softmax::Softmax;
 use pdawl::codelet::transpose::Transpose;
 use pdawl::engine::trial::{Case, Options, TrialError, compare};
-use pdawl::machine::RuntimeKind;
+use pdawl::machine::{Device, Host, RuntimeKind};
+use pdawl::quantity::Bytes;
 use pdawl::report::trial::Trial;
 use pdawl::runtime::DeviceId;
 use pdawl::runtime::select::{self, Selection};
@@ -141,6 +142,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .transpose()
         .map_err(wrong_devices)?;
     let (mut runtime, notes) = select::open(selection.as_ref(), false).map_err(refused)?;
+    for device in runtime.devices() {
+        fits(&case, args.queues, device)?;
+    }
     let mut trial = Trial {
         notes,
         ..Trial::of(&case, options)
@@ -178,6 +182,28 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             "another driver, or a bug report with the table above",
         )),
     }
+}
+
+/// Refuses a case that has no room in the host's or a device's memory.
+fn fits(case: &Case, queues: usize, device: &Device) -> Result<(), Failure> {
+    let (host, own) = case.memory(queues, device.shares_host_memory);
+    let free = Host::detect().memory.obtainable(0);
+    let (whose, needed, there) = match own > device.memory {
+        true => (device.name.as_str(), own, device.memory),
+        false => ("the host", host, free),
+    };
+    if needed <= there {
+        return Ok(());
+    }
+    Err(Failure::failed(
+        format!(
+            "{}: it needs {} of the memory of {whose}, and {} are free",
+            case.title,
+            Bytes(needed),
+            Bytes(there)
+        ),
+        "a smaller --size or --batch, or fewer --queues",
+    ))
 }
 
 fn failure(error: TrialError) -> Failure {

@@ -1,6 +1,7 @@
 //! One transformer under any policy.
 
 use std::cell::OnceCell;
+use std::sync::atomic::AtomicBool;
 
 use super::ExperimentError;
 use super::arena::Arena;
@@ -120,12 +121,12 @@ impl Bout {
                 self.by_head.run(runtime, policy, &options, control)
             }
             Contender::Eager => {
-                let arena = self.by_kernel(runtime)?;
+                let arena = self.by_kernel(runtime, control.stop)?;
                 let mut policy = Eager::new(arena.problem.clone());
                 arena.run(runtime, &mut policy, &options, control)
             }
             Contender::Heft => {
-                let arena = self.by_kernel(runtime)?;
+                let arena = self.by_kernel(runtime, control.stop)?;
                 let mut policy = Heft::new(arena.problem.clone());
                 arena.run(runtime, &mut policy, &options, control)
             }
@@ -133,21 +134,29 @@ impl Bout {
     }
 
     /// Compares the last run's result with the sequential reference. Only for a
-    /// transformer that is read back.
+    /// transformer that is read back. `None` if `stop` was set meanwhile.
     ///
     /// # Errors
     /// When there is no result, as in a simulation without data.
-    pub fn verify(&self, runtime: &mut dyn Runtime) -> Result<Verification, ExperimentError> {
+    pub fn verify(
+        &self,
+        runtime: &mut dyn Runtime,
+        stop: &AtomicBool,
+    ) -> Result<Option<Verification>, ExperimentError> {
         let arena = match (self.of_kernels, &self.by_kernel) {
             (true, Some(arena)) => arena,
             _ => &self.by_head,
         };
         let results = arena.results(runtime)?;
-        let reference = self.reference.get_or_init(|| {
+        if self.reference.get().is_none() {
             let parts: Vec<_> = results.iter().map(|(part, _)| *part).collect();
-            self.transformer.reference(&parts)
-        });
-        Ok(reference.compare(&results))
+            if let Some(reference) = self.transformer.reference(&parts, stop) {
+                // Nobody else has set it meanwhile.
+                let _ = self.reference.set(reference);
+            }
+        }
+        let reference = self.reference.get();
+        Ok(reference.map(|reference| reference.compare(&results)))
     }
 
     /// Measures every configuration of a space, and the better ones again in
@@ -197,13 +206,17 @@ impl Bout {
     }
 
     /// The graph of single kernels, with their measured times.
-    fn by_kernel(&mut self, runtime: &mut dyn Runtime) -> Result<&mut Arena, ExperimentError> {
+    fn by_kernel(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        stop: &AtomicBool,
+    ) -> Result<&mut Arena, ExperimentError> {
         let arena = match self.by_kernel.take() {
             Some(arena) => arena,
             None => {
                 if self.times.is_none() {
                     let graph = &self.by_head.layers.graph;
-                    self.times = Some(times::measure(runtime, graph, TIMED_RUNS)?);
+                    self.times = Some(times::measure(runtime, graph, TIMED_RUNS, stop)?);
                 }
                 let none = Vec::new();
                 let times = self.times.as_ref().unwrap_or(&none);

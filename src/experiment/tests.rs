@@ -54,7 +54,10 @@ fn right(runtime: &mut dyn Runtime, transformer: &Transformer, contenders: &[Con
                     progress: &mut |_, _| {},
                 };
                 let outcome = bout.run(runtime, *contender, trace, &mut control).unwrap();
-                let verification = bout.verify(runtime).unwrap();
+                let verification = bout
+                    .verify(runtime, &AtomicBool::new(false))
+                    .unwrap()
+                    .unwrap();
                 let place = format!("{contender:?} {transformer:?} {keep} {trace}");
                 assert!(verification.right(), "{place}: {verification:?}");
                 let kernels = transformer.layers().unwrap().graph.kernels().len();

@@ -4,11 +4,13 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::excerpt::excerpt;
+
 /// An expression that cannot be read or has no value.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("`{text}`{place}: {cause}", place = Place(*.at))]
 pub struct ExpressionError {
-    /// The whole expression.
+    /// The expression; of a long one, what is around the place.
     pub text: String,
     /// Where in it, in characters, counted from 0.
     pub at: usize,
@@ -28,6 +30,8 @@ pub enum Cause {
     Unexpected { found: String, wanted: &'static str },
     #[error("it is nested more than {0} deep")]
     Deep(usize),
+    #[error("it has more than {0} operators")]
+    Long(usize),
     #[error("`{name}` has no value{}", Known(.known))]
     Unknown { name: String, known: Vec<String> },
     #[error("division by zero")]
@@ -46,7 +50,9 @@ pub enum Cause {
     },
     #[error("{0}")]
     Domain(&'static str),
-    #[error("a whole number is wanted, and the value is {0}")]
+    #[error(
+        "a whole number is wanted, and the value is the fraction {0:?}; int(...) makes it whole"
+    )]
     NotWhole(f64),
 }
 
@@ -57,7 +63,7 @@ pub(super) struct At(pub usize, pub Cause);
 impl At {
     pub(super) fn within(self, text: &str) -> ExpressionError {
         ExpressionError {
-            text: text.to_owned(),
+            text: excerpt(text, self.0),
             at: self.0,
             cause: self.1,
         }

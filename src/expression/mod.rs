@@ -15,6 +15,7 @@
 //! Pure; it knows neither specifications nor kernels.
 
 mod error;
+mod excerpt;
 pub mod function;
 mod parse;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use error::{Cause, ExpressionError};
 pub use value::Number;
 
 use error::At;
+use excerpt::excerpt;
 use function::Function;
 use parse::{Node, Tree};
 
@@ -109,9 +111,10 @@ impl From<f64> for Expression {
     }
 }
 
+/// For messages: of a long one the begin; [`Expression::text`] is all of it.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&excerpt(&self.text, 0))
     }
 }
 
@@ -132,7 +135,7 @@ fn evaluate(tree: &Tree, symbols: &Symbols) -> Result<Number, At> {
         Node::Name(name) => match symbols.get(name) {
             Some(number) => Ok(*number),
             None => Err(fault(Cause::Unknown {
-                name: name.clone(),
+                name: excerpt(name, 0),
                 known: symbols.keys().cloned().collect(),
             })),
         },

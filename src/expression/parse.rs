@@ -3,11 +3,16 @@
 use std::ops::Range;
 
 use super::error::{At, Cause};
+use super::excerpt::excerpt;
 use super::token::{Placed, Token, tokens};
 use super::value::{Number, Operator};
 
 /// Deeper expressions are nobody's; the limit keeps the stack.
 const DEEPEST: usize = 100;
+
+/// Operators of a text, at most: each makes a chain such as `1 + 1 + 1` a tree
+/// that is one deeper.
+const MOST_OPERATORS: usize = 1000;
 
 /// Something of the text, with the place of its first token or its operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +79,7 @@ struct Parser {
     tokens: Vec<Placed>,
     next: usize,
     depth: usize,
+    operators: usize,
     /// Characters and bytes of the text.
     length: (usize, usize),
 }
@@ -84,6 +90,7 @@ impl Parser {
             tokens: tokens(text)?,
             next: 0,
             depth: 0,
+            operators: 0,
             length: (text.chars().count(), text.len()),
         })
     }
@@ -122,6 +129,10 @@ impl Parser {
             let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) else {
                 return Ok(left);
             };
+            self.operators += 1;
+            if self.operators > MOST_OPERATORS {
+                return Err(At(at, Cause::Long(MOST_OPERATORS)));
+            }
             let right = part(self)?;
             left = Tree {
                 at,
@@ -275,7 +286,7 @@ impl Parser {
         let found = match self.tokens.get(self.next).map(|t| &t.token) {
             None => return At(self.at(), Cause::Ends),
             Some(Token::Number(number)) => number.to_string(),
-            Some(Token::Name(name)) => name.clone(),
+            Some(Token::Name(name)) => excerpt(name, 0),
             Some(Token::Sign(sign)) => (*sign).to_owned(),
         };
         At(self.at(), Cause::Unexpected { found, wanted })

@@ -102,7 +102,10 @@ fn faults_are_told_with_their_place() {
         ("partition_round(n)", "takes two, not 1 arguments"),
         ("partition_round(n, 101)", "from 0 to 100"),
         ("min()", "takes one or more"),
-        ("1.5*n", "a whole number is wanted, and the value is 6"),
+        (
+            "1.5*n",
+            "a whole number is wanted, and the value is the fraction 6.0; int",
+        ),
     ] {
         let message = message(text, &pairs);
         assert!(message.contains(part), "{text}: {message}");
@@ -111,6 +114,24 @@ fn faults_are_told_with_their_place() {
     assert!(message(&deep, &[]).contains("nested more than"));
     let deep = "2**".repeat(5000) + "1";
     assert!(message(&deep, &[]).contains("nested more than"));
+}
+
+#[test]
+fn long_expressions_are_refused_and_long_texts_shortened() {
+    let sum = |terms: usize| vec!["1"; terms].join("+");
+    assert_eq!(whole(&sum(1001), &[]), Ok(1001));
+    // In brackets or not, a tree stays flat enough for the stack.
+    for text in [sum(40_000), format!("({})*({})", sum(600), sum(600))] {
+        let message = message(&text, &[]);
+        assert!(message.contains("more than 1000 operators"), "{message}");
+        assert!(message.len() < 250, "{message}");
+    }
+    let wrong = format!("{}+*{}", sum(300), sum(300));
+    let message = message(&wrong, &[]);
+    assert!(message.contains("1+*1"), "{message}");
+    assert!(message.len() < 250, "{message}");
+    let name = whole(&"n".repeat(5000), &[]).unwrap_err().to_string();
+    assert!(name.len() < 400, "{name}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Cutting a text into tokens, each with its place.
 
 use super::error::{At, Cause};
+use super::excerpt::excerpt;
 use super::value::Number;
 
 /// A piece of an expression.
@@ -36,7 +37,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, At> {
         } else if first.is_ascii_digit() || first == '.' {
             let length = number_length(rest);
             let digits = &rest[..length];
-            let number = number(digits).ok_or(At(at, Cause::Number(digits.to_owned())))?;
+            let number = number(digits).ok_or(At(at, Cause::Number(excerpt(digits, 0))))?;
             (Some(Token::Number(number)), length)
         } else if first.is_alphabetic() || first == '_' {
             let end = |c: char| !(c.is_alphanumeric() || c == '_');

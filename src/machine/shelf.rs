@@ -1,7 +1,10 @@
 //! Where machine files are kept: the user's directory, then those that ship
 //! with the program.
 
+use std::io;
 use std::path::{Path, PathBuf};
+
+use pdawl_profiler::file::bounded;
 
 use super::{MachineError, MachineFile};
 use crate::shelf::{self, Files, Found, Sort};
@@ -98,13 +101,20 @@ impl Shelf {
     }
 }
 
+/// Bytes of a machine file, at most.
+const MOST: u64 = 16 << 20;
+
 /// Reads a machine file.
 ///
 /// # Errors
 /// A file that cannot be read or is wrong.
 pub fn load(path: &Path) -> Result<MachineFile, MachineError> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| MachineError::Read {
+    let text = bounded(path, MOST).and_then(|bytes| {
+        String::from_utf8(bytes)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text (UTF-8)"))
+    });
+    let text = text.map_err(|source| MachineError::Read {
         file: file.clone(),
         source,
     })?;

@@ -3,6 +3,18 @@
 
 use crate::codelet::stencil::{self, Dimensions, Precision};
 
+/// The command that profiles more runs of this codelet on a machine, and what of
+/// it makes them more.
+pub fn profile(codelet: &str, machine: &str) -> String {
+    let products = codelet.starts_with("spmv");
+    let (what, more) = match products {
+        true => ("spmv", "a greater --count"),
+        false => ("stencil", "more --configurations"),
+    };
+    let options = options(codelet).replace(PRODUCTS, "");
+    format!("`pdawl profile {what} --machine {machine}{options}` with a longer --budget or {more}")
+}
+
 /// What products are called there.
 const PRODUCTS: &str = " --workload spmv";
 
@@ -30,6 +42,20 @@ pub fn options(codelet: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn products_are_profiled_as_products() {
+        assert_eq!(
+            profile("spmv-f32", "lab"),
+            "`pdawl profile spmv --machine lab --precision f32` with a longer --budget or a \
+             greater --count"
+        );
+        assert_eq!(
+            profile("stencil7-f64", "lab"),
+            "`pdawl profile stencil --machine lab --dims 3` with a longer --budget or more \
+             --configurations"
+        );
+    }
 
     #[test]
     fn what_is_not_the_default_is_named() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::conforms;
-use crate::program::{interrupt, listening, process};
+use crate::program::{Home, interrupt, listening, process};
 
 #[test]
 fn ctrl_c_ends_a_run_with_the_report_so_far() {
@@ -39,4 +39,23 @@ fn a_second_ctrl_c_does_not_wait_for_a_step() {
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn what_is_interrupted_before_its_trace_writes_none_and_says_so() {
+    let home = Home::new();
+    let child = listening(home.process(
+        "run transformer --heads 2 --beta 64 --repeats 4000000 --devices host:1 --trace t.json \
+         --format json",
+    ));
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("stopping; Ctrl-C again ends at once"),
+        "{said}"
+    );
+    assert!(said.contains("no trace was written"), "{said}");
+    assert!(!home.path("t.json").exists());
 }

@@ -3,7 +3,7 @@
 use predicates::prelude::*;
 use predicates::str::{contains, starts_with};
 
-use crate::program::pdawl;
+use crate::program::{Home, pdawl};
 
 #[test]
 fn every_help_holds_an_example_and_every_command_tells_programs() {
@@ -21,6 +21,8 @@ fn every_help_holds_an_example_and_every_command_tells_programs() {
         "model adapt",
         "run stencil",
         "run spmv",
+        "run kernel",
+        "run dag",
         "run transformer",
         "bench stencil",
         "bench spmv",
@@ -183,6 +185,23 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "run stencil --machine k40 --strategy fixed:0.1,0.2,0.7",
             "3 shares for 2 devices",
         ),
+        (
+            "run transformer --machine k40 --fault gpu0:lost@99",
+            "or more --layers",
+        ),
+        (
+            "run transformer --machine k40 --heads 2 --beta 64 --policy clustering --map h_cpu=99",
+            "--map h_cpu=99: the widest layer has 2 components",
+        ),
+        (
+            "run spmv --matrix banded:200000,8 --machine k40 --gpu-memory 1MiB --strategy gpu",
+            "gpu0 is left out:",
+        ),
+        (
+            "train --workload spmv --sizes 100",
+            "--sizes is of stencils",
+        ),
+        ("train --workload spmv --dims 3", "--dims is of stencils"),
         ("bench stencil --strategies cpu,cpu", "named twice"),
         ("bench stencil --repeats 0", "0 is not in 1.."),
         ("bench stencil --repeats -1", "-1 is not in 1.."),
@@ -213,4 +232,36 @@ fn errors_begin_with_the_programs_name_and_name_a_remedy() {
     pdawl("run stencil --size x")
         .assert()
         .stderr(starts_with("pdawl: invalid value").and(contains("--help")));
+}
+
+#[test]
+fn a_codelet_without_room_is_refused_before_anything_is_allocated() {
+    let sizes = "--size 32768 --batch 1024 --devices host";
+    pdawl(&format!("bench codelet gemm {sizes}"))
+        .assert()
+        .code(1)
+        .stderr(contains("of the memory of the host").and(contains("a smaller --size")));
+}
+
+#[test]
+fn what_has_no_room_is_refused_with_sizes_and_a_remedy() {
+    for line in [
+        "run transformer --machine k40 --heads 64 --beta 32768",
+        "run transformer --devices host --heads 64 --beta 32768 --verify",
+        "bench transformer --devices host --heads 64 --beta 32768",
+    ] {
+        pdawl(line)
+            .assert()
+            .code(1)
+            .stderr(contains("TiB of host memory, and").and(contains("a smaller --beta")));
+    }
+}
+
+#[test]
+fn a_profile_without_time_says_so() {
+    Home::new()
+        .pdawl("profile spmv --machine k40 --budget 1ns --out runs.csv")
+        .assert()
+        .code(1)
+        .stderr(contains("it was over before the first run could begin"));
 }

@@ -43,7 +43,10 @@ fn right(heads: u32, beta: u32, layers: u32, form: Form, contenders: &[Contender
             for (share, used) in shares.iter_mut().zip(&outcome.uses) {
                 *share += used.kernels;
             }
-            let verification = bout.verify(&mut runtime).unwrap();
+            let verification = bout
+                .verify(&mut runtime, &AtomicBool::new(false))
+                .unwrap()
+                .unwrap();
             assert!(verification.right(), "{contender:?}: {verification:?}");
         }
     }

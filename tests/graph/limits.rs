@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fastrand::Rng;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl::engine::graph::reference::reference;
 use pdawl::engine::graph::{Control, GraphRunError, Options, Plan, search, times};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
 use pdawl::policy::{Adaptive, Assignment, Clustering, Eager, Finished, Policy, Search, Space};
@@ -215,12 +216,23 @@ fn every_kernel_is_timed_on_every_device() {
     let mut rng = Rng::with_seed(5);
     let case = case(&mut rng, 12);
     let mut sim = sim(&["host", "gpu0"]);
-    let times = times::measure(&mut sim, &case.graph, 2).expect("times");
+    let times = times::measure(&mut sim, &case.graph, 2, &AtomicBool::new(false)).expect("times");
     assert_eq!(times.len(), case.graph.kernels().len());
     assert!(
         times.iter().flatten().all(|t| t.is_some_and(|t| t > 0.0)),
         "{times:?}"
     );
+}
+
+#[test]
+fn measuring_and_comparing_end_on_request() {
+    let case = case(&mut Rng::with_seed(5), 12);
+    let mut sim = sim(&["host", "gpu0"]);
+    let stop = AtomicBool::new(true);
+    let times = times::measure(&mut sim, &case.graph, 2, &stop).expect("no times");
+    assert!(times.iter().flatten().all(Option::is_none), "{times:?}");
+    let made = reference(&mut sim, &case.graph, 0, &stop).expect("no reference");
+    assert!(made.is_none());
 }
 
 #[test]

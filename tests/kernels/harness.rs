@@ -74,7 +74,8 @@ pub fn user(case: &Case, seed: u64) -> UserKernel {
 
 /// The case, looked at on the first device.
 pub fn examined(runtime: &mut dyn Runtime, case: &Case, seed: u64) -> Examined {
-    examine(runtime, 0, user(case, seed)).unwrap_or_else(|e| panic!("{}: {e}", case.name))
+    let stop = AtomicBool::new(false);
+    examine(runtime, 0, user(case, seed), &stop).unwrap_or_else(|e| panic!("{}: {e}", case.name))
 }
 
 /// Runs steps; returns the outcome, which is verified, and the results.

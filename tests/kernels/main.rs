@@ -8,3 +8,4 @@ mod refusals;
 mod splits;
 mod strategies;
 mod suite;
+mod tight;

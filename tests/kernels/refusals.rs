@@ -1,7 +1,12 @@
 //! Kernels that cannot be divided are told, with the reason, and the others
 //! are not.
 
-use crate::harness::{examined, open, seed};
+use std::sync::atomic::AtomicBool;
+
+use pdawl::engine::corun::CorunError;
+use pdawl::engine::corun::kernel::examine;
+
+use crate::harness::{examined, open, seed, user};
 use crate::suite::Case;
 
 fn refused(case: &Case) -> String {
@@ -112,4 +117,18 @@ fn a_wrong_break_is_told_and_does_no_harm() {
     assert_eq!(found.user.slices().read, [1]);
     assert_eq!(found.user.slices().written, [2]);
     assert!(found.notes[0].contains("argument 0 is not divided as its `break` says"));
+}
+
+#[test]
+fn trials_end_on_request() {
+    let case = Case {
+        name: "copy",
+        source: "__kernel void k(__global int *out) { out[get_global_id(0)] = 1; }",
+        outputs: &[("int", "n", 0, false)],
+        ..BASE
+    };
+    let mut runtime = open(&[false]);
+    let stop = AtomicBool::new(true);
+    let ended = examine(&mut runtime, 0, user(&case, 1), &stop);
+    assert!(matches!(ended, Err(CorunError::Interrupted)), "{ended:?}");
 }

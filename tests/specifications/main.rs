@@ -2,6 +2,7 @@
 //! sources, and what is wrong in each field.
 
 mod bad;
+mod broken;
 mod forms;
 mod infer;
 mod reader;

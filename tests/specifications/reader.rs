@@ -6,7 +6,7 @@ use pdawl::codelet::AddressSpace;
 use pdawl::graph::spec::source::{Access, KernelInfo, kernels};
 
 fn read(text: &str) -> Vec<KernelInfo> {
-    kernels(text, &BTreeMap::new())
+    kernels(text, &BTreeMap::new()).unwrap_or_default()
 }
 
 /// `r`, `w`, `rw` or `-` for each pointer, with `?` where it is assumed.
@@ -161,7 +161,7 @@ fn conditions_and_macros_are_followed() {
             .iter()
             .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
             .collect();
-        let all = kernels(text, &macros);
+        let all = kernels(text, &macros).expect("brackets that close");
         assert!(
             all.iter()
                 .all(|info| info.parameters[0].type_name == "float")
@@ -196,6 +196,29 @@ fn several_kernels_attributes_and_odd_layouts_are_read() {
     assert_eq!(all[1].parameters[1].type_name, "unsigned int");
     assert!(all[0].accesses[0].written && !all[0].accesses[0].read);
     assert!(all[2].parameters.is_empty());
+}
+
+#[test]
+fn a_function_is_followed_once_however_often_it_is_called() {
+    // Each calls the one before twice: 2^40 ways down.
+    let mut text = "void f0(__global float *x) { x[0] = 1; }\n".to_owned();
+    for k in 1..40 {
+        let before = k - 1;
+        text += &format!("void f{k}(__global float *x) {{ f{before}(x); f{before}(x); }}\n");
+    }
+    text += "kernel void all(__global float *x) { f39(x); f39(x); }";
+    assert_eq!(uses(&text), "w");
+    // One that goes on and on, or round and round, is not followed to the end.
+    let mut text = "void f0(__global float *x) { x[0] = 1; }\n".to_owned();
+    for k in 1..20_000 {
+        let before = k - 1;
+        text += &format!("void f{k}(__global float *x) {{ f{before}(x); }}\n");
+    }
+    text += "kernel void all(__global float *x) { f19999(x); }";
+    assert_eq!(uses(&text), "rw?");
+    let round = "void a(__global float *x) { b(x); } void b(__global float *x) { a(x); }
+                 kernel void all(__global float *x) { b(x); }";
+    assert_eq!(uses(round), "rw?");
 }
 
 proptest::proptest! {

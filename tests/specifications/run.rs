@@ -94,7 +94,10 @@ fn what_is_loaded_comes_out_computed() {
     // Wrong ones are told before anything runs.
     for (wrong, part) in [
         ("--load 2x=f", "write POS=FILE"),
-        ("--load 7=a.bin", "cannot read a.bin"),
+        ("--load 0=a.bin", "cannot read a.bin"),
+        ("--load 7=a.bin", "the kernel has no buffer at position 7"),
+        ("--load 0=/dev/zero", "/dev/zero has more bytes"),
+        ("--load 0=/dev/null", "/dev/null has 0 bytes"),
         (
             "--save 0=x.bin",
             "the kernel writes no buffer at position 0",
@@ -104,6 +107,15 @@ fn what_is_loaded_comes_out_computed() {
         assert!(matches!(status, Some(1 | 2)), "{wrong}: {err}");
         assert!(err.contains(part), "{wrong}: {err}");
     }
+    let twice = format!(
+        "run kernel {} -D dataset=1000 --load 0={} --load 0={}",
+        file.display(),
+        a.display(),
+        b.display()
+    );
+    let (_, err, status) = pdawl(&twice);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("two files are given for position 0"), "{err}");
     let short = format!(
         "run kernel {} -D dataset=999 --load 0={}",
         file.display(),
@@ -140,6 +152,34 @@ fn what_cannot_be_divided_runs_on_one_device_and_says_so() {
         notes.contains("write the same bytes of argument 1"),
         "{notes}"
     );
+}
+
+#[test]
+fn a_strategy_counts_on_a_single_device_as_well() {
+    let file = example("vadd.json");
+    let one = two().replace("=own", "");
+    let one = one.split(',').next().expect("a device");
+    for (more, part) in [
+        ("--strategy gpu", "gpu needs a GPU"),
+        ("--strategy fixed:0.5,0.4", "shares"),
+        ("--strategy fixed:0.5", "GPU"),
+        ("--strategy pdawl", "of a kernel of yours there is none"),
+        ("--model any", "unexpected argument '--model'"),
+    ] {
+        let run = format!("run kernel {} -D dataset=1000 {one} {more}", file.display());
+        let (_, err, status) = pdawl(&run);
+        assert_eq!(status, Some(2), "{run}: {err}");
+        assert!(err.contains(part), "{run}: no {part} in {err}");
+    }
+    for (strategy, named) in [("cpu", "cpu"), ("guided", "guided"), ("fixed:1", "fixed:1")] {
+        let run = format!(
+            "run kernel {} -D dataset=1000 --steps 2 --verify {one} --strategy {strategy}",
+            file.display()
+        );
+        let report = report(&run);
+        assert_eq!(report["strategy"], named, "{run}");
+        assert_eq!(report["verified"], true, "{run}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Running a job as asked, and reporting.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,11 +14,13 @@ use pdawl::report::graph::{Described, GraphReport, Told, Tried, render, report};
 use pdawl::runtime::Runtime;
 use pdawl::trace::About;
 
+use super::room::fits;
 use super::sharing::PolicyName;
-use super::{GraphArgs, Job, Stage, failure};
+use super::{GraphArgs, Job, Stage, Verified, failure};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::files::Prepared;
+use crate::cli::paths::Paths;
 use crate::cli::{interrupt, terminal};
 
 /// Rounds of a search: the first tries everything, and each later one the better
@@ -33,7 +36,9 @@ const SEARCHED_QUEUES: usize = 5;
 /// What the engine refuses or cannot recover from, wrong results, and Ctrl-C.
 pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
     let policy = args.sharing.policy()?;
-    let files = args.files.prepare()?;
+    let reads = job.reads.iter().map(PathBuf::as_path);
+    let mut paths = Paths::reading(reads.chain(args.place.machine_path()));
+    let files = args.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
     let levels = job
         .components
@@ -43,6 +48,7 @@ pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
         .max();
     let levels = levels.unwrap_or(1);
     let mut stage = Stage::open(&args.place, job.fp64, args.verify, job.seed, levels)?;
+    fits(job, &stage.machine, args.verify)?;
     let traced = args.files.wanted() || stage.machine.simulated;
     let done = stage.with(|runtime| conduct(runtime, job, args, policy, traced, stop))??;
     let told = Told {
@@ -83,7 +89,13 @@ fn tell(
         simulated: report.machine.simulated,
     };
     // The files do not depend on who reads the report, nor the report on them.
-    let written = files.write(&last.trace, &about);
+    let written = match last.interrupted && last.trace.spans.is_empty() {
+        true => {
+            files.drop_unwritten("the run of which there would be a trace");
+            Ok(())
+        }
+        false => files.write(&last.trace, &about),
+    };
     match format {
         Format::Text => terminal::print(&render(report))?,
         Format::Json => terminal::print_json(report)?,
@@ -110,7 +122,7 @@ struct Done {
     last: GraphOutcome,
     setup_seconds: f64,
     found: Option<Found>,
-    verified: Option<(bool, f64)>,
+    verified: Verified,
 }
 
 fn conduct(
@@ -131,7 +143,7 @@ fn conduct(
     let devices = runtime.devices().to_vec();
     let able = abilities(&job.graph, &components, &devices);
     let known = match name {
-        PolicyName::Heft => times::measure(runtime, &job.graph, 1).map_err(failure)?,
+        PolicyName::Heft => times::measure(runtime, &job.graph, 1, stop).map_err(failure)?,
         _ => Times::new(),
     };
     let problem = problem(&job.graph, &components, &devices, &able, &known);
@@ -140,6 +152,16 @@ fn conduct(
     let mut plan = Plan::new(runtime, graph, Arc::clone(&components)).map_err(failure)?;
     let mut found = None;
     let mut h_cpu = sharing.map.unwrap_or(0);
+    if h_cpu > widest(&problem) {
+        plan.release(runtime);
+        return Err(Failure::usage(
+            format!(
+                "--map h_cpu={h_cpu}: the widest layer has {} components",
+                widest(&problem)
+            ),
+            "as many at most",
+        ));
+    }
     if sharing.search {
         let space = space(&problem);
         let search = Search::new(space.configurations(widest(&problem)), ROUNDS);
@@ -186,9 +208,16 @@ fn conduct(
     bar.finish_and_clear();
     let complete = !last.interrupted && !stop.load(Ordering::Relaxed);
     let verified = match args.verify && complete {
-        true => Some((job.verify)(&plan, runtime)?),
+        true => {
+            let waiting = terminal::spinner();
+            waiting.set_message("comparing with the sequential reference");
+            let verified = (job.verify)(&plan, runtime, stop);
+            waiting.finish_and_clear();
+            verified?
+        }
         false => None,
     };
+    last.interrupted |= args.verify && complete && verified.is_none();
     plan.release(runtime);
     Ok(Done {
         components,

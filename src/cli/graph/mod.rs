@@ -1,14 +1,18 @@
 //! What commands that run graphs share.
 //!
 //! * [`sharing`] is what users type: policy, queues, map, search;
-//! * [`stage`] opens the devices, real or simulated;
+//! * [`stage`] opens the devices, real or simulated; [`room`] is whether the
+//!   data fit;
 //! * [`conduct`] runs a [`Job`] on them as asked, and reports.
 
 mod conduct;
+mod room;
 mod sharing;
 mod stage;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::{GraphRunError, Plan};
 use pdawl::graph::{Components, TaskGraph};
@@ -46,8 +50,12 @@ pub struct GraphArgs {
 }
 
 /// Compares what a plan's last run left with a reference: whether it is right,
-/// and the greatest error.
-pub type Verify<'a> = dyn FnMut(&Plan, &mut dyn Runtime) -> Result<(bool, f64), Failure> + 'a;
+/// and the greatest error; `None` if the flag was set meanwhile.
+pub type Verify<'a> =
+    dyn FnMut(&Plan, &mut dyn Runtime, &AtomicBool) -> Result<Verified, Failure> + 'a;
+
+/// What a comparison says.
+pub type Verified = Option<(bool, f64)>;
 
 /// A graph to be run.
 pub struct Job<'a> {
@@ -67,6 +75,12 @@ pub struct Job<'a> {
     pub fp64: bool,
     /// Of random data, and of a simulation.
     pub seed: u64,
+    /// Bytes of host memory that `--verify` takes beside the graph's data.
+    pub verification: u64,
+    /// What makes it smaller.
+    pub smaller: &'static str,
+    /// Files that it was made of, which no output may go over.
+    pub reads: Vec<PathBuf>,
     /// What `--verify` does.
     pub verify: Box<Verify<'a>>,
 }

@@ -53,7 +53,7 @@ impl Stage {
                 };
                 let sim = Sim::new(&file, options.clone()).map_err(refused)?;
                 let devices = sim.devices().to_vec();
-                options.faults = faults(&place.fault, &devices, levels)?;
+                options.faults = faults(&place.fault, &devices, (levels, "--layers"))?;
                 let note = format!(
                     "every time is simulated: machine {} is not this one, which is {here}",
                     file.name

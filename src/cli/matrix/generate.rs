@@ -18,7 +18,8 @@ pub const EXAMPLES: &str = "Examples:\n  pdawl matrix generate banded:100000,4 b
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What is made: like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH,
-    /// uniform:ROWS,PER_ROW or rmat:SCALE,PER_ROW
+    /// uniform:ROWS,PER_ROW, web:ROWS[,PER_ROW], circuit:ROWS[,PER_ROW] or
+    /// rmat:SCALE,PER_ROW
     #[arg(value_name = "SPEC")]
     matrix: MatrixSource,
 
@@ -39,7 +40,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 "{} is the path of a file, and generate makes matrices",
                 path.display()
             ),
-            "like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH, uniform:ROWS,PER_ROW or rmat:SCALE,PER_ROW",
+            "like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH, uniform:ROWS,PER_ROW, web:ROWS[,PER_ROW], \
+             circuit:ROWS[,PER_ROW] or rmat:SCALE,PER_ROW",
         ));
     }
     let stop = interrupt::listen()?;

@@ -31,7 +31,7 @@ use pdawl::workload::Divisible;
 
 pub(super) use open::{faults, machine_file, sim_devices};
 
-use super::failure::{Failure, LOST, refused};
+use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
 use super::task::Task;
 use ground::Ground;
 use model::{Missing, Serving};
@@ -54,6 +54,8 @@ pub struct Session {
     /// What the oracle found, once it was asked.
     oracle: Option<Vec<f64>>,
     comparison: Vec<Single>,
+    /// Why devices have no part in it.
+    left_out: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -109,7 +111,7 @@ impl Session {
             corun::run(runtime, task.workload(), make, &options, &mut control)
         })?;
         self.planned = Some(devices);
-        outcome.map_err(failure)
+        outcome.map_err(|error| self.failure(error))
     }
 
     /// Runs with the best fixed shares, which are looked for once.
@@ -144,7 +146,22 @@ impl Session {
         let outcome = ground.with(None, devices, |runtime| {
             corun::run(runtime, task.workload(), make, &options, &mut control)
         })?;
-        outcome.map_err(failure)
+        outcome.map_err(|error| self.failure(error))
+    }
+
+    /// An engine's error as the user's failure.
+    fn failure(&self, error: CorunError) -> Failure {
+        match error {
+            CorunError::Runtime(error) => refused(error),
+            CorunError::Strategy(why) => {
+                let all: Vec<&str> = std::iter::once(why.as_str())
+                    .chain(self.left_out.iter().map(String::as_str))
+                    .collect();
+                Failure::usage(all.join("; "), OTHER_STRATEGY)
+            }
+            error @ CorunError::AllLost { .. } => Failure::failed(error, LOST),
+            other => Failure::of(other),
+        }
     }
 
     /// How work is shared while it runs: as the model plans, or where there is
@@ -160,13 +177,17 @@ impl Session {
     }
 
     /// How the work is shared: as `asked`, or as a kernel's file says, or while
-    /// it runs. Of a kernel that is not divided there is nothing to share.
+    /// it runs.
     pub fn strategy(&mut self, asked: Option<&Strategy>, adaptive: bool) -> Strategy {
         if let Some(kernel) = self.task.kernel() {
-            let alone = kernel.alone && self.machine.devices.len() == 1;
-            let by_file = kernel.partition(&self.machine.devices);
-            match (alone, asked, adaptive, by_file) {
-                (true, ..) => return Strategy::alone(0, 1),
+            let devices = &self.machine.devices;
+            match (
+                kernel.strategy(devices),
+                asked,
+                adaptive,
+                kernel.partition(devices),
+            ) {
+                (Some(strategy), ..) => return strategy,
                 (_, None, false, Some(by_file)) => {
                     self.notes.push(
                         "shared as the file's `partition` says; --adaptive learns the shares"
@@ -259,18 +280,5 @@ impl Session {
         measure::copy_bandwidth(runtime, &copy, DeviceId(pool), options)
             .map(Some)
             .map_err(Failure::of)
-    }
-}
-
-/// An engine's error as the user's failure.
-fn failure(error: CorunError) -> Failure {
-    match error {
-        CorunError::Runtime(error) => refused(error),
-        CorunError::Strategy(why) => Failure::usage(
-            why,
-            "another --strategy, or other --devices; `pdawl devices` shows them",
-        ),
-        error @ CorunError::AllLost { .. } => Failure::failed(error, LOST),
-        other => Failure::of(other),
     }
 }

@@ -100,6 +100,7 @@ impl Session {
         let mut task = wanted.task(beside_copies(budget, selection.as_ref(), place.gpu_memory))?;
         let (mut rig, mut notes) = Rig::open(selection, task.workload().fp64())?;
         let mut roomy = roomy(&task, rig.as_asked()?.devices(), place.gpu_memory);
+        let left_out = roomy.notes.clone();
         notes.append(&mut roomy.notes);
         if let Some(list) = roomy.list {
             rig.narrow(list.parse().map_err(wrong_devices)?);
@@ -136,6 +137,7 @@ impl Session {
         let (task, model) = threshold::planned(task, model);
         Ok(Self {
             model,
+            left_out,
             notes,
             ..Self::new(Ground::Real(rig), machine, task, place, verify)
         })
@@ -192,7 +194,7 @@ impl Session {
             options.devices = Some(sim_devices(list)?);
             devices = open(&options).map_err(refused)?;
         }
-        options.faults = faults(&place.fault, &devices, task.steps())?;
+        options.faults = faults(&place.fault, &devices, (task.steps(), "--steps"))?;
         let machine = Machine {
             name: file.name.clone(),
             simulated: true,
@@ -218,6 +220,7 @@ impl Session {
         let ground = Ground::Simulated(Box::new(file), options);
         Ok(Self {
             model,
+            left_out: roomy.notes.clone(),
             notes: std::iter::once(note).chain(roomy.notes.drain(..)).collect(),
             ..Self::new(ground, machine, task, place, verify)
         })
@@ -239,6 +242,7 @@ impl Session {
             planned: None,
             oracle: None,
             comparison: Vec::new(),
+            left_out: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -300,11 +304,12 @@ fn sim_device(item: &str) -> Result<SimDevice, Failure> {
     }
 }
 
-/// Faults by the devices' indices, in a run of so many steps.
+/// Faults by the devices' indices, in a run of so many steps; `more` is the
+/// option that makes them more.
 pub(in crate::cli) fn faults(
     specs: &[FaultSpec],
     devices: &[Device],
-    steps: u32,
+    (steps, more): (u32, &str),
 ) -> Result<Vec<Fault>, Failure> {
     let last = steps.saturating_sub(1);
     specs
@@ -316,7 +321,7 @@ pub(in crate::cli) fn faults(
                 let device = &spec.device;
                 return Err(Failure::usage(
                     format!("--fault: step {step}, of {device}, never comes: the last is {last}"),
-                    format!("a step from 0 to {last}, or more --steps"),
+                    format!("a step from 0 to {last}, or more {more}"),
                 ));
             }
             let device = devices.iter().position(|d| d.name == spec.device);

@@ -1,8 +1,8 @@
 //! `pdawl spec check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use pdawl::graph::spec::{DagSpec, Specification};
+use pdawl::graph::spec::{DagSpec, Kernel, Specification};
 use pdawl::report::spec::{KernelReport, SpecReport};
 
 use super::compile::Compiler;
@@ -83,7 +83,8 @@ fn described(args: &Args) -> Result<(Vec<Described>, Option<DagSpec>), Failure> 
     match args.values.load(&args.file)? {
         Specification::Kernel(spec) => {
             let symbols = args.values.symbols();
-            Ok((vec![args.values.describe(*spec, &symbols)?], None))
+            let described = args.values.describe(*spec, &symbols).map_err(refused)?;
+            Ok((vec![described], None))
         }
         Specification::Dag(dag) => {
             let kernels = all(&dag, &args.values)?;
@@ -92,11 +93,24 @@ fn described(args: &Args) -> Result<(Vec<Described>, Option<DagSpec>), Failure> 
     }
 }
 
+/// The files that a graph and its kernels were read from.
+pub(super) fn files<'a>(dag: &'a DagSpec, kernels: &'a [Kernel]) -> Vec<&'a Path> {
+    let specs = dag.kernels.iter().map(|node| node.spec.file.as_path());
+    let sources = kernels.iter().map(|kernel| kernel.source.as_path());
+    let mut all: Vec<&Path> = specs.chain(sources).chain([dag.file.as_path()]).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// The kernels of a graph, which must be right.
 pub(super) fn all(dag: &DagSpec, values: &Values) -> Result<Vec<Described>, Failure> {
     let given = values.symbols();
-    let kernels: Vec<Described> = (dag.kernels.iter())
-        .map(|node| values.describe(node.spec.clone(), &dag.symbols_of(node, &given)))
+    let kernels: Vec<Described> = (dag.kernels.iter().enumerate())
+        .map(|(index, node)| {
+            let described = values.describe(node.spec.clone(), &dag.symbols_of(node, &given));
+            described.map_err(|error| refused(dag.fault_of(index, error)))
+        })
         .collect::<Result<_, _>>()?;
     let resolved: Vec<_> = kernels.iter().map(|d| d.kernel.clone()).collect();
     dag.check(&resolved).map_err(refused)?;

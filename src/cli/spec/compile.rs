@@ -1,17 +1,22 @@
 //! What a device's compiler says of a kernel.
 
-use pdawl::codelet::{KernelSource, NdRange, OpenClKernel, Shape};
+use std::collections::HashMap;
+
+use pdawl::codelet::{KernelArgument, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::graph::spec::{Kernel, KernelSpec};
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection};
 use pdawl::runtime::{DeviceId, Runtime, RuntimeError};
 
 use super::described::{Described, refused};
-use crate::cli::failure::{Failure, wrong_devices};
+use crate::cli::args::Place;
+use crate::cli::failure::{Failure, wrong_names};
 
 /// A device whose compiler is asked.
 pub struct Compiler {
     runtime: Box<dyn Runtime>,
+    /// Kernels that were compiled, with their arguments.
+    known: HashMap<KernelSource, Vec<KernelArgument>>,
     /// The device's name.
     pub name: String,
 }
@@ -29,21 +34,43 @@ impl Compiler {
                 .first()
                 .map(|found| found.info.name.clone())
         };
-        let Some(name) = device.map(str::to_owned).or_else(first) else {
-            return Ok(None);
-        };
-        let selection: Selection = name.parse().map_err(wrong_devices)?;
+        match device.map(str::to_owned).or_else(first) {
+            Some(name) => Self::of(name, "--device").map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The first device of a place, all of whose devices are OpenCL's; `None`
+    /// where it names none.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn first_of(place: &Place) -> Result<Option<Self>, Failure> {
+        let devices = place.devices.as_deref().unwrap_or_default();
+        let first = devices.split(',').next().unwrap_or_default().trim();
+        match first.is_empty() {
+            true => Ok(None),
+            false => Self::of(first.to_owned(), "--devices").map(Some),
+        }
+    }
+
+    fn of(name: String, option: &str) -> Result<Self, Failure> {
+        let selection: Selection = name.parse().map_err(|why| wrong_names(option, why))?;
         if !selection.names_opencl() || selection.devices().len() != 1 {
-            return Err(wrong_devices(format!(
-                "`{name}` compiles no OpenCL; name one OpenCL device"
-            )));
+            let why = format!("`{name}` compiles no OpenCL; name one OpenCL device");
+            return Err(wrong_names(option, why));
         }
         let (runtime, _) =
             select::open(Some(&selection), false).map_err(crate::cli::failure::refused)?;
-        Ok(Some(Self { runtime, name }))
+        Ok(Self {
+            runtime,
+            known: HashMap::new(),
+            name,
+        })
     }
 
-    /// Compiles a kernel, and compares its arguments with its file.
+    /// Compiles a kernel, unless it has been, and compares its arguments with
+    /// its file.
     ///
     /// # Errors
     /// With the compiler's words when it does not compile, and as
@@ -56,22 +83,24 @@ impl Compiler {
         }
     }
 
-    fn arguments(
-        &mut self,
-        kernel: &Kernel,
-    ) -> Result<Vec<pdawl::codelet::KernelArgument>, RuntimeError> {
+    fn arguments(&mut self, kernel: &Kernel) -> Result<Vec<KernelArgument>, RuntimeError> {
         let source = KernelSource::new(
             kernel.text.clone(),
             kernel.source.display().to_string(),
             kernel.name.clone(),
             kernel.options.clone(),
         );
+        if let Some(arguments) = self.known.get(&source) {
+            return Ok(arguments.clone());
+        }
         let kernel = OpenClKernel {
-            source,
+            source: source.clone(),
             fp64: false,
             shape: Shape::with(|_, _| NdRange::new(vec![1])),
         };
-        self.runtime.arguments(DeviceId(0), &kernel)
+        let arguments = self.runtime.arguments(DeviceId(0), &kernel)?;
+        self.known.insert(source, arguments.clone());
+        Ok(arguments)
     }
 }
 

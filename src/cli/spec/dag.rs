@@ -1,7 +1,8 @@
 //! A graph to be run, as users describe it: `pdawl run dag`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::Plan;
 use pdawl::engine::graph::reference::reference;
@@ -18,7 +19,7 @@ use super::compile::Compiler;
 use super::described::{Values, refused};
 use super::devices::opencl_only;
 use crate::cli::failure::Failure;
-use crate::cli::graph::{GraphArgs, Job, Queues, failure, run as conduct};
+use crate::cli::graph::{GraphArgs, Job, Queues, Verified, failure, run as conduct};
 use crate::cli::terminal;
 use crate::cli::whole::whole;
 
@@ -59,7 +60,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let place = opencl_only(&args.graph.place)?;
     let described = check::all(&dag, &args.values)?;
     let dag = at_home(dag, place.devices.as_deref().unwrap_or_default());
-    if let Some(mut compiler) = Compiler::open(None)? {
+    if let Some(mut compiler) = Compiler::first_of(&place)? {
         for kernel in &described {
             compiler.check(kernel)?;
         }
@@ -70,6 +71,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let built = build(&dag, &kernels, args.seed).map_err(refused)?;
     let fp64 = kernels.iter().any(|(_, info)| info.fp64);
     let kernels: Vec<Kernel> = kernels.into_iter().map(|(kernel, _)| kernel).collect();
+    let reads = (check::files(&dag, &kernels).into_iter())
+        .map(Path::to_owned)
+        .collect();
     let graph = Arc::new(built.graph.clone());
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
     let name = name.to_string_lossy().into_owned();
@@ -82,7 +86,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         queues: queues(&dag, place.devices.as_deref().unwrap_or_default())?,
         fp64,
         seed: args.seed,
-        verify: Box::new(move |plan, runtime| verify(plan, runtime, &built, &kernels)),
+        // Every datum as the reference makes it.
+        verification: built.graph.data().iter().map(|datum| datum.bytes).sum(),
+        smaller: "smaller sizes, in the graph or with -D",
+        reads,
+        verify: Box::new(move |plan, runtime, stop| {
+            verify(plan, (runtime, stop), &built, &kernels)
+        }),
     };
     conduct(
         &mut job,
@@ -95,7 +105,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// The graph without wishes for kinds of devices of which none takes part.
 fn at_home(mut dag: DagSpec, devices: &str) -> DagSpec {
-    let listed = |name: &str| devices.split(',').any(|item| item.trim().starts_with(name));
+    let listed = |name: &str| devices.split(',').any(|item| of(item) == name);
     let found = opencl::discover().devices.into_iter();
     let kinds: Vec<DeviceKind> = found
         .filter(|f| listed(&f.info.name))
@@ -123,6 +133,15 @@ fn at_home(mut dag: DagSpec, devices: &str) -> DagSpec {
     dag
 }
 
+/// The device of an item of a list: `opencl0.1:4=own` is of device opencl0.1,
+/// and not of opencl0.10.
+fn of(item: &str) -> &str {
+    item.trim()
+        .split([':', '=', '@'])
+        .next()
+        .unwrap_or_default()
+}
+
 /// The queues of the file: by kind or name of device, or as the paper has it:
 /// `r1` is the first device.
 fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
@@ -142,6 +161,9 @@ fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
             .strip_prefix('r')
             .and_then(|n| n.parse::<usize>().ok());
         let name = match number.map(|n| n.checked_sub(1).and_then(|n| devices.get(n))) {
+            None if device.starts_with("opencl") && !devices.iter().any(|d| of(d) == device) => {
+                return Err(wrong(format!("no device `{device}` takes part")));
+            }
             None => device.as_str(),
             Some(Some(name)) => name,
             // A file may be written for more devices than there are.
@@ -159,16 +181,19 @@ fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
 /// if all devices are of one model.
 fn verify(
     plan: &Plan,
-    runtime: &mut dyn Runtime,
+    (runtime, stop): (&mut dyn Runtime, &AtomicBool),
     built: &Built,
     kernels: &[Kernel],
-) -> Result<(bool, f64), Failure> {
+) -> Result<Verified, Failure> {
     let devices = runtime.devices();
     let alike = devices
         .iter()
         .all(|device| device.model == devices[0].model);
     let best = (devices.iter()).position(|device| device.kind != DeviceKind::Cpu);
-    let wanted = reference(runtime, plan.graph(), best.unwrap_or(0)).map_err(failure)?;
+    let made = reference(runtime, plan.graph(), best.unwrap_or(0), stop).map_err(failure)?;
+    let Some(wanted) = made else {
+        return Ok(None);
+    };
     let (mut right, mut largest) = (true, 0.0f64);
     for (kernel, position, datum) in &built.results {
         let base = match kernels
@@ -183,5 +208,17 @@ fn verify(
         right &= difference.right;
         largest = largest.max(difference.largest);
     }
-    Ok((right, largest))
+    Ok(Some((right, largest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_not_another_that_begins_alike() {
+        assert_eq!(of("opencl0.1"), "opencl0.1");
+        assert_eq!(of(" opencl0.10:4=own"), "opencl0.10");
+        assert_eq!(of("host@spread"), "host");
+    }
 }

@@ -39,14 +39,18 @@ fn symbol(text: &str) -> Result<(String, Number), String> {
     let wrong = || "write NAME=VALUE, such as dataset=1048576".to_owned();
     let (name, value) = text.split_once('=').ok_or_else(wrong)?;
     let name = name.trim();
-    let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if !is_name {
+    if !is_name(name) {
         return Err(wrong());
     }
     let value: Expression = value.parse().map_err(|e| format!("{e}"))?;
     let value = value.value(&Symbols::new()).map_err(|e| e.to_string())?;
     Ok((name.to_owned(), value))
+}
+
+/// Whether a symbol or a macro can be called so.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 impl Values {
@@ -61,17 +65,36 @@ impl Values {
     }
 
     /// Reads a file of any form.
+    ///
+    /// # Errors
+    /// When it is wrong, when a value is given to a symbol that it has not, and
+    /// when there is no such folder of sources.
     pub fn load(&self, file: &Path) -> Result<Specification, Failure> {
-        load(file).map_err(refused)
+        if let Some(folder) = self.sources().filter(|folder| !folder.is_dir()) {
+            return Err(Failure::usage(
+                format!("--sources: there is no folder {}", folder.display()),
+                "the folder of the kernels' sources, or no --sources",
+            ));
+        }
+        let specification = load(file).map_err(refused)?;
+        let known = specification.symbol_names();
+        if let Some((name, _)) = self.symbols.iter().find(|(name, _)| !known.contains(name)) {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            return Err(Failure::usage(
+                format!("-D {name}: {} has no symbol `{name}`", file.display()),
+                format!("one of {}", known.join(", ")),
+            ));
+        }
+        Ok(specification)
     }
 
     /// A kernel with sizes, compared with its source.
     ///
     /// # Errors
     /// As [`KernelSpec::resolve`] and [`KernelSpec::agrees_with_source`].
-    pub fn describe(&self, spec: KernelSpec, symbols: &Symbols) -> Result<Described, Failure> {
-        let kernel = spec.resolve(symbols, self.sources()).map_err(refused)?;
-        let (info, doubts) = spec.agrees_with_source(&kernel).map_err(refused)?;
+    pub fn describe(&self, spec: KernelSpec, symbols: &Symbols) -> Result<Described, SpecError> {
+        let kernel = spec.resolve(symbols, self.sources())?;
+        let (info, doubts) = spec.agrees_with_source(&kernel)?;
         let warnings = spec.warnings.iter().cloned().chain(doubts).collect();
         Ok(Described {
             spec,
@@ -87,7 +110,7 @@ impl Values {
     /// As the others, and when it is a graph.
     pub fn kernel(&self, file: &Path) -> Result<Described, Failure> {
         match self.load(file)? {
-            Specification::Kernel(spec) => self.describe(*spec, &self.symbols()),
+            Specification::Kernel(spec) => (self.describe(*spec, &self.symbols())).map_err(refused),
             Specification::Dag(_) => Err(Failure::usage(
                 format!("{}: it is a graph of kernels, not a kernel", file.display()),
                 "`pdawl run dag` with it, or a kernel file",

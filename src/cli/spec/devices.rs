@@ -47,11 +47,18 @@ fn every() -> Result<String, Failure> {
     let discovery = opencl::discover();
     let found = discovery.devices.into_iter();
     let names: Vec<String> = found.map(|found| found.info.name).collect();
-    match names.is_empty() {
-        true => Err(Failure::failed(
-            "there is no OpenCL device here, and kernels in OpenCL C run on nothing else",
-            "an OpenCL driver; for the CPU, PoCL (apt-get install pocl-opencl-icd)",
-        )),
-        false => Ok(names.join(",")),
+    if !names.is_empty() {
+        return Ok(names.join(","));
     }
+    let what = "there is no OpenCL device here, and kernels in OpenCL C run on nothing else";
+    // What the loader complains of, with its remedy.
+    let of_loader = |warning: &String| warning.contains("OpenCL") || warning.contains("OCL_");
+    let complaints: Vec<String> = discovery.warnings.into_iter().filter(of_loader).collect();
+    Err(match complaints.as_slice() {
+        [] => Failure::failed(
+            what,
+            "an OpenCL driver; for the CPU, PoCL (apt-get install pocl-opencl-icd)",
+        ),
+        complaints => Failure::failed(what, complaints.join("; ")),
+    })
 }

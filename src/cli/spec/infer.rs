@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use pdawl::graph::spec::infer::{Inference, Inferred, infer};
 use serde::Serialize;
 
-use super::described::refused;
+use super::described::{is_name, refused};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
-use crate::cli::output::Output;
+use crate::cli::paths::Paths;
 use crate::cli::terminal;
 
 pub const EXAMPLES: &str = "Examples:\n  pdawl spec infer kernels/examples/vadd.cl\n  \
@@ -30,8 +30,8 @@ pub struct Args {
     kernel: Option<String>,
 
     /// A macro that the source is compiled with, such as TS=16
-    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
-    macros: Vec<String>,
+    #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = macro_of)]
+    macros: Vec<(String, String)>,
 
     /// Write the kernel file here instead of to standard output
     #[arg(long, value_name = "FILE")]
@@ -55,14 +55,19 @@ struct Part {
     notes: Vec<String>,
 }
 
+/// A macro with its value, which is 1 where none is given.
+fn macro_of(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    match is_name(name) {
+        true => Ok((name.to_owned(), value.to_owned())),
+        false => Err("write NAME or NAME=VALUE, such as TS=16".to_owned()),
+    }
+}
+
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let output = args.out.as_deref().map(Output::prepare).transpose()?;
-    let macros: BTreeMap<String, String> = (args.macros.iter())
-        .map(|text| match text.split_once('=') {
-            Some((name, value)) => (name.to_owned(), value.to_owned()),
-            None => (text.clone(), "1".to_owned()),
-        })
-        .collect();
+    let mut paths = Paths::reading([args.file.as_path()]);
+    let output = (args.out.as_deref().map(|out| paths.output(out))).transpose()?;
+    let macros: BTreeMap<String, String> = args.macros.iter().cloned().collect();
     let made = infer(&args.file, args.kernel.as_deref(), &macros).map_err(refused)?;
     let text = files(&made)?;
     if let Some(output) = output {

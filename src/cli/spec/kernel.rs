@@ -3,18 +3,26 @@
 mod task;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
+use pdawl::balance::Strategy;
 use pdawl::workload::kernel::{Sink, UserKernel};
+use pdawl_profiler::file::bounded;
 
 pub use task::KernelTask;
 
 use super::compile::Compiler;
 use super::described::Values;
+use super::devices::opencl_only;
+use crate::cli::args::Place;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::cli::paths::Paths;
+use crate::cli::terminal;
 use crate::cli::whole::whole;
 
 /// A kernel file, with what it does not say.
@@ -69,9 +77,15 @@ impl KernelArgs {
     ///
     /// # Errors
     /// When anything of that is wrong.
-    pub fn prepare(&self) -> Result<(KernelTask, Saves), Failure> {
+    pub fn prepare(
+        &self,
+        asked: Option<Strategy>,
+        place: &Place,
+        paths: &mut Paths,
+        stop: &'static AtomicBool,
+    ) -> Result<(KernelTask, Saves), Failure> {
         let described = self.values.kernel(&self.file)?;
-        if let Some(mut compiler) = Compiler::open(None)? {
+        if let Some(mut compiler) = Compiler::first_of(&opencl_only(place)?)? {
             compiler.check(&described)?;
         }
         let partition = described.kernel.partition;
@@ -89,27 +103,22 @@ impl KernelArgs {
                 "an outputBuffers or ioBuffers entry for what it computes",
             ));
         }
-        for (position, file) in &self.load {
-            let bytes = std::fs::read(file).map_err(|error| {
-                Failure::failed(
-                    format!("--load: cannot read {}: {error}", file.display()),
-                    "a file with the buffer's bytes",
-                )
-            })?;
-            let given = bytes.len() as u64;
-            user = user.with_contents(*position, bytes.into()).map_err(|wanted| {
-                let what = match wanted {
-                    Some(wanted) => format!(
-                        "--load: {} has {given} bytes, and the buffer at position {position} has \
-                         {wanted}",
-                        file.display()
-                    ),
-                    None => format!("--load: the kernel has no buffer at position {position}"),
-                };
-                Failure::usage(what, "positions and sizes as `pdawl spec check` shows them")
-            })?;
+        for (index, (position, file)) in self.load.iter().enumerate() {
+            if self.load[..index]
+                .iter()
+                .any(|(other, _)| other == position)
+            {
+                return Err(Failure::usage(
+                    format!("--load: two files are given for position {position}"),
+                    "one file a position",
+                ));
+            }
+            user = load(user, *position, file)?;
         }
-        let saves = self.saves(&user)?;
+        let read = [&self.file, &user.kernel().source].into_iter();
+        let read = read.chain(self.load.iter().map(|(_, file)| file));
+        *paths = Paths::reading(read.map(PathBuf::as_path));
+        let saves = self.saves(&user, paths)?;
         let results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>> = Arc::default();
         if !self.save.is_empty() {
             let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
@@ -125,14 +134,16 @@ impl KernelArgs {
             args: self.clone(),
             user,
             partition,
-            alone: false,
+            undivided: false,
+            asked,
+            stop,
             notes,
             results,
         };
         Ok((task, saves))
     }
 
-    fn saves(&self, user: &UserKernel) -> Result<Saves, Failure> {
+    fn saves(&self, user: &UserKernel, paths: &mut Paths) -> Result<Saves, Failure> {
         let written: Vec<usize> = (user.buffers())
             .filter(|(_, buffer)| buffer.direction.writes())
             .map(|(position, _)| position)
@@ -144,7 +155,7 @@ impl KernelArgs {
                     format!("one of {written:?}"),
                 ));
             }
-            Ok((*position, Output::prepare(file)?))
+            Ok((*position, paths.output(file)?))
         };
         self.save
             .iter()
@@ -154,7 +165,51 @@ impl KernelArgs {
     }
 }
 
+/// The kernel with a file's bytes in the buffer at a position.
+fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Failure> {
+    let wrong = |what: String| {
+        Failure::usage(
+            format!("--load: {what}"),
+            "positions and sizes as `pdawl spec check` shows them",
+        )
+    };
+    let shown = file.display();
+    let found = user.buffers().find(|(at, _)| *at == position);
+    let Some((_, buffer)) = found else {
+        return Err(wrong(format!(
+            "the kernel has no buffer at position {position}"
+        )));
+    };
+    let wanted = buffer.bytes();
+    let other = |given: &str| {
+        wrong(format!(
+            "{shown} has {given} bytes, and the buffer at position {position} has {wanted}"
+        ))
+    };
+    let bytes = bounded(file, wanted).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => match file.metadata().map(|about| about.len()) {
+            Ok(given) if given > wanted => other(&given.to_string()),
+            // No regular file; such as a device, it has no length.
+            _ => other("more"),
+        },
+        _ => Failure::failed(
+            format!("--load: cannot read {shown}: {error}"),
+            "a file with the buffer's bytes",
+        ),
+    })?;
+    let given = bytes.len();
+    user.with_contents(position, bytes.into())
+        .map_err(|_| other(&given.to_string()))
+}
+
 impl Saves {
+    /// Leaves the files as they were, and says so.
+    pub fn drop_unwritten(self) {
+        if !self.0.is_empty() {
+            terminal::warn("interrupted before the last step: --save wrote nothing");
+        }
+    }
+
     /// Writes the results of the last run.
     ///
     /// # Errors

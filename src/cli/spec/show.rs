@@ -11,7 +11,7 @@ use super::check;
 use super::described::Values;
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
-use crate::cli::output::Output;
+use crate::cli::paths::Paths;
 use crate::cli::terminal;
 
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -31,7 +31,7 @@ pub struct Args {
     values: Values,
 
     /// Write the drawing here instead of to standard output
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = svg)]
     out: Option<PathBuf>,
 
     /// What is printed: the drawing, or with json what it shows
@@ -50,8 +50,17 @@ struct Report {
     drawing: Option<String>,
 }
 
+/// The file of a drawing.
+fn svg(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+    match ending.is_some_and(|ending| ending == "svg") || text.starts_with("/dev/") {
+        true => Ok(path),
+        false => Err("a drawing is SVG: FILE must end in .svg".to_owned()),
+    }
+}
+
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let output = args.out.as_deref().map(Output::prepare).transpose()?;
     let dag = match args.values.load(&args.file)? {
         Specification::Dag(dag) => *dag,
         Specification::Kernel(spec) => DagSpec {
@@ -74,6 +83,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .into_iter()
         .map(|described| described.kernel)
         .collect();
+    let mut paths = Paths::reading(check::files(&dag, &kernels));
+    let output = (args.out.as_deref().map(|out| paths.output(out))).transpose()?;
     let drawn = Drawing::of(&dag, &kernels);
     if let Some(output) = output {
         output.write(|out| drawing::write(&drawn, out))?;

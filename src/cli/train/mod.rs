@@ -25,9 +25,10 @@ pub struct Args {
     #[command(flatten)]
     wanted: Wanted,
 
-    /// What is profiled and learned
-    #[arg(long, value_enum, default_value_t, help_heading = "Training")]
-    workload: Workload,
+    /// What is profiled and learned [default: stencil; with --dataset, what it
+    /// has]
+    #[arg(long, value_enum, help_heading = "Training")]
+    workload: Option<Workload>,
 
     /// Learn from the runs of this file alone, and measure nothing
     ///
@@ -67,8 +68,34 @@ enum Workload {
     Spmv,
 }
 
+impl Args {
+    fn workload(&self) -> Workload {
+        self.workload.unwrap_or_default()
+    }
+
+    /// Refuses what says nothing of the workload.
+    fn check(&self) -> Result<(), Failure> {
+        let wanted = &self.wanted;
+        let given = [
+            ("--sizes", !wanted.sizes.is_empty()),
+            ("--max-size", wanted.max_size.is_some()),
+            ("--dims", wanted.dims != 2),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) if self.workload() == Workload::Spmv => Err(Failure::usage(
+                format!("{option} is of stencils, and --workload spmv learns products"),
+                format!(
+                    "no {option}; `pdawl profile spmv --matrices` profiles matrices of your own"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.check()?;
     let stop = interrupt::listen()?;
     let report = fit::train(args, stop)?;
     match args.format {

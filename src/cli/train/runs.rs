@@ -39,7 +39,7 @@ impl Runs {
     /// is kept.
     pub fn find(args: &Args, stop: &AtomicBool) -> Result<Self, Failure> {
         if let Some(path) = &args.dataset {
-            return of_file(&args.wanted, path);
+            return of_file(args, path);
         }
         let runs = match args.no_profile {
             true => measured_before(args)?,
@@ -70,8 +70,26 @@ impl Runs {
     }
 }
 
-fn of_file(wanted: &Wanted, path: &Path) -> Result<Runs, Failure> {
-    let dataset = dataset::read(path).map_err(Failure::of)?;
+fn of_file(args: &Args, path: &Path) -> Result<Runs, Failure> {
+    let wanted = &args.wanted;
+    let mut dataset = dataset::read(path).map_err(Failure::of)?;
+    if let Some(workload) = args.workload {
+        let of = match workload {
+            Workload::Stencil => "stencil",
+            Workload::Spmv => "spmv",
+        };
+        let before = dataset.samples.len();
+        (dataset.samples).retain(|sample| sample.codelet.starts_with(of));
+        if dataset.samples.is_empty() && before > 0 {
+            return Err(Failure::usage(
+                format!(
+                    "{}: none of its {before} runs is of --workload {of}",
+                    path.display()
+                ),
+                "the other workload, or no --workload for all that there is",
+            ));
+        }
+    }
     let name = dataset
         .samples
         .first()
@@ -115,7 +133,7 @@ fn measured_before(args: &Args) -> Result<Runs, Failure> {
 
 fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
     let wanted = &args.wanted;
-    let report = match args.workload {
+    let report = match args.workload() {
         Workload::Stencil => profile::carry_out(wanted, args.format, stop)?,
         Workload::Spmv => Products::of(wanted).carry_out(args.format, stop)?,
     };
@@ -150,7 +168,7 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
 
 fn asked_codelet(args: &Args) -> &'static str {
     let wanted = &args.wanted;
-    if args.workload == Workload::Spmv {
+    if args.workload() == Workload::Spmv {
         return spmv::name(wanted.precision());
     }
     let dimensions = match wanted.dims {

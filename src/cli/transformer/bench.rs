@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.verify || !stage.machine.simulated {
         for point in &points {
             // By heads, by kernels and in a batch, each on its own.
-            check_memory(&args.transformer(*point), 3)?;
+            check_memory(&args.transformer(*point), 3, args.verify)?;
         }
     }
     let plan = Plan {

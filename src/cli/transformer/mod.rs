@@ -9,6 +9,7 @@ pub mod run;
 
 use pdawl::experiment::ExperimentError;
 use pdawl::machine::Host;
+use pdawl::quantity::Bytes;
 use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 
 use super::failure::Failure;
@@ -33,20 +34,29 @@ fn failure(error: ExperimentError) -> Failure {
     }
 }
 
+/// What makes a transformer smaller.
+const SMALLER: &str = "a smaller --beta, fewer --heads or --layers";
+
 /// Refuses a transformer whose data do not fit this machine's memory, `times`
-/// over.
-fn check_memory(transformer: &Transformer, times: u64) -> Result<(), Failure> {
-    let needed = transformer.memory().saturating_mul(times);
+/// over, with their comparison if `verify`.
+fn check_memory(transformer: &Transformer, times: u64, verify: bool) -> Result<(), Failure> {
+    let data = transformer.memory().saturating_mul(times);
+    let needed = data.saturating_add(match verify {
+        true => transformer.verification_memory(),
+        false => 0,
+    });
     let free = Host::detect().memory.obtainable(0);
     if needed <= free {
         return Ok(());
     }
     Err(Failure::failed(
         format!(
-            "{}: it needs {needed} bytes of host memory, and {free} are free",
-            title(transformer)
+            "{}: it needs {} of host memory, and {} are free",
+            title(transformer),
+            Bytes(needed),
+            Bytes(free)
         ),
-        "a smaller --beta, fewer --heads or --layers",
+        SMALLER,
     ))
 }
 

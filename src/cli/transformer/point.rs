@@ -191,7 +191,7 @@ fn turns(
     if plan.verify {
         for entry in &mut entries {
             bouts.run(runtime, entry, stop)?;
-            entry.verified = Some(bouts.of(entry).verify(runtime).map_err(failure)?);
+            entry.verified = bouts.of(entry).verify(runtime, stop).map_err(failure)?;
             progress("verify");
         }
     }

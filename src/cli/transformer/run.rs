@@ -1,15 +1,16 @@
 //! `pdawl run transformer`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::Plan;
 use pdawl::runtime::Runtime;
 use pdawl::workload::transformer::{Form, Layers, Transformer};
 use serde_json::json;
 
-use super::{beta, check_memory, heads, title};
+use super::{SMALLER, beta, heads, title};
 use crate::cli::failure::{Failure, refused};
-use crate::cli::graph::{self, GraphArgs, Job};
+use crate::cli::graph::{self, GraphArgs, Job, Verified};
 use crate::cli::whole::whole;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512 --adaptive\n  \
@@ -83,10 +84,6 @@ impl Args {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let transformer = args.transformer();
-    let real = args.graph.place.machine.is_none();
-    if real || args.graph.verify {
-        check_memory(&transformer, 1)?;
-    }
     let layers = transformer.layers().map_err(Failure::of)?;
     let components = layers.components().map_err(Failure::of)?;
     let flops = layers.flops();
@@ -107,7 +104,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         queues: None,
         fp64: false,
         seed: args.seed,
-        verify: Box::new(|plan, runtime| verify(&transformer, &layers, plan, runtime)),
+        verification: transformer.verification_memory(),
+        smaller: SMALLER,
+        reads: Vec::new(),
+        verify: Box::new(|plan, runtime, stop| {
+            verify(&transformer, &layers, plan, (runtime, stop))
+        }),
     };
     graph::run(&mut job, &args.graph)
 }
@@ -116,11 +118,11 @@ fn verify(
     transformer: &Transformer,
     layers: &Layers,
     plan: &Plan,
-    runtime: &mut dyn Runtime,
-) -> Result<(bool, f64), Failure> {
+    (runtime, stop): (&mut dyn Runtime, &AtomicBool),
+) -> Result<Verified, Failure> {
     let results = layers.results(|datum| plan.bytes(runtime, datum).map(<[u8]>::to_vec));
-    let verification = transformer.verify(&results.map_err(refused)?);
-    Ok((verification.right(), verification.error))
+    let verification = transformer.verify(&results.map_err(refused)?, stop);
+    Ok(verification.map(|verification| (verification.right(), verification.error)))
 }
 
 #[cfg(test)]

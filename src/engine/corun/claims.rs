@@ -45,6 +45,15 @@ impl<'a> Claims<'a> {
     }
 }
 
+impl Claims<'_> {
+    /// Gives devices' memory back before the run has ended.
+    pub fn free_buffers(&mut self) {
+        for buffer in self.buffers.drain(..) {
+            self.runtime.free(buffer);
+        }
+    }
+}
+
 impl<'a> Deref for Claims<'a> {
     type Target = dyn Runtime + 'a;
 
@@ -64,9 +73,7 @@ impl Drop for Claims<'_> {
         for queue in self.queues.drain(..) {
             self.runtime.free_queue(queue);
         }
-        for buffer in self.buffers.drain(..) {
-            self.runtime.free(buffer);
-        }
+        self.free_buffers();
         for memory in self.host.drain(..) {
             self.runtime.free_host(memory);
         }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::claims::Claims;
@@ -404,24 +405,26 @@ impl<'a> Drive<'a> {
     }
 
     /// Verifies the result of `steps` steps if asked, and ends the run.
-    pub fn close(mut self, steps: u32) -> Result<Outcome, CorunError> {
+    pub fn close(mut self, steps: u32, stop: &AtomicBool) -> Result<Outcome, CorunError> {
         self.outcome.seconds = self.outcome.steps.iter().map(|s| s.seconds).sum();
         self.deliver_kernel()?;
         if self.options.verify {
-            let (error, right) = match &self.kept {
-                Kept::Kernel(_) => self.verify_kernel(steps)?,
+            let verified = match &self.kept {
+                Kept::Kernel(_) => self.verify_kernel(steps, stop)?,
                 Kept::Grid(grid) => {
-                    grid.verify(steps, self.runtime.host_bytes(self.grids[self.present])?)
+                    let result = self.runtime.host_bytes(self.grids[self.present])?;
+                    Some(grid.verify(steps, result))
                 }
                 Kept::Product(product) => {
                     let result = self
                         .runtime
                         .host_bytes(product.result(&self.grids, self.present))?;
-                    product.verify(steps, result)
+                    Some(product.verify(steps, result))
                 }
             };
-            self.outcome.max_abs_error = Some(error);
-            self.outcome.verified = Some(right);
+            self.outcome.interrupted |= verified.is_none();
+            self.outcome.max_abs_error = verified.map(|(error, _)| error);
+            self.outcome.verified = verified.map(|(_, right)| right);
         }
         if let Kept::Product(product) = &self.kept {
             self.outcome.eigenvalue = product.eigenvalue();

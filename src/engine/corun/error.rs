@@ -41,6 +41,9 @@ pub enum CorunError {
     #[error("the kernel has no buffer, so that nothing of it is left when it has ended")]
     NoBuffer,
 
+    #[error("interrupted while trying parts of the kernel")]
+    Interrupted,
+
     #[error("{device}: the kernel fails there: {why}")]
     Trial { device: String, why: String },
 

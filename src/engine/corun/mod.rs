@@ -157,7 +157,7 @@ pub fn run(
             }
         }
         if drive.gather(step)? {
-            return drive.close(step);
+            return drive.close(step, control.stop);
         }
         drive.restart(step)?;
         step = 0;

@@ -2,6 +2,8 @@
 //! buffers of its own, written before it and read after it, and nothing in
 //! flight in between. Slow, and with nothing that could go wrong in the order.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::codelet::{Memory, Value};
 use crate::graph::{Argument, Contents, DatumId, TaskGraph};
 use crate::runtime::{
@@ -11,7 +13,8 @@ use crate::runtime::{
 
 use super::GraphRunError;
 
-/// The contents of every datum when all kernels have run, by its id.
+/// The contents of every datum when all kernels have run, by its id; `None` if
+/// `stop` was set meanwhile.
 ///
 /// # Errors
 /// When memory does not suffice, or a kernel does not compile or fails.
@@ -19,7 +22,8 @@ pub fn reference(
     runtime: &mut dyn Runtime,
     graph: &TaskGraph,
     device: usize,
-) -> Result<Vec<Vec<u8>>, GraphRunError> {
+    stop: &AtomicBool,
+) -> Result<Option<Vec<Vec<u8>>>, GraphRunError> {
     let given = |datum: &crate::graph::Datum| {
         let mut bytes = vec![0; datum.bytes as usize];
         match &datum.contents {
@@ -42,7 +46,12 @@ pub fn reference(
         memories: Vec::new(),
     };
     let mut done = Ok(());
+    let mut interrupted = false;
     for kernel in graph.order() {
+        interrupted = stop.load(Ordering::Relaxed);
+        if interrupted {
+            break;
+        }
         done = one.kernel(graph, kernel.0, &mut data);
         one.release();
         if done.is_err() {
@@ -50,7 +59,7 @@ pub fn reference(
         }
     }
     one.runtime.free_queue(queue);
-    done.map(|()| data)
+    done.map(|()| (!interrupted).then_some(data))
 }
 
 /// One kernel at a time.

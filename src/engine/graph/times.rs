@@ -17,12 +17,15 @@ use crate::runtime::Runtime;
 /// Kernels with one codelet, the same units and the same cost share what is
 /// measured, so that noise does not rank equal kernels.
 ///
+/// When `stop` is set, what has not been measured by then has no times.
+///
 /// # Errors
 /// As [`Plan::run`]. A device that is lost on the way has no times.
 pub fn measure(
     runtime: &mut dyn Runtime,
     graph: &Arc<TaskGraph>,
     times: usize,
+    stop: &AtomicBool,
 ) -> Result<Times, GraphRunError> {
     let devices = runtime.devices().to_vec();
     // One component, unless kernels are meant for different kinds of device.
@@ -41,10 +44,9 @@ pub fn measure(
             trace: true,
             ..Options::queues(vec![1; devices.len()])
         };
-        let stop = AtomicBool::new(false);
         for run in 0..=times.max(1) {
             let mut control = Control {
-                stop: &stop,
+                stop,
                 progress: &mut |_, _| {},
             };
             let outcome = plan.run(runtime, &mut policy, &options, &mut control);
@@ -56,6 +58,9 @@ pub fn measure(
                     return Err(error);
                 }
             };
+            if outcome.interrupted {
+                break;
+            }
             if run == 0 {
                 continue;
             }

@@ -62,6 +62,21 @@ fn only(codelet: Codelet) -> Vec<Variant> {
 }
 
 impl Case {
+    /// Bytes of host memory that a trial on so many queues takes, and of the
+    /// memory of a device that has its own; `shares`: the device has not.
+    pub fn memory(&self, queues: usize, shares: bool) -> (u64, u64) {
+        let bytes = |numbers: usize| (numbers as u64).saturating_mul(size_of::<f32>() as u64);
+        let inputs = (self.inputs.iter()).fold(0u64, |sum, n| sum.saturating_add(bytes(*n)));
+        let output = bytes(self.output);
+        let queues = queues.max(1) as u64;
+        // The numbers, as they are handed over, and as they are checked with.
+        let both = inputs.saturating_add(output).saturating_mul(2);
+        match shares {
+            true => (both.saturating_add(output.saturating_mul(queues - 1)), 0),
+            false => (both, inputs.saturating_add(output).saturating_mul(queues)),
+        }
+    }
+
     /// A product, with every tile.
     pub fn gemm(gemm: Gemm) -> Self {
         let chosen = gemm.codelet();

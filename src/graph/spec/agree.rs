@@ -28,7 +28,9 @@ impl KernelSpec {
         kernel: &Kernel,
     ) -> Result<(KernelInfo, Vec<String>), SpecError> {
         let macros = source::macros_of(&kernel.options);
-        let all = source::kernels(&kernel.text, &macros);
+        let all = source::kernels(&kernel.text, &macros).map_err(|unclosed| {
+            SpecError::line(&kernel.source, unclosed.line, unclosed.to_string())
+        })?;
         let names: Vec<&str> = all.iter().map(|info| info.name.as_str()).collect();
         let Some(info) = all.iter().find(|info| info.name == self.name) else {
             let there = match names.is_empty() {

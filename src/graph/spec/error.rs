@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use pdawl_profiler::file::bounded;
+
 use crate::expression::ExpressionError;
 
 /// A fault of a specification. Its message is one line: `FILE, line 3: field: why`.
@@ -83,11 +85,14 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
+/// Bytes of a specification or a source, at most.
+const MOST: u64 = 64 << 20;
+
 /// The whole text of a file.
 ///
 /// # Errors
 /// When it is not there, cannot be read, or is no text.
 pub fn read(file: &Path) -> Result<String, SpecError> {
-    let bytes = std::fs::read(file).map_err(|error| SpecError::io(file, &error))?;
+    let bytes = bounded(file, MOST).map_err(|error| SpecError::io(file, &error))?;
     String::from_utf8(bytes).map_err(|_| SpecError::file(file, "it is no text (UTF-8)"))
 }

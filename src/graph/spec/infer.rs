@@ -78,7 +78,8 @@ pub fn infer(
     macros: &BTreeMap<String, String>,
 ) -> Result<Vec<Inference>, SpecError> {
     let text = read(file)?;
-    let found = kernels(&text, macros);
+    let found = kernels(&text, macros)
+        .map_err(|unclosed| SpecError::line(file, unclosed.line, unclosed.to_string()))?;
     let names: Vec<&str> = found.iter().map(|kernel| kernel.name.as_str()).collect();
     if found.is_empty() {
         let why = "it has no kernel: no function that begins with __kernel or kernel";

@@ -1,7 +1,7 @@
 //! A kernel file that was read: fields checked for their forms, expressions
 //! still without values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -185,6 +185,29 @@ impl KernelSpec {
             device,
             warnings,
         })
+    }
+
+    /// The symbols whose values make a difference to it: those that its
+    /// expressions use or its file gives, and the two that graphs set.
+    pub fn symbol_names(&self) -> BTreeSet<String> {
+        let arguments = (self.arguments.iter()).map(|argument| match &argument.kind {
+            ArgumentKind::Buffer { size, .. } | ArgumentKind::Local { size } => size,
+            ArgumentKind::Scalar { value } => value,
+        });
+        let macros = self.macros.values().filter_map(|value| match value {
+            MacroValue::Number(expression) => Some(expression),
+            MacroValue::Type(_) => None,
+        });
+        let used = (self.global.iter().chain(self.local.iter().flatten()))
+            .chain(arguments)
+            .chain(macros)
+            .chain(self.symbols.values())
+            .chain(&self.partition)
+            .flat_map(Expression::names);
+        used.chain(self.symbols.keys().map(String::as_str))
+            .chain(["localWorkSize", "partition"])
+            .map(str::to_owned)
+            .collect()
     }
 
     /// A fault of one of its fields.

@@ -7,6 +7,9 @@ use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
 use super::scalar::ElementType;
 use crate::expression::{Expression, Number, Symbols};
 
+/// More work-items than any device does in a year.
+const MOST_ITEMS: u64 = 1 << 48;
+
 /// A kernel with everything that a launch needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
@@ -104,6 +107,11 @@ impl KernelSpec {
                     ));
                 }
             }
+        }
+        let together = |sizes: &[u64]| sizes.iter().try_fold(1u64, |all, n| all.checked_mul(*n));
+        if together(&global).is_none_or(|items| items >= MOST_ITEMS) {
+            let why = format!("{global:?} work-items are more than 2**48 together");
+            return Err(self.fault("globalWorkSize", why));
         }
         let (source, text) = self.source(sources)?;
         Ok(Kernel {
@@ -210,13 +218,16 @@ impl KernelSpec {
             let items = size
                 .whole(symbols)
                 .map_err(|e| self.fault(&field, e.to_string()))?;
-            let positive = u64::try_from(items).ok().filter(|n| *n > 0 && *n < 1 << 48);
-            positive.ok_or_else(|| {
-                self.fault(
-                    &field,
-                    format!("`{size}` is {items}; at least 1 work-item is needed"),
-                )
-            })
+            let positive = u64::try_from(items).ok();
+            positive
+                .filter(|n| (1..MOST_ITEMS).contains(n))
+                .ok_or_else(|| {
+                    let what = match items <= 0 {
+                        true => "at least 1 work-item is needed",
+                        false => "2**48 work-items and more are not run",
+                    };
+                    self.fault(&field, format!("`{size}` is {items}; {what}"))
+                })
         };
         sizes.iter().enumerate().map(of).collect()
     }

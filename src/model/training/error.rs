@@ -4,21 +4,17 @@ use pdawl_profiler::train::TrainError;
 use thiserror::Error;
 
 use crate::model::RecordError;
-use crate::model::command::options;
+use crate::model::command::profile;
 
 /// An error of training.
 #[derive(Debug, Error)]
 pub enum TrainingError {
-    #[error(
-        "there are no runs to learn from; `pdawl profile stencil --machine {machine}` makes some"
-    )]
-    NoRuns { machine: String },
+    #[error("there are no runs to learn from; {} makes some", profile(.codelet, .machine))]
+    NoRuns { machine: String, codelet: String },
 
     #[error(
-        "no run of {codelet} on {kind} is among the {runs} runs; \
-         `pdawl profile stencil --machine {machine}{}` with a longer --budget \
-         or more --configurations makes some",
-        options(.codelet)
+        "no run of {codelet} on {kind} is among the {runs} runs; {} makes some",
+        profile(.codelet, .machine)
     )]
     NoGroup {
         kind: String,
@@ -41,10 +37,8 @@ pub enum TrainingError {
     },
 
     #[error(
-        "no model of {codelet} on {kind}: {source}. \
-         `pdawl profile stencil --machine {machine}{}` with a longer --budget \
-         or more --configurations adds runs",
-        options(.codelet)
+        "no model of {codelet} on {kind}: {source}. {} adds runs",
+        profile(.codelet, .machine)
     )]
     Train {
         kind: String,

@@ -74,6 +74,7 @@ pub fn fit_all(
     if samples.is_empty() {
         return Err(TrainingError::NoRuns {
             machine: machine.to_owned(),
+            codelet: codelet.unwrap_or_default().to_owned(),
         });
     }
     if let Some(other) = samples.iter().find(|sample| sample.machine != machine) {

@@ -157,7 +157,10 @@ impl Plan {
         };
         let loaded = match source.load(&mut control) {
             Ok(loaded) => loaded,
-            Err(MatrixError::Interrupted) => return Ok(None),
+            Err(MatrixError::Interrupted) => {
+                books.summary.interrupted = true;
+                return Ok(None);
+            }
             Err(error) => {
                 books.summary.failed.push(error.to_string());
                 return Ok(None);
@@ -286,4 +289,44 @@ fn seed_of(key: &Key, seed: u64) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_interrupted_while_a_matrix_is_made_says_so() {
+        let plan = Plan {
+            matrices: Vec::new(),
+            kinds: Vec::new(),
+            gpus: Vec::new(),
+            repeats: 1,
+            steps: None,
+            seed: 1,
+            options: Options::default(),
+            varies: false,
+            memory: u64::MAX,
+            budget: Duration::from_secs(60),
+        };
+        let mut books = Books {
+            began: Instant::now(),
+            budget: plan.budget,
+            summary: Summary::default(),
+            kept: 0,
+            expectations: [Expectation::default(); 3],
+        };
+        let stop = AtomicBool::new(true);
+        let mut ears = Ears {
+            stop: &stop,
+            watch: &mut |_| {},
+            is_kept: &mut |_| false,
+            keep: &mut |_| Ok(()),
+        };
+        let source: MatrixSource = "banded:100000,4".parse().unwrap();
+        let loaded = plan.load(0, &source, &mut ears, &mut books).unwrap();
+        assert!(loaded.is_none());
+        assert!(books.summary.interrupted);
+        assert!(books.summary.failed.is_empty());
+    }
 }

@@ -1,6 +1,7 @@
 //! The same computation in double precision, every sum in the order of its
 //! terms. Heads are computed beside each other, which changes no number.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::heads::factor;
@@ -64,11 +65,15 @@ impl Layer {
     }
 }
 
-/// Computes layer by layer, and hands each to `see`.
-pub(super) fn compute(of: &Transformer, mut see: impl FnMut(u32, &Layer)) {
+/// Computes layer by layer, and hands each to `see`. When `stop` is set, it ends
+/// soon, and what was seen is worth nothing.
+pub(super) fn compute(of: &Transformer, stop: &AtomicBool, mut see: impl FnMut(u32, &Layer)) {
     let mut x = matrix(of, Matrix::Input);
     for layer in 0..of.layers {
-        let heads = compute_heads(of, layer, &x);
+        let heads = compute_heads(of, layer, &x, stop);
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
         let mut sum = x;
         for head in &heads {
             for (sum, z) in sum.iter_mut().zip(&head.z) {
@@ -83,14 +88,14 @@ pub(super) fn compute(of: &Transformer, mut see: impl FnMut(u32, &Layer)) {
 }
 
 /// All heads of a layer, by as many threads as there are cores.
-fn compute_heads(of: &Transformer, layer: u32, x: &Square) -> Vec<Head> {
+fn compute_heads(of: &Transformer, layer: u32, x: &Square, stop: &AtomicBool) -> Vec<Head> {
     let numbers: Vec<u32> = (0..of.heads).collect();
     let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
     let each = numbers.len().div_ceil(threads).max(1);
     let several = |numbers: &[u32]| -> Vec<Head> {
         let heads = numbers.iter();
         heads
-            .map(|head| compute_head(of, layer, *head, x))
+            .map(|head| compute_head(of, (layer, *head), x, stop))
             .collect()
     };
     thread::scope(|scope| {
@@ -106,23 +111,29 @@ fn compute_heads(of: &Transformer, layer: u32, x: &Square) -> Vec<Head> {
     })
 }
 
-fn compute_head(of: &Transformer, layer: u32, head: u32, x: &Square) -> Head {
+fn compute_head(
+    of: &Transformer,
+    (layer, head): (u32, u32),
+    x: &Square,
+    stop: &AtomicBool,
+) -> Head {
     let beta = of.beta as usize;
     let weight = |which| matrix(of, Matrix::Weight { layer, head, which });
-    let q = product(beta, x, &weight(0));
-    let k = product(beta, x, &weight(1));
-    let v = product(beta, x, &weight(2));
+    let product = |a: &Square, b: &Square| product(beta, a, b, stop);
+    let q = product(x, &weight(0));
+    let k = product(x, &weight(1));
+    let v = product(x, &weight(2));
     let mut transposed = vec![0.0; beta * beta];
     for (at, number) in k.iter().enumerate() {
         transposed[at % beta * beta + at / beta] = *number;
     }
-    let scores = product(beta, &q, &transposed);
+    let scores = product(&q, &transposed);
     let mut weights = scores.clone();
     weights
         .chunks_exact_mut(beta)
         .for_each(|row| softmax(row, factor(of.beta)));
-    let context = product(beta, &weights, &v);
-    let z = product(beta, &context, &weight(3));
+    let context = product(&weights, &v);
+    let z = product(&context, &weight(3));
     Head {
         q,
         k,
@@ -142,10 +153,14 @@ fn matrix(of: &Transformer, matrix: Matrix) -> Square {
 }
 
 /// Four rows of `b` at a time, so that a row of sums passes through the core's
-/// registers a quarter as often.
-fn product(beta: usize, a: &Square, b: &Square) -> Square {
+/// registers a quarter as often. Zeros from the row on at which `stop` is set.
+fn product(beta: usize, a: &Square, b: &Square, stop: &AtomicBool) -> Square {
     let mut c = vec![0.0; beta * beta];
-    for (row, a) in c.chunks_exact_mut(beta).zip(a.chunks_exact(beta)) {
+    let rows = c
+        .chunks_exact_mut(beta)
+        .zip(a.chunks_exact(beta))
+        .take_while(|_| !stop.load(Ordering::Relaxed));
+    for (row, a) in rows {
         let (fours, rest) = a.as_chunks::<4>();
         let (above, below) = b.split_at(fours.len() * 4 * beta);
         for (a, b) in fours.iter().zip(above.chunks_exact(4 * beta)) {
@@ -199,7 +214,10 @@ mod tests {
         for beta in [1, 2, 3, 4, 5, 7, 8, 13] {
             let mut square = || -> Square { (0..beta * beta).map(|_| rng.f64() - 0.5).collect() };
             let (a, b) = (square(), square());
-            for (at, got) in product(beta, &a, &b).iter().enumerate() {
+            for (at, got) in product(beta, &a, &b, &AtomicBool::new(false))
+                .iter()
+                .enumerate()
+            {
                 let (row, column) = (at / beta, at % beta);
                 let terms = (0..beta).map(|k| a[row * beta + k] * b[k * beta + column]);
                 let sum = terms.fold(0.0, |sum: f64, term| sum + term);

@@ -1,6 +1,7 @@
 //! Graphs computed kernel by kernel on the host, and what they consist of.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::codelet::HostValue;
@@ -17,6 +18,12 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
         form,
         read_back: true,
     }
+}
+
+/// Compares with the reference.
+fn verify(transformer: &Transformer, results: &[(Part, Vec<f32>)]) -> Verification {
+    let verified = transformer.verify(results, &AtomicBool::new(false));
+    verified.expect("nobody interrupts it")
 }
 
 /// Computes every kernel in order, in two tiles where that is possible, and
@@ -82,7 +89,7 @@ fn every_kernel_of_every_form_is_right() {
         let transformer = transformer(heads, beta, layers, form);
         let layers = transformer.layers().unwrap();
         let data = compute(&layers);
-        let verification = transformer.verify(&results(&layers, &data));
+        let verification = verify(&transformer, &results(&layers, &data));
         assert!(verification.right(), "{transformer:?}: {verification:?}");
     }
 }
@@ -117,12 +124,12 @@ fn a_wrong_number_anywhere_is_found() {
         let at = fastrand::usize(..data[datum.0].len());
         let right = std::mem::replace(&mut data[datum.0][at], 1e3);
         assert!(
-            !transformer.verify(&results(&layers, &data)).right(),
+            !verify(&transformer, &results(&layers, &data)).right(),
             "{place}"
         );
         data[datum.0][at] = f32::NAN;
         assert!(
-            !transformer.verify(&results(&layers, &data)).right(),
+            !verify(&transformer, &results(&layers, &data)).right(),
             "{place}"
         );
         data[datum.0][at] = right;
@@ -130,7 +137,7 @@ fn a_wrong_number_anywhere_is_found() {
     let short: Vec<_> = (results(&layers, &data).into_iter())
         .map(|(part, numbers)| (part, numbers[1..].to_vec()))
         .collect();
-    assert!(!transformer.verify(&short).right());
+    assert!(!verify(&transformer, &short).right());
 }
 
 #[test]
@@ -196,4 +203,13 @@ fn sizes_that_cannot_be_are_told() {
         "the groups have 3 heads and the layer 4; make them add up"
     );
     assert!(wrong(4, 8, 1, Form::Batches(vec![4, 0])).contains("add up"));
+}
+
+#[test]
+fn a_reference_ends_on_request() {
+    let transformer = transformer(2, 17, 2, Form::Heads);
+    assert!(transformer.verify(&[], &AtomicBool::new(true)).is_none());
+    // Results, their doubles, and a layer at work: more than the results.
+    let results = 2 * (8 * 2 + 1) * transformer.bytes();
+    assert!(transformer.verification_memory() >= 3 * results);
 }

@@ -1,5 +1,7 @@
 //! A result compared with the reference.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::reference::{self, Square};
 use super::{Part, Transformer};
 
@@ -57,24 +59,36 @@ fn worst(got: &[f32], right: &[Square]) -> f64 {
 }
 
 impl Transformer {
-    /// What these kernels are to make, computed one number after the other.
-    pub fn reference(&self, parts: &[Part]) -> Reference {
+    /// What these kernels are to make, computed one number after the other;
+    /// `None` if `stop` was set meanwhile.
+    pub fn reference(&self, parts: &[Part], stop: &AtomicBool) -> Option<Reference> {
         let mut right = Vec::new();
-        reference::compute(self, |layer, made| {
+        reference::compute(self, stop, |layer, made| {
             let parts = parts.iter().filter(|part| part.layer == layer);
             right.extend(parts.map(|part| (*part, made.right(part))));
         });
-        Reference {
+        (!stop.load(Ordering::Relaxed)).then(|| Reference {
             right,
             allowed: self.tolerance(),
-        }
+        })
     }
 
     /// Compares what kernels made with the sequential reference in double
-    /// precision.
-    pub fn verify(&self, results: &[(Part, Vec<f32>)]) -> Verification {
+    /// precision; `None` if `stop` was set meanwhile.
+    pub fn verify(&self, results: &[(Part, Vec<f32>)], stop: &AtomicBool) -> Option<Verification> {
         let parts: Vec<Part> = results.iter().map(|(part, _)| *part).collect();
-        self.reference(&parts).compare(results)
+        Some(self.reference(&parts, stop)?.compare(results))
+    }
+
+    /// Bytes of host memory that a comparison takes, beside the graph's data:
+    /// the results as they are compared, the reference's in double precision,
+    /// and a layer of it at work.
+    pub fn verification_memory(&self) -> u64 {
+        let layer = 8 * u64::from(self.heads) + 1;
+        let results = u64::from(self.layers).saturating_mul(layer);
+        // Of numbers twice as long; a head at work has its weights, too.
+        let doubles = 2u64.saturating_mul(results.saturating_add(layer + 6));
+        results.saturating_add(doubles).saturating_mul(self.bytes())
     }
 
     /// Most that a result may be wrong, of its root mean square.

@@ -3,21 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pdawl::balance::Strategy;
 use pdawl::balance::strategy::Shares;
+use pdawl::engine::corun::CorunError;
 use pdawl::engine::corun::kernel::examine;
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::{KernelParameters, Parameters, Workload};
-use pdawl::runtime::Runtime;
+use pdawl::runtime::{Runtime, RuntimeError};
 use pdawl::workload::Divisible;
 use pdawl::workload::kernel::UserKernel;
 
 use super::KernelArgs;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, OTHER_STRATEGY, refused};
 use crate::cli::grid::Budget;
+use crate::cli::terminal;
 
 /// A kernel that was read and checked.
 pub struct KernelTask {
@@ -26,12 +29,20 @@ pub struct KernelTask {
     /// 0, all on the CPU, to 10, all on the GPU.
     pub partition: Option<u8>,
     /// Whether it runs on one device, since it cannot be divided.
-    pub alone: bool,
+    pub undivided: bool,
+    /// How the user wants it to be shared.
+    pub(super) asked: Option<Strategy>,
+    /// Set by Ctrl-C.
+    pub(super) stop: &'static AtomicBool,
     /// What the user should know of it.
     pub notes: Vec<String>,
     /// Results that are to be saved.
     pub(super) results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>>,
 }
+
+/// What a kernel's buffers take of host memory, in their own size: two versions,
+/// and what trials and their comparison keep.
+const COPIES: u64 = 8;
 
 impl KernelTask {
     /// Checks that it fits.
@@ -39,15 +50,17 @@ impl KernelTask {
     /// # Errors
     /// When it does not.
     pub fn fits(&self, budget: Budget) -> Result<(), Failure> {
-        // What is written has two versions, and trials and their comparison
-        // have copies of their own.
-        let needed = self.user.bytes().saturating_mul(8);
+        let bytes = self.user.bytes();
+        let needed = bytes.saturating_mul(COPIES);
         if needed <= budget.memory.0 {
             return Ok(());
         }
         Err(Failure::failed(
             format!(
-                "the kernel's buffers need {} of host memory, and {} may be used",
+                "the kernel's buffers of {} need {} of host memory, {COPIES} times as much: what \
+                 is written has two versions, and trials and their comparison have copies of \
+                 their own; {} may be used",
+                Bytes(bytes),
                 Bytes(needed),
                 Bytes(budget.memory.0)
             ),
@@ -62,11 +75,25 @@ impl KernelTask {
     /// What the engine refuses.
     pub fn examine(&mut self, runtime: &mut dyn Runtime) -> Result<Option<usize>, Failure> {
         let devices = runtime.devices().to_vec();
-        let best = best(&devices);
-        if devices.len() == 1 {
-            self.alone = true;
-        }
-        let examined = examine(runtime, best, self.user.clone()).map_err(Failure::of)?;
+        let best = self.best(&devices)?;
+        let waiting = terminal::spinner();
+        waiting.set_message("trying parts of the kernel");
+        let examined = examine(runtime, best, self.user.clone(), self.stop);
+        waiting.finish_and_clear();
+        let examined = examined.map_err(|error| match error {
+            CorunError::Interrupted => Failure::Interrupted,
+            CorunError::Runtime(RuntimeError::Call { why, device, .. })
+                if why.contains("the local size") || why.starts_with("a work-group of") =>
+            {
+                let file = self.args.file.display();
+                Failure::failed(
+                    format!("{file}, localWorkSize: {device}: {why}"),
+                    "another localWorkSize",
+                )
+            }
+            CorunError::Runtime(error) => refused(error),
+            other => Failure::of(other),
+        })?;
         self.user = examined.user;
         self.notes.extend(examined.notes);
         let Some(why) = examined.refusal else {
@@ -76,8 +103,41 @@ impl KernelTask {
             "it is not divided, and runs on {} alone: {why}",
             devices[best].name
         ));
-        self.alone = true;
+        self.undivided = true;
         Ok(Some(best))
+    }
+
+    /// The fastest device, most likely, of those that the user wants it to be
+    /// on: a GPU, if there is one.
+    ///
+    /// # Errors
+    /// When what the user wants needs a device that is not there.
+    fn best(&self, devices: &[Device]) -> Result<usize, Failure> {
+        let kinds: Vec<DeviceKind> = devices.iter().map(|device| device.kind).collect();
+        if let Some(asked) = &self.asked {
+            (asked.suits(&kinds)).map_err(|why| Failure::usage(why, OTHER_STRATEGY))?;
+        }
+        let wanted = |device: &Device| match &self.asked {
+            Some(Strategy::Cpu) => device.kind == DeviceKind::Cpu,
+            Some(Strategy::Gpu) => device.kind != DeviceKind::Cpu,
+            _ => true,
+        };
+        let rank = |device: &Device| (device.kind != DeviceKind::Cpu, device.compute_units);
+        Ok((0..devices.len())
+            .filter(|index| wanted(&devices[*index]))
+            .max_by_key(|index| rank(&devices[*index]))
+            .unwrap_or(0))
+    }
+
+    /// How it is shared: as the user says; of what is not divided there is
+    /// nothing to share. `None`: as other workloads.
+    pub fn strategy(&self, devices: &[Device]) -> Option<Strategy> {
+        match (&self.asked, devices.len()) {
+            (Some(Strategy::Cpu | Strategy::Gpu), _) => None,
+            (_, 1) if self.undivided => Some(Strategy::alone(0, 1)),
+            (None, 1) => Some(Strategy::alone(0, 1)),
+            _ => None,
+        }
     }
 
     /// How it is shared where nobody says so: as its file's `partition` has
@@ -130,14 +190,6 @@ impl KernelTask {
             }),
         }
     }
-}
-
-/// The fastest device, most likely: a GPU, if there is one.
-fn best(devices: &[Device]) -> usize {
-    let rank = |device: &Device| (device.kind != DeviceKind::Cpu, device.compute_units);
-    (0..devices.len())
-        .max_by_key(|index| rank(&devices[*index]))
-        .unwrap_or(0)
 }
 
 fn name(path: &Path) -> String {

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::CorunError;
 use super::super::TRIAL;
@@ -30,17 +31,20 @@ pub struct Bench<'a> {
     device: DeviceId,
     queue: QueueId,
     slots: Vec<Slot>,
+    stop: &'a AtomicBool,
 }
 
 /// Contents of all written buffers, in the order of their positions.
 pub type Contents = Vec<Vec<u8>>;
 
 impl<'a> Bench<'a> {
-    /// Allocates everything on a device.
+    /// Allocates everything on a device. When `stop` is set, no further run
+    /// begins.
     pub fn open(
         runtime: &'a mut dyn Runtime,
         device: usize,
         user: &UserKernel,
+        stop: &'a AtomicBool,
     ) -> Result<Self, CorunError> {
         let mut runtime = Claims::on(runtime);
         let shares = (runtime.devices().get(device)).is_none_or(|d| d.shares_host_memory);
@@ -65,6 +69,7 @@ impl<'a> Bench<'a> {
             device,
             queue,
             slots,
+            stop,
         })
     }
 
@@ -132,12 +137,18 @@ impl<'a> Bench<'a> {
 
     /// Sets all written buffers, runs these units, one launch a range, and
     /// returns what the written buffers have then.
+    ///
+    /// # Errors
+    /// [`CorunError::Interrupted`] on request, and what the runtime refuses.
     pub fn run(
         &mut self,
         user: &UserKernel,
         base: &Contents,
         parts: &[Range<u64>],
     ) -> Result<Contents, CorunError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(CorunError::Interrupted);
+        }
         let written = self.written();
         for (index, contents) in written.iter().zip(base) {
             self.set(*index, contents)?;

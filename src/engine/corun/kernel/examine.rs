@@ -16,6 +16,7 @@
 //!    slices meanwhile, and if the results stay the same, devices get their
 //!    slices only.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::super::CorunError;
@@ -42,16 +43,19 @@ pub struct Examined {
     pub notes: Vec<String>,
 }
 
-/// Finds out how a kernel can be divided, on one device of a runtime.
+/// Finds out how a kernel can be divided, on one device of a runtime, unless
+/// `stop` is set meanwhile.
 ///
 /// # Errors
-/// When memory does not suffice, or the kernel does not compile or run there.
+/// When memory does not suffice, or the kernel does not compile or run there;
+/// [`CorunError::Interrupted`] on request.
 pub fn examine(
     runtime: &mut dyn Runtime,
     device: usize,
     user: UserKernel,
+    stop: &AtomicBool,
 ) -> Result<Examined, CorunError> {
-    let mut bench = Bench::open(runtime, device, &user)?;
+    let mut bench = Bench::open(runtime, device, &user, stop)?;
     let base = bench.begin(&user)?;
     // The first run compiles.
     bench.whole(&user, &base)?;

@@ -1,5 +1,7 @@
 //! The reference of a user's kernel: the same steps, undivided, on one device.
 
+use std::sync::atomic::AtomicBool;
+
 use super::super::CorunError;
 use super::super::drive::{Drive, Kept};
 use super::bench::Bench;
@@ -22,13 +24,16 @@ impl Drive<'_> {
 
     /// Compares the results of `steps` steps with those of the undivided
     /// kernel. Returns the largest difference, and whether it is allowed:
-    /// between devices of one model none is.
+    /// between devices of one model none is; `None` if it was interrupted.
+    ///
+    /// The run has ended: its images go, and make room for the reference's.
     pub(in super::super) fn verify_kernel(
         &mut self,
         steps: u32,
-    ) -> Result<(f64, bool), CorunError> {
+        stop: &AtomicBool,
+    ) -> Result<Option<(f64, bool)>, CorunError> {
         let Kept::Kernel(whole) = &self.kept else {
-            return Ok((0.0, true));
+            return Ok(Some((0.0, true)));
         };
         let (user, buffers) = (whole.user, whole.buffers.clone());
         let devices = self.runtime.devices();
@@ -40,9 +45,13 @@ impl Drive<'_> {
         let all = || (0..devices.len()).filter(alive);
         let own = all().find(|d| !devices[*d].shares_host_memory);
         let alive = own.or_else(|| all().next()).unwrap_or(0);
+        self.runtime.free_buffers();
         let reference = {
-            let mut bench = Bench::open(&mut *self.runtime, alive, user)?;
-            bench.steps(user, steps)?
+            let mut bench = Bench::open(&mut *self.runtime, alive, user, stop)?;
+            match bench.steps(user, steps) {
+                Err(CorunError::Interrupted) => return Ok(None),
+                reference => reference?,
+            }
         };
         let (mut largest, mut right) = (0.0f64, true);
         let mut reference = reference.into_iter();
@@ -60,6 +69,6 @@ impl Drive<'_> {
             largest = largest.max(difference.largest);
             right &= difference.right;
         }
-        Ok((largest, right))
+        Ok(Some((largest, right)))
     }
 }

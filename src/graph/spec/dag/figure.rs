@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{DagSpec, Edge, Node, Place, check_ids, device, edge, find, list};
 use crate::expression::Symbols;
+use crate::graph::spec::arguments::strange;
 use crate::graph::spec::error::SpecError;
 use crate::graph::spec::fields::{Amount, Count};
 use crate::graph::spec::kernel::{KernelSpec, parse};
@@ -21,19 +22,13 @@ struct RawFigure {
     #[serde(default)]
     tc: Option<Vec<Vec<Count>>>,
     #[serde(default)]
-    cq: Option<RawQueues>,
+    cq: Option<Value>,
     #[serde(default)]
     edges: Vec<String>,
     #[serde(rename = "symbolicVariables", default)]
     symbols: BTreeMap<String, Amount>,
-}
-
-/// Queues by device, or in the devices' order.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RawQueues {
-    Named(BTreeMap<String, u32>),
-    InOrder(Vec<u32>),
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
 }
 
 /// A kernel that a file of its own describes.
@@ -48,6 +43,8 @@ struct RawNode {
     dev: Option<String>,
     #[serde(rename = "symbolicVariables", default)]
     symbols: BTreeMap<String, Amount>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
 }
 
 pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
@@ -60,6 +57,7 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
         }
         false => named(file, &raw)?,
     };
+    dag.warnings.extend(strange(&raw.others, ""));
     let common = values(file, "symbolicVariables", &raw.symbols)?;
     for node in &mut dag.kernels {
         for (name, value) in &common {
@@ -81,7 +79,7 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     if let Some(tc) = &raw.tc {
         dag.components = Some(components(&dag, tc)?);
     }
-    if let Some(cq) = raw.cq {
+    if let Some(cq) = &raw.cq {
         dag.queues = queues(file, cq)?;
     }
     Ok(dag)
@@ -101,6 +99,7 @@ fn described(file: &Path, kernels: &[Value]) -> Result<Vec<RawKernel>, SpecError
 /// Kernels that files of their own describe.
 fn named(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
     let mut nodes = Vec::new();
+    let mut warnings = Vec::new();
     for (index, value) in raw.kernels.iter().enumerate() {
         let at = |field: &str| format!("kernels[{index}].{field}");
         let node: RawNode = serde_path_to_error::deserialize(value).map_err(|error| {
@@ -126,6 +125,7 @@ fn named(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
             return Err(SpecError::field(file, at("name"), why));
         }
         let symbols = values(file, &at("symbolicVariables"), &node.symbols)?;
+        warnings.extend(strange(&node.others, &at("")));
         let wanted = match node.dev.as_deref() {
             None => device(&spec, &symbols),
             Some("cpu") => Some(DeviceKind::Cpu),
@@ -151,7 +151,7 @@ fn named(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
         order: Vec::new(),
         components: None,
         queues: Vec::new(),
-        warnings: Vec::new(),
+        warnings,
     })
 }
 
@@ -199,19 +199,43 @@ fn components(dag: &DagSpec, tc: &[Vec<Count>]) -> Result<Vec<Vec<usize>>, SpecE
     Ok(all)
 }
 
-fn queues(file: &Path, raw: RawQueues) -> Result<Vec<(String, u32)>, SpecError> {
-    let queues: Vec<(String, u32)> = match raw {
-        RawQueues::Named(queues) => queues.into_iter().collect(),
-        RawQueues::InOrder(queues) => (1..)
+/// Queues by device, or in the devices' order.
+fn queues(file: &Path, raw: &Value) -> Result<Vec<(String, u32)>, SpecError> {
+    let given: Vec<(String, &Value)> = match raw {
+        Value::Object(queues) => queues.iter().map(|(d, n)| (d.clone(), n)).collect(),
+        Value::Array(queues) => (1..)
             .zip(queues)
-            .map(|(device, queues): (u32, u32)| (format!("r{device}"), queues))
+            .map(|(device, queues): (u32, &Value)| (format!("r{device}"), queues))
             .collect(),
+        other => {
+            let why =
+                format!("{other} is neither queues by device, such as {{\"gpu\": 2}}, nor a list");
+            return Err(SpecError::field(file, "cq", why));
+        }
     };
-    for (device, count) in &queues {
-        if !(1..=64).contains(count) {
-            let why = format!("{count} queues; give a device 1 to 64");
-            return Err(SpecError::field(file, format!("cq.{device}"), why));
+    let count = |(device, count): (String, &Value)| {
+        let fault = |why: String| SpecError::field(file, format!("cq.{device}"), why);
+        if !is_device(&device) {
+            return Err(fault(format!(
+                "`{device}` is no device; gpu, cpu, r1 for the first one, or one as opencl0.0"
+            )));
+        }
+        let wanted = count.as_u64().filter(|n| (1..=64).contains(n));
+        let wanted =
+            wanted.ok_or_else(|| fault(format!("{count} queues; give a device 1 to 64")))?;
+        Ok((device, wanted as u32))
+    };
+    given.into_iter().map(count).collect()
+}
+
+/// Whether a key can name a device of some machine: `gpu`, `r1`, `opencl0.0`.
+fn is_device(key: &str) -> bool {
+    let numbered = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match key.strip_prefix("opencl") {
+        Some(of) => of.starts_with(|c: char| c.is_ascii_digit()),
+        None => {
+            matches!(key, "gpu" | "cpu" | "accelerator")
+                || key.strip_prefix('r').is_some_and(numbered)
         }
     }
-    Ok(queues)
 }

@@ -12,6 +12,7 @@ mod figure;
 mod list;
 mod text;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::error::{SpecError, read};
@@ -101,6 +102,18 @@ pub fn load(file: &Path) -> Result<Specification, SpecError> {
     Ok(Specification::Dag(Box::new(dag)))
 }
 
+impl Specification {
+    /// The symbols whose values make a difference to it.
+    pub fn symbol_names(&self) -> BTreeSet<String> {
+        match self {
+            Self::Kernel(kernel) => kernel.symbol_names(),
+            Self::Dag(dag) => (dag.kernels.iter())
+                .flat_map(|node| node.spec.symbol_names())
+                .collect(),
+        }
+    }
+}
+
 impl DagSpec {
     /// The place of the kernel with this id.
     pub fn place_of(&self, id: u64) -> Option<usize> {
@@ -115,6 +128,23 @@ impl DagSpec {
             field: place.field.clone(),
             why: why.into(),
         }
+    }
+
+    /// A fault of a kernel's file with the values that the graph gives it: the
+    /// graph's place is named as well.
+    pub fn fault_of(&self, index: usize, error: SpecError) -> SpecError {
+        let node = &self.kernels[index];
+        if node.symbols.is_empty() || error.file == self.file {
+            return error;
+        }
+        let values: Vec<String> = (node.symbols.iter())
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        let place = Place {
+            line: node.line,
+            field: node.line.is_none().then(|| format!("kernels[{index}]")),
+        };
+        self.fault(&place, format!("with {}: {error}", values.join(", ")))
     }
 
     /// The symbols of a kernel: those `given`, then those of the graph.

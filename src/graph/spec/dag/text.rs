@@ -40,8 +40,10 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
         queues: Vec::new(),
         warnings: Vec::new(),
     };
+    let mut ended = false;
     for (number, line) in lines.by_ref() {
         if line == END {
+            ended = true;
             break;
         }
         let place = Place {
@@ -54,6 +56,12 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
         };
         let (from, to) = ((known(from.0)?, from.1), (known(to.0)?, to.1));
         dag.edges.push(Edge { from, to, place });
+    }
+    if !ended {
+        return Err(SpecError::file(
+            file,
+            "the line of `---` that ends its edges is missing; is it cut off?",
+        ));
     }
     if let Some((number, line)) = lines.next() {
         let why = format!("`{line}` stands behind the second `---`, where nothing is read");

@@ -60,9 +60,11 @@ pub(super) fn facts(kernel: &Function, known: &Known) -> Facts {
                 || name.starts_with("get_sub_group");
             facts.atomics |= name.starts_with("atomic_") || name.starts_with("atom_");
             facts.fp64 |= doubles(name) || name.starts_with("convert_double");
-            if IDS.contains(&name) && function.body.get(at + 1).is_some_and(|t| t == "(") {
-                let inside = &function.body[at + 2..close(&function.body, at + 1)];
-                match inside {
+            if IDS.contains(&name)
+                && function.body.get(at + 1).is_some_and(|t| t == "(")
+                && let Some(end) = close(&function.body, at + 1)
+            {
+                match &function.body[at + 2..end] {
                     [one] if one.parse::<usize>().is_ok_and(|d| d < 3) => {
                         let asked = one.parse::<usize>().unwrap_or(0) + 1;
                         facts.dimension = facts.dimension.max(asked);

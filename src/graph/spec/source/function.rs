@@ -25,7 +25,7 @@ pub(super) struct Function {
     pub required_local: Option<Vec<u64>>,
 }
 
-/// All functions with bodies, in their order.
+/// All functions with bodies, in their order. Of tokens whose brackets close.
 pub(super) fn functions(tokens: &[Token]) -> Vec<Function> {
     let mut all = Vec::new();
     let (mut at, mut begin) = (0, 0);
@@ -35,21 +35,23 @@ pub(super) fn functions(tokens: &[Token]) -> Vec<Function> {
                 at += 1;
                 begin = at;
             }
-            "{" => at = close(tokens, at) + 1,
+            "{" => at = behind(tokens, at),
             "(" => {
-                let end = close(tokens, at);
-                let body = body_after(tokens, end);
+                let Some(end) = close(tokens, at) else {
+                    return all;
+                };
                 let name = at.checked_sub(1).map(|before| &tokens[before]);
-                match (name, body) {
-                    (Some(name), Some(body)) if is_name(name) && name != "__attribute__" => {
-                        let last = close(tokens, body);
+                match (name, body_after(tokens, end)) {
+                    (Some(name), Some((body, last)))
+                        if is_name(name) && name != "__attribute__" =>
+                    {
                         let head = [&tokens[begin..at - 1], &tokens[end..body]].concat();
                         all.push(Function {
                             name: name.clone(),
                             is_kernel: head.iter().any(|t| t == "__kernel" || t == "kernel"),
                             required_local: required_local(&head),
-                            parameters: parameters(&tokens[at + 1..end.max(at + 1)]),
-                            body: tokens[body + 1..last.max(body + 1)].to_vec(),
+                            parameters: parameters(&tokens[at + 1..end]),
+                            body: tokens[body + 1..last].to_vec(),
                         });
                         at = last + 1;
                         begin = at;
@@ -63,32 +65,40 @@ pub(super) fn functions(tokens: &[Token]) -> Vec<Function> {
     all
 }
 
-/// The place of the bracket that closes the one at `open`, or of the last token.
-pub(super) fn close(tokens: &[Token], open: usize) -> usize {
+/// The place of the bracket that closes the one at `open`; `None` where none is
+/// open, or nothing closes it.
+pub(super) fn close(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
         match token.as_str() {
             "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return index;
-                }
-            }
+            ")" | "]" | "}" => depth = depth.checked_sub(1)?,
             _ => {}
         }
+        if depth == 0 {
+            return (index > open).then_some(index);
+        }
     }
-    tokens.len().saturating_sub(1)
+    None
 }
 
-/// The place of the body after a list of parameters, attributes between them
-/// passed over.
-fn body_after(tokens: &[Token], end: usize) -> Option<usize> {
+/// The place behind the bracket that closes the one at `open`, or behind `open`
+/// if no bracket is there.
+pub(super) fn behind(tokens: &[Token], open: usize) -> usize {
+    close(tokens, open).unwrap_or(open) + 1
+}
+
+/// Where the body after a list of parameters begins and ends, attributes
+/// between them passed over.
+fn body_after(tokens: &[Token], end: usize) -> Option<(usize, usize)> {
     let mut at = end + 1;
     while tokens.get(at).is_some_and(|token| token == "__attribute__") {
-        at = close(tokens, at + 1) + 1;
+        at = behind(tokens, at + 1);
     }
-    (tokens.get(at)? == "{").then_some(at)
+    match tokens.get(at)?.as_str() {
+        "{" => Some((at, close(tokens, at)?)),
+        _ => None,
+    }
 }
 
 fn required_local(head: &[Token]) -> Option<Vec<u64>> {
@@ -96,7 +106,7 @@ fn required_local(head: &[Token]) -> Option<Vec<u64>> {
         .iter()
         .position(|token| token == "reqd_work_group_size")?;
     let open = at + 1;
-    let inside = head.get(open + 1..close(head, open))?;
+    let inside = head.get(open + 1..close(head, open)?)?;
     let sizes: Vec<u64> = (inside.iter().filter(|token| *token != ","))
         .map(|token| token.parse().ok())
         .collect::<Option<_>>()?;
@@ -109,7 +119,7 @@ pub(super) fn parts(tokens: &[Token]) -> Vec<&[Token]> {
     let (mut begin, mut at) = (0, 0);
     while at < tokens.len() {
         match tokens[at].as_str() {
-            "(" | "[" | "{" => at = close(tokens, at),
+            "(" | "[" | "{" => at = behind(tokens, at) - 1,
             "," => {
                 all.push(&tokens[begin..at]);
                 begin = at + 1;
@@ -151,9 +161,9 @@ fn parameter(tokens: &[Token]) -> Parameter {
             "*" => pointer = true,
             "[" => {
                 pointer = true;
-                at = close(tokens, at);
+                at = behind(tokens, at) - 1;
             }
-            "__attribute__" => at = close(tokens, at + 1),
+            "__attribute__" => at = behind(tokens, at + 1) - 1,
             word => words.push(word),
         }
         at += 1;

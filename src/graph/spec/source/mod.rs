@@ -5,13 +5,14 @@
 //! whether they stand on the left of assignments, or on the right.
 //!
 //! * `token` drops comments and cuts the text, `preprocess` follows `#if` and
-//!   replaces plain macros, `function` finds functions and their parameters,
-//!   `usage` what a body does with its pointers,
+//!   replaces plain macros, `brackets` sees that all close, `function` finds
+//!   functions and their parameters, `usage` what a body does with its pointers,
 //!   `facts` what it asks for.
 //!
 //! It errs on the safe side: a pointer that goes where it cannot be followed
 //! (an unknown function, a macro with arguments) counts as read and written.
 
+mod brackets;
 mod condition;
 mod facts;
 mod function;
@@ -21,6 +22,7 @@ mod usage;
 
 use std::collections::BTreeMap;
 
+pub use brackets::Unclosed;
 pub use function::Parameter;
 pub use usage::Access;
 
@@ -49,13 +51,18 @@ pub struct KernelInfo {
 }
 
 /// The kernels of a source in their order, with these macros (of `-D`) defined.
-pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Vec<KernelInfo> {
-    let tokens = preprocess::preprocess(text, macros);
-    let functions = function::functions(&tokens);
+///
+/// # Errors
+/// When a bracket is not closed: what follows it cannot be told.
+pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Result<Vec<KernelInfo>, Unclosed> {
+    let seen = preprocess::preprocess(text, macros);
+    brackets::closed(&seen)?;
+    let functions = function::functions(&seen.tokens);
     let known: BTreeMap<&str, &Function> = (functions.iter())
         .map(|function| (function.name.as_str(), function))
         .collect();
-    (functions.iter().filter(|f| f.is_kernel))
+    let mut followed = usage::Followed::default();
+    Ok((functions.iter().filter(|f| f.is_kernel))
         .map(|kernel| {
             let facts = facts::facts(kernel, &known);
             let asked = match facts.any_dimension {
@@ -64,7 +71,7 @@ pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Vec<KernelInfo>
             };
             KernelInfo {
                 name: kernel.name.clone(),
-                accesses: usage::accesses(kernel, &known),
+                accesses: usage::follow(kernel, &known, &mut followed),
                 dimension: asked,
                 dimension_guessed: facts.any_dimension,
                 uses_groups: facts.uses_groups,
@@ -74,7 +81,7 @@ pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Vec<KernelInfo>
                 parameters: kernel.parameters.clone(),
             }
         })
-        .collect()
+        .collect())
 }
 
 /// The macros of compiler options: `-DA=1 -DB`.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::condition;
-use super::token::{Token, is_name, tokens, without_comments};
+use super::token::{JOINED, Token, is_name, tokens, without_comments};
 
 /// A macro: its text, or that it takes arguments, and is left alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,19 +28,32 @@ struct Branch {
     around: bool,
 }
 
+/// What a compiler sees of a source.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub tokens: Vec<Token>,
+    /// Of each token, the line that it comes from, counted from 1.
+    pub lines: Vec<usize>,
+}
+
 /// The tokens that a compiler sees with these macros, which are its `-D`
 /// options. Conditions that cannot be told count as true.
-pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Vec<Token> {
+pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     let mut macros: Macros = (given.iter())
         .map(|(name, value)| (name.clone(), Macro::Plain(tokens(value))))
         .collect();
     let mut branches: Vec<Branch> = Vec::new();
-    let mut all = Vec::new();
-    for line in without_comments(text).lines() {
+    let mut seen = Seen::default();
+    let mut number = 1;
+    for line in without_comments(text).split('\n') {
+        let here = number;
+        number += 1 + line.matches(JOINED).count();
         let taken = branches.last().is_none_or(|branch| branch.taken);
         let Some(directive) = line.trim_start().strip_prefix('#') else {
             if taken {
-                expand(&tokens(line), &macros, &mut BTreeSet::new(), 0, &mut all);
+                let (line, all) = (tokens(line), &mut seen.tokens);
+                expand(&line, &macros, &mut BTreeSet::new(), 0, all);
+                seen.lines.resize(all.len(), here);
             }
             continue;
         };
@@ -75,7 +88,7 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Vec<To
             _ => {}
         }
     }
-    all
+    seen
 }
 
 impl Branch {

@@ -9,24 +9,33 @@ const SIGNS: [&str; 24] = [
     "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", "::",
 ];
 
+/// Stands where a line goes on in the next one, so that lines can be counted.
+pub(super) const JOINED: char = '\u{b}';
+
 /// The text without comments, and with continued lines joined: a line break
 /// within a comment ends the line.
 pub(super) fn without_comments(text: &str) -> String {
-    let text = text.replace("\r\n", "\n").replace("\\\n", " ");
+    let joined = JOINED.to_string();
+    let text = (text.replace("\r\n", "\n").replace(JOINED, " ")).replace("\\\n", &joined);
+    let breaks = |c: &char| matches!(*c, '\n' | JOINED);
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.as_str();
     while let Some(c) = rest.chars().next() {
         let passed = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
+            let end = rest.find('\n').unwrap_or(rest.len());
+            plain.extend(rest[..end].chars().filter(breaks));
+            end
         } else if rest.starts_with("/*") {
             let end = rest.find("*/").map_or(rest.len(), |end| end + 2);
             plain.push(' ');
-            plain.extend(rest[..end].chars().filter(|c| *c == '\n'));
+            plain.extend(rest[..end].chars().filter(breaks));
             end
         } else if c == '"' || c == '\'' {
             // Nothing in a text is code.
             plain.push_str(if c == '"' { "\"\"" } else { "0" });
-            quoted(rest, c)
+            let end = quoted(rest, c);
+            plain.extend(rest[..end].chars().filter(breaks));
+            end
         } else {
             plain.push(c);
             c.len_utf8()

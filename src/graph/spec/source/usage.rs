@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::function::{Function, close, parts};
+use super::function::{Function, behind, close, parts};
 use super::token::{Token, is_name};
 
 /// What is done with what a pointer points to.
@@ -45,23 +45,37 @@ impl Access {
 
 pub(super) type Known<'a> = BTreeMap<&'a str, &'a Function>;
 
+/// Calls within calls that are followed, at most; the limit keeps the stack.
+const DEEPEST: usize = 64;
+
+/// What functions do with their parameters, each followed once however often
+/// it is called.
+#[derive(Default)]
+pub(super) struct Followed<'a> {
+    /// `None` while a function is being followed.
+    known: BTreeMap<&'a str, Option<Vec<Access>>>,
+    depth: usize,
+}
+
 const ASSIGNMENTS: [&str; 10] = ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="];
 
 /// What a function does with each of its parameters.
-pub(super) fn accesses(function: &Function, known: &Known) -> Vec<Access> {
-    follow(function, known, &mut Vec::new())
-}
-
-fn follow<'a>(
+pub(super) fn follow<'a>(
     function: &'a Function,
     known: &Known<'a>,
-    callers: &mut Vec<&'a str>,
+    followed: &mut Followed<'a>,
 ) -> Vec<Access> {
-    if callers.contains(&function.name.as_str()) {
+    match followed.known.get(function.name.as_str()) {
+        Some(Some(accesses)) => return accesses.clone(),
         // Recursion, which OpenCL forbids.
-        return vec![Access::ASSUMED; function.parameters.len()];
+        Some(None) => return vec![Access::ASSUMED; function.parameters.len()],
+        None if followed.depth == DEEPEST => {
+            return vec![Access::ASSUMED; function.parameters.len()];
+        }
+        None => {}
     }
-    callers.push(&function.name);
+    followed.known.insert(&function.name, None);
+    followed.depth += 1;
     let mut all = vec![Access::default(); function.parameters.len()];
     for (index, parameter) in function.parameters.iter().enumerate() {
         if !parameter.pointer {
@@ -75,7 +89,7 @@ fn follow<'a>(
             for (at, token) in function.body.iter().enumerate() {
                 let member = at > 0 && matches!(function.body[at - 1].as_str(), "." | "->");
                 if names.contains(token.as_str()) && !member {
-                    let seen = one(&function.body, at, known, callers, &mut names);
+                    let seen = one(&function.body, at, known, followed, &mut names);
                     access.and(seen);
                 }
             }
@@ -88,7 +102,8 @@ fn follow<'a>(
             all[index].written = false;
         }
     }
-    callers.pop();
+    followed.depth -= 1;
+    followed.known.insert(&function.name, Some(all.clone()));
     all
 }
 
@@ -97,7 +112,7 @@ fn one<'a>(
     body: &'a [Token],
     at: usize,
     known: &Known<'a>,
-    callers: &mut Vec<&'a str>,
+    followed: &mut Followed<'a>,
     names: &mut BTreeSet<&'a str>,
 ) -> Access {
     let next = |i: usize| body.get(i).map_or("", String::as_str);
@@ -106,14 +121,14 @@ fn one<'a>(
         let mut end = at + 1;
         while matches!(next(end), "[" | "." | "->") {
             end = if next(end) == "[" {
-                close(body, end) + 1
+                behind(body, end)
             } else {
                 end + 2
             };
         }
         let address = before(at) == "&" && !is_operand(before(at - 1));
         return match address {
-            true => passed(body, at - 1, known, callers, names),
+            true => passed(body, at - 1, known, followed, names),
             false => done(before(at), next(end)),
         };
     }
@@ -126,17 +141,17 @@ fn one<'a>(
         && before(open) == "*"
         && !is_operand(before(open - 1))
     {
-        return done(before(open - 1), next(close(body, open) + 1));
+        return done(before(open - 1), next(behind(body, open)));
     }
     if let Some(open) = enclosing(body, at)
         && body[open] == "("
-        && next(close(body, open) + 1) == "["
+        && next(behind(body, open)) == "["
     {
         // `(p + i)[j]`
-        let index = close(body, open) + 1;
-        return done(before(open), next(close(body, index) + 1));
+        let index = behind(body, open);
+        return done(before(open), next(behind(body, index)));
     }
-    passed(body, at, known, callers, names)
+    passed(body, at, known, followed, names)
 }
 
 /// What is done with a value between these two tokens.
@@ -155,15 +170,17 @@ fn passed<'a>(
     body: &'a [Token],
     at: usize,
     known: &Known<'a>,
-    callers: &mut Vec<&'a str>,
+    followed: &mut Followed<'a>,
     names: &mut BTreeSet<&'a str>,
 ) -> Access {
     let call = enclosing(body, at).filter(|open| {
         let callee = open.checked_sub(1).map(|i| body[i].as_str());
         body[*open] == "(" && callee.is_some_and(|name| is_name(name) && !is_keyword(name))
     });
-    if let Some(open) = call {
-        let inside = &body[open + 1..close(body, open)];
+    if let Some(open) = call
+        && let Some(end) = close(body, open)
+    {
+        let inside = &body[open + 1..end];
         let mut begin = open + 1;
         let mut position = 0;
         for (index, part) in parts(inside).iter().enumerate() {
@@ -172,7 +189,7 @@ fn passed<'a>(
             }
             begin += part.len() + 1;
         }
-        return called(&body[open - 1], position, known, callers);
+        return called(&body[open - 1], position, known, followed);
     }
     // `q = p + i`: q is another name of it.
     let statement = (body[..at].iter()).rposition(|t| matches!(t.as_str(), ";" | "{" | "}"));
@@ -198,10 +215,10 @@ fn called<'a>(
     name: &str,
     position: usize,
     known: &Known<'a>,
-    callers: &mut Vec<&'a str>,
+    followed: &mut Followed<'a>,
 ) -> Access {
     if let Some(function) = known.get(name) {
-        let accesses = follow(function, known, callers);
+        let accesses = follow(function, known, followed);
         return accesses.get(position).copied().unwrap_or(Access::ASSUMED);
     }
     match name {
