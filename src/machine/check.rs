@@ -56,6 +56,16 @@ impl Check<'_> {
         }
         self.memory("host.memory", host.memory)?;
         self.bandwidth("host.memory_bandwidth", host.memory_bandwidth)?;
+        if let Some(shared) = host.shared_bandwidth {
+            self.bandwidth("host.shared_bandwidth", shared)?;
+            self.at_most(
+                "host.memory_bandwidth",
+                host.memory_bandwidth,
+                shared,
+                "the cores alone take more than memory gives; host.shared_bandwidth is that of \
+                 cores and transfers together",
+            )?;
+        }
         self.bandwidth("host.core_bandwidth", host.core_bandwidth)?;
         self.at_most(
             "host.core_bandwidth",

@@ -62,6 +62,11 @@ pub struct HostSpec {
     pub memory: u64,
     /// Bytes a second of a copy by all cores.
     pub memory_bandwidth: f64,
+    /// Bytes a second that its memory sustains when devices' transfers share it
+    /// with the cores, which alone may not saturate it; at least
+    /// `memory_bandwidth`, and the same if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_bandwidth: Option<f64>,
     /// Bytes a second of a copy by one core.
     pub core_bandwidth: f64,
     /// Double-precision operations a second of all cores; when absent, kernels
@@ -76,6 +81,13 @@ pub struct HostSpec {
     /// [`efficiency`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub efficiency: BTreeMap<String, f64>,
+}
+
+impl HostSpec {
+    /// Bytes a second that its memory sustains for cores and transfers together.
+    pub fn shared(&self) -> f64 {
+        self.shared_bandwidth.unwrap_or(self.memory_bandwidth)
+    }
 }
 
 /// A device beside the host's cores.

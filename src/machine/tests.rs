@@ -111,6 +111,11 @@ fn a_wrong_file_is_told_by_file_key_and_remedy() {
             ["k40.toml", "host.core_bandwidth", "at most"],
         ),
         (
+            "core_bandwidth = 12e9",
+            "shared_bandwidth = 1e9\ncore_bandwidth = 12e9",
+            ["k40.toml", "host.memory_bandwidth", "host.shared_bandwidth"],
+        ),
+        (
             "copy_engines = 2",
             "copy_engines = 3",
             ["k40.toml", "copy_engines", "from 1 to 2"],

@@ -23,8 +23,11 @@ pub struct HostFigures {
     pub l3: Option<u64>,
     /// Bytes of memory.
     pub memory: u64,
-    /// Bytes a second of a copy by all cores, and by one.
+    /// Bytes a second of a copy by all cores.
     pub bandwidth: f64,
+    /// Bytes a second of host memory that transfers share with the cores.
+    pub shared_bandwidth: f64,
+    /// Bytes a second of a copy by one core.
     pub core_bandwidth: f64,
     /// Operations a second of all cores, in the codelet's precision.
     pub flops: Option<f64>,
@@ -95,6 +98,7 @@ impl HostFigures {
             l3: host.l3,
             memory: host.memory,
             bandwidth: host.memory_bandwidth,
+            shared_bandwidth: host.shared(),
             core_bandwidth: host.core_bandwidth,
             flops: host.flops.map(flops),
             launch_seconds: seconds(host.launch_overhead_ns),

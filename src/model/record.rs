@@ -189,6 +189,8 @@ impl Row<'_> {
             l3: self.maybe("machine.l3_bytes", Self::count)?,
             memory: self.count("machine.memory_bytes")?,
             bandwidth: self.number("machine.bandwidth_bytes_per_second")?,
+            // Nothing shared it with a device that ran by itself.
+            shared_bandwidth: self.number("machine.bandwidth_bytes_per_second")?,
             core_bandwidth: self.number("machine.core_bandwidth_bytes_per_second")?,
             flops: self.maybe("machine.flops_per_second", Self::number)?,
             launch_seconds: self.number("machine.launch_seconds")?,

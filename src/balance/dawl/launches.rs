@@ -10,8 +10,9 @@ pub struct Kernels {
     pub units: f64,
     /// Launches on held units beyond the first.
     pub more: f64,
-    /// Launches on streamed units.
+    /// Launches on streamed units, and these.
     pub chunks: f64,
+    pub streamed: f64,
     pub seconds: f64,
 }
 
@@ -103,6 +104,8 @@ impl Gauge {
             }
             return;
         }
+        let units_each = kernels.streamed / kernels.chunks;
+        (self.chunk_units).observe_within(units_each, NEVER_SUDDEN);
         let Some(rate) = self.held.value() else {
             return;
         };
@@ -133,6 +136,7 @@ mod tests {
             units,
             more,
             chunks: 0.0,
+            streamed: 0.0,
             seconds: (units / 11.0 + more * 7.4) / speed,
         }
     }

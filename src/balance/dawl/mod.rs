@@ -231,6 +231,7 @@ impl Balancer for Dawl {
                     units,
                     more: probe.more_launches as f64,
                     chunks: 0.0,
+                    streamed: 0.0,
                     seconds: probe.seconds,
                 };
                 gauge.learn_launches(&kernels, true, false);

@@ -22,6 +22,7 @@ impl Dawl {
                 units: (did.held + did.beside) as f64,
                 more,
                 chunks: did.beside_launches as f64,
+                streamed: did.beside as f64,
                 seconds: seconds(did.held_busy),
             };
             gauge.learn_launches(&kernels, anew, moved);

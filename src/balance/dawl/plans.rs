@@ -175,12 +175,14 @@ impl Dawl {
     /// its own: the launch of its chunk, and what writes delay.
     fn intrusion(&self, device: usize) -> f64 {
         let gauge = &self.gauges[device];
-        let chunk = self
+        let planned = self
             .handout
             .chunk(device)
             .max(self.devices[device].min_chunk);
+        // Chunks turn out smaller than planned where others are nearly through.
+        let chunk = gauge.chunk_units.value().unwrap_or(planned as f64);
         let seconds = gauge.chunk.value().unwrap_or(gauge.launch.seconds());
-        seconds / chunk.max(1) as f64
+        seconds / chunk.max(1.0)
     }
 
     /// Pool units a second when all may stream or nobody does: measured, or

@@ -174,6 +174,8 @@ pub struct Gauge {
     /// Seconds by which each streamed chunk prolongs the kernels on held units
     /// beyond its own units' share: its launch, and others that writes delay.
     pub chunk: Estimate,
+    /// Units of such a chunk.
+    pub chunk_units: Estimate,
     /// Pool units a second: streamed, or, on host memory, while others stream.
     pub pool: Estimate,
     /// Pool units a second on host memory while nobody streams: memory is

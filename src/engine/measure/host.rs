@@ -61,6 +61,7 @@ pub fn measure(
         l3: about.l3,
         memory: device.memory,
         memory_bandwidth,
+        shared_bandwidth: None,
         // A single core cannot beat all of them but by a measurement's error.
         core_bandwidth: core_bandwidth.min(memory_bandwidth),
         flops: None,

@@ -38,7 +38,7 @@ impl Crew {
         let overhead = workers.iter().map(|w| w.overhead(&work)).collect();
         let first = workers.first();
         Self {
-            bandwidth: first.map_or(0.0, |w| w.time.descriptors().host.bandwidth),
+            bandwidth: first.map_or(0.0, |w| w.time.descriptors().host.shared_bandwidth),
             overhead,
             flows,
             workers,

@@ -70,7 +70,7 @@ struct Link {
 /// Builds the schedule and the devices selected from a machine.
 pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, Vec<Part>) {
     let mut fluid = Fluid::default();
-    let host_memory = fluid.resource(machine.host.memory_bandwidth);
+    let host_memory = fluid.resource(machine.host.shared());
     let mut schedule = Schedule::new(fluid, selected.len());
     let parts = selected
         .iter()
