@@ -291,6 +291,7 @@ mod tests {
         estimate.unobserved();
         assert!(!estimate.is_suspect());
         assert_eq!(estimate.value(), Some(1.0));
+        assert_eq!(estimate.observe(0.5), Verdict::Suspect);
     }
 
     #[test]
