@@ -159,6 +159,16 @@ pub trait Runtime {
     /// scheduled by step; the host backend looks at its affinity mask again.
     fn mark_step(&mut self, _step: u32) {}
 
+    /// The calling thread is about to drive this runtime: to submit, and to wait.
+    /// Until [`Runtime::end_driving`] it stays, where there are some, on cores
+    /// that no device has: on a core that it shares with a thread that computes
+    /// it would be late, and every device with it. Threads that it starts
+    /// meanwhile stay there, too.
+    fn begin_driving(&mut self) {}
+
+    /// The thread that drove this runtime runs wherever it did before.
+    fn end_driving(&mut self) {}
+
     /// Runs an errand once on each thread of this runtime that computes
     /// kernels, and returns when all have. A driver's own threads are not
     /// reached, and the simulator has none. Meant for a setup: a thread that
@@ -257,6 +267,12 @@ pub trait Backend {
 
     /// See [`Runtime::mark_step`].
     fn mark_step(&mut self, _step: u32) {}
+
+    /// See [`Runtime::begin_driving`].
+    fn begin_driving(&mut self) {}
+
+    /// See [`Runtime::end_driving`].
+    fn end_driving(&mut self) {}
 
     /// See [`Runtime::on_each_worker`].
     fn on_each_worker(&mut self, _errand: &Errand) {}

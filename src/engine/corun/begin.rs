@@ -216,7 +216,10 @@ impl<'a> Drive<'a> {
                 Place::Store(store) => store.hold(0..0),
             }
         }
+        // All cores fill.
+        self.runtime.end_driving();
         self.fill()?;
+        self.runtime.begin_driving();
         self.layout = Layout::unplanned(self.workload.units(), self.places.len());
         self.planned = None;
         self.begin()?;

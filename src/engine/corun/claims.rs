@@ -70,6 +70,7 @@ impl DerefMut for Claims<'_> {
 
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
+        self.runtime.end_driving();
         for queue in self.queues.drain(..) {
             self.runtime.free_queue(queue);
         }

@@ -129,6 +129,7 @@ pub fn run(
     }
     let mut drive = Drive::open(runtime, workload, make, options)?;
     drive.warm_up()?;
+    drive.runtime.begin_driving();
     drive.probe()?;
     drive.begin()?;
     drive.book_probes();
@@ -156,6 +157,7 @@ pub fn run(
                 steps = step;
             }
         }
+        drive.runtime.end_driving();
         if drive.gather(step)? {
             return drive.close(step, control.stop);
         }

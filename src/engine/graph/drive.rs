@@ -78,8 +78,10 @@ impl Plan {
         let mut drive = Drive::open(runtime, self, policy, options)?;
         drive.check_homes()?;
         let driven = drive.driver_time();
-        drive.run(control)?;
-        Ok(drive.close(driven))
+        drive.runtime.begin_driving();
+        let ran = drive.run(control);
+        drive.runtime.end_driving();
+        ran.map(|()| drive.close(driven))
     }
 }
 

@@ -334,6 +334,14 @@ impl<R: Runtime> Runtime for Faulty<R> {
         Ok(next)
     }
 
+    fn begin_driving(&mut self) {
+        self.inner.begin_driving();
+    }
+
+    fn end_driving(&mut self) {
+        self.inner.end_driving();
+    }
+
     fn mark_step(&mut self, step: u32) {
         self.step = step;
         self.inner.mark_step(step);

@@ -15,6 +15,18 @@ pub fn pin(thread: Option<Pid>, core: usize) -> bool {
     sched_setaffinity(thread, &set).is_ok()
 }
 
+/// Binds a thread to these cores, or leaves it where it is if there are none.
+/// What the system refuses stays as it was.
+pub fn confine(thread: Pid, cores: &[usize]) {
+    let mut set = CpuSet::new();
+    for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
+        set.set(*core);
+    }
+    if set.count() > 0 {
+        let _ = sched_setaffinity(Some(thread), &set);
+    }
+}
+
 /// For each pool and worker the core to run on, or `None` to rest.
 ///
 /// `homes` are the cores that each pool's workers were opened with and

@@ -8,6 +8,7 @@ use crossbeam_channel::{Sender, bounded};
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
 
+use super::driver::Driver;
 use super::job::{Job, Label};
 use super::memories::{Memories, Place};
 use super::{affinity, crew::Crew, region};
@@ -39,6 +40,7 @@ pub struct HostBackend {
     memory: Memories,
     /// The thread whose affinity mask says what the process may use.
     watched: Pid,
+    driver: Driver,
     /// Cores allowed when the pools were opened, and at the last look.
     first_allowed: Vec<usize>,
     allowed: Vec<usize>,
@@ -84,6 +86,7 @@ impl HostBackend {
             threads: Vec::new(),
             memory: Memories::default(),
             watched,
+            driver: Driver::default(),
             first_allowed: allowed.clone(),
             allowed,
             warnings: Vec::new(),
@@ -93,6 +96,12 @@ impl HostBackend {
         let spin = all.len() <= backend.allowed.len();
         backend.crew.arrange(&all, spin);
         Ok(backend)
+    }
+
+    /// Keeps whoever drives on these cores, which no device was given.
+    pub fn sparing(mut self, cores: Vec<usize>) -> Self {
+        self.driver = Driver::on(cores);
+        self
     }
 
     /// What went less well than asked when the pools were opened.
@@ -284,7 +293,16 @@ impl Backend for HostBackend {
         let active: Vec<bool> = cores.iter().map(Option::is_some).collect();
         let spin = active.iter().filter(|active| **active).count() <= allowed.len();
         self.crew.arrange(&active, spin);
+        self.driver.settle(&allowed, &cores);
         self.allowed = allowed;
+    }
+
+    fn begin_driving(&mut self) {
+        self.driver.begin(self.watched);
+    }
+
+    fn end_driving(&mut self) {
+        self.driver.end();
     }
 
     fn on_each_worker(&mut self, errand: &Errand) {

@@ -13,12 +13,14 @@
 //!   from a run of its own and then from the others', so that one that the
 //!   operating system holds back delays nobody; and tells the last one.
 //! * `memories` knows what memory commands may name, `region` maps it.
-//! * `affinity` decides who runs on which core.
+//! * `affinity` decides which worker runs on which core, and `driver` where the
+//!   thread stays that submits and waits.
 
 mod affinity;
 mod backend;
 mod board;
 mod crew;
+mod driver;
 mod errand;
 mod job;
 mod memories;

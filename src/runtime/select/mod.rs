@@ -58,7 +58,7 @@ pub fn open_union(
     let epoch = Instant::now();
     let mut backends: Vec<Box<dyn Backend>> = Vec::new();
     if !plan.pools.is_empty() {
-        let host = HostBackend::open(&plan.pools, completions.clone(), epoch)?;
+        let host = HostBackend::open(&plan.pools, completions.clone(), epoch)?.sparing(plan.spare);
         notes.extend_from_slice(host.warnings());
         backends.push(Box::new(host));
     }

@@ -66,6 +66,8 @@ impl From<Discovery> for Offers {
 pub struct Plan {
     pub pools: Vec<PoolSpec>,
     pub opencl: Vec<Selected>,
+    /// Cores that no device takes.
+    pub spare: Vec<usize>,
     /// What was left out, and why.
     pub notes: Vec<String>,
 }
@@ -124,10 +126,12 @@ fn everything(offers: &Offers, allowed: &[usize], fp64: bool) -> Plan {
         ));
     }
     let spared = spared(discrete, allowed.len());
+    let (cores, spare) = allowed.split_at(allowed.len() - spared);
     plan.pools.push(PoolSpec {
         name: "host".to_owned(),
-        cores: allowed[..allowed.len() - spared].to_vec(),
+        cores: cores.to_vec(),
     });
+    plan.spare = spare.to_vec();
     plan
 }
 
@@ -210,6 +214,7 @@ fn chosen(
             plan.pools.push(PoolSpec { name, cores });
         }
     }
+    plan.spare = free;
     Ok(plan)
 }
 

@@ -212,6 +212,18 @@ impl Runtime for Union {
         }
     }
 
+    fn begin_driving(&mut self) {
+        for backend in &mut self.backends {
+            backend.begin_driving();
+        }
+    }
+
+    fn end_driving(&mut self) {
+        for backend in &mut self.backends {
+            backend.end_driving();
+        }
+    }
+
     fn on_each_worker(&mut self, errand: &Errand) {
         for backend in &mut self.backends {
             backend.on_each_worker(errand);

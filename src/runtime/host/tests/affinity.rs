@@ -69,3 +69,55 @@ fn workers_leave_cores_that_are_taken_away_and_return_with_them() {
     let both = (0..50).any(|_| cores_used(&mut backend) == all[..2]);
     assert!(both, "the worker whose core came back does nothing");
 }
+
+#[test]
+fn whoever_drives_stays_on_the_spare_cores_and_makes_way() {
+    let all = allowed_cores(None);
+    assert!(all.len() >= 2, "this test needs two cores to spare one");
+    let (sender, _receiver) = unbounded();
+    let spec = PoolSpec {
+        name: "host:1".to_owned(),
+        cores: all[..1].to_vec(),
+    };
+    // Another thread stands for the process, whose cores it says.
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let (tell, told) = std::sync::mpsc::channel();
+    let process = std::thread::spawn(move || {
+        tell.send(gettid()).unwrap();
+        let _ = stopped.recv();
+    });
+    let watched = told.recv().unwrap();
+    let allow = |cores: &[usize]| {
+        let mut set = CpuSet::new();
+        cores.iter().for_each(|core| set.set(*core));
+        sched_setaffinity(Some(watched), &set).unwrap();
+    };
+    let backend = HostBackend::watching(watched, &[spec], sender, Instant::now()).unwrap();
+    let mut backend = backend.sparing(all[1..2].to_vec());
+    backend.begin_driving();
+    assert_eq!(allowed_cores(None), all[1..2]);
+    // The worker's core is taken away: it moves to the one that was spared.
+    allow(&all[1..2]);
+    backend.mark_step(1);
+    assert_eq!(allowed_cores(None), all[1..2]);
+    allow(&all[..1]);
+    backend.mark_step(2);
+    assert_eq!(allowed_cores(None), all[..1]);
+    allow(&all);
+    backend.mark_step(3);
+    assert_eq!(allowed_cores(None), all[1..2]);
+    backend.end_driving();
+    assert_eq!(allowed_cores(None), all);
+    drop(stop);
+    process.join().unwrap();
+}
+
+#[test]
+fn whose_mask_is_watched_is_never_bound() {
+    let all = allowed_cores(None);
+    let (sender, _receiver) = unbounded();
+    let backend = HostBackend::watching(gettid(), &[pool(1)], sender, Instant::now()).unwrap();
+    let mut backend = backend.sparing(all[1..].to_vec());
+    backend.begin_driving();
+    assert_eq!(allowed_cores(None), all);
+}

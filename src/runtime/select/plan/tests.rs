@@ -108,6 +108,21 @@ fn a_core_is_left_to_the_engine_beside_a_discrete_gpu() {
 }
 
 #[test]
+fn cores_that_no_device_takes_are_spare() {
+    let cores = [0, 1, 2, 3];
+    let spare = |text: &str| {
+        let selection = text.parse().unwrap();
+        let plan = plan(Some(&selection), &offers(), &cores, &sockets(), true).unwrap();
+        plan.spare
+    };
+    assert_eq!(spare("host,opencl1.0"), [3]);
+    assert_eq!(spare("host:4,opencl1.0"), []);
+    assert_eq!(spare("host:1,opencl0.0:2"), [3]);
+    let all = plan(None, &offers(), &cores, &sockets(), true).unwrap();
+    assert_eq!(all.spare, [3]);
+}
+
+#[test]
 fn no_core_is_given_twice() {
     assert_eq!(
         pools("host:1,host:2,host:1", &[3, 5, 7, 9]),
