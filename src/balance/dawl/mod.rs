@@ -304,7 +304,8 @@ impl Balancer for Dawl {
         (self.barrier).observe_anew(seconds(report.duration.saturating_sub(known)));
         let clean = self.without_moves(report);
         if report.moved > 0 {
-            let delay = seconds(report.duration) - clean - self.transfers;
+            let usual = self.fastest_step.unwrap_or(clean);
+            let delay = seconds(report.duration) - usual - self.transfers;
             (self.move_delay).observe_within(delay.max(0.0), NEVER_SUDDEN);
         }
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));

@@ -60,6 +60,7 @@ impl Dawl {
             quiet: self.quiet.is_some(),
             // A few chunks' way through a pipeline is not its pace, and no alarm.
             telling: on_host || progress.chunks() >= STREAMED,
+            disturbed: moved,
         };
         changed |= gauge.observe_pace(seen, under);
         // While units change hands, devices wait for those as well; and one that

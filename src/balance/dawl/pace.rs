@@ -62,6 +62,8 @@ pub struct Conditions {
     pub quiet: bool,
     /// There was enough of it to tell whether the device has changed.
     pub telling: bool,
+    /// Units changed hands: what was not seen says nothing of conditions.
+    pub disturbed: bool,
 }
 
 /// What an observation has done: the verdict, and by what factor a change has
@@ -96,7 +98,9 @@ impl Gauge {
 
 fn note(of: &mut Estimate, seen: Option<f64>, meant: bool, under: Conditions) -> Noted {
     let Some(rate) = seen else {
-        of.unobserved();
+        if !under.disturbed {
+            of.unobserved();
+        }
         return None;
     };
     let before = of.value().unwrap_or(rate);
@@ -134,6 +138,7 @@ mod tests {
         anew: false,
         quiet: true,
         telling: true,
+        disturbed: false,
     };
 
     fn pace(beside: impl Into<Option<f64>>, alone: impl Into<Option<f64>>) -> Pace {
@@ -231,6 +236,23 @@ mod tests {
         gauge.observe_pace(pace(40.0, 100.0), streaming);
         assert_eq!(gauge.pool.value(), Some(40.0));
         assert_eq!(gauge.alone.value(), Some(100.0));
+    }
+
+    #[test]
+    fn a_step_in_which_units_move_does_not_end_what_was_known() {
+        let moved = Conditions {
+            disturbed: true,
+            ..USUAL
+        };
+        let mut gauge = known();
+        gauge.observe_pace(pace(None, 100.0), USUAL);
+        gauge.observe_pace(pace(None, None), moved);
+        gauge.observe_pace(pace(None, 110.0), USUAL);
+        assert_eq!(gauge.alone.value(), Some(100.0));
+        // Nor does it clear a suspicion.
+        gauge.observe_pace(pace(None, 50.0), USUAL);
+        gauge.observe_pace(pace(None, None), moved);
+        assert!(gauge.observe_pace(pace(None, 50.0), USUAL));
     }
 
     #[test]

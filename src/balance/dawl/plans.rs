@@ -103,7 +103,11 @@ impl Dawl {
             (Some(quiet), Some(streaming)) => {
                 let least = match self.reports < LEARNING {
                     true => ROUGHLY_PAYS,
-                    false => STREAMING_PAYS,
+                    // What noise explains is no reason to do otherwise.
+                    false if self.reports > 0 && self.quiet.is_none() => {
+                        STREAMING_PAYS + self.noise()
+                    }
+                    false => STREAMING_PAYS.min(1.0 - self.noise()),
                 };
                 let pays = streaming.seconds < least * quiet.seconds;
                 match self.lead.as_ref().map_or(pays, |lead| lead.streams) {
@@ -258,7 +262,7 @@ impl Dawl {
         let learning = step <= LEARNING || changed;
         let cost = self.moving(&target.held);
         let pays = gain * remaining > PAYS * cost;
-        let (noise, pays) = match (learning, self.lead.is_some()) {
+        let (least, pays): (f64, bool) = match (learning, self.lead.is_some()) {
             (true, false) => (0.01, true),
             // A plan that was given has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
@@ -268,11 +272,24 @@ impl Dawl {
             }
             (false, _) => (0.03, pays),
         };
-        if gain > noise * target.seconds && pays {
+        if gain > least.max(self.noise()) * target.seconds && pays {
             target
         } else {
             stay
         }
+    }
+
+    /// The part of a step's seconds that the rates' noise explains: about the
+    /// standard error of what is predicted from them.
+    fn noise(&self) -> f64 {
+        let of = |d: usize| {
+            let gauge = &self.gauges[d];
+            let rates = [&gauge.held, &gauge.pool, &gauge.alone];
+            let known = rates.iter().filter(|rate| rate.observed().is_some());
+            known.map(|rate| rate.uncertainty()).fold(0.0, f64::max)
+        };
+        let at_work = (0..self.devices.len()).filter(|d| self.crew.works(*d));
+        at_work.map(of).map(|one| one * one).sum::<f64>().sqrt()
     }
 
     /// Starts a trial with one device fewer or more if it promises to pay.

@@ -7,6 +7,10 @@ use super::launches::LaunchCost;
 const WINDOW: usize = 5;
 /// Observations that make an estimate steady.
 const STEADY: usize = 3;
+/// Observations that tell how noisy they are.
+const REMEMBERED: usize = 16;
+/// The median's standard error over that of the mean, of normal noise.
+const MEDIAN: f64 = 1.25;
 /// A relative deviation beyond any.
 pub const NEVER_SUDDEN: f64 = 1e12;
 /// A relative deviation that is not noise.
@@ -31,8 +35,24 @@ pub struct Estimate {
     suspect: Option<f64>,
     /// A step has passed since the last observation.
     stale: bool,
+    jitter: Jitter,
     /// What stands for it until it is observed.
     supposed: Option<f64>,
+}
+
+/// How far observations lie from what was expected of them, outliers left out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Jitter {
+    /// Mean relative distance: of as many observations as were made, of late.
+    mean: f64,
+    count: usize,
+}
+
+impl Jitter {
+    fn observe(&mut self, distance: f64) {
+        self.count = (self.count + 1).min(REMEMBERED);
+        self.mean += (distance - self.mean) / self.count as f64;
+    }
 }
 
 impl Estimate {
@@ -82,6 +102,7 @@ impl Estimate {
         };
         let (least, most) = (value / (1.0 + sudden), value * (1.0 + sudden));
         if (least..=most).contains(&observed) {
+            self.jitter.observe((observed / value - 1.0).abs());
             self.suspect = None;
             self.push(observed);
             return Verdict::Fits;
@@ -114,6 +135,7 @@ impl Estimate {
     pub fn forget(&mut self) {
         *self = Self {
             supposed: self.supposed,
+            jitter: self.jitter,
             ..Self::default()
         };
     }
@@ -145,6 +167,14 @@ impl Estimate {
         self.seen >= STEADY
     }
 
+    /// About the relative standard error of [`Self::value`]: 0 until
+    /// observations have been compared with it. (Of normal noise the mean
+    /// distance is nearly the standard deviation, with that of the median.)
+    pub fn uncertainty(&self) -> f64 {
+        let count = self.seen.clamp(1, WINDOW) as f64;
+        MEDIAN * self.jitter.mean / count.sqrt()
+    }
+
     /// Whether the last observation was far off and is not yet confirmed.
     pub fn is_suspect(&self) -> bool {
         self.suspect.is_some()
@@ -153,6 +183,7 @@ impl Estimate {
     fn restart(&mut self, observed: f64) {
         *self = Self {
             supposed: self.supposed,
+            jitter: self.jitter,
             ..Self::of(observed)
         };
     }

@@ -116,7 +116,7 @@ fn cores_that_no_device_takes_are_spare() {
         plan.spare
     };
     assert_eq!(spare("host,opencl1.0"), [3]);
-    assert_eq!(spare("host:4,opencl1.0"), []);
+    assert!(spare("host:4,opencl1.0").is_empty());
     assert_eq!(spare("host:1,opencl0.0:2"), [3]);
     let all = plan(None, &offers(), &cores, &sockets(), true).unwrap();
     assert_eq!(all.spare, [3]);
