@@ -15,6 +15,7 @@ mod device;
 mod figures;
 mod host;
 mod probe;
+mod shared;
 mod stencils;
 
 #[cfg(test)]
@@ -27,7 +28,7 @@ use thiserror::Error;
 
 use crate::codelet::Codelet;
 use crate::machine::file::FORMAT;
-use crate::machine::{DeviceKind, MachineFile, Noise};
+use crate::machine::{Device, DeviceKind, MachineFile, Noise};
 use crate::runtime::{DeviceId, Runtime, RuntimeError};
 use probe::Probe;
 
@@ -113,7 +114,16 @@ pub fn measure(
 
     let mut probe = Probe::new(runtime, Arc::clone(copy), options);
     let result = probe.allocate(pool).and_then(|memory| {
-        let host = host::measure(&mut probe, pool, &memory, &about, progress)?;
+        probe.begin();
+        let mut host = host::measure(&mut probe, pool, &memory, &about, progress)?;
+        let linked = |(i, d): (usize, &Device)| {
+            let is_linked = d.kind != DeviceKind::Cpu && !d.shares_host_memory;
+            is_linked.then_some(DeviceId(i))
+        };
+        let linked: Vec<DeviceId> = devices.iter().enumerate().filter_map(linked).collect();
+        let alone = host.memory_bandwidth;
+        host.shared_bandwidth =
+            shared::measure(&mut probe, pool, &linked, &memory, alone, progress)?;
         let others = devices
             .iter()
             .enumerate()
@@ -150,9 +160,10 @@ pub fn copy_bandwidth(
     options: MeasureOptions,
 ) -> Result<f64, MeasureError> {
     let mut probe = Probe::new(runtime, Arc::clone(copy), options);
-    let result = probe
-        .allocate(pool)
-        .and_then(|memory| host::copy_bandwidth(&mut probe, pool, &memory));
+    let result = probe.allocate(pool).and_then(|memory| {
+        probe.begin();
+        host::copy_bandwidth(&mut probe, pool, &memory)
+    });
     probe.free_all();
     result
 }

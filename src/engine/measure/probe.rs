@@ -90,6 +90,11 @@ impl<'a> Probe<'a> {
         Ok(HostMemory { from, to, bytes })
     }
 
+    /// From here on this thread drives the runtime, until [`Self::free_all`].
+    pub fn begin(&mut self) {
+        self.runtime.begin_driving();
+    }
+
     /// A buffer on a device, freed by [`Self::free_buffers`].
     pub fn buffer(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, MeasureError> {
         let buffer = self.runtime.alloc(device, bytes)?;
@@ -104,6 +109,7 @@ impl<'a> Probe<'a> {
     }
 
     pub fn free_all(&mut self) {
+        self.runtime.end_driving();
         self.free_buffers();
         for memory in self.host.drain(..) {
             self.runtime.free_host(memory);
