@@ -262,6 +262,20 @@ fn a_device_that_costs_more_than_it_helps_is_dropped_and_tried_again() {
 }
 
 #[test]
+fn a_device_that_was_slow_for_a_while_comes_back() {
+    for (name, mut machine) in machines() {
+        machine.steps = 80;
+        let best = oracle(&machine, 0);
+        for device in 0..machine.devices.len() {
+            // So slow that it is better left out, then as before.
+            machine.speeds = vec![(10, 20, device, 0.05)];
+            let times = dawl(&machine);
+            assert_eq!(late(&times, 60, best, 1.05), [], "{name}, device {device}");
+        }
+    }
+}
+
+#[test]
 fn a_lone_device_that_holds_everything_is_planned_ahead() {
     let mut machine = Machine::new(1000, vec![real_gpu(1000, 1.0, 0.1)]);
     let setup = machine.setup();

@@ -6,6 +6,8 @@ use super::rates::Gauge;
 
 /// Steps after which a decision is tried again, doubled each time.
 const PATIENCE: u32 = 64;
+/// The same of a device that became slower: it may be itself again.
+const SOON: u32 = 8;
 /// Least relative gain that a trial must promise.
 pub const PROMISE: f64 = 0.02;
 
@@ -99,6 +101,11 @@ impl Crew {
     pub fn defer(&mut self, device: usize, step: u32) {
         self.again[device] = step.saturating_add(self.patience[device]);
         self.patience[device] = self.patience[device].saturating_mul(2);
+    }
+
+    /// If its part changes, that is tried again before long.
+    pub fn try_again_soon(&mut self, device: usize) {
+        self.patience[device] = SOON;
     }
 
     /// Ends a trial that has been measured. Gives back what was known before

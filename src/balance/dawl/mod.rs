@@ -76,6 +76,8 @@ pub struct Dawl {
     wants_probes: bool,
     crew: Crew,
     gauges: Vec<Gauge>,
+    /// What a device could do before it became slower.
+    former: Vec<Option<Gauge>>,
     /// Seconds from when the last device's end is known to the barrier's.
     barrier: Estimate,
     promises: Promises,
@@ -115,6 +117,7 @@ impl Dawl {
             wants_probes: true,
             crew: Crew::new(count),
             gauges: vec![Gauge::default(); count],
+            former: vec![None; count],
             barrier: Estimate::default(),
             promises: Promises::default(),
             move_delay: Estimate::default(),
@@ -297,7 +300,14 @@ impl Balancer for Dawl {
         let anew = report.step == self.replanned;
         let mut changed = false;
         for (d, did) in report.devices.iter().enumerate() {
-            changed |= self.observe(d, did, anew, report.moved > 0);
+            let before = self.gauges[d].clone();
+            if self.observe(d, did, anew, report.moved > 0) {
+                changed = true;
+                let former = self.former[d].take();
+                let former = former.filter(|former| !self.gauges[d].recover(former));
+                let is_slower = |other: &Gauge| self.gauges[d].is_slower(other);
+                self.former[d] = former.into_iter().chain([before]).find(is_slower);
+            }
             self.grain[d].adapt(self.handout.progress(d));
         }
         let known = report.devices.iter().map(|d| d.known).max().unwrap_or(0);
@@ -324,6 +334,8 @@ impl Balancer for Dawl {
             self.promises = Promises::default();
             if self.lead.is_none() {
                 self.crew.start_over(report.step + 1);
+                let slowed = (0..self.former.len()).filter(|d| self.former[*d].is_some());
+                slowed.for_each(|d| self.crew.try_again_soon(d));
             }
         }
         if report.moved == 0 && !changed && self.crew.trial.is_none() && self.lead.is_none() {

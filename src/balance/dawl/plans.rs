@@ -105,9 +105,9 @@ impl Dawl {
                     true => ROUGHLY_PAYS,
                     // What noise explains is no reason to do otherwise.
                     false if self.reports > 0 && self.quiet.is_none() => {
-                        STREAMING_PAYS + self.noise()
+                        STREAMING_PAYS + self.noise(true)
                     }
-                    false => STREAMING_PAYS.min(1.0 - self.noise()),
+                    false => STREAMING_PAYS.min(1.0 - self.noise(true)),
                 };
                 let pays = streaming.seconds < least * quiet.seconds;
                 match self.lead.as_ref().map_or(pays, |lead| lead.streams) {
@@ -272,21 +272,27 @@ impl Dawl {
             }
             (false, _) => (0.03, pays),
         };
-        if gain > least.max(self.noise()) * target.seconds && pays {
+        let streams = |division: &Division| !self.is_quiet(&division.held, &division.pooled);
+        let noise = self.noise(streams(&stay) || streams(&target));
+        if gain > least.max(noise) * target.seconds && pays {
             target
         } else {
             stay
         }
     }
 
-    /// The part of a step's seconds that the rates' noise explains: about the
-    /// standard error of what is predicted from them.
-    fn noise(&self) -> f64 {
+    /// The part of a step's seconds that the rates' noise explains, when devices
+    /// stream or none does: about the standard error of what is predicted.
+    fn noise(&self, streaming: bool) -> f64 {
         let of = |d: usize| {
             let gauge = &self.gauges[d];
-            let rates = [&gauge.held, &gauge.pool, &gauge.alone];
-            let known = rates.iter().filter(|rate| rate.observed().is_some());
-            known.map(|rate| rate.uncertainty()).fold(0.0, f64::max)
+            let alone = gauge.alone.observed().is_some();
+            let pool = match (self.devices[d].capacity, streaming) {
+                (None, false) if alone => gauge.alone.uncertainty(),
+                (Some(_), false) => 0.0,
+                _ => gauge.pool.uncertainty(),
+            };
+            gauge.held.uncertainty().max(pool)
         };
         let at_work = (0..self.devices.len()).filter(|d| self.crew.works(*d));
         at_work.map(of).map(|one| one * one).sum::<f64>().sqrt()
@@ -310,10 +316,16 @@ impl Dawl {
             }
         }
         for device in self.crew.candidates(step, false) {
+            let known = self.gauges.clone();
+            // One that became slower, and was left out, may have recovered.
+            if let Some(former) = &self.former[device] {
+                self.gauges[device] = former.clone();
+            }
             if self.would_help(step, device, reference) {
-                self.crew.try_other(step, device, reference, &self.gauges);
+                self.crew.try_other(step, device, reference, &known);
                 return true;
             }
+            self.gauges = known;
             self.crew.defer(device, step);
         }
         false
