@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::books::There;
 use super::drive::Drive;
+use super::heard::heard;
 use super::log::{Entry, Purpose};
 use super::storage::COPY_UNIT;
 use crate::codelet::{Name, Value, copy};
@@ -85,16 +86,23 @@ impl Drive<'_> {
         let made = CommandQueues::new(&graph, &components, component, width, ranks, &copies);
         let turn = self.turns[device];
         self.turns[device] = (turn + made.steps(width)) % count;
-        let mut events: Vec<Vec<EventId>> = made
+        let waits = made.waits();
+        // The times of all commands are wanted for a trace.
+        let heard = match self.options.trace {
+            true => vec![true; waits.len()],
+            false => heard(&graph, &components, &made, &waits),
+        };
+        let mut events: Vec<Vec<Option<EventId>>> = made
             .queues
             .iter()
             .map(|queue| Vec::with_capacity(queue.len()))
             .collect();
-        for (place, waits) in made.order.iter().zip(made.waits()) {
+        for ((place, waits), heard) in made.order.iter().zip(waits).zip(heard) {
             let queue = (turn + place.queue) % count;
+            // Whatever is waited for is heard of.
             let mut wait: Vec<EventId> = waits
                 .iter()
-                .map(|before| events[before.queue][before.position])
+                .filter_map(|before| events[before.queue][before.position])
                 .collect();
             let whose = Whose {
                 component,
@@ -102,9 +110,9 @@ impl Drive<'_> {
                 queue,
             };
             let event = match made.at(*place) {
-                Planned::Write(datum, _) => self.write(whose, datum, &mut wait)?,
-                Planned::NdRange(kernel) => self.launch(whose, kernel, &mut wait)?,
-                Planned::Read(kernel, datum) => self.read(whose, kernel, datum, &wait)?,
+                Planned::Write(datum, _) => Some(self.write(whose, datum, &mut wait)?),
+                Planned::NdRange(kernel) => self.launch(whose, kernel, heard, &mut wait)?,
+                Planned::Read(kernel, datum) => Some(self.read(whose, kernel, datum, &wait)?),
             };
             events[place.queue].push(event);
         }
@@ -193,8 +201,9 @@ impl Drive<'_> {
         &mut self,
         whose: Whose,
         kernel: KernelId,
+        heard: bool,
         wait: &mut Vec<EventId>,
-    ) -> Result<EventId, RuntimeError> {
+    ) -> Result<Option<EventId>, RuntimeError> {
         let graph = Arc::clone(&self.graph);
         let what = graph.kernel(kernel);
         let Whose { device, .. } = whose;
@@ -242,10 +251,14 @@ impl Drive<'_> {
             args,
             cost: what.cost,
         });
+        self.uses[device].kernels += 1;
+        if !heard {
+            self.submit_quietly(whose, kernel, command, wait)?;
+            return Ok(None);
+        }
         let event = self.submit(whose, Purpose::Launch(kernel), command, wait)?;
         self.books.submitted(kernel);
-        self.uses[device].kernels += 1;
-        Ok(event)
+        Ok(Some(event))
     }
 
     /// Copies the versions that a kernel works on in place and that somebody may
@@ -311,6 +324,29 @@ impl Drive<'_> {
             buffer: self.plan.storage.buffer(datum, device)?,
             offset: 0,
         })
+    }
+
+    /// Submits a kernel of whose end nobody hears by itself.
+    fn submit_quietly(
+        &mut self,
+        whose: Whose,
+        kernel: KernelId,
+        command: Command,
+        wait: &[EventId],
+    ) -> Result<(), RuntimeError> {
+        let tag = Tag {
+            step: self.components.list()[whose.component].level as u32,
+            label: self.graph.kernel(kernel).name.clone(),
+            units: self.graph.kernel(kernel).units.clone(),
+        };
+        let queue = self.queues[whose.device][whose.queue];
+        let before = self.runtime.now();
+        let submitted = self.runtime.submit_quietly(queue, command, wait, tag);
+        self.submit_time += self.runtime.now() - before;
+        submitted?;
+        self.books.unheard[kernel.0] = true;
+        self.used[whose.device] = self.used[whose.device].max(whose.queue + 1);
+        Ok(())
     }
 
     fn submit(

@@ -8,7 +8,7 @@ use super::books::{Books, Progress, There};
 use super::log::{Log, Purpose};
 use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
 use super::{Control, GraphRunError, Options, Plan};
-use crate::graph::{Components, DatumId, TaskGraph};
+use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::policy::{Finished, Policy};
 use crate::runtime::{Completion, EventId, QueueId, Runtime, RuntimeError, Status};
 use crate::time::Nanos;
@@ -165,6 +165,7 @@ impl<'a> Drive<'a> {
             }
             if self.log.idle() {
                 if let Some(error) = self.error.take() {
+                    self.quiesce();
                     return Err(error.into());
                 }
                 if !self.failing.is_empty() {
@@ -244,8 +245,20 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Waits for kernels whose end nothing tells, since not all that belongs to
+    /// their component was submitted.
+    pub fn quiesce(&mut self) {
+        for queue in self.queues.iter().flatten() {
+            self.runtime.quiesce(*queue);
+        }
+    }
+
     fn completed(&mut self, completion: Completion) {
         let Some(entry) = self.log.ended(completion.event) else {
+            // Of a kernel that matters only if it failed.
+            if let Status::Failed(why) | Status::DeviceLost(why) = completion.status {
+                self.fail(completion.device.0, why);
+            }
             return;
         };
         let (component, device) = (entry.component, entry.device);
@@ -291,13 +304,7 @@ impl<'a> Drive<'a> {
                 Vec::new()
             }
             Purpose::Launch(kernel) => {
-                for datum in self.graph.kernel(kernel).outputs() {
-                    if self.plan.sites[device].shares {
-                        self.books.host[datum.0] = true;
-                    } else if self.books.there[device][datum.0] == There::No {
-                        self.books.there[device][datum.0] = There::Here;
-                    }
-                }
+                self.made(device, kernel);
                 self.books.ended(&self.graph, &self.components, kernel)
             }
             Purpose::Read(kernel, datum) => {
@@ -307,7 +314,23 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// A kernel's outputs are there.
+    fn made(&mut self, device: usize, kernel: KernelId) {
+        for datum in self.graph.kernel(kernel).outputs() {
+            if self.plan.sites[device].shares {
+                self.books.host[datum.0] = true;
+            } else if self.books.there[device][datum.0] == There::No {
+                self.books.there[device][datum.0] = There::Here;
+            }
+        }
+    }
+
     fn finished(&mut self, component: usize, device: usize) {
+        for kernel in self.books.take_unheard(&self.components, component) {
+            self.made(device, kernel);
+            let ready = self.books.ended(&self.graph, &self.components, kernel);
+            self.tell_ready(ready);
+        }
         self.books.finish(component, device);
         let (dispatched, ended) = (self.dispatched[component], self.ended[component]);
         let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;

@@ -3,8 +3,8 @@
 //!
 //! A [`Plan`] is what outlives a run: memory, queues and compiled kernels
 //! (`storage`, `plan`). A run asks the policy for components, enqueues each
-//! whole as [`crate::graph::CommandQueues`] has it (`dispatch`), hears of ends
-//! and tells the policy (`drive`); `books` knows what has been made and where it
+//! whole as [`crate::graph::CommandQueues`] has it (`dispatch`), hears of those
+//! ends that matter (`heard`) and tells the policy (`drive`); `books` knows what has been made and where it
 //! lies. Nothing waits for the host within a component. [`numbers`] makes of a
 //! graph what policies know of it, [`times`] measures kernels one by one, and
 //! [`search`] tries configurations.
@@ -100,6 +100,7 @@ mod books;
 mod dispatch;
 mod drive;
 mod error;
+mod heard;
 mod log;
 pub mod numbers;
 mod outcome;

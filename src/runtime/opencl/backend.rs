@@ -223,16 +223,11 @@ impl Backend for OpenClBackend {
                 codelet: codelet.name.to_string(),
             });
         };
-        let context = device.context;
-        let siblings: Vec<&OpenDevice> = self
-            .devices
-            .iter()
-            .filter(|d| d.context == context)
-            .collect();
+        let programs = &mut self.contexts[device.context];
         let Some(open) = self.queues.get_mut(&queue) else {
             return Ok(());
         };
-        open.load(kernel, device, &siblings, &mut self.contexts[context])
+        open.load(kernel, device, &self.devices, programs)
     }
 
     fn driver_time(&self) -> Nanos {
@@ -251,7 +246,8 @@ impl Backend for OpenClBackend {
     /// The commands on it keep the driver's queue.
     fn free_queue(&mut self, queue: QueueId) {
         self.retire();
-        if let Some(open) = self.queues.remove(&queue) {
+        if let Some(mut open) = self.queues.remove(&queue) {
+            open.settle(&self.devices[open.device].shared);
             self.watch.close(&open.raw);
             self.leaving
                 .push_back((Instant::now(), open.raw, open.last));
@@ -310,14 +306,9 @@ impl Backend for OpenClBackend {
                 open.transfer(device, &self.memories, Direction::ToHost, to, from, &raw)
             }
             Command::Launch(launch) => {
-                let siblings: Vec<&OpenDevice> = self
-                    .devices
-                    .iter()
-                    .filter(|d| d.context == device.context)
-                    .collect();
                 let site = Site {
                     device,
-                    siblings: &siblings,
+                    devices: &self.devices,
                     programs: &mut self.contexts[device.context],
                     memories: &self.memories,
                 };
@@ -330,15 +321,19 @@ impl Backend for OpenClBackend {
         }
         self.driver_time += begun.elapsed();
         open.last = Some(Arc::clone(&enqueued.last));
-        let mut keeps = enqueued.keeps;
-        keeps.extend(events.into_iter().map(|event| event as Keep));
+        // What has no event has ended when this has.
+        let mut owed = std::mem::take(&mut open.owed);
+        owed.keeps.extend(enqueued.keeps);
+        owed.keeps
+            .extend(events.into_iter().map(|event| event as Keep));
+        owed.waits.extend_from_slice(wait);
         let token = Token {
             completion,
-            waits: wait.to_vec(),
+            waits: owed.waits,
             timed: open.stamps.then_some(enqueued.timed),
             device: Arc::clone(&device.shared),
             poisoned: Arc::clone(&open.poisoned),
-            keeps,
+            keeps: owed.keeps,
             outlets: self.outlets.clone(),
         };
         let slot = if device.watched {
@@ -358,6 +353,60 @@ impl Backend for OpenClBackend {
         };
         self.live.insert(event, flight);
         Ok(())
+    }
+
+    fn quiet(&self) -> bool {
+        true
+    }
+
+    fn submit_quietly(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+    ) -> Result<(), RuntimeError> {
+        let Command::Launch(launch) = command else {
+            // Copies are few, and host memory is not to be left in use.
+            return self.submit(queue, command, wait, tag, EventId::fresh());
+        };
+        let unknown = RuntimeError::Unknown { what: "queue" };
+        let Some(index) = self.queues.get(&queue).map(|open| open.device) else {
+            return Err(unknown);
+        };
+        self.devices[index].shared.check()?;
+        let events = self.wait_list(wait, index)?;
+        let raw: Vec<cl_event> = events.iter().map(|event| event.raw()).collect();
+        let device = &self.devices[index];
+        let Some(open) = self.queues.get_mut(&queue) else {
+            return Err(unknown);
+        };
+        if open.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(wait) {
+            // The next that is heard of is skipped for it.
+            open.poisoned.store(true, Ordering::Release);
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let site = Site {
+            device,
+            devices: &self.devices,
+            programs: &mut self.contexts[device.context],
+            memories: &self.memories,
+        };
+        let mut keeps = open.launch_quietly(&launch, site, &raw)?;
+        keeps.extend(events.into_iter().map(|event| event as Keep));
+        open.owed.add(keeps, wait);
+        if self.batch.add(&open.raw, index) {
+            device.flush(&open.raw);
+        }
+        self.driver_time += begun.elapsed();
+        Ok(())
+    }
+
+    fn quiesce(&mut self, queue: QueueId) {
+        if let Some(open) = self.queues.get_mut(&queue) {
+            open.settle(&self.devices[open.device].shared);
+        }
     }
 
     fn begin_batch(&mut self) {
@@ -417,6 +466,9 @@ impl Drop for OpenClBackend {
 impl OpenClBackend {
     /// Waits a while for the commands in flight.
     fn await_the_last(&mut self) {
+        for open in self.queues.values_mut() {
+            open.settle(&self.devices[open.device].shared);
+        }
         if self.live.is_empty() {
             return;
         }

@@ -36,11 +36,24 @@ pub(super) struct Loaded {
     apart: Option<Arc<Apart>>,
 }
 
+/// A kernel whose arguments are set.
+struct Ready<'a> {
+    device: &'a OpenDevice,
+    source: KernelSource,
+    sizes: NdRange,
+    local: Option<Vec<usize>>,
+    /// Host regions whose views are unmapped before it and mapped after it, so
+    /// that host and device see each other's results.
+    hosts: Vec<HostMemoryId>,
+    /// What must outlive the command.
+    keeps: Vec<Keep>,
+}
+
 /// What a launch needs beside its queue.
 pub(super) struct Site<'a> {
     pub device: &'a OpenDevice,
-    /// All devices of the context.
-    pub siblings: &'a [&'a OpenDevice],
+    /// All devices that are open.
+    pub devices: &'a [OpenDevice],
     pub programs: &'a mut Programs,
     pub memories: &'a Memories,
 }
@@ -50,9 +63,52 @@ impl OpenQueue {
     pub(super) fn launch(
         &mut self,
         launch: &Launch,
-        site: Site<'_>,
+        mut site: Site<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
+        match self.ready(launch, &mut site)? {
+            Some(ready) => self.enqueue(ready, wait),
+            None => self.marker(site.device, wait),
+        }
+    }
+
+    /// Enqueues a kernel of whose end nobody hears; what must outlive it.
+    pub(super) fn launch_quietly(
+        &mut self,
+        launch: &Launch,
+        mut site: Site<'_>,
+        wait: &[cl_event],
+    ) -> Result<Vec<Keep>, RuntimeError> {
+        let heard = match self.ready(launch, &mut site)? {
+            None => self.marker(site.device, wait)?,
+            // Host memory has to be made visible.
+            Some(ready) if !ready.hosts.is_empty() => self.enqueue(ready, wait)?,
+            Some(ready) => return self.enqueue_quietly(ready, wait),
+        };
+        let mut keeps = heard.keeps;
+        keeps.push(heard.last as Keep);
+        Ok(keeps)
+    }
+
+    fn enqueue_quietly(
+        &self,
+        ready: Ready<'_>,
+        wait: &[cl_event],
+    ) -> Result<Vec<Keep>, RuntimeError> {
+        let kernel = self.kernels[&ready.source].kernel.raw();
+        // SAFETY: the arguments are set, the sizes have as many dimensions as
+        // is said, and the queue owes what the arguments name.
+        unsafe { self.enqueue_unheard(kernel, &ready.sizes, ready.local.as_deref(), wait) }
+            .map_err(|code| (ready.device.shared).failed("clEnqueueNDRangeKernel", code))?;
+        Ok(ready.keeps)
+    }
+
+    /// Makes a kernel ready to be enqueued; `None` if there is nothing to compute.
+    fn ready<'d>(
+        &mut self,
+        launch: &Launch,
+        site: &mut Site<'d>,
+    ) -> Result<Option<Ready<'d>>, RuntimeError> {
         let device = site.device;
         let Some(kernel) = &launch.codelet.opencl else {
             return Err(RuntimeError::NoImplementation {
@@ -62,27 +118,25 @@ impl OpenQueue {
         };
         let sizes = kernel.shape.sizes(&launch.units, &launch.args);
         if sizes.global.contains(&0) || sizes.global.is_empty() {
-            return self.marker(device, wait);
+            return Ok(None);
         }
         let source = &kernel.source;
-        self.load(kernel, device, site.siblings, site.programs)?;
+        self.load(kernel, device, site.devices, site.programs)?;
         let local = local_size(&sizes, device, self.kernels[source].group, source)?;
-        let hosts = self.look_at(&launch.args, &site)?;
-        let keeps = self.bind(source, &launch.args, &site)?;
-        // A CPU computes in host memory itself: a map would change nothing.
-        let hosts = if device.info.kind == DeviceKind::Cpu {
-            Vec::new()
-        } else {
-            hosts
-        };
-        self.enqueue(
-            source,
+        let hosts = self.look_at(&launch.args, site)?;
+        let keeps = self.bind(source, &launch.args, site)?;
+        Ok(Some(Ready {
             device,
-            (&sizes, local.as_deref()),
-            &hosts,
+            source: source.clone(),
+            sizes,
+            local,
+            // A CPU computes in host memory itself: a map would change nothing.
+            hosts: match device.info.kind {
+                DeviceKind::Cpu => Vec::new(),
+                _ => hosts,
+            },
             keeps,
-            wait,
-        )
+        }))
     }
 
     /// Makes sure that the kernel is there.
@@ -90,7 +144,7 @@ impl OpenQueue {
         &mut self,
         source: &OpenClKernel,
         device: &OpenDevice,
-        siblings: &[&OpenDevice],
+        devices: &[OpenDevice],
         programs: &mut Programs,
     ) -> Result<(), RuntimeError> {
         if self.kernels.contains_key(&source.source) {
@@ -98,7 +152,7 @@ impl OpenQueue {
         }
         let apart = better_apart(&device.info.driver).then(|| Apart::take(&source.source));
         let number = apart.as_ref().map_or(0, Apart::number);
-        let kernel = programs.kernel(source, number, device, siblings)?;
+        let kernel = programs.kernel(source, number, device, devices)?;
         let group =
             get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
                 .map(usize::from)
@@ -208,17 +262,16 @@ impl OpenQueue {
         Ok(keeps)
     }
 
-    /// Enqueues the kernel; views of `hosts` are unmapped before it and mapped
-    /// after it, so that host and device see each other's results.
-    fn enqueue(
-        &mut self,
-        source: &KernelSource,
-        device: &OpenDevice,
-        (sizes, local): (&NdRange, Option<&[usize]>),
-        hosts: &[HostMemoryId],
-        keeps: Vec<Keep>,
-        wait: &[cl_event],
-    ) -> Result<Enqueued, RuntimeError> {
+    /// Enqueues a kernel.
+    fn enqueue(&mut self, ready: Ready<'_>, wait: &[cl_event]) -> Result<Enqueued, RuntimeError> {
+        let Ready {
+            device,
+            source,
+            sizes,
+            local,
+            hosts,
+            keeps,
+        } = ready;
         let failed = |call| move |code| device.shared.failed(call, code);
         for (id, view) in &mut self.views {
             if let (true, Some(address)) = (hosts.contains(id), view.mapped.take()) {
@@ -238,7 +291,7 @@ impl OpenQueue {
                 ));
             }
         }
-        let loaded = &self.kernels[source];
+        let loaded = &self.kernels[&source];
         let (count, events) = list(wait);
         // SAFETY: the arguments are set, the sizes have as many dimensions as
         // is said, and what the arguments name outlives the command.

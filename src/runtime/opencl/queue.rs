@@ -17,6 +17,7 @@ use super::device::OpenDevice;
 use super::handle::{Event, Mem, Queue};
 use super::launch::Kernels;
 use super::memory::View;
+use super::quiet::Owed;
 use crate::codelet::{BufferId, HostMemoryId};
 use crate::runtime::{DeviceSpan, HostRegion, HostSpan, RuntimeError};
 
@@ -63,6 +64,8 @@ pub(super) struct OpenQueue {
     pub poisoned: Arc<AtomicBool>,
     /// The last command's event.
     pub last: Option<Arc<Event>>,
+    /// Of the commands behind the last one that has an event.
+    pub owed: Owed,
     pub kernels: Kernels,
     /// The host regions that this queue's kernels work on.
     pub views: HashMap<HostMemoryId, View>,
@@ -113,6 +116,7 @@ impl OpenQueue {
             stamps,
             poisoned: Arc::default(),
             last: None,
+            owed: Owed::default(),
             kernels: Kernels::default(),
             views: HashMap::new(),
         }

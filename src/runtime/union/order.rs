@@ -108,6 +108,19 @@ impl<H> Order<H> {
         Some(wait)
     }
 
+    /// What a command that passes would wait for at its backend, if it may pass;
+    /// it is not taken into the books, for nobody hears of its end.
+    pub fn pass_quietly(&self, queue: QueueId, wait: &[EventId]) -> Option<Vec<EventId>> {
+        let lane = self.lanes.get(&queue)?;
+        if !lane.held.is_empty() {
+            return None;
+        }
+        match self.judge(lane, wait) {
+            Verdict::Send(wait) => Some(wait),
+            Verdict::Fail | Verdict::Hold => None,
+        }
+    }
+
     /// Holds a command back behind everything in its queue.
     pub fn hold(&mut self, queue: QueueId, event: EventId, wait: &[EventId], held: H) {
         let Some(lane) = self.lanes.get_mut(&queue) else {

@@ -158,6 +158,33 @@ impl Runtime for Union {
         Ok(event)
     }
 
+    fn submit_quietly(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+    ) -> Result<(), RuntimeError> {
+        let device = self.queues.get(&queue).copied();
+        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let (backend, _) = self.place(device)?;
+        let passes = match self.backends[backend].quiet() {
+            true => self.order.pass_quietly(queue, wait),
+            false => None,
+        };
+        match passes {
+            Some(wait) => self.backends[backend].submit_quietly(queue, command, &wait, tag),
+            None => self.submit(queue, command, wait, tag).map(drop),
+        }
+    }
+
+    fn quiesce(&mut self, queue: QueueId) {
+        let device = self.queues.get(&queue).copied();
+        if let Some((backend, _)) = device.and_then(|device| self.place(device).ok()) {
+            self.backends[backend].quiesce(queue);
+        }
+    }
+
     fn begin_batch(&mut self) {
         for backend in &mut self.backends {
             backend.begin_batch();
