@@ -29,7 +29,7 @@ pub use command::{
     Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag, Workers,
 };
 pub use error::RuntimeError;
-pub use ids::{DeviceId, EventId, QueueId};
+pub use ids::{DeviceId, EventId, IdMap, QueueId};
 
 pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::books::{Books, Progress, There};
 use super::log::{Log, Purpose};
 use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
+use super::wave::Wave;
 use super::{Control, GraphRunError, Options, Plan};
 use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::policy::{Finished, Policy};
@@ -199,26 +200,29 @@ impl<'a> Drive<'a> {
 
     /// Enqueues what the policy hands out now.
     fn hand_out(&mut self) {
+        let mut wave = Wave::default();
         while self.in_order() {
             let now = self.runtime.now();
             let Some(assignment) = self.policy.next(now) else {
-                return;
+                break;
             };
             let ready = self.books.components().get(assignment.component);
             let lost = self.plan.sites.get(assignment.device);
             if ready != Some(&Progress::Ready) || lost.is_none_or(|site| site.lost.is_some()) {
                 // Told as being stuck, once nothing is in flight.
-                return;
+                break;
             }
-            match self.dispatch(assignment) {
-                Ok(()) => {}
-                Err(RuntimeError::DeviceLost { why, .. }) => {
-                    self.books.failed[assignment.component] = true;
-                    self.fail(assignment.device, why);
-                }
-                Err(error) => self.error = Some(error),
+            let begun = self.begin(assignment);
+            if !begun.takes_turns() || !wave.admits(&begun) {
+                self.enqueue(wave.take());
+            }
+            if begun.takes_turns() {
+                wave.add(begun);
+            } else {
+                self.enqueue(vec![begun]);
             }
         }
+        self.enqueue(wave.take());
     }
 
     /// Notes that a device failed.

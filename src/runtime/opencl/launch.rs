@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use cl3::command_queue::{enqueue_nd_range_kernel, enqueue_unmap_mem_object, finish};
 use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg};
-use cl3::types::cl_event;
+use cl3::types::{cl_event, cl_kernel, cl_mem};
 
-use super::apart::{Apart, better_apart};
+use super::apart::Apart;
 use super::completion::Keep;
 use super::device::OpenDevice;
 use super::handle::{Event, Kernel};
 use super::memory::{View, map};
 use super::program::Programs;
-use super::queue::{Enqueued, Memories, OpenQueue, list};
+use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
 use super::shape::{fit, refusal};
 use crate::codelet::{HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Value};
 use crate::machine::DeviceKind;
@@ -29,24 +29,21 @@ pub(super) type Kernels = HashMap<KernelSource, Loaded>;
 pub(super) struct Loaded {
     pub kernel: Kernel,
     /// Most work-items a group.
-    group: usize,
+    pub group: usize,
     /// The arguments that it has. From one launch to the next few change.
     args: Vec<Option<Value>>,
     /// What keeps its program from other queues, where that is needed.
-    apart: Option<Arc<Apart>>,
+    pub apart: Option<Arc<Apart>>,
 }
 
 /// A kernel whose arguments are set.
-struct Ready<'a> {
-    device: &'a OpenDevice,
-    source: KernelSource,
-    sizes: NdRange,
-    local: Option<Vec<usize>>,
+pub(super) struct Ready<'a> {
+    pub kernel: cl_kernel,
+    pub sizes: &'a NdRange,
+    pub local: Option<&'a [usize]>,
     /// Host regions whose views are unmapped before it and mapped after it, so
     /// that host and device see each other's results.
-    hosts: Vec<HostMemoryId>,
-    /// What must outlive the command.
-    keeps: Vec<Keep>,
+    pub hosts: &'a [HostMemoryId],
 }
 
 /// What a launch needs beside its queue.
@@ -59,100 +56,50 @@ pub(super) struct Site<'a> {
 }
 
 impl OpenQueue {
-    /// Enqueues a kernel.
+    /// Enqueues a kernel, with an event if its end is `heard` of.
     pub(super) fn launch(
         &mut self,
         launch: &Launch,
-        mut site: Site<'_>,
+        heard: bool,
+        site: &mut Site<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        match self.ready(launch, &mut site)? {
-            Some(ready) => self.enqueue(ready, wait),
-            None => self.marker(site.device, wait),
-        }
-    }
-
-    /// Enqueues a kernel of whose end nobody hears; what must outlive it.
-    pub(super) fn launch_quietly(
-        &mut self,
-        launch: &Launch,
-        mut site: Site<'_>,
-        wait: &[cl_event],
-    ) -> Result<Vec<Keep>, RuntimeError> {
-        let heard = match self.ready(launch, &mut site)? {
-            None => self.marker(site.device, wait)?,
-            // Host memory has to be made visible.
-            Some(ready) if !ready.hosts.is_empty() => self.enqueue(ready, wait)?,
-            Some(ready) => return self.enqueue_quietly(ready, wait),
-        };
-        let mut keeps = heard.keeps;
-        keeps.push(heard.last as Keep);
-        Ok(keeps)
-    }
-
-    fn enqueue_quietly(
-        &self,
-        ready: Ready<'_>,
-        wait: &[cl_event],
-    ) -> Result<Vec<Keep>, RuntimeError> {
-        let kernel = self.kernels[&ready.source].kernel.raw();
-        // SAFETY: the arguments are set, the sizes have as many dimensions as
-        // is said, and the queue owes what the arguments name.
-        unsafe { self.enqueue_unheard(kernel, &ready.sizes, ready.local.as_deref(), wait) }
-            .map_err(|code| (ready.device.shared).failed("clEnqueueNDRangeKernel", code))?;
-        Ok(ready.keeps)
-    }
-
-    /// Makes a kernel ready to be enqueued; `None` if there is nothing to compute.
-    fn ready<'d>(
-        &mut self,
-        launch: &Launch,
-        site: &mut Site<'d>,
-    ) -> Result<Option<Ready<'d>>, RuntimeError> {
         let device = site.device;
-        let Some(kernel) = &launch.codelet.opencl else {
-            return Err(RuntimeError::NoImplementation {
-                device: device.info.name.clone(),
-                codelet: launch.codelet.name.to_string(),
-            });
+        let Some((kernel, sizes)) = sizes(launch, device)? else {
+            return self.marker(device, wait);
         };
-        let sizes = kernel.shape.sizes(&launch.units, &launch.args);
-        if sizes.global.contains(&0) || sizes.global.is_empty() {
-            return Ok(None);
-        }
         let source = &kernel.source;
-        self.load(kernel, device, site.devices, site.programs)?;
+        self.load(kernel, site)?;
         let local = local_size(&sizes, device, self.kernels[source].group, source)?;
         let hosts = self.look_at(&launch.args, site)?;
         let keeps = self.bind(source, &launch.args, site)?;
-        Ok(Some(Ready {
-            device,
-            source: source.clone(),
-            sizes,
-            local,
+        let ready = Ready {
+            kernel: self.kernels[source].kernel.raw(),
+            sizes: &sizes,
+            local: local.as_deref(),
             // A CPU computes in host memory itself: a map would change nothing.
             hosts: match device.info.kind {
-                DeviceKind::Cpu => Vec::new(),
-                _ => hosts,
+                DeviceKind::Cpu => &[],
+                _ => &hosts,
             },
-            keeps,
-        }))
+        };
+        let events = self.enqueue(&ready, device, heard, wait)?;
+        Ok(Enqueued { events, keeps })
     }
 
     /// Makes sure that the kernel is there.
     pub(super) fn load(
         &mut self,
         source: &OpenClKernel,
-        device: &OpenDevice,
-        devices: &[OpenDevice],
-        programs: &mut Programs,
+        site: &mut Site<'_>,
     ) -> Result<(), RuntimeError> {
         if self.kernels.contains_key(&source.source) {
             return Ok(());
         }
-        let apart = better_apart(&device.info.driver).then(|| Apart::take(&source.source));
+        let device = site.device;
+        let apart = device.apart.then(|| Apart::take(&source.source));
         let number = apart.as_ref().map_or(0, Apart::number);
-        let kernel = programs.kernel(source, number, device, devices)?;
+        let kernel = site.programs.kernel(source, number, device, site.devices)?;
         let group =
             get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
                 .map(usize::from)
@@ -238,40 +185,27 @@ impl OpenQueue {
                 continue;
             }
             *last = None;
-            let set = match arg {
-                Value::U32(n) => set(kernel, index, n),
-                Value::U64(n) => set(kernel, index, n),
-                Value::F32(x) => set(kernel, index, x),
-                Value::F64(x) => set(kernel, index, x),
-                Value::Raw(value) => set_bytes(kernel, index, value.bytes()),
-                Value::Local(bytes) => set_local(kernel, index, *bytes),
-                Value::Memory(_) => set(kernel, index, &mem),
-            };
-            set.map_err(
-                |code| match site.device.shared.failed("clSetKernelArg", code) {
-                    RuntimeError::Call { device, call, why } => RuntimeError::Call {
-                        device,
-                        call,
-                        why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry()),
-                    },
-                    other => other,
-                },
-            )?;
+            set_value(kernel, (index, arg), mem, source, site.device)?;
             *last = Some(*arg);
         }
         Ok(keeps)
     }
 
-    /// Enqueues a kernel.
-    fn enqueue(&mut self, ready: Ready<'_>, wait: &[cl_event]) -> Result<Enqueued, RuntimeError> {
+    /// Enqueues a kernel. Where host memory has to be made visible there are
+    /// events in any case.
+    pub(super) fn enqueue(
+        &mut self,
+        ready: &Ready<'_>,
+        device: &OpenDevice,
+        heard: bool,
+        wait: &[cl_event],
+    ) -> Result<Option<Events>, RuntimeError> {
         let Ready {
-            device,
-            source,
+            kernel,
             sizes,
             local,
             hosts,
-            keeps,
-        } = ready;
+        } = *ready;
         let failed = |call| move |code| device.shared.failed(call, code);
         for (id, view) in &mut self.views {
             if let (true, Some(address)) = (hosts.contains(id), view.mapped.take()) {
@@ -291,14 +225,21 @@ impl OpenQueue {
                 ));
             }
         }
-        let loaded = &self.kernels[&source];
+        if !heard && hosts.is_empty() {
+            // SAFETY: as below.
+            let enqueued = unsafe { self.enqueue_unheard(kernel, sizes, local, wait) };
+            return match enqueued {
+                Ok(()) => Ok(None),
+                Err(code) => Err(failed("clEnqueueNDRangeKernel")(code)),
+            };
+        }
         let (count, events) = list(wait);
         // SAFETY: the arguments are set, the sizes have as many dimensions as
         // is said, and what the arguments name outlives the command.
         let event = unsafe {
             enqueue_nd_range_kernel(
                 self.raw.raw(),
-                loaded.kernel.raw(),
+                kernel,
                 sizes.global.len() as u32,
                 (sizes.offset.as_ref()).map_or(std::ptr::null(), |o| o.as_ptr()),
                 sizes.global.as_ptr(),
@@ -322,7 +263,7 @@ impl OpenQueue {
                 last = Arc::new(event);
             }
         }
-        Ok(Enqueued { last, timed, keeps })
+        Ok(Some(Events { last, timed }))
     }
 }
 
@@ -336,8 +277,24 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// The kernel of a launch and its sizes; `None` if there is nothing to compute.
+pub(super) fn sizes<'l>(
+    launch: &'l Launch,
+    device: &OpenDevice,
+) -> Result<Option<(&'l OpenClKernel, NdRange)>, RuntimeError> {
+    let Some(kernel) = &launch.codelet.opencl else {
+        return Err(RuntimeError::NoImplementation {
+            device: device.info.name.clone(),
+            codelet: launch.codelet.name.to_string(),
+        });
+    };
+    let sizes = kernel.shape.sizes(&launch.units, &launch.args);
+    let none = sizes.global.contains(&0) || sizes.global.is_empty();
+    Ok((!none).then_some((kernel, sizes)))
+}
+
 /// The local size for a launch; `None` leaves it to the driver.
-fn local_size(
+pub(super) fn local_size(
     sizes: &NdRange,
     device: &OpenDevice,
     group: usize,
@@ -356,6 +313,33 @@ fn local_size(
             }),
         },
     }
+}
+
+/// Sets an argument; memory is `mem` to the driver.
+pub(super) fn set_value(
+    kernel: &Kernel,
+    (index, arg): (usize, &Value),
+    mem: cl_mem,
+    source: &KernelSource,
+    device: &OpenDevice,
+) -> Result<(), RuntimeError> {
+    let set = match arg {
+        Value::U32(n) => set(kernel, index, n),
+        Value::U64(n) => set(kernel, index, n),
+        Value::F32(x) => set(kernel, index, x),
+        Value::F64(x) => set(kernel, index, x),
+        Value::Raw(value) => set_bytes(kernel, index, value.bytes()),
+        Value::Local(bytes) => set_local(kernel, index, *bytes),
+        Value::Memory(_) => set(kernel, index, &mem),
+    };
+    set.map_err(|code| match device.shared.failed("clSetKernelArg", code) {
+        RuntimeError::Call { device, call, why } => RuntimeError::Call {
+            device,
+            call,
+            why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry()),
+        },
+        other => other,
+    })
 }
 
 /// Sets an argument to a plain value.

@@ -5,6 +5,8 @@
 //! are its event's (580.159 on an H200). What such kernels use is *owed* by
 //! their queue until a command with an event comes, which takes it along.
 
+use std::sync::Arc;
+
 use cl3::command_queue::finish;
 use cl3::error_codes::{DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use cl3::load_library;
@@ -12,6 +14,7 @@ use cl3::types::{cl_event, cl_int, cl_kernel};
 
 use super::completion::Keep;
 use super::device::Shared;
+use super::handle::Event;
 use super::queue::{OpenQueue, list};
 use crate::codelet::NdRange;
 use crate::runtime::EventId;
@@ -21,14 +24,16 @@ use crate::runtime::EventId;
 pub(super) struct Owed {
     pub keeps: Vec<Keep>,
     pub waits: Vec<EventId>,
-    /// Whether there are any such commands.
+    /// Whether there are any commands behind the last one that is heard of.
     any: bool,
 }
 
 impl Owed {
-    /// A command without an event is on its way.
-    pub(super) fn add(&mut self, keeps: Vec<Keep>, waits: &[EventId]) {
-        self.keeps.extend(keeps);
+    /// A command is on its way that uses and waits for this.
+    pub(super) fn add(&mut self, uses: Vec<Keep>, events: Vec<Arc<Event>>, waits: &[EventId]) {
+        self.keeps.extend(uses);
+        self.keeps
+            .extend(events.into_iter().map(|event| event as Keep));
         self.waits.extend_from_slice(waits);
         self.any = true;
     }
