@@ -20,6 +20,9 @@ const PASSED_OVER: u32 = 3;
 pub(super) struct Learned {
     /// Ascending by amount.
     seen: Vec<Seen>,
+    /// The amounts with the medians of their seconds: a division of a layer asks
+    /// for them hundreds of times, while the devices wait for it.
+    points: Vec<(f64, f64)>,
     /// Measurements in a row that were passed over.
     passed_over: u32,
 }
@@ -71,6 +74,8 @@ impl Learned {
         if last.len() > WINDOW {
             last.pop_front();
         }
+        let seen = self.seen.iter();
+        self.points = seen.map(|seen| (seen.amount, median(&seen.last))).collect();
     }
 
     /// Whether anything has been learned.
@@ -94,8 +99,7 @@ impl Learned {
         if amount <= 0.0 {
             return Some(0.0);
         }
-        let seen = self.seen.iter();
-        let points: Vec<(f64, f64)> = seen.map(|seen| (seen.amount, median(&seen.last))).collect();
+        let points = &self.points;
         let (first, last) = (points.first()?, points.last()?);
         let above = points.partition_point(|(a, _)| *a < amount);
         let line = |one: (f64, f64), other: (f64, f64)| {

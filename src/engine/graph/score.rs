@@ -103,3 +103,40 @@ impl Score {
         self.width == width && self.asked.iter().all(same)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::KernelId;
+    use crate::graph::testbed::figure_6;
+
+    /// Whether this datum, and no other, is written.
+    struct Only(Option<DatumId>);
+
+    impl Transfers for Only {
+        fn write(&self, datum: DatumId) -> bool {
+            self.0 == Some(datum)
+        }
+
+        fn read(&self, _datum: DatumId) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_score_fits_the_copies_it_was_made_for() {
+        let graph = figure_6();
+        let parts = [0..1, 1..6, 6..7].map(|range| range.map(KernelId).collect());
+        let components = Components::new(&graph, &parts).unwrap();
+        let of = |only: &Only| Score::new(&graph, &components, 1, 2, &[], false, only);
+        // b5, the fourth datum, comes from the host.
+        let (plain, copying) = (Only(None), Only(Some(DatumId(3))));
+        let (score, other) = (of(&plain), of(&copying));
+        assert!(score.fits(2, &plain) && !score.fits(3, &plain));
+        assert!(!score.fits(2, &copying));
+        assert!(other.fits(2, &copying) && !other.fits(2, &plain));
+        assert!(score.launches_only && !other.launches_only);
+        // What the component neither reads nor makes is none of its concern.
+        assert!(score.fits(2, &Only(Some(DatumId(graph.data().len())))));
+    }
+}
