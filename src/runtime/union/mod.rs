@@ -66,6 +66,8 @@ struct Flying {
     queue: QueueId,
     device: DeviceId,
     queued: Nanos,
+    /// Whether a later command of its queue tells of its end.
+    quiet: bool,
 }
 
 enum Released {

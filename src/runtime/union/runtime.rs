@@ -51,7 +51,8 @@ impl Runtime for Union {
 
     fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
         self.drain();
-        if !self.flying.is_empty() {
+        // What is quiet has ended by now, even where that is told later.
+        if self.flying.values().any(|flying| !flying.quiet) {
             return Err(RuntimeError::Busy);
         }
         let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
@@ -134,6 +135,7 @@ impl Runtime for Union {
             queue,
             device,
             queued,
+            quiet: false,
         };
         self.flying.insert(event, flying);
         if let Some(wait) = self.order.pass(queue, event, wait) {
@@ -174,7 +176,13 @@ impl Runtime for Union {
         };
         match passes {
             Some(wait) => self.backends[backend].submit_quietly(queue, command, &wait, tag),
-            None => self.submit(queue, command, wait, tag).map(drop),
+            None => {
+                let event = self.submit(queue, command, wait, tag)?;
+                if let Some(flying) = self.flying.get_mut(&event) {
+                    flying.quiet = true;
+                }
+                Ok(())
+            }
         }
     }
 
