@@ -107,6 +107,11 @@ impl Learned {
             one.1 + slope.max(0.0) * (amount - one.0)
         };
         let known = points.len();
+        // More may have taken less: another device may have been in its way.
+        let near = |(at, _): &&(f64, f64)| (at - amount).abs() <= 1e-9 * amount;
+        if let Some((_, seconds)) = points.iter().find(near) {
+            return Some(*seconds);
+        }
         Some(if known == 1 {
             first.1 * amount / first.0
         } else if above == 0 {
@@ -164,6 +169,10 @@ mod tests {
         learned.learn(1.0, 5.0, false);
         learned.learn(2.0, 4.0, false);
         assert!(learned.expect(9.0).is_some_and(|s| s >= 4.0));
+        assert_eq!(
+            (learned.expect(1.0), learned.expect(2.0)),
+            (Some(5.0), Some(4.0))
+        );
     }
 
     #[test]

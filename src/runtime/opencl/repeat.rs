@@ -1,6 +1,7 @@
 //! Launches that are made again and again: each has a kernel object of its own,
 //! whose arguments were set once, so that nothing but the enqueueing is left.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use cl3::types::cl_event;
@@ -52,13 +53,13 @@ impl OpenQueue {
     ) -> Result<Enqueued, RuntimeError> {
         let number = self.number(launch, site)?;
         let key = (self.device, Arc::as_ptr(launch).addr(), number);
-        if !repeats.0.contains_key(&key) {
-            let Some(repeat) = self.prepare(launch, number, site)? else {
-                return self.launch(launch, heard, site, wait);
-            };
-            repeats.0.insert(key, repeat);
-        }
-        let repeat = &repeats.0[&key];
+        let repeat = match repeats.0.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => match self.prepare(launch, number, site)? {
+                Some(repeat) => place.insert(repeat),
+                None => return self.launch(launch, heard, site, wait),
+            },
+        };
         let ready = Ready {
             kernel: repeat.kernel.raw(),
             sizes: &repeat.sizes,
