@@ -8,10 +8,14 @@
 //! before. Unlike a step's units components are few and whole, so what is
 //! searched for is the whole number of them with the least expected end, and no
 //! device need have any.
+//!
+//! Devices slow each other down, by the host's cores and its memory. What one
+//! takes alone does not follow from what it took beside others, so where it may be
+//! near the best it is tried once.
 
 mod divide;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::learned::Learned;
 use super::ready::Ready;
@@ -42,6 +46,9 @@ pub struct Adaptive {
     /// By a layer's number of components: how many each device had of the last
     /// such layer.
     last: BTreeMap<usize, Vec<usize>>,
+    /// Numbers of components for which it has been looked at what the busiest
+    /// device would take alone.
+    alone: BTreeSet<usize>,
 }
 
 /// A layer on its way.
@@ -79,6 +86,7 @@ impl Adaptive {
             running: vec![0; devices],
             layers: Vec::new(),
             last: BTreeMap::new(),
+            alone: BTreeSet::new(),
         };
         made.begin();
         made
@@ -92,14 +100,19 @@ impl Adaptive {
     /// Divides a layer: a device for each of its components. And foresees how the
     /// next one will be, since that says what of this one's results stays.
     fn divide(&mut self, level: usize) {
-        let parts = self.parts(level, true);
+        let mut parts = self.parts(level, true);
+        let count = self.levels[level].len();
+        if !self.alone.contains(&count) && self.knows_all(&parts) {
+            self.alone.insert(count);
+            parts = self.alone_instead(level, &parts).unwrap_or(parts);
+        }
         for (device, part) in parts.iter().enumerate() {
             for component in part {
                 self.placed[*component] = Some(device);
             }
         }
         let division: Vec<usize> = parts.iter().map(Vec::len).collect();
-        self.last.insert(self.levels[level].len(), division);
+        self.last.insert(count, division);
         if level + 1 < self.levels.len() {
             for (device, part) in self.parts(level + 1, false).iter().enumerate() {
                 for component in part {
@@ -185,6 +198,7 @@ impl Policy for Adaptive {
         self.ready.clear();
         self.running.fill(0);
         self.last.clear();
+        self.alone.clear();
         self.foreseen.fill(None);
         for layer in &mut self.layers {
             layer.spoilt = true;

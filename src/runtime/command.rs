@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{DeviceId, EventId, Nanos, QueueId};
-use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Name, Value};
+use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Memory, Name, Value};
 
 /// Part of a host allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,16 @@ pub struct Launch {
     pub cost: Cost,
 }
 
+impl Launch {
+    /// The memory among its arguments.
+    pub fn memories(&self) -> impl Iterator<Item = Memory> + '_ {
+        self.args.iter().filter_map(|value| match value {
+            Value::Memory(memory) => Some(*memory),
+            _ => None,
+        })
+    }
+}
+
 /// A command for a queue.
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -42,6 +52,9 @@ pub enum Command {
     Write { from: HostSpan, to: DeviceSpan },
     /// An NDRange, or its host equivalent.
     Launch(Launch),
+    /// A launch that is made again and again just as it is: what makes it ready
+    /// may be kept, until its memory is freed or nobody else holds it.
+    Repeat(Arc<Launch>),
     /// Device to host (D2H).
     Read { from: DeviceSpan, to: HostSpan },
 }
@@ -51,8 +64,17 @@ impl Command {
     pub fn kind(&self) -> CommandKind {
         match self {
             Self::Write { .. } => CommandKind::Write,
-            Self::Launch(_) => CommandKind::Launch,
+            Self::Launch(_) | Self::Repeat(_) => CommandKind::Launch,
             Self::Read { .. } => CommandKind::Read,
+        }
+    }
+
+    /// The launch, if it is one.
+    pub fn launch(&self) -> Option<&Launch> {
+        match self {
+            Self::Write { .. } | Self::Read { .. } => None,
+            Self::Launch(launch) => Some(launch),
+            Self::Repeat(launch) => Some(launch),
         }
     }
 
@@ -61,7 +83,7 @@ impl Command {
         match self {
             Self::Write { from, .. } => from.bytes,
             Self::Read { to, .. } => to.bytes,
-            Self::Launch(_) => 0,
+            Self::Launch(_) | Self::Repeat(_) => 0,
         }
     }
 }

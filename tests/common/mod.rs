@@ -178,7 +178,8 @@ impl Shuffled {
                 (Memory::Host(to.memory), to.offset),
                 to.bytes,
             ),
-            Command::Launch(launch) => {
+            Command::Launch(_) | Command::Repeat(_) => {
+                let launch = command.launch().expect("a launch");
                 let args: Vec<HostValue> = launch
                     .args
                     .iter()
@@ -331,7 +332,7 @@ impl Runtime for Shuffled {
             self.poisoned.insert(queue);
         } else {
             self.execute(device, &pending.command);
-            if let Command::Launch(launch) = &pending.command {
+            if let Some(launch) = pending.command.launch() {
                 self.launched.push((
                     pending.tag.step,
                     pending.tag.label.clone(),

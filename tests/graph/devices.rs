@@ -16,9 +16,10 @@ fn holds(devices: &str, cases: usize) {
     for number in 0..cases {
         let case = case(&mut rng, 10);
         let mut policy = policy(&mut rng, numbers(&runtime, &case));
-        let options = options(&mut rng, runtime.devices().len());
+        let mut options = options(&mut rng, runtime.devices().len());
         let mut plan = plan(&mut runtime, &case);
-        for run in 0..2 {
+        for run in 0..3 {
+            options.trace = run == 1;
             let what = format!(
                 "{devices}, seed {seed}, case {number}, run {run}, {}, {options:?}",
                 policy.name()
@@ -27,7 +28,7 @@ fn holds(devices: &str, cases: usize) {
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(outcome.losses.is_empty(), "{what}: {:?}", outcome.losses);
             // A device's clock may be a little off the host's.
-            check_order(&outcome, &case, 100_000, &what);
+            check_order(&outcome, &options, &case, 100_000, &what);
             check_results(&plan, &mut runtime, &case, &what);
         }
         plan.release(&mut runtime);

@@ -24,7 +24,7 @@ fn survives(rng: &mut Rng, runtime: &mut dyn Runtime, case: &Case, slack: u64, w
         match once(&mut plan, runtime, policy.as_mut(), &options) {
             Ok(outcome) => {
                 assert!(run == 0 || well, "{what}: a lost device is back");
-                check_order(&outcome, case, slack, &what);
+                check_order(&outcome, &options, case, slack, &what);
                 check_results(&plan, runtime, case, &what);
             }
             Err(error @ GraphRunError::Lost { .. }) => {

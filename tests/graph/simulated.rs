@@ -75,7 +75,7 @@ fn random_graphs_are_right_and_in_order() {
             let outcome = once(&mut plan, &mut sim, policy.as_mut(), &options)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(outcome.losses.is_empty() && !outcome.interrupted, "{what}");
-            check_order(&outcome, &case, 0, &what);
+            check_order(&outcome, &options, &case, 0, &what);
             check_results(&plan, &mut sim, &case, &what);
         }
         plan.release(&mut sim);

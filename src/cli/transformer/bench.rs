@@ -42,7 +42,7 @@ pub struct Args {
           allow_negative_numbers = true)]
     layers: u32,
 
-    /// Runs of each policy, in turns
+    /// Runs of each policy that count, in turns; each follows one that does not
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = whole(1..=u32::MAX),
           allow_negative_numbers = true)]
     repeats: u32,

@@ -36,6 +36,8 @@ pub(super) struct Books {
     /// others is done.
     left: Vec<u32>,
     done: Vec<bool>,
+    /// By kernel: launched, and heard of only when its component has ended.
+    pub unheard: Vec<bool>,
     components: Vec<Progress>,
     /// How many components are done.
     finished: usize,
@@ -53,6 +55,7 @@ impl Books {
             there: vec![vec![There::No; data.len()]; devices],
             left: vec![0; graph.kernels().len()],
             done: vec![false; graph.kernels().len()],
+            unheard: vec![false; graph.kernels().len()],
             components: vec![Progress::Waiting(0); components.len()],
             finished: 0,
             flying: vec![0; components.len()],
@@ -128,6 +131,15 @@ impl Books {
         ready
     }
 
+    /// A component has ended, and so have the kernels of which nothing was heard:
+    /// takes them out.
+    pub fn take_unheard(&mut self, components: &Components, component: usize) -> Vec<KernelId> {
+        let kernels = components.list()[component].kernels.iter().copied();
+        kernels
+            .filter(|kernel| std::mem::take(&mut self.unheard[kernel.0]))
+            .collect()
+    }
+
     /// Whether a kernel has done all that others wait for.
     pub fn is_done(&self, kernel: KernelId) -> bool {
         self.done[kernel.0]
@@ -168,6 +180,7 @@ impl Books {
         self.failed[component] = false;
         for kernel in &components.list()[component].kernels {
             self.done[kernel.0] = false;
+            self.unheard[kernel.0] = false;
             self.left[kernel.0] = 0;
         }
     }

@@ -1,14 +1,16 @@
-//! Enqueueing a component.
+//! Enqueueing components.
 
 use std::sync::Arc;
 
 use super::books::There;
 use super::drive::Drive;
 use super::log::{Entry, Purpose};
+use super::score::Score;
 use super::storage::COPY_UNIT;
-use crate::codelet::{Name, Value, copy};
+use super::wave::Begun;
+use crate::codelet::{Name, copy};
 use crate::graph::{
-    Argument, CommandQueues, Components, DatumId, Kernel, KernelId, Planned, TaskGraph, Transfers,
+    Argument, Components, DatumId, Kernel, KernelId, Planned, TaskGraph, Transfers,
 };
 use crate::policy::{Assignment, Policy};
 use crate::runtime::{Command, DeviceSpan, EventId, HostSpan, Launch, Memory, RuntimeError, Tag};
@@ -50,24 +52,15 @@ struct Whose {
 }
 
 impl Drive<'_> {
-    /// Hands a component to a device: everything that it needs is enqueued, and
-    /// runs without the host from then on.
-    pub(super) fn dispatch(&mut self, assignment: Assignment) -> Result<(), RuntimeError> {
-        self.runtime.begin_batch();
-        let enqueued = self.enqueue(assignment);
+    /// Hands a component to a device: says what is to be enqueued.
+    pub(super) fn begin(&mut self, assignment: Assignment) -> Begun {
         let before = self.runtime.now();
-        self.runtime.end_batch();
-        self.submit_time += self.runtime.now() - before;
-        enqueued
-    }
-
-    fn enqueue(&mut self, assignment: Assignment) -> Result<(), RuntimeError> {
         let Assignment { component, device } = assignment;
         let shares = self.plan.sites[device].shares;
         let level = self.components.list()[component].level;
         self.begin_level(level);
         self.books.begin(component, device);
-        self.dispatched[component] = self.runtime.now();
+        self.dispatched[component] = before;
         self.written[component] = 0;
         let (count, width) = self.options.of(device);
         let copies = Copies {
@@ -80,34 +73,89 @@ impl Drive<'_> {
             device,
             shares,
         };
-        let ranks = &self.plan.ranks;
-        let (graph, components) = (Arc::clone(&self.graph), Arc::clone(&self.components));
-        let made = CommandQueues::new(&graph, &components, component, width, ranks, &copies);
+        let known = &self.plan.scores[device][component];
+        let known = known.as_ref().filter(|score| score.fits(width, &copies));
+        let score = match known {
+            Some(score) => Arc::clone(score),
+            None => {
+                let (graph, components) = (&self.graph, &self.components);
+                let ranks = &self.plan.ranks;
+                let score = Score::new(graph, components, component, width, ranks, shares, &copies);
+                let score = Arc::new(score);
+                self.plan.scores[device][component] = Some(Arc::clone(&score));
+                score
+            }
+        };
         let turn = self.turns[device];
-        self.turns[device] = (turn + made.steps(width)) % count;
-        let mut events: Vec<Vec<EventId>> = made
-            .queues
-            .iter()
+        self.turns[device] = (turn + score.queues.steps(width)) % count;
+        let queues = score.queues.queues.iter();
+        let events = queues
             .map(|queue| Vec::with_capacity(queue.len()))
             .collect();
-        for (place, waits) in made.order.iter().zip(made.waits()) {
-            let queue = (turn + place.queue) % count;
-            let mut wait: Vec<EventId> = waits
-                .iter()
-                .map(|before| events[before.queue][before.position])
-                .collect();
-            let whose = Whose {
-                component,
-                device,
-                queue,
-            };
-            let event = match made.at(*place) {
-                Planned::Write(datum, _) => self.write(whose, datum, &mut wait)?,
-                Planned::NdRange(kernel) => self.launch(whose, kernel, &mut wait)?,
-                Planned::Read(kernel, datum) => self.read(whose, kernel, datum, &wait)?,
-            };
-            events[place.queue].push(event);
+        self.submit_time += self.runtime.now() - before;
+        Begun {
+            component,
+            device,
+            level,
+            score,
+            turn,
+            count,
+            events,
+            enqueued: 0,
         }
+    }
+
+    /// Enqueues everything that components need, which run without the host from
+    /// then on.
+    pub(super) fn enqueue(&mut self, mut wave: Vec<Begun>) {
+        let before = self.runtime.now();
+        self.runtime.begin_batch();
+        while !wave.is_empty() && self.error.is_none() {
+            wave.retain_mut(|begun| match self.enqueue_next(begun) {
+                Ok(()) => !begun.complete(),
+                Err(RuntimeError::DeviceLost { why, .. }) => {
+                    self.books.failed[begun.component] = true;
+                    self.fail(begun.device, why);
+                    false
+                }
+                Err(error) => {
+                    self.error = Some(error);
+                    false
+                }
+            });
+        }
+        self.runtime.end_batch();
+        self.submit_time += self.runtime.now() - before;
+    }
+
+    /// Enqueues a component's next command.
+    fn enqueue_next(&mut self, begun: &mut Begun) -> Result<(), RuntimeError> {
+        let score = Arc::clone(&begun.score);
+        let number = begun.enqueued;
+        let Some(place) = score.queues.order.get(number) else {
+            return Ok(());
+        };
+        // Whatever is waited for is heard of.
+        let mut wait: Vec<EventId> = score.waits[number]
+            .iter()
+            .filter_map(|before| begun.events[before.queue][before.position])
+            .collect();
+        let whose = Whose {
+            component: begun.component,
+            device: begun.device,
+            queue: begun.queue(place.queue),
+        };
+        let event = match score.queues.at(*place) {
+            Planned::Write(datum, _) => Some(self.write(whose, datum, &mut wait)?),
+            Planned::NdRange(kernel) => {
+                // For a trace the times of all are wanted.
+                let heard = score.heard[number] || self.options.trace;
+                self.launch(whose, kernel, heard, &mut wait)?
+            }
+            Planned::Read(kernel, datum) => Some(self.read(whose, kernel, datum, &wait)?),
+        };
+        begun.events[place.queue].push(event);
+        begun.enqueued += 1;
         Ok(())
     }
 
@@ -193,8 +241,9 @@ impl Drive<'_> {
         &mut self,
         whose: Whose,
         kernel: KernelId,
+        heard: bool,
         wait: &mut Vec<EventId>,
-    ) -> Result<EventId, RuntimeError> {
+    ) -> Result<Option<EventId>, RuntimeError> {
         let graph = Arc::clone(&self.graph);
         let what = graph.kernel(kernel);
         let Whose { device, .. } = whose;
@@ -223,29 +272,15 @@ impl Drive<'_> {
                 self.replace_versions(whose.component, datum, device, wait)?;
             }
         }
-        let mut args = Vec::with_capacity(what.arguments.len());
-        for argument in &what.arguments {
-            let datum = match argument {
-                Argument::Value(value) => {
-                    args.push(*value);
-                    continue;
-                }
-                Argument::Input(datum) | Argument::Output(datum) => datum,
-                Argument::InOut { to, .. } => to,
-            };
-            let memory = self.plan.storage.memory(*datum, device, shares)?;
-            args.push(Value::Memory(memory));
+        let command = Command::Repeat(self.plan.launch(kernel, device)?);
+        self.uses[device].kernels += 1;
+        if !heard {
+            self.submit_quietly(whose, kernel, command, wait)?;
+            return Ok(None);
         }
-        let command = Command::Launch(Launch {
-            codelet: Arc::clone(&what.codelet),
-            units: what.units.clone(),
-            args,
-            cost: what.cost,
-        });
         let event = self.submit(whose, Purpose::Launch(kernel), command, wait)?;
         self.books.submitted(kernel);
-        self.uses[device].kernels += 1;
-        Ok(event)
+        Ok(Some(event))
     }
 
     /// Copies the versions that a kernel works on in place and that somebody may
@@ -313,6 +348,26 @@ impl Drive<'_> {
         })
     }
 
+    /// Submits a kernel of whose end nobody hears by itself.
+    fn submit_quietly(
+        &mut self,
+        whose: Whose,
+        kernel: KernelId,
+        command: Command,
+        wait: &[EventId],
+    ) -> Result<(), RuntimeError> {
+        let tag = Tag {
+            step: self.components.list()[whose.component].level as u32,
+            label: self.graph.kernel(kernel).name.clone(),
+            units: self.graph.kernel(kernel).units.clone(),
+        };
+        let queue = self.queues[whose.device][whose.queue];
+        self.runtime.submit_quietly(queue, command, wait, tag)?;
+        self.books.unheard[kernel.0] = true;
+        self.used[whose.device] = self.used[whose.device].max(whose.queue + 1);
+        Ok(())
+    }
+
     fn submit(
         &mut self,
         whose: Whose,
@@ -325,26 +380,23 @@ impl Drive<'_> {
             device,
             queue,
         } = whose;
-        let (label, units) = match (&command, purpose) {
-            (Command::Launch(launch), Purpose::Launch(kernel)) => {
-                (self.graph.kernel(kernel).name.clone(), launch.units.clone())
+        let (label, units) = match purpose {
+            Purpose::Launch(kernel) => {
+                let kernel = self.graph.kernel(kernel);
+                (kernel.name.clone(), kernel.units.clone())
             }
-            (_, Purpose::Copy(_)) => (Name::from("copy"), 0..0),
-            (_, Purpose::Write(d) | Purpose::Read(_, d) | Purpose::Fetch(d)) => {
+            Purpose::Copy(_) => (Name::from("copy"), 0..0),
+            Purpose::Write(d) | Purpose::Read(_, d) | Purpose::Fetch(d) => {
                 (self.graph.datum(d).name.clone(), 0..0)
             }
-            (_, Purpose::Launch(kernel)) => (self.graph.kernel(kernel).name.clone(), 0..0),
         };
         let tag = Tag {
             step: self.components.list()[component].level as u32,
             label,
             units,
         };
-        let before = self.runtime.now();
         let queue_id = self.queues[device][queue];
-        let event = self.runtime.submit(queue_id, command, wait, tag);
-        self.submit_time += self.runtime.now() - before;
-        let event = event?;
+        let event = self.runtime.submit(queue_id, command, wait, tag)?;
         self.books.flying[component] += 1;
         self.used[device] = self.used[device].max(queue + 1);
         self.log.submitted(

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::books::{Books, Progress, There};
 use super::log::{Log, Purpose};
 use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
+use super::wave::Wave;
 use super::{Control, GraphRunError, Options, Plan};
-use crate::graph::{Components, DatumId, TaskGraph};
+use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::policy::{Finished, Policy};
 use crate::runtime::{Completion, EventId, QueueId, Runtime, RuntimeError, Status};
 use crate::time::Nanos;
@@ -167,6 +168,7 @@ impl<'a> Drive<'a> {
             }
             if self.log.idle() {
                 if let Some(error) = self.error.take() {
+                    self.quiesce();
                     return Err(error.into());
                 }
                 if !self.failing.is_empty() {
@@ -200,26 +202,29 @@ impl<'a> Drive<'a> {
 
     /// Enqueues what the policy hands out now.
     fn hand_out(&mut self) {
+        let mut wave = Wave::default();
         while self.in_order() {
             let now = self.runtime.now();
             let Some(assignment) = self.policy.next(now) else {
-                return;
+                break;
             };
             let ready = self.books.components().get(assignment.component);
             let lost = self.plan.sites.get(assignment.device);
             if ready != Some(&Progress::Ready) || lost.is_none_or(|site| site.lost.is_some()) {
                 // Told as being stuck, once nothing is in flight.
-                return;
+                break;
             }
-            match self.dispatch(assignment) {
-                Ok(()) => {}
-                Err(RuntimeError::DeviceLost { why, .. }) => {
-                    self.books.failed[assignment.component] = true;
-                    self.fail(assignment.device, why);
-                }
-                Err(error) => self.error = Some(error),
+            let begun = self.begin(assignment);
+            if !begun.takes_turns() || !wave.admits(&begun) {
+                self.enqueue(wave.take());
+            }
+            if begun.takes_turns() {
+                wave.add(begun);
+            } else {
+                self.enqueue(vec![begun]);
             }
         }
+        self.enqueue(wave.take());
     }
 
     /// Notes that a device failed.
@@ -246,8 +251,20 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Waits for kernels whose end nothing tells, since not all that belongs to
+    /// their component was submitted.
+    pub fn quiesce(&mut self) {
+        for queue in self.queues.iter().flatten() {
+            self.runtime.quiesce(*queue);
+        }
+    }
+
     fn completed(&mut self, completion: Completion) {
         let Some(entry) = self.log.ended(completion.event) else {
+            // Of a kernel that matters only if it failed.
+            if let Status::Failed(why) | Status::DeviceLost(why) = completion.status {
+                self.fail(completion.device.0, why);
+            }
             return;
         };
         let (component, device) = (entry.component, entry.device);
@@ -293,13 +310,7 @@ impl<'a> Drive<'a> {
                 Vec::new()
             }
             Purpose::Launch(kernel) => {
-                for datum in self.graph.kernel(kernel).outputs() {
-                    if self.plan.sites[device].shares {
-                        self.books.host[datum.0] = true;
-                    } else if self.books.there[device][datum.0] == There::No {
-                        self.books.there[device][datum.0] = There::Here;
-                    }
-                }
+                self.made(device, kernel);
                 self.books.ended(&self.graph, &self.components, kernel)
             }
             Purpose::Read(kernel, datum) => {
@@ -309,7 +320,23 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// A kernel's outputs are there.
+    fn made(&mut self, device: usize, kernel: KernelId) {
+        for datum in self.graph.kernel(kernel).outputs() {
+            if self.plan.sites[device].shares {
+                self.books.host[datum.0] = true;
+            } else if self.books.there[device][datum.0] == There::No {
+                self.books.there[device][datum.0] = There::Here;
+            }
+        }
+    }
+
     fn finished(&mut self, component: usize, device: usize) {
+        for kernel in self.books.take_unheard(&self.components, component) {
+            self.made(device, kernel);
+            let ready = self.books.ended(&self.graph, &self.components, kernel);
+            self.tell_ready(ready);
+        }
         self.books.finish(component, device);
         let (dispatched, ended) = (self.dispatched[component], self.ended[component]);
         let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;

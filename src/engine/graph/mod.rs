@@ -1,10 +1,11 @@
 //! Running task graphs: a graph, its components, a policy, and the devices of a
 //! runtime.
 //!
-//! A [`Plan`] is what outlives a run: memory, queues and compiled kernels
-//! (`storage`, `plan`). A run asks the policy for components, enqueues each
-//! whole as [`crate::graph::CommandQueues`] has it (`dispatch`), hears of ends
-//! and tells the policy (`drive`); `books` knows what has been made and where it
+//! A [`Plan`] is what outlives a run: memory, queues, compiled kernels, and what
+//! is enqueued for a component (`storage`, `plan`, `score`). A run asks the policy for components, enqueues each
+//! whole as [`crate::graph::CommandQueues`] has it (`dispatch`; several in turns,
+//! `wave`), hears of those
+//! ends that matter (`heard`) and tells the policy (`drive`); `books` knows what has been made and where it
 //! lies. Nothing waits for the host within a component. [`numbers`] makes of a
 //! graph what policies know of it, [`times`] measures kernels one by one, and
 //! [`search`] tries configurations.
@@ -100,15 +101,18 @@ mod books;
 mod dispatch;
 mod drive;
 mod error;
+mod heard;
 mod log;
 pub mod numbers;
 mod outcome;
 mod plan;
 mod recover;
 pub mod reference;
+mod score;
 pub mod search;
 mod storage;
 pub mod times;
+mod wave;
 
 use std::sync::atomic::AtomicBool;
 

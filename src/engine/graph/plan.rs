@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::score::Score;
 use super::storage::Storage;
 use super::{GraphRunError, Options};
-use crate::codelet::{Codelet, copy};
-use crate::graph::{Components, DatumId, TaskGraph, bottom_levels};
+use crate::codelet::{Codelet, Value, copy};
+use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph, bottom_levels};
 use crate::machine::{Device, DeviceKind, RuntimeKind};
 use crate::policy::Policy;
-use crate::runtime::{DeviceId, QueueId, Runtime, RuntimeError};
+use crate::runtime::{DeviceId, Launch, QueueId, Runtime, RuntimeError};
 
 /// A device of a plan.
 pub(super) struct Site {
@@ -34,6 +35,10 @@ pub struct Plan {
     /// By device and datum: what earlier runs left there of the host's data.
     pub(super) resident: Vec<Vec<bool>>,
     pub(super) copying: Arc<Codelet>,
+    /// By device and component: what was enqueued last.
+    pub(super) scores: Vec<Vec<Option<Arc<Score>>>>,
+    /// By device and kernel: its launch, once its memory was there.
+    launches: Vec<Vec<Option<Arc<Launch>>>>,
     /// Devices that were found lost while nothing ran, and why.
     pub(super) noticed: Vec<(usize, String)>,
 }
@@ -70,6 +75,8 @@ impl Plan {
             storage: Storage::new(&graph, &components, devices.len()),
             resident: vec![vec![false; graph.data().len()]; devices.len()],
             copying: Arc::new(copy::codelet()),
+            scores: vec![vec![None; components.len()]; devices.len()],
+            launches: vec![vec![None; graph.kernels().len()]; devices.len()],
             noticed: Vec::new(),
             graph,
             components,
@@ -175,6 +182,36 @@ impl Plan {
             });
         }
         Ok(open[..wanted].to_vec())
+    }
+
+    /// A kernel's launch on a device, the same in every run.
+    pub(super) fn launch(
+        &mut self,
+        kernel: KernelId,
+        device: usize,
+    ) -> Result<Arc<Launch>, RuntimeError> {
+        if let Some(launch) = &self.launches[device][kernel.0] {
+            return Ok(Arc::clone(launch));
+        }
+        let what = self.graph.kernel(kernel);
+        let shares = self.sites[device].shares;
+        let memory = |datum: DatumId| {
+            let memory = self.storage.memory(datum, device, shares)?;
+            Ok(Value::Memory(memory))
+        };
+        let args = what.arguments.iter().map(|argument| match argument {
+            Argument::Value(value) => Ok(*value),
+            Argument::Input(datum) | Argument::Output(datum) => memory(*datum),
+            Argument::InOut { to, .. } => memory(*to),
+        });
+        let launch = Arc::new(Launch {
+            codelet: Arc::clone(&what.codelet),
+            units: what.units.clone(),
+            args: args.collect::<Result<_, RuntimeError>>()?,
+            cost: what.cost,
+        });
+        self.launches[device][kernel.0] = Some(Arc::clone(&launch));
+        Ok(launch)
     }
 
     /// The graph.

@@ -14,7 +14,34 @@ const MOST_MOVES: usize = 64;
 /// unless that alone is estimated to take so many times the rest's time.
 const HOPELESS: f64 = 8.0;
 
+/// The busiest device is tried alone if it is expected to take at most so many
+/// times what the division takes.
+const NEAR: f64 = 1.25;
+
 impl Adaptive {
+    /// Whether something was measured of every device that has a part.
+    pub(super) fn knows_all(&self, parts: &[Vec<usize>]) -> bool {
+        let mut parts = parts.iter().enumerate();
+        parts.all(|(device, part)| part.is_empty() || self.learned[device].knows())
+    }
+
+    /// Everything on the device that has most, if others have something and that
+    /// may be as good.
+    pub(super) fn alone_instead(
+        &self,
+        level: usize,
+        parts: &[Vec<usize>],
+    ) -> Option<Vec<Vec<usize>>> {
+        let busiest = (0..parts.len()).max_by_key(|device| parts[*device].len())?;
+        let all = &self.levels[level];
+        if parts[busiest].len() == all.len() || !all.iter().all(|c| self.may(*c, busiest)) {
+            return None;
+        }
+        let mut alone = vec![Vec::new(); parts.len()];
+        alone[busiest].clone_from(all);
+        (self.end(&alone) <= self.end(parts) * NEAR).then_some(alone)
+    }
+
     /// By device: the components of a level that it is to have. With `explore`,
     /// devices of which nothing is known get some.
     pub(super) fn parts(&self, level: usize, explore: bool) -> Vec<Vec<usize>> {

@@ -43,6 +43,33 @@ fn three_layers_teach_the_best_division() {
     }
 }
 
+/// A component on the CPU takes from the GPU what it needs to be driven: nothing
+/// that was measured of both together tells what the GPU takes alone.
+#[test]
+fn a_device_that_others_slow_down_is_tried_alone() {
+    let problem = layers(6, 16, [1.0, 1.0]);
+    let mut policy = Adaptive::new(problem.clone());
+    let (begun, beside) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
+    let seconds = |device: usize, number: usize| {
+        // Of a layer the CPU is given something first.
+        match (device, number) {
+            (0, 1) => begun.set(true),
+            (1, 1) => beside.set(begun.take()),
+            _ => {}
+        }
+        match device {
+            0 => 0.3,
+            _ if beside.get() => 0.065,
+            _ => 0.05,
+        }
+    };
+    let told = run(&mut policy, &problem, seconds);
+    for (took, had) in told.iter().skip(3) {
+        assert_eq!((had[0], had[1]), (0, 16), "{told:?}");
+        assert!((took - 0.8).abs() < 1e-6, "{told:?}");
+    }
+}
+
 #[test]
 fn what_was_learned_serves_the_next_run() {
     let problem = layers(1, 16, [1.0, 1.0]);

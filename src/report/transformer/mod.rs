@@ -25,7 +25,8 @@ pub struct Experiments {
     pub machine: Machine,
     pub layers: u32,
     pub seed: u64,
-    /// Runs of each contender, in turns.
+    /// Runs of each contender that count, in turns; each follows one that does
+    /// not.
     pub repeats: u32,
     /// Whether inputs and weights stayed on the devices from run to run, and
     /// results were left there.

@@ -21,7 +21,7 @@ impl Experiments {
         };
         writeln!(
             out,
-            "{}, {} runs each, in turns; {stay}\non {}{}\n",
+            "{}, {} runs each, in turns, each after one that does not count; {stay}\non {}{}\n",
             styled(STRONG, format!("transformer, layers: {}", self.layers)),
             self.repeats,
             styled(STRONG, &self.machine.name),

@@ -310,6 +310,10 @@ impl<R: Runtime> Runtime for Faulty<R> {
         Ok(event)
     }
 
+    fn quiesce(&mut self, queue: QueueId) {
+        self.inner.quiesce(queue);
+    }
+
     fn begin_batch(&mut self) {
         self.inner.begin_batch();
     }

@@ -249,6 +249,7 @@ impl Backend for HostBackend {
         };
         let prepared = match &command {
             Command::Launch(launch) => self.memory.launch(place, launch)?,
+            Command::Repeat(launch) => self.memory.launch(place, launch)?,
             Command::Write { from, to } => self.memory.write(place, *from, *to)?,
             Command::Read { from, to } => self.memory.read(place, *from, *to)?,
         };

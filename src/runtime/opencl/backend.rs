@@ -1,6 +1,6 @@
 //! The backend: opening devices, and the [`Backend`] trait.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::batch::Batch;
 use super::bridge::bridge;
-use super::completion::{Ended, Keep, Outlets, Slot, Token};
+use super::completion::{Ended, Outlets, Slot, Token};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
 use super::flight::Flight;
@@ -21,13 +21,14 @@ use super::memory::{pageable, pinned};
 use super::open::open_devices;
 use super::partition::Selected;
 use super::program::Programs;
-use super::queue::{Buffer, Direction, Memories, OpenQueue};
+use super::queue::{Buffer, Direction, Events, Memories, OpenQueue};
+use super::repeat::Repeats;
 use super::watch::Watch;
-use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, OpenClKernel};
+use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, EventId, HostRegion, Nanos, QueueId, RuntimeError,
-    Status, Tag,
+    Backend, Command, Completion, DeviceId, EventId, HostRegion, IdMap, Nanos, QueueId,
+    RuntimeError, Status, Tag,
 };
 
 /// How long a backend that is dropped waits for the last callbacks.
@@ -39,10 +40,11 @@ pub struct OpenClBackend {
     devices: Vec<OpenDevice>,
     /// One for each platform in use.
     contexts: Vec<Programs>,
-    queues: HashMap<QueueId, OpenQueue>,
+    queues: IdMap<QueueId, OpenQueue>,
     memories: Memories,
+    repeats: Repeats,
     /// The commands in flight.
-    live: HashMap<EventId, Flight>,
+    live: IdMap<EventId, Flight>,
     /// Freed queues and their last events, which a driver's thread may still
     /// be looking at, and since when.
     leaving: VecDeque<(Instant, Arc<Queue>, Option<Arc<Event>>)>,
@@ -75,9 +77,10 @@ impl OpenClBackend {
             infos: devices.iter().map(|d| d.info.clone()).collect(),
             devices,
             contexts: contexts.into_iter().map(Programs::new).collect(),
-            queues: HashMap::new(),
+            queues: IdMap::default(),
             memories: Memories::default(),
-            live: HashMap::new(),
+            repeats: Repeats::default(),
+            live: IdMap::default(),
             leaving: VecDeque::new(),
             watch: Watch::default(),
             ended,
@@ -147,6 +150,118 @@ impl OpenClBackend {
         }
         Ok(events)
     }
+
+    /// Enqueues a command, and sees to it that its completion comes if it is
+    /// `heard` of.
+    fn enqueue(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        heard: Option<(Tag, EventId)>,
+    ) -> Result<(), RuntimeError> {
+        let unknown = RuntimeError::Unknown { what: "queue" };
+        let index = self.queues.get(&queue).map(|open| open.device);
+        let index = index.ok_or(unknown)?;
+        self.devices[index].shared.check()?;
+        let events = self.wait_list(wait, index)?;
+        let raw: Vec<cl_event> = events.iter().map(|event| event.raw()).collect();
+        let device = &self.devices[index];
+        let now = match heard {
+            Some(_) => device.shared.clock.now(),
+            None => 0,
+        };
+        let mut heard = heard.map(|(tag, event)| Completion {
+            event,
+            device: DeviceId(index),
+            queue,
+            kind: command.kind(),
+            tag,
+            queued: now,
+            submitted: now,
+            started: now,
+            ended: now,
+            bytes: command.bytes(),
+            workers: None,
+            status: Status::Done,
+        });
+        let Some(open) = self.queues.get_mut(&queue) else {
+            return Err(RuntimeError::Unknown { what: "queue" });
+        };
+        if open.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(wait) {
+            open.poisoned.store(true, Ordering::Release);
+            if let Some(mut completion) = heard.take() {
+                self.outlets.failures.note(completion.event);
+                completion.status = Status::Skipped;
+                // A receiver that is gone has no more interest in completions.
+                let _ = self.outlets.completions.send(completion);
+            }
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let mut site = Site {
+            device,
+            devices: &self.devices,
+            programs: &mut self.contexts[device.context],
+            memories: &self.memories,
+        };
+        let enqueued = match command {
+            Command::Write { from, to } => {
+                open.transfer(device, site.memories, Direction::ToDevice, from, to, &raw)
+            }
+            Command::Read { from, to } => {
+                open.transfer(device, site.memories, Direction::ToHost, to, from, &raw)
+            }
+            Command::Launch(launch) => open.launch(&launch, heard.is_some(), &mut site, &raw),
+            Command::Repeat(launch) => {
+                let repeats = &mut self.repeats;
+                open.repeat(&launch, heard.is_some(), repeats, &mut site, &raw)
+            }
+        }?;
+        // The command runs whatever comes next, so what it uses must be kept.
+        if self.batch.add(&open.raw, index) {
+            device.flush(&open.raw);
+        }
+        self.driver_time += begun.elapsed();
+        open.owed.add(enqueued.keeps, events, wait);
+        let Some(Events { last, timed }) = enqueued.events else {
+            return Ok(());
+        };
+        open.last = Some(Arc::clone(&last));
+        let Some(completion) = heard else {
+            open.owed.keeps.push(last);
+            return Ok(());
+        };
+        // What has no event has ended when this has.
+        let owed = std::mem::take(&mut open.owed);
+        let token = Token {
+            completion,
+            waits: owed.waits,
+            timed: open.stamps.then_some(timed),
+            device: Arc::clone(&device.shared),
+            poisoned: Arc::clone(&open.poisoned),
+            keeps: owed.keeps,
+            outlets: self.outlets.clone(),
+        };
+        let event = token.completion.event;
+        let slot = if device.watched {
+            let (slot, last) = (Arc::new(Slot::from(token)), Arc::clone(&last));
+            self.watch.add(&open.raw, index, last, Arc::clone(&slot));
+            slot
+        } else {
+            token.attach(&last)
+        };
+        let flight = Flight {
+            slot,
+            event: last,
+            device: index,
+            context: device.context,
+            queue: Arc::clone(&open.raw),
+            bridges: Vec::new(),
+        };
+        self.live.insert(event, flight);
+        Ok(())
+    }
 }
 
 impl Backend for OpenClBackend {
@@ -175,6 +290,7 @@ impl Backend for OpenClBackend {
 
     fn forget_host(&mut self, memory: HostMemoryId) {
         self.retire();
+        self.repeats.forget(Memory::Host(memory));
         for queue in self.queues.values_mut() {
             queue.views.remove(&memory);
         }
@@ -198,6 +314,7 @@ impl Backend for OpenClBackend {
 
     fn free(&mut self, buffer: BufferId) {
         self.retire();
+        self.repeats.forget(Memory::Device(buffer));
         if let Some(buffer) = self.memories.buffers.remove(&buffer) {
             self.devices[buffer.device].freed(buffer.bytes);
         }
@@ -223,16 +340,16 @@ impl Backend for OpenClBackend {
                 codelet: codelet.name.to_string(),
             });
         };
-        let context = device.context;
-        let siblings: Vec<&OpenDevice> = self
-            .devices
-            .iter()
-            .filter(|d| d.context == context)
-            .collect();
+        let mut site = Site {
+            device,
+            devices: &self.devices,
+            programs: &mut self.contexts[device.context],
+            memories: &self.memories,
+        };
         let Some(open) = self.queues.get_mut(&queue) else {
             return Ok(());
         };
-        open.load(kernel, device, &siblings, &mut self.contexts[context])
+        open.load(kernel, &mut site)
     }
 
     fn driver_time(&self) -> Nanos {
@@ -251,7 +368,8 @@ impl Backend for OpenClBackend {
     /// The commands on it keep the driver's queue.
     fn free_queue(&mut self, queue: QueueId) {
         self.retire();
-        if let Some(open) = self.queues.remove(&queue) {
+        if let Some(mut open) = self.queues.remove(&queue) {
+            open.settle(&self.devices[open.device].shared);
             self.watch.close(&open.raw);
             self.leaving
                 .push_back((Instant::now(), open.raw, open.last));
@@ -267,97 +385,27 @@ impl Backend for OpenClBackend {
         event: EventId,
     ) -> Result<(), RuntimeError> {
         self.retire();
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let Some(index) = self.queues.get(&queue).map(|open| open.device) else {
-            return Err(unknown);
-        };
-        self.devices[index].shared.check()?;
-        let events = self.wait_list(wait, index)?;
-        let device = &self.devices[index];
-        let raw: Vec<cl_event> = events.iter().map(|event| event.raw()).collect();
-        let now = device.shared.clock.now();
-        let mut completion = Completion {
-            event,
-            device: DeviceId(index),
-            queue,
-            kind: command.kind(),
-            tag,
-            queued: now,
-            submitted: now,
-            started: now,
-            ended: now,
-            bytes: command.bytes(),
-            workers: None,
-            status: Status::Done,
-        };
-        let Some(open) = self.queues.get_mut(&queue) else {
-            return Err(unknown);
-        };
-        if open.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(wait) {
-            open.poisoned.store(true, Ordering::Release);
-            self.outlets.failures.note(event);
-            completion.status = Status::Skipped;
-            // A receiver that is gone has no more interest in completions.
-            let _ = self.outlets.completions.send(completion);
-            return Ok(());
+        self.enqueue(queue, command, wait, Some((tag, event)))
+    }
+
+    fn quiet(&self) -> bool {
+        true
+    }
+
+    fn submit_quietly(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        _tag: Tag,
+    ) -> Result<(), RuntimeError> {
+        self.enqueue(queue, command, wait, None)
+    }
+
+    fn quiesce(&mut self, queue: QueueId) {
+        if let Some(open) = self.queues.get_mut(&queue) {
+            open.settle(&self.devices[open.device].shared);
         }
-        let begun = Instant::now();
-        let enqueued = match command {
-            Command::Write { from, to } => {
-                open.transfer(device, &self.memories, Direction::ToDevice, from, to, &raw)
-            }
-            Command::Read { from, to } => {
-                open.transfer(device, &self.memories, Direction::ToHost, to, from, &raw)
-            }
-            Command::Launch(launch) => {
-                let siblings: Vec<&OpenDevice> = self
-                    .devices
-                    .iter()
-                    .filter(|d| d.context == device.context)
-                    .collect();
-                let site = Site {
-                    device,
-                    siblings: &siblings,
-                    programs: &mut self.contexts[device.context],
-                    memories: &self.memories,
-                };
-                open.launch(&launch, site, &raw)
-            }
-        }?;
-        // The command runs whatever comes next, so it must have its token.
-        if self.batch.add(&open.raw, index) {
-            device.flush(&open.raw);
-        }
-        self.driver_time += begun.elapsed();
-        open.last = Some(Arc::clone(&enqueued.last));
-        let mut keeps = enqueued.keeps;
-        keeps.extend(events.into_iter().map(|event| event as Keep));
-        let token = Token {
-            completion,
-            waits: wait.to_vec(),
-            timed: open.stamps.then_some(enqueued.timed),
-            device: Arc::clone(&device.shared),
-            poisoned: Arc::clone(&open.poisoned),
-            keeps,
-            outlets: self.outlets.clone(),
-        };
-        let slot = if device.watched {
-            let (slot, event) = (Arc::new(Slot::from(token)), Arc::clone(&enqueued.last));
-            self.watch.add(&open.raw, index, event, Arc::clone(&slot));
-            slot
-        } else {
-            token.attach(&enqueued.last)
-        };
-        let flight = Flight {
-            slot,
-            event: enqueued.last,
-            device: index,
-            context: device.context,
-            queue: Arc::clone(&open.raw),
-            bridges: Vec::new(),
-        };
-        self.live.insert(event, flight);
-        Ok(())
     }
 
     fn begin_batch(&mut self) {
@@ -407,6 +455,7 @@ impl Drop for OpenClBackend {
         if self.live.is_empty() {
             // Buffers may keep their last events.
             self.memories = Memories::default();
+            self.repeats = Repeats::default();
             let open = self.queues.values().map(|queue| &queue.last);
             let leaving = self.leaving.iter().map(|(_, _, last)| last);
             settle(open.chain(leaving).filter_map(|last| last.as_deref()));
@@ -417,6 +466,9 @@ impl Drop for OpenClBackend {
 impl OpenClBackend {
     /// Waits a while for the commands in flight.
     fn await_the_last(&mut self) {
+        for open in self.queues.values_mut() {
+            open.settle(&self.devices[open.device].shared);
+        }
         if self.live.is_empty() {
             return;
         }

@@ -11,6 +11,7 @@ use cl3::memory::{CL_MEM_READ_WRITE, create_buffer};
 use cl3::types::{CL_TRUE, cl_int};
 use opencl3::device::Device as ClDevice;
 
+use super::apart::better_apart;
 use super::clock::{Clock, Stamps};
 use super::failure::{call_error, describe, is_out_of_memory};
 use super::handle::{Context, Event, Mem, Queue, SubDevice};
@@ -75,6 +76,8 @@ pub(super) struct OpenDevice {
     pub group_limits: Vec<usize>,
     /// Whether its commands' ends are looked for; see [`super::watch`].
     pub watched: bool,
+    /// Whether its queues need programs of their own; see [`super::apart`].
+    pub apart: bool,
     /// A queue for what the backend does by itself.
     pub service: Arc<Queue>,
     /// Bytes allocated here.
@@ -111,6 +114,7 @@ impl OpenDevice {
         let device = Self {
             shared,
             watched: better_watched(&info.driver),
+            apart: better_apart(&info.driver),
             info,
             id,
             context: context.0,

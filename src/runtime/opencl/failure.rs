@@ -76,6 +76,9 @@ impl Failures {
 
     /// Whether one of these commands failed.
     pub(super) fn any(&self, events: &[EventId]) -> bool {
+        if events.is_empty() {
+            return false;
+        }
         let failed = self.lock();
         !failed.is_empty() && events.iter().any(|event| failed.contains(event))
     }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use cl3::command_queue::{enqueue_nd_range_kernel, enqueue_unmap_mem_object, finish};
 use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg};
-use cl3::types::cl_event;
+use cl3::types::{cl_event, cl_kernel, cl_mem};
 
-use super::apart::{Apart, better_apart};
+use super::apart::Apart;
 use super::completion::Keep;
 use super::device::OpenDevice;
 use super::handle::{Event, Kernel};
 use super::memory::{View, map};
 use super::program::Programs;
-use super::queue::{Enqueued, Memories, OpenQueue, list};
+use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
 use super::shape::{fit, refusal};
 use crate::codelet::{HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Value};
 use crate::machine::DeviceKind;
@@ -29,76 +29,77 @@ pub(super) type Kernels = HashMap<KernelSource, Loaded>;
 pub(super) struct Loaded {
     pub kernel: Kernel,
     /// Most work-items a group.
-    group: usize,
+    pub group: usize,
     /// The arguments that it has. From one launch to the next few change.
     args: Vec<Option<Value>>,
     /// What keeps its program from other queues, where that is needed.
-    apart: Option<Arc<Apart>>,
+    pub apart: Option<Arc<Apart>>,
+}
+
+/// A kernel whose arguments are set.
+pub(super) struct Ready<'a> {
+    pub kernel: cl_kernel,
+    pub sizes: &'a NdRange,
+    pub local: Option<&'a [usize]>,
+    /// Host regions whose views are unmapped before it and mapped after it, so
+    /// that host and device see each other's results.
+    pub hosts: &'a [HostMemoryId],
 }
 
 /// What a launch needs beside its queue.
 pub(super) struct Site<'a> {
     pub device: &'a OpenDevice,
-    /// All devices of the context.
-    pub siblings: &'a [&'a OpenDevice],
+    /// All devices that are open.
+    pub devices: &'a [OpenDevice],
     pub programs: &'a mut Programs,
     pub memories: &'a Memories,
 }
 
 impl OpenQueue {
-    /// Enqueues a kernel.
+    /// Enqueues a kernel, with an event if its end is `heard` of.
     pub(super) fn launch(
         &mut self,
         launch: &Launch,
-        site: Site<'_>,
+        heard: bool,
+        site: &mut Site<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
         let device = site.device;
-        let Some(kernel) = &launch.codelet.opencl else {
-            return Err(RuntimeError::NoImplementation {
-                device: device.info.name.clone(),
-                codelet: launch.codelet.name.to_string(),
-            });
-        };
-        let sizes = kernel.shape.sizes(&launch.units, &launch.args);
-        if sizes.global.contains(&0) || sizes.global.is_empty() {
+        let Some((kernel, sizes)) = sizes(launch, device)? else {
             return self.marker(device, wait);
-        }
-        let source = &kernel.source;
-        self.load(kernel, device, site.siblings, site.programs)?;
-        let local = local_size(&sizes, device, self.kernels[source].group, source)?;
-        let hosts = self.look_at(&launch.args, &site)?;
-        let keeps = self.bind(source, &launch.args, &site)?;
-        // A CPU computes in host memory itself: a map would change nothing.
-        let hosts = if device.info.kind == DeviceKind::Cpu {
-            Vec::new()
-        } else {
-            hosts
         };
-        self.enqueue(
-            source,
-            device,
-            (&sizes, local.as_deref()),
-            &hosts,
-            keeps,
-            wait,
-        )
+        let source = &kernel.source;
+        self.load(kernel, site)?;
+        let local = local_size(&sizes, device, self.kernels[source].group, source)?;
+        let hosts = self.look_at(&launch.args, site)?;
+        let keeps = self.bind(source, &launch.args, site)?;
+        let ready = Ready {
+            kernel: self.kernels[source].kernel.raw(),
+            sizes: &sizes,
+            local: local.as_deref(),
+            // A CPU computes in host memory itself: a map would change nothing.
+            hosts: match device.info.kind {
+                DeviceKind::Cpu => &[],
+                _ => &hosts,
+            },
+        };
+        let events = self.enqueue(&ready, device, heard, wait)?;
+        Ok(Enqueued { events, keeps })
     }
 
     /// Makes sure that the kernel is there.
     pub(super) fn load(
         &mut self,
         source: &OpenClKernel,
-        device: &OpenDevice,
-        siblings: &[&OpenDevice],
-        programs: &mut Programs,
+        site: &mut Site<'_>,
     ) -> Result<(), RuntimeError> {
         if self.kernels.contains_key(&source.source) {
             return Ok(());
         }
-        let apart = better_apart(&device.info.driver).then(|| Apart::take(&source.source));
+        let device = site.device;
+        let apart = device.apart.then(|| Apart::take(&source.source));
         let number = apart.as_ref().map_or(0, Apart::number);
-        let kernel = programs.kernel(source, number, device, siblings)?;
+        let kernel = site.programs.kernel(source, number, device, site.devices)?;
         let group =
             get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
                 .map(usize::from)
@@ -184,41 +185,27 @@ impl OpenQueue {
                 continue;
             }
             *last = None;
-            let set = match arg {
-                Value::U32(n) => set(kernel, index, n),
-                Value::U64(n) => set(kernel, index, n),
-                Value::F32(x) => set(kernel, index, x),
-                Value::F64(x) => set(kernel, index, x),
-                Value::Raw(value) => set_bytes(kernel, index, value.bytes()),
-                Value::Local(bytes) => set_local(kernel, index, *bytes),
-                Value::Memory(_) => set(kernel, index, &mem),
-            };
-            set.map_err(
-                |code| match site.device.shared.failed("clSetKernelArg", code) {
-                    RuntimeError::Call { device, call, why } => RuntimeError::Call {
-                        device,
-                        call,
-                        why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry()),
-                    },
-                    other => other,
-                },
-            )?;
+            set_value(kernel, (index, arg), mem, source, site.device)?;
             *last = Some(*arg);
         }
         Ok(keeps)
     }
 
-    /// Enqueues the kernel; views of `hosts` are unmapped before it and mapped
-    /// after it, so that host and device see each other's results.
-    fn enqueue(
+    /// Enqueues a kernel. Where host memory has to be made visible there are
+    /// events in any case.
+    pub(super) fn enqueue(
         &mut self,
-        source: &KernelSource,
+        ready: &Ready<'_>,
         device: &OpenDevice,
-        (sizes, local): (&NdRange, Option<&[usize]>),
-        hosts: &[HostMemoryId],
-        keeps: Vec<Keep>,
+        heard: bool,
         wait: &[cl_event],
-    ) -> Result<Enqueued, RuntimeError> {
+    ) -> Result<Option<Events>, RuntimeError> {
+        let Ready {
+            kernel,
+            sizes,
+            local,
+            hosts,
+        } = *ready;
         let failed = |call| move |code| device.shared.failed(call, code);
         for (id, view) in &mut self.views {
             if let (true, Some(address)) = (hosts.contains(id), view.mapped.take()) {
@@ -238,14 +225,21 @@ impl OpenQueue {
                 ));
             }
         }
-        let loaded = &self.kernels[source];
+        if !heard && hosts.is_empty() {
+            // SAFETY: as below.
+            let enqueued = unsafe { self.enqueue_unheard(kernel, sizes, local, wait) };
+            return match enqueued {
+                Ok(()) => Ok(None),
+                Err(code) => Err(failed("clEnqueueNDRangeKernel")(code)),
+            };
+        }
         let (count, events) = list(wait);
         // SAFETY: the arguments are set, the sizes have as many dimensions as
         // is said, and what the arguments name outlives the command.
         let event = unsafe {
             enqueue_nd_range_kernel(
                 self.raw.raw(),
-                loaded.kernel.raw(),
+                kernel,
                 sizes.global.len() as u32,
                 (sizes.offset.as_ref()).map_or(std::ptr::null(), |o| o.as_ptr()),
                 sizes.global.as_ptr(),
@@ -269,7 +263,7 @@ impl OpenQueue {
                 last = Arc::new(event);
             }
         }
-        Ok(Enqueued { last, timed, keeps })
+        Ok(Some(Events { last, timed }))
     }
 }
 
@@ -283,8 +277,24 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// The kernel of a launch and its sizes; `None` if there is nothing to compute.
+pub(super) fn sizes<'l>(
+    launch: &'l Launch,
+    device: &OpenDevice,
+) -> Result<Option<(&'l OpenClKernel, NdRange)>, RuntimeError> {
+    let Some(kernel) = &launch.codelet.opencl else {
+        return Err(RuntimeError::NoImplementation {
+            device: device.info.name.clone(),
+            codelet: launch.codelet.name.to_string(),
+        });
+    };
+    let sizes = kernel.shape.sizes(&launch.units, &launch.args);
+    let none = sizes.global.contains(&0) || sizes.global.is_empty();
+    Ok((!none).then_some((kernel, sizes)))
+}
+
 /// The local size for a launch; `None` leaves it to the driver.
-fn local_size(
+pub(super) fn local_size(
     sizes: &NdRange,
     device: &OpenDevice,
     group: usize,
@@ -303,6 +313,33 @@ fn local_size(
             }),
         },
     }
+}
+
+/// Sets an argument; memory is `mem` to the driver.
+pub(super) fn set_value(
+    kernel: &Kernel,
+    (index, arg): (usize, &Value),
+    mem: cl_mem,
+    source: &KernelSource,
+    device: &OpenDevice,
+) -> Result<(), RuntimeError> {
+    let set = match arg {
+        Value::U32(n) => set(kernel, index, n),
+        Value::U64(n) => set(kernel, index, n),
+        Value::F32(x) => set(kernel, index, x),
+        Value::F64(x) => set(kernel, index, x),
+        Value::Raw(value) => set_bytes(kernel, index, value.bytes()),
+        Value::Local(bytes) => set_local(kernel, index, *bytes),
+        Value::Memory(_) => set(kernel, index, &mem),
+    };
+    set.map_err(|code| match device.shared.failed("clSetKernelArg", code) {
+        RuntimeError::Call { device, call, why } => RuntimeError::Call {
+            device,
+            call,
+            why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry()),
+        },
+        other => other,
+    })
 }
 
 /// Sets an argument to a plain value.

@@ -40,14 +40,14 @@ impl Programs {
     }
 
     /// A new kernel object for `device`; builds its program of this number (see
-    /// [`super::apart`]) for all of `devices`, which are the context's, the first
+    /// [`super::apart`]) for all of `devices` that are of this context, the first
     /// time.
     pub(super) fn kernel(
         &mut self,
         kernel: &OpenClKernel,
         number: u32,
         device: &OpenDevice,
-        devices: &[&OpenDevice],
+        devices: &[OpenDevice],
     ) -> Result<Kernel, RuntimeError> {
         check_precision(kernel, device)?;
         let source = &kernel.source;
@@ -55,6 +55,7 @@ impl Programs {
         if !self.built.contains_key(&key) {
             let able: Vec<cl_device_id> = devices
                 .iter()
+                .filter(|d| d.context == device.context)
                 .filter(|d| d.info.fp64 || !kernel.fp64)
                 .map(|d| d.id.id())
                 .collect();

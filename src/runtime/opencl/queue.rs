@@ -2,7 +2,6 @@
 //!
 //! Kernels are in [`super::launch`].
 
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,8 +16,9 @@ use super::device::OpenDevice;
 use super::handle::{Event, Mem, Queue};
 use super::launch::Kernels;
 use super::memory::View;
+use super::quiet::Owed;
 use crate::codelet::{BufferId, HostMemoryId};
-use crate::runtime::{DeviceSpan, HostRegion, HostSpan, RuntimeError};
+use crate::runtime::{DeviceSpan, HostRegion, HostSpan, IdMap, RuntimeError};
 
 /// A buffer on a device.
 pub(super) struct Buffer {
@@ -31,8 +31,8 @@ pub(super) struct Buffer {
 /// The memory that commands may name.
 #[derive(Default)]
 pub(super) struct Memories {
-    pub buffers: HashMap<BufferId, Buffer>,
-    pub hosts: HashMap<HostMemoryId, HostRegion>,
+    pub buffers: IdMap<BufferId, Buffer>,
+    pub hosts: IdMap<HostMemoryId, HostRegion>,
 }
 
 impl Memories {
@@ -63,28 +63,35 @@ pub(super) struct OpenQueue {
     pub poisoned: Arc<AtomicBool>,
     /// The last command's event.
     pub last: Option<Arc<Event>>,
+    /// Of the commands behind the last one that has an event.
+    pub owed: Owed,
     pub kernels: Kernels,
     /// The host regions that this queue's kernels work on.
-    pub views: HashMap<HostMemoryId, View>,
+    pub views: IdMap<HostMemoryId, View>,
 }
 
 /// A command that is on its way.
 pub(super) struct Enqueued {
-    /// Its last event: the one to wait for.
-    pub last: Arc<Event>,
-    /// The event whose times are the command's.
-    pub timed: Arc<Event>,
+    /// Of one whose end can be heard of.
+    pub events: Option<Events>,
     /// What must outlive it.
     pub keeps: Vec<Keep>,
 }
 
-impl Enqueued {
-    fn single(event: cl_event, keeps: Vec<Keep>) -> Self {
+/// A command's events.
+pub(super) struct Events {
+    /// The last: the one to wait for.
+    pub last: Arc<Event>,
+    /// The event whose times are the command's.
+    pub timed: Arc<Event>,
+}
+
+impl Events {
+    pub(super) fn single(event: cl_event) -> Self {
         let last = Arc::new(Event::new(event));
         Self {
             timed: Arc::clone(&last),
             last,
-            keeps,
         }
     }
 }
@@ -113,8 +120,9 @@ impl OpenQueue {
             stamps,
             poisoned: Arc::default(),
             last: None,
+            owed: Owed::default(),
             kernels: Kernels::default(),
-            views: HashMap::new(),
+            views: IdMap::default(),
         }
     }
 
@@ -184,13 +192,13 @@ impl OpenQueue {
             }
         };
         let event = event.map_err(|code| device.shared.failed(call, code))?;
-        Ok(Enqueued::single(
-            event,
-            vec![
+        Ok(Enqueued {
+            events: Some(Events::single(event)),
+            keeps: vec![
                 Arc::clone(&buffer.mem) as Keep,
                 Arc::clone(&region.keeper) as Keep,
             ],
-        ))
+        })
     }
 
     /// Enqueues a command that does nothing, in the place of an empty one.
@@ -203,7 +211,10 @@ impl OpenQueue {
         // SAFETY: the queue and the events are alive and of one context.
         let event = unsafe { enqueue_marker_with_wait_list(self.raw.raw(), count, events) };
         event
-            .map(|event| Enqueued::single(event, Vec::new()))
+            .map(|event| Enqueued {
+                events: Some(Events::single(event)),
+                keeps: Vec::new(),
+            })
             .map_err(|code| device.shared.failed("clEnqueueMarkerWithWaitList", code))
     }
 }

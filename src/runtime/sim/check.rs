@@ -10,6 +10,7 @@ impl Sim {
     pub(super) fn check(&self, device: DeviceId, command: &Command) -> Result<(), RuntimeError> {
         match command {
             Command::Launch(launch) => self.check_launch(device, launch),
+            Command::Repeat(launch) => self.check_launch(device, launch),
             Command::Write { from, to } => {
                 self.check_span(device, Memory::Host(from.memory), from.offset, from.bytes)?;
                 self.check_span(device, Memory::Device(to.buffer), to.offset, from.bytes)

@@ -96,6 +96,7 @@ impl Runtime for Sim {
         let noise = self.noise.factor(self.events.len() as u64);
         let work = match &command {
             Command::Launch(launch) => Some(part.kernel(launch, noise)),
+            Command::Repeat(launch) => Some(part.kernel(launch, noise)),
             transfer => part.transfer(transfer.kind(), transfer.bytes(), noise),
         };
         let Some(work) = work else {

@@ -36,7 +36,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     Command, Completion, DeviceId, EventId, Memory, Nanos, QueueId, RuntimeError, Status, Tag,
-    Value,
 };
 use crate::machine::{Device, MachineFile};
 use memory::Store;
@@ -201,6 +200,7 @@ impl Sim {
                     to.bytes,
                 ),
                 Command::Launch(launch) => self.store.compute(launch),
+                Command::Repeat(launch) => self.store.compute(launch),
             }
         }
         for memory in memories(&running.command) {
@@ -240,12 +240,7 @@ fn memories(command: &Command) -> Vec<Memory> {
         Command::Read { from, to } => {
             vec![Memory::Device(from.buffer), Memory::Host(to.memory)]
         }
-        Command::Launch(launch) => {
-            let memory = |value: &Value| match value {
-                Value::Memory(memory) => Some(*memory),
-                _ => None,
-            };
-            launch.args.iter().filter_map(memory).collect()
-        }
+        Command::Launch(launch) => launch.memories().collect(),
+        Command::Repeat(launch) => launch.memories().collect(),
     }
 }

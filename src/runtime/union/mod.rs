@@ -13,15 +13,15 @@
 mod order;
 mod runtime;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use self::order::{Order, Step};
 use super::{
-    Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, Nanos,
-    QueueId, Runtime, RuntimeError, Status, Tag,
+    Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, IdMap,
+    Nanos, QueueId, Runtime, RuntimeError, Status, Tag,
 };
 use crate::machine::Device;
 
@@ -35,11 +35,11 @@ pub struct Union {
     devices: Vec<Device>,
     /// Each device's backend, and its id there.
     places: Vec<(usize, DeviceId)>,
-    queues: HashMap<QueueId, DeviceId>,
-    buffers: HashMap<BufferId, usize>,
-    regions: HashMap<HostMemoryId, HostRegion>,
+    queues: IdMap<QueueId, DeviceId>,
+    buffers: IdMap<BufferId, usize>,
+    regions: IdMap<HostMemoryId, HostRegion>,
     order: Order<Held>,
-    flying: HashMap<EventId, Flying>,
+    flying: IdMap<EventId, Flying>,
     /// Completions that nobody has asked for yet.
     arrived: VecDeque<Completion>,
     /// What was released while commands that may use it were held back.
@@ -66,6 +66,8 @@ struct Flying {
     queue: QueueId,
     device: DeviceId,
     queued: Nanos,
+    /// Whether a later command of its queue tells of its end.
+    quiet: bool,
 }
 
 enum Released {
@@ -95,11 +97,11 @@ impl Union {
             backends,
             devices,
             places,
-            queues: HashMap::new(),
-            buffers: HashMap::new(),
-            regions: HashMap::new(),
+            queues: IdMap::default(),
+            buffers: IdMap::default(),
+            regions: IdMap::default(),
             order: Order::default(),
-            flying: HashMap::new(),
+            flying: IdMap::default(),
             arrived: VecDeque::new(),
             released: Vec::new(),
             completions,

@@ -1,14 +1,14 @@
 //! Which commands go on to their backends, and which are held back.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
-use crate::runtime::{EventId, QueueId};
+use crate::runtime::{EventId, IdMap, QueueId};
 
 /// The order of commands across backends. `H` is what is held of a command.
 pub struct Order<H> {
-    lanes: HashMap<QueueId, Lane<H>>,
+    lanes: IdMap<QueueId, Lane<H>>,
     /// Commands that have not ended.
-    events: HashMap<EventId, Place>,
+    events: IdMap<EventId, Place>,
     /// Commands that failed. Every other event that is not in `events` is done.
     failed: HashSet<EventId>,
     /// Queues that hold commands back, in the order in which they began to.
@@ -59,8 +59,8 @@ enum Verdict {
 impl<H> Default for Order<H> {
     fn default() -> Self {
         Self {
-            lanes: HashMap::new(),
-            events: HashMap::new(),
+            lanes: IdMap::default(),
+            events: IdMap::default(),
             failed: HashSet::new(),
             holding: Vec::new(),
         }
@@ -106,6 +106,19 @@ impl<H> Order<H> {
         };
         self.send(queue, event);
         Some(wait)
+    }
+
+    /// What a command that passes would wait for at its backend, if it may pass;
+    /// it is not taken into the books, for nobody hears of its end.
+    pub fn pass_quietly(&self, queue: QueueId, wait: &[EventId]) -> Option<Vec<EventId>> {
+        let lane = self.lanes.get(&queue)?;
+        if !lane.held.is_empty() {
+            return None;
+        }
+        match self.judge(lane, wait) {
+            Verdict::Send(wait) => Some(wait),
+            Verdict::Fail | Verdict::Hold => None,
+        }
     }
 
     /// Holds a command back behind everything in its queue.

@@ -51,7 +51,8 @@ impl Runtime for Union {
 
     fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
         self.drain();
-        if !self.flying.is_empty() {
+        // What is quiet has ended by now, even where that is told later.
+        if self.flying.values().any(|flying| !flying.quiet) {
             return Err(RuntimeError::Busy);
         }
         let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
@@ -134,6 +135,7 @@ impl Runtime for Union {
             queue,
             device,
             queued,
+            quiet: false,
         };
         self.flying.insert(event, flying);
         if let Some(wait) = self.order.pass(queue, event, wait) {
@@ -156,6 +158,39 @@ impl Runtime for Union {
             self.advance();
         }
         Ok(event)
+    }
+
+    fn submit_quietly(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+    ) -> Result<(), RuntimeError> {
+        let device = self.queues.get(&queue).copied();
+        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let (backend, _) = self.place(device)?;
+        let passes = match self.backends[backend].quiet() {
+            true => self.order.pass_quietly(queue, wait),
+            false => None,
+        };
+        match passes {
+            Some(wait) => self.backends[backend].submit_quietly(queue, command, &wait, tag),
+            None => {
+                let event = self.submit(queue, command, wait, tag)?;
+                if let Some(flying) = self.flying.get_mut(&event) {
+                    flying.quiet = true;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn quiesce(&mut self, queue: QueueId) {
+        let device = self.queues.get(&queue).copied();
+        if let Some((backend, _)) = device.and_then(|device| self.place(device).ok()) {
+            self.backends[backend].quiesce(queue);
+        }
     }
 
     fn begin_batch(&mut self) {

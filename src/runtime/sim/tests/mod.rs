@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::codelet::Value;
 use crate::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::Shelf;
 use crate::runtime::{BufferId, CommandKind, DeviceSpan, HostMemoryId, HostSpan, Launch, Runtime};
