@@ -1,10 +1,12 @@
-//! Products beside the copy that bounds them: matrices of several hundred
-//! megabytes, on one and on all cores, one pinned thread a core.
+//! Products beside what bounds them: matrices of nearly a gigabyte, on one and on
+//! all cores, one pinned thread a core.
 //!
-//! Both are reported in bytes a second, those that must be read and written at
+//! All are reported in bytes a second, those that must be read and written at
 //! least: an entry's column and value, a row's end and result, and the vector
-//! once. A last line, from alternating runs, prints the product's part of the
-//! copy's bandwidth.
+//! once. Nearly all of these are read, while half of a copy's are written past the
+//! caches, where nobody waits for them; so the bound is a plain reading of
+//! memory. Last lines, from alternating runs, print the product's part of what
+//! reading and what copying reach.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -19,9 +21,48 @@ use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Options, Spmv};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-const ENTRIES: u64 = 36 << 20;
+/// More than caches hold, be they as large as 300 MiB.
+const ENTRIES: u64 = 64 << 20;
 const COPY_UNIT: u64 = 64 << 10;
 const COPY_UNITS: u64 = 4096;
+
+/// Half a page: loads and stores at like places of pages wait for one another.
+const SHIFT: usize = 2048;
+
+/// Asks for so many bytes before it reads them.
+const AHEAD: usize = 4096;
+
+/// Reads the units of a memory, and writes their sum if it is an unlikely one.
+///
+/// # Safety
+/// That of a codelet's kernel; the arguments are a memory and a unit's bytes.
+unsafe fn read(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let (HostValue::Memory { address, .. }, HostValue::U32(unit)) = (args[0], args[1]) else {
+        unreachable!("a memory and the bytes of a unit")
+    };
+    let unit = unit as usize;
+    let length = (units.end - units.start) as usize * unit;
+    // SAFETY: the memory has the units; the fastest vectors are not needed, and
+    // a prefetch reads nothing that the program sees.
+    let bytes = unsafe {
+        std::slice::from_raw_parts(
+            address.add(units.start as usize * unit).cast::<u64>(),
+            length / 8,
+        )
+    };
+    let mut sums = [0u64; 8];
+    for line in bytes.chunks_exact(sums.len()) {
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast::<i8>().wrapping_add(AHEAD));
+        }
+        for (sum, number) in sums.iter_mut().zip(line) {
+            *sum = sum.wrapping_add(*number);
+        }
+    }
+    black_box(sums);
+}
 
 /// A matrix of rows of these lengths in turns, `spread` columns apart around
 /// the diagonal.
@@ -89,7 +130,8 @@ fn product(name: &'static str, matrix: Csr) -> Case {
     let units = arrangement.units();
     let sizes = [
         rows * 8,
-        rows * 8,
+        // Begins half a page later than the vector, as in runs of the program.
+        rows * 8 + SHIFT as u64,
         entries * 4,
         entries * 8,
         rows * 2,
@@ -108,6 +150,10 @@ fn product(name: &'static str, matrix: Csr) -> Case {
     maps[5].copy_from_slice(bytemuck::cast_slice(arrangement.unit_entries()));
     maps[6].copy_from_slice(bytemuck::cast_slice(arrangement.unit_rows()));
     let mut args: Vec<HostValue> = maps.iter_mut().map(value).collect();
+    args[1] = HostValue::Memory {
+        address: maps[1][SHIFT..].as_mut_ptr(),
+        bytes: rows * 8,
+    };
     args.extend([
         HostValue::U64(entries),
         HostValue::U32(rows as u32),
@@ -170,57 +216,123 @@ fn pass(case: &Case, cores: &[usize]) -> Duration {
     black_box(ended - began)
 }
 
-fn products_and_copy(criterion: &mut Criterion) {
+fn reading() -> Case {
+    let mut maps = vec![memory(COPY_UNIT * COPY_UNITS * 2)];
+    let mut args: Vec<HostValue> = maps.iter_mut().map(value).collect();
+    args.push(HostValue::U32(COPY_UNIT as u32));
+    Case {
+        name: "read",
+        codelet: Codelet {
+            name: "read".into(),
+            host: Some(read),
+            opencl: None,
+        },
+        args,
+        units: 2 * COPY_UNITS,
+        bytes: (2 * COPY_UNITS * COPY_UNIT) as f64,
+        _memory: maps,
+    }
+}
+
+/// The offsets of a stencil's entries from the diagonal, in a grid of rows of
+/// 400 and planes of 400 x 400.
+fn stencil(most: i64) -> Vec<i64> {
+    let near = -1i64..=1;
+    let all = near.clone().flat_map(|z| {
+        let near = near.clone();
+        near.clone()
+            .flat_map(move |y| near.clone().map(move |x| (x, y, z)))
+    });
+    all.filter(|(x, y, z)| x.abs() + y.abs() + z.abs() <= most)
+        .map(|(x, y, z)| x + 400 * y + 160_000 * z)
+        .collect()
+}
+
+/// A matrix of the diagonals at `offsets`, which rise; the first and last rows
+/// have the same ones as their neighbours.
+fn diagonals(offsets: &[i64]) -> Csr {
+    let rows = ENTRIES as i64 / offsets.len() as i64;
+    let (first, last) = (-offsets[0], rows - 1 - offsets[offsets.len() - 1]);
+    let (mut starts, mut columns) = (vec![0], Vec::new());
+    for row in 0..rows {
+        let row = row.clamp(first, last);
+        columns.extend(offsets.iter().map(|offset| (row + offset) as u32));
+        starts.push(columns.len() as u64);
+    }
+    let values = vec![1.0 / 3.0; columns.len()];
+    Csr::new(rows as u32, rows as u32, starts, columns, values).expect("a matrix")
+}
+
+/// A product by name; one at a time lies in memory.
+type Make = fn() -> Case;
+
+const PRODUCTS: [Make; 9] = [
+    || product("band-of-3", banded(&[3], 1)),
+    || product("stencil-of-7", diagonals(&stencil(1))),
+    || product("band-of-9", banded(&[9], 1)),
+    || product("rows-of-12", banded(&[12], 3)),
+    || product("band-of-17", banded(&[17], 1)),
+    || product("stencil-of-27", diagonals(&stencil(3))),
+    || product("band-of-101", banded(&[101], 1)),
+    || product("rows-of-64", banded(&[64], 3)),
+    || {
+        product(
+            "rows-of-1-to-9",
+            banded(&[5, 1, 9, 2, 8, 3, 7, 4, 6, 5, 5], 2),
+        )
+    },
+];
+
+fn products_and_bounds(criterion: &mut Criterion) {
     let allowed = sched_getaffinity(None).expect("the affinity mask");
     let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
         .filter(|cpu| allowed.is_set(*cpu))
         .collect();
-    let copy = copying();
-    let products = [
-        product("rows-of-12", banded(&[12], 3)),
-        product("rows-of-64", banded(&[64], 3)),
-        product("rows-of-3", banded(&[3], 1)),
-        product(
-            "rows-of-1-to-9",
-            banded(&[5, 1, 9, 2, 8, 3, 7, 4, 6, 5, 5], 2),
-        ),
-    ];
+    let bounds = [reading(), copying()];
     let mut counts = vec![1, cores.len()];
     counts.dedup();
-    let mut group = criterion.benchmark_group("host-spmv-f64");
-    group.sample_size(10);
-    for threads in counts.iter().copied() {
-        for case in products.iter().chain([&copy]) {
-            group.throughput(Throughput::Bytes(case.bytes as u64));
+    let mut lines = Vec::new();
+    for make in PRODUCTS {
+        let case = make();
+        let mut group = criterion.benchmark_group("host-spmv-f64");
+        group.sample_size(10);
+        group.throughput(Throughput::Bytes(case.bytes as u64));
+        for threads in counts.iter().copied() {
             group.bench_function(BenchmarkId::new(case.name, threads), |bencher| {
-                bencher
-                    .iter_custom(|passes| (0..passes).map(|_| pass(case, &cores[..threads])).sum());
+                bencher.iter_custom(|passes| {
+                    (0..passes).map(|_| pass(&case, &cores[..threads])).sum()
+                });
             });
+            lines.push(beside_bounds(&case, &bounds, &cores[..threads]));
         }
+        group.finish();
     }
-    group.finish();
-    for threads in counts {
-        for case in &products {
-            let mut rates = [Vec::new(), Vec::new()];
-            for _ in 0..11 {
-                for (rates, case) in rates.iter_mut().zip([&copy, case]) {
-                    rates.push(case.bytes / pass(case, &cores[..threads]).as_secs_f64());
-                }
-            }
-            let [copied, computed] = rates.map(|mut rates| {
-                rates.sort_by(f64::total_cmp);
-                rates[rates.len() / 2]
-            });
-            println!(
-                "{threads} threads: {} at {:.3} of the copy's bandwidth ({:.1} of {:.1} GB/s)",
-                case.name,
-                computed / copied,
-                computed / 1e9,
-                copied / 1e9,
-            );
-        }
-    }
+    lines.iter().for_each(|line| println!("{line}"));
 }
 
-criterion_group!(benches, products_and_copy);
+/// What a product reaches of its bounds, from alternating runs.
+fn beside_bounds(case: &Case, [read, copy]: &[Case; 2], cores: &[usize]) -> String {
+    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..11 {
+        for (rates, case) in rates.iter_mut().zip([read, copy, case]) {
+            rates.push(case.bytes / pass(case, cores).as_secs_f64());
+        }
+    }
+    let [read, copied, computed] = rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    });
+    format!(
+        "{} threads: {} at {:.3} of reading and {:.3} of copying ({:.1} of {:.1} and {:.1} GB/s)",
+        cores.len(),
+        case.name,
+        computed / read,
+        computed / copied,
+        computed / 1e9,
+        read / 1e9,
+        copied / 1e9,
+    )
+}
+
+criterion_group!(benches, products_and_bounds);
 criterion_main!(benches);

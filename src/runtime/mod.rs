@@ -68,7 +68,8 @@ pub trait Runtime {
     /// Releases host memory. Pending commands that use it keep it alive.
     fn free_host(&mut self, memory: HostMemoryId);
 
-    /// The bytes of a host allocation, page-aligned, for filling and reading.
+    /// The bytes of a host allocation, aligned to cache lines, for filling and
+    /// reading.
     ///
     /// # Errors
     /// [`RuntimeError::Busy`] while any command is in flight, and
@@ -325,12 +326,26 @@ pub trait Backend {
 pub struct HostRegion {
     /// Its id, unique in the process.
     pub id: HostMemoryId,
-    /// First byte, page-aligned.
+    /// First byte, aligned to a cache line.
     pub address: std::ptr::NonNull<u8>,
     /// Length in bytes.
     pub bytes: u64,
     /// What keeps the memory mapped.
     pub keeper: std::sync::Arc<dyn Send + Sync>,
+}
+
+impl HostRegion {
+    /// The part from `at`, which it has, to its end.
+    fn from(self, at: u64) -> Self {
+        debug_assert!(at <= self.bytes);
+        // SAFETY: the region has so many bytes, all of one allocation.
+        let address = unsafe { self.address.add(at as usize) };
+        Self {
+            address,
+            bytes: self.bytes - at,
+            ..self
+        }
+    }
 }
 
 // SAFETY: a region is an address and a length; its bytes are reached only by

@@ -4,6 +4,9 @@
 use crate::balance::{ChunkDone, Next, StepPlan, StepState};
 use crate::time::Nanos;
 
+mod order;
+
+use self::order::Order;
 use super::granularity::Granularity;
 use super::tail::{self, Runner};
 
@@ -39,6 +42,8 @@ pub struct Progress {
     /// Units and nanoseconds of chunks during which nobody streamed.
     alone_units: u64,
     alone_span: Nanos,
+    /// Since when the span has had no gap.
+    opened: Nanos,
     /// End of its last chunk.
     mark: Nanos,
     /// When it was last given work while it had none.
@@ -46,8 +51,7 @@ pub struct Progress {
     /// Least time from being handed out to starting.
     latency: Option<Nanos>,
     held_left: u64,
-    /// Units of the pool asked for so far.
-    handed: u64,
+    order: Order,
 }
 
 impl Progress {
@@ -60,8 +64,18 @@ impl Progress {
         }
         // A chunk that waited for the one before it continues its span.
         let continues = self.chunks > 0 && done.issued < self.mark;
-        let from = if continues { self.mark } else { done.started };
-        let took = done.ended.saturating_sub(from);
+        // One that others have overtaken began before them.
+        let early = match self.chunks > 0 {
+            true => self.opened.saturating_sub(done.started),
+            false => 0,
+        };
+        let since = if continues { self.mark } else { done.started };
+        let took = early + done.ended.saturating_sub(since);
+        let from = if early > 0 { done.started } else { since };
+        if early > 0 || !continues {
+            self.opened = done.started;
+        }
+        self.order.end(done);
         self.span += took;
         if continues {
             self.paced_units += done.units;
@@ -289,7 +303,7 @@ impl Handout {
         if state.in_flight[device] <= self.progress[device].held_left {
             self.progress[device].busy_from = state.now;
         }
-        self.progress[device].handed += units;
+        self.progress[device].order.hand(units, state.now);
         self.streaming += u32::from(self.expected[device].streams);
         self.quota[device] = self.quota[device].saturating_sub(units);
         Next::Take(units)
@@ -320,7 +334,8 @@ impl Handout {
             } else {
                 0.0
             };
-            let pooled = state.in_flight[d].saturating_sub(progress.held_left);
+            let others = progress.held_left + progress.order.overtaken();
+            let pooled = state.in_flight[d].saturating_sub(others);
             let mut ready = now;
             if pooled > 0 && rate > 0.0 {
                 let from = progress.mark.max(progress.busy_from).max(state.began);
@@ -425,7 +440,7 @@ impl Handout {
         let now = seconds(state.now.saturating_sub(state.began));
         let expected = &self.expected[device];
         let end = expected.held_until.unwrap_or(0.0).max(now);
-        let handed = (self.progress[device].handed + more) as f64;
+        let handed = (self.progress[device].order.handed() + more) as f64;
         let unplanned = (handed - self.before[device]).max(0.0);
         end + expected.kernels.map_or(0.0, |rate| unplanned / rate)
     }

@@ -24,15 +24,14 @@ impl Runtime for Union {
     fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
         let pinning = self.backends.iter().position(|b| b.pins_host_memory());
         let owner = pinning.unwrap_or(0);
+        let shift = self.next_shift();
         let backend = self
             .backends
             .get_mut(owner)
             .ok_or(RuntimeError::Unknown { what: "device" })?;
-        let region = backend.alloc_host(bytes)?;
+        let whole = backend.alloc_host(bytes.saturating_add(shift))?;
+        let region = whole.from(shift);
         for index in 0..self.backends.len() {
-            if index == owner {
-                continue;
-            }
             if let Err(error) = self.backends[index].adopt_host(region.clone()) {
                 self.release(Released::Host(region.id));
                 return Err(error);

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::machine::{DeviceKind, RuntimeKind, SubDeviceSupport};
+use crate::runtime::host::{HostBackend, PoolSpec};
 use crate::runtime::{CommandKind, DeviceSpan, HostSpan};
 
 /// What a fake backend was asked to do and has not done.
@@ -622,4 +623,23 @@ proptest! {
             fails.push(passed_on || *own);
         }
     }
+}
+
+#[test]
+fn host_allocations_one_after_the_other_begin_at_unlike_places_of_a_page() {
+    let (sender, receiver) = unbounded();
+    let epoch = Instant::now();
+    let pool = PoolSpec {
+        name: "host:1".to_owned(),
+        cores: vec![0],
+    };
+    let backend = HostBackend::open(&[pool], sender, epoch).unwrap();
+    let mut union = Union::new(vec![Box::new(backend)], receiver, epoch);
+    let [one, other] = [1 << 20, 5 << 20].map(|bytes| {
+        let memory = union.alloc_host(bytes).unwrap();
+        let whole = union.host_bytes(memory).unwrap();
+        assert_eq!(whole.len() as u64, bytes);
+        whole.as_ptr() as usize % 4096
+    });
+    assert_eq!(one.abs_diff(other), 2048);
 }

@@ -86,3 +86,21 @@ fn no_scrap_of_a_segment_is_left() {
     assert_eq!(chunks_alone(62, None, 1e-4), [31, 31]);
     assert_eq!(chunks_alone(31, None, 1e-4), [31]);
 }
+
+#[test]
+fn a_chunk_that_was_overtaken_counts_from_its_begin() {
+    let chunk = |units, started, ended| ChunkDone {
+        step: 0,
+        device: 0,
+        units,
+        held: false,
+        issued: started,
+        started,
+        ended,
+    };
+    let mut progress = Progress::default();
+    progress.completed(&chunk(160, 740_000, 800_000), Some(0));
+    progress.completed(&chunk(7040, 0, 900_000), Some(0));
+    assert_eq!(progress.rate(), Some(7200.0 / seconds(900_000)));
+    assert_eq!(progress.alone_rate(1), progress.rate());
+}

@@ -14,6 +14,46 @@ pub(super) unsafe fn walk<T: Number>(product: &Product<T>, units: Range<u64>) {
     unsafe { super::walk::<T::Avx2>(product, units) }
 }
 
+// The helpers below need a processor with AVX2.
+
+/// The lanes of the first `left` doubles.
+#[inline(always)]
+unsafe fn first_of_doubles(left: usize) -> __m256i {
+    // SAFETY: see above.
+    unsafe {
+        let lanes = _mm256_set_epi64x(3, 2, 1, 0);
+        _mm256_cmpgt_epi64(_mm256_set1_epi64x(left as i64), lanes)
+    }
+}
+
+/// The lanes of the first `left` singles.
+#[inline(always)]
+unsafe fn first_of_singles(left: usize) -> __m256i {
+    // SAFETY: see above.
+    unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(left as i32), run_from(0)) }
+}
+
+/// `first` and the columns that follow upon it.
+#[inline(always)]
+unsafe fn run_from(first: u32) -> __m256i {
+    // SAFETY: see above.
+    unsafe {
+        let counting = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+        _mm256_add_epi32(_mm256_set1_epi32(first.cast_signed()), counting)
+    }
+}
+
+/// Whether the first `count` columns are `first` and those that follow upon it.
+#[inline(always)]
+unsafe fn starts_a_run(count: usize, columns: __m256i, first: u32) -> bool {
+    // SAFETY: see above.
+    unsafe {
+        let alike = _mm256_cmpeq_epi32(columns, run_from(first));
+        let alike = _mm256_movemask_ps(_mm256_castsi256_ps(alike)) as u32;
+        alike.trailing_ones() as usize >= count
+    }
+}
+
 /// Four sums of doubles.
 #[derive(Clone, Copy)]
 pub(super) struct F64x4(__m256d);
@@ -32,9 +72,39 @@ impl Gather for F64x4 {
     #[inline(always)]
     unsafe fn add_products(self, columns: *const u32, values: *const f64, x: *const f64) -> Self {
         unsafe {
+            let first = *columns;
             let columns = _mm_loadu_si128(columns.cast());
-            let gathered = _mm256_i32gather_pd::<8>(x, columns);
-            let products = _mm256_mul_pd(_mm256_loadu_pd(values), gathered);
+            let run = _mm256_castsi256_si128(run_from(first));
+            let x = match _mm_movemask_epi8(_mm_cmpeq_epi32(columns, run)) {
+                0xFFFF => _mm256_loadu_pd(x.add(first as usize)),
+                _ => _mm256_i32gather_pd::<8>(x, columns),
+            };
+            let products = _mm256_mul_pd(_mm256_loadu_pd(values), x);
+            Self(_mm256_add_pd(self.0, products))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_last_products(
+        self,
+        left: usize,
+        columns: *const u32,
+        values: *const f64,
+        x: *const f64,
+    ) -> Self {
+        unsafe {
+            let mask = first_of_doubles(left);
+            let first = *columns;
+            let columns = _mm256_maskload_epi32(columns.cast(), first_of_singles(left));
+            let x = match starts_a_run(left, columns, first) {
+                true => _mm256_maskload_pd(x.add(first as usize), mask),
+                false => {
+                    let (zero, mask) = (_mm256_setzero_pd(), _mm256_castsi256_pd(mask));
+                    let columns = _mm256_castsi256_si128(columns);
+                    _mm256_mask_i32gather_pd::<8>(zero, x, columns, mask)
+                }
+            };
+            let products = _mm256_mul_pd(_mm256_maskload_pd(values, mask), x);
             Self(_mm256_add_pd(self.0, products))
         }
     }
@@ -47,9 +117,8 @@ impl Gather for F64x4 {
     #[inline(always)]
     unsafe fn add_last(self, left: usize, numbers: *const f64) -> Self {
         unsafe {
-            let lanes = _mm256_set_epi64x(3, 2, 1, 0);
-            let mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(left as i64), lanes);
-            Self(_mm256_add_pd(self.0, _mm256_maskload_pd(numbers, mask)))
+            let last = _mm256_maskload_pd(numbers, first_of_doubles(left));
+            Self(_mm256_add_pd(self.0, last))
         }
     }
 
@@ -88,9 +157,37 @@ impl Gather for F32x8 {
     #[inline(always)]
     unsafe fn add_products(self, columns: *const u32, values: *const f32, x: *const f32) -> Self {
         unsafe {
+            let first = *columns;
             let columns = _mm256_loadu_si256(columns.cast());
-            let gathered = _mm256_i32gather_ps::<4>(x, columns);
-            let products = _mm256_mul_ps(_mm256_loadu_ps(values), gathered);
+            let x = match starts_a_run(Self::LANES, columns, first) {
+                true => _mm256_loadu_ps(x.add(first as usize)),
+                false => _mm256_i32gather_ps::<4>(x, columns),
+            };
+            let products = _mm256_mul_ps(_mm256_loadu_ps(values), x);
+            Self(_mm256_add_ps(self.0, products))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_last_products(
+        self,
+        left: usize,
+        columns: *const u32,
+        values: *const f32,
+        x: *const f32,
+    ) -> Self {
+        unsafe {
+            let mask = first_of_singles(left);
+            let first = *columns;
+            let columns = _mm256_maskload_epi32(columns.cast(), mask);
+            let x = match starts_a_run(left, columns, first) {
+                true => _mm256_maskload_ps(x.add(first as usize), mask),
+                false => {
+                    let (zero, mask) = (_mm256_setzero_ps(), _mm256_castsi256_ps(mask));
+                    _mm256_mask_i32gather_ps::<4>(zero, x, columns, mask)
+                }
+            };
+            let products = _mm256_mul_ps(_mm256_maskload_ps(values, mask), x);
             Self(_mm256_add_ps(self.0, products))
         }
     }
@@ -103,9 +200,8 @@ impl Gather for F32x8 {
     #[inline(always)]
     unsafe fn add_last(self, left: usize, numbers: *const f32) -> Self {
         unsafe {
-            let lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-            let mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(left as i32), lanes);
-            Self(_mm256_add_ps(self.0, _mm256_maskload_ps(numbers, mask)))
+            let last = _mm256_maskload_ps(numbers, first_of_singles(left));
+            Self(_mm256_add_ps(self.0, last))
         }
     }
 

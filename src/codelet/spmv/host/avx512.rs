@@ -14,6 +14,19 @@ pub(super) unsafe fn walk<T: Number>(product: &Product<T>, units: Range<u64>) {
     unsafe { super::walk::<T::Avx512>(product, units) }
 }
 
+/// `first` and the columns that follow upon it.
+///
+/// # Safety
+/// The processor has AVX-512F.
+#[inline(always)]
+unsafe fn run_from(first: u32) -> __m512i {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let counting = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        _mm512_add_epi32(_mm512_set1_epi32(first.cast_signed()), counting)
+    }
+}
+
 /// Eight sums of doubles.
 #[derive(Clone, Copy)]
 pub(super) struct F64x8(__m512d);
@@ -33,9 +46,38 @@ impl Gather for F64x8 {
     #[inline(always)]
     unsafe fn add_products(self, columns: *const u32, values: *const f64, x: *const f64) -> Self {
         unsafe {
+            let first = *columns;
             let columns = _mm256_loadu_si256(columns.cast());
-            let gathered = _mm512_i32gather_pd::<8>(columns, x);
-            Self(_mm512_fmadd_pd(_mm512_loadu_pd(values), gathered, self.0))
+            let run = _mm512_castsi512_si256(run_from(first));
+            let x = match _mm256_movemask_epi8(_mm256_cmpeq_epi32(columns, run)) {
+                -1 => _mm512_loadu_pd(x.add(first as usize)),
+                _ => _mm512_i32gather_pd::<8>(columns, x),
+            };
+            Self(_mm512_fmadd_pd(_mm512_loadu_pd(values), x, self.0))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_last_products(
+        self,
+        left: usize,
+        columns: *const u32,
+        values: *const f64,
+        x: *const f64,
+    ) -> Self {
+        unsafe {
+            let mask = ((1u32 << left) - 1) as u8;
+            let first = *columns;
+            let columns = _mm512_maskz_loadu_epi32(mask.into(), columns.cast());
+            let x = match _mm512_mask_cmpneq_epi32_mask(mask.into(), columns, run_from(first)) {
+                0 => _mm512_maskz_loadu_pd(mask, x.add(first as usize)),
+                _ => {
+                    let columns = _mm512_castsi512_si256(columns);
+                    _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), mask, columns, x)
+                }
+            };
+            let values = _mm512_maskz_loadu_pd(mask, values);
+            Self(_mm512_fmadd_pd(values, x, self.0))
         }
     }
 
@@ -80,9 +122,34 @@ impl Gather for F32x16 {
     #[inline(always)]
     unsafe fn add_products(self, columns: *const u32, values: *const f32, x: *const f32) -> Self {
         unsafe {
+            let first = *columns;
             let columns = _mm512_loadu_si512(columns.cast());
-            let gathered = _mm512_i32gather_ps::<4>(columns, x);
-            Self(_mm512_fmadd_ps(_mm512_loadu_ps(values), gathered, self.0))
+            let x = match _mm512_cmpneq_epi32_mask(columns, run_from(first)) {
+                0 => _mm512_loadu_ps(x.add(first as usize)),
+                _ => _mm512_i32gather_ps::<4>(columns, x),
+            };
+            Self(_mm512_fmadd_ps(_mm512_loadu_ps(values), x, self.0))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_last_products(
+        self,
+        left: usize,
+        columns: *const u32,
+        values: *const f32,
+        x: *const f32,
+    ) -> Self {
+        unsafe {
+            let mask = ((1u32 << left) - 1) as u16;
+            let first = *columns;
+            let columns = _mm512_maskz_loadu_epi32(mask, columns.cast());
+            let x = match _mm512_mask_cmpneq_epi32_mask(mask, columns, run_from(first)) {
+                0 => _mm512_maskz_loadu_ps(mask, x.add(first as usize)),
+                _ => _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), mask, columns, x),
+            };
+            let values = _mm512_maskz_loadu_ps(mask, values);
+            Self(_mm512_fmadd_ps(values, x, self.0))
         }
     }
 

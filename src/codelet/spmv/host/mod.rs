@@ -5,11 +5,13 @@
 //! `avx512` and `avx2` are the vectors; here units are walked through and the
 //! processor's level is chosen.
 //!
-//! A product is bound by memory, and its entries come in a stream that the
-//! processor prefetches; what keeps it from that bound is short rows. Like ones
+//! A product is bound by memory, and its entries come in streams that are asked
+//! of it a page ahead; what keeps it from that bound is short rows. Like ones
 //! are summed one by one, and without a branch where all have the same few
-//! entries; unlike ones after all of a unit's products. Results of a product
-//! that no cache keeps are written past the caches.
+//! entries; unlike ones after all of a unit's products. Of columns that follow
+//! one upon another, as in a band, the vector's numbers are loaded and not
+//! gathered. Results of a product that no cache keeps are written past the
+//! caches.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -161,6 +163,9 @@ unsafe fn staged<G: Gather>(
     // SAFETY: the caller's contract.
     unsafe {
         for (i, target) in products.iter_mut().take(part.entries).enumerate() {
+            if i % dot::LINE == 0 {
+                dot::ask_ahead(part.columns.add(i), part.values.add(i));
+            }
             *target = *part.values.add(i) * *product.x.add(*part.columns.add(i) as usize);
         }
         rows(product, part, |begin, end| {
