@@ -14,9 +14,8 @@ const LEAST: f64 = (256 << 10) as f64;
 const MOST: f64 = (4 << 20) as f64;
 
 /// Tiles that every worker should get where there is enough work, so that a
-/// worker slowed by the operating system delays the others little. With 4, 15
-/// workers of a Xeon waited 0.13 of a product's 0.9 ms for the last of them.
-const PER_WORKER: u64 = 16;
+/// worker slowed by the operating system delays the others little.
+const PER_WORKER: u64 = 4;
 
 /// Operations that take a core about as long as one byte of memory traffic.
 const FLOPS_PER_BYTE: f64 = 4.0;
@@ -144,9 +143,9 @@ mod tests {
 
     #[test]
     fn work_without_a_known_cost_is_cut_by_workers() {
-        assert_eq!(Tiles::of(64, Cost::default(), 2).count, 32);
-        assert_eq!(Tiles::of(64, bytes(f64::NAN), 2).count, 32);
-        assert_eq!(Tiles::of(64, bytes(f64::INFINITY), 2).count, 32);
+        assert_eq!(Tiles::of(64, Cost::default(), 2).count, 8);
+        assert_eq!(Tiles::of(64, bytes(f64::NAN), 2).count, 8);
+        assert_eq!(Tiles::of(64, bytes(f64::INFINITY), 2).count, 8);
     }
 
     #[test]
@@ -155,7 +154,7 @@ mod tests {
             flops: 64.0 * 4e6,
             bytes: 64.0,
         };
-        assert_eq!(Tiles::of(64, cost, 2).count, 32);
+        assert_eq!(Tiles::of(64, cost, 2).count, 16);
     }
 
     #[test]
