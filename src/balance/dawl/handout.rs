@@ -147,8 +147,9 @@ pub struct Expected {
     pub rate: Option<f64>,
     /// Whether its rate while nobody streams is known.
     pub alone_known: bool,
-    /// Units a second of the kernels of a device that holds some, where known.
-    pub kernels: Option<f64>,
+    /// Seconds that each unit which a device streams takes from its kernels on
+    /// held ones, where known.
+    pub streamed_kernel: Option<f64>,
     /// Seconds after the step's begin at which its held units are done, where
     /// known.
     pub held_until: Option<f64>,
@@ -442,7 +443,7 @@ impl Handout {
         let end = expected.held_until.unwrap_or(0.0).max(now);
         let handed = (self.progress[device].order.handed() + more) as f64;
         let unplanned = (handed - self.before[device]).max(0.0);
-        end + expected.kernels.map_or(0.0, |rate| unplanned / rate)
+        end + unplanned * expected.streamed_kernel.unwrap_or(0.0)
     }
 
     /// Whether nobody would be through with its own least chunk of the `left`

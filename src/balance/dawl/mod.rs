@@ -196,7 +196,8 @@ impl Dawl {
             let gauge = &self.gauges[d];
             let held = self.plan.held[d];
             let launches = self.more_launches(d, held) * gauge.launch.seconds();
-            let work = launches + (held + self.plan.pooled[d]) as f64 / gauge.held.value()?;
+            let streamed = self.plan.pooled[d] as f64 * self.streamed_kernel(d)?;
+            let work = launches + held as f64 / gauge.held.value()? + streamed;
             let moved = held.abs_diff(before.get(d).copied().unwrap_or(held));
             let overhead = gauge.overhead.value().unwrap_or(0.0);
             Some(overhead + moved as f64 / self.link(d) + work)
@@ -208,7 +209,7 @@ impl Dawl {
                 rate: (self.known_pool_rate(d, self.quiet.is_none()))
                     .or(self.devices[d].stream_limit),
                 alone_known: self.gauges[d].alone.value().is_some(),
-                kernels: self.gauges[d].held.value(),
+                streamed_kernel: self.streamed_kernel(d),
                 held_until: held_until(d),
             })
             .collect()

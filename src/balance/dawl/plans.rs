@@ -189,6 +189,13 @@ impl Dawl {
         seconds / chunk.max(1.0)
     }
 
+    /// Seconds of kernels that each unit which a device streams takes from those
+    /// on held units; `None` where nothing is known of these.
+    pub(super) fn streamed_kernel(&self, device: usize) -> Option<f64> {
+        let rate = self.gauges[device].held.value()?;
+        Some(1.0 / rate + self.intrusion(device))
+    }
+
     /// Pool units a second when all may stream or nobody does: measured, or
     /// else what the link allows, or else as another device of the kind.
     fn pool_rate(&self, device: usize, streaming: bool) -> f64 {
