@@ -197,6 +197,11 @@ impl Books {
         for device in lost {
             self.there[*device].fill(There::No);
         }
+        // What was on its way to another device, and is not there, has failed.
+        let coming = |there: &&mut There| matches!(there, There::Coming { .. });
+        for there in self.there.iter_mut().flatten().filter(coming) {
+            *there = There::No;
+        }
         for component in 0..components.len() {
             if matches!(self.components[component], Progress::Running(_)) {
                 self.undo(components, component);
@@ -230,5 +235,32 @@ impl Books {
     fn somewhere(&self, datum: DatumId) -> bool {
         let there = self.there.iter().any(|d| d[datum.0] == There::Here);
         self.host[datum.0] || there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::GraphBuilder;
+    use crate::graph::testbed::{given, step};
+
+    #[test]
+    fn what_was_on_its_way_when_a_device_was_lost_is_nowhere() {
+        let mut graph = GraphBuilder::default();
+        let first = given(&mut graph, "given");
+        step(&mut graph, "a", &[first]);
+        let graph = graph.build().unwrap();
+        let components = Components::by(&graph, |_| ()).unwrap();
+        let mut books = Books::new(&graph, &components, 3);
+        let event = EventId::fresh();
+        books.there[0][first.0] = There::Here;
+        books.there[1][first.0] = There::Coming {
+            event,
+            component: 0,
+        };
+        books.there[2][first.0] = There::Here;
+        books.lose(&graph, &components, &[2]);
+        let of = |device: usize| books.there[device][first.0];
+        assert_eq!((of(0), of(1), of(2)), (There::Here, There::No, There::No));
     }
 }
