@@ -270,19 +270,19 @@ impl Gauge {
         both().any(|(own, other)| own < other) && !both().any(|(own, other)| own > other)
     }
 
-    /// Whether its device is again what it was: then it is so, too, in what the
-    /// last steps have not shown.
+    /// Whether its device is again what it was, in all that the last step has
+    /// shown: then it is so, too, in what it has not.
     pub fn recover(&mut self, former: &Self) -> bool {
-        let is_again = |own: &Estimate, former: &Estimate| {
-            let rates = own.observed().filter(|_| !own.stale).zip(former.observed());
-            rates.is_some_and(|(own, former)| own >= AGAIN * former)
-        };
         let pairs = [
             (&mut self.held, &former.held),
             (&mut self.pool, &former.pool),
             (&mut self.alone, &former.alone),
         ];
-        let recovered = pairs.iter().any(|(own, former)| is_again(own, former));
+        let rates = |(own, former): &(&mut Estimate, &Estimate)| {
+            (own.observed().filter(|_| !own.stale)).zip(former.observed())
+        };
+        let mut shown = pairs.iter().filter_map(rates).peekable();
+        let recovered = shown.peek().is_some() && shown.all(|(own, former)| own >= AGAIN * former);
         for (own, former) in pairs {
             if recovered && own.stale && former.observed().is_some() {
                 *own = former.clone();
@@ -386,6 +386,37 @@ mod tests {
         assert_eq!(estimate.value(), Some(0.5));
         estimate.observe_anew(0.7);
         assert_eq!(estimate.value(), Some(0.7));
+    }
+
+    #[test]
+    fn noise_is_told_and_a_drift_is_none() {
+        assert_eq!(after(&[1.0]).uncertainty(), 0.0);
+        let noisy = after(&[1.0, 1.05, 0.98, 1.04, 0.97, 1.02]).uncertainty();
+        assert!((0.02..0.04).contains(&noisy), "{noisy}");
+        let drifting = after(&[1.0, 1.01, 1.02, 1.03, 1.04, 1.05]).uncertainty();
+        assert!(drifting < 0.006, "{drifting}");
+        // An outlier is none, either.
+        assert_eq!(after(&[1.0, 1.0, 1.0, 3.0]).uncertainty(), 0.0);
+    }
+
+    #[test]
+    fn what_is_itself_again_is_so_in_what_was_not_seen() {
+        let gauge = |held: f64, pool: f64| Gauge {
+            held: Estimate::of(held),
+            pool: Estimate::of(pool),
+            ..Gauge::default()
+        };
+        let former = gauge(10.0, 5.0);
+        let mut slow = gauge(2.0, 1.0);
+        assert!(slow.is_slower(&former) && !former.is_slower(&slow));
+        assert!(!gauge(2.0, 6.0).is_slower(&former));
+        assert!(!slow.recover(&former));
+        slow.held.observe_anew(9.5);
+        assert!(!slow.recover(&former), "it streams as slowly as before");
+        slow.pool.unobserved();
+        assert!(slow.recover(&former));
+        assert_eq!(slow.pool.value(), Some(5.0));
+        assert_eq!(slow.held.value(), Some(9.5));
     }
 
     #[test]
