@@ -258,6 +258,9 @@ fn a_model_of_another_machine_is_put_right_within_5_steps() {
         let mut believed = case.file();
         believed.host.memory_bandwidth *= 0.6;
         believed.host.core_bandwidth *= 0.6;
+        if let Some(shared) = &mut believed.host.shared_bandwidth {
+            *shared *= 0.6;
+        }
         for device in &mut believed.devices {
             device.memory_bandwidth *= 1.8;
             if let Some(link) = &mut device.link {
