@@ -66,6 +66,8 @@ def main():
     parser.add_argument("--fixed", default="0.041", help="the CPU's share")
     parser.add_argument("--seeds", type=int, default=30)
     arguments = parser.parse_args()
+    if arguments.seeds < 1:
+        parser.error("--seeds: at least 1 run a row is needed")
 
     print("| simulated | dawl over fixed: mean | worst | steps with moves |")
     print("|---|---|---|---|")

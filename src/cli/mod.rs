@@ -43,7 +43,9 @@ mod transformer;
 mod trial;
 mod whole;
 
+use std::panic::resume_unwind;
 use std::process::ExitCode;
+use std::thread::Builder;
 
 use clap::{Parser, Subcommand};
 
@@ -91,8 +93,29 @@ enum Command {
     Predict(predict::Args),
 }
 
-/// Runs the program.
+/// Bytes of the program's stack: what a main thread usually has.
+const STACK: usize = 8 << 20;
+
+/// Runs the program beside the main thread. The main thread's affinity mask is
+/// what `taskset` changes, and says which cores the process may use; whoever
+/// drives devices binds itself to one of them.
 pub fn main() -> ExitCode {
+    let program = Builder::new()
+        .name("pdawl".to_owned())
+        .stack_size(STACK)
+        .spawn(program);
+    match program.map(|thread| thread.join()) {
+        Ok(Ok(code)) => code,
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(error) => Failure::failed(
+            format!("the system starts no thread: {error}"),
+            "raise the limit of processes (`ulimit -u`), or end some",
+        )
+        .tell(),
+    }
+}
+
+fn program() -> ExitCode {
     let result = Cli::try_parse()
         .map_err(Failure::from)
         .and_then(|cli| match cli.command {

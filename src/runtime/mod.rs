@@ -186,7 +186,8 @@ pub trait Runtime {
     /// Until [`Runtime::end_driving`] it stays, where there are some, on cores
     /// that no device has: on a core that it shares with a thread that computes
     /// it would be late, and every device with it. Threads that it starts
-    /// meanwhile stay there, too.
+    /// meanwhile stay there, too. The process's main thread is left alone: its
+    /// affinity mask says which cores the process may use.
     fn begin_driving(&mut self) {}
 
     /// The thread that drove this runtime runs wherever it did before.

@@ -265,8 +265,9 @@ impl<'a> Probe<'a> {
     /// A copy of this many bytes by all of the device, and the bytes that it
     /// reads and writes.
     pub fn large_copy(&self, from: Memory, to: Memory, bytes: u64) -> (Command, f64) {
-        let command = self.copy(from, to, bytes / UNIT, UNIT as u32);
-        (command, 2.0 * bytes as f64)
+        let units = bytes / UNIT;
+        let command = self.copy(from, to, units, UNIT as u32);
+        (command, 2.0 * (units * UNIT) as f64)
     }
 
     /// A copy of `units` units.
