@@ -36,6 +36,8 @@ pub enum Verdict {
 pub struct Estimate {
     window: [f64; WINDOW],
     seen: usize,
+    /// The window's median: asked for much more often than it changes.
+    median: Option<f64>,
     suspect: Option<f64>,
     /// A step has passed since the last observation.
     stale: bool,
@@ -81,14 +83,7 @@ impl Estimate {
 
     /// The median of the window; `None` before the first observation.
     pub fn observed(&self) -> Option<f64> {
-        let count = self.seen.min(WINDOW);
-        if count == 0 {
-            return None;
-        }
-        let mut sorted = self.window;
-        let sorted = &mut sorted[..count];
-        sorted.sort_by(f64::total_cmp);
-        Some(0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]))
+        self.median
     }
 
     /// An observation under the conditions of those before it.
@@ -149,6 +144,7 @@ impl Estimate {
     /// Whatever it is of has become `factor` times as fast.
     pub fn scale(&mut self, factor: f64) {
         self.window.iter_mut().for_each(|seen| *seen *= factor);
+        self.median = self.median.map(|median| median * factor);
         self.supposed = self.supposed.map(|supposed| supposed * factor);
     }
 
@@ -197,6 +193,11 @@ impl Estimate {
         self.window[self.seen % WINDOW] = observed;
         self.seen += 1;
         self.stale = false;
+        let mut sorted = self.window;
+        let sorted = &mut sorted[..self.seen.min(WINDOW)];
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len();
+        self.median = Some(0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]));
     }
 }
 

@@ -197,31 +197,61 @@ pub fn as_divided(held: &[u64], pooled: &[u64], abilities: &[Ability]) -> f64 {
         .fold(0.0, f64::max)
 }
 
+/// Seconds from which the search for the earliest begins, and how it widens.
+const SOON: f64 = 1e-6;
+const WIDER: f64 = 8.0;
+/// The relative error of its result, in seconds and in units done.
+const PRECISION: f64 = 1e-10;
+/// Guesses that are enough for any `done`; most take five.
+const MOST_GUESSES: u32 = 100;
+
 /// The least seconds within which `units` are done, of a `done` that never
-/// falls. `None` if they never are.
+/// falls. `None` if they never are. By false position: it is nearly straight
+/// between its few corners.
 fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
     let needed = units as f64;
     if units == 0 {
         return Some(0.0);
     }
-    let mut late = 1e-6;
-    while done(late) < needed {
-        late *= 2.0;
+    let (mut early, mut less) = (0.0, -needed);
+    let (mut late, mut more) = (SOON, done(SOON) - needed);
+    while more < 0.0 {
+        (early, less) = (late, more);
+        late *= WIDER;
         if late > 1e15 {
             return None;
         }
+        more = done(late) - needed;
     }
-    let mut early = 0.5 * late;
-    if done(early) >= needed {
-        early = 0.0;
-    }
-    // 30 halvings leave a thousandth of a unit of a million.
-    for _ in 0..30 {
-        let middle = 0.5 * (early + late);
-        if done(middle) < needed {
-            early = middle;
+    // Of the end that stays where it is, half of the distance counts (the
+    // Illinois rule): else a corner could hold it there for long.
+    let (mut early_stayed, mut late_stayed) = (false, false);
+    for _ in 0..MOST_GUESSES {
+        if late - early <= PRECISION * late {
+            break;
+        }
+        let straight = late - (late - early) * (more / (more - less));
+        let is_between = straight > early && straight < late;
+        // Where nothing more is done later, a straight line tells nothing.
+        let guess = match is_between {
+            true => straight,
+            false => 0.5 * (early + late),
+        };
+        let over = done(guess) - needed;
+        let is_it = over.abs() <= PRECISION * needed;
+        // Devices that are full do no more later: what is exactly enough may
+        // have been so before.
+        if is_it && (over != 0.0 || done((1.0 - PRECISION) * guess) < needed) {
+            return Some(guess);
+        }
+        if over < 0.0 {
+            (early, less) = (guess, over);
+            more *= if late_stayed { 0.5 } else { 1.0 };
+            (early_stayed, late_stayed) = (false, true);
         } else {
-            late = middle;
+            (late, more) = (guess, over);
+            less *= if early_stayed { 0.5 } else { 1.0 };
+            (early_stayed, late_stayed) = (true, false);
         }
     }
     Some(late)
@@ -363,9 +393,30 @@ mod tests {
             abilities in prop::collection::vec(ability(), 2..6),
         ) {
             let seconds = |units, abilities: &[Ability]| finish_together(units, abilities).unwrap().seconds;
-            let base = seconds(units, &abilities);
+            let base = (1.0 - 2.0 * PRECISION) * seconds(units, &abilities);
             prop_assert!(seconds(units + more, &abilities) >= base);
             prop_assert!(seconds(units, &abilities[1..]) >= base);
+        }
+
+        #[test]
+        fn the_seconds_are_the_least(
+            units in 1u64..100_000,
+            abilities in prop::collection::vec(ability(), 1..6),
+            full in any::<bool>(),
+        ) {
+            let mut abilities = abilities;
+            if full {
+                // All that can be done is just enough, and nothing more later.
+                abilities.iter_mut().for_each(|a| (a.capacity, a.pool_rate) = (0, 0.0));
+                (abilities[0].capacity, abilities[0].slots) = (units, None);
+            }
+            let seconds = finish_together(units, &abilities).unwrap().seconds;
+            let done = |seconds: f64| -> f64 {
+                let each = abilities.iter().map(|a| a.within(seconds));
+                each.map(|(held, pooled)| held + pooled).sum()
+            };
+            prop_assert!(done((1.0 + 2.0 * PRECISION) * seconds) >= units as f64);
+            prop_assert!(done((1.0 - 1e-9) * seconds) < units as f64);
         }
 
         #[test]
