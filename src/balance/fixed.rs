@@ -3,6 +3,7 @@
 
 use super::division::largest_remainder;
 use super::{Balancer, DeviceView, Next, Setup, StepPlan, StepState};
+use crate::time::Nanos;
 
 /// Chunks into which a device's streamed segment is cut, so that its writes,
 /// kernels and reads overlap.
@@ -19,6 +20,8 @@ pub struct Fixed {
     shares: Vec<f64>,
     alive: Vec<bool>,
     plan: StepPlan,
+    /// The present plan has been told.
+    told: bool,
 }
 
 impl Fixed {
@@ -36,6 +39,7 @@ impl Fixed {
                 .collect(),
             alive: vec![true; count],
             plan: StepPlan::default(),
+            told: false,
         };
         fixed.divide();
         fixed
@@ -63,6 +67,7 @@ impl Fixed {
             .collect();
         let pooled = counts.iter().zip(&held).map(|(c, h)| c - h).collect();
         self.plan = StepPlan { held, pooled };
+        self.told = false;
     }
 }
 
@@ -72,7 +77,12 @@ impl Balancer for Fixed {
     }
 
     fn plan(&mut self, _step: u32) -> StepPlan {
+        self.told = true;
         self.plan.clone()
+    }
+
+    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
+        self.told
     }
 
     fn next(&mut self, device: usize, state: &StepState) -> Next {

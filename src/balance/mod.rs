@@ -226,6 +226,20 @@ pub trait Balancer {
     /// steps begin again from 0.
     fn plan(&mut self, step: u32) -> StepPlan;
 
+    /// Begins `step` at the barrier before it with the plan of the step that
+    /// has just ended and took so long, whose report comes while this one runs:
+    /// nobody waits for a plan that would be the same. `false`, and nothing
+    /// changes, if the report must come first and [`Balancer::plan`] then be
+    /// asked.
+    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
+        false
+    }
+
+    /// The devices are at work, and nobody waits: time to prepare `step`, the
+    /// coming one. Called at most once a step, after the report of the one
+    /// before.
+    fn think_ahead(&mut self, _step: u32) {}
+
     /// What `device` does next from the pool. Must not answer `Wait` or `Done`
     /// for every device while pool units are left and nothing is in flight.
     fn next(&mut self, device: usize, state: &StepState) -> Next;
@@ -233,7 +247,8 @@ pub trait Balancer {
     /// A piece of work has ended.
     fn completed(&mut self, _done: &ChunkDone) {}
 
-    /// A step has ended.
+    /// A step has ended. Told before the next one's [`Balancer::plan`], or
+    /// after its [`Balancer::again`].
     fn step_ended(&mut self, _report: &StepReport) {}
 
     /// A device is gone; it must get nothing any more.

@@ -120,9 +120,11 @@ impl Machine {
     /// Runs all steps; gives the microseconds of each.
     pub fn run(&self, balancer: &mut dyn Balancer) -> Vec<f64> {
         let mut run = Run::new(self);
-        (0..self.steps)
+        let times = (0..self.steps)
             .map(|step| run.step(step, balancer))
-            .collect()
+            .collect();
+        run.read_report(balancer);
+        times
     }
 }
 
@@ -159,6 +161,9 @@ struct Run<'a> {
     now: f64,
     held: Option<Vec<u64>>,
     alive: Vec<bool>,
+    plan: StepPlan,
+    /// Of the last step, until the balancer has heard it.
+    unread: Option<StepReport>,
 }
 
 fn nanos(micros: f64) -> u64 {
@@ -174,7 +179,25 @@ impl<'a> Run<'a> {
             now: 1000.0,
             held: None,
             alive: vec![true; machine.devices.len()],
+            plan: StepPlan::default(),
+            unread: None,
         }
+    }
+
+    fn read_report(&mut self, balancer: &mut dyn Balancer) {
+        if let Some(report) = self.unread.take() {
+            balancer.step_ended(&report);
+        }
+    }
+
+    /// The step's plan, asked for as an engine does.
+    fn plan(&mut self, step: u32, balancer: &mut dyn Balancer) -> StepPlan {
+        let took = self.unread.as_ref().map(|report| report.duration);
+        if !took.is_some_and(|took| balancer.again(step, took)) {
+            self.read_report(balancer);
+            self.plan = balancer.plan(step);
+        }
+        self.plan.clone()
     }
 
     /// A factor on a piece's duration.
@@ -231,7 +254,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, step: u32, balancer: &mut dyn Balancer) -> f64 {
         let began = self.now;
         let count = self.machine.devices.len();
-        let mut plan = balancer.plan(step);
+        let mut plan = self.plan(step, balancer);
         self.check(&plan);
         let (delays, mut moved) = self.moves(&plan);
         let mut lanes = self.begin(&plan, &delays);
@@ -239,8 +262,13 @@ impl<'a> Run<'a> {
         let mut losses: Vec<_> = (self.machine.losses.iter())
             .filter(|(s, _, d)| *s == step && self.alive[*d])
             .collect();
+        let mut caught_up = false;
         loop {
             self.hand_out(step, began, &mut left, &mut lanes, balancer);
+            if !std::mem::replace(&mut caught_up, true) {
+                self.read_report(balancer);
+                balancer.think_ahead(step + 1);
+            }
             let loss = losses.first().map(|(_, at, _)| began + at);
             match self.advance(step, &mut lanes, loss) {
                 Event::End => break,
@@ -248,7 +276,7 @@ impl<'a> Run<'a> {
                     let device = losses.remove(0).2;
                     self.alive[device] = false;
                     balancer.lost(device);
-                    plan = balancer.plan(step);
+                    plan = self.plan(step, balancer);
                     self.check(&plan);
                     let (delays, more) = self.moves(&plan);
                     moved += more;
@@ -286,7 +314,7 @@ impl<'a> Run<'a> {
                 })
                 .collect(),
         };
-        balancer.step_ended(&report);
+        self.unread = Some(report);
         self.now - began
     }
 

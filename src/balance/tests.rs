@@ -9,6 +9,7 @@ use super::{
     Balancer, ChunkDone, Dawl, Fixed, Guided, Next, Planned, Setup, StepPlan, StepReport,
     StepState, Strategy, Sweep,
 };
+use crate::time::Nanos;
 
 /// Microseconds of a step with the best fixed shares, without noise, with the
 /// speeds of `step` and only the devices that are still there.
@@ -328,6 +329,12 @@ impl<B: Balancer> Balancer for Heard<B> {
     }
     fn plan(&mut self, step: u32) -> StepPlan {
         self.balancer.plan(step)
+    }
+    fn again(&mut self, step: u32, took: Nanos) -> bool {
+        self.balancer.again(step, took)
+    }
+    fn think_ahead(&mut self, step: u32) {
+        self.balancer.think_ahead(step);
     }
     fn next(&mut self, device: usize, state: &StepState) -> Next {
         self.balancer.next(device, state)

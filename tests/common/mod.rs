@@ -390,13 +390,11 @@ impl Balancer for Arbitrary {
         "arbitrary".into()
     }
 
-    fn plan(&mut self, _step: u32) -> StepPlan {
-        let n = self.setup.devices.len();
-        let still_good = !self.last.held.is_empty()
-            && (0..n).all(|d| self.alive[d] || self.last.held[d] + self.last.pooled[d] == 0);
-        if still_good && self.random.below(3) > 0 {
+    fn plan(&mut self, step: u32) -> StepPlan {
+        if self.again(step, 0) {
             return self.last.clone();
         }
+        let n = self.setup.devices.len();
         let mut plan = StepPlan {
             held: vec![0; n],
             pooled: vec![0; n],
@@ -428,6 +426,13 @@ impl Balancer for Arbitrary {
         }
         self.last = plan.clone();
         plan
+    }
+
+    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
+        let n = self.setup.devices.len();
+        let still_good = !self.last.held.is_empty()
+            && (0..n).all(|d| self.alive[d] || self.last.held[d] + self.last.pooled[d] == 0);
+        still_good && self.random.below(3) > 0
     }
 
     fn next(&mut self, _device: usize, state: &StepState) -> Next {

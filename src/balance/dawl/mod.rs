@@ -16,6 +16,9 @@
 //!    pays, and [`explore`] whether everyone is needed.
 //! 7. Release: the engine's.
 //!
+//! In settled times the plan of the coming step is thought out a step `ahead`,
+//! while the devices work.
+//!
 //! Where one device `alone` is the best that can be, it is left to itself, from
 //! the first step on if probes say so.
 //!
@@ -26,6 +29,7 @@
 //! are compared at each barrier, one in which nobody streams, with the rates
 //! that were seen then, and one in which all finish together.
 
+mod ahead;
 mod alone;
 pub mod explore;
 pub mod granularity;
@@ -40,6 +44,7 @@ pub mod rates;
 pub mod share;
 pub mod tail;
 
+use self::ahead::Ahead;
 use self::explore::Crew;
 use self::granularity::Granularity;
 use self::handout::{Expected, Handout, Intent, seconds};
@@ -53,6 +58,7 @@ use super::{
     Balancer, ChunkDone, DeviceView, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,
     StepState,
 };
+use crate::time::Nanos;
 
 /// Steps in which a move need not pay for itself: what is learned in them
 /// serves all that follow.
@@ -104,6 +110,7 @@ pub struct Dawl {
     alone: bool,
     /// What somebody who knows more has planned.
     lead: Option<Lead>,
+    ahead: Ahead,
 }
 
 impl Dawl {
@@ -136,6 +143,7 @@ impl Dawl {
             enqueue: vec![None; count],
             alone: false,
             lead: None,
+            ahead: Ahead::default(),
         }
     }
 
@@ -268,6 +276,7 @@ impl Balancer for Dawl {
             .filter(|division| self.is_quiet(&division.held, &division.pooled))
             .map(|division| division.seconds);
         let Division { held, pooled, .. } = division.unwrap_or_else(|| self.equal_shares());
+        self.ahead = Ahead::default();
         self.transfers = self.transfers_to(&held);
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
@@ -284,6 +293,14 @@ impl Balancer for Dawl {
         };
         self.handout.begin(&self.plan, &self.grain, intent);
         self.plan.clone()
+    }
+
+    fn again(&mut self, step: u32, took: Nanos) -> bool {
+        self.begin_prepared(step, took)
+    }
+
+    fn think_ahead(&mut self, step: u32) {
+        self.prepare(step);
     }
 
     fn next(&mut self, device: usize, state: &StepState) -> Next {
@@ -309,7 +326,8 @@ impl Balancer for Dawl {
                 let is_slower = |other: &Gauge| self.gauges[d].is_slower(other);
                 self.former[d] = former.into_iter().chain([before]).find(is_slower);
             }
-            self.grain[d].adapt(self.handout.progress(d));
+            let progress = self.progress(d);
+            self.grain[d].adapt(&progress);
         }
         let known = report.devices.iter().map(|d| d.known).max().unwrap_or(0);
         (self.barrier).observe_anew(seconds(report.duration.saturating_sub(known)));
@@ -343,9 +361,11 @@ impl Balancer for Dawl {
             self.compare(clean);
         }
         self.reports += 1;
+        self.ahead.ended = None;
     }
 
     fn lost(&mut self, device: usize) {
+        self.ahead.prepared = None;
         self.crew.lost(device);
         self.handout.lost(device, |d| self.crew.works(d));
         if let Some(held) = self.plan.held.get_mut(device) {

@@ -16,6 +16,7 @@ impl Dawl {
     pub(super) fn observe(&mut self, d: usize, did: &DeviceStep, anew: bool, moved: bool) -> bool {
         let mut changed = false;
         let more = self.more_launches(d, did.held);
+        let progress = &self.progress(d);
         let gauge = &mut self.gauges[d];
         if did.held > 0 && did.held_busy > 0 {
             let kernels = Kernels {
@@ -37,7 +38,6 @@ impl Dawl {
         } else {
             gauge.held.unobserved();
         }
-        let progress = self.handout.progress(d);
         let least = self.grain[d].min_chunk();
         let on_host = self.devices[d].capacity.is_none();
         let seen = match on_host {

@@ -28,6 +28,7 @@ use super::{
     Account, Balancer, ChunkDone, Dawl, Next, Overhead, Probe, Setup, StepPlan, StepReport,
     StepState, Trusted,
 };
+use crate::time::Nanos;
 
 /// The balancer. See the module's page.
 pub struct Pdawl {
@@ -47,6 +48,8 @@ pub struct Pdawl {
     surprises: u32,
     predicted: Option<f64>,
     expected: Vec<Option<f64>>,
+    /// Of the coming step, if it goes on as the present one.
+    ahead: Option<f64>,
     replans: u32,
     handed_over: Option<u32>,
 }
@@ -70,6 +73,7 @@ impl Pdawl {
             surprises: 0,
             predicted: None,
             expected: Vec::new(),
+            ahead: None,
             replans: 0,
             handed_over: None,
         };
@@ -160,12 +164,16 @@ impl Pdawl {
         self.dawl.let_go(step);
     }
 
-    /// Notes what the model expects of a planned step.
-    fn note(&mut self, step: u32, plan: &StepPlan) {
-        let expected = match self.handed_over {
+    /// Seconds that the model expects of a step with this plan.
+    fn expect(&self, plan: &StepPlan) -> Option<f64> {
+        match self.handed_over {
             Some(_) => None,
             None => Some(self.planner.expect(plan, &self.slowdown()).step_seconds),
-        };
+        }
+    }
+
+    /// Notes what the model expects of a planned step.
+    fn note(&mut self, step: u32, expected: Option<f64>) {
         let step = step as usize;
         if self.expected.len() <= step {
             self.expected.resize(step + 1, None);
@@ -200,8 +208,25 @@ impl Balancer for Pdawl {
             self.replan(step);
         }
         let plan = self.dawl.plan(step);
-        self.note(step, &plan);
+        self.note(step, self.expect(&plan));
         plan
+    }
+
+    fn again(&mut self, step: u32, took: Nanos) -> bool {
+        if self.due || !self.dawl.again(step, took) {
+            return false;
+        }
+        self.note(step, self.ahead);
+        true
+    }
+
+    fn think_ahead(&mut self, step: u32) {
+        // Who is suspected is waited for.
+        if self.trust.iter().any(Trust::is_suspect) {
+            return;
+        }
+        self.dawl.think_ahead(step);
+        self.ahead = self.expect(self.dawl.present());
     }
 
     fn next(&mut self, device: usize, state: &StepState) -> Next {

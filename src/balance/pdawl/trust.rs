@@ -65,6 +65,11 @@ impl Trust {
         self.ratio = Estimate::of(1.0);
     }
 
+    /// Whether the last observation was a surprise that is not yet confirmed.
+    pub fn is_suspect(&self) -> bool {
+        self.ratio.is_suspect()
+    }
+
     /// How many times as long as the model says the device takes.
     pub fn ratio(&self) -> f64 {
         self.ratio.value().unwrap_or(1.0)

@@ -112,6 +112,7 @@ impl<'a> Drive<'a> {
             planned: None,
             entrusted: vec![false; devices.len()],
             barrier: opened_at,
+            unread: None,
             clock: Instant::now(),
             runtime,
             workload,

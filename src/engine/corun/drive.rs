@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use super::barrier::Ended;
 use super::claims::Claims;
 use super::kernel::Whole;
 use super::layout::{Layout, length};
@@ -49,6 +50,8 @@ pub struct Drive<'a> {
     pub(super) entrusted: Vec<bool>,
     /// When the last step ended.
     pub(super) barrier: u64,
+    /// The last step, until the balancer was told of it.
+    pub(super) unread: Option<Ended>,
     /// The same in real time, for the engine's own cost.
     pub(super) clock: Instant,
     pub(super) ledger: Ledger,
@@ -92,6 +95,12 @@ impl<'a> Drive<'a> {
             return Ok(());
         }
         self.runtime.mark_step(step);
+        let took = self.unread.as_ref().map(Ended::took);
+        if took.is_some_and(|took| self.balancer.again(step, took)) {
+            self.planned = Some((step, self.layout.clone()));
+            return Ok(());
+        }
+        self.read_report();
         let plan = self.balancer.plan(step);
         let layout = Layout::of(&plan, self.workload.units(), &self.capacity)
             .ok_or_else(|| self.balancer_fault(step, "the plan does not divide the units"))?;
@@ -334,6 +343,8 @@ impl<'a> Drive<'a> {
         if !self.alive[device] {
             return Ok(());
         }
+        // What was before comes first.
+        self.read_report();
         self.alive[device] = false;
         self.spoiled |= self.entrusted[device];
         self.balancer.lost(device);
@@ -386,6 +397,7 @@ impl<'a> Drive<'a> {
     /// Brings the result to host memory. `false` when a device was lost with
     /// its part of it.
     pub fn gather(&mut self, steps: u32) -> Result<bool, CorunError> {
+        self.read_report();
         let began = self.runtime.now();
         for device in 0..self.places.len() {
             let Some((own, whose)) = self.own(device, steps.saturating_sub(1), GATHER) else {

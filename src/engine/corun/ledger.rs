@@ -43,7 +43,14 @@ struct InFlight {
     followers: Vec<EventId>,
 }
 
-/// The books of a step.
+/// What was done in a step.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub jobs: Vec<Job>,
+    pub spans: Vec<Span>,
+}
+
+/// The books of a step, and of the one before.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// In the order of their events, which is that of submission: few at a
@@ -51,9 +58,18 @@ pub struct Ledger {
     commands: VecDeque<InFlight>,
     pub jobs: Vec<Job>,
     pub spans: Vec<Span>,
+    pub last: Page,
 }
 
 impl Ledger {
+    /// Opens the books of a new step, and keeps those of the one that has ended;
+    /// nothing may be in flight.
+    pub fn turn_page(&mut self) {
+        std::mem::swap(&mut self.jobs, &mut self.last.jobs);
+        std::mem::swap(&mut self.spans, &mut self.last.spans);
+        self.open();
+    }
+
     /// Opens the books of a new step; nothing may be in flight.
     pub fn open(&mut self) {
         self.jobs.clear();

@@ -6,7 +6,7 @@
 //! this page holds for both. A step is: ask the balancer for a plan, lay it out ([`layout`]),
 //! move what changes hands and the halos (`moves`), launch what is held, hand
 //! out the pool in chunks as devices become free ([`pool`], `step`), and wait
-//! for everything: the barrier. `drive` is the state of a run, `begin` how it
+//! for everything: the `barrier`. `drive` is the state of a run, `begin` how it
 //! comes about, `probe` what it measures first. A lone device that holds
 //! everything needs no barrier with the host; its queue is kept filled instead
 //! (`solo`).
@@ -19,6 +19,7 @@
 //! version is gone with it, and the run begins again from the first version on
 //! the devices that are left.
 
+mod barrier;
 mod begin;
 mod claims;
 mod drive;

@@ -30,6 +30,7 @@ impl Drive<'_> {
         steps: u32,
         control: &mut Control,
     ) -> Result<StepEnd, CorunError> {
+        self.read_report();
         self.take_up();
         let mut ahead: VecDeque<Ahead> = VecDeque::new();
         let (mut next, mut done) = (first, first);

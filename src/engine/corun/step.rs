@@ -10,7 +10,6 @@ use super::ledger::Job;
 use super::moves::Home;
 use super::place::Place;
 use super::pool::Pool;
-use super::record::{self, Frame};
 use super::{CHUNK, CorunError};
 use crate::balance::{ChunkDone, Next, StepState};
 use crate::runtime::EventId;
@@ -52,6 +51,8 @@ struct Hand {
     began: Nanos,
     /// When the balancer was last asked.
     asked: Nanos,
+    /// What could wait until the devices are at work is done.
+    caught_up: bool,
 }
 
 /// Completions that free no lane only tell that time has passed. A step is
@@ -72,6 +73,7 @@ impl Drive<'_> {
             home,
             began: self.barrier,
             asked: self.barrier,
+            caught_up: false,
         };
         for (units, held) in hand.in_flight.iter_mut().zip(&self.layout.held) {
             *units = length(held);
@@ -82,17 +84,17 @@ impl Drive<'_> {
         self.launch_held(step, &mut hand)?;
         self.run_pool(step, &mut hand)?;
         if self.spoiled {
-            self.note(step, moved);
+            self.end_step(step, moved);
             return Ok(StepEnd::Spoiled);
         }
         self.end_kernel(step)?;
         if self.spoiled {
-            self.note(step, moved);
+            self.end_step(step, moved);
             return Ok(StepEnd::Spoiled);
         }
         self.turn();
         self.end_iteration()?;
-        self.note(step, moved);
+        self.end_step(step, moved);
         Ok(StepEnd::Done(1))
     }
 
@@ -128,16 +130,30 @@ impl Drive<'_> {
             }
             if !self.spoiled {
                 self.hand_out(step, hand, false)?;
+                self.catch_up(step, hand);
             }
         }
         Ok(())
     }
 
+    /// Does what could wait until the devices are at work: reads the report of
+    /// the step before, and has the balancer think of the next.
+    fn catch_up(&mut self, step: u32, hand: &mut Hand) {
+        if !std::mem::replace(&mut hand.caught_up, true) {
+            self.read_report();
+            self.balancer.think_ahead(step + 1);
+        }
+    }
+
     /// Hands out the pool and waits until everything has ended.
     fn run_pool(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+        if !self.spoiled {
+            self.hand_out(step, hand, false)?;
+            self.catch_up(step, hand);
+        }
         let pause = self.outcome.steps.last().map_or(0.0, |step| step.seconds) / ASKINGS as f64;
         let pause = (pause * 1e9) as Nanos;
-        let mut freed = true;
+        let mut freed = false;
         loop {
             if !self.spoiled && (freed || self.ledger.idle()) {
                 self.hand_out(step, hand, false)?;
@@ -321,28 +337,5 @@ impl Drive<'_> {
         }
         // Those who had enough must be asked again.
         hand.done.fill(false);
-    }
-
-    /// Books a step that has ended.
-    fn note(&mut self, step: u32, moved: u64) {
-        let frame = Frame {
-            step,
-            began: self.barrier,
-            ended: self.runtime.now(),
-            moved,
-            devices: self.places.len(),
-        };
-        let report = record::report(&frame, &self.heard, &self.ledger.jobs, &self.ledger.spans);
-        if !self.spoiled {
-            self.balancer.step_ended(&report);
-        }
-        let own = [self.engine_time(), self.enqueue_time()];
-        let (jobs, spans) = (&self.ledger.jobs, &self.ledger.spans);
-        let record = record::record(&frame, &report, jobs, spans, own);
-        self.outcome.steps.push(record);
-        self.outcome.trace.steps.push((frame.began, frame.ended));
-        self.keep_spans();
-        self.ledger.open();
-        self.barrier = frame.ended;
     }
 }
