@@ -19,6 +19,8 @@ const HISTORY: f64 = 3.0;
 /// How late, relative to the step that was planned, the others must be before
 /// a device streams that was not meant to: it slows them further.
 const RELUCTANCE: f64 = 1.25;
+/// The part of a step's time up to which that help must shorten it.
+const HELP_PAYS: f64 = 0.9;
 /// Chunks of a device that has the pool to itself: a few, in case it turns out
 /// to be late.
 const CHUNKS_ALONE: u64 = 3;
@@ -145,6 +147,8 @@ pub struct Expected {
     pub streams: bool,
     /// Pool units a second, where known.
     pub rate: Option<f64>,
+    /// The part of it that is left while others stream, where known.
+    pub contended: Option<f64>,
     /// Whether its rate while nobody streams is known.
     pub alone_known: bool,
     /// Seconds that each unit which a device streams takes from its kernels on
@@ -170,6 +174,8 @@ pub struct Handout {
     quota: Vec<u64>,
     in_tail: bool,
     runners: Vec<Runner>,
+    /// The same while somebody streams.
+    contended: Vec<Runner>,
     /// Seconds of the step as planned, if nobody is meant to stream.
     quiet: Option<f64>,
     /// Streamed chunks in flight, and the end of the last one.
@@ -207,6 +213,7 @@ impl Handout {
             quota: vec![0; devices],
             in_tail: false,
             runners: vec![Runner::default(); devices],
+            contended: vec![Runner::default(); devices],
             quiet: None,
             streaming: 0,
             streamed_until: 0,
@@ -347,6 +354,10 @@ impl Handout {
                 ready += self.chunk[d].min(self.units) as f64 / rate.max(f64::MIN_POSITIVE);
             }
             self.runners[d] = Runner { ready, rate };
+            self.contended[d] = Runner {
+                ready,
+                rate: rate * expected.contended.unwrap_or(1.0),
+            };
         }
     }
 
@@ -375,7 +386,9 @@ impl Handout {
         };
         let others = tail::finish(left, &self.runners, Some(device));
         let unplanned = self.before[device] == 0.0 && self.expected[device].streams;
-        if unplanned && self.quiet.is_some_and(|step| others <= RELUCTANCE * step) {
+        let helped = || tail::finish(left, &self.contended, None);
+        let hardly_helps = |step| others <= RELUCTANCE * step || helped() > HELP_PAYS * others;
+        if unplanned && self.quiet.is_some_and(hardly_helps) {
             return (nothing_runs && self.is_first(device, left)).then_some(least);
         }
         // Help also takes the time of the helper's own kernels.

@@ -217,6 +217,13 @@ impl Dawl {
         }
     }
 
+    /// The part of its rate on host memory that a device has while others
+    /// stream, where known.
+    pub(super) fn contended(&self, device: usize) -> Option<f64> {
+        let alone = self.known_pool_rate(device, false)?;
+        Some((self.known_pool_rate(device, true)? / alone).min(1.0))
+    }
+
     /// The greatest known figure among the devices of the same kind, or else
     /// of any.
     fn fastest(&self, device: usize, known: impl Fn(usize) -> Option<f64>) -> Option<f64> {

@@ -104,3 +104,56 @@ fn a_chunk_that_was_overtaken_counts_from_its_begin() {
     assert_eq!(progress.rate(), Some(7200.0 / seconds(900_000)));
     assert_eq!(progress.alone_rate(1), progress.rate());
 }
+
+/// Whether a device that holds 900 units, and streams 3 units a microsecond,
+/// begins to help another that has all of its 400 units left and does 4, and
+/// `contended` of that beside streams, when the step should be over.
+fn helps(contended: Option<f64>, late: f64) -> bool {
+    let grain = [Granularity::new(false, 10), Granularity::new(true, 10)];
+    let plan = StepPlan {
+        held: vec![0, 900],
+        pooled: vec![400, 0],
+    };
+    let works = Expected {
+        works: true,
+        ..Expected::default()
+    };
+    let intent = Intent {
+        expected: vec![
+            Expected {
+                rate: Some(4e6),
+                contended,
+                ..works
+            },
+            Expected {
+                streams: true,
+                rate: Some(3e6),
+                streamed_kernel: Some(1e-9),
+                held_until: Some(1e-4),
+                ..works
+            },
+        ],
+        quiet: Some(1e-4),
+        moving: false,
+        settled: true,
+    };
+    let mut handout = Handout::new(1300, 2);
+    handout.begin(&plan, &grain, intent);
+    let state = StepState {
+        step: 0,
+        began: 0,
+        now: (late * 1e5) as Nanos,
+        left: &[400, 0],
+        in_flight: &[0, 900],
+    };
+    matches!(handout.next(1, &state), Next::Take(_))
+}
+
+#[test]
+fn nobody_streams_to_help_where_that_slows_the_others_as_much() {
+    // The other needs a step for what is left.
+    assert!(!helps(None, 0.2), "it is through soon after the step");
+    assert!(helps(None, 1.2), "it is late");
+    assert!(helps(Some(0.95), 1.2), "streams add more than they take");
+    assert!(!helps(Some(0.3), 1.2), "streams take as much as they add");
+}
