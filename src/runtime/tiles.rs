@@ -17,6 +17,10 @@ const MOST: f64 = (4 << 20) as f64;
 /// worker slowed by the operating system delays the others little.
 const PER_WORKER: u64 = 4;
 
+/// Parts in which the last tile of each worker's run is claimed: a worker that is
+/// late then leaves the others little to wait for.
+const PARTS: u64 = 4;
+
 /// Operations that take a core about as long as one byte of memory traffic.
 const FLOPS_PER_BYTE: f64 = 4.0;
 
@@ -28,6 +32,8 @@ pub struct Tiles {
     grain: u64,
     /// Tiles, at least 1: an empty command has one empty tile.
     pub count: u64,
+    /// Parts of a tile, at least 1.
+    parts: u64,
 }
 
 impl Tiles {
@@ -51,10 +57,16 @@ impl Tiles {
             more if more <= most => more,
             _ => count / workers * workers,
         };
+        let count = even.min(units).max(1);
+        let parts = match traffic.is_finite() {
+            true => (traffic / LEAST) as u64 / count,
+            false => 1,
+        };
         Self {
             units,
             grain: 1,
-            count: even.min(units).max(1),
+            count,
+            parts: parts.min(units / count).clamp(1, PARTS),
         }
     }
 
@@ -71,6 +83,7 @@ impl Tiles {
             units: bytes,
             grain: PAGE,
             count: count.min(bytes.div_ceil(PAGE)).max(1),
+            parts: 1,
         }
     }
 
@@ -80,18 +93,38 @@ impl Tiles {
         self.count.min(workers.max(1) as u64)
     }
 
-    /// The units of a tile.
-    pub fn range(&self, tile: u64) -> Range<u64> {
-        self.bound(tile)..self.bound(tile + 1)
+    /// All parts of tiles, in their order.
+    pub fn all_parts(&self) -> u64 {
+        self.count.saturating_mul(self.parts)
     }
 
-    /// Where a tile begins.
-    fn bound(&self, tile: u64) -> u64 {
-        if tile >= self.count {
+    /// The parts of all tiles that belong to a worker.
+    pub fn run(&self, worker: usize, workers: usize) -> Range<u64> {
+        // In 128 bits, as huge commands may have many tiles.
+        let bound = |worker: usize| {
+            let tile = u128::from(self.count) * worker as u128 / workers.max(1) as u128;
+            tile as u64 * self.parts
+        };
+        bound(worker)..bound(worker + 1)
+    }
+
+    /// Parts that are claimed at once of a run of which so many are left.
+    pub fn at_once(&self, left: u64) -> u64 {
+        if left > self.parts { self.parts } else { 1 }
+    }
+
+    /// The units of some neighbouring parts.
+    pub fn units(&self, parts: &Range<u64>) -> Range<u64> {
+        self.bound(parts.start)..self.bound(parts.end)
+    }
+
+    /// Where a part begins.
+    fn bound(&self, part: u64) -> u64 {
+        let all = self.all_parts();
+        if part >= all {
             return self.units;
         }
-        // In 128 bits, as huge commands may have many tiles.
-        let at = u128::from(self.units) * u128::from(tile) / u128::from(self.count);
+        let at = u128::from(self.units) * u128::from(part) / u128::from(all);
         at as u64 / self.grain * self.grain
     }
 }
@@ -102,6 +135,13 @@ mod tests {
 
     fn bytes(bytes: f64) -> Cost {
         Cost { flops: 0.0, bytes }
+    }
+
+    impl Tiles {
+        /// The units of a tile.
+        fn range(&self, tile: u64) -> Range<u64> {
+            self.units(&(tile * self.parts..(tile + 1) * self.parts))
+        }
     }
 
     #[test]
@@ -142,6 +182,25 @@ mod tests {
     }
 
     #[test]
+    fn the_last_tile_of_a_run_is_claimed_in_parts() {
+        // 15 runs of 4 tiles, 2.7 MB each.
+        let tiles = Tiles::of(620, bytes(620.0 * 262_144.0), 15);
+        let run = tiles.run(3, 15);
+        let (mut next, mut claims) = (run.start, Vec::new());
+        while next < run.end {
+            let parts = tiles.at_once(run.end - next);
+            claims.push(parts);
+            next += parts;
+        }
+        assert_eq!(claims, [4, 4, 4, 1, 1, 1, 1]);
+        assert_eq!(tiles.run(14, 15).end, tiles.all_parts());
+        // Nothing smaller than a quarter of a megabyte, or than a unit.
+        assert_eq!(Tiles::of(100, bytes(100.0 * 8192.0), 16).parts, 1);
+        assert_eq!(Tiles::of(120, bytes(120.0 * 4e6), 2).parts, 1);
+        assert_eq!(Tiles::of_copy(1 << 30, 4).parts, 1);
+    }
+
+    #[test]
     fn work_without_a_known_cost_is_cut_by_workers() {
         assert_eq!(Tiles::of(64, Cost::default(), 2).count, 8);
         assert_eq!(Tiles::of(64, bytes(f64::NAN), 2).count, 8);
@@ -171,11 +230,14 @@ mod tests {
                     let tiles = Tiles::of(units, bytes(units as f64 * per_unit), workers);
                     assert_eq!(tiles.range(0).start, 0);
                     assert_eq!(tiles.range(tiles.count - 1).end, units);
-                    for tile in (0..tiles.count - 1).take(1000) {
-                        let range = tiles.range(tile);
-                        assert!(!range.is_empty());
-                        assert_eq!(range.end, tiles.range(tile + 1).start);
+                    let part = |part| tiles.units(&(part..part + 1));
+                    for index in (0..tiles.all_parts() - 1).take(1000) {
+                        assert!(!part(index).is_empty());
+                        assert_eq!(part(index).end, part(index + 1).start);
                     }
+                    let runs: Vec<_> = (0..workers).map(|w| tiles.run(w, workers)).collect();
+                    assert!(runs.windows(2).all(|pair| pair[0].end == pair[1].start));
+                    assert_eq!(runs[workers - 1].end, tiles.all_parts());
                 }
             }
         }

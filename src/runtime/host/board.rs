@@ -4,6 +4,7 @@
 //! or twice a command and once a worker and command, never for a tile.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::job::Job;
@@ -135,13 +136,13 @@ impl Board {
         casualties
     }
 
-    /// Claims a tile of the pool's first command that has one, for this worker
+    /// Claims parts of the pool's first command that has some, for this worker
     /// of the pool.
-    pub fn claim(&mut self, pool: usize, worker: usize) -> Option<(Arc<Job>, u64)> {
+    pub fn claim(&mut self, pool: usize, worker: usize) -> Option<(Arc<Job>, Range<u64>)> {
         let jobs = &mut self.runnable[pool];
         while let Some(job) = jobs.front() {
-            if let Some(tile) = job.claim(worker) {
-                return Some((Arc::clone(job), tile));
+            if let Some(parts) = job.claim(worker) {
+                return Some((Arc::clone(job), parts));
             }
             jobs.pop_front();
         }

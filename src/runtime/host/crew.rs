@@ -4,6 +4,7 @@
 //! have no tile left to claim, and by trying for a while first, since it is
 //! held for a fraction of a microsecond.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -150,17 +151,17 @@ impl Crew {
     pub fn work(self: &Arc<Self>, seat: usize) {
         // A seat is taken once; a second thread would find its place taken.
         let _ = self.seats[seat].thread.set(std::thread::current());
-        while let Some((job, tile)) = self.next(seat) {
-            self.run(seat, &job, tile);
+        while let Some((job, parts)) = self.next(seat) {
+            self.run(seat, &job, parts);
         }
     }
 
-    /// Runs a claimed tile and further ones of the same job.
-    fn run(&self, seat: usize, job: &Arc<Job>, tile: u64) {
+    /// Runs what was claimed, and more of the same job.
+    fn run(&self, seat: usize, job: &Arc<Job>, parts: Range<u64>) {
         let seat = &self.seats[seat];
-        let mut claimed = Some(tile);
-        while let Some(tile) = claimed {
-            if job.run(seat.worker, tile, || self.now()) {
+        let mut claimed = Some(parts);
+        while let Some(parts) = claimed {
+            if job.run(seat.worker, parts, || self.now()) {
                 self.end(job);
             }
             let stay = seat.active.load(Ordering::Relaxed) && !self.closed.load(Ordering::Relaxed);
@@ -191,7 +192,7 @@ impl Crew {
     }
 
     /// A tile for a worker, or `None` when it is time to go. Errands come first.
-    fn next(&self, seat: usize) -> Option<(Arc<Job>, u64)> {
+    fn next(&self, seat: usize) -> Option<(Arc<Job>, Range<u64>)> {
         let place = &self.seats[seat];
         let mut spun = false;
         loop {

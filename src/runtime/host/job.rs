@@ -1,5 +1,5 @@
-//! A command made ready for workers: tiles, counters to claim them from, and
-//! a counter that tells who finishes last.
+//! A command made ready for workers: parts of tiles, counters to claim them from,
+//! and a counter that tells who finishes last.
 
 use std::any::Any;
 use std::ops::Range;
@@ -51,7 +51,7 @@ pub struct Job {
     tiles: Tiles,
     /// For each worker a run of neighbouring tiles.
     runs: Vec<Run>,
-    /// Tiles that have ended.
+    /// Parts of tiles that have ended.
     ended: AtomicU64,
     submitted: AtomicU64,
     /// When the first tile began; `u64::MAX` before that.
@@ -62,10 +62,10 @@ pub struct Job {
     _keep: Vec<Arc<dyn Send + Sync>>,
 }
 
-/// Neighbouring tiles with a counter, on cache lines of its own.
+/// Parts of neighbouring tiles with a counter, on cache lines of its own.
 #[repr(align(128))]
 struct Run {
-    /// The next tile that nobody has claimed.
+    /// The next part that nobody has claimed.
     next: AtomicU64,
     end: u64,
     /// Nanoseconds that its worker has worked, on whosever tiles.
@@ -77,12 +77,14 @@ impl Run {
         self.end.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    fn claim(&self) -> Option<u64> {
-        if self.left() == 0 {
-            return None;
-        }
-        let tile = self.next.fetch_add(1, Ordering::Relaxed);
-        (tile < self.end).then_some(tile)
+    fn claim(&self, tiles: &Tiles) -> Option<Range<u64>> {
+        let after = |next: u64| next + tiles.at_once(self.end - next);
+        let claimed = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+                (next < self.end).then(|| after(next))
+            });
+        claimed.ok().map(|next| next..after(next))
     }
 }
 
@@ -95,16 +97,16 @@ impl Job {
         keep: Vec<Arc<dyn Send + Sync>>,
         workers: usize,
     ) -> Self {
-        let workers = workers.max(1) as u64;
-        // In 128 bits, as huge commands may have many tiles.
-        let bound = |worker: u64| {
-            (u128::from(tiles.count) * u128::from(worker) / u128::from(workers)) as u64
+        let workers = workers.max(1);
+        let run = |worker: usize| {
+            let parts = tiles.run(worker, workers);
+            Run {
+                next: AtomicU64::new(parts.start),
+                end: parts.end,
+                busy: AtomicU64::new(0),
+            }
         };
-        let runs = (0..workers).map(|worker| Run {
-            next: AtomicU64::new(bound(worker)),
-            end: bound(worker + 1),
-            busy: AtomicU64::new(0),
-        });
+        let runs = (0..workers).map(run);
         Self {
             runs: runs.collect(),
             label,
@@ -123,17 +125,17 @@ impl Job {
         self.submitted.store(now, Ordering::Relaxed);
     }
 
-    /// Tiles that nobody has claimed yet, run by run.
+    /// Parts that nobody has claimed yet, run by run.
     pub fn unclaimed(&self) -> impl Iterator<Item = u64> {
         self.runs.iter().map(Run::left)
     }
 
-    /// Claims a tile for a worker: the next of its own run, so that from one
-    /// step to the next it finds its neighbourhood in its caches, and on its
-    /// memory node; then, so that nobody waits for a slow worker, the next of
-    /// the run of which most is left.
-    pub fn claim(&self, worker: usize) -> Option<u64> {
-        let own = self.runs.get(worker).and_then(Run::claim);
+    /// Claims a tile for a worker, or a part of the last one of a run: the next of
+    /// its own run, so that from one step to the next it finds its neighbourhood
+    /// in its caches, and on its memory node; then, so that nobody waits for a
+    /// slow worker, the next of the run of which most is left.
+    pub fn claim(&self, worker: usize) -> Option<Range<u64>> {
+        let own = self.runs.get(worker).and_then(|run| run.claim(&self.tiles));
         if own.is_some() {
             return own;
         }
@@ -142,22 +144,22 @@ impl Job {
             if longest.left() == 0 {
                 return None;
             }
-            let claimed = longest.claim();
+            let claimed = longest.claim(&self.tiles);
             if claimed.is_some() {
                 return claimed;
             }
         }
     }
 
-    /// Runs a tile that a worker has claimed. True for the tile that ends the
-    /// job: the caller then sees every other tile's writes.
-    pub fn run(&self, worker: usize, tile: u64, now: impl Fn() -> Nanos) -> bool {
+    /// Runs what a worker has claimed. True for what ends the job: the caller
+    /// then sees all others' writes.
+    pub fn run(&self, worker: usize, parts: Range<u64>, now: impl Fn() -> Nanos) -> bool {
         let began = now();
         if self.started.load(Ordering::Relaxed) == u64::MAX {
             self.started.fetch_min(began, Ordering::Relaxed);
         }
         if self.failure.get().is_none() {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.work_on(tile)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.work_on(&parts)));
             if let Err(panic) = outcome {
                 // When several tiles panic, the first reason is kept.
                 let _ = self.failure.set(reason(panic.as_ref()));
@@ -167,11 +169,12 @@ impl Job {
             let took = now().saturating_sub(began);
             run.busy.fetch_add(took, Ordering::Relaxed);
         }
-        self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.tiles.count
+        let count = parts.end - parts.start;
+        self.ended.fetch_add(count, Ordering::AcqRel) + count == self.tiles.all_parts()
     }
 
-    fn work_on(&self, tile: u64) {
-        let tile = self.tiles.range(tile);
+    fn work_on(&self, parts: &Range<u64>) {
+        let tile = self.tiles.units(parts);
         match &self.work {
             Work::Kernel {
                 kernel,
