@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long)]
     resident: bool,
 
-    /// Of the input and the weights
+    /// Of the input and the weights, and of the order of turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
@@ -130,6 +130,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         rounds: 3,
         resident: args.resident,
         verify: args.verify,
+        seed: args.seed,
     };
     let bar = terminal::progress(args.format, points.len() as u64, "transformer");
     let mut measured = Vec::new();

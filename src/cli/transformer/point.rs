@@ -33,6 +33,8 @@ pub struct Plan {
     /// Whether data stay on the devices.
     pub resident: bool,
     pub verify: bool,
+    /// Of the order of turns.
+    pub seed: u64,
 }
 
 /// A run's seconds.
@@ -169,10 +171,15 @@ fn turns(
         }
         progress(entry.name);
     }
+    // Whoever comes after a policy finds the caches and the driver as that has
+    // left them: so a turn is two runs, of which the second counts, and everybody
+    // comes after everybody.
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut order: Vec<usize> = (0..entries.len()).collect();
     for _ in 0..plan.repeats {
-        for entry in &mut entries {
-            // A turn is two runs, of which the second counts: the first finds the
-            // caches and the driver as another policy has left them.
+        random.shuffle(&mut order);
+        for index in &order {
+            let entry = &mut entries[*index];
             bouts.run(runtime, entry, stop)?;
             let outcome = bouts.run(runtime, entry, stop)?;
             if outcome.interrupted {
