@@ -36,6 +36,7 @@ pub mod granularity;
 pub mod handout;
 mod launches;
 mod lead;
+mod modes;
 mod observe;
 mod pace;
 mod plans;
@@ -50,6 +51,7 @@ use self::granularity::Granularity;
 use self::handout::{Expected, Handout, Intent, seconds};
 use self::launches::Kernels;
 use self::lead::Lead;
+use self::modes::Modes;
 use self::promises::Promises;
 use self::rates::{Estimate, Gauge, NEVER_SUDDEN};
 use self::share::Division;
@@ -87,6 +89,7 @@ pub struct Dawl {
     /// Seconds from when the last device's end is known to the barrier's.
     barrier: Estimate,
     promises: Promises,
+    modes: Modes,
     /// Seconds by which moves delay a step beyond the transfers themselves.
     move_delay: Estimate,
     /// Seconds of the transfers of the moves that the present plan needs.
@@ -127,6 +130,7 @@ impl Dawl {
             former: vec![None; count],
             barrier: Estimate::default(),
             promises: Promises::default(),
+            modes: Modes::default(),
             move_delay: Estimate::default(),
             transfers: 0.0,
             fastest_step: None,
@@ -352,6 +356,7 @@ impl Balancer for Dawl {
             self.replanned = report.step + 1;
             self.fastest_step = None;
             self.promises = Promises::default();
+            self.modes = Modes::default();
             if self.lead.is_none() {
                 self.crew.start_over(report.step + 1);
                 let slowed = (0..self.former.len()).filter(|d| self.former[*d].is_some());
@@ -359,7 +364,7 @@ impl Balancer for Dawl {
             }
         }
         if report.moved == 0 && !changed && self.crew.trial.is_none() && self.lead.is_none() {
-            self.compare(clean);
+            self.compare(report.step, clean);
         }
         self.reports += 1;
         self.ahead.ended = None;

@@ -4,6 +4,7 @@
 use super::super::division::largest_remainder;
 use super::Dawl;
 use super::explore::PROMISE;
+use super::modes::Promise;
 use super::share::{self, Ability, Division};
 use super::{LEARNING, SETTLING};
 
@@ -99,7 +100,7 @@ impl Dawl {
         let (quiet, streaming) = (of(false), of(true));
         match (quiet, streaming) {
             // Where nobody streams, rates beside streams say nothing.
-            (Some(quiet), Some(other)) if self.is_quiet(&other.held, &other.pooled) => Some(quiet),
+            (Some(quiet), Some(all)) if self.is_quiet(&all.held, &all.pooled) => Some(quiet),
             (Some(quiet), Some(streaming)) => {
                 let least = match self.reports < LEARNING {
                     true => ROUGHLY_PAYS,
@@ -110,7 +111,17 @@ impl Dawl {
                     false => STREAMING_PAYS.min(1.0 - self.noise(true)),
                 };
                 let pays = streaming.seconds < least * quiet.seconds;
-                match self.lead.as_ref().map_or(pays, |lead| lead.streams) {
+                let promise = Promise {
+                    seconds: [quiet.seconds, streaming.seconds],
+                    streams: pays,
+                    left: self.steps.saturating_sub(self.planned + 1),
+                };
+                let streams = match (&self.lead, other) {
+                    (Some(lead), _) => lead.streams,
+                    (None, None) => self.modes.streams(self.planned + 1, promise),
+                    (None, Some(_)) => pays,
+                };
+                match streams {
                     true => Some(streaming),
                     false => Some(quiet),
                 }
@@ -119,10 +130,12 @@ impl Dawl {
         }
     }
 
-    /// Notes how near a step of `seconds` with streams came to what the rates,
-    /// the last ones included, say of its plan.
-    pub(super) fn compare(&mut self, seconds: f64) {
-        if self.is_quiet(&self.plan.held, &self.plan.pooled) {
+    /// Notes what a step of this plan took, and how near one with streams came to
+    /// what the rates, the last ones included, say of it.
+    pub(super) fn compare(&mut self, step: u32, seconds: f64) {
+        let is_quiet = self.is_quiet(&self.plan.held, &self.plan.pooled);
+        self.modes.observe(step, !is_quiet, seconds);
+        if is_quiet {
             return;
         }
         let abilities = self.abilities(None, true);

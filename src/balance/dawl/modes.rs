@@ -1,0 +1,174 @@
+//! Whether somebody streams, by what steps of either kind took.
+//!
+//! Rates decide it at first. But they are as noisy as steps are, a plan is chosen
+//! when its rates happen to look good, and while nobody streams nothing shows how
+//! fast streams would be: noise could keep a run for good in what is worse by a
+//! tenth. So steps are remembered by kind. Where the other kind promises to be
+//! better, though not beyond noise, it is tried in a few steps of a long run; and
+//! of two kinds that were both seen the faster one is kept.
+
+/// Steps after which a kind has been seen.
+const SEEN: usize = 4;
+/// Steps of a kind that are looked back at.
+const WINDOW: usize = 15;
+/// Steps after which the other kind has been forgotten.
+const REMEMBERED: u32 = 64;
+/// How much less the other kind must have taken to be gone back to.
+const BETTER: f64 = 0.99;
+/// What the other kind must promise to be tried, and the steps that must be left.
+const PROMISING: f64 = 1.0;
+const LONG: u32 = 40;
+
+/// Steps of one kind.
+#[derive(Clone, Debug, Default)]
+struct Kind {
+    seconds: [f64; WINDOW],
+    count: usize,
+    last: u32,
+}
+
+impl Kind {
+    fn observe(&mut self, step: u32, seconds: f64) {
+        self.seconds[self.count % WINDOW] = seconds;
+        self.count += 1;
+        self.last = step;
+    }
+
+    fn is_seen(&self) -> bool {
+        self.count >= SEEN
+    }
+
+    fn median(&self) -> f64 {
+        let mut sorted = self.seconds;
+        let sorted = &mut sorted[..self.count.min(WINDOW)];
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    }
+}
+
+/// The steps of both kinds, in seconds.
+#[derive(Clone, Debug, Default)]
+pub struct Modes {
+    /// By whether somebody streamed.
+    kinds: [Kind; 2],
+    /// Of the last step.
+    streamed: Option<bool>,
+}
+
+/// What rates say of the coming step.
+#[derive(Clone, Copy, Debug)]
+pub struct Promise {
+    /// The seconds by kind: nobody streams, somebody does.
+    pub seconds: [f64; 2],
+    /// Whether they call for streams, beyond noise.
+    pub streams: bool,
+    /// Steps that are left.
+    pub left: u32,
+}
+
+impl Modes {
+    /// A step without surprises has ended. The first one after another kind
+    /// only brings the devices into its stride.
+    pub fn observe(&mut self, step: u32, streamed: bool, seconds: f64) {
+        let kind = &mut self.kinds[usize::from(streamed)];
+        match self.streamed.replace(streamed) == Some(streamed) {
+            true => kind.observe(step, seconds),
+            false => *kind = Kind::default(),
+        }
+    }
+
+    /// Whether somebody is to stream in `step`.
+    pub fn streams(&self, step: u32, promise: Promise) -> bool {
+        let Some(now) = self.streamed else {
+            return promise.streams;
+        };
+        let [own, other] = [now, !now].map(|kind| &self.kinds[usize::from(kind)]);
+        if other.is_seen() && step <= other.last + REMEMBERED {
+            let is_worse = own.is_seen() && other.median() < BETTER * own.median();
+            return now != is_worse;
+        }
+        let [stay, change] = [now, !now].map(|kind| promise.seconds[usize::from(kind)]);
+        let is_promising = change < PROMISING * stay && promise.left >= LONG && own.is_seen();
+        match promise.streams == now {
+            true => now != is_promising,
+            false => promise.streams,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Modes after as many steps of each kind, and the number of steps.
+    fn after(kinds: &[(bool, f64, u32)]) -> (Modes, u32) {
+        let (mut modes, mut step) = (Modes::default(), 0);
+        for (streamed, seconds, count) in kinds {
+            for _ in 0..*count {
+                modes.observe(step, *streamed, *seconds);
+                step += 1;
+            }
+        }
+        (modes, step)
+    }
+
+    fn promise(quiet: f64, streaming: f64, streams: bool) -> Promise {
+        Promise {
+            seconds: [quiet, streaming],
+            streams,
+            left: 50,
+        }
+    }
+
+    #[test]
+    fn rates_decide_until_steps_do() {
+        for streams in [false, true] {
+            let promise = promise(1.0, 1.0, streams);
+            assert_eq!(Modes::default().streams(0, promise), streams);
+            let (modes, step) = after(&[(false, 1.0, 6)]);
+            assert_eq!(modes.streams(step, promise), streams);
+        }
+    }
+
+    #[test]
+    fn what_was_faster_is_gone_back_to() {
+        // Noise has let it look slower.
+        let promise = promise(1.0, 1.1, false);
+        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.1, 3)]);
+        assert!(!modes.streams(step, promise), "not seen often enough");
+        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.1, 5)]);
+        assert!(modes.streams(step, promise));
+        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.005, 5)]);
+        assert!(!modes.streams(step, promise), "hardly slower");
+        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.1, 80)]);
+        assert!(!modes.streams(step, promise), "long ago");
+    }
+
+    #[test]
+    fn what_was_slower_is_left_alone_though_rates_praise_it() {
+        let (modes, step) = after(&[(false, 1.1, 8), (true, 1.0, 5)]);
+        assert!(modes.streams(step, promise(0.9, 1.0, false)));
+    }
+
+    #[test]
+    fn what_promises_something_is_tried_in_a_long_run() {
+        let (modes, step) = after(&[(false, 1.0, 6)]);
+        assert!(modes.streams(step, promise(1.0, 0.95, false)));
+        assert!(!modes.streams(step, promise(1.0, 1.01, false)));
+        let short = Promise {
+            left: 20,
+            ..promise(1.0, 0.95, false)
+        };
+        assert!(!modes.streams(step, short));
+        // And given up where it does not keep its promise.
+        let (modes, step) = after(&[(false, 1.0, 6), (true, 1.05, 5)]);
+        assert!(!modes.streams(step, promise(1.0, 0.95, true)));
+    }
+
+    #[test]
+    fn one_slow_step_is_no_reason() {
+        let (mut modes, step) = after(&[(true, 1.0, 8), (false, 0.9, 5)]);
+        modes.observe(step, false, 5.0);
+        assert!(!modes.streams(step + 1, promise(1.0, 1.0, false)));
+    }
+}
