@@ -36,10 +36,11 @@ impl Dawl {
         if !is_long_ago || !self.is_settled(step) || self.crew.trial.is_some() {
             return;
         }
-        let before = self.clone();
+        // All that `shares` changes.
+        let before = (self.crew.clone(), self.gauges.clone());
         let Some(division) = self.shares(step).filter(|other| self.is_present(other)) else {
             // A trial, or other shares: with the report that is to come.
-            *self = before;
+            (self.crew, self.gauges) = before;
             return;
         };
         if self.quiet.is_some() {
