@@ -15,8 +15,7 @@ const WINDOW: usize = 15;
 const REMEMBERED: u32 = 64;
 /// How much less the other kind must have taken to be gone back to.
 const BETTER: f64 = 0.99;
-/// What the other kind must promise to be tried, and the steps that must be left.
-const PROMISING: f64 = 1.0;
+/// Steps that must be left for the other kind to be tried.
 const LONG: u32 = 40;
 
 /// Steps of one kind.
@@ -88,7 +87,7 @@ impl Modes {
             return now != is_worse;
         }
         let [stay, change] = [now, !now].map(|kind| promise.seconds[usize::from(kind)]);
-        let is_promising = change < PROMISING * stay && promise.left >= LONG && own.is_seen();
+        let is_promising = change < stay && promise.left >= LONG && own.is_seen();
         match promise.streams == now {
             true => now != is_promising,
             false => promise.streams,

@@ -26,6 +26,26 @@ fn exactly_one_device_goes_first_whatever_their_least_chunks() {
     }
 }
 
+/// A step of so many seconds of a host and of a device that could stream, in
+/// which nobody is meant to.
+fn quiet_intent(host: Expected, gpu: Expected, seconds: f64) -> Intent {
+    let host = Expected {
+        works: true,
+        ..host
+    };
+    let gpu = Expected {
+        works: true,
+        streams: true,
+        ..gpu
+    };
+    Intent {
+        expected: vec![host, gpu],
+        quiet: Some(seconds),
+        moving: false,
+        settled: true,
+    }
+}
+
 /// A step in which a device has the pool to itself, while another computes
 /// what it holds until `held_until`: the chunks that it takes.
 fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
@@ -35,26 +55,15 @@ fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
         held: vec![0, 900],
         pooled: vec![segment, 0],
     };
-    let works = Expected {
-        works: true,
+    let host = Expected {
+        rate: Some(1e6),
         ..Expected::default()
     };
-    let intent = Intent {
-        expected: vec![
-            Expected {
-                rate: Some(1e6),
-                ..works
-            },
-            Expected {
-                streams: true,
-                held_until: Some(held_until),
-                ..works
-            },
-        ],
-        quiet: Some(held_until),
-        moving: false,
-        settled: true,
+    let gpu = Expected {
+        held_until: Some(held_until),
+        ..Expected::default()
     };
+    let intent = quiet_intent(host, gpu, held_until);
     let mut handout = Handout::new(segment + 900, 2);
     handout.begin(&plan, &grain, intent);
     let (mut left, mut taken) = ([segment, 0], Vec::new());
@@ -114,29 +123,18 @@ fn helps(contended: Option<f64>, late: f64) -> bool {
         held: vec![0, 900],
         pooled: vec![400, 0],
     };
-    let works = Expected {
-        works: true,
+    let host = Expected {
+        rate: Some(4e6),
+        contended,
         ..Expected::default()
     };
-    let intent = Intent {
-        expected: vec![
-            Expected {
-                rate: Some(4e6),
-                contended,
-                ..works
-            },
-            Expected {
-                streams: true,
-                rate: Some(3e6),
-                streamed_kernel: Some(1e-9),
-                held_until: Some(1e-4),
-                ..works
-            },
-        ],
-        quiet: Some(1e-4),
-        moving: false,
-        settled: true,
+    let gpu = Expected {
+        rate: Some(3e6),
+        streamed_kernel: Some(1e-9),
+        held_until: Some(1e-4),
+        ..Expected::default()
     };
+    let intent = quiet_intent(host, gpu, 1e-4);
     let mut handout = Handout::new(1300, 2);
     handout.begin(&plan, &grain, intent);
     let state = StepState {
