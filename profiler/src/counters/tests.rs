@@ -242,11 +242,10 @@ fn events_of_a_group_were_counted_at_the_same_times() {
         .map(|tick| (tick.enabled, tick.running))
         .collect();
     assert!(times.iter().all(|of| *of == times[0]), "{times:?}");
-    assert!(
-        times
-            .first()
-            .is_none_or(|(enabled, _)| *enabled >= 2_000_000)
-    );
+    // The kernel's clock of events is not that of the thread's time: in a virtual
+    // machine they were 15 % apart.
+    let (enabled, _) = times.first().copied().unwrap_or((2_000_000, 0));
+    assert!(enabled >= 1_000_000, "{enabled}");
 }
 
 #[test]

@@ -3,9 +3,26 @@
 use std::fs;
 use std::path::Path;
 
+/// Readings of `/proc` after which the last one is believed.
+const READINGS: u32 = 16;
+
 /// The ids of all threads that this process has now, in rising order; empty
 /// where there is no `/proc`.
 pub fn threads_of_this_process() -> Vec<i32> {
+    // A thread that ends while the folder is read can hide another one: two
+    // readings must agree.
+    let mut threads = read();
+    for _ in 1..READINGS {
+        let again = read();
+        if again == threads {
+            break;
+        }
+        threads = again;
+    }
+    threads
+}
+
+fn read() -> Vec<i32> {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };
@@ -30,6 +47,18 @@ fn id(path: &Path) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_end_meanwhile_hide_none() {
+        let here = this_thread().unwrap();
+        for _ in 0..200 {
+            let passing: Vec<_> = (0..4).map(|_| std::thread::spawn(|| {})).collect();
+            assert!(threads_of_this_process().contains(&here));
+            passing
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
+        }
+    }
 
     #[test]
     fn the_calling_thread_and_others_are_found() {
