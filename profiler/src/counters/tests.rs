@@ -233,7 +233,9 @@ fn events_of_a_group_were_counted_at_the_same_times() {
         .collect();
     let mut ticks = Vec::new();
     for mut watch in watch::on_this_thread(&sets(&events, 1, 100)).unwrap() {
-        burn(2_000_000);
+        // The kernel's clock of events is not that of the thread's time: in a
+        // virtual machine it was 15 % behind.
+        burn(3_000_000);
         watch.read(&mut ticks);
     }
     assert_eq!(ticks.len(), events.len());
@@ -242,10 +244,8 @@ fn events_of_a_group_were_counted_at_the_same_times() {
         .map(|tick| (tick.enabled, tick.running))
         .collect();
     assert!(times.iter().all(|of| *of == times[0]), "{times:?}");
-    // The kernel's clock of events is not that of the thread's time: in a virtual
-    // machine they were 15 % apart.
     let (enabled, _) = times.first().copied().unwrap_or((2_000_000, 0));
-    assert!(enabled >= 1_000_000, "{enabled}");
+    assert!(enabled >= 2_000_000, "{enabled}");
 }
 
 #[test]
