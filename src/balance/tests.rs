@@ -317,10 +317,12 @@ fn planned(setup: &Setup, shares: &[f64], chunk: u64) -> Planned {
     Planned::new(setup, plan, vec![chunk; setup.devices.len()])
 }
 
-/// Hears the chunks that a balancer's devices do.
+/// Hears the chunks that a balancer's devices do, and which steps begin with the
+/// plan of the one before.
 struct Heard<B> {
     balancer: B,
     chunks: Vec<(usize, u64)>,
+    again: Vec<u32>,
 }
 
 impl<B: Balancer> Balancer for Heard<B> {
@@ -331,7 +333,9 @@ impl<B: Balancer> Balancer for Heard<B> {
         self.balancer.plan(step)
     }
     fn again(&mut self, step: u32, took: Nanos) -> bool {
-        self.balancer.again(step, took)
+        let again = self.balancer.again(step, took);
+        self.again.extend(again.then_some(step));
+        again
     }
     fn think_ahead(&mut self, step: u32) {
         self.balancer.think_ahead(step);
@@ -369,6 +373,7 @@ fn a_plan_is_kept_to_the_unit_and_cut_as_asked() {
         let mut heard = Heard {
             balancer: Planned::new(&machine.setup(), plan.clone(), chunks),
             chunks: Vec::new(),
+            again: Vec::new(),
         };
         machine.run(&mut heard);
         for (device, expected) in expected.iter().enumerate() {
@@ -381,6 +386,22 @@ fn a_plan_is_kept_to_the_unit_and_cut_as_asked() {
         assert_eq!(heard.balancer.plan(9), plan);
         assert_eq!(heard.balancer.lookahead(), 0);
     }
+}
+
+#[test]
+fn settled_steps_begin_at_once_and_what_follows_a_surprise_does_not() {
+    let mut machine = Machine::new(16384, vec![real_cpu(0.45), real_gpu(15900, 12.0, 0.35)]);
+    machine.speeds = vec![(15, u32::MAX, 1, 0.5)];
+    let mut heard = Heard {
+        balancer: Dawl::new(&machine.setup()),
+        chunks: Vec::new(),
+        again: Vec::new(),
+    };
+    machine.run(&mut heard);
+    let again = |step: u32| heard.again.contains(&step);
+    assert!((8..=15).all(again), "{:?}", heard.again);
+    assert!(!(0..=2).chain(16..=18).any(again), "{:?}", heard.again);
+    assert!((25..30).all(again), "{:?}", heard.again);
 }
 
 #[test]
