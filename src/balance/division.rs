@@ -8,12 +8,12 @@ pub(crate) fn largest_remainder(units: u64, weights: &[f64]) -> Vec<u64> {
     if total.is_nan() || total <= 0.0 {
         return counts;
     }
-    let exact: Vec<f64> = weights.iter().map(|w| units as f64 * (w / total)).collect();
-    for (count, exact) in counts.iter_mut().zip(&exact) {
-        *count = exact.floor() as u64;
+    let exact = |i: usize| units as f64 * (weights[i] / total);
+    for (i, count) in counts.iter_mut().enumerate() {
+        *count = exact(i).floor() as u64;
     }
     let mut order: Vec<usize> = (0..weights.len()).filter(|i| weights[*i] > 0.0).collect();
-    order.sort_by(|a, b| exact[*b].fract().total_cmp(&exact[*a].fract()));
+    order.sort_by(|a, b| exact(*b).fract().total_cmp(&exact(*a).fract()));
     let left = units.saturating_sub(counts.iter().sum());
     for i in order.iter().cycle().take(left as usize) {
         counts[*i] += 1;

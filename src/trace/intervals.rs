@@ -7,16 +7,16 @@ pub type Intervals = Vec<(Nanos, Nanos)>;
 
 /// The union of any intervals.
 pub fn union(mut intervals: Intervals) -> Intervals {
+    intervals.retain(|(start, end)| start < end);
     intervals.sort_unstable();
-    let mut merged: Intervals = Vec::with_capacity(intervals.len());
-    for (start, end) in intervals {
-        match merged.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ if start < end => merged.push((start, end)),
-            _ => {}
+    intervals.dedup_by(|next, last| {
+        let joins = next.0 <= last.1;
+        if joins {
+            last.1 = last.1.max(next.1);
         }
-    }
-    merged
+        joins
+    });
+    intervals
 }
 
 /// What two unions have in common.

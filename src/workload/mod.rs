@@ -30,8 +30,9 @@ pub struct Ring {
 impl Ring {
     /// The slot of a unit at or after `self.unit - slots`.
     pub fn slot_of(&self, unit: u64) -> u64 {
-        let ahead = unit as i128 - self.unit as i128 + self.slot as i128;
-        ahead.rem_euclid(self.slots as i128) as u64
+        // Whatever has bytes has less than 2^63 units.
+        let ahead = unit as i64 - self.unit as i64 + self.slot as i64;
+        ahead.rem_euclid(self.slots as i64) as u64
     }
 
     /// The runs of consecutive slots in which `units` lie: each run's units

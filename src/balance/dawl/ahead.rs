@@ -36,11 +36,12 @@ impl Dawl {
         if !is_long_ago || !self.is_settled(step) || self.crew.trial.is_some() {
             return;
         }
-        // All that `shares` changes.
-        let before = (self.crew.clone(), self.gauges.clone());
+        let crew = self.crew.clone();
         let Some(division) = self.shares(step).filter(|other| self.is_present(other)) else {
             // A trial, or other shares: with the report that is to come.
-            (self.crew, self.gauges) = before;
+            if let Some(gauges) = std::mem::replace(&mut self.crew, crew).call_off() {
+                self.gauges = gauges;
+            }
             return;
         };
         if self.quiet.is_some() {

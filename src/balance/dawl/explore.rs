@@ -126,6 +126,11 @@ impl Crew {
         Some(trial.gauges)
     }
 
+    /// What was known before a trial that is not to take place, if there is one.
+    pub fn call_off(self) -> Option<Vec<Gauge>> {
+        self.trial.map(|trial| trial.gauges)
+    }
+
     /// Those that are to take part; if none of them is left, everyone.
     pub fn appoint(&mut self, works: impl Fn(usize) -> bool) {
         self.trial = None;

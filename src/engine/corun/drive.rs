@@ -44,8 +44,8 @@ pub struct Drive<'a> {
     pub(super) present: usize,
     /// Where everything lies, or is on its way to.
     pub(super) layout: Layout,
-    /// Where the coming step wants it, once planned.
-    pub(super) planned: Option<(u32, Layout)>,
+    /// Where the coming step wants it, once planned; `None` within: as it is.
+    pub(super) planned: Option<(u32, Option<Layout>)>,
     /// Devices whose memory has something that is nowhere else.
     pub(super) entrusted: Vec<bool>,
     /// When the last step ended.
@@ -97,7 +97,7 @@ impl<'a> Drive<'a> {
         self.runtime.mark_step(step);
         let took = self.unread.as_ref().map(Ended::took);
         if took.is_some_and(|took| self.balancer.again(step, took)) {
-            self.planned = Some((step, self.layout.clone()));
+            self.planned = Some((step, None));
             return Ok(());
         }
         self.read_report();
@@ -109,16 +109,17 @@ impl<'a> Drive<'a> {
         if (0..self.places.len()).any(dead) {
             return Err(self.balancer_fault(step, "a lost device was planned for"));
         }
-        self.planned = Some((step, layout));
+        self.planned = Some((step, Some(layout)));
         Ok(())
     }
 
     /// Takes up the planned layout; returns the one before.
     pub(super) fn take_up(&mut self) -> Layout {
-        let before = self.layout.clone();
-        if let Some((_, layout)) = &self.planned {
-            self.layout = layout.clone();
-        }
+        let planned = self.planned.as_mut().and_then(|(_, layout)| layout.take());
+        let before = match planned {
+            Some(layout) => std::mem::replace(&mut self.layout, layout),
+            None => self.layout.clone(),
+        };
         for (device, entrusted) in self.entrusted.iter_mut().enumerate() {
             *entrusted = !before.held[device].is_empty() || !self.layout.held[device].is_empty();
         }
@@ -128,10 +129,10 @@ impl<'a> Drive<'a> {
     /// The device whose queue can be kept filled without barriers in the
     /// planned step.
     pub fn sole_holder(&self) -> Option<usize> {
-        let (_, layout) = self.planned.as_ref()?;
-        layout
-            .sole_holder()
-            .filter(|_| self.balancer.lookahead() > 0 && *layout == self.layout && !self.iterates())
+        let (_, planned) = self.planned.as_ref()?;
+        let stays = planned.as_ref().is_none_or(|layout| *layout == self.layout);
+        (self.layout.sole_holder())
+            .filter(|_| stays && self.balancer.lookahead() > 0 && !self.iterates())
     }
 
     /// A chunk for a device whose place is not the workload's.

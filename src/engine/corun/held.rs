@@ -73,12 +73,11 @@ impl Held {
     }
 
     /// The step's launches, in the order in which they must run.
-    pub fn windows(&self) -> impl Iterator<Item = Range<u64>> + use<> {
-        let (units, window) = (self.units.clone(), self.window());
-        (0..length(&units).div_ceil(window)).map(move |i| {
-            let start = units.start + i * window;
-            start..units.end.min(start + window)
-        })
+    pub fn windows(&self) -> Windows {
+        Windows {
+            left: self.units(),
+            window: self.window(),
+        }
     }
 
     /// Changes what is held. Units in both the old range and the new keep
@@ -89,6 +88,22 @@ impl Held {
         self.ring.slot = self.ring.slot_of(units.start);
         self.ring.unit = units.start;
         self.units = units;
+    }
+}
+
+/// Held units in windows, from the first on.
+pub struct Windows {
+    left: Range<u64>,
+    window: u64,
+}
+
+impl Iterator for Windows {
+    type Item = Range<u64>;
+
+    fn next(&mut self) -> Option<Range<u64>> {
+        let Range { start, end } = self.left;
+        self.left.start = end.min(start + self.window);
+        (start < end).then_some(start..self.left.start)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::drive::{Drive, For};
+use super::held::Windows;
 use super::{CorunError, EDGE, HELD};
 use crate::runtime::EventId;
 use crate::workload::{Grid, Ring};
@@ -17,7 +18,7 @@ pub struct Launches<'a> {
     units: Range<u64>,
     from: Ring,
     to: Ring,
-    windows: std::vec::IntoIter<Range<u64>>,
+    windows: Windows,
     /// The last launch enqueued.
     last: Option<EventId>,
 }
@@ -30,7 +31,7 @@ impl<'a> Drive<'a> {
         let units = self.layout.held[device].clone();
         let (own, mut whose) = self.own(device, step, HELD).filter(|_| !units.is_empty())?;
         let (from, to, edges) = (own.held.present(), own.held.next(), own.edges);
-        let windows: Vec<_> = own.held.windows().collect();
+        let windows = own.held.windows();
         let job = self.ledger.job(device, None, units.clone(), now);
         self.ledger.keep_open(job);
         whose.job = Some(job);
@@ -46,7 +47,7 @@ impl<'a> Drive<'a> {
             units,
             from,
             to,
-            windows: windows.into_iter(),
+            windows,
             last: None,
         })
     }

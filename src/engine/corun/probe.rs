@@ -310,7 +310,7 @@ impl Drive<'_> {
         };
         own.held.hold(0..units);
         let (from, to) = (own.held.present(), own.held.next());
-        let windows: Vec<_> = own.held.windows().collect();
+        let windows = own.held.windows();
         let job = self.ledger.job(device, None, 0..units, now);
         whose.job = Some(job);
         for window in windows {

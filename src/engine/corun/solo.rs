@@ -79,7 +79,7 @@ impl Drive<'_> {
         };
         whose.job = Some(job);
         let (from, to) = (own.held.present(), own.held.next());
-        let windows: Vec<_> = own.held.windows().collect();
+        let windows = own.held.windows();
         own.held.advance();
         self.present = 1 - self.present;
         for window in windows {
