@@ -55,6 +55,10 @@ pub enum Command {
     /// A launch that is made again and again just as it is: what makes it ready
     /// may be kept, until its memory is freed or nobody else holds it.
     Repeat(Arc<Launch>),
+    /// Launches that follow one another, at least one, told of as one: from the
+    /// start of the first to the end of the last. For what a driver launches,
+    /// which is spared an event for each; a host pool has none, and refuses it.
+    Series(Vec<Launch>),
     /// Device to host (D2H).
     Read { from: DeviceSpan, to: HostSpan },
 }
@@ -64,17 +68,18 @@ impl Command {
     pub fn kind(&self) -> CommandKind {
         match self {
             Self::Write { .. } => CommandKind::Write,
-            Self::Launch(_) | Self::Repeat(_) => CommandKind::Launch,
+            Self::Launch(_) | Self::Repeat(_) | Self::Series(_) => CommandKind::Launch,
             Self::Read { .. } => CommandKind::Read,
         }
     }
 
-    /// The launch, if it is one.
-    pub fn launch(&self) -> Option<&Launch> {
+    /// Its launches; none of a transfer.
+    pub fn launches(&self) -> &[Launch] {
         match self {
-            Self::Write { .. } | Self::Read { .. } => None,
-            Self::Launch(launch) => Some(launch),
-            Self::Repeat(launch) => Some(launch),
+            Self::Write { .. } | Self::Read { .. } => &[],
+            Self::Launch(launch) => std::slice::from_ref(launch),
+            Self::Repeat(launch) => std::slice::from_ref(launch),
+            Self::Series(launches) => launches,
         }
     }
 
@@ -83,7 +88,7 @@ impl Command {
         match self {
             Self::Write { from, .. } => from.bytes,
             Self::Read { to, .. } => to.bytes,
-            Self::Launch(_) | Self::Repeat(_) => 0,
+            Self::Launch(_) | Self::Repeat(_) | Self::Series(_) => 0,
         }
     }
 }

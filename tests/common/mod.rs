@@ -178,8 +178,10 @@ impl Shuffled {
                 (Memory::Host(to.memory), to.offset),
                 to.bytes,
             ),
-            Command::Launch(_) | Command::Repeat(_) => {
-                let launch = command.launch().expect("a launch");
+            Command::Launch(_) | Command::Repeat(_) | Command::Series(_) => {
+                let [launch] = command.launches() else {
+                    panic!("one launch at a time");
+                };
                 let args: Vec<HostValue> = launch
                     .args
                     .iter()
@@ -318,8 +320,7 @@ impl Runtime for Shuffled {
         }
         let queue = ready[self.random.below(ready.len() as u64) as usize];
         let (device, queued) = self.queues.get_mut(&queue).expect("queue exists");
-        let (device, pending) = (*device, queued.pop_front().expect("a head"));
-        self.forget_closed();
+        let (device, mut pending) = (*device, queued.pop_front().expect("a head"));
         let started = self.clock;
         self.clock += 1 + self.random.below(9);
         let lost = self.lost(device);
@@ -327,12 +328,13 @@ impl Runtime for Shuffled {
             || self.poisoned.contains(&queue)
             || pending.wait.iter().any(|e| self.failed.contains(e));
         self.executed[device] += 1;
+        let rest = rest_of(&mut pending.command);
         if failed {
             self.failed.insert(pending.event);
             self.poisoned.insert(queue);
         } else {
             self.execute(device, &pending.command);
-            if let Some(launch) = pending.command.launch() {
+            for launch in pending.command.launches() {
                 self.launched.push((
                     pending.tag.step,
                     pending.tag.label.clone(),
@@ -340,6 +342,17 @@ impl Runtime for Shuffled {
                 ));
             }
         }
+        if let Some(rest) = rest.filter(|_| !failed) {
+            // Other queues' commands may come between.
+            pending.command = rest;
+            self.queues
+                .get_mut(&queue)
+                .expect("queue exists")
+                .1
+                .push_front(pending);
+            return self.wait(None);
+        }
+        self.forget_closed();
         self.done.insert(pending.event);
         Ok(Some(Completion {
             event: pending.event,
@@ -450,4 +463,13 @@ impl Balancer for Arbitrary {
     fn lookahead(&self) -> u32 {
         self.lookahead
     }
+}
+
+/// Leaves the first of a series of launches; gives back the others.
+fn rest_of(command: &mut Command) -> Option<Command> {
+    let Command::Series(launches) = command else {
+        return None;
+    };
+    let rest = launches.split_off(1);
+    (!rest.is_empty()).then_some(Command::Series(rest))
 }

@@ -97,6 +97,13 @@ pub struct Windows {
     window: u64,
 }
 
+impl Windows {
+    /// The units of those to come.
+    pub fn left(&self) -> Range<u64> {
+        self.left.clone()
+    }
+}
+
 impl Iterator for Windows {
     type Item = Range<u64>;
 

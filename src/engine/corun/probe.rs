@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::drive::{Drive, Kept};
+use super::launches::Series;
 use super::layout::length;
 use super::place::Place;
 use super::step::Piece;
@@ -305,18 +306,13 @@ impl Drive<'_> {
         let Some(grid) = self.as_grid().filter(|_| units > 0) else {
             return Ok(None);
         };
-        let Some((own, mut whose)) = self.own(device, 0, PROBE) else {
+        let Some((own, whose)) = self.own(device, 0, PROBE) else {
             return Ok(None);
         };
         own.held.hold(0..units);
-        let (from, to) = (own.held.present(), own.held.next());
-        let windows = own.held.windows();
+        let series = Series::of(grid, whose, &own.held);
         let job = self.ledger.job(device, None, 0..units, now);
-        whose.job = Some(job);
-        for window in windows {
-            let args = grid.args(window.clone(), &from, &to);
-            self.launch(whose, window, args, &[])?;
-        }
+        self.launch_all(series, job)?;
         Ok(Some(job))
     }
 

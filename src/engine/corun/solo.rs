@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use super::drive::Drive;
+use super::launches::Series;
 use super::step::StepEnd;
 use super::{Control, CorunError, HELD};
 use crate::balance::{ChunkDone, DeviceStep, StepReport};
@@ -74,18 +75,13 @@ impl Drive<'_> {
             self.launch_store(device, step, job)?;
             return Ok(job);
         };
-        let Some((own, mut whose)) = self.own(device, step, HELD) else {
+        let Some((own, whose)) = self.own(device, step, HELD) else {
             return Ok(job);
         };
-        whose.job = Some(job);
-        let (from, to) = (own.held.present(), own.held.next());
-        let windows = own.held.windows();
+        let series = Series::of(grid, whose, &own.held);
         own.held.advance();
         self.present = 1 - self.present;
-        for window in windows {
-            let args = grid.args(window.clone(), &from, &to);
-            self.launch(whose, window, args, &[])?;
-        }
+        self.launch_all(series, job)?;
         Ok(job)
     }
 

@@ -34,10 +34,6 @@ pub(super) struct Piece {
     pub label: &'static str,
 }
 
-/// Launches that a device gets before the others are looked after again, and
-/// before the first streamed chunk: the kernels keep a lead over its commands.
-const LEAD: u32 = 4;
-
 /// What is handed out while a step runs.
 struct Hand {
     pool: Pool,
@@ -105,9 +101,8 @@ impl Drive<'_> {
         let mut launches: Vec<_> = (0..self.places.len())
             .filter_map(|device| self.held_launches(device, step))
             .collect();
-        let mut rounds = 0;
+        let mut lead = false;
         while !launches.is_empty() {
-            rounds += 1;
             let mut i = 0;
             while i < launches.len() {
                 match self.launch_next(&mut launches[i])? {
@@ -120,7 +115,8 @@ impl Drive<'_> {
                     }
                 }
             }
-            if rounds % LEAD != 0 {
+            // The kernels keep a lead over the first streamed chunk's commands.
+            if !std::mem::replace(&mut lead, true) || launches.is_empty() {
                 continue;
             }
             while let Some((_, job)) = self.collect(Some(Duration::ZERO))? {

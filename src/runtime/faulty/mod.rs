@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use super::{
-    BufferId, Command, CommandKind, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos,
-    QueueId, Runtime, RuntimeError, Status, Tag,
+    BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos, QueueId,
+    Runtime, RuntimeError, Status, Tag,
 };
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
@@ -119,15 +119,15 @@ impl<R: Runtime> Faulty<R> {
     }
 
     /// What the faults make of a command of a device.
-    fn strike(&mut self, device: DeviceId, kind: CommandKind) -> Option<Status> {
+    fn strike(&mut self, device: DeviceId, command: &Command) -> Option<Status> {
         let (launches, loss) = self.devices.get_mut(device.0)?;
-        let launch = kind == CommandKind::Launch;
+        let after = *launches + command.launches().len() as u64;
         let mut struck = None;
         let step = self.step;
         self.faults.retain(|fault| {
             let due = fault.device == device
                 && match fault.when {
-                    When::Launch(number) => launch && *launches >= number,
+                    When::Launch(number) => after > *launches && after > number,
                     When::Step(begin) => step >= begin,
                 };
             if due {
@@ -138,7 +138,7 @@ impl<R: Runtime> Faulty<R> {
             }
             !due
         });
-        *launches += u64::from(launch);
+        *launches = after;
         if *loss != Loss::None {
             return Some(Status::DeviceLost(LOST.to_owned()));
         }
@@ -269,7 +269,7 @@ impl<R: Runtime> Runtime for Faulty<R> {
         let lane = self.queues.get(&queue).filter(|lane| !lane.closed);
         let device = lane.ok_or(unknown)?.device;
         self.alive(device)?;
-        let struck = self.strike(device, command.kind());
+        let struck = self.strike(device, &command);
         let Some(lane) = self.queues.get_mut(&queue) else {
             return Err(RuntimeError::Unknown { what: "queue" });
         };

@@ -25,22 +25,26 @@ fn open(faults: Vec<Fault>) -> (Faulty<Union>, [QueueId; 3]) {
     (faulty, queues)
 }
 
-fn launch(
-    runtime: &mut impl Runtime,
-    queue: QueueId,
-    wait: &[EventId],
-) -> Result<EventId, RuntimeError> {
+fn nothing_to_launch() -> Launch {
     let codelet = Codelet {
         name: "nothing".into(),
         host: Some(nothing),
         opencl: None,
     };
-    let command = Command::Launch(Launch {
+    Launch {
         codelet: Arc::new(codelet),
         units: 0..1,
         args: Vec::new(),
         cost: Cost::default(),
-    });
+    }
+}
+
+fn launch(
+    runtime: &mut impl Runtime,
+    queue: QueueId,
+    wait: &[EventId],
+) -> Result<EventId, RuntimeError> {
+    let command = Command::Launch(nothing_to_launch());
     let tag = Tag {
         step: 0,
         label: "test".into(),
@@ -144,4 +148,19 @@ fn one_command_fails_and_the_device_goes_on_with_another_queue() {
     assert!(matches!(&statuses[&failed], Status::Failed(why) if why == "failed on purpose"));
     assert_eq!(statuses[&behind], Status::Skipped);
     assert_eq!(statuses[&beside], Status::Done);
+}
+
+#[test]
+fn the_launches_of_a_series_count_each() {
+    for (number, is_struck) in [(0, true), (2, true), (3, false)] {
+        let (mut runtime, _) = open(vec![Fault {
+            device: DeviceId(0),
+            when: When::Launch(number),
+            effect: Effect::Fail,
+        }]);
+        let launch = nothing_to_launch();
+        let series = Command::Series(vec![launch.clone(), launch.clone(), launch]);
+        let struck = runtime.strike(DeviceId(0), &series);
+        assert_eq!(struck.is_some(), is_struck, "launch {number}");
+    }
 }

@@ -250,6 +250,12 @@ impl Backend for HostBackend {
         let prepared = match &command {
             Command::Launch(launch) => self.memory.launch(place, launch)?,
             Command::Repeat(launch) => self.memory.launch(place, launch)?,
+            Command::Series(_) => {
+                return Err(RuntimeError::Unsupported {
+                    device: place.name.to_owned(),
+                    what: "telling of several launches as one",
+                });
+            }
             Command::Write { from, to } => self.memory.write(place, *from, *to)?,
             Command::Read { from, to } => self.memory.read(place, *from, *to)?,
         };

@@ -217,6 +217,7 @@ impl OpenClBackend {
                 let repeats = &mut self.repeats;
                 open.repeat(&launch, heard.is_some(), repeats, &mut site, &raw)
             }
+            Command::Series(launches) => open.series(&launches, heard.is_some(), &mut site, &raw),
         }?;
         // The command runs whatever comes next, so what it uses must be kept.
         if self.batch.add(&open.raw, index) {

@@ -113,7 +113,7 @@ fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
             status: Status::Done,
         },
         waits: Vec::new(),
-        timed: Some(Arc::clone(timed)),
+        timed: Some([Arc::clone(timed), Arc::clone(timed)]),
         device: Arc::clone(&backend.devices[0].shared),
         poisoned: Arc::default(),
         keeps: Vec::new(),
@@ -480,3 +480,6 @@ fn a_silently_lost_device_ends_its_commands_once() {
 
 #[path = "quiet_tests.rs"]
 mod quiet;
+
+#[path = "series_tests.rs"]
+mod series;

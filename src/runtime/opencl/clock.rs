@@ -7,6 +7,7 @@
 //! demands: it cannot start before it was enqueued, nor end after the host has
 //! heard of its end.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
@@ -47,6 +48,19 @@ impl Stamps {
             submitted: read(CL_PROFILING_COMMAND_SUBMIT)?,
             started: read(CL_PROFILING_COMMAND_START)?,
             ended: read(CL_PROFILING_COMMAND_END)?,
+        })
+    }
+
+    /// The times from the start of one command to the end of another, which may
+    /// be the same.
+    pub(super) fn from_until(first: &Arc<Event>, last: &Arc<Event>) -> Option<Self> {
+        let last_stamps = Self::of(last)?;
+        if Arc::ptr_eq(first, last) {
+            return Some(last_stamps);
+        }
+        Some(Self {
+            ended: last_stamps.ended,
+            ..Self::of(first)?
         })
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Outlets {
 /// it, since releasing memory may block in the driver.
 pub(super) struct Ended {
     pub event: EventId,
-    _timed: Option<Arc<Event>>,
+    _timed: Option<[Arc<Event>; 2]>,
     _keeps: Vec<Keep>,
 }
 
@@ -48,9 +48,9 @@ pub(super) struct Token {
     pub completion: Completion,
     /// The commands it waited for.
     pub waits: Vec<EventId>,
-    /// The event whose times are the command's, on a queue that stamps: asking
+    /// The events whose times are the command's, on a queue that stamps: asking
     /// for times that are not there is one more call of the driver's.
-    pub timed: Option<Arc<Event>>,
+    pub timed: Option<[Arc<Event>; 2]>,
     pub device: Arc<Shared>,
     /// Set once a command of the queue has failed.
     pub poisoned: Arc<AtomicBool>,
@@ -78,9 +78,9 @@ impl Token {
         let heard = self.device.clock.now();
         let mut completion = self.completion;
         let stamps = (code == CL_COMPLETE)
-            .then_some(self.timed.as_deref())
+            .then_some(self.timed.as_ref())
             .flatten()
-            .and_then(Stamps::of);
+            .and_then(|[first, last]| Stamps::from_until(first, last));
         if let Some(stamps) = stamps {
             let times = self.device.clock.times(completion.queued, &stamps, heard);
             completion.submitted = times.submitted;

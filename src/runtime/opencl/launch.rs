@@ -263,6 +263,7 @@ impl OpenQueue {
                 last = Arc::new(event);
             }
         }
+        let timed = [Arc::clone(&timed), timed];
         Ok(Some(Events { last, timed }))
     }
 }

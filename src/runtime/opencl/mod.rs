@@ -10,7 +10,8 @@
 //! * A command goes through `queue` (transfers) or `launch` (kernels, which
 //!   `program` compiles and `shape` fits to the device; `apart` keeps queues'
 //!   programs from one another where a driver confuses them; `quiet` spares an
-//!   event where nobody is to hear of the end, and `repeat` what was done before). It leaves a token with
+//!   event where nobody is to hear of the end, `series` some of several that are
+//!   told of as one, and `repeat` what was done before). It leaves a token with
 //!   the driver, out of which `completion` makes the completion, with times
 //!   that `clock` brings onto the runtime's clock. `bridge` carries an event
 //!   into another platform's context. `watch` looks for the ends of commands
@@ -42,6 +43,7 @@ mod program;
 mod queue;
 mod quiet;
 mod repeat;
+mod series;
 mod shape;
 mod threads;
 mod warnings;

@@ -82,15 +82,16 @@ pub(super) struct Enqueued {
 pub(super) struct Events {
     /// The last: the one to wait for.
     pub last: Arc<Event>,
-    /// The event whose times are the command's.
-    pub timed: Arc<Event>,
+    /// Those whose times are the command's: it starts with the first, and ends
+    /// with the second.
+    pub timed: [Arc<Event>; 2],
 }
 
 impl Events {
     pub(super) fn single(event: cl_event) -> Self {
         let last = Arc::new(Event::new(event));
         Self {
-            timed: Arc::clone(&last),
+            timed: [Arc::clone(&last), Arc::clone(&last)],
             last,
         }
     }

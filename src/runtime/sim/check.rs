@@ -11,6 +11,12 @@ impl Sim {
         match command {
             Command::Launch(launch) => self.check_launch(device, launch),
             Command::Repeat(launch) => self.check_launch(device, launch),
+            Command::Series(launches) if launches.is_empty() => {
+                Err(self.refuse(device, "launch", "a series of no launches".into()))
+            }
+            Command::Series(launches) => launches
+                .iter()
+                .try_for_each(|launch| self.check_launch(device, launch)),
             Command::Write { from, to } => {
                 self.check_span(device, Memory::Host(from.memory), from.offset, from.bytes)?;
                 self.check_span(device, Memory::Device(to.buffer), to.offset, from.bytes)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::options::Fault;
+use super::series::Member;
 use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
@@ -85,59 +86,15 @@ impl Runtime for Sim {
         tag: Tag,
     ) -> Result<EventId, RuntimeError> {
         let line = self.queues.get(&queue);
-        let line = line.ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let (device, last) = (line.device, line.last);
+        let device = line.ok_or(RuntimeError::Unknown { what: "queue" })?.device;
         if wait.iter().any(|event| !self.events.contains_key(event)) {
             return Err(RuntimeError::Unknown { what: "event" });
         }
         self.check(DeviceId(device), &command)?;
-
-        let part = &self.parts[device];
-        let noise = self.noise.factor(self.events.len() as u64);
-        let work = match &command {
-            Command::Launch(launch) => Some(part.kernel(launch, noise)),
-            Command::Repeat(launch) => Some(part.kernel(launch, noise)),
-            transfer => part.transfer(transfer.kind(), transfer.bytes(), noise),
-        };
-        let Some(work) = work else {
-            let why = "it has no link to transfer over".into();
-            return Err(self.refuse(DeviceId(device), "submit", why));
-        };
-
-        self.now += self.parts[device].enqueue;
-        self.driver_time += self.parts[device].enqueue;
-        self.advance(self.now);
-        let mut after = Vec::with_capacity(wait.len() + 1);
-        let mut spoilt = false;
-        for event in wait.iter().chain(&last) {
-            match self.events.get(event) {
-                Some(Event::Pending(job)) => after.push(*job),
-                Some(Event::Ended { well }) => spoilt |= !well,
-                None => {}
-            }
+        match command {
+            Command::Series(launches) => self.submit_series(queue, launches, wait, &tag),
+            command => self.enqueue(queue, command, wait, tag, None),
         }
-        for memory in memories(&command) {
-            self.store.retain(memory);
-        }
-        let event = EventId::fresh();
-        let job = self.schedule.submit(device, work, &after, spoilt);
-        self.events.insert(event, Event::Pending(job));
-        if let Some(line) = self.queues.get_mut(&queue) {
-            line.last = Some(event);
-        }
-        self.running.insert(
-            job,
-            Running {
-                device,
-                queue,
-                event,
-                command,
-                tag,
-                queued: self.now,
-            },
-        );
-        self.collect();
-        Ok(event)
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
@@ -180,5 +137,67 @@ impl Runtime for Sim {
         for fault in faults {
             self.strike(fault);
         }
+    }
+}
+
+impl Sim {
+    /// Enqueues a command that was checked, or a `member` of a series.
+    pub(super) fn enqueue(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+        member: Option<Member>,
+    ) -> Result<EventId, RuntimeError> {
+        let line = self.queues.get(&queue);
+        let line = line.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let (device, last) = (line.device, line.last);
+        let plant = &self.parts[device];
+        let noise = self.noise.factor(self.events.len() as u64);
+        let work = match command.launches() {
+            [] => plant.transfer(command.kind(), command.bytes(), noise),
+            [launch, ..] => Some(plant.kernel(launch, noise)),
+        };
+        let Some(work) = work else {
+            let why = "it has no link to transfer over".into();
+            return Err(self.refuse(DeviceId(device), "submit", why));
+        };
+
+        self.now += self.parts[device].enqueue;
+        self.driver_time += self.parts[device].enqueue;
+        self.advance(self.now);
+        let mut after = Vec::with_capacity(wait.len() + 1);
+        let mut spoilt = false;
+        for event in wait.iter().chain(&last) {
+            match self.events.get(event) {
+                Some(Event::Pending(job)) => after.push(*job),
+                Some(Event::Ended { well }) => spoilt |= !well,
+                None => {}
+            }
+        }
+        for memory in memories(&command) {
+            self.store.retain(memory);
+        }
+        let event = EventId::fresh();
+        let job = self.schedule.submit(device, work, &after, spoilt);
+        self.events.insert(event, Event::Pending(job));
+        if let Some(line) = self.queues.get_mut(&queue) {
+            line.last = Some(event);
+        }
+        self.running.insert(
+            job,
+            Running {
+                device,
+                queue,
+                event,
+                command,
+                tag,
+                queued: self.now,
+                member,
+            },
+        );
+        self.collect();
+        Ok(event)
     }
 }

@@ -12,7 +12,7 @@
 //! * [`Sim`] joins them: faults strike, commands take effect, completions are
 //!   made; `driver` is its side of the trait [`super::Runtime`], with the
 //!   virtual clock, which an enqueue moves forward; `check` refuses what cannot
-//!   be enqueued.
+//!   be enqueued; of a `series` of launches one completion tells.
 //!
 //! With data, a command's effect happens when it ends, in the order of ending,
 //! by its native implementation. So a schedule that lacks an event gives a
@@ -26,6 +26,7 @@ mod noise;
 mod options;
 mod plant;
 pub mod schedule;
+mod series;
 
 #[cfg(test)]
 mod tests;
@@ -35,13 +36,15 @@ pub use options::{At, Fault, SimDevice, SimOptions, What};
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Command, Completion, DeviceId, EventId, Memory, Nanos, QueueId, RuntimeError, Status, Tag,
+    Command, Completion, DeviceId, EventId, Launch, Memory, Nanos, QueueId, RuntimeError, Status,
+    Tag,
 };
 use crate::machine::{Device, MachineFile};
 use memory::Store;
 use noise::Noise;
 use plant::Part;
 use schedule::{End, Ended, JobId, Schedule};
+use series::Member;
 
 /// A simulated machine.
 pub struct Sim {
@@ -60,6 +63,8 @@ pub struct Sim {
     events: HashMap<EventId, Event>,
     /// Commands that have not ended.
     running: HashMap<JobId, Running>,
+    /// What became so far of series that have not ended.
+    series: HashMap<u64, Completion>,
     /// Completions by the time at which the driver gets to know of them.
     deliveries: BTreeMap<(Nanos, JobId), Completion>,
 }
@@ -82,6 +87,7 @@ struct Running {
     command: Command,
     tag: Tag,
     queued: Nanos,
+    member: Option<Member>,
 }
 
 impl Sim {
@@ -124,6 +130,7 @@ impl Sim {
             queues: HashMap::new(),
             events: HashMap::new(),
             running: HashMap::new(),
+            series: HashMap::new(),
             deliveries: BTreeMap::new(),
         })
     }
@@ -199,8 +206,7 @@ impl Sim {
                     (Memory::Host(to.memory), to.offset),
                     to.bytes,
                 ),
-                Command::Launch(launch) => self.store.compute(launch),
-                Command::Repeat(launch) => self.store.compute(launch),
+                launch => (launch.launches().iter()).for_each(|l| self.store.compute(l)),
             }
         }
         for memory in memories(&running.command) {
@@ -227,7 +233,9 @@ impl Sim {
                 End::DeviceLost => Status::DeviceLost("a simulated fault".into()),
             },
         };
-        self.deliveries.insert((delivered, ended.job), completion);
+        if let Some(completion) = self.told(running.member, completion) {
+            self.deliveries.insert((delivered, ended.job), completion);
+        }
     }
 }
 
@@ -240,7 +248,8 @@ fn memories(command: &Command) -> Vec<Memory> {
         Command::Read { from, to } => {
             vec![Memory::Device(from.buffer), Memory::Host(to.memory)]
         }
-        Command::Launch(launch) => launch.memories().collect(),
-        Command::Repeat(launch) => launch.memories().collect(),
+        launch => (launch.launches().iter())
+            .flat_map(Launch::memories)
+            .collect(),
     }
 }

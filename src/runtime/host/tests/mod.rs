@@ -323,3 +323,18 @@ fn a_pool_without_cores_is_refused() {
     };
     assert!(error.to_string().contains("host:0 has no cores"));
 }
+
+#[test]
+fn a_series_is_refused() {
+    let (mut backend, _receiver) = open(&[pool(1)]);
+    let queue = backend.queue(DeviceId(0)).unwrap();
+    let refused = backend.submit(
+        queue,
+        Command::Series(Vec::new()),
+        &[],
+        tag(),
+        EventId::fresh(),
+    );
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("several launches as one"), "{message}");
+}

@@ -5,6 +5,7 @@ mod faults;
 mod memory;
 mod order;
 mod rates;
+mod series;
 
 use std::sync::Arc;
 use std::time::Duration;

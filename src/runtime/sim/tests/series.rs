@@ -1,0 +1,91 @@
+//! Launches told of as one.
+
+use super::*;
+
+/// Three launches of unlike costs on a buffer.
+fn launches(pair: &Pair) -> Vec<Launch> {
+    let all = [1e9, 3e8, 2e9].map(|bytes| pair.launch(traffic(bytes)));
+    let launch = |command: Command| command.launches()[0].clone();
+    all.map(launch).into()
+}
+
+fn submit(sim: &mut Sim, queue: QueueId, command: Command) -> EventId {
+    sim.submit(queue, command, &[], tag()).expect("submitted")
+}
+
+/// A simulator with data of noughts, a buffer of it on the GPU, and a queue
+/// there, once `fault` has struck.
+fn with_zeros(noise: f64, fault: Option<What>) -> (Sim, Pair, QueueId) {
+    let options = SimOptions {
+        data: true,
+        noise: Some(noise),
+        faults: (fault.into_iter())
+            .map(|what| Fault {
+                device: 1,
+                at: At::Step(0),
+                what,
+            })
+            .collect(),
+        ..SimOptions::default()
+    };
+    let mut sim = Sim::new(&machine("k40"), options).expect("a simulator");
+    let pair = Pair::new(&mut sim, 1, 1 << 12);
+    sim.host_bytes(pair.host).expect("bytes").fill(0);
+    let queue = sim.queue(DeviceId(1)).expect("a queue");
+    submit(&mut sim, queue, pair.write());
+    drain(&mut sim);
+    sim.mark_step(0);
+    (sim, pair, queue)
+}
+
+#[test]
+fn a_series_is_its_launches_one_after_the_other() {
+    let (mut sim, pair, queue) = with_zeros(0.05, None);
+    for launch in launches(&pair) {
+        submit(&mut sim, queue, Command::Launch(launch));
+    }
+    let each = drain(&mut sim);
+    let (mut sim, pair, queue) = with_zeros(0.05, None);
+    let series = submit(&mut sim, queue, Command::Series(launches(&pair)));
+    let read = submit(&mut sim, queue, pair.read());
+    let together = drain(&mut sim);
+    let told: Vec<EventId> = together.iter().map(|c| c.event).collect();
+    assert_eq!(told, [series, read]);
+    let all = &together[0];
+    assert_eq!((each.len(), all.kind), (3, CommandKind::Launch));
+    let times = |first: &Completion, last: &Completion| (first.queued, first.started, last.ended);
+    assert_eq!(times(all, all), times(&each[0], &each[2]));
+    let bytes = sim.host_bytes(pair.host).expect("bytes");
+    let numbers = bytemuck::cast_slice::<u8, u64>(bytes);
+    assert!(numbers.iter().all(|n| *n == 3), "{numbers:?}");
+}
+
+#[test]
+fn what_befalls_a_launch_befalls_its_series() {
+    let (mut sim, pair, queue) = with_zeros(0.0, Some(What::FailNext(1)));
+    let series = submit(&mut sim, queue, Command::Series(launches(&pair)));
+    let behind = submit(&mut sim, queue, pair.read());
+    let done = drain(&mut sim);
+    assert_eq!(done.len(), 2);
+    assert!(matches!(&find(&done, series).status, Status::Failed(_)));
+    assert_eq!(find(&done, behind).status, Status::Skipped);
+
+    let (mut sim, pair, queue) = with_zeros(0.0, None);
+    let series = submit(&mut sim, queue, Command::Series(launches(&pair)));
+    sim.strike(Fault {
+        device: 1,
+        at: At::Step(0),
+        what: What::Lost,
+    });
+    let done = drain(&mut sim);
+    assert_eq!(done.len(), 1);
+    assert!(matches!(&find(&done, series).status, Status::DeviceLost(_)));
+}
+
+#[test]
+fn a_series_of_nothing_is_refused() {
+    let (mut sim, _, queue) = with_zeros(0.0, None);
+    let refused = sim.submit(queue, Command::Series(Vec::new()), &[], tag());
+    let message = refused.expect_err("no launches").to_string();
+    assert!(message.contains("a series of no launches"), "{message}");
+}
