@@ -85,6 +85,8 @@ pub struct Machine {
     pub host_limit: f64,
     /// Microseconds that a step takes longer when several devices have work.
     pub corun: f64,
+    /// The same when somebody streams: no rate shows it.
+    pub streaming: f64,
     /// Relative standard deviation of a piece's duration.
     pub noise: f64,
     pub seed: u64,
@@ -102,6 +104,7 @@ impl Machine {
             devices,
             host_limit: f64::INFINITY,
             corun: 0.0,
+            streaming: 0.0,
             noise: 0.0,
             seed: 1,
             speeds: Vec::new(),
@@ -119,12 +122,18 @@ impl Machine {
 
     /// Runs all steps; gives the microseconds of each.
     pub fn run(&self, balancer: &mut dyn Balancer) -> Vec<f64> {
+        let steps = self.watch(balancer);
+        steps.into_iter().map(|(micros, _)| micros).collect()
+    }
+
+    /// The same, and for each step whether somebody streamed in it.
+    pub fn watch(&self, balancer: &mut dyn Balancer) -> Vec<(f64, bool)> {
         let mut run = Run::new(self);
-        let times = (0..self.steps)
+        let steps = (0..self.steps)
             .map(|step| run.step(step, balancer))
             .collect();
         run.read_report(balancer);
-        times
+        steps
     }
 }
 
@@ -251,7 +260,7 @@ impl<'a> Run<'a> {
         (delays, moved)
     }
 
-    fn step(&mut self, step: u32, balancer: &mut dyn Balancer) -> f64 {
+    fn step(&mut self, step: u32, balancer: &mut dyn Balancer) -> (f64, bool) {
         let began = self.now;
         let count = self.machine.devices.len();
         let mut plan = self.plan(step, balancer);
@@ -296,7 +305,15 @@ impl<'a> Run<'a> {
         let done: u64 = lanes.iter().map(|l| l.step.held + l.step.pooled).sum();
         assert_eq!(done, self.machine.units);
         let several = lanes.iter().filter(|l| l.finished > 0.0).count() > 1;
+        let streams =
+            |(real, lane): (&Real, &Lane)| real.view.capacity.is_some() && lane.step.pooled > 0;
+        let streamed = self.machine.devices.iter().zip(&lanes).any(streams);
         self.now += if several { self.machine.corun } else { 0.0 } + 5.0;
+        self.now += if streamed {
+            self.machine.streaming
+        } else {
+            0.0
+        };
         let report = StepReport {
             step,
             duration: nanos(self.now - began),
@@ -315,7 +332,7 @@ impl<'a> Run<'a> {
                 .collect(),
         };
         self.unread = Some(report);
-        self.now - began
+        (self.now - began, streamed)
     }
 
     fn begin(&mut self, plan: &StepPlan, delays: &[f64]) -> Vec<Lane> {

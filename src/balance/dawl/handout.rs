@@ -233,14 +233,14 @@ impl Handout {
         let alone = plan.pooled.iter().filter(|units| **units > 0).count() == 1;
         for (d, grain) in grain.iter().enumerate() {
             let segment = plan.pooled[d];
-            self.min_chunk[d] = grain.min_chunk();
             // One without a segment helps the others with a part of theirs.
             let part = if segment > 0 { segment } else { pool / 4 };
+            self.min_chunk[d] = grain.least(part, expected[d].rate);
             let seconds = expected[d].rate.map_or(0.0, |rate| segment as f64 / rate);
             let is_costly = segment > 0 && intent.settled && grain.is_costly(seconds);
             self.chunk[d] = match alone && segment > 0 && self.quiet.is_some() {
                 true if is_costly => segment,
-                true => segment.div_ceil(CHUNKS_ALONE).max(grain.min_chunk()),
+                true => segment.div_ceil(CHUNKS_ALONE).max(self.min_chunk[d]),
                 false => grain.chunk(part, expected[d].rate),
             };
             costly |= is_costly;

@@ -37,6 +37,8 @@ pub mod handout;
 mod launches;
 mod lead;
 mod modes;
+#[cfg(test)]
+mod modes_tests;
 mod observe;
 mod pace;
 mod plans;

@@ -19,6 +19,7 @@ impl Believer {
             machine: Machine {
                 host_limit: machine.host_limit,
                 corun: machine.corun,
+                streaming: machine.streaming,
                 steps: 2,
                 ..Machine::new(machine.units, machine.devices.clone())
             },
