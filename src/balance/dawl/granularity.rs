@@ -1,14 +1,14 @@
 //! How fine a device's part of the pool is cut.
 
 use super::handout::Progress;
-use super::rates::Estimate;
+use super::rates::{Estimate, NEVER_SUDDEN};
 
 /// A chunk should take this many times as long as it takes to start one.
 const WORTH_STARTING: f64 = 20.0;
 
-/// And this many times at the end of a step, where little is left for all: beside
-/// an H200, 50 units took 15 workers 45 us, 600 units 90.
-const WORTH_ENDING: f64 = 3.0;
+/// And this many times what a chunk costs at the end of a step, where little is
+/// left for all.
+const WORTH_ENDING: f64 = 2.0;
 
 /// Part of a step that starting chunks may take.
 const COSTLY: f64 = 0.04;
@@ -24,6 +24,9 @@ pub struct Granularity {
     streams: bool,
     /// Seconds to start a chunk.
     start: Estimate,
+    /// Seconds that a chunk costs beyond what its units do: beside an H200, 50
+    /// units took 15 workers 45 us, and 600 took 90, though each began within 10.
+    cost: Estimate,
 }
 
 impl Granularity {
@@ -39,6 +42,7 @@ impl Granularity {
             min_chunk: min_chunk.max(1),
             streams,
             start: Estimate::default(),
+            cost: Estimate::default(),
         }
     }
 
@@ -55,8 +59,18 @@ impl Granularity {
     /// Whether starting its many chunks takes a part worth saving of the
     /// `seconds` that the device works.
     pub fn is_costly(&self, seconds: f64) -> bool {
-        let starts = self.most as f64 * self.start.value().unwrap_or(0.0);
-        starts > COSTLY * seconds
+        self.most as f64 * self.cost() > COSTLY * seconds
+    }
+
+    /// Whether so many seconds are worth another chunk.
+    pub fn is_worth_a_chunk(&self, seconds: f64) -> bool {
+        seconds >= self.cost()
+    }
+
+    /// Seconds that a chunk costs at least.
+    fn cost(&self) -> f64 {
+        let start = self.start.value().unwrap_or(0.0);
+        self.cost.value().map_or(start, |cost| cost.max(start))
     }
 
     /// Units of the least chunk that there is.
@@ -72,7 +86,7 @@ impl Granularity {
         if self.streams {
             return self.min_chunk;
         }
-        let worth = WORTH_ENDING * rate.unwrap_or(0.0) * self.start.value().unwrap_or(0.0);
+        let worth = WORTH_ENDING * rate.unwrap_or(0.0) * self.cost();
         (worth.round() as u64)
             .min(units / (2 * self.most))
             .max(self.min_chunk)
@@ -87,6 +101,9 @@ impl Granularity {
     pub fn adapt(&mut self, progress: &Progress) {
         if let Some(start) = progress.latency() {
             self.start.observe(start);
+        }
+        if let Some(cost) = progress.chunk_cost().filter(|_| !self.streams) {
+            self.cost.observe_within(cost, NEVER_SUDDEN);
         }
     }
 }
@@ -138,7 +155,7 @@ mod tests {
         let mut granularity = Granularity::new(false, 4);
         assert_eq!(granularity.least(8000, Some(1e6)), 4);
         granularity.adapt(&step(10_000));
-        assert_eq!(granularity.least(8000, Some(1e6)), 30);
+        assert_eq!(granularity.least(8000, Some(1e6)), 20);
         assert_eq!(granularity.least(8000, Some(1e9)), 500, "of 16 parts one");
         assert_eq!(granularity.least(0, Some(1e9)), 4);
         let mut streams = Granularity::new(true, 4);

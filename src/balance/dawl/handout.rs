@@ -41,6 +41,8 @@ pub struct Progress {
     /// pace without the time to fill it.
     paced_units: u64,
     paced_span: Nanos,
+    /// Units and nanoseconds of the first chunk.
+    first: (u64, Nanos),
     /// Units and nanoseconds of chunks during which nobody streamed.
     alone_units: u64,
     alone_span: Nanos,
@@ -79,6 +81,9 @@ impl Progress {
         }
         self.order.end(done);
         self.span += took;
+        if self.chunks == 0 {
+            self.first = (done.units, took);
+        }
         if continues {
             self.paced_units += done.units;
             self.paced_span += took;
@@ -129,6 +134,20 @@ impl Progress {
         }
     }
 
+    /// Seconds that a chunk takes beyond what its units do, if the step shows it:
+    /// by the first chunk and the smaller ones behind it.
+    pub fn chunk_cost(&self) -> Option<f64> {
+        let (units, span) = self.first;
+        let (others, other_span) = (self.done - units, self.span.saturating_sub(span));
+        let part = others as f64 / units.max(1) as f64;
+        // The part of the first chunk's cost that the others' units stand for.
+        let apart = self.chunks.saturating_sub(1) as f64 - part;
+        let cost = (seconds(other_span) - part * seconds(span)) / apart;
+        // Of a step in which others streamed for a part only it tells nothing.
+        let is_even = self.alone_units == 0 || self.alone_units == self.done;
+        (self.chunks > 2 && apart >= 1.0 && is_even).then_some(cost.max(0.0))
+    }
+
     /// Least time to start a chunk.
     pub fn latency(&self) -> Option<f64> {
         self.latency.map(seconds)
@@ -147,6 +166,8 @@ pub struct Expected {
     pub streams: bool,
     /// Pool units a second, where known.
     pub rate: Option<f64>,
+    /// By how much of it steps differ.
+    pub jitter: f64,
     /// The part of it that is left while others stream, where known.
     pub contended: Option<f64>,
     /// Whether its rate while nobody streams is known.
@@ -186,6 +207,8 @@ pub struct Handout {
     /// Some device should get few chunks; then all do, since those with many
     /// would end up helping it with small ones.
     costly: bool,
+    /// Devices for which a last chunk costs more than it can make up for.
+    whole: Vec<bool>,
 }
 
 /// How a step is meant to go.
@@ -219,6 +242,7 @@ impl Handout {
             streamed_until: 0,
             moving: false,
             costly: false,
+            whole: vec![false; devices],
         }
     }
 
@@ -244,6 +268,9 @@ impl Handout {
                 false => grain.chunk(part, expected[d].rate),
             };
             costly |= is_costly;
+            // A last chunk makes up for noise, up to a tenth.
+            let made_up = TAIL.min(expected[d].jitter) * seconds;
+            self.whole[d] = is_costly && !grain.is_worth_a_chunk(made_up);
             self.before[d] = segment as f64;
             self.progress[d] = Progress {
                 held_left: plan.held[d],
@@ -402,7 +429,10 @@ impl Handout {
         let chunk = self.most(device, own, left).min(fair);
         if chunk >= least {
             let rest = own.saturating_sub(chunk);
-            let is_scrap = rest < self.min_chunk[device] && (rest as f64) < SCRAP * chunk as f64;
+            let is_scrap = match self.whole[device] {
+                true => (rest as f64) < TAIL * own as f64,
+                false => rest < self.min_chunk[device] && (rest as f64) < SCRAP * chunk as f64,
+            };
             return Some(if is_scrap { chunk + rest } else { chunk });
         }
         let is_early = me.ready + least as f64 / me.rate <= others.max(held);
@@ -414,11 +444,13 @@ impl Handout {
     fn most(&mut self, device: usize, own: u64, left: u64) -> u64 {
         // A device of known speed on host memory begins with half of what is
         // its own, or, where chunks cost more than they teach and plans come
-        // true, with all but the last tenth.
+        // true, with all but the last tenth; and with that, if even a last
+        // chunk is not worth it.
         let expected = &self.expected[device];
         let first = match (expected.streams || expected.rate.is_none(), self.costly) {
             (true, _) => 0,
             (false, false) => own / 2,
+            (false, true) if self.whole[device] => own,
             (false, true) => own - (TAIL * own as f64) as u64,
         };
         let chunk = self.chunk[device].max(first);

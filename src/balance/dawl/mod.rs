@@ -222,6 +222,7 @@ impl Dawl {
                 streams: self.devices[d].capacity.is_some(),
                 rate: (self.known_pool_rate(d, self.quiet.is_none()))
                     .or(self.devices[d].stream_limit),
+                jitter: self.jitter(d),
                 contended: self.contended(d),
                 alone_known: self.gauges[d].alone.value().is_some(),
                 streamed_kernel: self.streamed_kernel(d),

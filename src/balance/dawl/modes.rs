@@ -5,9 +5,10 @@
 //! fast streams would be: noise could keep a run for good in what is worse by a
 //! tenth; and what probes said of streams in a bad moment, for 100 steps by a
 //! third (beside an H200). So steps are remembered by kind. Where the other kind
-//! promises to be better, though not beyond noise, or is not known and trying it
-//! cannot cost much, it is tried in a few steps of a long run; and of two kinds
-//! that were both seen the faster one is kept.
+//! promises to be better, though not beyond noise, or not to cost much, it is
+//! tried in a few steps of a long run; so are, whatever they promise, streams
+//! that were never seen but in probes. A trial that goes badly ends at once. And
+//! of two kinds that were both seen the faster one is kept.
 
 /// Steps after which a kind has been seen.
 const SEEN: usize = 4;
@@ -17,10 +18,15 @@ const WINDOW: usize = 15;
 const REMEMBERED: u32 = 64;
 /// How much less the other kind must have taken to be gone back to.
 const BETTER: f64 = 0.99;
+/// How many times what steps of the other kind took one may take before its kind
+/// is given up.
+const TOO_LONG: f64 = 1.2;
 /// Steps that must be left for the other kind to be tried.
 const LONG: u32 = 40;
+/// The same for streams that promise nothing.
+const VERY_LONG: u32 = 80;
 /// The part of what is left of a run that trying it may cost, by what rates say.
-const TRIAL: f64 = 0.01;
+const TRIAL: f64 = 0.02;
 
 /// Steps of one kind.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +45,12 @@ impl Kind {
 
     fn is_seen(&self) -> bool {
         self.count >= SEEN
+    }
+
+    /// Whether enough of it was seen to be judged beside another.
+    fn is_known(&self, other: &Self) -> bool {
+        let is_too_long = || self.median() > TOO_LONG * other.median();
+        self.is_seen() || self.count > 0 && other.is_seen() && is_too_long()
     }
 
     fn median(&self) -> f64 {
@@ -86,15 +98,16 @@ impl Modes {
             return promise.streams;
         };
         let [own, other] = [now, !now].map(|kind| &self.kinds[usize::from(kind)]);
-        if other.is_seen() && step <= other.last + REMEMBERED {
-            let is_worse = own.is_seen() && other.median() < BETTER * own.median();
+        if other.is_known(own) && step <= other.last + REMEMBERED {
+            let is_worse = own.is_known(other) && other.median() < BETTER * own.median();
             return now != is_worse;
         }
         let [stay, change] = [now, !now].map(|kind| promise.seconds[usize::from(kind)]);
         // The first step of a kind is not counted.
         let trial = (SEEN + 1) as f64 * (change - stay);
         let is_cheap = trial < TRIAL * f64::from(promise.left) * stay;
-        let is_promising = is_cheap && promise.left >= LONG && own.is_seen();
+        let is_new = !now && other.count == 0 && promise.left >= VERY_LONG;
+        let is_promising = (is_cheap && promise.left >= LONG || is_new) && own.is_seen();
         match promise.streams == now {
             true => now != is_promising,
             false => promise.streams,
@@ -129,7 +142,7 @@ mod tests {
     #[test]
     fn rates_decide_until_steps_do() {
         for streams in [false, true] {
-            let promise = promise(1.0, 1.2, streams);
+            let promise = promise(1.0, 1.3, streams);
             assert_eq!(Modes::default().streams(0, promise), streams);
             let (modes, step) = after(&[(false, 1.0, 6)]);
             assert_eq!(modes.streams(step, promise), streams);
@@ -147,6 +160,10 @@ mod tests {
         let (modes, step) = after(&[(true, 1.0, 8), (false, 1.005, 5)]);
         assert!(!modes.streams(step, promise), "hardly slower");
         let (modes, step) = after(&[(true, 1.0, 8), (false, 1.1, 80)]);
+        let promise = Promise {
+            seconds: [1.0, 1.3],
+            ..promise
+        };
         assert!(!modes.streams(step, promise), "long ago");
     }
 
@@ -161,8 +178,8 @@ mod tests {
         let (modes, step) = after(&[(false, 1.0, 6)]);
         assert!(modes.streams(step, promise(1.0, 0.95, false)));
         // Or what may be better than it looks: five of fifty steps.
-        assert!(modes.streams(step, promise(1.0, 1.09, false)));
-        assert!(!modes.streams(step, promise(1.0, 1.11, false)));
+        assert!(modes.streams(step, promise(1.0, 1.19, false)));
+        assert!(!modes.streams(step, promise(1.0, 1.21, false)));
         let short = Promise {
             left: 20,
             ..promise(1.0, 0.95, false)
@@ -171,6 +188,38 @@ mod tests {
         // And given up where it does not keep its promise.
         let (modes, step) = after(&[(false, 1.0, 6), (true, 1.05, 5)]);
         assert!(!modes.streams(step, promise(1.0, 0.95, true)));
+    }
+
+    #[test]
+    fn streams_that_promise_nothing_are_tried_once_in_a_very_long_run() {
+        let very_long = Promise {
+            left: 90,
+            ..promise(1.0, 2.0, false)
+        };
+        let (mut modes, mut step) = after(&[(false, 1.0, 5)]);
+        assert!(modes.streams(step, very_long));
+        assert!(
+            !modes.streams(step, promise(1.0, 2.0, false)),
+            "not so long"
+        );
+        // The first step is not counted, and the second one is enough.
+        for seconds in [3.0, 2.0] {
+            assert!(modes.streams(step, very_long));
+            modes.observe(step, true, seconds);
+            step += 1;
+        }
+        for _ in 0..60 {
+            assert!(!modes.streams(step, very_long));
+            modes.observe(step, false, 1.0);
+            step += 1;
+        }
+        // Nobody tries steps without streams blindly.
+        let (modes, step) = after(&[(true, 1.0, 6)]);
+        let quiet = Promise {
+            left: 90,
+            ..promise(2.0, 1.0, true)
+        };
+        assert!(modes.streams(step, quiet));
     }
 
     #[test]

@@ -230,6 +230,15 @@ impl Dawl {
         }
     }
 
+    /// By how much of it a device's rate on the pool differs from step to step.
+    pub(super) fn jitter(&self, device: usize) -> f64 {
+        let gauge = &self.gauges[device];
+        match self.quiet.is_some() && gauge.alone.observed().is_some() {
+            true => gauge.alone.jitter(),
+            false => gauge.pool.jitter(),
+        }
+    }
+
     /// The part of its rate on host memory that a device has while others
     /// stream, where known.
     pub(super) fn contended(&self, device: usize) -> Option<f64> {

@@ -176,6 +176,11 @@ impl Estimate {
         MEDIAN * self.jitter.mean / count.sqrt()
     }
 
+    /// Mean relative distance of one observation from the one before.
+    pub fn jitter(&self) -> f64 {
+        self.jitter.mean
+    }
+
     /// Whether the last observation was far off and is not yet confirmed.
     pub fn is_suspect(&self) -> bool {
         self.suspect.is_some()
