@@ -19,6 +19,9 @@ const HISTORY: f64 = 3.0;
 /// How late, relative to the step that was planned, the others must be before
 /// a device streams that was not meant to: it slows them further.
 const RELUCTANCE: f64 = 1.25;
+/// A device takes something for others so many of its least chunks before it is
+/// through with its own.
+const HELP_AHEAD: f64 = 2.0;
 /// The part of a step's time up to which that help must shorten it.
 const HELP_PAYS: f64 = 0.9;
 /// Chunks of a device that has the pool to itself: a few, in case it turns out
@@ -417,6 +420,17 @@ impl Handout {
         let hardly_helps = |step| others <= RELUCTANCE * step || helped() > HELP_PAYS * others;
         if unplanned && self.quiet.is_some_and(hardly_helps) {
             return (nothing_runs && self.is_first(device, left)).then_some(least);
+        }
+        // Cores that have nothing left and are busy for long need not decide yet
+        // whether to help those who stream: until then these may have done it.
+        let now = seconds(state.now.saturating_sub(state.began));
+        let pooled = state.in_flight[device].saturating_sub(self.progress[device].held_left);
+        let is_busy = me.ready > now + HELP_AHEAD * least as f64 / me.rate;
+        let on_host = |d: usize| !self.expected[d].streams;
+        let may_wait = pooled > 0 && on_host(device);
+        let for_streams = (0..self.runners.len()).all(|d| state.left[d] == 0 || !on_host(d));
+        if may_wait && is_busy && for_streams {
+            return None;
         }
         // Help also takes the time of the helper's own kernels.
         let helps = || self.held_end(device, least, state) * (1.0 + SLACK) <= others;

@@ -106,6 +106,9 @@ pub struct Dawl {
     planned: u32,
     /// The last step whose plan was unlike the one before.
     replanned: u32,
+    /// That was because somebody streams since then, or nobody any more, and
+    /// plans had come true before: rates are as good as they were.
+    switched: bool,
     /// Step after which a change was confirmed.
     changed: Option<u32>,
     reports: u32,
@@ -144,6 +147,7 @@ impl Dawl {
             quiet: None,
             planned: 0,
             replanned: 0,
+            switched: false,
             changed: None,
             reports: 0,
             enqueue: vec![None; count],
@@ -184,6 +188,12 @@ impl Dawl {
             }
         };
         settled && !self.is_doubtful()
+    }
+
+    /// Whether devices may be given much at once in a step. If they were not in
+    /// the first steps of another kind, these would be compared unfairly.
+    fn is_trusted(&self, step: u32) -> bool {
+        self.is_settled(step) || self.switched && !self.is_doubtful()
     }
 
     /// Whether an observation waits for its confirmation: no time for trials.
@@ -280,6 +290,7 @@ impl Balancer for Dawl {
             None => self.shares(step),
             given => given,
         };
+        let (was_quiet, was_trusted) = (self.quiet.is_some(), self.is_trusted(step));
         self.quiet = (division.as_ref())
             .filter(|division| self.is_quiet(&division.held, &division.pooled))
             .map(|division| division.seconds);
@@ -289,6 +300,7 @@ impl Balancer for Dawl {
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
             self.replanned = step;
+            self.switched = was_trusted && was_quiet != self.quiet.is_some();
             self.fastest_step = None;
         }
         let before = std::mem::replace(&mut self.plan, plan);
@@ -297,7 +309,7 @@ impl Balancer for Dawl {
             expected: self.expectations(&before.held),
             quiet: self.quiet,
             moving: !before.held.is_empty() && before.held != self.plan.held,
-            settled: self.is_settled(step),
+            settled: self.is_trusted(step),
         };
         self.handout.begin(&self.plan, &self.grain, intent);
         self.plan.clone()
@@ -357,6 +369,7 @@ impl Balancer for Dawl {
             self.alone = false;
             self.changed = Some(report.step);
             self.replanned = report.step + 1;
+            self.switched = false;
             self.fastest_step = None;
             self.promises = Promises::default();
             self.modes = Modes::default();

@@ -119,14 +119,20 @@ impl Drive<'_> {
             if !std::mem::replace(&mut lead, true) || launches.is_empty() {
                 continue;
             }
-            while let Some((_, job)) = self.collect(Some(Duration::ZERO))? {
-                if let Some(job) = job {
-                    self.job_ended(step, job, hand);
-                }
-            }
+            self.hear(step, hand)?;
             if !self.spoiled {
                 self.hand_out(step, hand, false)?;
                 self.catch_up(step, hand);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what has ended, without waiting.
+    fn hear(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+        while let Some((_, job)) = self.collect(Some(Duration::ZERO))? {
+            if let Some(job) = job {
+                self.job_ended(step, job, hand);
             }
         }
         Ok(())
@@ -205,6 +211,15 @@ impl Drive<'_> {
                         };
                         self.chunk(device, lane, units, step, hand)?;
                         more = true;
+                        // The commands of a streamed chunk take a while, and
+                        // cores that are through meanwhile must not wait for
+                        // those of the next.
+                        if !self.places[device].is_host() {
+                            self.hear(step, hand)?;
+                        }
+                        if self.spoiled {
+                            return Ok(());
+                        }
                     }
                     Next::Wait => {}
                     Next::Done => hand.done[device] = true,
