@@ -9,12 +9,10 @@ impl Sim {
     /// Refuses a command that its device cannot run.
     pub(super) fn check(&self, device: DeviceId, command: &Command) -> Result<(), RuntimeError> {
         match command {
-            Command::Launch(launch) => self.check_launch(device, launch),
-            Command::Repeat(launch) => self.check_launch(device, launch),
             Command::Series(launches) if launches.is_empty() => {
                 Err(self.refuse(device, "launch", "a series of no launches".into()))
             }
-            Command::Series(launches) => launches
+            Command::Launch(_) | Command::Repeat(_) | Command::Series(_) => (command.launches())
                 .iter()
                 .try_for_each(|launch| self.check_launch(device, launch)),
             Command::Write { from, to } => {

@@ -155,3 +155,107 @@ fn nobody_streams_to_help_where_that_slows_the_others_as_much() {
     assert!(helps(Some(0.95), 1.2), "streams add more than they take");
     assert!(!helps(Some(0.3), 1.2), "streams take as much as they add");
 }
+
+/// Chunks of so many units, one right after the other at a unit a microsecond,
+/// each of which costs `cost` microseconds besides.
+fn in_a_row(units: &[u64], cost: u64, quiet_since: [Option<Nanos>; 2]) -> Progress {
+    let (mut progress, mut now) = (Progress::default(), 0);
+    for (i, units) in units.iter().enumerate() {
+        let ended = now + 1000 * (units + cost);
+        let done = ChunkDone {
+            step: 0,
+            device: 0,
+            units: *units,
+            held: false,
+            issued: 0,
+            started: now,
+            ended,
+        };
+        progress.completed(&done, quiet_since[usize::from(i > 0)]);
+        now = ended;
+    }
+    progress
+}
+
+#[test]
+fn what_a_chunk_costs_is_told_from_large_and_small_ones() {
+    let quiet = [Some(0); 2];
+    let micros = |progress: Progress| progress.chunk_cost().map(|cost| (cost * 1e6).round());
+    for cost in [0, 10, 77] {
+        let of = |units: &[u64]| micros(in_a_row(units, cost, quiet));
+        assert_eq!(of(&[400, 200, 100]), Some(cost as f64));
+        assert_eq!(of(&[4041, 2125, 1016, 531, 239, 131]), Some(cost as f64));
+        assert_eq!(of(&[400, 200]), None, "two tell nothing");
+        assert_eq!(of(&[100, 100, 100]), None, "nor do equal ones that are few");
+    }
+    // While others stream everything takes longer: that is no chunk's cost.
+    assert_eq!(
+        micros(in_a_row(&[400, 200, 100], 10, [None, Some(0)])),
+        None
+    );
+    assert_eq!(
+        micros(in_a_row(&[400, 200, 100], 10, [None; 2])),
+        Some(10.0)
+    );
+}
+
+/// A settled step in which cores and a device that streams share a pool. Each
+/// chunk costs the cores 8 us, and their steps differ by `jitter`.
+fn beside_streams(jitter: f64) -> Handout {
+    let mut grain = [Granularity::new(false, 1), Granularity::new(true, 8)];
+    grain[0].suppose(Some(8e-6));
+    let plan = StepPlan {
+        held: vec![0, 0],
+        pooled: vec![1000, 200],
+    };
+    let host = Expected {
+        rate: Some(1e6),
+        jitter,
+        ..Expected::default()
+    };
+    let gpu = Expected {
+        rate: Some(2e5),
+        ..Expected::default()
+    };
+    let intent = Intent {
+        quiet: None,
+        ..quiet_intent(host, gpu, 0.0)
+    };
+    let mut handout = Handout::new(1200, 2);
+    handout.begin(&plan, &grain, intent);
+    handout
+}
+
+/// What the cores get at `now`, in nanoseconds.
+fn host_at(handout: &mut Handout, now: Nanos, left: [u64; 2], in_flight: [u64; 2]) -> Next {
+    let state = StepState {
+        step: 0,
+        began: 0,
+        now,
+        left: &left,
+        in_flight: &in_flight,
+    };
+    handout.next(0, &state)
+}
+
+#[test]
+fn a_last_chunk_that_costs_more_than_noise_is_not_cut_off() {
+    let first = |jitter| host_at(&mut beside_streams(jitter), 0, [1000, 200], [0, 0]);
+    assert_eq!(first(0.001), Next::Take(1000));
+    assert_eq!(first(0.05), Next::Take(900));
+}
+
+#[test]
+fn cores_that_are_busy_do_not_yet_take_what_another_streams() {
+    let mut handout = beside_streams(0.001);
+    assert_eq!(
+        host_at(&mut handout, 0, [1000, 200], [0, 0]),
+        Next::Take(1000)
+    );
+    // They will be through at 1000 us, and the other not before.
+    for now in [0, 500_000, 900_000] {
+        assert_eq!(host_at(&mut handout, now, [0, 150], [1000, 50]), Next::Wait);
+    }
+    let late = host_at(&mut handout, 980_000, [0, 150], [1000, 50]);
+    assert!(matches!(late, Next::Take(1..=150)), "{late:?}");
+}
