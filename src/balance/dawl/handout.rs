@@ -5,8 +5,9 @@ use crate::balance::{ChunkDone, Next, StepPlan, StepState};
 use crate::time::Nanos;
 
 mod order;
+mod progress;
 
-use self::order::Order;
+pub use self::progress::Progress;
 use super::granularity::Granularity;
 use super::tail::{self, Runner};
 
@@ -32,130 +33,6 @@ const CHUNKS_ALONE: u64 = 3;
 const SCRAP: f64 = 0.05;
 /// Part of a device's segment that probes a device of unknown speed.
 const PROBE: u64 = 32;
-
-/// A device's work on the pool in this step.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    pub done: u64,
-    chunks: u64,
-    /// Nanoseconds during which it had pool work, start-up not counted.
-    span: Nanos,
-    /// Units and nanoseconds of chunks that followed upon another: a stream's
-    /// pace without the time to fill it.
-    paced_units: u64,
-    paced_span: Nanos,
-    /// Units and nanoseconds of the first chunk.
-    first: (u64, Nanos),
-    /// Units and nanoseconds of chunks during which nobody streamed.
-    alone_units: u64,
-    alone_span: Nanos,
-    /// Since when the span has had no gap.
-    opened: Nanos,
-    /// End of its last chunk.
-    mark: Nanos,
-    /// When it was last given work while it had none.
-    busy_from: Nanos,
-    /// Least time from being handed out to starting.
-    latency: Option<Nanos>,
-    held_left: u64,
-    order: Order,
-}
-
-impl Progress {
-    /// Takes in a finished piece of work. `quiet_since` is when the last
-    /// stream ended, if none runs.
-    pub fn completed(&mut self, done: &ChunkDone, quiet_since: Option<Nanos>) {
-        if done.held {
-            self.held_left = self.held_left.saturating_sub(done.units);
-            return;
-        }
-        // A chunk that waited for the one before it continues its span.
-        let continues = self.chunks > 0 && done.issued < self.mark;
-        // One that others have overtaken began before them.
-        let early = match self.chunks > 0 {
-            true => self.opened.saturating_sub(done.started),
-            false => 0,
-        };
-        let since = if continues { self.mark } else { done.started };
-        let took = early + done.ended.saturating_sub(since);
-        let from = if early > 0 { done.started } else { since };
-        if early > 0 || !continues {
-            self.opened = done.started;
-        }
-        self.order.end(done);
-        self.span += took;
-        if self.chunks == 0 {
-            self.first = (done.units, took);
-        }
-        if continues {
-            self.paced_units += done.units;
-            self.paced_span += took;
-        }
-        if quiet_since.is_some_and(|since| since <= from) {
-            self.alone_units += done.units;
-            self.alone_span += took;
-        }
-        self.mark = self.mark.max(done.ended);
-        self.done += done.units;
-        self.chunks += 1;
-        let latency = done.started.saturating_sub(done.issued);
-        self.latency = Some(self.latency.map_or(latency, |least| least.min(latency)));
-    }
-
-    /// Pieces of the pool done in this step.
-    pub fn chunks(&self) -> u64 {
-        self.chunks
-    }
-
-    /// Pool units a second in this step.
-    pub fn rate(&self) -> Option<f64> {
-        (self.done > 0 && self.span > 0).then(|| self.done as f64 / seconds(self.span))
-    }
-
-    /// Pool units a second in this step while nobody streamed, of at least
-    /// `enough` units.
-    pub fn alone_rate(&self, enough: u64) -> Option<f64> {
-        (self.alone_units >= enough.max(1) && self.alone_span > 0)
-            .then(|| self.alone_units as f64 / seconds(self.alone_span))
-    }
-
-    /// The same while somebody did.
-    pub fn beside_rate(&self, enough: u64) -> Option<f64> {
-        let (units, span) = (self.done - self.alone_units, self.span - self.alone_span);
-        (units >= enough.max(1) && span > 0).then(|| units as f64 / seconds(span))
-    }
-
-    /// Its pace, steadied by the rate of the steps before, which counts as if
-    /// `units` had been done at it in this step; 0 if nothing is known.
-    fn pace(&self, before: Option<f64>, units: f64) -> f64 {
-        match before.filter(|rate| *rate > 0.0) {
-            None => self.rate().unwrap_or(0.0),
-            Some(before) => {
-                let span = seconds(self.paced_span) + units / before;
-                (self.paced_units as f64 + units) / span
-            }
-        }
-    }
-
-    /// Seconds that a chunk takes beyond what its units do, if the step shows it:
-    /// by the first chunk and the smaller ones behind it.
-    pub fn chunk_cost(&self) -> Option<f64> {
-        let (units, span) = self.first;
-        let (others, other_span) = (self.done - units, self.span.saturating_sub(span));
-        let part = others as f64 / units.max(1) as f64;
-        // The part of the first chunk's cost that the others' units stand for.
-        let apart = self.chunks.saturating_sub(1) as f64 - part;
-        let cost = (seconds(other_span) - part * seconds(span)) / apart;
-        // Of a step in which others streamed for a part only it tells nothing.
-        let is_even = self.alone_units == 0 || self.alone_units == self.done;
-        (self.chunks > 2 && apart >= 1.0 && is_even).then_some(cost.max(0.0))
-    }
-
-    /// Least time to start a chunk.
-    pub fn latency(&self) -> Option<f64> {
-        self.latency.map(seconds)
-    }
-}
 
 /// Nanoseconds in seconds.
 pub fn seconds(nanos: Nanos) -> f64 {
@@ -275,10 +152,7 @@ impl Handout {
             let made_up = TAIL.min(expected[d].jitter) * seconds;
             self.whole[d] = is_costly && !grain.is_worth_a_chunk(made_up);
             self.before[d] = segment as f64;
-            self.progress[d] = Progress {
-                held_left: plan.held[d],
-                ..Progress::default()
-            };
+            self.progress[d] = Progress::of_step(plan.held[d]);
         }
         self.expected = expected;
         self.costly = costly;
