@@ -55,10 +55,11 @@ pub enum Command {
     /// A launch that is made again and again just as it is: what makes it ready
     /// may be kept, until its memory is freed or nobody else holds it.
     Repeat(Arc<Launch>),
-    /// Launches that follow one another, at least one, told of as one: from the
-    /// start of the first to the end of the last. For what a driver launches,
-    /// which is spared an event for each; a host pool has none, and refuses it.
-    Series(Vec<Launch>),
+    /// Commands that follow one another, at least one and none of them a series,
+    /// told of as one: from the start of the first to the end of the last. For
+    /// what a driver enqueues, which is spared an event for most of them; a host
+    /// pool has none, and refuses it.
+    Series(Vec<Command>),
     /// Device to host (D2H).
     Read { from: DeviceSpan, to: HostSpan },
 }
@@ -68,28 +69,49 @@ impl Command {
     pub fn kind(&self) -> CommandKind {
         match self {
             Self::Write { .. } => CommandKind::Write,
-            Self::Launch(_) | Self::Repeat(_) | Self::Series(_) => CommandKind::Launch,
+            Self::Launch(_) | Self::Repeat(_) => CommandKind::Launch,
             Self::Read { .. } => CommandKind::Read,
+            Self::Series(commands) => match (self.launches().next(), commands.first()) {
+                (None, Some(transfer)) => transfer.kind(),
+                _ => CommandKind::Launch,
+            },
+        }
+    }
+
+    /// The commands of a series; else the command itself.
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::Series(commands) => commands,
+            single => std::slice::from_ref(single),
         }
     }
 
     /// Its launches; none of a transfer.
-    pub fn launches(&self) -> &[Launch] {
-        match self {
-            Self::Write { .. } | Self::Read { .. } => &[],
-            Self::Launch(launch) => std::slice::from_ref(launch),
-            Self::Repeat(launch) => std::slice::from_ref(launch),
-            Self::Series(launches) => launches,
-        }
+    pub fn launches(&self) -> impl Iterator<Item = &Launch> {
+        self.parts().iter().filter_map(|part| match part {
+            Self::Launch(launch) => Some(launch),
+            Self::Repeat(launch) => Some(launch.as_ref()),
+            Self::Write { .. } | Self::Read { .. } | Self::Series(_) => None,
+        })
+    }
+
+    /// Bytes written to a device, and read from it.
+    pub fn moved(&self) -> [u64; 2] {
+        (self.parts().iter()).fold([0, 0], |[written, read], part| match part {
+            Self::Write { from, .. } => [written + from.bytes, read],
+            Self::Read { to, .. } => [written, read + to.bytes],
+            Self::Launch(_) | Self::Repeat(_) | Self::Series(_) => [written, read],
+        })
     }
 
     /// Bytes moved between host and device; 0 for a launch.
     pub fn bytes(&self) -> u64 {
-        match self {
-            Self::Write { from, .. } => from.bytes,
-            Self::Read { to, .. } => to.bytes,
-            Self::Launch(_) | Self::Repeat(_) | Self::Series(_) => 0,
-        }
+        self.moved().iter().sum()
+    }
+
+    /// Whether it is a series of launches and transfers.
+    pub fn is_mixed(&self) -> bool {
+        self.kind() == CommandKind::Launch && self.bytes() > 0
     }
 }
 
@@ -143,6 +165,30 @@ pub struct Workers {
     pub most: Nanos,
 }
 
+/// What is known of the parts of a series of transfers and launches. What it is
+/// at while no kernel runs is taken for its transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// Bytes written to the device.
+    pub written: u64,
+    /// From the start of the first kernel to the end of the last.
+    pub kernels: (Nanos, Nanos),
+    /// Bytes read from the device.
+    pub read: u64,
+}
+
+impl Stages {
+    /// Those of a command whose kernels run at a time.
+    pub fn around(command: &Command, at: Nanos) -> Self {
+        let [written, read] = command.moved();
+        Self {
+            written,
+            kernels: (at, at),
+            read,
+        }
+    }
+}
+
 /// The end of a command.
 #[derive(Clone, Debug)]
 pub struct Completion {
@@ -159,6 +205,8 @@ pub struct Completion {
     pub ended: Nanos,
     /// Bytes moved between host and device.
     pub bytes: u64,
+    /// Of a series of transfers and launches.
+    pub stages: Option<Stages>,
     /// Of a kernel on a pool that counts its workers' time.
     pub workers: Option<Workers>,
     pub status: Status,

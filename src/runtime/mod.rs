@@ -26,7 +26,7 @@ pub(crate) mod tiles;
 pub mod union;
 
 pub use command::{
-    Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Status, Tag, Workers,
+    Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Stages, Status, Tag, Workers,
 };
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, IdMap, QueueId};

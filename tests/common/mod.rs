@@ -178,10 +178,9 @@ impl Shuffled {
                 (Memory::Host(to.memory), to.offset),
                 to.bytes,
             ),
-            Command::Launch(_) | Command::Repeat(_) | Command::Series(_) => {
-                let [launch] = command.launches() else {
-                    panic!("one launch at a time");
-                };
+            Command::Series(_) => panic!("one command at a time"),
+            Command::Launch(_) | Command::Repeat(_) => {
+                let launch = command.launches().next().expect("a launch");
                 let args: Vec<HostValue> = launch
                     .args
                     .iter()
@@ -365,6 +364,7 @@ impl Runtime for Shuffled {
             submitted: pending.queued,
             started,
             ended: self.clock,
+            stages: None,
             workers: None,
             status: if lost {
                 Status::DeviceLost("pulled out".into())
@@ -465,11 +465,12 @@ impl Balancer for Arbitrary {
     }
 }
 
-/// Leaves the first of a series of launches; gives back the others.
+/// Leaves the first of a series; gives back the others.
 fn rest_of(command: &mut Command) -> Option<Command> {
-    let Command::Series(launches) = command else {
+    let Command::Series(commands) = command else {
         return None;
     };
-    let rest = launches.split_off(1);
+    let rest = commands.split_off(1);
+    *command = commands.pop().expect("at least one command");
     (!rest.is_empty()).then_some(Command::Series(rest))
 }

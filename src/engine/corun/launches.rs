@@ -75,7 +75,7 @@ impl<'a> Drive<'a> {
         let units = first.units.start..last.units.end;
         let command = match launches.len() {
             1 => Command::Launch(launches.remove(0)),
-            _ => Command::Series(launches),
+            _ => Command::Series(launches.into_iter().map(Command::Launch).collect()),
         };
         let event = self.submit(series.whose, command, units.clone(), &[])?;
         Ok(Some(Launched { units, event }))

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::runtime::{Completion, EventId};
+use crate::runtime::{CommandKind, Completion, EventId, Stages};
 use crate::time::Nanos;
 use crate::trace::Span;
 
@@ -142,6 +142,11 @@ impl Ledger {
         self.commands.insert(index, command);
     }
 
+    /// Whether a command has not completed.
+    pub fn is_pending(&self, event: EventId) -> bool {
+        self.find(event).is_ok()
+    }
+
     /// A command's place, or where it would belong.
     fn find(&self, event: EventId) -> Result<usize, usize> {
         match self.commands.back() {
@@ -172,21 +177,22 @@ impl Ledger {
             }
         }
         if ok {
-            self.spans.push(Span {
+            let spans = stages(completion).map(|(kind, (started, ended), bytes)| Span {
                 device,
                 queue,
-                kind: completion.kind,
+                kind,
                 label: completion.tag.label.clone(),
                 step: completion.tag.step,
                 units: completion.tag.units.clone(),
                 ready: ready.max(completion.queued),
                 queued: completion.queued,
                 submitted: completion.submitted,
-                started: completion.started,
-                ended: completion.ended,
-                bytes: completion.bytes,
+                started,
+                ended,
+                bytes,
                 workers: completion.workers,
             });
+            self.spans.extend(spans);
         }
         let finished = job.filter(|index| {
             let job = &mut self.jobs[*index];
@@ -202,10 +208,39 @@ impl Ledger {
     }
 }
 
+/// What a command did, when, and how many bytes it moved: a series of transfers
+/// and kernels one after the other.
+fn stages(completion: &Completion) -> impl Iterator<Item = Stage> + use<> {
+    let (started, ended) = (completion.started, completion.ended);
+    let all = match completion.stages {
+        None => {
+            let single = (completion.kind, (started, ended), completion.bytes);
+            [Some(single), None, None]
+        }
+        Some(Stages {
+            written,
+            kernels,
+            read,
+        }) => {
+            let writes = (CommandKind::Write, (started, kernels.0), written);
+            let reads = (CommandKind::Read, (kernels.1, ended), read);
+            [
+                Some(writes).filter(|_| written > 0),
+                Some((CommandKind::Launch, kernels, 0)),
+                Some(reads).filter(|_| read > 0),
+            ]
+        }
+    };
+    all.into_iter().flatten()
+}
+
+/// What was done, when, and bytes moved.
+type Stage = (CommandKind, (Nanos, Nanos), u64);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{CommandKind, DeviceId, QueueId, Status, Tag};
+    use crate::runtime::{DeviceId, QueueId, Status, Tag};
 
     fn completion(event: EventId, queued: Nanos, ended: Nanos) -> Completion {
         Completion {
@@ -223,6 +258,7 @@ mod tests {
             started: queued,
             ended,
             bytes: 0,
+            stages: None,
             workers: None,
             status: Status::Done,
         }
@@ -240,14 +276,33 @@ mod tests {
         ledger.submitted(last, 1, 2, None, &[done, slow, quick]);
         // Not in the order of submission.
         for (event, queued, ended) in [(quick, 10, 20), (slow, 10, 30), (last, 11, 40)] {
-            assert!(!ledger.idle());
+            assert!(!ledger.idle() && ledger.is_pending(event));
             ledger.completed(&completion(event, queued, ended), true);
         }
-        assert!(ledger.idle());
+        assert!(ledger.idle() && !ledger.is_pending(last));
         let ready: Vec<Nanos> = ledger.spans.iter().map(|span| span.ready).collect();
         assert_eq!(ready, [1, 10, 10, 30]);
         let again = ledger.completed(&completion(last, 11, 40), true);
         assert_eq!(again, None, "it was booked before");
+    }
+
+    #[test]
+    fn a_series_is_booked_as_its_stages() {
+        use CommandKind::{Launch, Read, Write};
+        let whole = |written, read| Completion {
+            stages: Some(Stages {
+                written,
+                kernels: (14, 17),
+                read,
+            }),
+            ..completion(EventId::fresh(), 10, 20)
+        };
+        let of = |written, read| stages(&whole(written, read)).collect::<Vec<_>>();
+        let (write, read) = ((Write, (10, 14), 8), (Read, (17, 20), 4));
+        let launch = (Launch, (14, 17), 0);
+        assert_eq!(of(8, 4), [write, launch, read]);
+        assert_eq!(of(0, 4), [launch, read]);
+        assert_eq!(of(8, 0), [write, launch]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::place::Place;
 use super::pool::Pool;
 use super::{CHUNK, CorunError};
 use crate::balance::{ChunkDone, Next, StepState};
-use crate::runtime::EventId;
+use crate::runtime::{Command, EventId};
 use crate::time::Nanos;
 use crate::workload::{Grid, Ring};
 
@@ -302,10 +302,12 @@ impl Drive<'_> {
             unit: units.start,
             ..stream.output
         };
-        self.write(whose, needed, 0, &input, wait)?;
         let args = grid.args(units.clone(), &input, &output);
-        self.launch(whose, units.clone(), args, &[])?;
-        self.read(whose, units, 1, &output, &[])?;
+        let single = |(_, command)| command;
+        let mut commands: Vec<Command> = self.writes(needed, 0, &input).map(single).collect();
+        commands.push(self.launch_of(&units, args));
+        commands.extend(self.reads(units.clone(), 1, &output).map(single));
+        self.submit_together(whose, commands, &units, wait)?;
         Ok(())
     }
 

@@ -107,6 +107,7 @@ mod tests {
             started,
             ended,
             bytes,
+            stages: None,
             workers: None,
             status: Status::Done,
         }

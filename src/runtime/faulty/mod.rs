@@ -121,7 +121,7 @@ impl<R: Runtime> Faulty<R> {
     /// What the faults make of a command of a device.
     fn strike(&mut self, device: DeviceId, command: &Command) -> Option<Status> {
         let (launches, loss) = self.devices.get_mut(device.0)?;
-        let after = *launches + command.launches().len() as u64;
+        let after = *launches + command.launches().count() as u64;
         let mut struck = None;
         let step = self.step;
         self.faults.retain(|fault| {
@@ -300,6 +300,7 @@ impl<R: Runtime> Runtime for Faulty<R> {
                 started: queued,
                 ended: queued,
                 bytes: command.bytes(),
+                stages: None,
                 workers: None,
                 status,
             },

@@ -158,7 +158,7 @@ fn the_launches_of_a_series_count_each() {
             when: When::Launch(number),
             effect: Effect::Fail,
         }]);
-        let launch = nothing_to_launch();
+        let launch = Command::Launch(nothing_to_launch());
         let series = Command::Series(vec![launch.clone(), launch.clone(), launch]);
         let struck = runtime.strike(DeviceId(0), &series);
         assert_eq!(struck.is_some(), is_struck, "launch {number}");

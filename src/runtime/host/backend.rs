@@ -253,7 +253,7 @@ impl Backend for HostBackend {
             Command::Series(_) => {
                 return Err(RuntimeError::Unsupported {
                     device: place.name.to_owned(),
-                    what: "telling of several launches as one",
+                    what: "telling of several commands as one",
                 });
             }
             Command::Write { from, to } => self.memory.write(place, *from, *to)?,

@@ -247,6 +247,7 @@ impl Job {
             started,
             ended,
             bytes: label.bytes,
+            stages: None,
             workers: match self.work {
                 Work::Kernel { .. } => Some(self.workers()),
                 Work::Copy { .. } => None,

@@ -28,7 +28,7 @@ use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, Op
 use crate::machine::Device;
 use crate::runtime::{
     Backend, Command, Completion, DeviceId, EventId, HostRegion, IdMap, Nanos, QueueId,
-    RuntimeError, Status, Tag,
+    RuntimeError, Stages, Status, Tag,
 };
 
 /// How long a backend that is dropped waits for the last callbacks.
@@ -171,6 +171,7 @@ impl OpenClBackend {
             Some(_) => device.shared.clock.now(),
             None => 0,
         };
+        let mixed = command.is_mixed().then(|| Stages::around(&command, now));
         let mut heard = heard.map(|(tag, event)| Completion {
             event,
             device: DeviceId(index),
@@ -182,6 +183,7 @@ impl OpenClBackend {
             started: now,
             ended: now,
             bytes: command.bytes(),
+            stages: mixed,
             workers: None,
             status: Status::Done,
         });
@@ -207,17 +209,19 @@ impl OpenClBackend {
         };
         let enqueued = match command {
             Command::Write { from, to } => {
-                open.transfer(device, site.memories, Direction::ToDevice, from, to, &raw)
+                let at = (device, site.memories);
+                open.transfer(at, Direction::ToDevice, from, to, heard.is_some(), &raw)
             }
             Command::Read { from, to } => {
-                open.transfer(device, site.memories, Direction::ToHost, to, from, &raw)
+                let at = (device, site.memories);
+                open.transfer(at, Direction::ToHost, to, from, heard.is_some(), &raw)
             }
             Command::Launch(launch) => open.launch(&launch, heard.is_some(), &mut site, &raw),
             Command::Repeat(launch) => {
                 let repeats = &mut self.repeats;
                 open.repeat(&launch, heard.is_some(), repeats, &mut site, &raw)
             }
-            Command::Series(launches) => open.series(&launches, heard.is_some(), &mut site, &raw),
+            Command::Series(commands) => open.series(&commands, heard.is_some(), &mut site, &raw),
         }?;
         // The command runs whatever comes next, so what it uses must be kept.
         if self.batch.add(&open.raw, index) {
@@ -225,7 +229,12 @@ impl OpenClBackend {
         }
         self.driver_time += begun.elapsed();
         open.owed.add(enqueued.keeps, events, wait);
-        let Some(Events { last, timed }) = enqueued.events else {
+        let Some(Events {
+            last,
+            timed,
+            kernels,
+        }) = enqueued.events
+        else {
             return Ok(());
         };
         open.last = Some(Arc::clone(&last));
@@ -239,6 +248,7 @@ impl OpenClBackend {
             completion,
             waits: owed.waits,
             timed: open.stamps.then_some(timed),
+            kernels: kernels.filter(|_| open.stamps),
             device: Arc::clone(&device.shared),
             poisoned: Arc::clone(&open.poisoned),
             keeps: owed.keeps,

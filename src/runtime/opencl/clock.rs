@@ -39,30 +39,30 @@ impl Stamps {
     /// The times of a complete command of a profiling queue; `None` where the
     /// driver has none.
     pub(super) fn of(event: &Event) -> Option<Self> {
-        let read = |name| {
-            get_event_profiling_info(event.raw(), name)
-                .ok()
-                .map(u64::from)
-        };
-        Some(Self {
-            submitted: read(CL_PROFILING_COMMAND_SUBMIT)?,
-            started: read(CL_PROFILING_COMMAND_START)?,
-            ended: read(CL_PROFILING_COMMAND_END)?,
-        })
+        Self::from_until(event, event)
     }
 
     /// The times from the start of one command to the end of another, which may
     /// be the same.
-    pub(super) fn from_until(first: &Arc<Event>, last: &Arc<Event>) -> Option<Self> {
-        let last_stamps = Self::of(last)?;
-        if Arc::ptr_eq(first, last) {
-            return Some(last_stamps);
-        }
+    pub(super) fn from_until(first: &Event, last: &Event) -> Option<Self> {
         Some(Self {
-            ended: last_stamps.ended,
-            ..Self::of(first)?
+            submitted: stamp(first, CL_PROFILING_COMMAND_SUBMIT)?,
+            started: stamp(first, CL_PROFILING_COMMAND_START)?,
+            ended: stamp(last, CL_PROFILING_COMMAND_END)?,
         })
     }
+
+    /// The start of one command and the end of another.
+    pub(super) fn between([first, last]: &[Arc<Event>; 2]) -> Option<(u64, u64)> {
+        let started = stamp(first, CL_PROFILING_COMMAND_START)?;
+        Some((started, stamp(last, CL_PROFILING_COMMAND_END)?))
+    }
+}
+
+/// One of a complete command's stamps.
+fn stamp(event: &Event, name: u32) -> Option<u64> {
+    let stamp = get_event_profiling_info(event.raw(), name);
+    stamp.ok().map(u64::from)
 }
 
 /// A command's times on the runtime's clock.
@@ -111,6 +111,13 @@ impl Clock {
         self.offset.store(middle, Ordering::Relaxed);
     }
 
+    /// Two stamps of parts of a command that has these times.
+    pub(super) fn within(&self, times: &Times, (from, until): (u64, u64)) -> (Nanos, Nanos) {
+        let offset = self.offset.load(Ordering::Relaxed);
+        let from = host(from, offset).clamp(times.started, times.ended);
+        (from, host(until, offset).clamp(from, times.ended))
+    }
+
     /// A command's times. It was enqueued at `queued`, and the host heard of
     /// its end at `heard`; the result never contradicts either.
     pub(super) fn times(&self, queued: Nanos, stamps: &Stamps, heard: Nanos) -> Times {
@@ -120,14 +127,18 @@ impl Clock {
             offset = offset.clamp(low, high);
             self.offset.store(offset, Ordering::Relaxed);
         }
-        let host = |stamp: u64| (stamp as i64).wrapping_add(offset).max(0) as Nanos;
-        let started = host(stamps.started).clamp(queued, heard);
+        let started = host(stamps.started, offset).clamp(queued, heard);
         Times {
-            submitted: host(stamps.submitted).clamp(queued, started),
+            submitted: host(stamps.submitted, offset).clamp(queued, started),
             started,
-            ended: host(stamps.ended).clamp(started, heard),
+            ended: host(stamps.ended, offset).clamp(started, heard),
         }
     }
+}
+
+/// A stamp on the runtime's clock.
+fn host(stamp: u64, offset: i64) -> Nanos {
+    (stamp as i64).wrapping_add(offset).max(0) as Nanos
 }
 
 /// The least and the greatest offset that a bracketed command allows.

@@ -39,6 +39,7 @@ pub(super) struct Outlets {
 pub(super) struct Ended {
     pub event: EventId,
     _timed: Option<[Arc<Event>; 2]>,
+    _kernels: Option<[Arc<Event>; 2]>,
     _keeps: Vec<Keep>,
 }
 
@@ -51,6 +52,8 @@ pub(super) struct Token {
     /// The events whose times are the command's, on a queue that stamps: asking
     /// for times that are not there is one more call of the driver's.
     pub timed: Option<[Arc<Event>; 2]>,
+    /// Those of its first kernel and its last, where it is more than these.
+    pub kernels: Option<[Arc<Event>; 2]>,
     pub device: Arc<Shared>,
     /// Set once a command of the queue has failed.
     pub poisoned: Arc<AtomicBool>,
@@ -83,6 +86,10 @@ impl Token {
             .and_then(|[first, last]| Stamps::from_until(first, last));
         if let Some(stamps) = stamps {
             let times = self.device.clock.times(completion.queued, &stamps, heard);
+            let kernels = self.kernels.as_ref().and_then(Stamps::between);
+            if let (Some(stages), Some(kernels)) = (&mut completion.stages, kernels) {
+                stages.kernels = self.device.clock.within(&times, kernels);
+            }
             completion.submitted = times.submitted;
             completion.started = times.started;
             completion.ended = times.ended;
@@ -92,6 +99,9 @@ impl Token {
             completion.submitted = completion.queued;
             completion.started = if ran { completion.queued } else { heard };
             completion.ended = heard;
+            if let Some(stages) = &mut completion.stages {
+                stages.kernels = (completion.started, heard);
+            }
         }
         if code < 0 {
             completion.status = status_of(code);
@@ -108,6 +118,7 @@ impl Token {
         let ended = Ended {
             event: completion.event,
             _timed: self.timed,
+            _kernels: self.kernels,
             _keeps: self.keeps,
         };
         // A receiver that is gone has no more interest in completions.

@@ -263,8 +263,11 @@ impl OpenQueue {
                 last = Arc::new(event);
             }
         }
-        let timed = [Arc::clone(&timed), timed];
-        Ok(Some(Events { last, timed }))
+        Ok(Some(Events {
+            last,
+            timed: [Arc::clone(&timed), timed],
+            kernels: None,
+        }))
     }
 }
 

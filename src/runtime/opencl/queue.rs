@@ -6,9 +6,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cl3::command_queue::{
-    enqueue_marker_with_wait_list, enqueue_read_buffer, enqueue_write_buffer,
-};
+use cl3::command_queue::enqueue_marker_with_wait_list;
 use cl3::types::{CL_FALSE, cl_event};
 
 use super::completion::Keep;
@@ -16,7 +14,7 @@ use super::device::OpenDevice;
 use super::handle::{Event, Mem, Queue};
 use super::launch::Kernels;
 use super::memory::View;
-use super::quiet::Owed;
+use super::quiet::{Owed, call};
 use crate::codelet::{BufferId, HostMemoryId};
 use crate::runtime::{DeviceSpan, HostRegion, HostSpan, IdMap, RuntimeError};
 
@@ -85,6 +83,8 @@ pub(super) struct Events {
     /// Those whose times are the command's: it starts with the first, and ends
     /// with the second.
     pub timed: [Arc<Event>; 2],
+    /// Of a series of transfers and launches: its first kernel's and its last's.
+    pub kernels: Option<[Arc<Event>; 2]>,
 }
 
 impl Events {
@@ -92,6 +92,7 @@ impl Events {
         let last = Arc::new(Event::new(event));
         Self {
             timed: [Arc::clone(&last), Arc::clone(&last)],
+            kernels: None,
             last,
         }
     }
@@ -127,17 +128,17 @@ impl OpenQueue {
         }
     }
 
-    /// Enqueues a write or a read.
+    /// Enqueues a write or a read, with an event if its end is `heard` of.
     pub(super) fn transfer(
         &self,
-        device: &OpenDevice,
-        memories: &Memories,
+        (device, memories): (&OpenDevice, &Memories),
         direction: Direction,
         host: HostSpan,
         there: DeviceSpan,
+        heard: bool,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let call = match direction {
+        let name = match direction {
             Direction::ToDevice => "clEnqueueWriteBuffer",
             Direction::ToHost => "clEnqueueReadBuffer",
         };
@@ -150,7 +151,7 @@ impl OpenQueue {
             if offset.checked_add(host.bytes).is_none_or(|end| end > bytes) {
                 return Err(RuntimeError::Call {
                     device: device.info.name.clone(),
-                    call,
+                    call: name,
                     why: format!(
                         "{} bytes at {offset} do not lie within a {what} of {bytes} bytes",
                         host.bytes
@@ -163,38 +164,31 @@ impl OpenQueue {
         }
         let (count, events) = list(wait);
         let (offset, bytes) = (there.offset as usize, host.bytes as usize);
-        // SAFETY: both spans were checked, the token of the command keeps the
-        // region and the buffer alive until it has ended, and the engine
-        // orders by events whoever else touches these bytes.
-        let event = unsafe {
-            let address = region.address.add(host.offset as usize);
+        let mut event: cl_event = std::ptr::null_mut();
+        let told = match heard {
+            true => &raw mut event,
+            false => std::ptr::null_mut(),
+        };
+        let (queue, mem) = (self.raw.raw(), buffer.mem.raw());
+        // What the crate offers makes an event always.
+        let enqueued = call(|library| {
+            // SAFETY: both spans were checked, the token of the command keeps the
+            // region and the buffer alive until it has ended, and the engine
+            // orders by events whoever else touches these bytes.
+            let address = unsafe { region.address.add(host.offset as usize) };
             let address: *mut c_void = address.as_ptr().cast();
             match direction {
-                Direction::ToDevice => enqueue_write_buffer(
-                    self.raw.raw(),
-                    buffer.mem.raw(),
-                    CL_FALSE,
-                    offset,
-                    bytes,
-                    address,
-                    count,
-                    events,
+                Direction::ToDevice => library.clEnqueueWriteBuffer(
+                    queue, mem, CL_FALSE, offset, bytes, address, count, events, told,
                 ),
-                Direction::ToHost => enqueue_read_buffer(
-                    self.raw.raw(),
-                    buffer.mem.raw(),
-                    CL_FALSE,
-                    offset,
-                    bytes,
-                    address,
-                    count,
-                    events,
+                Direction::ToHost => library.clEnqueueReadBuffer(
+                    queue, mem, CL_FALSE, offset, bytes, address, count, events, told,
                 ),
             }
-        };
-        let event = event.map_err(|code| device.shared.failed(call, code))?;
+        });
+        enqueued.map_err(|code| device.shared.failed(name, code))?;
         Ok(Enqueued {
-            events: Some(Events::single(event)),
+            events: heard.then(|| Events::single(event)),
             keeps: vec![
                 Arc::clone(&buffer.mem) as Keep,
                 Arc::clone(&region.keeper) as Keep,

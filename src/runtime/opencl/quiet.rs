@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use cl3::command_queue::finish;
 use cl3::error_codes::{DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
-use cl3::load_library;
 use cl3::types::{cl_event, cl_int, cl_kernel};
+use cl3::{OpenClRuntime, load_library};
 
 use super::completion::Keep;
 use super::device::Shared;
@@ -63,25 +63,31 @@ impl OpenQueue {
         local: Option<&[usize]>,
         wait: &[cl_event],
     ) -> Result<(), cl_int> {
-        let library = load_library()
-            .as_ref()
-            .map_err(|_| DLOPEN_RUNTIME_LOAD_FAILED)?;
         let (count, events) = list(wait);
-        let code = library.clEnqueueNDRangeKernel(
-            self.raw.raw(),
-            kernel,
-            sizes.global.len() as u32,
-            (sizes.offset.as_ref()).map_or(std::ptr::null(), |o| o.as_ptr()),
-            sizes.global.as_ptr(),
-            local.map_or(std::ptr::null(), <[usize]>::as_ptr),
-            count,
-            events,
-            std::ptr::null_mut(),
-        );
-        match code {
-            Some(0) => Ok(()),
-            Some(code) => Err(code),
-            None => Err(DLOPEN_FUNCTION_NOT_AVAILABLE),
-        }
+        call(|library| {
+            library.clEnqueueNDRangeKernel(
+                self.raw.raw(),
+                kernel,
+                sizes.global.len() as u32,
+                (sizes.offset.as_ref()).map_or(std::ptr::null(), |o| o.as_ptr()),
+                sizes.global.as_ptr(),
+                local.map_or(std::ptr::null(), <[usize]>::as_ptr),
+                count,
+                events,
+                std::ptr::null_mut(),
+            )
+        })
+    }
+}
+
+/// Calls the driver's library itself.
+pub(super) fn call(function: impl FnOnce(&OpenClRuntime) -> Option<cl_int>) -> Result<(), cl_int> {
+    let library = load_library()
+        .as_ref()
+        .map_err(|_| DLOPEN_RUNTIME_LOAD_FAILED)?;
+    match function(library) {
+        Some(0) => Ok(()),
+        Some(code) => Err(code),
+        None => Err(DLOPEN_FUNCTION_NOT_AVAILABLE),
     }
 }

@@ -1,6 +1,8 @@
-//! Launches told of as one. Their queue is in order, so the first one's event
-//! tells when they start and the last one's when they have ended; those between
-//! need none (see [`super::quiet`]).
+//! Commands told of as one. Their queue is in order, so the first one's event
+//! tells when they start and the last one's when they have ended. Of those between
+//! only kernels among transfers need one, for their own times: an event is a good
+//! part of what a command costs (see [`super::quiet`]), and asking for its times
+//! 1.3 us each.
 
 use std::sync::Arc;
 
@@ -9,52 +11,93 @@ use cl3::types::cl_event;
 use super::completion::Keep;
 use super::handle::Event;
 use super::launch::Site;
-use super::queue::{Enqueued, Events, OpenQueue};
-use crate::runtime::{Launch, RuntimeError};
+use super::queue::{Direction, Enqueued, Events, OpenQueue};
+use crate::runtime::{Command, RuntimeError};
 
 impl OpenQueue {
-    /// Enqueues launches that follow one another, with events if their end is
+    /// Enqueues commands that follow one another, with events if their end is
     /// `heard` of.
     pub(super) fn series(
         &mut self,
-        launches: &[Launch],
+        commands: &[Command],
         heard: bool,
         site: &mut Site<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let Some((last, others)) = launches.split_last() else {
-            return Err(RuntimeError::Call {
-                device: site.device.info.name.clone(),
-                call: "clEnqueueNDRangeKernel",
-                why: "a series of no launches".to_owned(),
-            });
+        let refused = |why: &str| RuntimeError::Call {
+            device: site.device.info.name.clone(),
+            call: "clEnqueueNDRangeKernel",
+            why: why.to_owned(),
         };
+        let Some(end) = commands.len().checked_sub(1) else {
+            return Err(refused("a series of no commands"));
+        };
+        if (commands.iter()).any(|part| matches!(part, Command::Series(_))) {
+            return Err(refused("a series within a series"));
+        }
+        let mixed = commands.iter().any(|part| part.bytes() > 0);
+        let is_kernel = |i: &usize| mixed && commands[*i].launches().next().is_some();
+        let kernels = (0..=end).find(is_kernel).zip((0..=end).rfind(is_kernel));
         let mut keeps: Vec<Keep> = Vec::new();
-        let mut begin: Option<Arc<Event>> = None;
-        let mut wait = wait;
-        for (i, launch) in others.iter().enumerate() {
-            let told = heard && i == 0;
-            let enqueued = self.launch(launch, told, site, std::mem::take(&mut wait));
+        let mut began = None;
+        let mut timed_kernels: Option<[Arc<Event>; 2]> = None;
+        let mut told = None;
+        for (i, command) in commands.iter().enumerate() {
+            let is_timed = i == 0 || i == end || kernels.is_some_and(|(a, b)| i == a || i == b);
+            let wait = if i == 0 { wait } else { &[] };
+            let enqueued = self.part(command, heard && is_timed, site, wait);
             let enqueued = self.or_owe(enqueued, &mut keeps)?;
             keeps.extend(enqueued.keeps);
-            if let Some(events) = enqueued.events {
-                let [start, _] = events.timed;
-                begin.get_or_insert(start);
-                keeps.push(events.last);
+            let Some(Events { last, timed, .. }) = enqueued.events else {
+                continue;
+            };
+            let [start, ended] = timed;
+            if kernels.is_some_and(|(a, b)| (a..=b).contains(&i)) {
+                let first = timed_kernels.map_or_else(|| Arc::clone(&start), |[first, _]| first);
+                timed_kernels = Some([first, Arc::clone(&ended)]);
+            }
+            let began = Arc::clone(began.get_or_insert(start));
+            if i == end {
+                told = Some((last, [began, ended]));
+            } else {
+                keeps.push(last);
             }
         }
-        let enqueued = self.launch(last, heard, site, wait);
-        let enqueued = self.or_owe(enqueued, &mut keeps)?;
-        keeps.extend(enqueued.keeps);
-        let events = enqueued.events.map(|Events { last, timed }| {
-            let [start, end] = timed;
-            let timed = [begin.unwrap_or(start), end];
-            Events { last, timed }
+        let events = told.map(|(last, timed)| Events {
+            last,
+            timed,
+            kernels: timed_kernels,
         });
         Ok(Enqueued { events, keeps })
     }
 
-    /// Keeps what the launches before one that was refused use: they are on their
+    /// Enqueues one of them, with an event if its times are asked for.
+    fn part(
+        &mut self,
+        command: &Command,
+        heard: bool,
+        site: &mut Site<'_>,
+        wait: &[cl_event],
+    ) -> Result<Enqueued, RuntimeError> {
+        let (direction, host, there) = match command {
+            Command::Write { from, to } => (Direction::ToDevice, *from, *to),
+            Command::Read { from, to } => (Direction::ToHost, *to, *from),
+            launch => match launch.launches().next() {
+                Some(launch) => return self.launch(launch, heard, site, wait),
+                None => return self.marker(site.device, wait),
+            },
+        };
+        self.transfer(
+            (site.device, site.memories),
+            direction,
+            host,
+            there,
+            heard,
+            wait,
+        )
+    }
+
+    /// Keeps what the commands before one that was refused use: they are on their
     /// way.
     fn or_owe(
         &mut self,

@@ -1,11 +1,10 @@
-//! Launches told of as one.
+//! Commands told of as one.
 
 use super::*;
 
 /// Launches that add these numbers to a buffer's, one after the other.
-fn launches(memory: Memory, numbers: &[u32]) -> Vec<Launch> {
-    let one = |n: &u32| add(memory, *n).launches()[0].clone();
-    numbers.iter().map(one).collect()
+fn launches(memory: Memory, numbers: &[u32]) -> Vec<Command> {
+    numbers.iter().map(|n| add(memory, *n)).collect()
 }
 
 #[test]
@@ -29,11 +28,58 @@ fn a_series_is_told_once_from_its_first_start_to_its_last_end() {
         let (all, behind) = (next(&completions), next(&completions));
         assert_eq!((all.event, behind.event), (series, next_event));
         assert_eq!((all.status, all.kind), (Status::Done, CommandKind::Launch));
+        assert_eq!((all.stages, all.bytes), (None, 0));
         assert!(all.queued <= all.started && all.started < all.ended);
         assert!(all.ended <= behind.started);
         assert_eq!(numbers_of(&region), before + numbers.iter().sum::<u32>());
         assert!(completions.is_empty(), "nobody hears of the launches");
     }
+}
+
+#[test]
+fn a_series_of_transfers_and_launches_tells_when_its_kernels_ran() {
+    let (mut backend, completions) = cpu();
+    let queue = backend.queue(DeviceId(0)).expect("a queue");
+    let region = filled(&mut backend, 5);
+    let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
+    let host = HostSpan {
+        memory: region.id,
+        offset: 0,
+        bytes: 256,
+    };
+    let there = DeviceSpan { buffer, offset: 0 };
+    let write = Command::Write {
+        from: host,
+        to: there,
+    };
+    let read = Command::Read {
+        from: there,
+        to: host,
+    };
+    let launches = launches(Memory::Device(buffer), &[10, 20, 30]);
+    let mut commands = vec![write.clone(), write.clone()];
+    commands.extend(launches);
+    commands.push(read);
+    let mut submit = |command| {
+        let event = EventId::fresh();
+        backend
+            .submit(queue, command, &[], tag(), event)
+            .expect("submitted");
+        let told = next(&completions);
+        assert_eq!((told.event, &told.status), (event, &Status::Done));
+        assert!(completions.is_empty(), "nobody hears of the parts");
+        told
+    };
+    let told = submit(Command::Series(commands));
+    assert_eq!(numbers_of(&region), 65);
+    let stages = told.stages.expect("its stages");
+    assert_eq!((stages.written, stages.read, told.bytes), (512, 256, 768));
+    let (from, until) = stages.kernels;
+    assert!(told.started <= from && from < until && until <= told.ended);
+    // Of transfers alone there are none.
+    let told = submit(Command::Series(vec![write.clone(), write]));
+    assert_eq!((told.kind, told.stages), (CommandKind::Write, None));
+    assert_eq!(told.bytes, 512);
 }
 
 #[test]
@@ -45,7 +91,11 @@ fn a_series_is_refused_with_the_launch_that_cannot_be() {
     some.extend(launches(Memory::Device(BufferId::fresh()), &[3]));
     for (launches, why) in [
         (some, "no buffer of this device"),
-        (Vec::new(), "no launches"),
+        (Vec::new(), "no commands"),
+        (
+            vec![Command::Series(launches(Memory::Host(region.id), &[4]))],
+            "within a series",
+        ),
     ] {
         let command = Command::Series(launches);
         let refused = backend.submit(queue, command, &[], tag(), EventId::fresh());

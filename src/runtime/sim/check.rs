@@ -9,12 +9,17 @@ impl Sim {
     /// Refuses a command that its device cannot run.
     pub(super) fn check(&self, device: DeviceId, command: &Command) -> Result<(), RuntimeError> {
         match command {
-            Command::Series(launches) if launches.is_empty() => {
-                Err(self.refuse(device, "launch", "a series of no launches".into()))
+            Command::Series(commands) if commands.is_empty() => {
+                Err(self.refuse(device, "submit", "a series of no commands".into()))
             }
-            Command::Launch(_) | Command::Repeat(_) | Command::Series(_) => (command.launches())
-                .iter()
-                .try_for_each(|launch| self.check_launch(device, launch)),
+            Command::Series(commands) => commands.iter().try_for_each(|part| match part {
+                Command::Series(_) => {
+                    Err(self.refuse(device, "submit", "a series within a series".into()))
+                }
+                single => self.check(device, single),
+            }),
+            Command::Launch(launch) => self.check_launch(device, launch),
+            Command::Repeat(launch) => self.check_launch(device, launch),
             Command::Write { from, to } => {
                 self.check_span(device, Memory::Host(from.memory), from.offset, from.bytes)?;
                 self.check_span(device, Memory::Device(to.buffer), to.offset, from.bytes)

@@ -92,7 +92,7 @@ impl Runtime for Sim {
         }
         self.check(DeviceId(device), &command)?;
         match command {
-            Command::Series(launches) => self.submit_series(queue, launches, wait, &tag),
+            Command::Series(commands) => self.submit_series(queue, commands, wait, &tag),
             command => self.enqueue(queue, command, wait, tag, None),
         }
     }
@@ -155,9 +155,9 @@ impl Sim {
         let (device, last) = (line.device, line.last);
         let plant = &self.parts[device];
         let noise = self.noise.factor(self.events.len() as u64);
-        let work = match command.launches() {
-            [] => plant.transfer(command.kind(), command.bytes(), noise),
-            [launch, ..] => Some(plant.kernel(launch, noise)),
+        let work = match command.launches().next() {
+            None => plant.transfer(command.kind(), command.bytes(), noise),
+            Some(launch) => Some(plant.kernel(launch, noise)),
         };
         let Some(work) = work else {
             let why = "it has no link to transfer over".into();

@@ -64,7 +64,7 @@ pub struct Sim {
     /// Commands that have not ended.
     running: HashMap<JobId, Running>,
     /// What became so far of series that have not ended.
-    series: HashMap<u64, Completion>,
+    series: HashMap<u64, series::SoFar>,
     /// Completions by the time at which the driver gets to know of them.
     deliveries: BTreeMap<(Nanos, JobId), Completion>,
 }
@@ -206,7 +206,7 @@ impl Sim {
                     (Memory::Host(to.memory), to.offset),
                     to.bytes,
                 ),
-                launch => (launch.launches().iter()).for_each(|l| self.store.compute(l)),
+                launch => (launch.launches()).for_each(|l| self.store.compute(l)),
             }
         }
         for memory in memories(&running.command) {
@@ -225,6 +225,7 @@ impl Sim {
             started: ended.started,
             ended: ended.at,
             bytes: running.command.bytes(),
+            stages: None,
             workers: None,
             status: match ended.end {
                 End::Done => Status::Done,
@@ -248,8 +249,6 @@ fn memories(command: &Command) -> Vec<Memory> {
         Command::Read { from, to } => {
             vec![Memory::Device(from.buffer), Memory::Host(to.memory)]
         }
-        launch => (launch.launches().iter())
-            .flat_map(Launch::memories)
-            .collect(),
+        launch => (launch.launches()).flat_map(Launch::memories).collect(),
     }
 }

@@ -1,35 +1,45 @@
-//! Launches told of as one: jobs like any others, of which only the last
+//! Commands told of as one: jobs like any others, of which only the last
 //! completes, with what became of all.
 
 use super::Sim;
-use crate::runtime::{Command, Completion, EventId, Launch, QueueId, RuntimeError, Status, Tag};
+use crate::runtime::{
+    Command, CommandKind, Completion, EventId, QueueId, RuntimeError, Stages, Status, Tag,
+};
+use crate::time::Nanos;
 
-/// What a launch is of a series.
+/// What a command is of a series.
 #[derive(Clone, Copy)]
 pub(super) struct Member {
     series: u64,
     is_last: bool,
 }
 
+/// What became so far of a series.
+pub(super) struct SoFar {
+    whole: Completion,
+    written: u64,
+    read: u64,
+    kernels: Option<(Nanos, Nanos)>,
+}
+
 impl Sim {
-    /// Enqueues launches one after the other; the event is the last one's.
+    /// Enqueues commands one after the other; the event is the last one's.
     pub(super) fn submit_series(
         &mut self,
         queue: QueueId,
-        launches: Vec<Launch>,
+        commands: Vec<Command>,
         wait: &[EventId],
         tag: &Tag,
     ) -> Result<EventId, RuntimeError> {
         let series = self.events.len() as u64;
-        let count = launches.len();
-        let mut last = Err(RuntimeError::Unknown { what: "launch" });
-        for (i, launch) in launches.into_iter().enumerate() {
+        let count = commands.len();
+        let mut last = Err(RuntimeError::Unknown { what: "command" });
+        for (i, command) in commands.into_iter().enumerate() {
             let member = Member {
                 series,
                 is_last: i + 1 == count,
             };
             let wait = if i == 0 { wait } else { &[] };
-            let command = Command::Launch(launch);
             last = Ok(self.enqueue(queue, command, wait, tag.clone(), Some(member))?);
         }
         last
@@ -41,23 +51,74 @@ impl Sim {
         let Some(Member { series, is_last }) = member else {
             return Some(ended);
         };
-        let whole = match self.series.remove(&series) {
-            None => ended,
-            Some(before) => Completion {
-                queued: before.queued,
-                submitted: before.submitted,
-                started: before.started,
-                status: match before.status {
-                    Status::Done => ended.status,
-                    failed => failed,
-                },
-                ..ended
-            },
+        let so_far = match self.series.remove(&series) {
+            None => SoFar::of(ended),
+            Some(before) => before.and(ended),
         };
         if is_last {
-            return Some(whole);
+            return Some(so_far.told());
         }
-        self.series.insert(series, whole);
+        self.series.insert(series, so_far);
         None
+    }
+}
+
+impl SoFar {
+    /// The first command of a series.
+    fn of(first: Completion) -> Self {
+        let times = (first.started, first.ended);
+        let bytes = |kind| if first.kind == kind { first.bytes } else { 0 };
+        Self {
+            written: bytes(CommandKind::Write),
+            read: bytes(CommandKind::Read),
+            kernels: (first.kind == CommandKind::Launch).then_some(times),
+            whole: first,
+        }
+    }
+
+    /// And the next.
+    fn and(self, next: Completion) -> Self {
+        let next = Self::of(next);
+        let kernels = match (self.kernels, next.kernels) {
+            (Some((started, _)), Some((_, ended))) => Some((started, ended)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            written: self.written + next.written,
+            read: self.read + next.read,
+            kernels,
+            whole: Completion {
+                event: next.whole.event,
+                ended: next.whole.ended,
+                bytes: self.whole.bytes + next.whole.bytes,
+                status: match self.whole.status {
+                    Status::Done => next.whole.status,
+                    failed => failed,
+                },
+                ..self.whole
+            },
+        }
+    }
+
+    /// What is told of them.
+    fn told(self) -> Completion {
+        let Self {
+            whole,
+            written,
+            read,
+            kernels,
+        } = self;
+        let kind = kernels.map_or(whole.kind, |_| CommandKind::Launch);
+        let mixed = kernels.filter(|_| whole.bytes > 0);
+        let stages = mixed.map(|kernels| Stages {
+            written,
+            kernels,
+            read,
+        });
+        Completion {
+            kind,
+            stages,
+            ..whole
+        }
     }
 }

@@ -247,6 +247,7 @@ impl Union {
             started: now,
             ended: now,
             bytes: held.command.bytes(),
+            stages: None,
             workers: None,
             status: held.refusal.unwrap_or(Status::Skipped),
         });

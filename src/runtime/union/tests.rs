@@ -76,6 +76,7 @@ impl Fake {
             started: 0,
             ended: 0,
             bytes: 1,
+            stages: None,
             workers: None,
             status,
         };

@@ -10,7 +10,7 @@ use super::super::place::{Lane, Place};
 use super::super::{CorunError, HALO, MOVE};
 use super::store::{Slots, Store, runs};
 use super::{read, write};
-use crate::runtime::EventId;
+use crate::runtime::{Command, EventId};
 use crate::workload::spmv::ENDS;
 
 impl Drive<'_> {
@@ -97,15 +97,23 @@ impl Drive<'_> {
         units: Range<u64>,
         slots: &Slots,
     ) -> Result<(), CorunError> {
+        for command in self.writes_of(&units, slots) {
+            self.submit(whose, command, units.clone(), &[])?;
+        }
+        Ok(())
+    }
+
+    /// These writes.
+    pub(super) fn writes_of(&self, units: &Range<u64>, slots: &Slots) -> Vec<Command> {
         let Some(product) = self.product() else {
-            return Ok(());
+            return Vec::new();
         };
         let (spmv, number) = (product.spmv, product.spmv.number());
         let arrangement = spmv.arrangement();
-        let entries = runs(&units, slots.entries, |unit| {
+        let entries = runs(units, slots.entries, |unit| {
             arrangement.unit_entries()[unit as usize]
         });
-        let rows = runs(&units, slots.rows, |unit| {
+        let rows = runs(units, slots.rows, |unit| {
             arrangement.unit_rows()[unit as usize].into()
         });
         let mut commands = Vec::new();
@@ -119,10 +127,7 @@ impl Drive<'_> {
                 commands.push(write(from, run.start * each, to, at * each, bytes));
             }
         }
-        for command in commands {
-            self.submit(whose, command, units.clone(), &[])?;
-        }
-        Ok(())
+        commands
     }
 
     /// Finds what each device reads that it does not compute, and what others

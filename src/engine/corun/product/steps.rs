@@ -11,7 +11,7 @@ use super::super::{CorunError, EDGE, GATHER, HELD, PROBE};
 use super::exchange::whose;
 use super::{read, squares, total};
 use crate::codelet::Precision;
-use crate::runtime::{BufferId, EventId, RuntimeError};
+use crate::runtime::{BufferId, Command, EventId, RuntimeError};
 use crate::workload::spmv::Placed;
 
 /// A store is probed with this part of the units: it is filled with them in any
@@ -73,13 +73,17 @@ impl Drive<'_> {
         from: BufferId,
         wait: &[EventId],
     ) -> Result<(), CorunError> {
-        let Some(to) = self.product().map(|product| product.sums) else {
-            return Ok(());
-        };
-        let number = self.number();
-        let command = read(from, to, units.start * number, length(&units) * number);
-        self.submit(whose, command, units, wait)?;
+        if let Some(command) = self.sums_of(&units, from) {
+            self.submit(whose, command, units, wait)?;
+        }
         Ok(())
+    }
+
+    /// The read of what units add up to.
+    fn sums_of(&self, units: &Range<u64>, from: BufferId) -> Option<Command> {
+        let (to, number) = (self.product()?.sums, self.number());
+        let (at, bytes) = (units.start * number, length(units) * number);
+        Some(read(from, to, at, bytes))
     }
 
     fn launch_product(
@@ -108,6 +112,7 @@ impl Drive<'_> {
             return Err(self.misplaced(piece.device));
         };
         let (on_host, rows) = (product.on_host(x, y), product.own_rows(&units));
+        let scale = product.scale;
         let pieces = u64::from(product.spmv.arrangement().pieces());
         let lane = match &self.places[piece.device] {
             Place::Host { lanes } => lanes[piece.lane],
@@ -130,17 +135,24 @@ impl Drive<'_> {
         let row = arrangement.unit_rows()[units.start as usize];
         let slots = store.streams[piece.lane].slots.from(entry, row.into());
         let (placed, result, sums) = (store.placed(&slots), store.y(), store.sums);
-        let ready = self.complete_vector(whose, wait)?;
-        self.write_units(whose, units.clone(), &slots)?;
-        self.launch_product(whose, units.clone(), &placed, &ready)?;
+        let args = product.spmv.args(&units, &placed, scale);
+        let mut ready = self.complete_vector(whose, wait)?;
+        ready.retain(|event| self.ledger.is_pending(*event));
+        let mut commands = self.writes_of(&units, &slots);
+        if !ready.is_empty() {
+            // Only the kernel waits for the vector.
+            let writes = std::mem::take(&mut commands);
+            self.submit_together(whose, writes, &units, &[])?;
+        }
+        commands.push(self.launch_of(&units, args));
         let number = self.number();
         if !rows.is_empty() {
-            let command = read(result, y, rows.start * number, length(&rows) * number);
-            self.submit(whose, command, units.clone(), &[])?;
+            commands.push(read(result, y, rows.start * number, length(&rows) * number));
         }
         if units.start < pieces || self.iterates() {
-            self.read_sums(whose, units, sums, &[])?;
+            commands.extend(self.sums_of(&units, sums));
         }
+        self.submit_together(whose, commands, &units, &ready)?;
         Ok(())
     }
 

@@ -336,5 +336,5 @@ fn a_series_is_refused() {
         EventId::fresh(),
     );
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("several launches as one"), "{message}");
+    assert!(message.contains("several commands as one"), "{message}");
 }

@@ -14,7 +14,9 @@ use super::*;
 use crate::codelet::Value;
 use crate::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::Shelf;
-use crate::runtime::{BufferId, CommandKind, DeviceSpan, HostMemoryId, HostSpan, Launch, Runtime};
+use crate::runtime::{
+    BufferId, CommandKind, DeviceSpan, HostMemoryId, HostSpan, Launch, Runtime, Stages,
+};
 
 /// A shipped machine, or the tests' own.
 fn machine(name: &str) -> MachineFile {

@@ -1,12 +1,12 @@
-//! Launches told of as one.
+//! Commands told of as one.
 
 use super::*;
 
 /// Three launches of unlike costs on a buffer.
-fn launches(pair: &Pair) -> Vec<Launch> {
-    let all = [1e9, 3e8, 2e9].map(|bytes| pair.launch(traffic(bytes)));
-    let launch = |command: Command| command.launches()[0].clone();
-    all.map(launch).into()
+fn launches(pair: &Pair) -> Vec<Command> {
+    [1e9, 3e8, 2e9]
+        .map(|bytes| pair.launch(traffic(bytes)))
+        .into()
 }
 
 fn submit(sim: &mut Sim, queue: QueueId, command: Command) -> EventId {
@@ -42,7 +42,7 @@ fn with_zeros(noise: f64, fault: Option<What>) -> (Sim, Pair, QueueId) {
 fn a_series_is_its_launches_one_after_the_other() {
     let (mut sim, pair, queue) = with_zeros(0.05, None);
     for launch in launches(&pair) {
-        submit(&mut sim, queue, Command::Launch(launch));
+        submit(&mut sim, queue, launch);
     }
     let each = drain(&mut sim);
     let (mut sim, pair, queue) = with_zeros(0.05, None);
@@ -53,6 +53,7 @@ fn a_series_is_its_launches_one_after_the_other() {
     assert_eq!(told, [series, read]);
     let all = &together[0];
     assert_eq!((each.len(), all.kind), (3, CommandKind::Launch));
+    assert_eq!((all.stages, all.bytes), (None, 0));
     let times = |first: &Completion, last: &Completion| (first.queued, first.started, last.ended);
     assert_eq!(times(all, all), times(&each[0], &each[2]));
     let bytes = sim.host_bytes(pair.host).expect("bytes");
@@ -83,9 +84,53 @@ fn what_befalls_a_launch_befalls_its_series() {
 }
 
 #[test]
+fn a_series_of_transfers_and_launches_tells_when_its_kernels_ran() {
+    let all = |pair: &Pair| {
+        let mut commands = vec![pair.write(), pair.write()];
+        commands.extend(launches(pair));
+        commands.push(pair.read());
+        commands
+    };
+    let (mut sim, pair, queue) = with_zeros(0.05, None);
+    for command in all(&pair) {
+        submit(&mut sim, queue, command);
+    }
+    let each = drain(&mut sim);
+    let (mut sim, pair, queue) = with_zeros(0.05, None);
+    let series = submit(&mut sim, queue, Command::Series(all(&pair)));
+    let told = drain(&mut sim);
+    let [told] = &told[..] else {
+        panic!("{} completions", told.len());
+    };
+    assert_eq!((told.event, told.kind), (series, CommandKind::Launch));
+    assert_eq!((told.started, told.ended), (each[0].started, each[5].ended));
+    let expected = Stages {
+        written: 2 * pair.bytes,
+        kernels: (each[2].started, each[4].ended),
+        read: pair.bytes,
+    };
+    assert_eq!(told.stages, Some(expected));
+    assert_eq!(told.bytes, 3 * pair.bytes);
+    let (mut sim, pair, queue) = with_zeros(0.05, None);
+    submit(
+        &mut sim,
+        queue,
+        Command::Series(vec![pair.write(), pair.read()]),
+    );
+    let told = &drain(&mut sim)[0];
+    assert_eq!((told.kind, told.stages), (CommandKind::Write, None));
+}
+
+#[test]
 fn a_series_of_nothing_is_refused() {
-    let (mut sim, _, queue) = with_zeros(0.0, None);
-    let refused = sim.submit(queue, Command::Series(Vec::new()), &[], tag());
-    let message = refused.expect_err("no launches").to_string();
-    assert!(message.contains("a series of no launches"), "{message}");
+    let (mut sim, pair, queue) = with_zeros(0.0, None);
+    let within = vec![Command::Series(launches(&pair))];
+    for (commands, why) in [
+        (Vec::new(), "a series of no commands"),
+        (within, "a series within a series"),
+    ] {
+        let refused = sim.submit(queue, Command::Series(commands), &[], tag());
+        let message = refused.expect_err("refused").to_string();
+        assert!(message.contains(why), "{message}");
+    }
 }
