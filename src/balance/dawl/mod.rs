@@ -13,7 +13,7 @@
 //! 5. The last tenth by the ratio of work done: [`tail`].
 //! 6. At the barrier, what the step has shown (`observe`), and from it new
 //!    `plans`: shares with which all [`share`] the finish, moved only where that
-//!    pays, and [`explore`] whether everyone is needed.
+//!    pays, and [`explore`] and `trials` whether everyone is needed.
 //! 7. Release: the engine's.
 //!
 //! In settled times the plan of the coming step is thought out a step `ahead`,
@@ -46,6 +46,7 @@ mod promises;
 pub mod rates;
 pub mod share;
 pub mod tail;
+mod trials;
 
 use self::ahead::Ahead;
 use self::explore::Crew;

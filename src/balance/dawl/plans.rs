@@ -3,7 +3,6 @@
 
 use super::super::division::largest_remainder;
 use super::Dawl;
-use super::explore::PROMISE;
 use super::modes::Promise;
 use super::share::{self, Ability, Division};
 use super::{LEARNING, SETTLING};
@@ -14,13 +13,6 @@ const PAYS: f64 = 1.25;
 const PAYS_CLEARLY: f64 = 3.0;
 /// The same after a change: to be near the best again is worth something.
 const ANEW: f64 = 0.5;
-/// How many times a prediction a measurement must be to be believed instead.
-const FAR_OFF: f64 = 1.1;
-/// How many times the gain of a trial must be what its moves cost: one that
-/// fails moves everything back.
-const TRIAL_PAYS: f64 = 2.0;
-/// Shares below this are worth asking whether they are worth it.
-const SMALL_SHARE: f64 = 0.1;
 /// Streaming must promise so much to be preferred: its cost is known less well.
 const STREAMING_PAYS: f64 = 0.99;
 /// The same while rates are from probes and first steps, which are rough: a
@@ -81,7 +73,7 @@ impl Dawl {
 
     /// The better of what `divide` makes of the devices' abilities when nobody
     /// streams and when all may; `other`'s part in the work is changed.
-    fn best(
+    pub(super) fn best(
         &self,
         other: Option<usize>,
         divide: impl Fn(&[Ability]) -> Option<Division>,
@@ -332,82 +324,5 @@ impl Dawl {
         };
         let at_work = (0..self.devices.len()).filter(|d| self.crew.works(*d));
         at_work.map(of).map(|one| one * one).sum::<f64>().sqrt()
-    }
-
-    /// Starts a trial with one device fewer or more if it promises to pay.
-    fn explore(&mut self, step: u32, division: &Division) -> bool {
-        let reference = self.as_it_is(step, division);
-        let share = |d: &usize| division.held[*d] + division.pooled[*d];
-        let small = SMALL_SHARE * self.units as f64;
-        let mut leaving = self.crew.candidates(step, true);
-        leaving.retain(|d| (share(d) as f64) < small);
-        leaving.sort_by_key(share);
-        for device in leaving {
-            let Some((seconds, without)) = self.at_best_without(device, division) else {
-                continue;
-            };
-            if self.pays(step, reference, seconds, &without) {
-                self.crew.try_other(step, device, reference, &self.gauges);
-                return true;
-            }
-        }
-        for device in self.crew.candidates(step, false) {
-            let known = self.gauges.clone();
-            // One that became slower, and was left out, may have recovered.
-            if let Some(former) = &self.former[device] {
-                self.gauges[device] = former.clone();
-            }
-            if self.would_help(step, device, reference) {
-                self.crew.try_other(step, device, reference, &known);
-                return true;
-            }
-            self.gauges = known;
-            self.crew.defer(device, step);
-        }
-        false
-    }
-
-    /// Whether a trial of a division of so many seconds promises to pay.
-    fn pays(&self, step: u32, reference: f64, seconds: f64, to: &Division) -> bool {
-        let remaining = f64::from(self.steps.saturating_sub(step));
-        let gain = reference - seconds;
-        gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * self.moving(&to.held)
-    }
-
-    /// Whether it promises to pay that `device`, which was left out, takes part.
-    pub(super) fn would_help(&self, step: u32, device: usize, reference: f64) -> bool {
-        let with = self.together(Some(device));
-        with.is_some_and(|with| self.pays(step, reference, with.seconds, &with))
-    }
-
-    /// Seconds of a step with everyone who takes part now: as predicted, unless
-    /// a plan that was kept for some steps shows that prediction is far off.
-    pub(super) fn as_it_is(&self, step: u32, division: &Division) -> f64 {
-        let predicted = division.seconds + self.barrier.value().unwrap_or(0.0);
-        self.fastest_step
-            .filter(|_| step > self.replanned + 2)
-            .filter(|measured| *measured > FAR_OFF * predicted)
-            .unwrap_or(predicted)
-    }
-
-    /// The least time that a step without `device` could take, and its
-    /// division: a device left alone waits for nobody, and whoever computes
-    /// on host memory has more of its bandwidth.
-    fn at_best_without(&self, device: usize, division: &Division) -> Option<(f64, Division)> {
-        let without = self.best(Some(device), |abilities| {
-            let mut abilities = abilities.to_vec();
-            let mut others = (0..abilities.len()).filter(|d| abilities[*d] != Ability::default());
-            if let (Some(lone), None) = (others.next(), others.next()) {
-                abilities[lone].overhead = 0.0;
-            }
-            share::finish_together(self.units, &abilities)
-        })?;
-        let share_the_host = division.pooled[device] > 0
-            && (division.pooled.iter().enumerate()).any(|(d, units)| d != device && *units > 0);
-        let relief = match share_the_host {
-            true => division.pooled[device] as f64 / self.units as f64,
-            false => 0.0,
-        };
-        Some((without.seconds * (1.0 - relief), without))
     }
 }

@@ -338,7 +338,9 @@ impl Drive<'_> {
             let lasting = before.map_or(0.0, |(units, seconds)| {
                 longest * units as f64 / seconds / chunk as f64
             });
-            let chunks = (lasting as u64).saturating_add(2 * lanes).min(MOST_CHUNKS);
+            let chunks = (lasting as u64)
+                .saturating_add(if before.is_some() { 2 * lanes } else { lanes })
+                .min(MOST_CHUNKS);
             for i in 0..chunks {
                 let lane = (i % lanes) as usize;
                 streams.push(self.probe_chunk(device, lane, chunk, untouched)?);

@@ -1,0 +1,119 @@
+//! Which trials of a step without somebody, or with somebody more, promise to pay
+//! (step 6); [`super::explore`] keeps who takes part and ends them.
+
+use super::explore::PROMISE;
+use super::share::{self, Ability, Division};
+use super::{Dawl, LEARNING};
+
+/// How many times a prediction a measurement must be to be believed instead.
+const FAR_OFF: f64 = 1.1;
+/// How many times the gain of a trial must be what its moves cost: one that
+/// fails moves everything back.
+const TRIAL_PAYS: f64 = 2.0;
+/// Shares below this are worth asking whether they are worth it.
+const SMALL_SHARE: f64 = 0.1;
+/// The same of one that computes on host memory beside another, as a part of an
+/// equal share: how much of the memory's bandwidth it takes from that one no rate
+/// tells, so a step is spent on it while shares are learned. (One core with a
+/// kernel of PoCL's did an eighth of a grid, and the other core alone was faster by
+/// as much.)
+const SMALL_AMONG: f64 = 0.5;
+/// The part of a step that this may cost, by rates.
+const TRIED: f64 = 0.2;
+
+impl Dawl {
+    /// Starts a trial with one device fewer or more if it promises to pay.
+    pub(super) fn explore(&mut self, step: u32, division: &Division) -> bool {
+        let reference = self.as_it_is(step, division);
+        let share = |d: &usize| division.held[*d] + division.pooled[*d];
+        let small = SMALL_SHARE * self.units as f64;
+        let mut leaving = self.crew.candidates(step, true);
+        let among = self.on_host(division);
+        let few = SMALL_AMONG * self.units as f64 / among.len().max(1) as f64;
+        let is_small = |d: &usize| match among.len() > 1 {
+            true if step == LEARNING => (share(d) as f64) < small.max(few),
+            _ => (share(d) as f64) < small,
+        };
+        leaving.retain(is_small);
+        leaving.sort_by_key(share);
+        for device in leaving {
+            let Some((best, without)) = self.at_best_without(device, division) else {
+                continue;
+            };
+            let is_cheap = without.seconds <= (1.0 + TRIED) * reference;
+            if (is_cheap || among.len() < 2) && self.pays(step, reference, best, &without) {
+                self.crew.try_other(step, device, reference, &self.gauges);
+                return true;
+            }
+        }
+        for device in self.crew.candidates(step, false) {
+            let known = self.gauges.clone();
+            // One that became slower, and was left out, may have recovered.
+            if let Some(former) = &self.former[device] {
+                self.gauges[device] = former.clone();
+            }
+            if self.would_help(step, device, reference) {
+                self.crew.try_other(step, device, reference, &known);
+                return true;
+            }
+            self.gauges = known;
+            self.crew.defer(device, step);
+        }
+        false
+    }
+
+    /// Whether a trial of a division of so many seconds promises to pay.
+    fn pays(&self, step: u32, reference: f64, seconds: f64, to: &Division) -> bool {
+        let remaining = f64::from(self.steps.saturating_sub(step));
+        let gain = reference - seconds;
+        gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * self.moving(&to.held)
+    }
+
+    /// Whether it promises to pay that `device`, which was left out, takes part.
+    pub(super) fn would_help(&self, step: u32, device: usize, reference: f64) -> bool {
+        let with = self.together(Some(device));
+        with.is_some_and(|with| self.pays(step, reference, with.seconds, &with))
+    }
+
+    /// Seconds of a step with everyone who takes part now: as predicted, unless
+    /// a plan that was kept for some steps shows that prediction is far off.
+    pub(super) fn as_it_is(&self, step: u32, division: &Division) -> f64 {
+        let predicted = division.seconds + self.barrier.value().unwrap_or(0.0);
+        self.fastest_step
+            .filter(|_| step > self.replanned + 2)
+            .filter(|measured| *measured > FAR_OFF * predicted)
+            .unwrap_or(predicted)
+    }
+
+    /// The least time that a step without `device` could take, and its
+    /// division: a device left alone waits for nobody, and whoever computes
+    /// on host memory has more of its bandwidth.
+    fn at_best_without(&self, device: usize, division: &Division) -> Option<(f64, Division)> {
+        let without = self.best(Some(device), |abilities| {
+            let mut abilities = abilities.to_vec();
+            let mut others = (0..abilities.len()).filter(|d| abilities[*d] != Ability::default());
+            if let (Some(lone), None) = (others.next(), others.next()) {
+                abilities[lone].overhead = 0.0;
+            }
+            share::finish_together(self.units, &abilities)
+        })?;
+        let share_the_host = division.pooled[device] > 0
+            && (division.pooled.iter().enumerate()).any(|(d, units)| d != device && *units > 0);
+        let among = self.on_host(division);
+        let relief = match share_the_host {
+            // At most an equal part of the bandwidth.
+            true if self.planned < LEARNING && among.len() > 1 => 1.0 / among.len() as f64,
+            true => division.pooled[device] as f64 / self.units as f64,
+            false => 0.0,
+        };
+        Some((without.seconds * (1.0 - relief), without))
+    }
+
+    /// Those that work in a division, if all of them do on host memory.
+    fn on_host(&self, division: &Division) -> Vec<usize> {
+        let works = |d: &usize| division.held[*d] + division.pooled[*d] > 0;
+        let working: Vec<usize> = (0..self.devices.len()).filter(works).collect();
+        let all = (working.iter()).all(|d| self.devices[*d].capacity.is_none());
+        if all { working } else { Vec::new() }
+    }
+}
