@@ -135,7 +135,9 @@ class Measuring:
         ranked = sorted(took, key=took.get)
         # Those that may be the best, by a short run.
         best = [s for s in ranked if took[s] < 1.1 * took[ranked[0]]][:2]
-        repeats = 1 if took[ranked[0]] > LONG else self.options.repeats
+        repeats = self.options.repeats
+        if took[ranked[0]] > LONG:
+            repeats = max(1, repeats // 3)
         final = self.pdawl(
             *words, "--steps", STEPS, "--repeats", repeats, "--strategies", ",".join([*best, "dawl"])
         )

@@ -152,7 +152,7 @@ impl Handout {
             let made_up = TAIL.min(expected[d].jitter) * seconds;
             self.whole[d] = is_costly && !grain.is_worth_a_chunk(made_up);
             self.before[d] = segment as f64;
-            self.progress[d] = Progress::of_step(plan.held[d]);
+            self.progress[d] = Progress::of_step(plan.held[d], expected[d].streams);
         }
         self.expected = expected;
         self.costly = costly;
@@ -210,12 +210,13 @@ impl Handout {
             false => self.probe(device, state, left),
         };
         let Some(units) = answer else {
+            self.progress[device].waits = true;
             return Next::Wait;
         };
         if state.in_flight[device] <= self.progress[device].held_left {
             self.progress[device].busy_from = state.now;
         }
-        self.progress[device].order.hand(units, state.now);
+        self.progress[device].given(units, state.now);
         self.streaming += u32::from(self.expected[device].streams);
         self.quota[device] = self.quota[device].saturating_sub(units);
         Next::Take(units)

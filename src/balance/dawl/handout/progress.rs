@@ -28,6 +28,12 @@ pub struct Progress {
     pub(super) mark: Nanos,
     /// When it was last given work while it had none.
     pub(super) busy_from: Nanos,
+    /// Whether it streams: a stream whose chunks come late, because the engine has
+    /// other things to do than to enqueue them, is as slow as that.
+    streams: bool,
+    /// It was told to wait; and when it was last given work after that.
+    pub(super) waits: bool,
+    resumed: Nanos,
     /// Least time from being handed out to starting.
     latency: Option<Nanos>,
     pub(super) held_left: u64,
@@ -36,11 +42,20 @@ pub struct Progress {
 
 impl Progress {
     /// Of a step that begins, in which the device holds so many units.
-    pub(super) fn of_step(held: u64) -> Self {
+    pub(super) fn of_step(held: u64, streams: bool) -> Self {
         Self {
             held_left: held,
+            streams,
             ..Self::default()
         }
+    }
+
+    /// It was given work.
+    pub(super) fn given(&mut self, units: u64, now: Nanos) {
+        if std::mem::take(&mut self.waits) {
+            self.resumed = now;
+        }
+        self.order.hand(units, now);
     }
 
     /// Takes in a finished piece of work. `quiet_since` is when the last
@@ -50,8 +65,10 @@ impl Progress {
             self.held_left = self.held_left.saturating_sub(done.units);
             return;
         }
-        // A chunk that waited for the one before it continues its span.
-        let continues = self.chunks > 0 && done.issued < self.mark;
+        // A chunk that waited for the one before it continues its span, and so
+        // does a stream's that could have been there.
+        let is_late = self.streams && self.resumed < self.mark;
+        let continues = self.chunks > 0 && (done.issued < self.mark || is_late);
         // One that others have overtaken began before them.
         let early = match self.chunks > 0 {
             true => self.opened.saturating_sub(done.started),

@@ -259,3 +259,34 @@ fn cores_that_are_busy_do_not_yet_take_what_another_streams() {
     let late = host_at(&mut handout, 980_000, [0, 150], [1000, 50]);
     assert!(matches!(late, Next::Take(1..=150)), "{late:?}");
 }
+
+#[test]
+fn a_stream_is_as_slow_as_its_chunks_come() {
+    // Chunks of 100 units that take 100 us each, every 150 us.
+    let rate = |streams: bool, waits: bool| {
+        let mut progress = Progress::of_step(0, streams);
+        for chunk in 0..4 {
+            let issued = chunk * 150_000;
+            progress.given(100, issued);
+            let done = ChunkDone {
+                step: 0,
+                device: 0,
+                units: 100,
+                held: false,
+                issued,
+                started: issued,
+                ended: issued + 100_000,
+            };
+            progress.completed(&done, None);
+            progress.waits = waits;
+        }
+        (400.0 / progress.rate().unwrap() * 1e6).round()
+    };
+    assert_eq!(rate(true, false), 550.0);
+    assert_eq!(rate(true, true), 400.0, "it was told to wait between them");
+    assert_eq!(
+        rate(false, false),
+        400.0,
+        "of pools, starts are known apart"
+    );
+}
