@@ -206,9 +206,8 @@ impl<'a> Drive<'a> {
     }
 
     /// Enqueues commands that follow one another on a queue: as one, which spares
-    /// the driver events and the engine completions (beside an H200, 40 of the 90
-    /// us that a chunk of a product took it), or, where a trace is to show each,
-    /// one by one. Returns the last one's event; `None` when the device turns out
+    /// the driver events and the engine completions (beside an H200 those of a
+    /// product's chunk took it 40 us), or, where a trace is to show each, one by one. Returns the last one's event; `None` when the device turns out
     /// to be lost.
     pub(super) fn submit_together(
         &mut self,
