@@ -28,20 +28,17 @@ impl Dawl {
         let share = |d: &usize| division.held[*d] + division.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
         let mut leaving = self.crew.candidates(step, true);
-        let among = self.on_host(division);
-        let few = SMALL_AMONG * self.units as f64 / among.len().max(1) as f64;
-        let is_small = |d: &usize| match among.len() > 1 {
-            true if step == LEARNING => (share(d) as f64) < small.max(few),
-            _ => (share(d) as f64) < small,
-        };
-        leaving.retain(is_small);
+        // No rate tells what several on host memory take from one another.
+        let among = self.on_host(division).filter(|_| step == LEARNING);
+        let few = among.map_or(0.0, |count| SMALL_AMONG * self.units as f64 / count as f64);
+        leaving.retain(|d| (share(d) as f64) < small.max(few));
         leaving.sort_by_key(share);
         for device in leaving {
-            let Some((best, without)) = self.at_best_without(device, division) else {
+            let Some((best, without)) = self.at_best_without(device, division, among) else {
                 continue;
             };
             let is_cheap = without.seconds <= (1.0 + TRIED) * reference;
-            if (is_cheap || among.len() < 2) && self.pays(step, reference, best, &without) {
+            if (is_cheap || among.is_none()) && self.pays(step, reference, best, &without) {
                 self.crew.try_other(step, device, reference, &self.gauges);
                 return true;
             }
@@ -87,8 +84,14 @@ impl Dawl {
 
     /// The least time that a step without `device` could take, and its
     /// division: a device left alone waits for nobody, and whoever computes
-    /// on host memory has more of its bandwidth.
-    fn at_best_without(&self, device: usize, division: &Division) -> Option<(f64, Division)> {
+    /// on host memory has more of its bandwidth; how much, `among` so many pools,
+    /// is not known.
+    fn at_best_without(
+        &self,
+        device: usize,
+        division: &Division,
+        among: Option<usize>,
+    ) -> Option<(f64, Division)> {
         let without = self.best(Some(device), |abilities| {
             let mut abilities = abilities.to_vec();
             let mut others = (0..abilities.len()).filter(|d| abilities[*d] != Ability::default());
@@ -99,21 +102,21 @@ impl Dawl {
         })?;
         let share_the_host = division.pooled[device] > 0
             && (division.pooled.iter().enumerate()).any(|(d, units)| d != device && *units > 0);
-        let among = self.on_host(division);
-        let relief = match share_the_host {
+        let relief = match (share_the_host, among) {
             // At most an equal part of the bandwidth.
-            true if self.planned < LEARNING && among.len() > 1 => 1.0 / among.len() as f64,
-            true => division.pooled[device] as f64 / self.units as f64,
-            false => 0.0,
+            (true, Some(count)) => 1.0 / count as f64,
+            (true, None) => division.pooled[device] as f64 / self.units as f64,
+            (false, _) => 0.0,
         };
         Some((without.seconds * (1.0 - relief), without))
     }
 
-    /// Those that work in a division, if all of them do on host memory.
-    fn on_host(&self, division: &Division) -> Vec<usize> {
+    /// How many work in a division, if they are several and all on host memory.
+    fn on_host(&self, division: &Division) -> Option<usize> {
         let works = |d: &usize| division.held[*d] + division.pooled[*d] > 0;
-        let working: Vec<usize> = (0..self.devices.len()).filter(works).collect();
-        let all = (working.iter()).all(|d| self.devices[*d].capacity.is_none());
-        if all { working } else { Vec::new() }
+        let working = (0..self.devices.len()).filter(works);
+        let all = (working.clone()).all(|d| self.devices[d].capacity.is_none());
+        let count = working.count();
+        (all && count > 1).then_some(count)
     }
 }

@@ -206,8 +206,8 @@ impl<'a> Drive<'a> {
     }
 
     /// Enqueues commands that follow one another on a queue: as one, which spares
-    /// the driver events and the engine completions (beside an H200 those of a
-    /// product's chunk took it 40 us), or, where a trace is to show each, one by one. Returns the last one's event; `None` when the device turns out
+    /// the driver events and the engine completions, or, where a trace is to show
+    /// each, one by one. Returns the last one's event; `None` when the device turns out
     /// to be lost.
     pub(super) fn submit_together(
         &mut self,
@@ -235,10 +235,8 @@ impl<'a> Drive<'a> {
         ring: &Ring,
         wait: &[EventId],
     ) -> Result<(), CorunError> {
-        for (run, command) in self.writes(units, ahead, ring) {
-            self.submit(whose, command, run, wait)?;
-        }
-        Ok(())
+        let writes = self.writes(units, ahead, ring);
+        self.submit_each(whose, writes, wait).map(drop)
     }
 
     /// These writes, with their units.
@@ -262,8 +260,19 @@ impl<'a> Drive<'a> {
         ring: &Ring,
         wait: &[EventId],
     ) -> Result<Vec<EventId>, CorunError> {
+        let reads = self.reads(units, ahead, ring);
+        self.submit_each(whose, reads, wait)
+    }
+
+    /// Submits commands that all wait for the same; returns their events.
+    fn submit_each(
+        &mut self,
+        whose: For,
+        commands: impl Iterator<Item = (Range<u64>, Command)>,
+        wait: &[EventId],
+    ) -> Result<Vec<EventId>, CorunError> {
         let mut events = Vec::new();
-        for (run, command) in self.reads(units, ahead, ring) {
+        for (run, command) in commands {
             events.extend(self.submit(whose, command, run, wait)?);
         }
         Ok(events)

@@ -297,7 +297,13 @@ mod tests {
             }),
             ..completion(EventId::fresh(), 10, 20)
         };
-        let of = |written, read| stages(&whole(written, read)).collect::<Vec<_>>();
+        let of = |written, read| {
+            let (mut ledger, whole) = (Ledger::default(), whole(written, read));
+            ledger.submitted(whole.event, 0, 0, None, &[]);
+            ledger.completed(&whole, true);
+            let stage = |span: &Span| (span.kind, (span.started, span.ended), span.bytes);
+            ledger.spans.iter().map(stage).collect::<Vec<Stage>>()
+        };
         let (write, read) = ((Write, (10, 14), 8), (Read, (17, 20), 4));
         let launch = (Launch, (14, 17), 0);
         assert_eq!(of(8, 4), [write, launch, read]);

@@ -21,7 +21,7 @@ use super::memory::{pageable, pinned};
 use super::open::open_devices;
 use super::partition::Selected;
 use super::program::Programs;
-use super::queue::{Buffer, Direction, Events, Memories, OpenQueue};
+use super::queue::{Buffer, Events, Memories, OpenQueue};
 use super::repeat::Repeats;
 use super::watch::Watch;
 use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
@@ -208,20 +208,12 @@ impl OpenClBackend {
             memories: &self.memories,
         };
         let enqueued = match command {
-            Command::Write { from, to } => {
-                let at = (device, site.memories);
-                open.transfer(at, Direction::ToDevice, from, to, heard.is_some(), &raw)
-            }
-            Command::Read { from, to } => {
-                let at = (device, site.memories);
-                open.transfer(at, Direction::ToHost, to, from, heard.is_some(), &raw)
-            }
-            Command::Launch(launch) => open.launch(&launch, heard.is_some(), &mut site, &raw),
             Command::Repeat(launch) => {
                 let repeats = &mut self.repeats;
                 open.repeat(&launch, heard.is_some(), repeats, &mut site, &raw)
             }
             Command::Series(commands) => open.series(&commands, heard.is_some(), &mut site, &raw),
+            single => open.single(&single, heard.is_some(), &mut site, &raw),
         }?;
         // The command runs whatever comes next, so what it uses must be kept.
         if self.batch.add(&open.raw, index) {

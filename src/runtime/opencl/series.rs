@@ -1,8 +1,8 @@
 //! Commands told of as one. Their queue is in order, so the first one's event
 //! tells when they start and the last one's when they have ended. Of those between
 //! only kernels among transfers need one, for their own times: an event is a good
-//! part of what a command costs (see [`super::quiet`]), and asking for its times
-//! 1.3 us each.
+//! part of what a command costs (see [`super::quiet`]), and so is asking for its
+//! times.
 
 use std::sync::Arc;
 
@@ -24,17 +24,9 @@ impl OpenQueue {
         site: &mut Site<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let refused = |why: &str| RuntimeError::Call {
-            device: site.device.info.name.clone(),
-            call: "clEnqueueNDRangeKernel",
-            why: why.to_owned(),
-        };
         let Some(end) = commands.len().checked_sub(1) else {
-            return Err(refused("a series of no commands"));
+            return Err(refused(site, "a series of no commands"));
         };
-        if (commands.iter()).any(|part| matches!(part, Command::Series(_))) {
-            return Err(refused("a series within a series"));
-        }
         let mixed = commands.iter().any(|part| part.bytes() > 0);
         let is_kernel = |i: &usize| mixed && commands[*i].launches().next().is_some();
         let kernels = (0..=end).find(is_kernel).zip((0..=end).rfind(is_kernel));
@@ -45,7 +37,7 @@ impl OpenQueue {
         for (i, command) in commands.iter().enumerate() {
             let is_timed = i == 0 || i == end || kernels.is_some_and(|(a, b)| i == a || i == b);
             let wait = if i == 0 { wait } else { &[] };
-            let enqueued = self.part(command, heard && is_timed, site, wait);
+            let enqueued = self.single(command, heard && is_timed, site, wait);
             let enqueued = self.or_owe(enqueued, &mut keeps)?;
             keeps.extend(enqueued.keeps);
             let Some(Events { last, timed, .. }) = enqueued.events else {
@@ -71,8 +63,9 @@ impl OpenQueue {
         Ok(Enqueued { events, keeps })
     }
 
-    /// Enqueues one of them, with an event if its times are asked for.
-    fn part(
+    /// Enqueues a command that is no series, with an event if its end is `heard`
+    /// of.
+    pub(super) fn single(
         &mut self,
         command: &Command,
         heard: bool,
@@ -82,10 +75,9 @@ impl OpenQueue {
         let (direction, host, there) = match command {
             Command::Write { from, to } => (Direction::ToDevice, *from, *to),
             Command::Read { from, to } => (Direction::ToHost, *to, *from),
-            launch => match launch.launches().next() {
-                Some(launch) => return self.launch(launch, heard, site, wait),
-                None => return self.marker(site.device, wait),
-            },
+            Command::Launch(launch) => return self.launch(launch, heard, site, wait),
+            Command::Repeat(launch) => return self.launch(launch, heard, site, wait),
+            Command::Series(_) => return Err(refused(site, "a series within a series")),
         };
         self.transfer(
             (site.device, site.memories),
@@ -108,5 +100,13 @@ impl OpenQueue {
             self.owed.add(std::mem::take(keeps), Vec::new(), &[]);
         }
         enqueued
+    }
+}
+
+fn refused(site: &Site<'_>, why: &str) -> RuntimeError {
+    RuntimeError::Call {
+        device: site.device.info.name.clone(),
+        call: "clEnqueueNDRangeKernel",
+        why: why.to_owned(),
     }
 }
