@@ -1,17 +1,25 @@
 //! How a device's memory is divided for a product. Pure arithmetic on the units.
 
 use super::super::Stream;
-use super::super::place::{
-    CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES, memory_limit,
-};
+use super::super::place::{CHUNK_FRACTION, MOST_QUEUES, MOST_STREAM, memory_limit};
 use crate::machine::Device;
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Spmv};
 
-/// At most this fraction of the memory limit is spent on stream buffers. More
-/// than of grids: a chunk takes five commands, not three, and its bytes pass but
-/// once, so that only long ones hide how long enqueueing takes.
-const STREAM_FRACTION: u64 = 4;
+/// Queues that a device streams over when no number is asked for: while one is
+/// written, the other computes and is read, which takes a fifth of the time. A
+/// third would leave chunks that are a third shorter.
+const QUEUES: u32 = 2;
+
+/// Bytes of the shortest chunk worth streaming: twice as many as of a grid, for
+/// it takes five commands, not three, and a driver that enqueues slower than
+/// the link carries leaves the link idle.
+const LEAST_STREAM: u64 = 8 << 20;
+
+/// At most this fraction of the free memory is spent on stream buffers. Much
+/// more than of grids: what they take from the units held passes once more, and
+/// what is streamed anyhow passes nearer to the link's rate.
+const STREAM_FRACTION: u64 = 2;
 
 /// Room for any so many neighbouring units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +214,7 @@ mod tests {
         let spmv = product(&[7; 1000]);
         let d = Division::of(&spmv, 1 << 30, u64::MAX, USUAL).unwrap();
         assert_eq!((d.held.units, d.held.entries), (spmv.units(), 7000));
-        assert_eq!((d.queues, d.chunk.units), (3, spmv.units().div_ceil(8)));
+        assert_eq!((d.queues, d.chunk.units), (2, spmv.units().div_ceil(8)));
     }
 
     #[test]
@@ -215,7 +223,7 @@ mod tests {
         let fixed = fixed_bytes(spmv.units(), 1000, 1000, 8);
         let of = |limit| Estimate::of(spmv.units(), spmv.unit_bytes(), fixed, limit, USUAL);
         let all = of(1 << 30).unwrap();
-        assert_eq!((all.held, all.queues), (spmv.units(), 3));
+        assert_eq!((all.held, all.queues), (spmv.units(), 2));
         assert_eq!(of(fixed), None);
         for limit in [fixed + 30_000, fixed + 60_000, fixed + 90_000] {
             let exact = Division::of(&spmv, limit, u64::MAX, USUAL)
