@@ -149,7 +149,8 @@ static inline void keep_rows(__local float *stage, const float4 *next, uint item
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void gemm(__global const float *restrict a, __global const float *restrict b,
-          __global float *restrict c, uint4 sizes, uint2 skipped)
+          __global float *restrict c, uint rows, uint columns, uint depth,
+          ulong a_apart, ulong b_apart, ulong c_apart, ulong a_first, ulong b_first)
 {
     __local float4 a_stage[2][TK][(TM + PAD) / 4];
     __local float4 b_stage[2][TK][(TN + PAD) / 4];
@@ -165,11 +166,10 @@ void gemm(__global const float *restrict a, __global const float *restrict b,
     const uint down = team / (ACROSS / LANES_ACROSS) * (LANES_DOWN * ROW_BLOCKS)
                       + lane / LANES_ACROSS;
 
-    const uint rows = sizes.x, columns = sizes.y, depth = sizes.z;
     const size_t matrix = get_global_id(2);
-    a += (skipped.x + (sizes.w ? 0 : matrix)) * rows * depth;
-    b += (skipped.y + matrix) * depth * columns;
-    c += matrix * rows * columns;
+    a += a_first + matrix * a_apart;
+    b += b_first + matrix * b_apart;
+    c += matrix * c_apart;
 
     float4 sums[WM][COLUMN_BLOCKS];
 #pragma unroll

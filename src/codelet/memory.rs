@@ -51,20 +51,6 @@ pub enum Value {
 }
 
 impl Value {
-    /// A vector of up to four words: a `uint2`, a `uint4`.
-    ///
-    /// # Panics
-    /// When there are none, or more than four; while compiling.
-    pub fn words<const COUNT: usize>(words: [u32; COUNT]) -> Self {
-        const { assert!(0 < COUNT && COUNT <= 4, "a raw value has at most 16 bytes") };
-        let mut bytes = [0; 16];
-        bytes[..4 * COUNT].copy_from_slice(bytemuck::cast_slice(&words));
-        Self::Raw(RawValue {
-            bytes,
-            length: 4 * COUNT as u8,
-        })
-    }
-
     /// As a host kernel sees it; `None` for memory, whose address a runtime
     /// knows.
     pub fn plain(self) -> Option<HostValue> {

@@ -32,15 +32,13 @@ unsafe fn multiply(args: &[HostValue], units: Range<u64>, transposed: bool) {
         codelet: "gemm",
         values: args,
     };
-    let [rows, columns, depth, common_a] = args.words(3);
-    let [skip_a, skip_b] = args.words(4);
-    let (of_a, of_b, of_c) = (rows * depth, depth * columns, rows * columns);
-    let a_apart = if common_a == 0 { of_a } else { 0 };
+    let (rows, columns, depth) = (args.u32(3), args.u32(4), args.u32(5));
+    let (a_apart, b_apart, c_apart) = (args.u64(6), args.u64(7), args.u64(8));
     // SAFETY: the memories hold the matrices that are skipped.
     let (a, b) = unsafe {
         (
-            args.singles(0).add(skip_a * of_a),
-            args.singles(1).add(skip_b * of_b),
+            args.singles(0).add(args.u64(9)),
+            args.singles(1).add(args.u64(10)),
         )
     };
     let c = args.singles(2);
@@ -73,12 +71,12 @@ unsafe fn multiply(args: &[HostValue], units: Range<u64>, transposed: bool) {
                 a.add(matrix * a_apart + row * depth),
                 depth as isize,
                 1,
-                b.add(matrix * of_b)
+                b.add(matrix * b_apart)
                     .offset(column as isize * column_step),
                 row_step,
                 column_step,
                 0.0,
-                c.add(matrix * of_c + row * columns + column),
+                c.add(matrix * c_apart + row * columns + column),
                 columns as isize,
                 1,
             );

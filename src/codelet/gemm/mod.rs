@@ -16,12 +16,14 @@
 //! | 0 | `a` | memory | f32, of every matrix A |
 //! | 1 | `b` | memory | f32, of every matrix B |
 //! | 2 | `c` | memory | f32, of every matrix C; overlaps neither |
-//! | 3 | `sizes` | uint4 | rows of A and C, columns of C, what is summed over, and 1 if all use the first A, else 0 |
-//! | 4 | `skipped` | uint2 | matrices in the memory of A, and of B, before the first that is meant |
-//!
-//! Of numbers there are two arguments, not one each: a driver copies every
-//! argument anew for every launch, and a graph's many short kernels are
-//! enqueued hardly faster than a GPU computes them.
+//! | 3 | `rows` | u32 | rows of A and C |
+//! | 4 | `columns` | u32 | columns of C |
+//! | 5 | `depth` | u32 | what is summed over |
+//! | 6 | `a_apart` | u64 | numbers from one A to the next; 0: all use the first |
+//! | 7 | `b_apart` | u64 | likewise for B |
+//! | 8 | `c_apart` | u64 | likewise for C; not 0 in a batch |
+//! | 9 | `a_first` | u64 | numbers before the first A, a multiple of a matrix's |
+//! | 10 | `b_first` | u64 | likewise for B |
 //!
 //! ## Units
 //!
@@ -128,11 +130,18 @@ impl Gemm {
     }
 
     /// The arguments after the three memories.
-    pub fn sizes(&self) -> [Value; 2] {
-        let common_a = u32::from(self.common_a);
+    pub fn sizes(&self) -> [Value; 8] {
+        let of = |rows: u32, columns: u32| u64::from(rows) * u64::from(columns);
+        let (a, b) = (of(self.rows, self.depth), of(self.depth, self.columns));
         [
-            Value::words([self.rows, self.columns, self.depth, common_a]),
-            Value::words([self.skip_a, self.skip_b]),
+            Value::U32(self.rows),
+            Value::U32(self.columns),
+            Value::U32(self.depth),
+            Value::U64(if self.common_a { 0 } else { a }),
+            Value::U64(b),
+            Value::U64(of(self.rows, self.columns)),
+            Value::U64(u64::from(self.skip_a) * a),
+            Value::U64(u64::from(self.skip_b) * b),
         ]
     }
 

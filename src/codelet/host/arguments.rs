@@ -37,18 +37,6 @@ impl Arguments<'_> {
         }
     }
 
-    /// The words of a vector, as [`crate::codelet::Value::words`] makes it.
-    pub(crate) fn words<const COUNT: usize>(&self, index: usize) -> [usize; COUNT] {
-        let mut words = [0_u32; COUNT];
-        match self.values.get(index) {
-            Some(HostValue::Raw(value)) if value.bytes().len() == 4 * COUNT => {
-                bytemuck::cast_slice_mut(&mut words).copy_from_slice(value.bytes());
-            }
-            other => self.wrong(index, "a vector of words", other),
-        }
-        words.map(|word| word as usize)
-    }
-
     pub(crate) fn f32(&self, index: usize) -> f32 {
         match self.values.get(index) {
             Some(HostValue::F32(value)) => *value,
