@@ -2,7 +2,8 @@
 """Measures products of sparse matrices on a machine with a GPU.
 
     scripts/measure-spmv.py OUTDIR [--pdawl PATH] [--budget 480]
-        [--only unlimited,quarter,cusparse,host] [--repeats 5] [MATRIX ...]
+        [--only unlimited,quarter,cusparse,host] [--repeats 5] [--model FILE]
+        [MATRIX ...]
 
 A MATRIX is what `pdawl matrix generate` takes; without any, look-alikes of the
 PDAWL paper's five matrices at full size, and ten others. Of each:
@@ -10,7 +11,7 @@ PDAWL paper's five matrices at full size, and ten others. Of each:
 * cuSPARSE's time of a product, by way of CuPy where that is there;
 * with the GPU's memory unlimited, and limited to a quarter of the matrix: the
   strategies cpu, gpu and fixed shares over a few steps, and then the best of
-  these and dawl over 100 steps in turns;
+  these and dawl over 100 steps in turns, with a model pdawl as well;
 * what the host reaches of its copy bandwidth, how many times as fast as one
   core in a plain loop it is, and how equally its workers are occupied.
 
@@ -22,6 +23,7 @@ time of probes, which is a part of deciding, and without it."""
 
 import argparse
 import importlib.util
+import itertools
 import json
 import math
 import os
@@ -42,6 +44,8 @@ MATRICES = [
 # The CPU's part. Where the GPU holds everything, little.
 SHARES = {"all": ["0.01", "0.02", "0.05"], "quarter": [f"0.{n}" for n in range(1, 10)] + ["0.95"]}
 STEPS = 100
+# The strategies that adapt.
+ADAPTING = ["dawl", "pdawl"]
 # Of an entry of a matrix in double precision.
 ENTRY_BYTES = 12
 # Longer steps than this are repeated less.
@@ -138,8 +142,12 @@ class Measuring:
         repeats = self.options.repeats
         if took[ranked[0]] > LONG:
             repeats = max(1, repeats // 3)
+        adapting, model = ["dawl"], []
+        if self.options.model:
+            adapting, model = ADAPTING, ["--model", self.options.model]
         final = self.pdawl(
-            *words, "--steps", STEPS, "--repeats", repeats, "--strategies", ",".join([*best, "dawl"])
+            *words, *model, "--steps", STEPS, "--repeats", repeats,
+            "--strategies", ",".join([*best, *adapting]),
         )
         return {"sweep": sweep, "final": final}
 
@@ -225,30 +233,33 @@ def step(result, steps):
     return statistics.median(result["seconds"]) / steps
 
 
-def reached(compared, probes):
-    """Adapting over the best of the others, with the probes' time or without."""
+def reached(compared, strategy, probes):
+    """What adapting reaches of the best of the others, with the probes' time or
+    without."""
     if not compared or not compared["final"]:
         return None
     results = {r["strategy"]: r for r in compared["final"]["results"]}
-    dawl = results.pop("dawl")
+    adapting = results.get(strategy)
+    if adapting is None:
+        return None
     took = statistics.median(
-        s + (p if probes else 0.0) for s, p in zip(dawl["seconds"], dawl["probe_seconds"])
+        s + (p if probes else 0.0) for s, p in zip(adapting["seconds"], adapting["probe_seconds"])
     )
-    return min(statistics.median(r["seconds"]) for r in results.values()) / took
+    others = (r for name, r in results.items() if name not in ADAPTING)
+    return min(statistics.median(r["seconds"]) for r in others) / took
 
 
 def summary(entries):
     lines = []
-    ratios = {"all": [], "quarter": [], "all, probes too": [], "quarter, probes too": [], "cuSPARSE": []}
+    ratios = {}
     for entry in entries:
         words = [f"{entry['matrix']:<20}"]
-        for memory in ("all", "quarter"):
-            for probes in (False, True):
-                ratio = reached(entry.get(memory), probes)
-                key = memory + (", probes too" if probes else "")
-                if ratio is not None:
-                    ratios[key].append(ratio)
-                    words.append(f"{key} {ratio:.3f}")
+        for memory, strategy, probes in itertools.product(("all", "quarter"), ADAPTING, (False, True)):
+            ratio = reached(entry.get(memory), strategy, probes)
+            key = f"{memory}, {strategy}" + (", probes too" if probes else "")
+            if ratio is not None:
+                ratios.setdefault(key, []).append(ratio)
+                words.append(f"{key} {ratio:.3f}")
         gpu = [r for r in ((entry.get("all") or {}).get("sweep") or {}).get("results", []) if r["strategy"] == "gpu"]
         final = (entry.get("all") or {}).get("final")
         gpu_final = [r for r in (final or {}).get("results", []) if r["strategy"] == "gpu"]
@@ -256,7 +267,7 @@ def summary(entries):
         if (gpu or gpu_final) and theirs:
             ours = step(gpu_final[0], STEPS) if gpu_final else step(gpu[0], 10)
             least = min(s for s in theirs.values() if s)
-            ratios["cuSPARSE"].append(least / ours)
+            ratios.setdefault("cuSPARSE", []).append(least / ours)
             words.append(f"cuSPARSE {least / ours:.2f} ({ours * 1e6:.0f} us)")
         host = ((entry.get("all") or {}).get("sweep") or {}).get("host")
         if host:
@@ -267,9 +278,8 @@ def summary(entries):
         words += [f"workers {100 * i:.1f} % uneven" for i in pools if i is not None]
         lines.append("; ".join(words))
     for name, values in ratios.items():
-        if values:
-            mean = math.exp(statistics.fmean(map(math.log, values)))
-            lines.append(f"{name}: {len(values)} matrices, geometric mean {mean:.3f}, least {min(values):.3f}")
+        mean = math.exp(statistics.fmean(map(math.log, values)))
+        lines.append(f"{name}: {len(values)} matrices, geometric mean {mean:.3f}, least {min(values):.3f}")
     return lines
 
 
@@ -299,11 +309,13 @@ def main():
     parser.add_argument("--pdawl", default="./target/release/pdawl")
     parser.add_argument("--budget", type=float, default=480.0)
     parser.add_argument("--repeats", type=int, default=5, help="of the runs that are compared")
+    parser.add_argument("--model", help="a model's file, with which pdawl is compared as well")
     parser.add_argument(
         "--only", default="unlimited,quarter,cusparse,host", help="what is measured of each matrix"
     )
     options = parser.parse_intermixed_args()
     options.pdawl = os.path.realpath(options.pdawl)
+    options.model = options.model and os.path.realpath(options.model)
     options.only = options.only.split(",")
     os.makedirs(options.out, exist_ok=True)
     measuring = Measuring(options)
