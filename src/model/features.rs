@@ -15,7 +15,7 @@ use super::case::{Case, Part};
 use super::derived::Derived;
 use super::descriptors::{Descriptors, DeviceFigures, LinkFigures};
 use super::matrix::MatrixFigures;
-use super::prior::{self, Shares, Terms};
+use super::prior::{self, Passes, Shares, Terms};
 
 /// Everything that a feature is made of.
 struct Facts<'a> {
@@ -25,6 +25,8 @@ struct Facts<'a> {
     prior: Terms,
     /// Of a product.
     shares: Option<Shares>,
+    /// Of a grid on a host's cores.
+    passes: Option<Passes>,
 }
 
 type Feature = (&'static str, fn(&Facts) -> Option<f64>);
@@ -32,7 +34,7 @@ type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 /// Bytes of a cache line.
 const LINE_BYTES: f64 = 64.0;
 
-const COUNT: usize = 91;
+const COUNT: usize = 99;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -238,6 +240,20 @@ const FEATURES: [Feature; COUNT] = [
         f.part(f.shares?.beyond_cache?)
     }),
     ("prior.barrier_ratio", |f| f.share(|shares| shares.barrier)),
+    ("prior.smooth_memory_ratio", |f| {
+        f.pass(|passes| passes.memory)
+    }),
+    ("prior.smooth_cache_ratio", |f| {
+        f.pass(|passes| passes.cache)
+    }),
+    ("prior.wide_rows_ratio", |f| {
+        f.pass(|passes| passes.wide_rows)
+    }),
+    ("prior.borders_ratio", |f| f.pass(|passes| passes.borders)),
+    ("prior.chunks_ratio", |f| f.pass(|passes| passes.chunks)),
+    ("prior.wakes_ratio", |f| f.pass(|passes| passes.wakes)),
+    ("prior.begun_rows_ratio", |f| f.pass(|passes| passes.rows)),
+    ("prior.end_ratio", |f| f.pass(|passes| passes.end)),
     ("prior.total_seconds", |f| Some(f.prior.total)),
 ];
 
@@ -254,6 +270,20 @@ pub const PARTS: [&str; 10] = [
     "prior.far_jumps_ratio",
     "prior.beyond_cache_ratio",
     "prior.barrier_ratio",
+];
+
+/// The same of a grid's step on cores, where the bounds are no parts: what hides
+/// behind another bound adds nothing. They correlate with all that other models
+/// are made of, and only add up.
+pub const PASSES: [&str; 8] = [
+    "prior.smooth_memory_ratio",
+    "prior.smooth_cache_ratio",
+    "prior.wide_rows_ratio",
+    "prior.borders_ratio",
+    "prior.chunks_ratio",
+    "prior.wakes_ratio",
+    "prior.begun_rows_ratio",
+    "prior.end_ratio",
 ];
 
 /// The features' names, in the order of [`values`].
@@ -279,6 +309,7 @@ pub fn values(case: &Case, descriptors: &Descriptors) -> [f64; COUNT] {
         derived: Derived::of(case, descriptors),
         prior: prior::terms(case, descriptors),
         shares: Shares::of(case, descriptors),
+        passes: Passes::of(case, descriptors),
     };
     FEATURES.map(|(_, of)| of(&facts).unwrap_or(f64::NAN))
 }
@@ -319,6 +350,11 @@ impl Facts<'_> {
         self.part(of(self.shares.as_ref()?))
     }
 
+    /// The same of what a grid's step is made of.
+    fn pass(&self, of: impl Fn(&Passes) -> f64) -> Option<f64> {
+        self.part(of(self.passes.as_ref()?))
+    }
+
     /// A term of the prior as a part of the whole.
     fn part(&self, term: f64) -> Option<f64> {
         (self.prior.total > 0.0).then(|| term / self.prior.total)
@@ -347,6 +383,7 @@ mod tests {
         assert_eq!(NAMES[PRIOR], "prior.total_seconds");
         assert!(NAMES.iter().enumerate().all(|(i, n)| index(n) == Some(i)));
         assert_eq!(index("known.nothing_count"), None);
-        assert!(PARTS.iter().all(|part| index(part).is_some()));
+        let parts = PARTS.iter().chain(&PASSES);
+        assert!(parts.into_iter().all(|part| index(part).is_some()));
     }
 }

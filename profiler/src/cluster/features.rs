@@ -73,6 +73,21 @@ impl<'a> Features<'a> {
         }
     }
 
+    /// The same without those of some columns.
+    pub fn without(self, columns: &[usize]) -> Self {
+        let stays = |feature: &Feature| !columns.contains(&feature.index);
+        let n = self.features.len();
+        let stay: Vec<usize> = (0..n).filter(|&p| stays(&self.features[p])).collect();
+        let row = |&a: &usize| stay.iter().map(move |b| (a, *b));
+        Self {
+            names: self.names,
+            distances: (stay.iter().flat_map(row))
+                .map(|(a, b)| self.distances[a * n + b])
+                .collect(),
+            features: stay.iter().map(|&p| self.features[p].clone()).collect(),
+        }
+    }
+
     /// The features, in the order of the names.
     pub fn features(&self) -> &[Feature] {
         &self.features
@@ -146,6 +161,24 @@ mod tests {
                 .all(|f| (f.variance - expected).abs() < 1e-9)
         );
         assert_eq!(features.dendrogram(&[0, 1, 2]).clusters_beyond(1e-9), 1);
+    }
+
+    #[test]
+    fn what_is_left_out_leaves_the_others_as_they_were() {
+        let rows = [
+            [1.0, 9.0, 2.0, 5.0],
+            [2.0, 1.0, 4.5, 1.0],
+            [3.0, 4.0, 5.0, 7.0],
+        ];
+        let rows: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
+        let (names, target) = (names(4), [1.0, 2.0, 3.0]);
+        let all = Features::of(&names, &rows, &target);
+        let some = all.clone().without(&[1]);
+        let kept: Vec<usize> = some.features().iter().map(|f| f.index).collect();
+        assert_eq!(kept, [0, 2, 3]);
+        let of_all: Vec<Feature> = [0, 2, 3].map(|place| all.features()[place].clone()).into();
+        assert_eq!(some.features(), of_all);
+        assert_eq!(some.dendrogram(&[0, 1, 2]), all.dendrogram(&[0, 2, 3]));
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl<'a> Split<'a> {
         let mut last = String::new();
         for plan in search(&self.training, family, recipe, stop)? {
             let selection = match family {
-                Family::PriorParts => Some(features.of_columns(&self.training.table.parts)),
+                Family::PriorParts => Some(self.training.parts()),
                 _ => features.select(plan.clusters, threshold),
             };
             let Some(selection) = selection else {

@@ -30,6 +30,7 @@ fn table() -> Table {
             .to_vec(),
         baselines: Vec::new(),
         parts: Vec::new(),
+        hidden: Vec::new(),
         rows,
     }
 }

@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use crate::cluster::{Feature, Features};
+use crate::cluster::{Feature, Features, Selection};
 use crate::fitted::{Fitted, Input};
 use crate::regress::{self, median, spread};
 use crate::table::Table;
@@ -74,6 +74,15 @@ impl<'a> Training<'a> {
     /// The features that vary over the believed rows, compared with the time,
     /// or with what multiplies the prior.
     pub fn features(&self, over_prior: bool) -> Features<'a> {
+        self.all_features(over_prior).without(&self.table.hidden)
+    }
+
+    /// The parts that a sum is made of, as far as they vary.
+    pub fn parts(&self) -> Selection {
+        self.all_features(true).of_columns(&self.table.parts)
+    }
+
+    fn all_features(&self, over_prior: bool) -> Features<'a> {
         let believed = self.only_believed();
         let rows = believed.rows.iter();
         let values: Vec<&[f64]> = rows.map(|&row| &self.table.rows[row].values[..]).collect();
@@ -153,6 +162,7 @@ mod tests {
             names: ["size", "constant"].map(String::from).to_vec(),
             baselines: Vec::new(),
             parts: Vec::new(),
+            hidden: Vec::new(),
             rows: factors.iter().enumerate().map(row).collect(),
         }
     }

@@ -13,6 +13,16 @@ fn busy(case: &Case, units: u64, workers: u32) -> f64 {
     tiles(&case.work, units, workers).busy(workers as usize) as f64
 }
 
+/// Workers with something to do while chunks run: of one chunk or, if it leaves
+/// half of them idle, of two.
+pub(super) fn at_work(case: &Case, workers: u32) -> f64 {
+    let one = busy(case, case.part.chunk().min(case.part.units()), workers);
+    match 2.0 * one <= f64::from(workers) && case.part.chunks() > 1 {
+        true => 2.0 * one,
+        false => one,
+    }
+}
+
 /// Compute, memory, link, and total seconds of a pool of `workers` cores.
 ///
 /// A launch is cut into tiles, so a small one leaves some workers idle; if half
@@ -37,10 +47,7 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
         compute(units, busy).max(memory(units, busy))
     };
     let one = busy(case, chunk.min(units), workers);
-    let both = match 2.0 * one <= f64::from(workers) {
-        true if chunks > 1.0 => 2.0 * one,
-        _ => one,
-    };
+    let both = at_work(case, workers);
     let each = host.launch_seconds + host.completion_seconds;
     let end = each + kernel(last, busy(case, last, workers));
     let total = if both > one {

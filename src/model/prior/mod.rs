@@ -12,14 +12,16 @@
 //!   stays, and which have neither halos nor windows.
 //!
 //! What a product's entries, rows and jumps take of a step is no bound, and no
-//! machine file says it: `shares` has what processors usually need, and a model
-//! learns how much of each there is.
+//! machine file says it; nor how bandwidth grows with cores, what caches keep,
+//! and what chunks cost: `shares` and, of grids on cores, `passes` have what
+//! processors usually need, and a model learns how much of each there is.
 //!
 //! The figures are a machine file's, so the prior knows neither caches nor what
 //! a particular driver does; a learned correction multiplies it.
 
 mod host;
 mod own;
+mod passes;
 mod pipeline;
 mod product;
 mod shares;
@@ -30,6 +32,7 @@ mod tests;
 use super::case::{Case, Part};
 use super::descriptors::Descriptors;
 
+pub use passes::Passes;
 pub use shares::Shares;
 
 /// A step's time and what it is made of, in seconds.

@@ -77,6 +77,6 @@ impl Shares {
 
 /// The part of a working set that is not found again, which is so large against
 /// the cache.
-fn lost(over: f64) -> f64 {
+pub(super) fn lost(over: f64) -> f64 {
     ((over - KEPT) / (LOST - KEPT)).clamp(0.0, 1.0)
 }

@@ -36,17 +36,27 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
     for (row, values) in rows.iter_mut().zip(&all) {
         row.values = columns.iter().map(|column| values[*column]).collect();
     }
+    let passes = places(&columns, &features::PASSES);
     Ok(Table {
         names: (columns.iter())
             .map(|column| features::NAMES[*column].to_owned())
             .collect(),
         baselines: baseline::NAMES.map(str::to_owned).to_vec(),
-        parts: (columns.iter().enumerate())
-            .filter(|(_, column)| features::PARTS.contains(&features::NAMES[**column]))
-            .map(|(place, _)| place)
-            .collect(),
+        parts: match passes.is_empty() {
+            true => places(&columns, &features::PARTS),
+            false => passes.clone(),
+        },
+        hidden: passes,
         rows,
     })
+}
+
+/// Where features of these names stand among the columns.
+fn places(columns: &[usize], names: &[&str]) -> Vec<usize> {
+    let is_one = |column: &usize| names.contains(&features::NAMES[*column]);
+    (0..columns.len())
+        .filter(|place| is_one(&columns[*place]))
+        .collect()
 }
 
 /// What a row is validated with: the other runs of its configuration; of a
@@ -92,6 +102,7 @@ pub fn explaining(samples: &[&Sample], planning: &Table) -> Option<Table> {
         names,
         baselines: planning.baselines.clone(),
         parts: planning.parts.clone(),
+        hidden: planning.hidden.clone(),
         rows,
     })
 }

@@ -1,0 +1,144 @@
+//! What a grid's step on a host's cores is made of beside the bounds of a machine
+//! file: how the bandwidth of several cores grows, what caches keep, and what
+//! chunks and tiles cost.
+//!
+//! No machine file tells these, and simulated machines have none of them. A
+//! model learns how much of each a step takes (`prior x parts`), so the figures
+//! here only have to stand in the right proportion to the case.
+
+use super::host::at_work;
+use super::shares::lost;
+use crate::model::case::{Case, Part};
+use crate::model::derived::{Derived, HALO};
+use crate::model::descriptors::{Descriptors, HostFigures};
+
+/// How smoothly the bandwidth of `n` cores of bandwidth `b` saturates at `c`:
+/// `(n b)^-p + c^-p = reached^-p`. (1, 2, 4, 8 and 15 cores of a Sapphire Rapids
+/// reach 21, 38, 70, 105 and 139 GB/s, which is this law within 3 %; the
+/// least of `n b` and `c` is 30 % too much for 8.)
+const SMOOTH: f64 = 1.5;
+
+/// Bandwidth of a last cache over memory's.
+const CACHE: f64 = 1.5;
+
+/// Rows that a stencil works on at once: three, and the result's.
+const ROWS_AT_ONCE: f64 = 4.0;
+/// Of a core's own cache, what these may take before rows are read again ...
+const ROOM: f64 = 0.25;
+/// ... and where none of them is found again.
+const FULL: f64 = 0.5;
+
+/// To begin a row: seconds of a core.
+const ROW: f64 = 20e-9;
+
+/// To have a worker take part in a chunk.
+const WAKE: f64 = 0.3e-6;
+
+/// Seconds of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passes {
+    /// Bytes that the last cache does not keep from step to step, and those
+    /// that it does.
+    pub memory: f64,
+    pub cache: f64,
+    /// The bytes again, as far as rows are too wide for a core's own cache.
+    pub wide_rows: f64,
+    /// Rows at tiles' borders, which two workers read.
+    pub borders: f64,
+    pub rows: f64,
+    /// Chunks begun and heard of, and workers that take part in them.
+    pub chunks: f64,
+    pub wakes: f64,
+    /// The end of a step.
+    pub end: f64,
+}
+
+impl Passes {
+    /// Of a grid's units on a host's own cores; `None` of anything else.
+    pub fn of(case: &Case, descriptors: &Descriptors) -> Option<Self> {
+        let Part::Host { workers, .. } = case.part else {
+            return None;
+        };
+        if case.work.matrix.is_some() || descriptors.device.is_some() {
+            return None;
+        }
+        let host = &descriptors.host;
+        let derived = Derived::of(case, descriptors);
+        let lanes = at_work(case, workers);
+        let alone = lanes * host.core_bandwidth;
+        let seconds = derived.traffic_bytes / smooth(alone, ceiling(host));
+        let lost_to_memory = derived.over_l3.map_or(1.0, lost);
+        let row = case.work.unit_bytes as f64;
+        let wide = host.l2.filter(|bytes| *bytes > 0).map_or(0.0, |bytes| {
+            (ROWS_AT_ONCE * row / bytes as f64 - ROOM) / (FULL - ROOM)
+        });
+        let tiles = derived.chunks * derived.tiles.unwrap_or(0.0);
+        let each = host.launch_seconds + host.completion_seconds;
+        Some(Self {
+            memory: lost_to_memory * seconds,
+            cache: (1.0 - lost_to_memory) * seconds / CACHE,
+            wide_rows: wide.clamp(0.0, 1.0) * lost_to_memory * derived.traffic_bytes / alone,
+            borders: tiles * 2.0 * HALO as f64 * row / alone,
+            rows: case.part.units() as f64 / f64::from(workers.max(1)) * ROW,
+            chunks: derived.chunks * each,
+            wakes: derived.chunks * f64::from(workers) * WAKE,
+            end: each,
+        })
+    }
+}
+
+/// Where the bandwidth saturates, so that all cores reach what the machine file
+/// says; infinity where they reach all that they could.
+fn ceiling(host: &HostFigures) -> f64 {
+    let alone = f64::from(host.cores) * host.core_bandwidth;
+    let rest = host.bandwidth.powf(-SMOOTH) - alone.powf(-SMOOTH);
+    match rest > 0.0 {
+        true => rest.powf(-1.0 / SMOOTH),
+        false => f64::INFINITY,
+    }
+}
+
+fn smooth(alone: f64, ceiling: f64) -> f64 {
+    (alone.powf(-SMOOTH) + ceiling.powf(-SMOOTH)).powf(-1.0 / SMOOTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> HostFigures {
+        HostFigures {
+            cores: 15,
+            bandwidth: 139e9,
+            core_bandwidth: 21e9,
+            ..HostFigures::default()
+        }
+    }
+
+    #[test]
+    fn bandwidth_saturates_as_measured() {
+        let host = host();
+        for (cores, measured) in [
+            (1.0, 21e9),
+            (2.0, 38e9),
+            (4.0, 70e9),
+            (8.0, 105e9),
+            (15.0, 139e9),
+        ] {
+            let reached = smooth(cores * host.core_bandwidth, ceiling(&host));
+            let error = reached / measured - 1.0;
+            assert!(error.abs() < 0.03, "{cores}: {reached}");
+        }
+    }
+
+    #[test]
+    fn cores_that_do_not_disturb_each_other_have_no_ceiling() {
+        let host = HostFigures {
+            bandwidth: 400e9,
+            ..host()
+        };
+        assert_eq!(ceiling(&host), f64::INFINITY);
+        let reached = smooth(42e9, ceiling(&host));
+        assert!((reached / 42e9 - 1.0).abs() < 1e-12, "{reached}");
+    }
+}
