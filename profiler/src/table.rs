@@ -11,8 +11,8 @@ pub struct Table {
     /// Places of those features that are parts of the prior, or that it leaves
     /// out, each at least 0 and over the whole prior.
     pub parts: Vec<usize>,
-    /// Those of the parts that stand in no other relation to the time: only a
-    /// sum of parts is made of them, and no other model knows them.
+    /// Parts that make up the whole by themselves, and of which no other model
+    /// than a sum is made.
     pub hidden: Vec<usize>,
     pub rows: Vec<Row>,
 }

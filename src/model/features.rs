@@ -34,7 +34,7 @@ type Feature = (&'static str, fn(&Facts) -> Option<f64>);
 /// Bytes of a cache line.
 const LINE_BYTES: f64 = 64.0;
 
-const COUNT: usize = 99;
+const COUNT: usize = 100;
 
 /// Every feature, by its name. One that a case does not have is `None`.
 const FEATURES: [Feature; COUNT] = [
@@ -246,6 +246,9 @@ const FEATURES: [Feature; COUNT] = [
     ("prior.smooth_cache_ratio", |f| {
         f.pass(|passes| passes.cache)
     }),
+    ("prior.shared_memory_ratio", |f| {
+        f.pass(|passes| passes.shared)
+    }),
     ("prior.wide_rows_ratio", |f| {
         f.pass(|passes| passes.wide_rows)
     }),
@@ -275,9 +278,10 @@ pub const PARTS: [&str; 10] = [
 /// The same of a grid's step on cores, where the bounds are no parts: what hides
 /// behind another bound adds nothing. They correlate with all that other models
 /// are made of, and only add up.
-pub const PASSES: [&str; 8] = [
+pub const PASSES: [&str; 9] = [
     "prior.smooth_memory_ratio",
     "prior.smooth_cache_ratio",
+    "prior.shared_memory_ratio",
     "prior.wide_rows_ratio",
     "prior.borders_ratio",
     "prior.chunks_ratio",
@@ -303,13 +307,14 @@ pub const PRIOR: usize = COUNT - 1;
 /// The features of a case on a machine, in the order of [`NAMES`]; NaN for one
 /// that it does not have. Allocates nothing.
 pub fn values(case: &Case, descriptors: &Descriptors) -> [f64; COUNT] {
+    let derived = Derived::of(case, descriptors);
     let facts = Facts {
         case,
         descriptors,
-        derived: Derived::of(case, descriptors),
         prior: prior::terms(case, descriptors),
         shares: Shares::of(case, descriptors),
-        passes: Passes::of(case, descriptors),
+        passes: Passes::of(case, descriptors, &derived),
+        derived,
     };
     FEATURES.map(|(_, of)| of(&facts).unwrap_or(f64::NAN))
 }

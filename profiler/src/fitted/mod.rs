@@ -72,7 +72,7 @@ impl Fitted {
             .map(|(column, name)| {
                 let learned = Input::learn(name, column.iter().copied());
                 match spec {
-                    Spec::Sum {} => Input::as_is(name, learned.min, learned.max),
+                    Spec::Sum { .. } => Input::as_is(name, learned.min, learned.max),
                     _ => learned,
                 }
             })

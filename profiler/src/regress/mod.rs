@@ -133,7 +133,7 @@ pub fn fit(
     check_weights(spec, weights, x.nrows())?;
     match *spec {
         Spec::Linear { l2 } => linear::fit(x, y, weights, l2).map(Regressor::Linear),
-        Spec::Sum {} => sum::fit(x, y, weights).map(Regressor::Sum),
+        Spec::Sum { whole } => sum::fit(x, y, weights, whole).map(Regressor::Sum),
         Spec::Polynomial { c, epsilon, degree } => {
             let kernel = Kernel::Polynomial { degree };
             svr::fit(kernel, c, epsilon, x, y, weights).map(Regressor::KernelMachine)
@@ -158,7 +158,7 @@ pub fn fit(
 }
 
 fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
-    let linear = matches!(spec, Spec::Linear { .. } | Spec::Sum {});
+    let linear = matches!(spec, Spec::Linear { .. } | Spec::Sum { .. });
     if x.ncols() == 0 && !linear {
         return Err(FitError::NoFeatures);
     }

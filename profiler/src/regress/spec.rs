@@ -41,8 +41,17 @@ pub enum Spec {
         depth: u16,
         min_leaf: usize,
     },
-    /// A sum of parts, weighed, see [`Sum`](super::Sum).
-    Sum {},
+    /// A sum of parts, weighed, see [`Sum`](super::Sum). Whether the `whole` that
+    /// they are parts of is one of them: else they make it up.
+    Sum {
+        #[serde(default = "has_whole")]
+        whole: bool,
+    },
+}
+
+/// Of models from before there was a choice.
+fn has_whole() -> bool {
+    true
 }
 
 impl Spec {
@@ -53,7 +62,7 @@ impl Spec {
             Spec::Polynomial { .. } => "polynomial",
             Spec::Gaussian { .. } => "gaussian",
             Spec::Forest { .. } => "forest",
-            Spec::Sum {} => "sum",
+            Spec::Sum { .. } => "sum",
         }
     }
 
@@ -63,7 +72,7 @@ impl Spec {
             Spec::Linear { .. }
             | Spec::Polynomial { .. }
             | Spec::Gaussian { .. }
-            | Spec::Sum {} => 4,
+            | Spec::Sum { .. } => 4,
             Spec::Forest { min_leaf, .. } => min_leaf.saturating_mul(2).max(4),
         }
     }
@@ -105,7 +114,7 @@ impl Spec {
                 within("depth", f64::from(depth), 1.0, 64.0, "1 to 64")?;
                 within("min_leaf", min_leaf as f64, 1.0, 1e9, "at least 1")
             }
-            Spec::Sum {} => Ok(()),
+            Spec::Sum { .. } => Ok(()),
         }
     }
 }
@@ -129,7 +138,7 @@ impl fmt::Display for Spec {
                 depth,
                 min_leaf,
             } => write!(f, "forest, {trees} trees, depth {depth}, leaf {min_leaf}"),
-            Spec::Sum {} => write!(f, "sum of parts"),
+            Spec::Sum { .. } => write!(f, "sum of parts"),
         }
     }
 }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::FitError;
 
-/// ln(F) = ln(whole + the sum of w x over every feature x), each w at least 0.
+/// ln(F) = ln(whole + the sum of w x over every feature x), each w at least 0; the
+/// whole may be 0, where the features make it up.
 ///
 /// Features are parts of a whole as they are, at least 0: with a prior, F is
 /// what multiplies it, and the parts are its own. So time that is spent one
@@ -69,11 +70,18 @@ impl Sum {
 /// Weights of parts are powers of e, so that they stay above 0, and begin such
 /// that every part explains as much as any other. Each step is one of
 /// Levenberg and Marquardt.
-pub(super) fn fit(x: &Array2<f64>, y: &[f64], weights: &[f64]) -> Result<Sum, FitError> {
+///
+/// Without a `whole` the parts make it up, if there are any.
+pub(super) fn fit(
+    x: &Array2<f64>,
+    y: &[f64],
+    weights: &[f64],
+    whole: bool,
+) -> Result<Sum, FitError> {
     if let Some(((row, column), _)) = x.indexed_iter().find(|(_, value)| **value < 0.0) {
         return Err(FitError::Value { row, column });
     }
-    let problem = Problem::of(x, y, weights);
+    let problem = Problem::of(x, y, weights, whole);
     let mut logs = problem.beginning();
     let mut error = problem.error(&logs);
     let mut damping = DAMPING;
@@ -109,7 +117,7 @@ pub(super) fn fit(x: &Array2<f64>, y: &[f64], weights: &[f64]) -> Result<Sum, Fi
     })
 }
 
-/// Parts, of which the first is the whole, over what they should add up to.
+/// Parts, of which column 0 is the whole, over what they should add up to.
 struct Problem<'a> {
     /// A row's parts side by side.
     parts: Vec<Vec<f64>>,
@@ -119,11 +127,14 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    fn of(x: &Array2<f64>, y: &[f64], weights: &'a [f64]) -> Self {
+    fn of(x: &Array2<f64>, y: &[f64], weights: &'a [f64], whole: bool) -> Self {
         let there = |column: &usize| x.column(column - 1).iter().any(|value| *value > 0.0);
-        let columns: Vec<usize> = std::iter::once(0)
-            .chain((1..=x.ncols()).filter(there))
-            .collect();
+        let mut columns: Vec<usize> = (1..=x.ncols()).filter(there).collect();
+        // Of rows without any part something must be said, too.
+        let is_bare = |row: usize| columns.iter().all(|column| x[[row, column - 1]] <= 0.0);
+        if whole || (0..x.nrows()).any(is_bare) {
+            columns.insert(0, 0);
+        }
         let part = |row: usize, column: usize| match column {
             0 => 1.0,
             column => x[[row, column - 1]],
@@ -247,7 +258,7 @@ mod tests {
     #[test]
     fn what_adds_up_is_found() {
         let (x, y) = rows(|a, b| 0.5 + 2.0 * a + 0.25 * b);
-        let sum = fit(&x, &y, &[1.0; 40]).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], true).unwrap();
         for (found, right) in [
             (sum.whole, 0.5),
             (sum.weights[0], 2.0),
@@ -262,9 +273,20 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_make_up_the_whole_need_none_beside_them() {
+        let (x, y) = rows(|a, b| 0.5 + 2.0 * a + 0.25 * b);
+        let sum = fit(&x, &y, &[1.0; 40], false).unwrap();
+        assert_eq!(sum.whole, 0.0);
+        assert!(sum.check().is_ok());
+        let (x, y) = rows(|a, b| 2.0 * a + 0.25 * b);
+        let sum = fit(&x, &y, &[1.0; 40], false).unwrap();
+        assert!((sum.weights[1] - 0.25).abs() < 1e-6, "{sum:?}");
+    }
+
+    #[test]
     fn a_part_that_helps_nothing_vanishes() {
         let (x, y) = rows(|a, b| 3.0 * a / (1.0 + 0.01 * b));
-        let sum = fit(&x, &y, &[1.0; 40]).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], true).unwrap();
         assert!(sum.weights[1] < 0.01 * sum.weights[0], "{sum:?}");
         assert!(sum.check().is_ok());
     }
@@ -274,9 +296,9 @@ mod tests {
         let (x, mut y) = rows(|a, b| 1.0 + a + b);
         let mut weights = [1.0; 40];
         weights[7] = 0.0;
-        let before = fit(&x, &y, &weights).unwrap();
+        let before = fit(&x, &y, &weights, true).unwrap();
         y[7] = 40.0;
-        let after = fit(&x, &y, &weights).unwrap();
+        let after = fit(&x, &y, &weights, true).unwrap();
         for row in x.rows() {
             let (a, b) = (before.predict(&row.to_vec()), after.predict(&row.to_vec()));
             assert!((a - b).abs() < 1e-6, "{a} {b}");
@@ -288,7 +310,7 @@ mod tests {
         // Of a fifth of the rows they tell half at most.
         let (x, mut y) = rows(|a, b| 0.5 + 2.0 * a + 0.25 * b);
         y.iter_mut().step_by(5).for_each(|y| *y += 0.7);
-        let sum = fit(&x, &y, &[1.0; 40]).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], true).unwrap();
         for (row, y) in x.rows().into_iter().zip(&y).skip(1).step_by(5) {
             let error = sum.predict(&row.to_vec()) - y;
             assert!(error.abs() < 0.03, "{error}, {sum:?}");
@@ -298,7 +320,7 @@ mod tests {
     #[test]
     fn without_parts_it_is_a_constant() {
         let x = Array2::zeros((3, 0));
-        let sum = fit(&x, &[0.0, 2.0, 4.0], &[1.0, 1.0, 1.0]).unwrap();
+        let sum = fit(&x, &[0.0, 2.0, 4.0], &[1.0, 1.0, 1.0], false).unwrap();
         assert!((sum.predict(&[]) - 2.0).abs() < 1e-6, "{sum:?}");
     }
 
@@ -306,7 +328,7 @@ mod tests {
     fn nothing_takes_anything_away() {
         let mut x = Array2::ones((4, 1));
         x[[2, 0]] = -1.0;
-        let error = fit(&x, &[0.0; 4], &[1.0; 4]).unwrap_err();
+        let error = fit(&x, &[0.0; 4], &[1.0; 4], true).unwrap_err();
         assert_eq!(error, FitError::Value { row: 2, column: 0 });
         let text = r#"{"whole": 1.0, "weights": [-0.5]}"#;
         assert!(serde_json::from_str::<Sum>(text).unwrap().check().is_err());

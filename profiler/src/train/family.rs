@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::regress::Spec;
+use crate::table::Table;
 
 /// A family of models. The first ones learn what multiplies the prior, the
 /// others learn the seconds themselves. The order is that of preference
@@ -75,7 +76,7 @@ impl Family {
 
     /// The hyper-parameters that are tried. A slow family's number of
     /// clusters is searched with the first.
-    pub(super) fn specs(self) -> Vec<Spec> {
+    pub(super) fn specs(self, table: &Table) -> Vec<Spec> {
         let linear = |l2| Spec::Linear { l2 };
         let gaussian = |(c, gamma)| Spec::Gaussian {
             c,
@@ -94,7 +95,10 @@ impl Family {
         };
         match self {
             Self::PriorConstant => vec![linear(1.0)],
-            Self::PriorParts => vec![Spec::Sum {}],
+            // Hidden parts are all that there is.
+            Self::PriorParts => vec![Spec::Sum {
+                whole: table.hidden.is_empty(),
+            }],
             Self::PriorLinear => [1e-3, 1e-5, 1e-4, 1e-2, 1e-1, 1.0].map(linear).to_vec(),
             Self::Linear => [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 1e-1].map(linear).to_vec(),
             Self::PriorGaussian => [

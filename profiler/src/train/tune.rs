@@ -31,7 +31,7 @@ pub fn search(
     recipe: &Recipe,
     stop: &AtomicBool,
 ) -> Result<Vec<Plan>, Failure> {
-    let specs = family.specs();
+    let specs = family.specs(training.table);
     let counts = cluster_counts(training, family, recipe);
     if let ([spec], [clusters]) = (&specs[..], &counts[..]) {
         return Ok(vec![Plan {

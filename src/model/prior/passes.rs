@@ -41,6 +41,9 @@ pub struct Passes {
     /// that it does.
     pub memory: f64,
     pub cache: f64,
+    /// The former at all cores' bandwidth, however few compute: as far as one
+    /// core is nearer to it than the machine file says, or further from it.
+    pub shared: f64,
     /// The bytes again, as far as rows are too wide for a core's own cache.
     pub wide_rows: f64,
     /// Rows at tiles' borders, which two workers read.
@@ -54,8 +57,13 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Of a grid's units on a host's own cores; `None` of anything else.
-    pub fn of(case: &Case, descriptors: &Descriptors) -> Option<Self> {
+    /// Of a grid's units on a host's own cores, of which `derived` was counted;
+    /// `None` of anything else.
+    pub(in crate::model) fn of(
+        case: &Case,
+        descriptors: &Descriptors,
+        derived: &Derived,
+    ) -> Option<Self> {
         let Part::Host { workers, .. } = case.part else {
             return None;
         };
@@ -63,7 +71,6 @@ impl Passes {
             return None;
         }
         let host = &descriptors.host;
-        let derived = Derived::of(case, descriptors);
         let lanes = at_work(case, workers);
         let alone = lanes * host.core_bandwidth;
         let seconds = derived.traffic_bytes / smooth(alone, ceiling(host));
@@ -77,6 +84,7 @@ impl Passes {
         Some(Self {
             memory: lost_to_memory * seconds,
             cache: (1.0 - lost_to_memory) * seconds / CACHE,
+            shared: lost_to_memory * derived.traffic_bytes / host.bandwidth,
             wide_rows: wide.clamp(0.0, 1.0) * lost_to_memory * derived.traffic_bytes / alone,
             borders: tiles * 2.0 * HALO as f64 * row / alone,
             rows: case.part.units() as f64 / f64::from(workers.max(1)) * ROW,
