@@ -259,3 +259,11 @@ fn senseless_parameters_are_refused() {
         }
     }
 }
+
+#[test]
+fn a_sum_of_before_has_the_whole_among_its_parts() {
+    let read = |text| serde_json::from_str::<Spec>(text).unwrap();
+    assert_eq!(read(r#"{"family": "sum"}"#), Spec::Sum { whole: true });
+    let without = Spec::Sum { whole: false };
+    assert_eq!(read(&serde_json::to_string(&without).unwrap()), without);
+}
