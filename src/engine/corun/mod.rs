@@ -96,7 +96,8 @@ pub struct Stream {
     /// Most units of a chunk; `None`: what hides the commands' overhead.
     pub chunk: Option<u64>,
     /// Queues, 1 to [`place::MOST_QUEUES`]; `None`: 3, so that one chunk is
-    /// written, one computed and one read at a time.
+    /// written, one computed and one read at a time, and 2 of a product, of which
+    /// little is read.
     pub queues: Option<u32>,
 }
 

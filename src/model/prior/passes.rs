@@ -2,6 +2,9 @@
 //! file: how the bandwidth of several cores grows, what caches keep, and what
 //! chunks and tiles cost.
 //!
+//! Of kernels that memory bounds, as stencils are: there is no part for what a
+//! core computes.
+//!
 //! No machine file tells these, and simulated machines have none of them. A
 //! model learns how much of each a step takes (`prior x parts`), so the figures
 //! here only have to stand in the right proportion to the case.
@@ -14,8 +17,8 @@ use crate::model::descriptors::{Descriptors, HostFigures};
 
 /// How smoothly the bandwidth of `n` cores of bandwidth `b` saturates at `c`:
 /// `(n b)^-p + c^-p = reached^-p`. (1, 2, 4, 8 and 15 cores of a Sapphire Rapids
-/// reach 21, 38, 70, 105 and 139 GB/s, which is this law within 3 %; the
-/// least of `n b` and `c` is 30 % too much for 8.)
+/// reach 21, 38, 70, 105 and 139 GB/s, which is this law within 3 %; the least of
+/// `n b` and what all reach is 30 % too much for 8.)
 const SMOOTH: f64 = 1.5;
 
 /// Bandwidth of a last cache over memory's.
@@ -28,7 +31,7 @@ const ROOM: f64 = 0.25;
 /// ... and where none of them is found again.
 const FULL: f64 = 0.5;
 
-/// To begin a row: seconds of a core.
+/// To begin a unit, a row or a plane: seconds of a core.
 const ROW: f64 = 20e-9;
 
 /// To have a worker take part in a chunk.
@@ -41,8 +44,8 @@ pub struct Passes {
     /// that it does.
     pub memory: f64,
     pub cache: f64,
-    /// The former at all cores' bandwidth, however few compute: as far as one
-    /// core is nearer to it than the machine file says, or further from it.
+    /// The bytes of `memory` at all cores' bandwidth, however few compute: a part
+    /// of the time that more cores do not shorten, beside that of the law above.
     pub shared: f64,
     /// The bytes again, as far as rows are too wide for a core's own cache.
     pub wide_rows: f64,

@@ -70,7 +70,9 @@ fn selection(model: &GroupModel) -> Option<Selection> {
     let mut candidates = model.planning.validation.candidates.iter();
     let linear = candidates.find(|candidate| candidate.family == Family::Linear);
     let clusters = linear.map_or(CLUSTERS, |linear| linear.clusters);
-    Features::of(&model.table.names, &values, &times).select(clusters, THRESHOLD)
+    Features::of(&model.table.names, &values, &times)
+        .without(&model.table.hidden)
+        .select(clusters, THRESHOLD)
 }
 
 /// Name, measured and predicted seconds, and size of every run, by the model

@@ -37,16 +37,17 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
         row.values = columns.iter().map(|column| values[*column]).collect();
     }
     let passes = places(&columns, &features::PASSES);
+    let has_passes = passes.len() == features::PASSES.len();
     Ok(Table {
         names: (columns.iter())
             .map(|column| features::NAMES[*column].to_owned())
             .collect(),
         baselines: baseline::NAMES.map(str::to_owned).to_vec(),
-        parts: match passes.is_empty() {
-            true => places(&columns, &features::PARTS),
-            false => passes.clone(),
+        parts: match has_passes {
+            true => passes.clone(),
+            false => places(&columns, &features::PARTS),
         },
-        hidden: passes,
+        hidden: if has_passes { passes } else { Vec::new() },
         rows,
     })
 }

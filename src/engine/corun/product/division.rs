@@ -6,19 +6,20 @@ use crate::machine::Device;
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Spmv};
 
-/// Queues that a device streams over when no number is asked for: while one is
-/// written, the other computes and is read, which takes a fifth of the time. A
-/// third would leave chunks that are a third shorter.
+/// Queues that a device streams over when no number is asked for: while one
+/// chunk is written, the other is computed and read, which takes a fifth of the
+/// time that writing takes. With a third queue chunks would be a third shorter.
 const QUEUES: u32 = 2;
 
-/// Bytes of the shortest chunk worth streaming: twice as many as of a grid, for
-/// it takes five commands, not three, and a driver that enqueues slower than
-/// the link carries leaves the link idle.
-const LEAST_STREAM: u64 = 8 << 20;
+/// Bytes of the longest chunk of a small memory, as far as there is room: twice
+/// as many as of a grid, for it takes five or six commands, not three, and a
+/// driver that enqueues slower than the link carries leaves the link idle. (The
+/// last chunks of a step may be as short as a grid's.)
+const LEAST_LONGEST: u64 = 8 << 20;
 
-/// At most this fraction of the free memory is spent on stream buffers. Much
-/// more than of grids: what they take from the units held passes once more, and
-/// what is streamed anyhow passes nearer to the link's rate.
+/// At most this fraction of the free memory is spent on stream buffers: four
+/// times as much as of grids. Units that cannot be held for it are streamed, but
+/// all that is streamed then passes at nearly the link's rate.
 const STREAM_FRACTION: u64 = 2;
 
 /// Room for any so many neighbouring units.
@@ -113,7 +114,7 @@ impl Division {
         let (wanted, most) = match stream.chunk {
             Some(asked) => (asked, free),
             None => {
-                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM);
+                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_LONGEST, MOST_STREAM);
                 let wanted = (bytes / spmv.unit_bytes()).min(units.div_ceil(8));
                 (wanted, free / STREAM_FRACTION)
             }
@@ -153,7 +154,7 @@ impl Estimate {
         let (wanted, most) = match stream.chunk {
             Some(asked) => (asked, free),
             None => {
-                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM);
+                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_LONGEST, MOST_STREAM);
                 let wanted = (bytes / unit_bytes.max(1)).min(units.div_ceil(8));
                 (wanted, free / STREAM_FRACTION)
             }
