@@ -315,6 +315,8 @@ def main():
     )
     options = parser.parse_intermixed_args()
     options.pdawl = os.path.realpath(options.pdawl)
+    if options.model and not os.path.isfile(options.model):
+        parser.error(f"--model {options.model}: there is no such file; name a model's, as models/h200-spmv.json")
     options.model = options.model and os.path.realpath(options.model)
     options.only = options.only.split(",")
     os.makedirs(options.out, exist_ok=True)

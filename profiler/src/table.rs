@@ -11,10 +11,20 @@ pub struct Table {
     /// Places of those features that are parts of the prior, or that it leaves
     /// out, each at least 0 and over the whole prior.
     pub parts: Vec<usize>,
-    /// Parts that make up the whole by themselves, and of which no other model
-    /// than a sum is made.
-    pub hidden: Vec<usize>,
+    /// Whether these parts make up the whole by themselves. Then no other model
+    /// than their sum is made of them.
+    pub complete: bool,
     pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// Places of the features that only a sum of parts sees.
+    pub fn hidden(&self) -> &[usize] {
+        match self.complete {
+            true => &self.parts,
+            false => &[],
+        }
+    }
 }
 
 /// One run.

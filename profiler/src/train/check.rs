@@ -16,7 +16,7 @@ pub fn check(table: &Table, recipe: &Recipe) -> Result<(), TrainError> {
     let values: Vec<&[f64]> = table.rows.iter().map(|row| &row.values[..]).collect();
     let seconds: Vec<f64> = table.rows.iter().map(|row| row.seconds.ln()).collect();
     if Features::of(&table.names, &values, &seconds)
-        .without(&table.hidden)
+        .without(table.hidden())
         .features()
         .is_empty()
     {

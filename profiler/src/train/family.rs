@@ -95,9 +95,8 @@ impl Family {
         };
         match self {
             Self::PriorConstant => vec![linear(1.0)],
-            // Hidden parts are all that there is.
             Self::PriorParts => vec![Spec::Sum {
-                whole: table.hidden.is_empty(),
+                whole: !table.complete,
             }],
             Self::PriorLinear => [1e-3, 1e-5, 1e-4, 1e-2, 1e-1, 1.0].map(linear).to_vec(),
             Self::Linear => [1e-4, 1e-6, 1e-5, 1e-3, 1e-2, 1e-1].map(linear).to_vec(),

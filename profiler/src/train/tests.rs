@@ -30,7 +30,7 @@ fn table() -> Table {
             .to_vec(),
         baselines: Vec::new(),
         parts: Vec::new(),
-        hidden: Vec::new(),
+        complete: false,
         rows,
     }
 }
@@ -80,4 +80,28 @@ fn rows_held_out_cannot_change_the_model_that_predicts_them() {
             }
         }
     }
+}
+
+#[test]
+fn parts_that_make_up_the_whole_are_seen_by_their_sum_alone() {
+    let mut table = table();
+    // The last feature tells the time itself, as a part of the prior.
+    for row in &mut table.rows {
+        *row.values.last_mut().unwrap() = row.seconds / row.prior;
+    }
+    table.parts = vec![table.names.len() - 1];
+    let groups: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
+    let folds = Folds::grouped(&groups, 4, 1).unwrap();
+    for complete in [false, true] {
+        table.complete = complete;
+        for family in Family::ALL {
+            let fitted = models(&table, &folds, &recipe(family));
+            let sees = fitted.iter().any(|model| model.contains("\"part\""));
+            let may = family == Family::PriorParts;
+            assert!(!sees || may || !complete, "{family}");
+            assert!(sees || !may, "{family}");
+        }
+    }
+    let fitted = models(&table, &folds, &recipe(Family::PriorParts));
+    assert!(fitted.iter().all(|model| model.contains("\"whole\":false")));
 }

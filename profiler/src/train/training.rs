@@ -74,7 +74,7 @@ impl<'a> Training<'a> {
     /// The features that vary over the believed rows, compared with the time,
     /// or with what multiplies the prior.
     pub fn features(&self, over_prior: bool) -> Features<'a> {
-        self.all_features(over_prior).without(&self.table.hidden)
+        self.all_features(over_prior).without(self.table.hidden())
     }
 
     /// The parts that a sum is made of, as far as they vary.
@@ -162,7 +162,7 @@ mod tests {
             names: ["size", "constant"].map(String::from).to_vec(),
             baselines: Vec::new(),
             parts: Vec::new(),
-            hidden: Vec::new(),
+            complete: false,
             rows: factors.iter().enumerate().map(row).collect(),
         }
     }

@@ -37,7 +37,7 @@ impl Beyond {
         let values: Vec<&[f64]> = values.collect();
         let times = rows.iter().map(|&row| table.rows[row].seconds.ln());
         let times: Vec<f64> = times.collect();
-        let features = Features::of(&table.names, &values, &times).without(&table.hidden);
+        let features = Features::of(&table.names, &values, &times).without(table.hidden());
         // Rounding must not decide between a size in units and in bytes.
         let strength = |c: f64| (c.abs() * 1e9).round();
         let feature = features.features().iter().max_by(|a, b| {
@@ -99,7 +99,7 @@ mod tests {
             names: ["workers", "bytes", "a_size"].map(String::from).to_vec(),
             baselines: Vec::new(),
             parts: Vec::new(),
-            hidden: Vec::new(),
+            complete: false,
             rows: rows.into_iter().map(row).collect(),
         }
     }

@@ -116,6 +116,8 @@ fn smooth(alone: f64, ceiling: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Work;
+    use crate::model::testbed::{grid, machine};
 
     fn host() -> HostFigures {
         HostFigures {
@@ -124,6 +126,58 @@ mod tests {
             core_bandwidth: 21e9,
             ..HostFigures::default()
         }
+    }
+
+    /// What a step of a square grid on some of an h200's cores is made of.
+    fn passes(size: u64, workers: u32, chunk: u64) -> Passes {
+        let work = Work::of(&grid(size));
+        let descriptors = Descriptors::of(&machine("h200"), None, &work.codelet, true);
+        let part = Part::Host {
+            workers,
+            sockets: 1,
+            units: size,
+            chunk,
+        };
+        let case = Case { work, part };
+        let derived = Derived::of(&case, &descriptors);
+        Passes::of(&case, &descriptors, &derived).unwrap()
+    }
+
+    #[test]
+    fn each_part_goes_with_what_it_is_of() {
+        let (small, large) = (passes(2000, 4, 2000), passes(13_000, 4, 13_000));
+        assert!(small.memory == 0.0 && small.shared == 0.0 && small.cache > 0.0);
+        assert!(large.cache == 0.0 && large.memory > large.shared);
+        // All cores need as long as memory lets them, a few take longer.
+        let all = passes(13_000, 15, 13_000);
+        assert!((all.memory / all.shared - 1.0).abs() < 1e-9);
+        assert!(all.memory < large.memory && all.shared == large.shared);
+        // Rows of a quarter of a megabyte, and of a tenth.
+        let wide = passes(30_000, 4, 30_000);
+        assert!(wide.wide_rows > 0.0 && large.wide_rows == 0.0);
+        let cut = passes(13_000, 4, 130);
+        assert_eq!(cut.chunks, 100.0 * large.chunks);
+        assert_eq!(cut.wakes, 100.0 * large.wakes);
+        assert!(cut.borders > 2.0 * large.borders && cut.end == large.end);
+        let of_all = 15.0 * all.rows / (4.0 * large.rows);
+        assert!((of_all - 1.0).abs() < 1e-12, "{of_all}");
+    }
+
+    #[test]
+    fn only_grids_on_cores_have_passes() {
+        let machine = machine("h200");
+        let work = Work::of(&grid(1000));
+        let device = Some(&machine.devices[0]);
+        let on_device = Descriptors::of(&machine, device, &work.codelet, true);
+        let part = Part::Host {
+            workers: 4,
+            sockets: 1,
+            units: 1000,
+            chunk: 1000,
+        };
+        let case = Case { work, part };
+        let derived = Derived::of(&case, &on_device);
+        assert_eq!(Passes::of(&case, &on_device, &derived), None);
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn selection(model: &GroupModel) -> Option<Selection> {
     let linear = candidates.find(|candidate| candidate.family == Family::Linear);
     let clusters = linear.map_or(CLUSTERS, |linear| linear.clusters);
     Features::of(&model.table.names, &values, &times)
-        .without(&model.table.hidden)
+        .without(model.table.hidden())
         .select(clusters, THRESHOLD)
 }
 

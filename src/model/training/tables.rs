@@ -37,17 +37,17 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
         row.values = columns.iter().map(|column| values[*column]).collect();
     }
     let passes = places(&columns, &features::PASSES);
-    let has_passes = passes.len() == features::PASSES.len();
+    let complete = passes.len() == features::PASSES.len();
     Ok(Table {
         names: (columns.iter())
             .map(|column| features::NAMES[*column].to_owned())
             .collect(),
         baselines: baseline::NAMES.map(str::to_owned).to_vec(),
-        parts: match has_passes {
-            true => passes.clone(),
+        parts: match complete {
+            true => passes,
             false => places(&columns, &features::PARTS),
         },
-        hidden: if has_passes { passes } else { Vec::new() },
+        complete,
         rows,
     })
 }
@@ -103,7 +103,7 @@ pub fn explaining(samples: &[&Sample], planning: &Table) -> Option<Table> {
         names,
         baselines: planning.baselines.clone(),
         parts: planning.parts.clone(),
-        hidden: planning.hidden.clone(),
+        complete: planning.complete,
         rows,
     })
 }
@@ -167,6 +167,21 @@ mod tests {
             assert_eq!(row.seconds, sample.seconds / 5.0, "of a step");
             assert!(row.prior > 0.0 && row.baselines.iter().all(|b| *b > 0.0));
         }
+    }
+
+    #[test]
+    fn of_grids_on_cores_the_parts_make_up_the_whole() {
+        let samples = samples();
+        let mut table = planning(&all(&samples)).unwrap();
+        let named = |table: &Table| -> Vec<String> {
+            let parts = table.parts.iter();
+            parts.map(|place| table.names[*place].clone()).collect()
+        };
+        assert!(table.complete);
+        assert_eq!(table.hidden(), table.parts);
+        assert_eq!(named(&table), features::PASSES);
+        table.complete = false;
+        assert!(table.hidden().is_empty());
     }
 
     #[test]

@@ -219,6 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_small_memory_is_for_chunks_as_long_as_they_may_be() {
+        let spmv = product(&[7; 1000]);
+        let fixed = fixed_bytes(spmv.units(), 1000, 1000, 8);
+        let free = 16_000;
+        let d = Division::of(&spmv, fixed + free, u64::MAX, USUAL).unwrap();
+        let chunks = u64::from(d.queues) * d.chunk.bytes(&spmv);
+        assert!(
+            2 * chunks <= free && 3 * chunks > free,
+            "{chunks} of {free}"
+        );
+        assert!(chunks + d.held.bytes(&spmv) <= free);
+    }
+
+    #[test]
     fn an_estimate_is_a_little_less_than_what_fits() {
         let spmv = product(&[7; 1000]);
         let fixed = fixed_bytes(spmv.units(), 1000, 1000, 8);
