@@ -42,6 +42,7 @@ mod step;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use error::CorunError;
+pub use launches::{LEAD, SERIES};
 pub use product::{Division as ProductDivision, Estimate as ProductEstimate, fixed_bytes, lacking};
 
 use crate::balance::{Balancer, Setup};
