@@ -48,8 +48,6 @@ pub struct Pdawl {
     surprises: u32,
     predicted: Option<f64>,
     expected: Vec<Option<f64>>,
-    /// Of the coming step, if it goes on as the present one.
-    ahead: Option<f64>,
     replans: u32,
     handed_over: Option<u32>,
 }
@@ -73,7 +71,6 @@ impl Pdawl {
             surprises: 0,
             predicted: None,
             expected: Vec::new(),
-            ahead: None,
             replans: 0,
             handed_over: None,
         };
@@ -164,17 +161,13 @@ impl Pdawl {
         self.dawl.let_go(step);
     }
 
-    /// Seconds that the model expects of a step with this plan.
-    fn expect(&self, plan: &StepPlan) -> Option<f64> {
-        match self.handed_over {
+    /// Notes what the model expects of the planned step, if it is still asked.
+    fn note(&mut self, step: u32) {
+        let (step, plan) = (step as usize, self.dawl.present());
+        let expected = match self.handed_over {
             Some(_) => None,
             None => Some(self.planner.expect(plan, &self.slowdown()).step_seconds),
-        }
-    }
-
-    /// Notes what the model expects of a planned step.
-    fn note(&mut self, step: u32, expected: Option<f64>) {
-        let step = step as usize;
+        };
         if self.expected.len() <= step {
             self.expected.resize(step + 1, None);
         }
@@ -208,25 +201,23 @@ impl Balancer for Pdawl {
             self.replan(step);
         }
         let plan = self.dawl.plan(step);
-        self.note(step, self.expect(&plan));
+        if self.lookahead() > 0 {
+            self.note(step);
+        }
         plan
     }
 
     fn again(&mut self, step: u32, took: Nanos) -> bool {
-        if self.due || !self.dawl.again(step, took) {
-            return false;
-        }
-        self.note(step, self.ahead);
-        true
+        !self.due && self.dawl.again(step, took)
     }
 
     fn think_ahead(&mut self, step: u32) {
+        // Only told, so not thought out while everybody waits.
+        self.note(step - 1);
         // Who is suspected is waited for.
-        if self.trust.iter().any(Trust::is_suspect) {
-            return;
+        if !self.trust.iter().any(Trust::is_suspect) {
+            self.dawl.think_ahead(step);
         }
-        self.dawl.think_ahead(step);
-        self.ahead = self.expect(self.dawl.present());
     }
 
     fn next(&mut self, device: usize, state: &StepState) -> Next {

@@ -1,5 +1,8 @@
 //! PDAWL on whole machines, with models that are right and wrong.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -207,6 +210,40 @@ fn a_model_that_cannot_explain_what_it_sees_is_left_at_once() {
     let (times, account) = pdawl(&machine, Confused(Believer::in_machine(&machine)));
     assert_eq!((account.handed_over, account.replans), (Some(2), 0));
     assert_eq!(late(&times, 6, oracle(&machine, 0), 1.03), []);
+}
+
+/// Counts how often it is asked what it expects.
+struct Counting(Believer, Rc<Cell<u32>>);
+
+impl Planner for Counting {
+    fn forecast(&self, slowdown: &[f64]) -> Option<Forecast> {
+        self.0.forecast(slowdown)
+    }
+
+    fn expect(&self, plan: &StepPlan, slowdown: &[f64]) -> Forecast {
+        self.1.set(self.1.get() + 1);
+        self.0.expect(plan, slowdown)
+    }
+}
+
+#[test]
+fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
+    // Alone, a device waits for nobody, and nobody is asked to think ahead.
+    for (cpu, alone) in [(1e-6, true), (0.45, false)] {
+        let devices = vec![real_cpu(cpu), real_gpu(16384, 12.0, 0.35)];
+        let machine = Machine::new(16384, devices);
+        let asked = Rc::new(Cell::new(0));
+        let planner = Counting(Believer::in_machine(&machine), Rc::clone(&asked));
+        let mut pdawl = Pdawl::new(&machine.setup(), "toy", Box::new(planner));
+        pdawl.plan(0);
+        assert_eq!((pdawl.lookahead() > 0, asked.get() > 0), (alone, alone));
+        if !alone {
+            pdawl.think_ahead(1);
+        }
+        let account = pdawl.account().unwrap();
+        assert_eq!(account.expected_seconds, [account.predicted_step_seconds]);
+        assert_eq!(asked.get(), 1);
+    }
 }
 
 /// A planner with one answer.
