@@ -201,7 +201,8 @@ impl Balancer for Pdawl {
             self.replan(step);
         }
         let plan = self.dawl.plan(step);
-        if self.lookahead() > 0 {
+        // Before the first step, and of a lone device's steps, nobody waits.
+        if step == 0 || self.lookahead() > 0 {
             self.note(step);
         }
         plan
@@ -213,7 +214,9 @@ impl Balancer for Pdawl {
 
     fn think_ahead(&mut self, step: u32) {
         // Only told, so not thought out while everybody waits.
-        self.note(step - 1);
+        if step > 1 {
+            self.note(step - 1);
+        }
         // Who is suspected is waited for.
         if !self.trust.iter().any(Trust::is_suspect) {
             self.dawl.think_ahead(step);

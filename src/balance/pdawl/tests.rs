@@ -236,13 +236,18 @@ fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
         let planner = Counting(Believer::in_machine(&machine), Rc::clone(&asked));
         let mut pdawl = Pdawl::new(&machine.setup(), "toy", Box::new(planner));
         pdawl.plan(0);
-        assert_eq!((pdawl.lookahead() > 0, asked.get() > 0), (alone, alone));
+        assert_eq!(asked.get(), 1, "nobody waits before the first step");
+        pdawl.plan(1);
+        assert_eq!((pdawl.lookahead() > 0, asked.get() > 1), (alone, alone));
         if !alone {
-            pdawl.think_ahead(1);
+            pdawl.think_ahead(2);
         }
+        assert_eq!(asked.get(), 2);
         let account = pdawl.account().unwrap();
-        assert_eq!(account.expected_seconds, [account.predicted_step_seconds]);
-        assert_eq!(asked.get(), 1);
+        assert_eq!(
+            account.expected_seconds,
+            [account.predicted_step_seconds; 2]
+        );
     }
 }
 
