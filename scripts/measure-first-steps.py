@@ -117,11 +117,14 @@ def main():
     if not options.out or not options.model or missing:
         parser.error(f"no model {missing[0]}" if missing else "OUT and --model are needed")
     entries = []
-    for entry in measure(options):
-        entries.append(entry)
-        write(options.out, entries)
-        print(entry["size"], entry["strategy"], entry["model"] or "",
-              f"{entry['steps'][0] * 1e3:.2f} ms", file=sys.stderr)
+    try:
+        for entry in measure(options):
+            entries.append(entry)
+            write(options.out, entries)
+            print(entry["size"], entry["strategy"], entry["model"] or "",
+                  f"{entry['steps'][0] * 1e3:.2f} ms", file=sys.stderr)
+    except KeyboardInterrupt:
+        raise SystemExit(f"interrupted; {len(entries)} runs are in {options.out}") from None
     show(entries)
 
 
