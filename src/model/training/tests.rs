@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::testbed::{CODELET, machine, model, recipe, samples};
 use super::*;
+use crate::model::features::PASSES;
 
 fn refused(change: impl Fn(&mut Vec<Sample>), kinds: &[&str]) -> String {
     let mut samples = samples(&machine("k40"));
@@ -171,6 +172,9 @@ fn charts_say_what_they_are_of() {
             "cpu-stencil5-f64-dendrogram.svg"
         ]
     );
+    // What only a sum of parts sees would hide what the others are like.
+    let shows = |name: &str| charts[2].svg.contains(name);
+    assert!(shows("derived.") && !PASSES.iter().any(|part| shows(part)));
     for chart in charts {
         // A title may go on in the next line.
         let texts = chart.svg.split('<').filter_map(|tag| tag.split_once('>'));
