@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -65,34 +66,39 @@ def write(path, entries):
     os.replace(beside.name, path)
 
 
+def middle(entries, of):
+    """The median in milliseconds; nothing where an entry has no such figure."""
+    values = [of(entry) for entry in entries]
+    return "" if None in values else f"{statistics.median(values) * 1e3:.2f} ms"
+
+
+def total(count):
+    """Of the first steps of an entry, if it has so many."""
+    return lambda entry: sum(entry["steps"][:count]) if len(entry["steps"]) >= count else None
+
+
 def show(entries):
     """Prints the table."""
     print("| machine | grid | strategy, model | runs | predicted | first step "
           "| over the oracle's | 5 steps | 30 steps |")
     print("|---|---|---|---|---|---|---|---|---|")
-    groups = {}
+    cases = {}
     for entry in entries:
         case = (entry.get("machine") or "this one", entry["size"], entry["gpu_memory"])
         who = " ".join(filter(None, [entry["strategy"], entry["model"]]))
-        groups.setdefault(case, {}).setdefault(who, []).append(entry)
-    for (machine, size, memory), runs in groups.items():
-        oracle = [statistics.median(run["steps"]) for run in runs.get("oracle", [])]
-        best = statistics.median(oracle) if oracle else None
-        for who, entries in runs.items():
-            def milliseconds(of):
-                values = [of(entry) for entry in entries]
-                return "" if None in values else f"{statistics.median(values) * 1e3:.2f} ms"
-
-            def total(count):
-                return lambda e: sum(e["steps"][:count]) if len(e["steps"]) >= count else None
-
-            first = statistics.median(entry["steps"][0] for entry in entries)
-            settled = milliseconds(lambda e: statistics.median(e["steps"]))
-            cells = [machine, f"{size} in {memory}", who, len(entries),
-                     milliseconds(lambda e: e["predicted"]),
-                     f"(step: {settled})" if who == "oracle" else milliseconds(total(1)),
-                     f"{first / best:.3f}" if best and who != "oracle" else "",
-                     milliseconds(total(5)), milliseconds(total(30))]
+        cases.setdefault(case, {}).setdefault(who, []).append(entry)
+    for (machine, size, memory), groups in cases.items():
+        oracle = [statistics.median(run["steps"]) for run in groups.get("oracle", [])]
+        for who, runs in groups.items():
+            first, ratio = middle(runs, total(1)), ""
+            if who == "oracle":
+                first = f"(step: {middle(runs, lambda run: statistics.median(run['steps']))})"
+            elif oracle:
+                seconds = statistics.median(run["steps"][0] for run in runs)
+                ratio = f"{seconds / statistics.median(oracle):.3f}"
+            cells = [machine, f"{size} in {memory}", who, len(runs),
+                     middle(runs, lambda run: run["predicted"]), first, ratio,
+                     middle(runs, total(5)), middle(runs, total(30))]
             print(f"| {' | '.join(map(str, cells))} |")
 
 
@@ -111,18 +117,27 @@ def main():
         try:
             show(json.loads(options.show.read_text()))
         except (OSError, ValueError) as error:
-            raise SystemExit(f"{options.show}: {error}")
+            raise SystemExit(f"{options.show}: {error}") from None
+        except (KeyError, TypeError, AttributeError, IndexError):
+            raise SystemExit(f"{options.show}: not a file that this script wrote") from None
         return
     missing = [model for model in options.model if not pathlib.Path(model).is_file()]
     if not options.out or not options.model or missing:
         parser.error(f"no model {missing[0]}" if missing else "OUT and --model are needed")
+    if not options.out.absolute().parent.is_dir():
+        parser.error(f"no folder for {options.out}")
+    if options.rounds < 1 or not all(case.count(":") == 1 for case in options.sizes.split(",")):
+        parser.error("--rounds is at least 1, and --sizes a list of SIZE:MEMORY")
+    if not shutil.which(options.pdawl):
+        parser.error(f"cannot run {options.pdawl}; build it (cargo build --release), or name it")
     entries = []
     try:
         for entry in measure(options):
             entries.append(entry)
             write(options.out, entries)
-            print(entry["size"], entry["strategy"], entry["model"] or "",
-                  f"{entry['steps'][0] * 1e3:.2f} ms", file=sys.stderr)
+            if sys.stderr.isatty():
+                print(entry["size"], entry["strategy"], entry["model"] or "",
+                      f"{entry['steps'][0] * 1e3:.2f} ms", file=sys.stderr)
     except KeyboardInterrupt:
         raise SystemExit(f"interrupted; {len(entries)} runs are in {options.out}") from None
     show(entries)

@@ -1,5 +1,7 @@
 //! What a model is trained on: features as numbers, and the seconds to predict.
 
+use crate::cluster::Features;
+
 /// Rows of equal features.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
@@ -24,6 +26,15 @@ impl Table {
             true => &self.parts,
             false => &[],
         }
+    }
+
+    /// The features that vary over these rows and that any model may see, compared
+    /// with the logarithm of the time.
+    pub fn features(&self, rows: &[usize]) -> Features<'_> {
+        let rows = || rows.iter().map(|row| &self.rows[*row]);
+        let values: Vec<&[f64]> = rows().map(|row| &row.values[..]).collect();
+        let times: Vec<f64> = rows().map(|row| row.seconds.ln()).collect();
+        Features::of(&self.names, &values, &times).without(self.hidden())
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::Features;
 use crate::table::Table;
 
 /// At least this part of the rows is held out, as long as it can be ...
@@ -33,11 +32,7 @@ impl Beyond {
     /// it come the rows that are held out, ascending. `None` if they would be
     /// too many, as where a feature has only two values.
     pub fn of(table: &Table, rows: &[usize]) -> Option<(Self, Vec<usize>)> {
-        let values = rows.iter().map(|&row| &table.rows[row].values[..]);
-        let values: Vec<&[f64]> = values.collect();
-        let times = rows.iter().map(|&row| table.rows[row].seconds.ln());
-        let times: Vec<f64> = times.collect();
-        let features = Features::of(&table.names, &values, &times).without(table.hidden());
+        let features = table.features(rows);
         // Rounding must not decide between a size in units and in bytes.
         let strength = |c: f64| (c.abs() * 1e9).round();
         let feature = features.features().iter().max_by(|a, b| {

@@ -161,6 +161,14 @@ impl Pdawl {
         self.dawl.let_go(step);
     }
 
+    /// Notes what the model expects of a step that begins, where nobody waits:
+    /// before the first one, and of a lone device's.
+    fn note_early(&mut self, step: u32) {
+        if step == 0 || self.lookahead() > 0 {
+            self.note(step);
+        }
+    }
+
     /// Notes what the model expects of the planned step, if it is still asked.
     fn note(&mut self, step: u32) {
         let (step, plan) = (step as usize, self.dawl.present());
@@ -201,15 +209,16 @@ impl Balancer for Pdawl {
             self.replan(step);
         }
         let plan = self.dawl.plan(step);
-        // Before the first step, and of a lone device's steps, nobody waits.
-        if step == 0 || self.lookahead() > 0 {
-            self.note(step);
-        }
+        self.note_early(step);
         plan
     }
 
     fn again(&mut self, step: u32, took: Nanos) -> bool {
-        !self.due && self.dawl.again(step, took)
+        let again = !self.due && self.dawl.again(step, took);
+        if again {
+            self.note_early(step);
+        }
+        again
     }
 
     fn think_ahead(&mut self, step: u32) {

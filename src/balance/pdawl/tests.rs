@@ -251,6 +251,23 @@ fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
     }
 }
 
+#[test]
+fn a_lone_devices_step_that_begins_as_the_one_before_is_expected_too() {
+    let devices = vec![real_cpu(1e-6), real_gpu(16384, 12.0, 0.35)];
+    let machine = Machine::new(16384, devices);
+    let mut pdawl = Pdawl::new(
+        &machine.setup(),
+        "toy",
+        Box::new(Believer::in_machine(&machine)),
+    );
+    let times = machine.run(&mut pdawl);
+    let step = times.len() as u32;
+    assert!(pdawl.again(step, (times[times.len() - 1] * 1e3) as u64));
+    let expected = pdawl.account().unwrap().expected_seconds;
+    assert_eq!(expected.len(), times.len() + 1);
+    assert!(expected.iter().all(Option::is_some), "{expected:?}");
+}
+
 /// A planner with one answer.
 struct Fixated(Option<Forecast>);
 

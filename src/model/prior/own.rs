@@ -1,12 +1,17 @@
 //! A device with memory of its own.
 
 use super::pipeline::{Pipeline, Stream};
-use crate::engine::corun::{LEAD, SERIES};
+use crate::engine::corun;
 use crate::model::case::{Case, Part, Work};
 use crate::model::descriptors::{DeviceFigures, HostFigures, LinkFigures};
 
 /// Commands of a streamed chunk: a write, a kernel, a read.
 const CHUNK: f64 = 3.0;
+
+/// Launches that the engine enqueues before the first chunk's commands, and then
+/// at a time.
+const LEAD: f64 = corun::LEAD as f64;
+const SERIES: f64 = corun::SERIES as f64;
 
 /// Compute, memory, link, and total seconds.
 ///
@@ -155,13 +160,12 @@ impl<'a> Own<'a> {
     /// When the driver comes to the first chunk: after the halo's write and
     /// some launches, with the edges' reads if these are all.
     fn before_streams(&self) -> f64 {
-        let lead = LEAD as f64;
-        let edges = if self.windows < lead {
+        let edges = if self.windows < LEAD {
             self.borders
         } else {
             0.0
         };
-        (self.borders + self.windows.min(lead) + edges) * self.device.enqueue_seconds
+        (self.borders + self.windows.min(LEAD) + edges) * self.device.enqueue_seconds
     }
 
     /// Seconds that the driver is busy: it enqueues halos and edges, launches
@@ -187,8 +191,8 @@ impl<'a> Own<'a> {
                 false => 0.0,
             },
             beside: self.launches(),
-            others: (self.windows - LEAD as f64).max(0.0),
-            lead: SERIES as f64,
+            others: (self.windows - LEAD).max(0.0),
+            lead: SERIES,
         })
     }
 }

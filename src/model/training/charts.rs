@@ -1,6 +1,6 @@
 //! Charts of a group's planning model.
 
-use pdawl_profiler::cluster::{Features, Selection};
+use pdawl_profiler::cluster::Selection;
 use pdawl_profiler::plot::{
     PlotError, Series, SizeError, dendrogram, error_over_size, predicted_against_measured,
 };
@@ -64,15 +64,11 @@ pub fn charts(model: &GroupModel, machine: &str, simulated: bool) -> Result<Vec<
 fn selection(model: &GroupModel) -> Option<Selection> {
     const THRESHOLD: f64 = 0.75;
     const CLUSTERS: usize = 5;
-    let rows = &model.table.rows;
-    let values: Vec<&[f64]> = rows.iter().map(|row| &row.values[..]).collect();
-    let times: Vec<f64> = rows.iter().map(|row| row.seconds.ln()).collect();
+    let rows: Vec<usize> = (0..model.table.rows.len()).collect();
     let mut candidates = model.planning.validation.candidates.iter();
     let linear = candidates.find(|candidate| candidate.family == Family::Linear);
     let clusters = linear.map_or(CLUSTERS, |linear| linear.clusters);
-    Features::of(&model.table.names, &values, &times)
-        .without(model.table.hidden())
-        .select(clusters, THRESHOLD)
+    model.table.features(&rows).select(clusters, THRESHOLD)
 }
 
 /// Name, measured and predicted seconds, and size of every run, by the model

@@ -111,16 +111,9 @@ impl Division {
             room.bytes(spmv) <= bytes && room.largest(spmv) <= largest
         };
         let free = limit - fixed;
-        let (wanted, most) = match stream.chunk {
-            Some(asked) => (asked, free),
-            None => {
-                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_LONGEST, MOST_STREAM);
-                let wanted = (bytes / spmv.unit_bytes()).min(units.div_ceil(8));
-                (wanted, free / STREAM_FRACTION)
-            }
-        };
+        let (wanted, most) = chunks(stream, limit, free, (units, spmv.unit_bytes()));
         let most = most / u64::from(queues);
-        let chunk = greatest(wanted.min(units), |count| fits(count, most)).max(1);
+        let chunk = greatest(wanted, |count| fits(count, most)).max(1);
         let chunk = Room::of(spmv, chunk);
         let left = free - u64::from(queues) * chunk.bytes(spmv);
         Ok(Self {
@@ -151,22 +144,28 @@ impl Estimate {
         let queues = stream.queues.unwrap_or(QUEUES).clamp(1, MOST_QUEUES);
         let free = limit.checked_sub(fixed)?;
         let each = (unit_bytes as f64 * UNLIKE).ceil().max(1.0) as u64;
-        let (wanted, most) = match stream.chunk {
-            Some(asked) => (asked, free),
-            None => {
-                let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_LONGEST, MOST_STREAM);
-                let wanted = (bytes / unit_bytes.max(1)).min(units.div_ceil(8));
-                (wanted, free / STREAM_FRACTION)
-            }
-        };
+        let (wanted, most) = chunks(stream, limit, free, (units, unit_bytes));
         let most = most / u64::from(queues) / each;
-        let chunk = wanted.min(units).min(most).max(1);
+        let chunk = wanted.min(most).max(1);
         let left = free.checked_sub(u64::from(queues) * (chunk + 1) * each)?;
         Some(Self {
             held: (left / each).saturating_sub(1).min(units),
             chunk,
             queues,
         })
+    }
+}
+
+/// Units of a chunk, and bytes for the chunks of all queues, as far as there is
+/// room for them in `free` bytes of `limit`: what is asked for, or the usual.
+fn chunks(stream: Stream, limit: u64, free: u64, (units, unit_bytes): (u64, u64)) -> (u64, u64) {
+    match stream.chunk {
+        Some(asked) => (asked.min(units), free),
+        None => {
+            let bytes = (limit / CHUNK_FRACTION).clamp(LEAST_LONGEST, MOST_STREAM);
+            let wanted = (bytes / unit_bytes.max(1)).min(units.div_ceil(8));
+            (wanted, free / STREAM_FRACTION)
+        }
     }
 }
 
