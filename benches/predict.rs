@@ -1,11 +1,10 @@
 //! What a prediction costs, by every family of models, and a plan: both are
 //! made many times before and during a run.
 
-#[path = "../tests/learned/mod.rs"]
-mod learned;
+#[path = "../tests/fixtures/synthetic_models.rs"]
+mod synthetic_models;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use learned::{CODELET, machine, model, on_gpu, on_host, samples, work};
 use pdawl::balance::pdawl::Planner;
 use pdawl::engine::corun::Stream;
 use pdawl::model::planner::{Modelled, plan};
@@ -13,6 +12,7 @@ use pdawl::model::{Case, Descriptors, Part, Predictor};
 use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::train::Family;
 use std::hint::black_box;
+use synthetic_models::{CODELET, machine, model, on_gpu, on_host, samples, work};
 
 /// Something to learn: few workers and short chunks are worse than they seem.
 fn factor(case: &Case) -> f64 {

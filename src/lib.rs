@@ -84,5 +84,5 @@ pub mod workload;
 #[cfg(test)]
 extern crate self as pdawl;
 #[cfg(test)]
-#[path = "../tests/matrices/mod.rs"]
+#[path = "../tests/fixtures/matrices.rs"]
 mod matrices;

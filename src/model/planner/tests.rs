@@ -111,7 +111,7 @@ impl Case {
     }
 }
 
-/// Those of `tests/simulated.rs`.
+/// Those of `tests/library/simulated.rs`.
 const CASES: [(&str, u64, Option<u64>); 16] = [
     ("k20-32", 8192, None),
     ("k20-32", 20_000, Some(2 * GIB)),

@@ -1,0 +1,474 @@
+//! A runtime for tests: runs commands one at a time, in any order that queues
+//! and wait lists allow, drawn from a seed; and a balancer that answers at
+//! random within the contract.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
+use pdawl::codelet::{HostValue, Name};
+use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
+use pdawl::runtime::{
+    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory, Nanos, QueueId,
+    Runtime, RuntimeError, Status, Tag, Value,
+};
+
+/// A small deterministic generator (xorshift).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// Uniform in `0..below` (0 if that is empty).
+    pub fn below(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        if below == 0 {
+            0
+        } else {
+            (self.0 >> 11) % below
+        }
+    }
+}
+
+/// A device for [`Shuffled`]; `memory` is `None` for one on host memory.
+pub fn device(name: &str, memory: Option<u64>) -> Device {
+    Device {
+        name: name.into(),
+        model: "test".into(),
+        kind: if memory.is_some() {
+            DeviceKind::Gpu
+        } else {
+            DeviceKind::Cpu
+        },
+        runtime: RuntimeKind::Sim,
+        compute_units: 1,
+        memory: memory.unwrap_or(1 << 40) / 15 * 16 + 16,
+        max_allocation: 1 << 40,
+        clock_mhz: None,
+        shares_host_memory: memory.is_none(),
+        fp64: true,
+        sub_devices: SubDeviceSupport::default(),
+        queues: 3,
+        driver: "test".into(),
+        link_bandwidth: None,
+    }
+}
+
+/// A device that fails from its n-th command on.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    pub device: usize,
+    pub after: u64,
+}
+
+struct Pending {
+    event: EventId,
+    queue: QueueId,
+    command: Command,
+    wait: Vec<EventId>,
+    tag: Tag,
+    queued: Nanos,
+}
+
+pub struct Shuffled {
+    devices: Vec<Device>,
+    random: Random,
+    clock: Nanos,
+    fault: Option<Fault>,
+    executed: Vec<u64>,
+    queues: HashMap<QueueId, (usize, VecDeque<Pending>)>,
+    order: Vec<QueueId>,
+    /// Released queues that still have commands.
+    closed: HashSet<QueueId>,
+    done: HashSet<EventId>,
+    failed: HashSet<EventId>,
+    /// Queues with a command that failed: nothing in them runs any more.
+    poisoned: HashSet<QueueId>,
+    /// Host memory: its words, and its length in bytes.
+    host: HashMap<HostMemoryId, (Vec<u64>, usize)>,
+    buffers: HashMap<BufferId, (usize, Vec<u64>)>,
+    /// Units launched, by step and label.
+    pub launched: Vec<(u32, Name, std::ops::Range<u64>)>,
+    /// Largest number of bytes ever allocated on a device.
+    pub most_allocated: Vec<u64>,
+}
+
+impl Shuffled {
+    pub fn new(devices: Vec<Device>, seed: u64, fault: Option<Fault>) -> Self {
+        Self {
+            executed: vec![0; devices.len()],
+            most_allocated: vec![0; devices.len()],
+            devices,
+            random: Random::new(seed),
+            clock: 0,
+            fault,
+            queues: HashMap::new(),
+            order: Vec::new(),
+            closed: HashSet::new(),
+            done: HashSet::new(),
+            failed: HashSet::new(),
+            poisoned: HashSet::new(),
+            host: HashMap::new(),
+            buffers: HashMap::new(),
+            launched: Vec::new(),
+        }
+    }
+
+    /// Whether everything that was created has been released.
+    pub fn is_bare(&self) -> bool {
+        self.queues.is_empty() && self.host.is_empty() && self.buffers.is_empty()
+    }
+
+    fn forget_closed(&mut self) {
+        let queues = &mut self.queues;
+        self.closed.retain(|queue| {
+            let busy = queues.get(queue).is_some_and(|(_, line)| !line.is_empty());
+            if !busy {
+                queues.remove(queue);
+            }
+            busy
+        });
+        self.order.retain(|queue| queues.contains_key(queue));
+    }
+
+    fn lost(&self, device: usize) -> bool {
+        self.fault
+            .is_some_and(|f| f.device == device && self.executed[device] >= f.after)
+    }
+
+    fn address(&mut self, memory: Memory) -> (*mut u8, u64) {
+        let words = match memory {
+            Memory::Host(id) => &mut self.host.get_mut(&id).expect("host memory exists").0,
+            Memory::Device(id) => &mut self.buffers.get_mut(&id).expect("buffer exists").1,
+        };
+        (words.as_mut_ptr().cast(), words.len() as u64 * 8)
+    }
+
+    fn copy(&mut self, from: (Memory, u64), to: (Memory, u64), bytes: u64) {
+        let (source, length) = self.address(from.0);
+        assert!(from.1 + bytes <= length, "read past the end");
+        let (target, length) = self.address(to.0);
+        assert!(to.1 + bytes <= length, "written past the end");
+        // SAFETY: both ranges were just checked, and differ.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                source.add(from.1 as usize),
+                target.add(to.1 as usize),
+                bytes as usize,
+            );
+        }
+    }
+
+    fn execute(&mut self, device: usize, command: &Command) {
+        match command {
+            Command::Write { from, to } => self.copy(
+                (Memory::Host(from.memory), from.offset),
+                (Memory::Device(to.buffer), to.offset),
+                from.bytes,
+            ),
+            Command::Read { from, to } => self.copy(
+                (Memory::Device(from.buffer), from.offset),
+                (Memory::Host(to.memory), to.offset),
+                to.bytes,
+            ),
+            Command::Series(_) => panic!("one command at a time"),
+            Command::Launch(_) | Command::Repeat(_) => {
+                let launch = command.launches().next().expect("a launch");
+                let args: Vec<HostValue> = launch
+                    .args
+                    .iter()
+                    .map(|arg| match *arg {
+                        Value::Memory(memory) => {
+                            assert_eq!(
+                                matches!(memory, Memory::Host(_)),
+                                self.devices[device].shares_host_memory,
+                                "memory that the device cannot reach"
+                            );
+                            let (address, bytes) = self.address(memory);
+                            HostValue::Memory { address, bytes }
+                        }
+                        other => other.plain().expect("a plain value"),
+                    })
+                    .collect();
+                let kernel = launch.codelet.host.expect("a host implementation");
+                // SAFETY: nothing else runs, and the memory is alive.
+                unsafe { kernel(&args, launch.units.start, launch.units.clone()) };
+            }
+        }
+    }
+}
+
+impl Runtime for Shuffled {
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        let id = HostMemoryId::fresh();
+        let words = vec![u64::MAX; bytes.div_ceil(8) as usize];
+        self.host.insert(id, (words, bytes as usize));
+        Ok(id)
+    }
+
+    fn free_host(&mut self, memory: HostMemoryId) {
+        self.host.remove(&memory);
+    }
+
+    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
+        if self.queues.values().any(|(_, q)| !q.is_empty()) {
+            return Err(RuntimeError::Busy);
+        }
+        let (words, bytes) = self
+            .host
+            .get_mut(&memory)
+            .ok_or(RuntimeError::Unknown { what: "memory" })?;
+        Ok(&mut bytemuck::cast_slice_mut(words)[..*bytes])
+    }
+
+    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
+        let id = BufferId::fresh();
+        self.buffers
+            .insert(id, (device.0, vec![u64::MAX; bytes.div_ceil(8) as usize]));
+        let used = self
+            .buffers
+            .values()
+            .filter(|(d, _)| *d == device.0)
+            .map(|(_, words)| words.len() as u64 * 8)
+            .sum();
+        self.most_allocated[device.0] = self.most_allocated[device.0].max(used);
+        Ok(id)
+    }
+
+    fn free(&mut self, buffer: BufferId) {
+        self.buffers.remove(&buffer);
+    }
+
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        let id = QueueId::fresh();
+        self.queues.insert(id, (device.0, VecDeque::new()));
+        self.order.push(id);
+        Ok(id)
+    }
+
+    fn free_queue(&mut self, queue: QueueId) {
+        assert!(self.queues.contains_key(&queue), "released once");
+        self.closed.insert(queue);
+        self.forget_closed();
+    }
+
+    fn submit(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        tag: Tag,
+    ) -> Result<EventId, RuntimeError> {
+        self.clock += 1;
+        let event = EventId::fresh();
+        if self.closed.contains(&queue) || !self.queues.contains_key(&queue) {
+            return Err(RuntimeError::Unknown { what: "queue" });
+        }
+        let device = self.queues[&queue].0;
+        if self.lost(device) && self.random.below(2) == 0 {
+            return Err(RuntimeError::DeviceLost {
+                device: self.devices[device].name.clone(),
+                why: "pulled out".into(),
+            });
+        }
+        let pending = Pending {
+            event,
+            queue,
+            command,
+            wait: wait.to_vec(),
+            tag,
+            queued: self.clock,
+        };
+        self.queues
+            .get_mut(&queue)
+            .expect("queue exists")
+            .1
+            .push_back(pending);
+        Ok(event)
+    }
+
+    fn wait(&mut self, _timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
+        let ready: Vec<QueueId> = self
+            .order
+            .iter()
+            .copied()
+            .filter(|q| {
+                let head = self.queues[q].1.front();
+                head.is_some_and(|p| p.wait.iter().all(|e| self.done.contains(e)))
+            })
+            .collect();
+        if ready.is_empty() {
+            let stuck = self.queues.values().any(|(_, q)| !q.is_empty());
+            assert!(!stuck, "commands wait for each other");
+            return Ok(None);
+        }
+        let queue = ready[self.random.below(ready.len() as u64) as usize];
+        let (device, queued) = self.queues.get_mut(&queue).expect("queue exists");
+        let (device, mut pending) = (*device, queued.pop_front().expect("a head"));
+        let started = self.clock;
+        self.clock += 1 + self.random.below(9);
+        let lost = self.lost(device);
+        let failed = lost
+            || self.poisoned.contains(&queue)
+            || pending.wait.iter().any(|e| self.failed.contains(e));
+        self.executed[device] += 1;
+        let rest = rest_of(&mut pending.command);
+        if failed {
+            self.failed.insert(pending.event);
+            self.poisoned.insert(queue);
+        } else {
+            self.execute(device, &pending.command);
+            for launch in pending.command.launches() {
+                self.launched.push((
+                    pending.tag.step,
+                    pending.tag.label.clone(),
+                    launch.units.clone(),
+                ));
+            }
+        }
+        if let Some(rest) = rest.filter(|_| !failed) {
+            // Other queues' commands may come between.
+            pending.command = rest;
+            self.queues
+                .get_mut(&queue)
+                .expect("queue exists")
+                .1
+                .push_front(pending);
+            return self.wait(None);
+        }
+        self.forget_closed();
+        self.done.insert(pending.event);
+        Ok(Some(Completion {
+            event: pending.event,
+            device: DeviceId(device),
+            queue: pending.queue,
+            kind: pending.command.kind(),
+            bytes: pending.command.bytes(),
+            tag: pending.tag,
+            queued: pending.queued,
+            submitted: pending.queued,
+            started,
+            ended: self.clock,
+            stages: None,
+            workers: None,
+            status: if lost {
+                Status::DeviceLost("pulled out".into())
+            } else if failed {
+                Status::Skipped
+            } else {
+                Status::Done
+            },
+        }))
+    }
+}
+
+/// Plans, chunks, waiting and refusing at random, within the contract.
+pub struct Arbitrary {
+    random: Random,
+    setup: Setup,
+    alive: Vec<bool>,
+    last: StepPlan,
+    lookahead: u32,
+}
+
+impl Arbitrary {
+    pub fn new(setup: &Setup, seed: u64) -> Self {
+        Self {
+            random: Random::new(seed ^ 0x5eed),
+            setup: setup.clone(),
+            alive: vec![true; setup.devices.len()],
+            last: StepPlan::default(),
+            lookahead: (seed % 3) as u32,
+        }
+    }
+}
+
+impl Balancer for Arbitrary {
+    fn name(&self) -> String {
+        "arbitrary".into()
+    }
+
+    fn plan(&mut self, step: u32) -> StepPlan {
+        if self.again(step, 0) {
+            return self.last.clone();
+        }
+        let n = self.setup.devices.len();
+        let mut plan = StepPlan {
+            held: vec![0; n],
+            pooled: vec![0; n],
+        };
+        let mut left = self.setup.units;
+        if self.random.below(4) == 0 {
+            // All on one holder, if one can.
+            let all =
+                (0..n).find(|d| self.alive[*d] && self.setup.devices[*d].capacity >= Some(left));
+            if let Some(d) = all {
+                plan.held[d] = left;
+                left = 0;
+            }
+        }
+        for d in 0..n {
+            let most = self.setup.devices[d].capacity.unwrap_or(0).min(left);
+            if self.alive[d] {
+                plan.held[d] += self.random.below(most + 1);
+                left -= if left == 0 { 0 } else { plan.held[d] };
+            }
+        }
+        while left > 0 {
+            let d = self.random.below(n as u64) as usize;
+            if self.alive[d] {
+                let part = 1 + self.random.below(left);
+                plan.pooled[d] += part;
+                left -= part;
+            }
+        }
+        self.last = plan.clone();
+        plan
+    }
+
+    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
+        let n = self.setup.devices.len();
+        let still_good = !self.last.held.is_empty()
+            && (0..n).all(|d| self.alive[d] || self.last.held[d] + self.last.pooled[d] == 0);
+        still_good && self.random.below(3) > 0
+    }
+
+    fn next(&mut self, _device: usize, state: &StepState) -> Next {
+        let busy = state.in_flight.iter().any(|n| *n > 0);
+        if busy && self.random.below(3) == 0 {
+            return Next::Wait;
+        }
+        Next::Take(1 + self.random.below(1 + state.left.iter().sum::<u64>() / 2))
+    }
+
+    fn lost(&mut self, device: usize) {
+        self.alive[device] = false;
+    }
+
+    fn lookahead(&self) -> u32 {
+        self.lookahead
+    }
+}
+
+/// Leaves the first of a series; gives back the others.
+fn rest_of(command: &mut Command) -> Option<Command> {
+    let Command::Series(commands) = command else {
+        return None;
+    };
+    let rest = commands.split_off(1);
+    *command = commands.pop().expect("at least one command");
+    (!rest.is_empty()).then_some(Command::Series(rest))
+}

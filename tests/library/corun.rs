@@ -1,0 +1,225 @@
+//! The engine's promises, whatever the balancer answers and in whatever order
+//! commands complete: every unit once a step, results equal to the sequential
+//! reference bit for bit, memory limits kept, losses survived.
+
+use std::sync::atomic::AtomicBool;
+
+use pdawl::codelet::stencil::Precision;
+use pdawl::engine::Outcome;
+use pdawl::engine::corun::{self, CorunError, Options, Stream};
+use pdawl::workload::stencil::Stencil;
+use proptest::prelude::*;
+
+use crate::common::{Arbitrary, Fault, Shuffled, device};
+
+const STEPS: u32 = 6;
+
+fn corun(
+    runtime: &mut Shuffled,
+    stencil: &Stencil,
+    seed: u64,
+    stream: Stream,
+) -> Result<Outcome, CorunError> {
+    corun::run(
+        runtime,
+        stencil,
+        &mut |setup| Ok(Box::new(Arbitrary::new(setup, seed))),
+        &Options {
+            steps: STEPS,
+            gpu_memory: None,
+            stream,
+            verify: true,
+            trace: true,
+        },
+        &mut corun::Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    nx: u64,
+    ny: u64,
+    nz: Option<u64>,
+    precision: Precision,
+    /// Memory of each device in units; `None` computes on host memory.
+    memories: Vec<Option<u64>>,
+    stream: Stream,
+    seed: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        prop_oneof![Just((3u64, 3u64)), Just((17, 41)), (3u64..20, 3u64..60)],
+        proptest::option::weighted(0.25, 3u64..14),
+        any::<bool>(),
+        proptest::collection::vec(proptest::option::of(13u64..200), 1..5),
+        (
+            proptest::option::of(0u64..70),
+            proptest::option::of(1u32..9),
+        ),
+        any::<u64>(),
+    )
+        .prop_map(|((nx, ny), nz, single, memories, stream, seed)| Case {
+            nx,
+            ny,
+            nz,
+            precision: if single {
+                Precision::F32
+            } else {
+                Precision::F64
+            },
+            memories,
+            stream: Stream {
+                chunk: stream.0,
+                queues: stream.1,
+            },
+            seed,
+        })
+}
+
+impl Case {
+    fn stencil(&self) -> Stencil {
+        Stencil::new(self.nx, self.ny, self.nz, self.precision, self.seed).unwrap()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.nx * self.nz.map_or(1, |_| self.ny) * self.precision.bytes()
+    }
+
+    /// Bytes of a device's memory: of so many units, or what its queues need.
+    fn bytes(&self, units: u64) -> u64 {
+        let least = 4 * u64::from(self.stream.queues.unwrap_or(3)) + 1;
+        units.max(least) * self.unit_bytes()
+    }
+
+    fn runtime(&self, fault: Option<Fault>) -> Shuffled {
+        let devices = self
+            .memories
+            .iter()
+            .enumerate()
+            .map(|(i, units)| device(&format!("d{i}"), units.map(|n| self.bytes(n))))
+            .collect();
+        Shuffled::new(devices, self.seed, fault)
+    }
+}
+
+/// Units computed in each step, `times` each.
+fn once_a_step(runtime: &Shuffled, units: u64) {
+    for step in 0..STEPS {
+        let mut count = vec![0u32; units as usize];
+        for (s, label, range) in &runtime.launched {
+            if *s == step && *label != corun::WARM {
+                range.clone().for_each(|u| count[u as usize] += 1);
+            }
+        }
+        assert!(count.iter().all(|n| *n == 1), "step {step}: {count:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn every_unit_once_and_bit_for_bit(case in case()) {
+        let mut runtime = case.runtime(None);
+        let outcome = corun(&mut runtime, &case.stencil(), case.seed, case.stream).unwrap();
+        prop_assert_eq!(outcome.verified, Some(true));
+        prop_assert_eq!(outcome.max_abs_error, Some(0.0));
+        prop_assert_eq!(outcome.steps.len() as u32, STEPS);
+        prop_assert!(runtime.is_bare(), "a run leaves nothing behind");
+        let units = case.nz.unwrap_or(case.ny);
+        once_a_step(&runtime, units);
+        for (index, step) in outcome.steps.iter().enumerate() {
+            prop_assert_eq!(step.step as usize, index);
+            prop_assert_eq!(step.devices.iter().map(|d| d.units).sum::<u64>(), units);
+        }
+        for (memory, used) in case.memories.iter().zip(&runtime.most_allocated) {
+            let limit = memory.map_or(0, |units| case.bytes(units));
+            // The test's buffers, a ring and two a queue, are rounded up to
+            // whole words.
+            let buffers = 1 + 2 * u64::from(case.stream.queues.unwrap_or(3));
+            prop_assert!(*used <= limit + 8 * buffers, "{} of {}", used, limit);
+        }
+    }
+
+    #[test]
+    fn a_lost_device_costs_time_but_no_result(
+        case in case(),
+        victim in any::<prop::sample::Index>(),
+        after in 0u64..60,
+    ) {
+        let fault = Fault { device: victim.index(case.memories.len()), after };
+        let mut runtime = case.runtime(Some(fault));
+        match corun(&mut runtime, &case.stencil(), case.seed, case.stream) {
+            Ok(outcome) => {
+                prop_assert_eq!(outcome.verified, Some(true));
+                prop_assert!(outcome.losses.len() <= 1);
+                for loss in &outcome.losses {
+                    prop_assert_eq!(loss.device, fault.device);
+                }
+            }
+            Err(CorunError::AllLost { .. }) => prop_assert_eq!(case.memories.len(), 1),
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+}
+
+#[test]
+fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
+    let stencil = Stencil::new(9, 31, None, Precision::F64, 1).unwrap();
+    let mut runtime = Shuffled::new(vec![device("a", None), device("b", Some(9000))], 5, None);
+    let stop = AtomicBool::new(false);
+    let outcome = corun::run(
+        &mut runtime,
+        &stencil,
+        &mut |setup| Ok(Box::new(Arbitrary::new(setup, 3))),
+        &Options {
+            steps: 1000,
+            gpu_memory: None,
+            stream: Stream::default(),
+            verify: true,
+            trace: false,
+        },
+        &mut corun::Control {
+            stop: &stop,
+            progress: &mut |done, of| {
+                assert_eq!(of, 1000);
+                stop.store(done >= 7, std::sync::atomic::Ordering::Relaxed);
+            },
+        },
+    )
+    .unwrap();
+    assert!(outcome.interrupted);
+    assert!(
+        (7..20).contains(&outcome.steps.len()),
+        "{}",
+        outcome.steps.len()
+    );
+    assert_eq!(outcome.verified, Some(true));
+    assert!(outcome.trace.spans.is_empty());
+}
+
+#[test]
+fn what_cannot_run_says_why() {
+    let stencil = Stencil::new(9, 31, None, Precision::F64, 1).unwrap();
+    let run = |devices| {
+        corun(
+            &mut Shuffled::new(devices, 1, None),
+            &stencil,
+            1,
+            Stream::default(),
+        )
+    };
+    assert!(matches!(run(vec![]), Err(CorunError::NoDevice)));
+    let error = run(vec![device("tiny", Some(72 * 11))])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("tiny") && error.contains("936"), "{error}");
+    let mut single = device("single", None);
+    single.fp64 = false;
+    let error = run(vec![single]).unwrap_err().to_string();
+    assert!(error.contains("single precision only"), "{error}");
+}

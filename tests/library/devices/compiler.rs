@@ -1,0 +1,107 @@
+//! A kernel that does not compile: its author sees what the compiler says.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pdawl::balance::{Setup, Strategy};
+use pdawl::codelet::stencil::Precision::F64;
+use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
+use pdawl::engine::corun::CorunError;
+use pdawl::runtime::RuntimeError;
+use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{self, Data, Divisible, Ring};
+
+use super::harness::{Grid, corun, run};
+use crate::pocl::open;
+
+/// A stencil whose OpenCL kernel has a mistake.
+struct Mistaken(Stencil);
+
+impl Divisible for Mistaken {
+    fn name(&self) -> &'static str {
+        "mistaken"
+    }
+
+    fn units(&self) -> u64 {
+        self.0.units()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.0.unit_bytes()
+    }
+
+    fn fp64(&self) -> bool {
+        self.0.fp64()
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        let right = self.0.codelet();
+        Arc::new(Codelet {
+            opencl: right.opencl.clone().map(|kernel| OpenClKernel {
+                source: KernelSource::new(
+                    "__kernel void mistaken(__global double *a) { a[0] = undeclared_here; }",
+                    "mistaken.cl",
+                    "mistaken",
+                    "",
+                ),
+                ..kernel
+            }),
+            ..Codelet::clone(&right)
+        })
+    }
+
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        self.0.cost(units)
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data::Grid(self)
+    }
+}
+
+impl workload::Grid for Mistaken {
+    fn unit_points(&self) -> u64 {
+        self.0.unit_points()
+    }
+
+    fn dimensions(&self) -> u32 {
+        self.0.dimensions()
+    }
+
+    fn halo(&self) -> u64 {
+        self.0.halo()
+    }
+
+    fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
+        self.0.args(units, from, to)
+    }
+
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {
+        self.0.initial(units, bytes);
+    }
+
+    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+        self.0.verify(steps, result)
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_shows_the_compilers_log() {
+    let grid = Grid::new(17, 19, None, F64);
+    for devices in ["cpu:1=own", "host:1,cpu:1=own", "host:1,cpu:1"] {
+        let mut runtime = open(devices);
+        let make = &mut |setup: &Setup| Strategy::Dawl.build(setup).map_err(|e| e.to_string());
+        let error = corun(&mut runtime, &Mistaken(grid.stencil()), None, make)
+            .expect_err("it does not compile");
+        assert!(
+            matches!(&error, CorunError::Runtime(RuntimeError::Build { .. })),
+            "{devices}: {error:?}"
+        );
+        let text = error.to_string();
+        for part in ["opencl", "`mistaken (mistaken.cl)`", "undeclared_here"] {
+            assert!(text.contains(part), "{devices}: {part} in {text}");
+        }
+        // The devices are none the worse for it.
+        run(&mut runtime, grid, "dawl", None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Devices that fail or vanish on the way, with and without memory of their
+//! own: the result stays right, and the loss is told.
+
+use pdawl::balance::{Setup, Strategy};
+use pdawl::codelet::stencil::Precision::F64;
+use pdawl::engine::corun::CorunError;
+use pdawl::runtime::DeviceId;
+use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
+use pdawl::workload::Divisible;
+
+use super::harness::{Grid, STEPS, corun, run};
+use crate::pocl::open;
+
+const GRID: fn() -> Grid = || Grid::new(97, 101, None, F64);
+
+/// Loses each of two devices in turn, at several moments.
+fn survives(devices: &str, strategy: &str, units: Option<u64>) {
+    let unit_bytes = GRID().stencil().unit_bytes();
+    for victim in [0, 1] {
+        for effect in [Effect::Lose, Effect::Fail] {
+            // Step 0 begins with the setup.
+            for step in [0, 1, 3, STEPS - 1] {
+                let fault = Fault {
+                    device: DeviceId(victim),
+                    when: When::Step(step),
+                    effect,
+                };
+                let mut runtime = Faulty::new(open(devices), vec![fault]);
+                let limit = units.map(|units| units * unit_bytes);
+                let outcome = run(&mut runtime, GRID(), strategy, limit);
+                let what = format!("{devices}, {strategy}, {units:?}, {fault:?}");
+                let loss = match outcome.losses.as_slice() {
+                    [loss] => loss,
+                    // It had left the device out, which so had nothing to lose.
+                    [] if !strategy.starts_with("fixed") => continue,
+                    losses => panic!("{what}: {losses:?}"),
+                };
+                assert_eq!(loss.device, victim, "{what}");
+                assert!(loss.why.contains("on purpose"), "{what}: {}", loss.why);
+                assert!(loss.repeated <= STEPS, "{what}");
+                // From then on the others do the work.
+                let last = outcome.steps.last().map(|step| &step.devices[1 - victim]);
+                assert!(last.is_some_and(|other| other.units > 0), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_two_on_host_memory() {
+    survives("host:1,cpu:1", "fixed:0.5,0.5", None);
+}
+
+#[test]
+fn of_a_pool_and_a_device_that_holds_units() {
+    survives("host:1,cpu:1=own", "fixed:0.5,0.5", None);
+}
+
+#[test]
+fn of_a_pool_and_a_device_that_streams() {
+    survives("host:1,cpu:1=own", "fixed:0.5,0.5", Some(20));
+}
+
+#[test]
+fn of_two_that_hold_units() {
+    survives("cpu:1=own,cpu:1=own", "fixed:0.5,0.5", None);
+}
+
+#[test]
+fn of_two_that_hold_some_and_stream_the_rest() {
+    survives("cpu:1=own,cpu:1=own", "fixed:0.3,0.7", Some(50));
+}
+
+#[test]
+fn under_strategies_that_move_units() {
+    for strategy in ["guided", "dawl"] {
+        survives("host:1,cpu:1", strategy, None);
+        survives("host:1,cpu:1=own", strategy, None);
+        survives("host:1,cpu:1=own", strategy, Some(60));
+        survives("cpu:1=own,cpu:1=own", strategy, Some(60));
+    }
+}
+
+#[test]
+fn of_the_only_device_is_the_end() {
+    for (effect, step) in [(Effect::Lose, 0), (Effect::Lose, 2), (Effect::Fail, 2)] {
+        let fault = Fault {
+            device: DeviceId(0),
+            when: When::Step(step),
+            effect,
+        };
+        let mut runtime = Faulty::new(open("cpu:1=own"), vec![fault]);
+        let make = &mut |setup: &Setup| Strategy::Dawl.build(setup).map_err(|e| e.to_string());
+        let ended = corun(&mut runtime, &GRID().stencil(), None, make);
+        assert!(
+            matches!(&ended, Err(CorunError::AllLost { why }) if why.contains("on purpose")),
+            "{ended:?}"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Properties on real devices: the host's pool and PoCL, with memory of its own
+//! and without.
+
+use fastrand::Rng;
+use pdawl::runtime::Runtime;
+
+use super::random::case;
+use super::run::{check_order, check_results, numbers, once, options, plan, policy};
+use crate::pocl::open;
+
+fn holds(devices: &str, cases: usize) {
+    let mut runtime = open(devices);
+    let seed = fastrand::u64(..);
+    println!("{devices}: seed {seed}");
+    let mut rng = Rng::with_seed(seed);
+    for number in 0..cases {
+        let case = case(&mut rng, 10);
+        let mut policy = policy(&mut rng, numbers(&runtime, &case));
+        let mut options = options(&mut rng, runtime.devices().len());
+        let mut plan = plan(&mut runtime, &case);
+        for run in 0..3 {
+            options.trace = run == 1;
+            let what = format!(
+                "{devices}, seed {seed}, case {number}, run {run}, {}, {options:?}",
+                policy.name()
+            );
+            let outcome = once(&mut plan, &mut runtime, policy.as_mut(), &options)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(outcome.losses.is_empty(), "{what}: {:?}", outcome.losses);
+            // A device's clock may be a little off the host's.
+            check_order(&outcome, &options, &case, 100_000, &what);
+            check_results(&plan, &mut runtime, &case, &what);
+        }
+        plan.release(&mut runtime);
+    }
+}
+
+#[test]
+fn on_a_pool() {
+    holds("host:2", 60);
+}
+
+#[test]
+fn on_two_pools() {
+    holds("host:1,host:1", 60);
+}
+
+#[test]
+fn on_opencl_in_host_memory() {
+    holds("cpu:1", 12);
+}
+
+#[test]
+fn on_opencl_with_memory_of_its_own() {
+    holds("cpu:1=own", 12);
+}
+
+#[test]
+fn on_a_pool_and_opencl() {
+    holds("host:1,cpu:1=own", 20);
+    holds("host:1,cpu:1", 12);
+}
+
+#[test]
+fn on_two_parts_of_one_opencl_device() {
+    holds("cpu:1=own,cpu:1=own", 12);
+}

@@ -1,0 +1,273 @@
+//! What is copied and what is not; what cannot be, and what is stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fastrand::Rng;
+use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl::engine::graph::reference::reference;
+use pdawl::engine::graph::{Control, GraphRunError, Options, Plan, search, times};
+use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
+use pdawl::policy::{Adaptive, Assignment, Clustering, Eager, Finished, Policy, Search, Space};
+use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl::runtime::{Runtime, RuntimeError};
+
+use super::random::{Case, case};
+use super::run::{check_results, numbers, once, plan};
+use super::simulated::machine;
+use crate::pocl::open;
+
+fn nothing() -> Arc<Codelet> {
+    Arc::new(Codelet {
+        name: "nothing".into(),
+        host: Some(|_, _, _| {}),
+        opencl: Some(OpenClKernel {
+            source: KernelSource::new("", "none", "nothing", ""),
+            fp64: false,
+            shape: Shape::Of(|_, _| NdRange::new(vec![1])),
+        }),
+    })
+}
+
+/// A chain of kernels on one given datum, whose last result is wanted.
+fn chain(kernels: usize, bytes: u64, codelet: &Arc<Codelet>) -> TaskGraph {
+    let mut graph = GraphBuilder::default();
+    let mut last = graph.datum(Datum::new("given", bytes).with(Contents::zeros()));
+    for kernel in 0..kernels {
+        let mut out = Datum::new(format!("made {kernel}"), bytes);
+        out.wanted = kernel == kernels - 1;
+        let out = graph.datum(out);
+        graph.kernel(Kernel {
+            name: format!("link {kernel}").into(),
+            codelet: Arc::clone(codelet),
+            units: 0..1,
+            arguments: vec![Argument::Input(last), Argument::Output(out)],
+            cost: Cost {
+                flops: 1e6,
+                bytes: 1e6,
+            },
+            prefers: None,
+        });
+        last = out;
+    }
+    graph.build().expect("a graph")
+}
+
+fn of(graph: TaskGraph, parts: usize) -> Case {
+    let kernels = graph.kernels().len();
+    let components = Components::by(&graph, |k| k.0 * parts / kernels).expect("components");
+    Case {
+        graph: Arc::new(graph),
+        components: Arc::new(components),
+        expected: Vec::new(),
+    }
+}
+
+fn sim(devices: &[&str]) -> Sim {
+    let device = |name: &&str| match *name {
+        "host" => SimDevice::Host { cores: Some(4) },
+        name => SimDevice::Named(name.into()),
+    };
+    let options = SimOptions {
+        devices: Some(devices.iter().map(device).collect()),
+        ..SimOptions::default()
+    };
+    Sim::new(&machine(), options).expect("a simulator")
+}
+
+/// Writes and reads of a run of a chain of six kernels in so many components,
+/// each on the device that the map says; of the first run, and of the second.
+fn copies(devices: &[&str], map: Vec<usize>, keep: bool) -> [Vec<(u64, u64)>; 2] {
+    let mut sim = sim(devices);
+    let case = of(chain(6, 4096, &nothing()), map.len());
+    let mut policy = Clustering::new(numbers(&sim, &case), map).expect("a map");
+    let mut plan = plan(&mut sim, &case);
+    let options = Options {
+        keep,
+        ..Options::queues(vec![2; devices.len()])
+    };
+    [0, 1].map(|_| {
+        let run = once(&mut plan, &mut sim, &mut policy, &options).expect("a run");
+        let copies = run.uses.iter().map(|used| (used.writes, used.reads));
+        copies.collect()
+    })
+}
+
+#[test]
+fn data_of_a_component_never_leave_their_device() {
+    assert_eq!(copies(&["gpu0"], vec![0], false), [[(1, 1)], [(1, 1)]]);
+    // Nor do those of two, where both are certain to be there.
+    assert_eq!(copies(&["gpu0"], vec![0, 0], false)[0], [(1, 1)]);
+    let two = copies(&["gpu0", "gpu1"], vec![0, 1, 0], false);
+    assert_eq!(two[0], [(2, 2), (1, 1)]);
+    let with_host = copies(&["host", "gpu0"], vec![0, 1, 0], false);
+    assert_eq!(with_host[0], [(0, 0), (1, 1)]);
+    // What came from the host may stay for the next run.
+    assert_eq!(copies(&["gpu0"], vec![0], true), [[(1, 1)], [(0, 1)]]);
+}
+
+#[test]
+fn memory_that_is_not_there_is_named() {
+    let mut sim = sim(&["gpu0"]);
+    let has = sim.devices()[0].memory;
+    let case = of(chain(3, has / 3, &nothing()), 1);
+    let mut policy = Eager::new(numbers(&sim, &case));
+    let mut plan = plan(&mut sim, &case);
+    let error = once(&mut plan, &mut sim, &mut policy, &Options::queues(vec![1]));
+    let error = error.expect_err("it has too little");
+    assert!(matches!(&error, GraphRunError::Memory { needed, .. } if *needed > has));
+    let text = error.to_string();
+    assert!(
+        text.contains("gpu0") && text.contains(&has.to_string()),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_is_an_error_before_anything_runs() {
+    let broken = Arc::new(Codelet {
+        name: "broken".into(),
+        host: None,
+        opencl: Some(OpenClKernel {
+            source: KernelSource::new(
+                "__kernel void broken(__global int *a) { a[0] = missing; }".to_owned(),
+                "mine.cl",
+                "broken",
+                "",
+            ),
+            fp64: false,
+            shape: Shape::Of(|_, _| NdRange::new(vec![1])),
+        }),
+    });
+    let mut runtime = open("cpu:1=own");
+    let case = of(chain(2, 64, &broken), 1);
+    let mut policy = Eager::new(numbers(&runtime, &case));
+    let mut plan = plan(&mut runtime, &case);
+    let error = once(
+        &mut plan,
+        &mut runtime,
+        &mut policy,
+        &Options::queues(vec![1]),
+    );
+    let error = error.expect_err("it does not compile");
+    assert!(matches!(
+        &error,
+        GraphRunError::Runtime(RuntimeError::Build { log, .. }) if log.contains("missing")
+    ));
+    assert!(error.to_string().contains("mine.cl"), "{error}");
+}
+
+#[test]
+fn a_stopped_run_ends_and_says_so() {
+    let mut sim = sim(&["host"]);
+    let case = of(chain(6, 4096, &nothing()), 6);
+    let mut policy = Adaptive::new(numbers(&sim, &case));
+    let mut plan = plan(&mut sim, &case);
+    let stop = AtomicBool::new(false);
+    let mut control = Control {
+        stop: &stop,
+        progress: &mut |done, _| stop.store(done == 2, Ordering::Relaxed),
+    };
+    let options = Options::queues(vec![1]);
+    let outcome = plan.run(&mut sim, &mut policy, &options, &mut control);
+    let outcome = outcome.expect("no error");
+    assert!(outcome.interrupted);
+    assert!((2..6).contains(&outcome.placements.len()));
+    // It can run again, from the begin.
+    stop.store(false, Ordering::Relaxed);
+    let again = once(&mut plan, &mut sim, &mut policy, &options).expect("a run");
+    assert_eq!(again.placements.len(), 6);
+}
+
+/// Answers nonsense.
+struct Nonsense(Option<Assignment>);
+
+impl Policy for Nonsense {
+    fn name(&self) -> &'static str {
+        "nonsense"
+    }
+    fn may_run(&self, _: usize, _: usize) -> bool {
+        true
+    }
+    fn begin(&mut self) {}
+    fn ready(&mut self, _: usize, _: u64) {}
+    fn next(&mut self, _: u64) -> Option<Assignment> {
+        self.0
+    }
+    fn finished(&mut self, _: &Finished) {}
+    fn lost(&mut self, _: usize) {}
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_is_an_error_and_no_hang() {
+    for (component, device) in [(1, 0), (99, 0), (0, 99)] {
+        let mut sim = sim(&["host"]);
+        let case = of(chain(2, 64, &nothing()), 2);
+        let mut plan = plan(&mut sim, &case);
+        let mut policy = Nonsense(Some(Assignment { component, device }));
+        let error = once(&mut plan, &mut sim, &mut policy, &Options::queues(vec![1]));
+        let text = error.expect_err("nonsense").to_string();
+        assert!(text.contains("`nonsense`") && text.contains('2'), "{text}");
+    }
+}
+
+#[test]
+fn every_kernel_is_timed_on_every_device() {
+    let mut rng = Rng::with_seed(5);
+    let case = case(&mut rng, 12);
+    let mut sim = sim(&["host", "gpu0"]);
+    let times = times::measure(&mut sim, &case.graph, 2, &AtomicBool::new(false)).expect("times");
+    assert_eq!(times.len(), case.graph.kernels().len());
+    assert!(
+        times.iter().flatten().all(|t| t.is_some_and(|t| t > 0.0)),
+        "{times:?}"
+    );
+}
+
+#[test]
+fn measuring_and_comparing_end_on_request() {
+    let case = case(&mut Rng::with_seed(5), 12);
+    let mut sim = sim(&["host", "gpu0"]);
+    let stop = AtomicBool::new(true);
+    let times = times::measure(&mut sim, &case.graph, 2, &stop).expect("no times");
+    assert!(times.iter().flatten().all(Option::is_none), "{times:?}");
+    let made = reference(&mut sim, &case.graph, 0, &stop).expect("no reference");
+    assert!(made.is_none());
+}
+
+#[test]
+fn a_search_ends_with_the_best_that_it_tried() {
+    let mut runtime = open("host:1,cpu:1=own");
+    let mut rng = Rng::with_seed(fastrand::u64(..));
+    println!("seed {}", rng.get_seed());
+    let case = case(&mut rng, 8);
+    let problem = numbers(&runtime, &case);
+    let mut plan: Plan = plan(&mut runtime, &case);
+    let space = Space {
+        q_gpu: vec![1],
+        q_cpu: vec![1, 3],
+        h_cpu: vec![1, 2],
+        widths: vec![1],
+    };
+    let stop = AtomicBool::new(false);
+    let mut runs = 0;
+    let mut control = Control {
+        stop: &stop,
+        progress: &mut |done, _| runs = done,
+    };
+    let tried = Search::new(space.configurations(2), 2);
+    let base = Options::queues(vec![1, 1]);
+    let found = search::search(
+        &mut runtime,
+        &mut plan,
+        &problem,
+        tried,
+        &base,
+        &mut control,
+    );
+    let found = found.expect("a search");
+    let (best, seconds) = found.best.expect("a best");
+    assert!(found.all.iter().any(|(c, s)| *c == best && *s == seconds));
+    assert!(runs > found.all.len());
+    check_results(&plan, &mut runtime, &case, "after a search");
+}

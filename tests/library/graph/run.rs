@@ -1,0 +1,149 @@
+//! Running a case, and what every run must give.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use fastrand::Rng;
+use pdawl::engine::graph::numbers::problem;
+use pdawl::engine::graph::{Control, GraphOutcome, GraphRunError, Options, Plan, abilities};
+use pdawl::graph::KernelId;
+use pdawl::policy::{Adaptive, Clustering, Eager, Heft, Policy, Problem};
+use pdawl::runtime::Runtime;
+
+use super::random::Case;
+
+/// What policies know of a case on these devices.
+pub fn numbers(runtime: &dyn Runtime, case: &Case) -> Problem {
+    let devices = runtime.devices();
+    let able = abilities(&case.graph, &case.components, devices);
+    problem(&case.graph, &case.components, devices, &able, &Vec::new())
+}
+
+/// One of the policies; a clustering has a random map.
+pub fn policy(rng: &mut Rng, problem: Problem) -> Box<dyn Policy> {
+    match rng.u8(0..5) {
+        0 => Box::new(Eager::new(problem)),
+        1 => Box::new(Heft::new(problem)),
+        2 => Box::new(Adaptive::new(problem)),
+        _ => {
+            let map = (0..problem.tasks.len()).map(|component| {
+                let able: Vec<usize> = (0..problem.spots.len())
+                    .filter(|d| problem.able(component, *d))
+                    .collect();
+                able[rng.usize(0..able.len())]
+            });
+            let map = map.collect();
+            Box::new(Clustering::new(problem, map).expect("a map"))
+        }
+    }
+}
+
+/// Random options for so many devices. Half of the runs have no trace, and then
+/// most kernels no end that is heard of.
+pub fn options(rng: &mut Rng, devices: usize) -> Options {
+    Options {
+        queues: (0..devices).map(|_| rng.usize(1..6)).collect(),
+        widths: (0..devices).map(|_| rng.usize(1..6)).collect(),
+        trace: rng.bool(),
+        keep: rng.bool(),
+    }
+}
+
+/// Runs a plan once.
+pub fn once(
+    plan: &mut Plan,
+    runtime: &mut dyn Runtime,
+    policy: &mut dyn Policy,
+    options: &Options,
+) -> Result<GraphOutcome, GraphRunError> {
+    let stop = AtomicBool::new(false);
+    let mut told = Vec::new();
+    let mut control = Control {
+        stop: &stop,
+        progress: &mut |done, all| told.push((done, all)),
+    };
+    let outcome = plan.run(runtime, policy, options, &mut control)?;
+    let all = plan.components().len();
+    assert_eq!(told.first(), Some(&(0, all)));
+    assert_eq!(told.last(), Some(&(all, all)));
+    Ok(outcome)
+}
+
+/// A plan of a case.
+pub fn plan(runtime: &mut dyn Runtime, case: &Case) -> Plan {
+    let (graph, components) = (Arc::clone(&case.graph), Arc::clone(&case.components));
+    Plan::new(runtime, graph, components).expect("a plan")
+}
+
+/// Every wanted datum holds what one kernel after the other gives.
+pub fn check_results(plan: &Plan, runtime: &mut dyn Runtime, case: &Case, what: &str) {
+    for (datum, expected) in &case.expected {
+        let bytes = plan.bytes(runtime, *datum).expect("its bytes");
+        let found: &[u64] = bytemuck::cast_slice(bytes);
+        let name = &case.graph.datum(*datum).name;
+        assert_eq!(found, expected, "{name}, {what}");
+    }
+}
+
+/// Each kernel ran once, after all that it waits for, and each component once,
+/// on one device. `slack` is what devices' clocks may differ by. Without a trace
+/// only results tell of the order.
+pub fn check_order(outcome: &GraphOutcome, options: &Options, case: &Case, slack: u64, what: &str) {
+    let kernels = case.graph.kernels().len();
+    if !options.trace {
+        assert!(outcome.launches.is_empty(), "{what}");
+        assert!(
+            outcome.uses.iter().all(|u| u.busy_seconds.is_none()),
+            "{what}"
+        );
+        assert!(outcome.kernels() >= kernels as u64, "{what}");
+        assert_eq!(outcome.placements.len(), case.components.len(), "{what}");
+        return;
+    }
+    let mut launched = vec![None; kernels];
+    for launch in &outcome.launches {
+        let before = launched[launch.kernel.0].replace(*launch);
+        assert!(
+            before.is_none() || !outcome.losses.is_empty(),
+            "{what}: kernel {} twice",
+            launch.kernel.0
+        );
+    }
+    let missing = launched.iter().position(Option::is_none);
+    assert_eq!(missing, None, "{what}: a kernel that never ran");
+    let launched: Vec<_> = launched.into_iter().flatten().collect();
+    // What a lost device alone had is made again, when who read it may be done.
+    let first = |kernel: KernelId| {
+        let launches = outcome.launches.iter().filter(|l| l.kernel == kernel);
+        launches.map(|l| l.ended).min().expect("a launch")
+    };
+    for launch in &outcome.launches {
+        for before in case.graph.predecessors(launch.kernel) {
+            let ended = first(*before);
+            assert!(
+                ended <= launch.started + slack,
+                "{what}: {before:?}, ended at {ended}, and {launch:?}"
+            );
+        }
+    }
+    let mut placed = vec![None; case.components.len()];
+    for placement in &outcome.placements {
+        let before = placed[placement.component].replace(placement.device);
+        assert_eq!(before, None, "{what}: a component twice");
+    }
+    for launch in &launched {
+        let component = case.components.of(launch.kernel);
+        assert_eq!(placed[component], Some(launch.device), "{what}");
+    }
+    for (before, after) in &outcome.trace.flows {
+        let spans = &outcome.trace.spans;
+        assert!(
+            spans[*before].ended <= spans[*after].started + slack,
+            "{what}"
+        );
+        assert!(
+            spans[*before].ended <= spans[*after].ready + slack,
+            "{what}"
+        );
+    }
+}

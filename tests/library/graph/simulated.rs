@@ -1,0 +1,83 @@
+//! Properties in the simulator, with data.
+
+use std::ops::Range;
+
+use fastrand::Rng;
+use pdawl::machine::{MachineFile, Shelf};
+use pdawl::runtime::Runtime;
+use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
+
+use super::random::{Case, case};
+use super::run::{check_order, check_results, numbers, once, options, plan, policy};
+
+/// A host of many cores with two GPUs.
+pub fn machine() -> MachineFile {
+    let shelf = Shelf::at("/nonexistent");
+    let mut machine = shelf.find("k20-40").expect("a shipped machine");
+    let mut second = machine.devices[0].clone();
+    second.name = "gpu1".into();
+    machine.devices.push(second);
+    machine
+}
+
+/// One to four devices: pools of cores and GPUs.
+pub fn devices(rng: &mut Rng) -> Vec<SimDevice> {
+    let mut all = vec![
+        SimDevice::Named("gpu0".into()),
+        SimDevice::Host { cores: Some(2) },
+        SimDevice::Named("gpu1".into()),
+        SimDevice::Host { cores: Some(3) },
+    ];
+    rng.shuffle(&mut all);
+    all.truncate(rng.usize(1..=4));
+    all
+}
+
+/// Seeds: some hundreds, or `FIRST..END` out of GRAPH_SEEDS, for looking longer
+/// or at one.
+pub fn seeds() -> Range<u64> {
+    let given = std::env::var("GRAPH_SEEDS").ok();
+    let given = given.and_then(|text| {
+        let (first, end) = text.split_once("..")?;
+        Some(first.parse().ok()?..end.parse().ok()?)
+    });
+    given.unwrap_or(0..400)
+}
+
+fn seeded(seed: u64) -> (Rng, Sim, Case) {
+    let mut rng = Rng::with_seed(seed);
+    let sim = Sim::new(
+        &machine(),
+        SimOptions {
+            seed,
+            noise: Some(0.3),
+            data: true,
+            devices: Some(devices(&mut rng)),
+            ..SimOptions::default()
+        },
+    );
+    let case = case(&mut rng, 14);
+    (rng, sim.expect("a simulator"), case)
+}
+
+/// Under every policy, on one to four devices with one to five queues, a graph
+/// computes what one kernel after the other computes; twice by one plan, which
+/// keeps its memory, and what a device keeps of it.
+#[test]
+fn random_graphs_are_right_and_in_order() {
+    for seed in seeds() {
+        let (mut rng, mut sim, case) = seeded(seed);
+        let mut policy = policy(&mut rng, numbers(&sim, &case));
+        let options = options(&mut rng, sim.devices().len());
+        let mut plan = plan(&mut sim, &case);
+        for run in 0..2 {
+            let what = format!("seed {seed}, run {run}, {}, {options:?}", policy.name());
+            let outcome = once(&mut plan, &mut sim, policy.as_mut(), &options)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(outcome.losses.is_empty() && !outcome.interrupted, "{what}");
+            check_order(&outcome, &options, &case, 0, &what);
+            check_results(&plan, &mut sim, &case, &what);
+        }
+        plan.release(&mut sim);
+    }
+}

@@ -1,0 +1,228 @@
+//! Sub-devices to divide kernels over, and results to compare.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use pdawl::balance::Strategy;
+use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
+use pdawl::engine::Outcome;
+use pdawl::engine::corun::kernel::{Examined, examine};
+use pdawl::engine::corun::{self, Control, CorunError, Options, Stream};
+use pdawl::expression::{Number, Symbols};
+use pdawl::graph::spec::{Kernel, KernelSpec};
+use pdawl::machine::DeviceKind;
+use pdawl::runtime::opencl::{OpenClBackend, Selected, discover};
+use pdawl::runtime::union::Union;
+use pdawl::runtime::{Command, DeviceId, Launch, Memory, Runtime, Status, Tag};
+use pdawl::workload::kernel::{Sink, UserKernel};
+
+use super::suite::Case;
+
+/// Results of the written buffers: positions and bytes.
+pub type Results = Vec<(usize, Vec<u8>)>;
+
+/// Sub-devices of one compute unit each of the OpenCL CPU device; `own`: with
+/// memory of its own, as a GPU has it.
+pub fn open(own: &[bool]) -> Union {
+    let discovery = discover();
+    let cpu = (discovery.devices.iter()).find(|found| found.info.kind == DeviceKind::Cpu);
+    let Some(cpu) = cpu else {
+        panic!(
+            "these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd (found none; \
+             {:?})",
+            discovery.warnings
+        );
+    };
+    let selected: Vec<Selected> = (own.iter())
+        .map(|own| Selected {
+            platform: cpu.platform,
+            device: cpu.device,
+            units: Some(1),
+            own_memory: *own,
+        })
+        .collect();
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    let epoch = Instant::now();
+    let backend = OpenClBackend::open(&selected, sender, epoch).expect("the sub-devices open");
+    Union::new(vec![Box::new(backend)], receiver, epoch)
+}
+
+/// The case's kernel, by way of its files.
+pub fn kernel(case: &Case) -> (KernelSpec, Kernel) {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("kernel.cl"), case.source).expect("the source");
+    let file = folder.path().join("kernel.json");
+    std::fs::write(&file, case.spec()).expect("the specification");
+    let spec = KernelSpec::load(&file).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    let symbols: Symbols = (case.symbols.iter())
+        .map(|(name, n)| ((*name).to_owned(), Number::Int(*n)))
+        .collect();
+    let kernel = spec
+        .resolve(&symbols, None)
+        .unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    (spec, kernel)
+}
+
+/// The case as a workload.
+pub fn user(case: &Case, seed: u64) -> UserKernel {
+    let (spec, kernel) = kernel(case);
+    let (info, _) =
+        (spec.agrees_with_source(&kernel)).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    UserKernel::new(kernel, info, seed)
+}
+
+/// The case, looked at on the first device.
+pub fn examined(runtime: &mut dyn Runtime, case: &Case, seed: u64) -> Examined {
+    let stop = AtomicBool::new(false);
+    examine(runtime, 0, user(case, seed), &stop).unwrap_or_else(|e| panic!("{}: {e}", case.name))
+}
+
+/// Runs steps; returns the outcome, which is verified, and the results.
+pub fn corun(
+    runtime: &mut dyn Runtime,
+    user: &UserKernel,
+    strategy: &Strategy,
+    steps: u32,
+) -> Result<(Outcome, Results), CorunError> {
+    run(runtime, user, strategy, steps, true)
+}
+
+/// The same, `verify` or not: a verification's commands may meet a fault, too.
+pub fn run(
+    runtime: &mut dyn Runtime,
+    user: &UserKernel,
+    strategy: &Strategy,
+    steps: u32,
+    verify: bool,
+) -> Result<(Outcome, Results), CorunError> {
+    let taken: Arc<Mutex<Results>> = Arc::default();
+    let sink = Arc::clone(&taken);
+    let user = user.clone().with_sink(Sink::new(move |position, bytes| {
+        sink.lock()
+            .expect("nobody panicked")
+            .push((position, bytes.to_vec()));
+    }));
+    let outcome = corun::run(
+        runtime,
+        &user,
+        &mut |setup| strategy.build(setup).map_err(|error| error.to_string()),
+        &Options {
+            steps,
+            gpu_memory: None,
+            stream: Stream::default(),
+            verify,
+            trace: true,
+        },
+        &mut Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        },
+    )?;
+    let results = std::mem::take(&mut *taken.lock().expect("nobody panicked"));
+    Ok((outcome, results))
+}
+
+/// The reference: the source as its author wrote it, in one launch a step, on
+/// the first device.
+pub fn undivided(runtime: &mut dyn Runtime, case: &Case, seed: u64, steps: u32) -> Results {
+    let user = user(case, seed);
+    let kernel = user.kernel();
+    let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
+    let range = NdRange::new(sizes(&kernel.global));
+    let range = match user.local() {
+        Some(local) => range.exactly(sizes(local)),
+        None => range,
+    };
+    let codelet = Arc::new(Codelet {
+        name: "undivided".into(),
+        host: None,
+        opencl: Some(OpenClKernel {
+            source: KernelSource::new(
+                kernel.text.clone(),
+                "kernel.cl",
+                kernel.name.clone(),
+                kernel.options.clone(),
+            ),
+            fp64: user.info().fp64,
+            shape: Shape::with(move |_, _| range.clone()),
+        }),
+    });
+    let queue = runtime.queue(DeviceId(0)).expect("a queue");
+    let mut memories = Vec::new();
+    let shares = runtime.devices()[0].shares_host_memory;
+    assert!(shares, "the reference runs in host memory");
+    for (position, buffer) in user.buffers() {
+        let memory = runtime.alloc_host(buffer.bytes()).expect("memory");
+        let bytes = runtime.host_bytes(memory).expect("idle");
+        user.fill(position, &mut bytes[..buffer.bytes() as usize]);
+        memories.push((position, buffer.clone(), memory));
+    }
+    let hosts: Vec<Memory> = memories.iter().map(|(_, _, m)| Memory::Host(*m)).collect();
+    let args: Vec<Value> = user.args(&hosts);
+    for step in 0..steps {
+        // What is only written begins each step with zeros.
+        for (_, buffer, memory) in &memories {
+            if !buffer.direction.reads() {
+                runtime.host_bytes(*memory).expect("idle").fill(0);
+            }
+        }
+        let command = Command::Launch(Launch {
+            codelet: Arc::clone(&codelet),
+            units: 0..1,
+            args: args.clone(),
+            cost: Cost::default(),
+        });
+        let tag = Tag {
+            step,
+            label: "test".into(),
+            units: 0..1,
+        };
+        runtime.submit(queue, command, &[], tag).expect("submitted");
+        while let Some(completion) = runtime.wait(None).expect("completions") {
+            assert_eq!(completion.status, Status::Done, "{}", case.name);
+        }
+    }
+    let mut results = Vec::new();
+    for (position, buffer, memory) in memories {
+        if buffer.direction.writes() {
+            let bytes = runtime.host_bytes(memory).expect("idle");
+            results.push((position, bytes[..buffer.bytes() as usize].to_vec()));
+        }
+        runtime.free_host(memory);
+    }
+    runtime.free_queue(queue);
+    results
+}
+
+/// A seed, printed so that a failure can be repeated.
+pub fn seed() -> u64 {
+    let seed = std::env::var("PDAWL_TEST_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("PDAWL_TEST_SEED={seed}");
+    seed
+}
+
+/// Runs this program's test `name` again with more compute units than the
+/// machine has, so that three sub-devices exist; false in the process that does so.
+pub fn with_three_units(name: &str) -> bool {
+    const MARK: &str = "PDAWL_TEST_UNITS";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args([name, "--exact", "--nocapture"])
+        .env(MARK, "3")
+        .env("POCL_MAX_PTHREAD_COUNT", "3")
+        .output()
+        .expect("this program runs again");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}

@@ -1,0 +1,51 @@
+//! Devices that fail or vanish while a kernel is divided: the results stay
+//! those of the undivided launch.
+
+use pdawl::balance::Strategy;
+use pdawl::runtime::DeviceId;
+use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
+
+use super::harness::{examined, open, run, seed, undivided};
+use super::suite;
+
+#[test]
+fn results_are_right_without_the_device_that_was_lost() {
+    const STEPS: u32 = 4;
+    let seed = seed();
+    let mut first = open(&[false]);
+    // In place and by slices; in place over several versions; as whole images.
+    for name in ["vadd", "axpy in place", "rows times two", "reverse"] {
+        let cases = suite::cases();
+        let case = cases
+            .iter()
+            .find(|case| case.name == name)
+            .expect("the case");
+        let reference = undivided(&mut first, case, seed, STEPS);
+        for own in [[false, false], [true, true], [false, true]] {
+            let found = examined(&mut open(&own), case, seed);
+            for (strategy, victim, effect, step) in [
+                ("fixed:0.5,0.5", 0, Effect::Lose, 0),
+                ("fixed:0.5,0.5", 1, Effect::Lose, 2),
+                ("fixed:0.5,0.5", 1, Effect::Fail, 1),
+                ("dawl", 0, Effect::Fail, 2),
+                ("guided", 1, Effect::Lose, STEPS - 1),
+            ] {
+                let fault = Fault {
+                    device: DeviceId(victim),
+                    when: When::Step(step),
+                    effect,
+                };
+                let mut runtime = Faulty::new(open(&own), vec![fault]);
+                let strategy: Strategy = strategy.parse().expect("a strategy");
+                let what = format!("{name}, {own:?}, {strategy}, {fault:?}");
+                let (outcome, results) = run(&mut runtime, &found.user, &strategy, STEPS, false)
+                    .unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert!(results == reference, "{what}");
+                assert!(outcome.losses.len() <= 1, "{what}: {:?}", outcome.losses);
+                if matches!(strategy, Strategy::Fixed(_)) {
+                    assert_eq!(outcome.losses[0].device, victim, "{what}");
+                }
+            }
+        }
+    }
+}

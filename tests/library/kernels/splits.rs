@@ -1,0 +1,90 @@
+//! Every kernel of the suite, at every share, over two and three devices: in
+//! host memory, in memory of their own, and in both.
+
+use std::collections::HashMap;
+
+use pdawl::balance::Strategy;
+use pdawl::balance::strategy::Shares;
+
+use super::harness::{Results, corun, examined, open, seed, undivided, with_three_units};
+use super::suite::{self, Case};
+
+/// Percent of the first device.
+const SHARES: [u32; 6] = [0, 1, 33, 50, 99, 100];
+
+fn shares(first: u32, devices: usize) -> Strategy {
+    let first = f64::from(first) / 100.0;
+    let mut shares = vec![(1.0 - first) / (devices - 1) as f64; devices];
+    shares[0] = first;
+    Strategy::Fixed(Shares::new(shares).expect("shares"))
+}
+
+fn steps(case: &Case) -> u32 {
+    // What is read and written passes through several versions.
+    if case.io.is_empty() { 1 } else { 3 }
+}
+
+fn check(sets: &[&[bool]]) {
+    let seed = seed();
+    let mut first = open(&[false]);
+    let references: HashMap<&str, Results> = (suite::cases().iter())
+        .map(|case| (case.name, undivided(&mut first, case, seed, steps(case))))
+        .collect();
+    drop(first);
+    for own in sets {
+        let mut runtime = open(own);
+        for case in suite::cases() {
+            let found = examined(&mut runtime, &case, seed);
+            assert_eq!(found.refusal, None, "{} on {own:?}", case.name);
+            for percent in SHARES {
+                let strategy = shares(percent, own.len());
+                let (outcome, results) = corun(&mut runtime, &found.user, &strategy, steps(&case))
+                    .unwrap_or_else(|e| panic!("{} {strategy} on {own:?}: {e}", case.name));
+                let what = || format!("{} at {strategy} on {own:?}", case.name);
+                assert!(results == references[case.name], "{} differs", what());
+                assert_eq!(outcome.verified, Some(true), "{}", what());
+                assert_eq!(outcome.max_abs_error, Some(0.0), "{}", what());
+                for step in &outcome.steps {
+                    let units: u64 = step.devices.iter().map(|device| device.units).sum();
+                    let whole = pdawl::workload::Divisible::units(&found.user);
+                    assert_eq!(units, whole, "{}: every unit once a step", what());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn over_two_devices_results_are_those_of_the_undivided_launch() {
+    check(&[&[false, false], &[true, true], &[false, true]]);
+}
+
+#[test]
+fn over_three_devices_results_are_those_of_the_undivided_launch() {
+    if !with_three_units(
+        "kernels::splits::over_three_devices_results_are_those_of_the_undivided_launch",
+    ) {
+        return;
+    }
+    check(&[&[false, false, false], &[true, false, true]]);
+}
+
+#[test]
+fn what_is_divided_with_the_work_is_found_out() {
+    let mut runtime = open(&[false]);
+    let seed = seed();
+    for case in suite::cases() {
+        let found = examined(&mut runtime, &case, seed);
+        let slices = found.user.slices();
+        let expected = case.sliced.to_vec();
+        let all = [slices.read.clone(), slices.written.clone()].concat();
+        let mut found_slices = all;
+        found_slices.sort_unstable();
+        found_slices.dedup();
+        assert_eq!(
+            found_slices, expected,
+            "{}: {:?} {:?}",
+            case.name, slices, found.notes
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! Tests that call the library in this process.
+//!
+//! `corun` and `spmv` run the engine in arbitrary order of commands, `graph`
+//! runs task graphs, `devices`, `kernels` and `opencl` need an OpenCL CPU
+//! device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
+//! balancing on simulated machines. The other modules are shared by these.
+
+mod common;
+#[path = "../fixtures/matrices.rs"]
+mod matrices;
+mod pocl;
+mod simulated_machines;
+#[path = "../fixtures/synthetic_models.rs"]
+mod synthetic_models;
+
+mod corun;
+mod devices;
+mod graph;
+mod kernels;
+mod modelled;
+mod opencl;
+mod simulated;
+mod spmv;
+mod spmv_adaptive;

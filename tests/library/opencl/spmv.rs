@@ -1,0 +1,236 @@
+//! The product's kernel against the sequential reference: awkward matrices,
+//! whole and in rings that are too small for them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pdawl::codelet::{Memory, Precision};
+use pdawl::matrix::Csr;
+use pdawl::runtime::{Command, Launch};
+use pdawl::workload::Divisible;
+use pdawl::workload::spmv::{Form, Options, Placed, Spmv};
+
+use super::harness::{Bench, contents, read, write};
+use crate::matrices::{awkward, matrix};
+
+const POISON: u8 = 0xff;
+
+fn options(precision: Precision, form: Form, unit_weight: u64) -> Options {
+    Options {
+        precision,
+        form,
+        unit_weight: Some(unit_weight),
+        ..Options::default()
+    }
+}
+
+/// Bytes of so many numbers, at least one.
+fn bytes(of: u64, each: u64) -> Vec<u8> {
+    vec![POISON; (of.max(1) * each) as usize]
+}
+
+/// The device's memory of a product, and what is to be written to it.
+struct Ground<'a> {
+    bench: &'a mut Bench,
+    spmv: &'a Spmv,
+    placed: Placed,
+}
+
+impl<'a> Ground<'a> {
+    /// Rings of so many entries and rows.
+    fn new(bench: &'a mut Bench, spmv: &'a Spmv, entries: u64, rows: u32) -> Self {
+        let number = spmv.number();
+        let (matrix, arrangement) = (spmv.matrix(), spmv.arrangement());
+        let mut x = bytes(matrix.columns().into(), number);
+        let columns = u64::from(matrix.columns());
+        spmv.write_first(0..columns, &mut x[..(columns * number) as usize]);
+        let mut buffer = |contents: &[u8]| {
+            let host = bench.host(contents);
+            let buffer = bench.buffer(host.bytes);
+            let queue = bench.queue();
+            let event = bench.submit(queue, write(&host, buffer), &[]);
+            bench.done(event);
+            Memory::Device(buffer)
+        };
+        // One more unit behind the rings' ends.
+        let (entry_room, row_room) = (entries + 2048, u64::from(rows) + 2048);
+        let placed = Placed {
+            x: buffer(&x),
+            y: buffer(&bytes(matrix.rows().into(), number)),
+            columns: buffer(&bytes(entry_room, 4)),
+            values: buffer(&bytes(entry_room, number)),
+            ends: buffer(&bytes(row_room, 2)),
+            unit_entries: buffer(bytemuck::cast_slice(arrangement.unit_entries())),
+            unit_rows: buffer(bytemuck::cast_slice(arrangement.unit_rows())),
+            sums: buffer(&bytes(arrangement.units(), number)),
+            entries,
+            rows,
+        };
+        Self {
+            bench,
+            spmv,
+            placed,
+        }
+    }
+
+    /// Writes one unit to where the rings have it, and computes it.
+    fn unit(&mut self, units: Range<u64>) {
+        let (number, arrangement) = (self.spmv.number(), self.spmv.arrangement());
+        let queue = self.bench.queue();
+        for unit in units.clone() {
+            let unit = unit..unit + 1;
+            let (entries, rows) = (arrangement.entries(&unit), arrangement.rows(&unit));
+            let count = (entries.end - entries.start) as usize;
+            let mut columns = vec![0; count];
+            let mut values = vec![0u64; (count * number as usize).div_ceil(8)];
+            let values = &mut bytemuck::cast_slice_mut(&mut values)[..count * number as usize];
+            let mut ends = vec![0; (rows.end - rows.start) as usize];
+            self.spmv.write_columns(unit.clone(), &mut columns);
+            self.spmv.write_values(unit.clone(), values);
+            self.spmv.write_ends(unit, &mut ends);
+            let entry = entries.start % self.placed.entries;
+            let row = u64::from(rows.start % self.placed.rows);
+            for (to, offset, contents) in [
+                (
+                    self.placed.columns,
+                    entry * 4,
+                    bytemuck::cast_slice(&columns),
+                ),
+                (self.placed.values, entry * number, &values[..]),
+                (self.placed.ends, row * 2, bytemuck::cast_slice(&ends)),
+            ] {
+                let Memory::Device(buffer) = to else {
+                    unreachable!()
+                };
+                if contents.is_empty() {
+                    continue;
+                }
+                let host = self.bench.host(contents);
+                let Command::Write { from, mut to } = write(&host, buffer) else {
+                    unreachable!()
+                };
+                to.offset = offset;
+                let event = self.bench.submit(queue, Command::Write { from, to }, &[]);
+                self.bench.done(event);
+            }
+        }
+        let launch = Command::Launch(Launch {
+            codelet: self.spmv.codelet(),
+            args: self.spmv.args(&units, &self.placed, 1.0),
+            cost: self.spmv.cost(&units),
+            units,
+        });
+        let event = self.bench.submit(queue, launch, &[]);
+        self.bench.done(event);
+    }
+
+    fn numbers(&mut self, from: Memory, count: u64) -> Vec<u8> {
+        let Memory::Device(buffer) = from else {
+            unreachable!()
+        };
+        let host = self.bench.host(&bytes(count, self.spmv.number()));
+        let queue = self.bench.queue();
+        let event = self.bench.submit(queue, read(buffer, &host), &[]);
+        self.bench.done(event);
+        let mut all: Vec<u8> = contents(&host);
+        all.truncate((count * self.spmv.number()) as usize);
+        all
+    }
+
+    /// The result, long rows added up; and the units' sums.
+    fn result(&mut self) -> (Vec<u8>, Vec<f64>) {
+        let spmv = self.spmv;
+        let mut y = self.numbers(self.placed.y, spmv.matrix().rows().into());
+        let sums = self.numbers(self.placed.sums, spmv.arrangement().units());
+        let sums: Vec<f64> = spmv.read(&sums).collect();
+        for (row, pieces) in spmv.arrangement().long_rows() {
+            let sum: f64 = sums[pieces.start as usize..pieces.end as usize]
+                .iter()
+                .sum();
+            match spmv.options().precision {
+                Precision::F64 => bytemuck::cast_slice_mut(&mut y)[row as usize] = sum,
+                Precision::F32 => bytemuck::cast_slice_mut(&mut y)[row as usize] = sum as f32,
+            }
+        }
+        (y, sums)
+    }
+}
+
+fn product(name: &str, matrix: Csr, options: Options) -> Spmv {
+    Spmv::new(name, Arc::new(matrix), options).expect("a product")
+}
+
+#[test]
+fn awkward_matrices_agree_with_the_reference() {
+    let mut bench = Bench::cpu();
+    for (name, matrix) in awkward() {
+        for (precision, weight) in [
+            (Precision::F64, 2048),
+            (Precision::F64, 64),
+            (Precision::F32, 512),
+        ] {
+            let options = options(precision, Form::Product, weight);
+            let spmv = product(name, matrix.clone(), options);
+            let (entries, rows) = (spmv.matrix().nonzeros().max(1), spmv.matrix().rows().max(1));
+            let mut ground = Ground::new(&mut bench, &spmv, entries, rows);
+            let units = spmv.arrangement().units();
+            ground.unit(units / 2..units);
+            if units > 1 {
+                ground.unit(0..units / 2);
+            }
+            let (error, right) = spmv.verify(1, &ground.result().0);
+            assert!(right, "{name} {precision:?} {weight}: {error:e}");
+        }
+    }
+}
+
+#[test]
+fn rings_hold_any_units() {
+    let mut bench = Bench::cpu();
+    let mut lengths = vec![3; 900];
+    lengths[77] = 700;
+    lengths.extend([0; 300]);
+    let spmv = product(
+        "",
+        matrix(1200, &lengths, 3),
+        options(Precision::F64, Form::Product, 64),
+    );
+    // Less than a third of it, and primes.
+    let mut ground = Ground::new(&mut bench, &spmv, 1009, 211);
+    for first in (0..spmv.arrangement().units()).step_by(3) {
+        let units = first..(first + 3).min(spmv.arrangement().units());
+        ground.unit(units);
+    }
+    let (error, right) = spmv.verify(1, &ground.result().0);
+    assert!(right, "{error:e}");
+}
+
+#[test]
+fn units_know_their_part_of_the_length() {
+    let mut bench = Bench::cpu();
+    let mut lengths: Vec<u32> = (0..1500).map(|row| row % 13).collect();
+    lengths[3] = 1400;
+    let spmv = product(
+        "",
+        matrix(1500, &lengths, 5),
+        options(Precision::F64, Form::Iteration, 256),
+    );
+    let (entries, rows) = (spmv.matrix().nonzeros(), spmv.matrix().rows());
+    let mut ground = Ground::new(&mut bench, &spmv, entries, rows);
+    let arrangement = spmv.arrangement();
+    ground.unit(0..arrangement.units());
+    let (y, sums) = ground.result();
+    let y: Vec<f64> = spmv.read(&y).collect();
+    assert!(arrangement.pieces() > 1);
+    for unit in u64::from(arrangement.pieces())..arrangement.units() {
+        let rows = arrangement.rows(&(unit..unit + 1));
+        let right: f64 = (y[rows.start as usize..rows.end as usize].iter())
+            .map(|y| y * y)
+            .sum();
+        let sum = sums[unit as usize];
+        assert!(
+            (sum - right).abs() <= 1e-13 * right,
+            "{unit}: {sum} {right}"
+        );
+    }
+}

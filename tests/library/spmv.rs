@@ -1,0 +1,313 @@
+//! The engine's promises for products, whatever the balancer answers and in
+//! whatever order commands complete: every unit once a step, results equal to
+//! the sequential reference, memory limits kept, losses survived.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pdawl::balance::Strategy as Sharing;
+use pdawl::codelet::Precision;
+use pdawl::engine::Outcome;
+use pdawl::engine::corun::{self, CorunError, MakeBalancer, Options, Stream};
+use pdawl::workload::Divisible;
+use pdawl::workload::spmv::{self, Form, Spmv};
+use proptest::prelude::*;
+
+use crate::common::{Arbitrary, Fault, Shuffled, device};
+
+const STEPS: u32 = 5;
+
+fn corun(
+    runtime: &mut Shuffled,
+    spmv: &Spmv,
+    stream: Stream,
+    make: MakeBalancer,
+) -> Result<Outcome, CorunError> {
+    corun::run(
+        runtime,
+        spmv,
+        make,
+        &Options {
+            steps: STEPS,
+            gpu_memory: None,
+            stream,
+            verify: true,
+            trace: true,
+        },
+        &mut corun::Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        },
+    )
+}
+
+/// Every unit is launched once in each step.
+fn once_a_step(runtime: &Shuffled, units: u64) {
+    for step in 0..STEPS {
+        let mut count = vec![0u32; units as usize];
+        for (s, label, range) in &runtime.launched {
+            if *s == step && ![corun::WARM, corun::PROBE].contains(&label.as_str()) {
+                range.clone().for_each(|u| count[u as usize] += 1);
+            }
+        }
+        assert!(count.iter().all(|n| *n == 1), "step {step}: {count:?}");
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    columns: u32,
+    lengths: Vec<u32>,
+    form: Form,
+    precision: Precision,
+    irregular: f64,
+    /// Memory of each device, in units beyond what it must have; `None`
+    /// computes on host memory.
+    memories: Vec<Option<u64>>,
+    stream: Stream,
+    seed: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        (1u32..700, any::<bool>()),
+        proptest::collection::vec(
+            prop_oneof![6 => 0u32..9, 2 => 0u32..60, 1 => 100u32..700],
+            1..400,
+        ),
+        (any::<bool>(), any::<bool>(), 0.0f64..1.0),
+        proptest::collection::vec(proptest::option::of(0u64..90), 1..5),
+        (
+            proptest::option::of(0u64..70),
+            proptest::option::of(1u32..9),
+        ),
+        any::<u64>(),
+    )
+        .prop_map(
+            |(
+                (columns, square),
+                mut lengths,
+                (iterate, single, irregular),
+                memories,
+                stream,
+                seed,
+            )| {
+                let columns = match iterate || square {
+                    true => lengths.len() as u32,
+                    false => columns,
+                };
+                lengths
+                    .iter_mut()
+                    .for_each(|length| *length = (*length).min(columns));
+                Case {
+                    columns,
+                    lengths,
+                    form: if iterate {
+                        Form::Iteration
+                    } else {
+                        Form::Product
+                    },
+                    precision: if single {
+                        Precision::F32
+                    } else {
+                        Precision::F64
+                    },
+                    irregular,
+                    memories,
+                    stream: Stream {
+                        chunk: stream.0,
+                        queues: stream.1,
+                    },
+                    seed,
+                }
+            },
+        )
+}
+
+impl Case {
+    fn spmv(&self) -> Spmv {
+        let matrix = crate::matrices::matrix(self.columns, &self.lengths, self.seed);
+        let options = spmv::Options {
+            form: self.form,
+            precision: self.precision,
+            seed: self.seed,
+            irregular: self.irregular,
+            unit_weight: Some(32),
+        };
+        Spmv::new("random", Arc::new(matrix), options).unwrap()
+    }
+
+    /// Bytes of a device's memory: what it must have, and so many units.
+    fn bytes(&self, spmv: &Spmv, units: u64) -> u64 {
+        let number = spmv.number();
+        let queues = u64::from(self.stream.queues.unwrap_or(3));
+        // A unit has at most so many entries, and rows.
+        let unit = 32 * (4 + number + 2);
+        let vectors = u64::from(spmv.matrix().columns()) + u64::from(spmv.matrix().rows());
+        let fixed = (vectors + spmv.units()) * number + (spmv.units() + 1) * 12;
+        fixed + (2 * queues + 1 + units) * unit
+    }
+
+    fn runtime(&self, spmv: &Spmv, fault: Option<Fault>) -> Shuffled {
+        let devices = (self.memories.iter().enumerate())
+            .map(|(i, units)| device(&format!("d{i}"), units.map(|n| self.bytes(spmv, n))))
+            .collect();
+        Shuffled::new(devices, self.seed, fault)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn every_unit_once_and_right(case in case()) {
+        let spmv = case.spmv();
+        let mut runtime = case.runtime(&spmv, None);
+        let outcome = corun(&mut runtime, &spmv, case.stream, &mut |setup| {
+            Ok(Box::new(Arbitrary::new(setup, case.seed)))
+        }).unwrap();
+        prop_assert_eq!(outcome.verified, Some(true), "{:?}", outcome.max_abs_error);
+        prop_assert_eq!(outcome.steps.len() as u32, STEPS);
+        prop_assert_eq!(outcome.eigenvalue.is_some(), case.form == Form::Iteration);
+        prop_assert!(runtime.is_bare(), "a run leaves nothing behind");
+        once_a_step(&runtime, spmv.units());
+        for (memory, used) in case.memories.iter().zip(&runtime.most_allocated) {
+            let limit = memory.map_or(0, |units| case.bytes(&spmv, units));
+            // The test's buffers are rounded up to whole words.
+            let buffers = 8 + 3 * u64::from(case.stream.queues.unwrap_or(3));
+            prop_assert!(*used <= limit + 8 * buffers, "{} of {}", used, limit);
+        }
+    }
+
+    #[test]
+    fn a_lost_device_costs_time_but_no_result(
+        case in case(),
+        victim in any::<prop::sample::Index>(),
+        after in 0u64..90,
+    ) {
+        let spmv = case.spmv();
+        let fault = Fault { device: victim.index(case.memories.len()), after };
+        let mut runtime = case.runtime(&spmv, Some(fault));
+        let outcome = corun(&mut runtime, &spmv, case.stream, &mut |setup| {
+            Ok(Box::new(Arbitrary::new(setup, case.seed)))
+        });
+        match outcome {
+            Ok(outcome) => {
+                prop_assert_eq!(outcome.verified, Some(true), "{:?}", outcome.max_abs_error);
+                prop_assert!(outcome.losses.len() <= 1);
+            }
+            Err(CorunError::AllLost { .. }) => prop_assert_eq!(case.memories.len(), 1),
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+}
+
+#[test]
+fn awkward_matrices_under_every_strategy_and_split() {
+    let strategies = [
+        "cpu",
+        "gpu",
+        "guided",
+        "dawl",
+        "fixed:0",
+        "fixed:0.1",
+        "fixed:0.5",
+        "fixed:0.97",
+    ];
+    for (name, matrix) in crate::matrices::awkward() {
+        let matrix = Arc::new(matrix);
+        for form in [Form::Product, Form::Iteration] {
+            let options = spmv::Options {
+                form,
+                unit_weight: Some(64),
+                ..spmv::Options::default()
+            };
+            let Ok(spmv) = Spmv::new(name, Arc::clone(&matrix), options) else {
+                assert_ne!(matrix.rows(), matrix.columns(), "{name}");
+                continue;
+            };
+            for strategy in strategies {
+                let sharing: Sharing = strategy.parse().unwrap();
+                let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
+                let mut runtime = Shuffled::new(devices, 5, None);
+                let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
+                    sharing.build(setup).map_err(|error| error.to_string())
+                })
+                .unwrap_or_else(|error| panic!("{name} {form:?} {strategy}: {error}"));
+                let error = outcome.max_abs_error;
+                assert_eq!(
+                    outcome.verified,
+                    Some(true),
+                    "{name} {form:?} {strategy}: {error:?}"
+                );
+                once_a_step(&runtime, spmv.units());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_iteration_finds_the_largest_eigenvalue_on_two_devices() {
+    // Every row has three ones: the vector of ones is its own image, times 3.
+    let rows = 600u32;
+    let columns: Vec<u32> = (0..rows)
+        .flat_map(|row| {
+            let mut own = [row, (row + 1) % rows, (row + 7) % rows];
+            own.sort_unstable();
+            own
+        })
+        .collect();
+    let starts = (0..=rows).map(|row| 3 * u64::from(row)).collect();
+    let values = vec![1.0; columns.len()];
+    let matrix = pdawl::matrix::Csr::new(rows, rows, starts, columns, values).unwrap();
+    let options = spmv::Options {
+        form: Form::Iteration,
+        ..spmv::Options::default()
+    };
+    let spmv = Spmv::new("ones", Arc::new(matrix), options).unwrap();
+    let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
+    let mut runtime = Shuffled::new(devices, 5, None);
+    let sharing: Sharing = "fixed:0.4".parse().unwrap();
+    let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
+        sharing.build(setup).map_err(|error| error.to_string())
+    })
+    .unwrap();
+    let found = outcome.eigenvalue.unwrap();
+    assert!((2.9..=3.0 + 1e-12).contains(&found), "{found}");
+}
+
+#[test]
+fn only_what_the_other_side_reads_moves() {
+    // A band: neighbours read across the split, and nobody further.
+    let rows = 40_000u32;
+    let (mut starts, mut columns) = (vec![0], Vec::new());
+    for row in 0..rows {
+        columns.extend(row.saturating_sub(2)..(row + 3).min(rows));
+        starts.push(columns.len() as u64);
+    }
+    let values = vec![0.2; columns.len()];
+    let matrix = pdawl::matrix::Csr::new(rows, rows, starts, columns, values).unwrap();
+    let options = spmv::Options {
+        form: Form::Iteration,
+        // The first and last rows are shorter than the others, not longer.
+        ..spmv::Options::default()
+    };
+    let spmv = Spmv::new("band", Arc::new(matrix), options).unwrap();
+    let devices = vec![device("cpu", None), device("gpu", Some(64 << 20))];
+    let mut runtime = Shuffled::new(devices, 5, None);
+    let sharing: Sharing = "fixed:0.5".parse().unwrap();
+    let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
+        sharing.build(setup).map_err(|error| error.to_string())
+    })
+    .unwrap();
+    assert_eq!(outcome.verified, Some(true));
+    // The split's page of the vector, one part up and the other down, and down
+    // a number a unit.
+    let page = spmv::readers::PAGE * 8;
+    for step in &outcome.steps[1..] {
+        let gpu = &step.devices[1];
+        let down = gpu.bytes_d2h - 8 * gpu.units;
+        assert!(gpu.bytes_h2d > 0 && down > 0, "{step:?}");
+        assert_eq!(gpu.bytes_h2d + down, page, "{step:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Runs and comparisons of strategies: right, and told as what they are.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+use super::SIMULATED;
+use crate::command::{json, pdawl};
+use crate::json_schema::conforms;
+
+#[test]
+fn a_run_on_this_machine_is_right_and_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("run.html");
+    let report = json(&format!(
+        "run stencil --nx 17 --ny 409 --steps 7 --devices host --verify --gantt {}",
+        chart.display()
+    ));
+    conforms(&report);
+    assert_eq!(report["machine"]["simulated"], false);
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["points"], 17 * 409 * 7);
+    assert_eq!(report["steps"].as_array().unwrap().len(), 7);
+    assert!(
+        std::fs::read_to_string(chart)
+            .unwrap()
+            .contains("(measured)")
+    );
+}
+
+#[test]
+fn a_simulated_run_says_so_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    pdawl(SIMULATED)
+        .args(["--trace".as_ref(), file("t.json").as_os_str()])
+        .args(["--csv".as_ref(), file("t.csv").as_os_str()])
+        .args(["--gantt".as_ref(), file("t.svg").as_os_str()])
+        .assert()
+        .success()
+        .stdout(
+            contains("on k40 simulated")
+                .and(predicate::str::is_match("Throughput .* simulated").unwrap())
+                .and(contains("is not this one")),
+        );
+    let read = |name: &str| std::fs::read_to_string(file(name)).unwrap();
+    let trace: Value = serde_json::from_str(&read("t.json")).unwrap();
+    assert_eq!(trace["otherData"]["simulated"], true);
+    assert!(trace["traceEvents"].as_array().unwrap().len() > 10);
+    assert!(
+        read("t.csv")
+            .lines()
+            .skip(1)
+            .all(|l| l.starts_with("simulated,k40,pdawl,"))
+    );
+    assert!(read("t.svg").contains("dawl on k40 (simulated)</title>"));
+}
+
+#[test]
+fn a_simulated_report_conforms_and_is_reproducible() {
+    let line = format!("{SIMULATED} --noise 0.02 --seed 7");
+    let mut report = json(&line);
+    conforms(&report);
+    assert_eq!(report["machine"]["simulated"], true);
+    assert_eq!(report["verified"], Value::Null);
+    assert_eq!(report["comparison"][0]["strategy"], "cpu");
+    let mut again = json(&line);
+    for report in [&mut report, &mut again] {
+        // The engine's own time is real, in a simulation, too.
+        report["engine_seconds"].take();
+    }
+    assert_eq!(report, again);
+}
+
+#[test]
+fn a_simulated_result_is_right_for_every_strategy() {
+    for strategy in ["cpu", "gpu", "fixed:0.3", "guided", "dawl", "oracle"] {
+        let report = json(&format!("{SIMULATED} --strategy {strategy} --verify"));
+        assert_eq!(report["verified"], true, "{strategy}");
+        assert_eq!(report["max_abs_error"], 0.0, "{strategy}");
+        assert_eq!(report["strategy"], strategy);
+    }
+}
+
+#[test]
+fn a_lost_device_is_told_and_the_result_is_right() {
+    let report = json(&format!("{SIMULATED} --fault gpu0:lost@2 --verify"));
+    conforms(&report);
+    assert_eq!(report["lost"][0]["device"], "gpu0");
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["points"], 256 * 256 * 5);
+}
+
+#[test]
+fn a_run_that_loses_all_devices_fails_and_says_what_to_do() {
+    pdawl(&format!(
+        "{SIMULATED} --fault gpu0:lost@1 --fault host:lost@2"
+    ))
+    .assert()
+    .code(1)
+    .stdout("")
+    .stderr(
+        contains("lost: a simulated fault").and(contains("try: the same with other --devices")),
+    );
+}
+
+#[test]
+fn a_grid_that_exceeds_memory_is_told_with_the_figures() {
+    pdawl("run stencil --size 8192 --host-memory 64MiB")
+        .assert()
+        .code(1)
+        .stderr(contains(
+            "1.00 GiB of host memory, and 64.0 MiB may be used",
+        ));
+    let report = json("run stencil --machine k40 --steps 2 --host-memory 64MiB");
+    assert_eq!(report["workload"]["parameters"]["nx"], 2048);
+}
+
+#[test]
+fn strategies_are_compared() {
+    let bench = json(
+        "bench stencil --machine k40 --size 512 --steps 10 --strategies cpu,gpu,dawl,oracle \
+         --repeats 2",
+    );
+    assert_eq!(bench["schema"], "pdawl-bench/1");
+    let results = bench["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for result in results {
+        for list in ["seconds", "setup_seconds", "gather_seconds"] {
+            assert_eq!(result[list].as_array().unwrap().len(), 2, "{list}");
+        }
+        assert!(result["to_best_single"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(results[3]["to_oracle"], 1.0);
+    let gathered = |result: usize| results[result]["gather_seconds"][0].as_f64().unwrap();
+    assert_eq!(gathered(0), 0.0, "the host's result is where it shall be");
+    assert!(gathered(1) > 0.0, "a GPU's has to be copied");
+    let ratio = bench["host"]["ratio"].as_f64().unwrap();
+    assert!(ratio > 0.0 && ratio <= 1.0, "{ratio}");
+}
+
+#[test]
+fn a_transformer_on_this_machine_is_right_under_every_policy() {
+    for sharing in [
+        "--adaptive --layers 3",
+        "--policy clustering --map h_cpu=2 --queues cpu=2",
+        "--policy clustering --batch --layers 2",
+        "--policy clustering --search",
+        "--policy eager",
+        "--policy heft",
+    ] {
+        let line = "run transformer --heads 3 --beta 19 --devices host --verify";
+        let report = json(&format!("{line} {sharing}"));
+        assert_eq!(report["schema"], "pdawl-graph/1", "{sharing}");
+        assert_eq!(report["verified"], true, "{sharing}");
+        assert_eq!(report["machine"]["simulated"], false, "{sharing}");
+        assert!(report["seconds"].as_f64().unwrap() > 0.0, "{sharing}");
+    }
+}
+
+#[test]
+fn the_papers_experiments_are_simulated_as_what_they_are() {
+    let points = "--heads 1,3 --beta 32 --repeats 1 --most-queues 3 --most-on-cpu 1";
+    let report = json(&format!("bench transformer --machine k40 {points}"));
+    assert_eq!(report["machine"]["simulated"], true);
+    assert_eq!(report["points"].as_array().unwrap().len(), 2);
+    for point in report["points"].as_array().unwrap() {
+        let contenders = point["contenders"].as_array().unwrap();
+        let names: Vec<&str> = contenders
+            .iter()
+            .map(|contender| contender["name"].as_str().unwrap())
+            .collect();
+        let all = ["coarse", "clustering", "eager", "heft", "adaptive", "batch"];
+        assert_eq!(names, all);
+        // One queue was among what was searched, and nothing is noisy there.
+        assert!(point["ratios"]["coarse"].as_f64().unwrap() >= 0.999);
+    }
+    pdawl("bench transformer --machine k40 --heads 1 --beta 8 --repeats 1")
+        .assert()
+        .success()
+        .stdout(contains("Median (simulated)").and(contains("What the paper's text says")));
+}

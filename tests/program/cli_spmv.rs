@@ -1,0 +1,163 @@
+//! `pdawl run spmv` and `pdawl bench spmv` as their users meet them.
+
+use std::time::Duration;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+use crate::json_schema::conforms;
+
+/// `pdawl` with these words.
+fn pdawl(line: &str) -> Command {
+    let mut command = Command::cargo_bin("pdawl").unwrap();
+    command.args(line.split_whitespace());
+    command.env("PDAWL_MACHINES", "/nonexistent/pdawl-machines");
+    command.env("PDAWL_MODELS", "/nonexistent/pdawl-models");
+    command.timeout(Duration::from_secs(120));
+    command
+}
+
+fn json(line: &str) -> Value {
+    let output = pdawl(line).assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output).expect("JSON on standard output")
+}
+
+#[test]
+fn a_file_is_run_and_verified() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("small.mtx.gz");
+    let path = path.display();
+    pdawl(&format!("matrix generate rmat:10,8 {path}"))
+        .assert()
+        .success();
+    let run = format!("run spmv --matrix {path} --verify --steps 4 --format json");
+    for more in [
+        "",
+        "--iterate",
+        "--precision f32",
+        "--strategy cpu --no-cache",
+    ] {
+        let report = json(&format!("{run} {more}"));
+        conforms(&report);
+        let parameters = &report["workload"]["parameters"];
+        assert_eq!(parameters["matrix"], "small");
+        assert_eq!(parameters["rows"], 1024);
+        assert_eq!(report["verified"], true, "{more}");
+        assert_eq!(report["eigenvalue"].is_number(), more == "--iterate");
+        assert_eq!(report["throughput"]["unit"], "nonzeros/s");
+        let nonzeros = parameters["nonzeros"].as_u64().unwrap();
+        assert_eq!(report["points"].as_u64(), Some(4 * nonzeros));
+    }
+}
+
+#[test]
+fn a_look_alike_is_called_so_and_simulated() {
+    let line = "run spmv --matrix like:FullChip@0.002 --machine k40 --steps 5 --verify";
+    pdawl(line).assert().success().stdout(
+        contains("look-alike of FullChip at 0.002")
+            .and(contains("simulated"))
+            .and(contains("right"))
+            .and(contains("nonzero/s")),
+    );
+    let report = json(&format!(
+        "{line} --iterate --strategy fixed:0.5 --format json"
+    ));
+    conforms(&report);
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["machine"]["simulated"], true);
+    for device in report["devices"].as_array().unwrap() {
+        let share = device["share"].as_f64().unwrap();
+        assert!((0.4..0.6).contains(&share), "{device}");
+    }
+}
+
+#[test]
+fn a_lost_device_is_survived() {
+    let report = json(
+        "run spmv --matrix rmat:12,8 --machine k40 --fault gpu0:lost@3 --steps 8 --verify \
+         --strategy fixed:0.5 --format json",
+    );
+    conforms(&report);
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["lost"][0]["device"], "gpu0");
+}
+
+#[test]
+fn a_device_without_room_for_the_vectors_is_left_out() {
+    let line = "run spmv --matrix banded:20000,3 --machine k40 --gpu-memory 100KiB --steps 3";
+    let report = json(&format!("{line} --format json"));
+    assert_eq!(report["devices"].as_array().unwrap().len(), 1);
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("gpu0 is left out"), "{notes}");
+    pdawl(&format!("{line} --strategy gpu"))
+        .assert()
+        .code(2)
+        .stderr(contains("needs a GPU"));
+}
+
+#[test]
+fn what_cannot_be_run_says_why() {
+    for (more, code, what) in [
+        ("", 2, "--matrix"),
+        ("--matrix nosuch.mtx", 1, "nosuch.mtx"),
+        ("--matrix like:nosuch", 2, "FullChip"),
+        ("--matrix banded:100,2 --steps 0", 2, "--steps"),
+        ("--matrix banded:100,2 --irregular 1.5", 2, "from 0 to 1"),
+        (
+            "--matrix banded:100,2 --adaptive --strategy cpu",
+            2,
+            "--adaptive",
+        ),
+        (
+            "--matrix banded:100,2 --strategy pdawl",
+            1,
+            "pdawl train --workload spmv",
+        ),
+        (
+            "--matrix banded:100000,9 --host-memory 20MB",
+            1,
+            "memory are available",
+        ),
+        (
+            "--matrix banded:100000,9 --host-memory 24MB",
+            1,
+            "of host memory beside the matrix",
+        ),
+    ] {
+        pdawl(&format!("run spmv {more}"))
+            .assert()
+            .code(code)
+            .stderr(contains(what));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("wide.mtx");
+    let text = "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 3 0.5\n";
+    std::fs::write(&path, text).unwrap();
+    let path = path.display();
+    pdawl(&format!("run spmv --matrix {path} --iterate"))
+        .assert()
+        .code(2)
+        .stderr(contains("only a square one can be iterated"));
+    pdawl(&format!("run spmv --matrix {path} --verify"))
+        .assert()
+        .success();
+}
+
+#[test]
+fn strategies_are_compared() {
+    let bench = json(
+        "bench spmv --matrix uniform:20000,9 --machine k40 --repeats 1 --steps 5 --format json",
+    );
+    let results = bench["results"].as_array().unwrap();
+    let names: Vec<&str> = results
+        .iter()
+        .filter_map(|r| r["strategy"].as_str())
+        .collect();
+    assert_eq!(names, ["cpu", "gpu", "guided", "dawl", "oracle"]);
+    assert_eq!(results[0]["throughput"]["unit"], "nonzeros/s");
+    // 12 bytes an entry; 2 and 8 a row; 8 a number of the vector.
+    let bytes = bench["host"]["bytes_per_point"].as_f64().unwrap();
+    assert!((bytes - (12.0 + 18.0 / 9.0)).abs() < 0.01, "{bytes}");
+}

@@ -1,0 +1,141 @@
+//! The program as its users start it: with nobody's machine files, models and
+//! datasets, or with those of a home of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin;
+use pdawl_profiler::bundle::Bundle;
+use pdawl_profiler::train::Family;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::synthetic_models::{machine, model, samples};
+
+/// `pdawl` with these words.
+pub fn pdawl(line: &str) -> Command {
+    command(process(line))
+}
+
+/// What `pdawl` with these words tells programs, and nothing else.
+pub fn json(line: &str) -> Value {
+    told(pdawl(&format!("{line} --format json")))
+}
+
+/// The same as a process, for those who signal it or read on the way.
+pub fn process(line: &str) -> Process {
+    let mut process = Process::new(cargo_bin("pdawl"));
+    process.args(line.split_whitespace());
+    // A user's own files must not change what is tested.
+    for variable in ["PDAWL_MACHINES", "PDAWL_MODELS", "PDAWL_DATASETS"] {
+        process.env(variable, "/nonexistent/pdawl");
+    }
+    process
+}
+
+fn command(process: Process) -> Command {
+    let mut command = Command::from_std(process);
+    command.timeout(Duration::from_secs(120));
+    command
+}
+
+fn told(mut command: Command) -> Value {
+    let output = command.assert().success().stderr("").get_output().clone();
+    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+}
+
+/// A user's directories, which go with the value.
+pub struct Home(TempDir);
+
+impl Home {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// One with this model.
+    pub fn with(model: &Bundle) -> Self {
+        let home = Self::new();
+        std::fs::create_dir(home.path("models")).unwrap();
+        model.write(&home.model(&model.name)).unwrap();
+        home
+    }
+
+    /// One with a model of `k40` that predicts what the simulator's formulas
+    /// give, under this name.
+    pub fn with_k40_model(name: &str) -> Self {
+        let machine = machine("k40");
+        let samples = samples(&machine, |_| 1.0);
+        let mut model = model(&machine, &samples, &[Family::PriorConstant]);
+        model.name = name.to_owned();
+        Self::with(&model)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    pub fn model(&self, name: &str) -> PathBuf {
+        self.path("models").join(format!("{name}.json"))
+    }
+
+    pub fn dataset(&self, name: &str) -> PathBuf {
+        self.path("datasets").join(format!("{name}.csv"))
+    }
+
+    /// `pdawl` with these words, in this home.
+    pub fn pdawl(&self, line: &str) -> Command {
+        command(self.process(line))
+    }
+
+    pub fn json(&self, line: &str) -> Value {
+        told(self.pdawl(&format!("{line} --format json")))
+    }
+
+    pub fn process(&self, line: &str) -> Process {
+        let mut process = process(line);
+        process.current_dir(self.folder());
+        process.env("PDAWL_MACHINES", self.path("machines"));
+        process.env("PDAWL_MODELS", self.path("models"));
+        process.env("PDAWL_DATASETS", self.path("datasets"));
+        process
+    }
+}
+
+/// Starts a process, and waits until it listens for Ctrl-C.
+#[cfg(target_os = "linux")]
+pub fn listening(mut process: Process) -> Child {
+    let child = process
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let listens = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+        // SIGINT is signal 2, and bit 1.
+        caught & 2 != 0
+    };
+    while !listens() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+/// Ctrl-C.
+#[cfg(target_os = "linux")]
+pub fn interrupt(child: &Child) {
+    let signalled = Process::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(signalled.success());
+}

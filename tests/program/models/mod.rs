@@ -1,0 +1,54 @@
+//! `pdawl train` and `pdawl model` as their users meet them, on simulated
+//! machines; and that nothing is overwritten when they fail.
+//!
+//! `training` makes models, `datasets` is about files that none can be made
+//! of, `files` about models that travel and are refused, `accuracy` about how
+//! good they are, and `adapting` about other machines' models.
+
+mod accuracy;
+mod adapting;
+mod datasets;
+mod files;
+mod training;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::command::Home;
+
+/// A home with a model of `k40`.
+fn with_model() -> Home {
+    Home::with_k40_model("k40")
+}
+
+/// Runs a command that must fail with these words, and must leave every file
+/// as it was.
+fn refuses(home: &Home, line: &str, words: &[&str]) {
+    let before = contents(home.folder());
+    let assert = home.pdawl(line).assert().code(1);
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    for word in words {
+        assert!(said.contains(word), "{line}: no {word:?} in {said}");
+    }
+    assert!(
+        contents(home.folder()) == before,
+        "{line}: files have changed"
+    );
+}
+
+/// All files below a folder, with what is in them.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => files.push((path.clone(), fs::read(&path).unwrap())),
+            }
+        }
+    }
+    files.sort();
+    files
+}

@@ -1,0 +1,139 @@
+//! Training: what it keeps and says, what cannot be trained, and Ctrl-C.
+
+use std::fs;
+use std::time::Duration;
+
+use pdawl_profiler::bundle::Bundle;
+use pdawl_profiler::dataset;
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use super::{contents, refuses, with_model};
+use crate::command::{Home, interrupt, listening};
+use crate::synthetic_models::CODELET;
+
+#[test]
+fn training_keeps_a_model_and_says_that_it_is_simulated() {
+    let home = Home::new();
+    let line = "train --machine k40 --kinds cpu --configurations 10 --repeats 1 --max-size 3000";
+    let report = home.json(&format!("{line} --plots charts --name mine"));
+    assert_eq!(report["schema"], "pdawl-train/1");
+    assert_eq!(report["model"], "mine");
+    assert_eq!(report["simulated"], true);
+    assert_eq!(report["measured_now"], 10);
+    let group = &report["groups"][0];
+    assert_eq!(
+        (&group["kind"], &group["codelet"]),
+        (&"cpu".into(), &CODELET.into())
+    );
+    for purpose in ["planning", "explaining"] {
+        let validation = &group[purpose]["validation"];
+        assert_eq!(validation["rows"], 10, "{purpose}");
+        let names: Vec<&str> = (validation["baselines"].as_array().unwrap().iter())
+            .map(|baseline| baseline["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["prior", "naive", "roofline"], "{purpose}");
+        assert!(
+            validation["candidates"].as_array().unwrap().len() >= 5,
+            "{purpose}"
+        );
+    }
+    for chart in report["plots"].as_array().unwrap() {
+        let svg = fs::read_to_string(home.path(chart.as_str().unwrap())).unwrap();
+        assert!(svg.contains("simulated"), "{chart}");
+    }
+
+    let bundle = Bundle::read(&home.model("mine")).unwrap();
+    assert!(bundle.simulated);
+    let trained_by = &bundle.provenance.pairs().last().unwrap().1;
+    assert!(
+        trained_by.starts_with("pdawl train --machine k40"),
+        "{trained_by}"
+    );
+    let left = contents(&home.path("models"));
+    assert_eq!(left.len(), 1, "nothing but the model is left");
+    home.pdawl("model list").assert().success().stdout(
+        contains("mine")
+            .and(contains("simulated"))
+            .and(contains("stencil5-f64 on cpu")),
+    );
+    home.pdawl("model show mine")
+        .assert()
+        .success()
+        .stdout(contains("model mine of k40 simulated").and(contains("roofline")));
+    let shown = home
+        .pdawl("model show mine --format json")
+        .assert()
+        .success();
+    let file = fs::read(home.model("mine")).unwrap();
+    assert_eq!(shown.get_output().stdout, file, "the file itself");
+}
+
+#[test]
+fn what_cannot_be_trained_is_told_and_leaves_the_model_that_was_there() {
+    let home = with_model();
+    let few = "train --machine k40 --kinds cpu --configurations 5 --repeats 1 --max-size 2000";
+    home.pdawl(few).assert().code(1).stderr(
+        contains("no model of stencil5-f64 on cpu")
+            .and(contains(
+                "5 configurations cannot be divided into 10 folds: 5 more are needed",
+            ))
+            .and(contains("`pdawl profile stencil --machine k40`")),
+    );
+    // Now the runs are there, and a second try adds none.
+    refuses(
+        &home,
+        few,
+        &["5 configurations cannot be divided into 10 folds"],
+    );
+    refuses(
+        &home,
+        "train --machine k40 --no-profile --precision f32",
+        &[
+            "no run of stencil5-f32 on cpu is among the 5 runs",
+            "`pdawl profile stencil --machine k40 --precision f32` with a longer --budget",
+        ],
+    );
+    refuses(
+        &home,
+        "train --machine titan --no-profile",
+        &["nothing was measured on titan", "leave out --no-profile"],
+    );
+    refuses(
+        &home,
+        "train --machine titan --budget 1us",
+        &["a budget of 1.00 us is too small", "give more time"],
+    );
+    refuses(
+        &home,
+        "train --machine k40 --no-profile --name ../k40",
+        &["`../k40` cannot name a model"],
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_keeps_the_runs_and_writes_no_model() {
+    let home = with_model();
+    let before = fs::read(home.model("k40")).unwrap();
+    let line = "train --machine k40 --configurations 60 --max-size 2000";
+    let child = listening(home.process(line));
+    // Its runs appear before there can be a model.
+    for _ in 0..600 {
+        if fs::metadata(home.dataset("k40")).is_ok_and(|file| file.len() > 10_000) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(
+        said.contains("interrupted") && said.contains("no model was written"),
+        "{said}"
+    );
+    let kept = dataset::read(&home.dataset("k40")).unwrap().samples;
+    assert!(!kept.is_empty());
+    assert_eq!(fs::read(home.model("k40")).unwrap(), before);
+}

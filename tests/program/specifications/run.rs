@@ -1,0 +1,237 @@
+//! Kernels and graphs of users, run by the program.
+
+use std::process::Command;
+
+use pdawl::machine::DeviceKind;
+use pdawl::runtime::opencl::discover;
+use serde_json::Value;
+
+use super::fixtures::{Folder, example};
+
+/// Two parts of the OpenCL CPU device, one of them with memory of its own.
+fn two() -> String {
+    let found = discover().devices.into_iter();
+    let cpu = found
+        .map(|found| found.info)
+        .find(|info| info.kind == DeviceKind::Cpu);
+    let cpu = cpu
+        .expect("an OpenCL CPU device: apt-get install pocl-opencl-icd")
+        .name;
+    format!("--devices {cpu}:1,{cpu}:1=own")
+}
+
+/// What the program prints, and its exit status.
+fn pdawl(args: &str) -> (String, String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_pdawl"))
+        .args(args.split_whitespace())
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        text(&output.stdout),
+        text(&output.stderr),
+        output.status.code(),
+    )
+}
+
+/// Its report, of a run that must end well.
+fn report(args: &str) -> Value {
+    let (out, err, status) = pdawl(&format!("{args} --format json"));
+    assert_eq!(status, Some(0), "{args}: {err}");
+    serde_json::from_str(&out).unwrap_or_else(|e| panic!("{args}: {e}: {out}"))
+}
+
+#[test]
+fn a_kernel_is_divided_and_verified() {
+    let file = example("matmul.json");
+    let devices = two();
+    for strategy in [
+        "--adaptive",
+        "--strategy fixed:0.4,0.6",
+        "--strategy guided",
+    ] {
+        let run = format!(
+            "run kernel {} -D n=128 --steps 3 --verify {devices} {strategy}",
+            file.display()
+        );
+        let report = report(&run);
+        assert_eq!(report["verified"], true, "{strategy}");
+        assert_eq!(report["max_abs_error"], 0.0);
+        assert_eq!(report["throughput"]["unit"], "work-items/s");
+        let parameters = &report["workload"]["parameters"];
+        assert_eq!(parameters["global"], serde_json::json!([128, 128]));
+        // Rows of a and c; b is whole everywhere.
+        assert_eq!(parameters["sliced"], serde_json::json!([0, 2]));
+        assert_eq!(report["steps"].as_array().map(Vec::len), Some(3));
+    }
+}
+
+#[test]
+fn what_is_loaded_comes_out_computed() {
+    let numbers = |f: &dyn Fn(u32) -> f32| -> Vec<u8> {
+        (0..1000u32).flat_map(|i| f(i).to_ne_bytes()).collect()
+    };
+    let folder = Folder::with(&[]);
+    let [a, b, c] = ["a.bin", "b.bin", "c.bin"].map(|name| folder.path(name));
+    std::fs::write(&a, numbers(&|i| i as f32)).expect("a file");
+    std::fs::write(&b, numbers(&|i| 0.5 * i as f32)).expect("a file");
+    let file = example("vadd.json");
+    let run = format!(
+        "run kernel {} -D dataset=1000 --steps 2 --load 0={} --load 1={} --save 2={} \
+         {} --strategy fixed:0.3,0.7",
+        file.display(),
+        a.display(),
+        b.display(),
+        c.display(),
+        two()
+    );
+    report(&run);
+    assert_eq!(
+        std::fs::read(&c).expect("the result"),
+        numbers(&|i| 1.5 * i as f32)
+    );
+    // Wrong ones are told before anything runs.
+    for (wrong, part) in [
+        ("--load 2x=f", "write POS=FILE"),
+        ("--load 0=a.bin", "cannot read a.bin"),
+        ("--load 7=a.bin", "the kernel has no buffer at position 7"),
+        ("--load 0=/dev/zero", "/dev/zero has more bytes"),
+        ("--load 0=/dev/null", "/dev/null has 0 bytes"),
+        (
+            "--save 0=x.bin",
+            "the kernel writes no buffer at position 0",
+        ),
+    ] {
+        let (_, err, status) = pdawl(&format!("run kernel {} {wrong}", file.display()));
+        assert!(matches!(status, Some(1 | 2)), "{wrong}: {err}");
+        assert!(err.contains(part), "{wrong}: {err}");
+    }
+    let twice = format!(
+        "run kernel {} -D dataset=1000 --load 0={} --load 0={}",
+        file.display(),
+        a.display(),
+        b.display()
+    );
+    let (_, err, status) = pdawl(&twice);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("two files are given for position 0"), "{err}");
+    let short = format!(
+        "run kernel {} -D dataset=999 --load 0={}",
+        file.display(),
+        a.display()
+    );
+    let (_, err, status) = pdawl(&short);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(
+        err.contains("has 4000 bytes, and the buffer at position 0 has 3996"),
+        "{err}"
+    );
+}
+
+#[test]
+fn what_cannot_be_divided_runs_on_one_device_and_says_so() {
+    let source = "__kernel void count(__global const int *x, __global int *n) {
+        if (x[get_global_id(0)] > 3) atomic_inc(n);
+    }";
+    let spec = r#"{"src": "count.cl", "name": "count", "workDimension": 1, "globalWorkSize": 5000,
+        "inputBuffers": [{"type": "int", "size": 5000, "pos": 0}],
+        "ioBuffers": [{"type": "int", "size": 1, "pos": 1}], "partition": 5}"#;
+    let folder = Folder::with(&[("spec.json", spec), ("count.cl", source)]);
+    let run = format!(
+        "run kernel {} --verify --steps 2 {}",
+        folder.spec().display(),
+        two()
+    );
+    let report = report(&run);
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["devices"].as_array().map(Vec::len), Some(1));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("it is not divided, and runs on"), "{notes}");
+    assert!(
+        notes.contains("write the same bytes of argument 1"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_strategy_counts_on_a_single_device_as_well() {
+    let file = example("vadd.json");
+    let one = two().replace("=own", "");
+    let one = one.split(',').next().expect("a device");
+    for (more, part) in [
+        ("--strategy gpu", "gpu needs a GPU"),
+        ("--strategy fixed:0.5,0.4", "shares"),
+        ("--strategy fixed:0.5", "GPU"),
+        ("--strategy pdawl", "of a kernel of yours there is none"),
+        ("--model any", "unexpected argument '--model'"),
+    ] {
+        let run = format!("run kernel {} -D dataset=1000 {one} {more}", file.display());
+        let (_, err, status) = pdawl(&run);
+        assert_eq!(status, Some(2), "{run}: {err}");
+        assert!(err.contains(part), "{run}: no {part} in {err}");
+    }
+    for (strategy, named) in [("cpu", "cpu"), ("guided", "guided"), ("fixed:1", "fixed:1")] {
+        let run = format!(
+            "run kernel {} -D dataset=1000 --steps 2 --verify {one} --strategy {strategy}",
+            file.display()
+        );
+        let report = report(&run);
+        assert_eq!(report["strategy"], named, "{run}");
+        assert_eq!(report["verified"], true, "{run}");
+    }
+}
+
+#[test]
+fn kernels_run_on_opencl_devices_only() {
+    let file = example("vadd.json");
+    for (more, part) in [
+        ("--devices host", "runs no OpenCL C"),
+        ("--machine k40", "cannot be simulated"),
+        ("--steps 0", "0 is not in 1"),
+        ("-D dataset", "write NAME=VALUE"),
+        ("-D dataset=n", "has no value"),
+    ] {
+        for command in ["kernel", "dag"] {
+            if command == "dag" && more.starts_with("--steps") {
+                continue;
+            }
+            let file = if command == "dag" {
+                example("head.dag")
+            } else {
+                file.clone()
+            };
+            let run = format!("run {command} {} {more}", file.display());
+            let (_, err, status) = pdawl(&run);
+            assert_eq!(status, Some(2), "{run}: {err}");
+            assert!(err.contains(part), "{run}: {err}");
+        }
+    }
+    let (_, err, status) = pdawl(&format!("run dag {}", file.display()));
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("it is a kernel, not a graph"), "{err}");
+    let (_, err, status) = pdawl(&format!("run kernel {}", example("head.dag").display()));
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("it is a graph of kernels"), "{err}");
+}
+
+#[test]
+fn graphs_are_right_under_every_policy() {
+    for policy in ["adaptive", "eager", "heft", "clustering"] {
+        for (file, kernels) in [("head.dag", 8), ("three.json", 3)] {
+            let run = format!(
+                "run dag {} --policy {policy} --verify {}",
+                example(file).display(),
+                two()
+            );
+            let report = report(&run);
+            assert_eq!(report["verified"], true, "{run}: {report}");
+            assert_eq!(report["max_error"], 0.0, "{run}");
+            assert_eq!(
+                report["graph"]["kernels"], kernels,
+                "{run}: {}",
+                report["graph"]
+            );
+        }
+    }
+}
