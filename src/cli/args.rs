@@ -22,7 +22,7 @@ pub enum Format {
 /// Where a workload runs.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Machine")]
-pub struct Place {
+pub struct MachineArgs {
     /// Devices to use, `:N` for a part of N cores: host:8,opencl0.0
     ///
     /// Without it all cores of the CPU, through the embedded runtime, and every
@@ -63,7 +63,7 @@ pub struct Place {
     pub noise: Option<f64>,
 }
 
-impl Place {
+impl MachineArgs {
     /// The machine's file, if a file is named.
     pub fn machine_path(&self) -> Option<&Path> {
         let path = Path::new(self.machine.as_deref()?);

@@ -7,7 +7,7 @@ use pdawl::balance::Strategy;
 use pdawl::report::bench::{Bench, Runs, SCHEMA, host_ratio, median, results};
 use pdawl::report::bench_text;
 
-use super::args::{Format, ModelArgs, Place};
+use super::args::{Format, MachineArgs, ModelArgs};
 use super::failure::Failure;
 use super::grid::Grid;
 use super::product::Product;
@@ -87,7 +87,7 @@ struct Turns {
 #[derive(Debug, clap::Args)]
 struct Rest {
     #[command(flatten)]
-    place: Place,
+    machine: MachineArgs,
 
     #[command(flatten)]
     model: ModelArgs,
@@ -133,7 +133,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             compare(&args.turns, &args.rest, |_| Ok(Wanted::Stencil(&args.grid)))
         }
         Workload::Spmv(args) => compare(&args.turns, &args.rest, |stop| {
-            let memory = args.rest.place.host_memory.map(|size| size.0);
+            let memory = args.rest.machine.host_memory.map(|size| size.0);
             let matrix = args.product.load(memory, args.rest.format, stop)?;
             Ok(Wanted::Spmv(&args.product, matrix))
         }),
@@ -154,7 +154,7 @@ fn compare<'a>(
         Some(list) if !list.contains(&Strategy::Pdawl) => rest.model.unused("--strategies")?,
         _ => rest.model.choice(),
     };
-    let mut session = Session::open(&rest.place, wanted(stop)?, false, choice)?;
+    let mut session = Session::open(&rest.machine, wanted(stop)?, false, choice)?;
     let list = match &args.strategies {
         Some(Strategies(list)) => list.clone(),
         None => session.strategies(),

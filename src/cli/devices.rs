@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::{here, terminal};
+use super::{terminal, this_machine};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  pdawl devices --format json")]
@@ -32,8 +32,8 @@ struct Listing {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (devices, warnings) = here::found()?;
-    let profiling = here::instruments();
+    let (devices, warnings) = this_machine::found()?;
+    let profiling = this_machine::instruments();
     match args.format {
         Format::Json => terminal::print_json(&Listing {
             schema: SCHEMA,

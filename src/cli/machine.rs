@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
+use super::machine_session::machine_file;
 use super::saved::Saved;
-use super::session::machine_file;
 use super::size::{ByteSize, ByteSizeError};
-use super::{here, terminal};
+use super::{terminal, this_machine};
 
 /// Bytes of the least copy.
 const LEAST_COPY: u64 = 1 << 20;
@@ -95,7 +95,7 @@ fn save(shelf: &Shelf, name: &str, copy_size: ByteSize, format: Format) -> Resul
         return Err(Failure::of(error));
     }
     let bar = terminal::spinner();
-    let machine = here::measured(name, copy_size, &mut |device, what| {
+    let machine = this_machine::measured(name, copy_size, &mut |device, what| {
         bar.set_message(format!("{device}: {what}"));
     });
     bar.finish_and_clear();

@@ -2,9 +2,9 @@
 //!
 //! * [`args`], [`grid`], [`product`], [`size`], [`whole`] and [`fault`] are what
 //!   users type; a [`task`] is a workload made of it.
-//! * [`session`] is what a run needs, made of that: a runtime, a machine and a
-//!   workload; [`here`] is this machine. Everything the commands know of the
-//!   library's insides is in these two.
+//! * [`machine_session`] opens the devices that a command runs on, real or
+//!   simulated; [`session`] is a workload on them; [`this_machine`] looks at the
+//!   machine that the program runs on.
 //! * [`output`] writes files whole or not at all, [`paths`] sees that none goes
 //!   over another, [`saved`] tells of one,
 //!   [`terminal`] prints, [`interrupt`] hears Ctrl-C, [`failure`] is how a
@@ -20,10 +20,10 @@ mod fault;
 mod files;
 mod graph;
 mod grid;
-mod here;
 mod interrupt;
 mod invocation;
 mod machine;
+mod machine_session;
 mod matrix;
 mod model;
 mod output;
@@ -38,6 +38,7 @@ mod size;
 mod spec;
 mod task;
 mod terminal;
+mod this_machine;
 mod train;
 mod transformer;
 mod trial;

@@ -1,7 +1,7 @@
 //! `pdawl predict`: how long a workload would take on a machine, by strategy.
 
 use clap::Subcommand;
-use pdawl::machine::{DeviceKind, MachineFile};
+use pdawl::machine::DeviceKind;
 use pdawl::model::planner::{Kind, Member, MemberError, Modelled, predict_run};
 use pdawl::model::{ModelShelf, command, shelf};
 use pdawl::report::prediction::{Machine, Model, PredictionReport, SCHEMA};
@@ -11,12 +11,12 @@ use pdawl_profiler::bundle::Bundle;
 use super::args::Format;
 use super::failure::Failure;
 use super::grid::{Budget, Grid};
+use super::machine_session::NamedMachine;
 use super::model::Source;
 use super::product::{Matrix, Product};
-use super::session::machine_file;
 use super::size::ByteSize;
 use super::task::{Task, Wanted};
-use super::{here, interrupt, terminal};
+use super::{interrupt, terminal, this_machine};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -128,15 +128,27 @@ fn product(product: &Product, matrix: Matrix) -> Asked<'_> {
 }
 
 fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
-    let ground = Ground::find(args.machine.as_deref())?;
-    let file = &ground.file;
+    let machine = match &args.machine {
+        Some(name) => NamedMachine::find(name)?,
+        None => NamedMachine::here().ok_or_else(|| {
+            Failure::failed(
+                format!(
+                    "no machine file is of this machine, which is {}",
+                    this_machine::fingerprint()
+                ),
+                "pdawl machine save NAME and pdawl train --machine NAME, or --machine of another \
+                 one",
+            )
+        })?,
+    };
+    let (file, simulated) = (&machine.file, machine.is_simulated());
     let task = asked(Budget {
         memory: ByteSize(file.host.memory),
         grids: 2,
     })?;
     let mut notes = Vec::new();
     let codelet = task.workload().codelet();
-    let bundle = model(args.model.as_deref(), &ground, &codelet.name, &mut notes)?;
+    let bundle = model(args.model.as_deref(), &machine, &codelet.name, &mut notes)?;
     let modelled = Modelled {
         bundle: &bundle,
         machine: file,
@@ -144,7 +156,7 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
         fp64: task.workload().fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
-    let members = ground.members(&modelled).map_err(Failure::of)?;
+    let members = members(&modelled, simulated).map_err(Failure::of)?;
     let work = task.work().ok_or_else(|| {
         Failure::usage(
             format!("models know nothing of {}", codelet.name),
@@ -161,7 +173,7 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
             "a larger --gpu-memory, or a smaller workload",
         ));
     }
-    if bundle.simulated != ground.simulated {
+    if bundle.simulated != simulated {
         notes.push(match bundle.simulated {
             true => "the model learned simulated times, and this machine is real".to_owned(),
             false => "the model learned measured times; runs on the machine are simulated here"
@@ -174,7 +186,7 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
         workload: task.described(),
         machine: Machine {
             name: file.name.clone(),
-            simulated: ground.simulated,
+            simulated,
             cores: file.host.cores,
             memory: file.host.memory,
             devices: members[1..].iter().map(|m| m.name.clone()).collect(),
@@ -191,57 +203,30 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
     })
 }
 
-/// The machine that is asked about.
-struct Ground {
-    file: MachineFile,
-    simulated: bool,
-}
-
-impl Ground {
-    fn find(name: Option<&str>) -> Result<Self, Failure> {
-        let here = here::fingerprint();
-        let file = match name {
-            Some(name) => machine_file(name)?,
-            None => here::file(&here).ok_or_else(|| {
-                Failure::failed(
-                    format!("no machine file is of this machine, which is {here}"),
-                    "pdawl machine save NAME and pdawl train --machine NAME, \
-                     or --machine of another one",
-                )
-            })?,
-        };
-        Ok(Self {
-            simulated: !here.is(file.fingerprint.as_deref()),
-            file,
-        })
+/// The host's cores and the devices beside them: of the machine's file, or those
+/// that this machine shows.
+fn members(modelled: &Modelled, simulated: bool) -> Result<Vec<Member>, MemberError> {
+    if simulated {
+        return modelled.described();
     }
-
-    /// The host's cores and the devices beside them: of the machine's file, or
-    /// those that this machine shows.
-    fn members(&self, modelled: &Modelled) -> Result<Vec<Member>, MemberError> {
-        if self.simulated {
-            return modelled.described();
-        }
-        let found = opencl::discover()
-            .devices
-            .into_iter()
-            .map(|found| found.info);
-        let devices: Vec<_> = found
-            .filter(|d| d.kind != DeviceKind::Cpu && (d.fp64 || !modelled.fp64))
-            .collect();
-        modelled.beside_host(&devices)
-    }
+    let found = opencl::discover().devices.into_iter();
+    let devices: Vec<_> = (found.map(|found| found.info))
+        .filter(|d| d.kind != DeviceKind::Cpu && (d.fp64 || !modelled.fp64))
+        .collect();
+    modelled.beside_host(&devices)
 }
 
 /// The model of this name, or else of the machine.
 fn model(
     name: Option<&str>,
-    ground: &Ground,
+    machine: &NamedMachine,
     codelet: &str,
     notes: &mut Vec<String>,
 ) -> Result<Bundle, Failure> {
     let models = ModelShelf::of_user();
-    let machine = &ground.file.name;
+    let simulated = machine.is_simulated();
+    let file = &machine.file;
+    let machine = &file.name;
     if let Some(name) = name {
         let bundle = Source::find(&models, name)?.bundle;
         if bundle.machine != *machine {
@@ -254,8 +239,8 @@ fn model(
     }
     let search = models.for_machine(shelf::Wanted {
         machine,
-        fingerprint: ground.file.fingerprint.as_deref(),
-        simulated: ground.simulated,
+        fingerprint: file.fingerprint.as_deref(),
+        simulated,
         codelet: Some(codelet),
     });
     for broken in &search.broken {

@@ -9,7 +9,7 @@ use pdawl::engine::Outcome;
 use pdawl::report::{self, text};
 use pdawl::trace::About;
 
-use super::args::{Format, ModelArgs, ModelChoice, Place};
+use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
 use super::failure::Failure;
 use super::files::{Files, Prepared};
 use super::grid::Grid;
@@ -152,7 +152,7 @@ fn without_model(text: &str) -> Result<Strategy, String> {
 #[derive(Debug, clap::Args)]
 struct Rest {
     #[command(flatten)]
-    place: Place,
+    machine: MachineArgs,
 
     /// Compare the result with the sequential reference
     #[arg(long, help_heading = "Output")]
@@ -183,7 +183,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let paths = (args.rest).reading(&[args.model.path(), args.product.path()]);
             let stop = interrupt::listen()?;
             args.rest.run(planned, paths, stop, None, || {
-                let memory = args.rest.place.host_memory.map(|size| size.0);
+                let memory = args.rest.machine.host_memory.map(|size| size.0);
                 let matrix = args.product.load(memory, args.rest.format, stop)?;
                 Ok(Wanted::Spmv(&args.product, matrix))
             })
@@ -193,8 +193,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let mut paths = Paths::default();
             let asked = args.sharing.strategy.clone();
             let stop = interrupt::listen()?;
-            let place = &args.rest.place;
-            let (task, saves) = args.kernel.prepare(asked, place, &mut paths, stop)?;
+            let machine = &args.rest.machine;
+            let (task, saves) = args.kernel.prepare(asked, machine, &mut paths, stop)?;
             let planned = Planned {
                 strategy: args.sharing.strategy.as_ref(),
                 adaptive: args.sharing.adaptive,
@@ -227,7 +227,7 @@ impl<'a> Planned<'a> {
 impl Rest {
     /// The files that are read, these and a machine's.
     fn reading(&self, files: &[Option<&Path>]) -> Paths {
-        let machine = self.place.machine_path();
+        let machine = self.machine.machine_path();
         Paths::reading(files.iter().copied().chain([machine]).flatten())
     }
 
@@ -242,7 +242,7 @@ impl Rest {
         wanted: impl FnOnce() -> Result<Wanted<'a>, Failure>,
     ) -> Result<(), Failure> {
         let files = self.files.prepare(&mut paths)?;
-        let mut session = Session::open(&self.place, wanted()?, self.verify, planned.model)?;
+        let mut session = Session::open(&self.machine, wanted()?, self.verify, planned.model)?;
         let strategy = session.strategy(planned.strategy, planned.adaptive);
         let steps = session.steps().into();
         let bar = terminal::progress(self.format, steps, &strategy.to_string());

@@ -14,12 +14,13 @@ use pdawl::report::graph::{Described, GraphReport, Told, Tried, render, report};
 use pdawl::runtime::Runtime;
 use pdawl::trace::About;
 
-use super::room::fits;
+use super::memory::fits;
 use super::sharing::PolicyName;
-use super::{GraphArgs, Job, Stage, Verified, failure};
+use super::{GraphArgs, Job, Verified, failure, open_machine};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::files::Prepared;
+use crate::cli::machine_session::Needs;
 use crate::cli::paths::Paths;
 use crate::cli::{interrupt, terminal};
 
@@ -37,7 +38,7 @@ const SEARCHED_QUEUES: usize = 5;
 pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
     let policy = args.sharing.policy()?;
     let reads = job.reads.iter().map(PathBuf::as_path);
-    let mut paths = Paths::reading(reads.chain(args.place.machine_path()));
+    let mut paths = Paths::reading(reads.chain(args.machine.machine_path()));
     let files = args.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
     let levels = job
@@ -47,10 +48,17 @@ pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
         .map(|c| c.level as u32 + 1)
         .max();
     let levels = levels.unwrap_or(1);
-    let mut stage = Stage::open(&args.place, job.fp64, args.verify, job.seed, levels)?;
-    fits(job, &stage.machine, args.verify)?;
-    let traced = args.files.wanted() || stage.machine.simulated;
-    let done = stage.with(|runtime| conduct(runtime, job, args, policy, traced, stop))??;
+    let needs = Needs {
+        fp64: job.fp64,
+        data: args.verify,
+        seed: job.seed,
+    };
+    let mut session = open_machine(&args.machine, needs, levels)?;
+    fits(job, &session.machine, args.verify)?;
+    let traced = args.files.wanted() || session.machine.simulated;
+    let done = session.with(None, |runtime| {
+        conduct(runtime, job, args, policy, traced, stop)
+    })??;
     let told = Told {
         graph: Described::new(
             job.name,
@@ -59,7 +67,7 @@ pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
             &job.graph,
             &done.components,
         ),
-        machine: stage.machine.clone(),
+        machine: session.machine.clone(),
         setup_seconds: done.setup_seconds,
         found: done
             .found
@@ -70,7 +78,7 @@ pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
             .collect(),
         verified: done.verified.map(|(right, _)| right),
         max_error: done.verified.map(|(_, error)| error),
-        notes: stage.notes.clone(),
+        notes: session.notes.clone(),
     };
     let report = report(&done.timed, &done.last, &done.components, told);
     tell(&report, &done.last, args.format, files)

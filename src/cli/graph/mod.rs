@@ -1,14 +1,12 @@
 //! What commands that run graphs share.
 //!
 //! * [`sharing`] is what users type: policy, queues, map, search;
-//! * [`stage`] opens the devices, real or simulated; [`room`] is whether the
-//!   data fit;
+//! * [`open_machine`] opens the devices; [`memory`] checks that the data fit;
 //! * [`conduct`] runs a [`Job`] on them as asked, and reports.
 
 mod conduct;
-mod room;
+mod memory;
 mod sharing;
-mod stage;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,13 +18,13 @@ use pdawl::policy::MapError;
 use pdawl::runtime::Runtime;
 use serde_json::Value;
 
-use super::args::{Format, Place};
+use super::args::{Format, MachineArgs};
 use super::failure::{Failure, LOST, refused};
 use super::files::Files;
+use super::machine_session::{MachineSession, NamedMachine, Needs};
 
 pub use conduct::run;
 pub use sharing::{Queues, Sharing};
-pub use stage::Stage;
 
 /// Where a graph runs, how, and what comes of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,7 +33,7 @@ pub struct GraphArgs {
     pub sharing: Sharing,
 
     #[command(flatten)]
-    pub place: Place,
+    pub machine: MachineArgs,
 
     /// Compare the results with the sequential reference
     #[arg(long, help_heading = "Output")]
@@ -47,6 +45,29 @@ pub struct GraphArgs {
 
     #[command(flatten)]
     pub files: Files,
+}
+
+/// Opens the devices that a graph runs on. `levels` are the steps at which faults
+/// of a simulation may happen.
+///
+/// # Errors
+/// When there is no such machine or device, and limits of memory, which graphs
+/// do not keep.
+pub fn open_machine(
+    args: &MachineArgs,
+    needs: Needs,
+    levels: u32,
+) -> Result<MachineSession, Failure> {
+    if args.gpu_memory.is_some() || args.host_memory.is_some() {
+        return Err(Failure::usage(
+            "--gpu-memory and --host-memory are for workloads that are streamed; a graph takes \
+             the memory that its data need",
+            "it without them",
+        ));
+    }
+    let mut machine = MachineSession::open(args, NamedMachine::of(args)?, needs)?;
+    machine.inject(&args.fault, (levels, "--layers"))?;
+    Ok(machine)
 }
 
 /// Compares what a plan's last run left with a reference: whether it is right,

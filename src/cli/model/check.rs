@@ -13,8 +13,8 @@ use pdawl_profiler::dataset;
 use super::Source;
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
-use crate::cli::session::machine_file;
-use crate::cli::{here, terminal};
+use crate::cli::machine_session::machine_file;
+use crate::cli::{terminal, this_machine};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -67,7 +67,7 @@ fn fit(bundle: &Bundle, machine: Option<&str>) -> Result<Fit, Failure> {
         }
         None => (
             "this machine".to_owned(),
-            Some(here::fingerprint().to_string()),
+            Some(this_machine::fingerprint().to_string()),
         ),
     };
     let wanted = Wanted {

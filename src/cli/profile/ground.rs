@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use pdawl::machine::{DeviceKind, Fingerprint, MachineFile, Shelf};
+use pdawl::machine::{DeviceKind, Shelf};
 use pdawl::profile::Ground;
 use pdawl::runtime::opencl;
 
 use super::Wanted;
 use crate::cli::failure::Failure;
-use crate::cli::session::machine_file;
+use crate::cli::machine_session::{NamedMachine, only_simulated};
 use crate::cli::size::ByteSize;
-use crate::cli::{here, terminal};
+use crate::cli::{terminal, this_machine};
 
 /// Noise of a simulated machine, if none is asked for.
 const NOISE: f64 = 0.02;
@@ -27,47 +27,40 @@ const NAMELESS: &str = "this-machine";
 /// # Errors
 /// When there is no such machine, or this one cannot be measured.
 pub fn find(wanted: &Wanted) -> Result<(Ground, Vec<String>), Failure> {
-    let here = here::fingerprint();
     let mut notes = Vec::new();
-    let file = match &wanted.machine {
-        Some(name) => machine_file(name)?,
-        None => this_machine(&here, &mut notes)?,
+    let machine = match &wanted.machine {
+        Some(name) => NamedMachine::find(name)?,
+        None => this_machine(&mut notes)?,
     };
-    if !here.is(file.fingerprint.as_deref()) {
-        notes.push(format!(
-            "every time is simulated: machine {} is not this one, which is {here}",
-            file.name
-        ));
+    if machine.is_simulated() {
+        notes.push(machine.simulated_note());
         let noise = wanted.noise.unwrap_or(NOISE);
-        return Ok((Ground::simulated(file, noise), notes));
+        return Ok((Ground::simulated(machine.file, noise), notes));
     }
     if wanted.noise.is_some() {
-        return Err(Failure::usage(
-            "--noise is for simulated machines, and this profile is of real devices",
-            "--machine NAME of another machine; `pdawl machine list` shows them",
-        ));
+        return Err(only_simulated("--noise is", "profile is"));
     }
     let found = opencl::discover().devices.into_iter();
     let devices = found
         .map(|found| found.info)
         .filter(|device| device.kind != DeviceKind::Cpu);
-    Ok((Ground::real(file, devices.collect()), notes))
+    Ok((Ground::real(machine.file, devices.collect()), notes))
 }
 
 /// The file of this machine: one whose fingerprint is its, or else one that is
 /// measured now.
-fn this_machine(here: &Fingerprint, notes: &mut Vec<String>) -> Result<MachineFile, Failure> {
-    if let Some(file) = here::file(here) {
+fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
+    if let Some(machine) = NamedMachine::here() {
         notes.push(format!(
             "this machine is `{}`, as its machine file says",
-            file.name
+            machine.file.name
         ));
-        return Ok(file);
+        return Ok(machine);
     }
     let shelf = Shelf::of_user();
     let name = free_name(&shelf);
     let bar = terminal::spinner();
-    let file = here::measured(&name, COPIES, &mut |device, what| {
+    let file = this_machine::measured(&name, COPIES, &mut |device, what| {
         bar.set_message(format!("measuring this machine first: {device}: {what}"));
     });
     bar.finish_and_clear();
@@ -77,7 +70,7 @@ fn this_machine(here: &Fingerprint, notes: &mut Vec<String>) -> Result<MachineFi
         "there was no file of this machine: it was measured, and is `{name}` from now on ({})",
         path.display()
     ));
-    Ok(file)
+    NamedMachine::find(&name)
 }
 
 /// The host's name, or one like it that no file has yet.

@@ -1,17 +1,15 @@
-//! What a run needs: a machine, real or simulated, and a workload on it. Here
-//! the command line meets the library's runtimes, engine and balancers.
+//! A session: a divisible workload on a machine session, run as often as one
+//! likes. Here the command line meets the engine and the balancers.
 //!
-//! [`open`] makes a session of what the user said, on a [`ground`] of real
-//! devices or simulated ones; [`model`] is the cost model that serves there;
-//! [`room`] leaves out devices without memory for it;
-//! [`threshold`] is what it decides of a matrix's rows;
-//! [`oracle`] and [`singles`] are what takes several runs.
+//! [`open`] makes a session of what the user said; [`memory`] leaves out devices
+//! that are too small; [`model`] finds the cost model and [`threshold`] asks it
+//! for the part of a matrix's rows that is irregular. [`oracle`] and [`singles`]
+//! run the workload several times.
 
-pub(super) mod ground;
+mod memory;
 mod model;
 mod open;
 mod oracle;
-mod room;
 mod singles;
 mod threshold;
 
@@ -25,15 +23,13 @@ use pdawl::engine::corun::{self, Control, CorunError};
 use pdawl::engine::measure::{self, MeasureOptions};
 use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
-use pdawl::report::schema::{Machine, Single};
+use pdawl::report::schema::Single;
 use pdawl::runtime::DeviceId;
 use pdawl::workload::Divisible;
 
-pub(super) use open::{faults, machine_file, sim_devices};
-
 use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
+use super::machine_session::MachineSession;
 use super::task::Task;
-use ground::Ground;
 use model::{Missing, Serving};
 use oracle::Swept;
 
@@ -43,9 +39,8 @@ const COPY_BYTES: u64 = 512 << 20;
 
 /// A workload on a machine, to be run as often as one likes.
 pub struct Session {
-    ground: Ground,
+    machine: MachineSession,
     task: Task,
-    machine: Machine,
     options: corun::Options,
     /// The cost model, or why there is none.
     model: Result<Serving, Missing>,
@@ -90,9 +85,8 @@ impl Session {
     ) -> Result<Outcome, Failure> {
         let Session {
             model,
-            ground,
-            task,
             machine,
+            task,
             notes,
             ..
         } = self;
@@ -106,7 +100,7 @@ impl Session {
         let mut control = Control { stop, progress };
         let mut devices = Vec::new();
         let cores = serving.cores();
-        let outcome = ground.with(cores, &machine.devices, |runtime| {
+        let outcome = machine.with(cores, |runtime| {
             devices = runtime.devices().to_vec();
             corun::run(runtime, task.workload(), make, &options, &mut control)
         })?;
@@ -141,9 +135,8 @@ impl Session {
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Outcome, Failure> {
         let mut control = Control { stop, progress };
-        let (ground, task) = (&mut self.ground, &self.task);
-        let devices = &self.machine.devices;
-        let outcome = ground.with(None, devices, |runtime| {
+        let task = &self.task;
+        let outcome = self.machine.with(None, |runtime| {
             corun::run(runtime, task.workload(), make, &options, &mut control)
         })?;
         outcome.map_err(|error| self.failure(error))
@@ -180,7 +173,7 @@ impl Session {
     /// it runs.
     pub fn strategy(&mut self, asked: Option<&Strategy>, adaptive: bool) -> Strategy {
         if let Some(kernel) = self.task.kernel() {
-            let devices = &self.machine.devices;
+            let devices = &self.machine.machine.devices;
             match (
                 kernel.strategy(devices),
                 asked,
@@ -217,7 +210,7 @@ impl Session {
 
     /// What a report tells beyond the outcome.
     pub fn context(&self, strategy: &Strategy) -> Context {
-        let mut machine = self.machine.clone();
+        let mut machine = self.machine.machine.clone();
         if let (Strategy::Pdawl, Some(devices)) = (strategy, &self.planned) {
             machine.devices.clone_from(devices);
         }
@@ -251,8 +244,8 @@ impl Session {
     /// Seconds of the workload's step by one core in a plain loop, where there is
     /// one to be timed here.
     pub fn time_plainly(&self) -> Option<f64> {
-        match (&self.ground, &self.task) {
-            (Ground::Real(_), Task::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
+        match (self.machine.machine.simulated, &self.task) {
+            (false, Task::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
             _ => None,
         }
     }
@@ -264,21 +257,22 @@ impl Session {
     /// # Errors
     /// When the measurement fails.
     pub fn copy_bandwidth(&mut self) -> Result<Option<f64>, Failure> {
-        let runtime = match &mut self.ground {
-            Ground::Simulated(file, _) => return Ok(Some(file.host.memory_bandwidth)),
-            Ground::Real(rig) => rig.as_asked()?,
-        };
-        let mut devices = runtime.devices().iter();
-        let Some(pool) = devices.position(|d| d.runtime == RuntimeKind::Host) else {
-            return Ok(None);
-        };
+        if let Some((file, _)) = self.machine.simulation() {
+            return Ok(Some(file.host.memory_bandwidth));
+        }
         let options = MeasureOptions {
             bytes: COPY_BYTES,
             repeats: 5,
         };
-        let copy = Arc::new(copy::codelet());
-        measure::copy_bandwidth(runtime, &copy, DeviceId(pool), options)
-            .map(Some)
-            .map_err(Failure::of)
+        self.machine.with(None, |runtime| {
+            let mut devices = runtime.devices().iter();
+            let Some(pool) = devices.position(|d| d.runtime == RuntimeKind::Host) else {
+                return Ok(None);
+            };
+            let copy = Arc::new(copy::codelet());
+            measure::copy_bandwidth(runtime, &copy, DeviceId(pool), options)
+                .map(Some)
+                .map_err(Failure::of)
+        })?
     }
 }

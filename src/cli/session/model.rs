@@ -65,8 +65,8 @@ impl Missing {
     }
 }
 
-/// What a model is wanted for.
-pub struct Site<'a> {
+/// A search for the model that serves a workload on a session's devices.
+pub struct ModelSearch<'a> {
     /// The machine, if there is a file of it.
     pub file: Option<&'a MachineFile>,
     pub simulated: bool,
@@ -82,7 +82,7 @@ pub struct Site<'a> {
     pub gpu_memory: Option<u64>,
 }
 
-impl Site<'_> {
+impl ModelSearch<'_> {
     /// Looks for a model that serves here.
     ///
     /// # Errors
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_machine_without_a_file_is_told_as_such() {
         let stencil = Stencil::new(64, 64, Some(64), Precision::F32, 1).unwrap();
-        let site = Site {
+        let search = ModelSearch {
             file: None,
             simulated: false,
             devices: &[],
@@ -298,7 +298,7 @@ mod tests {
             work: &|| Some(Work::of(&stencil)),
             gpu_memory: None,
         };
-        let missing = |named: Option<Bundle>| site.serving(named).err().unwrap().note().unwrap();
+        let missing = |named: Option<Bundle>| search.serving(named).err().unwrap().note().unwrap();
         let note = missing(None);
         assert!(note.ends_with("of this machine: pdawl train --dims 3 --precision f32"));
         let named = ModelShelf::at("/nonexistent").find("k40").unwrap();

@@ -1,11 +1,11 @@
-//! The oracle on this session's ground.
+//! Looks for the best fixed shares of a session by running.
 
 use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::Outcome;
 use pdawl::engine::oracle::{Unfound, best_shares};
 
-use super::{Ground, Session};
+use super::Session;
 use crate::cli::failure::Failure;
 
 /// Steps of a trial run on real devices, where each takes time.
@@ -23,7 +23,7 @@ impl Session {
         let mut options = self.options;
         options.verify = false;
         options.trace = false;
-        if let Ground::Real(_) = self.ground {
+        if !self.machine.machine.simulated {
             options.steps = options.steps.min(TRIAL_STEPS);
         }
         let best = best_shares(|make| self.corun(make, options, stop, &mut |_, _| {}));

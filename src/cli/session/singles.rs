@@ -7,7 +7,7 @@ use pdawl::balance::Strategy;
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::report::schema::Single;
 
-use super::{Ground, Session};
+use super::Session;
 use crate::cli::failure::Failure;
 
 impl Session {
@@ -17,13 +17,10 @@ impl Session {
     /// # Errors
     /// As [`Self::run`].
     pub fn compare(&mut self, strategy: &Strategy, stop: &AtomicBool) -> Result<(), Failure> {
-        let Ground::Simulated(_, sim) = &mut self.ground else {
-            return Ok(());
+        let data = match self.machine.simulation() {
+            Some((_, sim)) if sim.faults.is_empty() => std::mem::replace(&mut sim.data, false),
+            _ => return Ok(()),
         };
-        if !sim.faults.is_empty() {
-            return Ok(());
-        }
-        let data = std::mem::replace(&mut sim.data, false);
         let options = self.options;
         self.options.verify = false;
         self.options.trace = false;
@@ -40,7 +37,7 @@ impl Session {
             }
         }
         self.options = options;
-        if let Ground::Simulated(_, sim) = &mut self.ground {
+        if let Some((_, sim)) = self.machine.simulation() {
             sim.data = data;
         }
         Ok(())
@@ -49,7 +46,7 @@ impl Session {
     /// Each device alone: `cpu` or `gpu` where there is one of that kind,
     /// else a share of 1 for one device and 0 for the others.
     pub fn single_devices(&self) -> Vec<Strategy> {
-        let devices = &self.machine.devices;
+        let devices = &self.machine.machine.devices;
         let is_cpu = |d: &Device| d.kind == DeviceKind::Cpu;
         let alone = |i: usize| {
             let kind = is_cpu(&devices[i]);
@@ -65,7 +62,7 @@ impl Session {
     /// `cpu` and `gpu`, where the machine has such a device.
     fn singles(&self) -> Vec<Strategy> {
         let has = |cpu: bool| {
-            let mut devices = self.machine.devices.iter();
+            let mut devices = self.machine.machine.devices.iter();
             devices.any(|d| (d.kind == DeviceKind::Cpu) == cpu)
         };
         [(Strategy::Cpu, has(true)), (Strategy::Gpu, has(false))]

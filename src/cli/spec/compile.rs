@@ -9,7 +9,7 @@ use pdawl::runtime::select::{self, Selection};
 use pdawl::runtime::{DeviceId, Runtime, RuntimeError};
 
 use super::described::{Described, refused};
-use crate::cli::args::Place;
+use crate::cli::args::MachineArgs;
 use crate::cli::failure::{Failure, wrong_names};
 
 /// A device whose compiler is asked.
@@ -40,13 +40,13 @@ impl Compiler {
         }
     }
 
-    /// The first device of a place, all of whose devices are OpenCL's; `None`
+    /// The first device of `machine`, all of whose devices are OpenCL's; `None`
     /// where it names none.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn first_of(place: &Place) -> Result<Option<Self>, Failure> {
-        let devices = place.devices.as_deref().unwrap_or_default();
+    pub fn first_of(machine: &MachineArgs) -> Result<Option<Self>, Failure> {
+        let devices = machine.devices.as_deref().unwrap_or_default();
         let first = devices.split(',').next().unwrap_or_default().trim();
         match first.is_empty() {
             true => Ok(None),

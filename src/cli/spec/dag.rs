@@ -57,10 +57,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             ));
         }
     };
-    let place = opencl_only(&args.graph.place)?;
+    let machine = opencl_only(&args.graph.machine)?;
     let described = check::all(&dag, &args.values)?;
-    let dag = at_home(dag, place.devices.as_deref().unwrap_or_default());
-    if let Some(mut compiler) = Compiler::first_of(&place)? {
+    let dag = at_home(dag, machine.devices.as_deref().unwrap_or_default());
+    if let Some(mut compiler) = Compiler::first_of(&machine)? {
         for kernel in &described {
             compiler.check(kernel)?;
         }
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         parameters: json!({ "file": name, "seed": args.seed }),
         graph,
         components: Arc::new(built.components.clone()),
-        queues: queues(&dag, place.devices.as_deref().unwrap_or_default())?,
+        queues: queues(&dag, machine.devices.as_deref().unwrap_or_default())?,
         fp64,
         seed: args.seed,
         // Every datum as the reference makes it.
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     conduct(
         &mut job,
         &GraphArgs {
-            place,
+            machine,
             ..args.graph.clone()
         },
     )

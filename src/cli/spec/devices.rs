@@ -3,33 +3,31 @@
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{Selection, Source};
 
-use crate::cli::args::Place;
+use crate::cli::args::MachineArgs;
 use crate::cli::failure::{Failure, wrong_devices};
-use crate::cli::here::fingerprint;
-use crate::cli::session::machine_file;
+use crate::cli::machine_session::NamedMachine;
 
-/// The place with OpenCL devices: those named, or all, the CPU's included.
+/// The arguments with OpenCL devices: those named, or all, the CPU's included.
 ///
 /// # Errors
 /// When there is none, the embedded runtime is named, or another machine, on
 /// which kernels would have to be simulated.
-pub fn opencl_only(place: &Place) -> Result<Place, Failure> {
-    if let Some(name) = &place.machine {
-        let file = machine_file(name)?;
-        if !fingerprint().is(file.fingerprint.as_deref()) {
-            return Err(Failure::usage(
-                format!(
-                    "--machine {name}: a kernel in OpenCL C cannot be simulated, since nobody \
-                     knows what it costs"
-                ),
-                "no --machine, for the devices that are here",
-            ));
-        }
+pub fn opencl_only(args: &MachineArgs) -> Result<MachineArgs, Failure> {
+    if let Some(name) = &args.machine
+        && NamedMachine::find(name)?.is_simulated()
+    {
+        return Err(Failure::usage(
+            format!(
+                "--machine {name}: a kernel in OpenCL C cannot be simulated, since its cost is \
+                 not known"
+            ),
+            "no --machine, for the devices that are here",
+        ));
     }
-    let Some(list) = &place.devices else {
-        return Ok(Place {
+    let Some(list) = &args.devices else {
+        return Ok(MachineArgs {
             devices: Some(every()?),
-            ..place.clone()
+            ..args.clone()
         });
     };
     let selection: Selection = list.parse().map_err(wrong_devices)?;
@@ -39,7 +37,7 @@ pub fn opencl_only(place: &Place) -> Result<Place, Failure> {
             "the embedded runtime (host) runs no OpenCL C; the CPU takes part as an OpenCL device",
         ));
     }
-    Ok(place.clone())
+    Ok(args.clone())
 }
 
 /// Every OpenCL device.

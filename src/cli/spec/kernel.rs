@@ -18,7 +18,7 @@ pub use task::KernelTask;
 use super::compile::Compiler;
 use super::described::Values;
 use super::devices::opencl_only;
-use crate::cli::args::Place;
+use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::paths::Paths;
@@ -80,12 +80,12 @@ impl KernelArgs {
     pub fn prepare(
         &self,
         asked: Option<Strategy>,
-        place: &Place,
+        machine: &MachineArgs,
         paths: &mut Paths,
         stop: &'static AtomicBool,
     ) -> Result<(KernelTask, Saves), Failure> {
         let described = self.values.kernel(&self.file)?;
-        if let Some(mut compiler) = Compiler::first_of(&opencl_only(place)?)? {
+        if let Some(mut compiler) = Compiler::first_of(&opencl_only(machine)?)? {
             compiler.check(&described)?;
         }
         let partition = described.kernel.partition;

@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::codelet::spmv;
 use pdawl::codelet::stencil::{self, Dimensions};
-use pdawl::machine::{DeviceKind, MachineFile, Shelf};
+use pdawl::machine::{DeviceKind, MachineFile};
 use pdawl::model::DatasetShelf;
 use pdawl::profile::Kind;
 use pdawl_profiler::dataset::{self, Dataset};
 
 use super::{Args, Workload};
 use crate::cli::failure::Failure;
+use crate::cli::machine_session::{NamedMachine, machine_file};
 use crate::cli::profile::{self, Products, Wanted};
-use crate::cli::session::machine_file;
-use crate::cli::{here, terminal};
+use crate::cli::terminal;
 
 /// Runs of a machine.
 pub struct Runs {
@@ -192,15 +192,11 @@ fn asked_kinds(wanted: &Wanted, machine: &MachineFile) -> Vec<Kind> {
 
 /// The file of this machine.
 fn this_machine() -> Result<MachineFile, Failure> {
-    let (shelf, here) = (Shelf::of_user(), here::fingerprint());
-    // A broken file must not hide a right one.
-    (shelf.names().iter())
-        .filter_map(|name| shelf.find(name).ok())
-        .find(|file| here.is(file.fingerprint.as_deref()))
-        .ok_or_else(|| {
-            Failure::failed(
-                "nothing was measured on this machine, of which there is no file",
-                "leave out --no-profile, or name a machine with --machine",
-            )
-        })
+    let here = NamedMachine::here().map(|machine| machine.file);
+    here.ok_or_else(|| {
+        Failure::failed(
+            "nothing was measured on this machine, of which there is no file",
+            "leave out --no-profile, or name a machine with --machine",
+        )
+    })
 }

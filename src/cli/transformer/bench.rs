@@ -7,9 +7,10 @@ use pdawl::workload::transformer::{Form, Transformer};
 
 use super::point::{Plan, measure};
 use super::{beta, check_memory, heads};
-use crate::cli::args::{Format, Place};
+use crate::cli::args::{Format, MachineArgs};
 use crate::cli::failure::Failure;
-use crate::cli::graph::Stage;
+use crate::cli::graph::open_machine;
+use crate::cli::machine_session::Needs;
 use crate::cli::whole::whole;
 use crate::cli::{interrupt, terminal};
 
@@ -70,7 +71,7 @@ pub struct Args {
     seed: u64,
 
     #[command(flatten)]
-    place: Place,
+    machine: MachineArgs,
 
     /// Compare every policy's result with the sequential reference
     #[arg(long, help_heading = "Output", conflicts_with = "resident")]
@@ -116,8 +117,13 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     let points = args.points();
-    let mut stage = Stage::open(&args.place, false, args.verify, args.seed, args.layers)?;
-    if args.verify || !stage.machine.simulated {
+    let needs = Needs {
+        fp64: false,
+        data: args.verify,
+        seed: args.seed,
+    };
+    let mut session = open_machine(&args.machine, needs, args.layers)?;
+    if args.verify || !session.machine.simulated {
         for point in &points {
             // By heads, by kernels and in a batch, each on its own.
             check_memory(&args.transformer(*point), 3, args.verify)?;
@@ -139,7 +145,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let tell = &mut |what: &str| {
             bar.set_message(format!("{} x {}: {what}", point.0, point.1));
         };
-        let point = stage.with(|runtime| measure(runtime, &transformer, plan, stop, tell))?;
+        let point = session.with(None, |runtime| {
+            measure(runtime, &transformer, plan, stop, tell)
+        })?;
         measured.extend(point?);
         bar.inc(1);
         if stop.load(Ordering::Relaxed) {
@@ -150,7 +158,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let experiments = Experiments {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
-        machine: stage.machine,
+        machine: session.machine,
         layers: args.layers,
         seed: args.seed,
         repeats: args.repeats,
@@ -158,7 +166,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         points: measured,
         paper: claims(),
         interrupted: stop.load(Ordering::Relaxed),
-        notes: stage.notes,
+        notes: session.notes,
     };
     match args.format {
         Format::Text => terminal::print(&experiments.render())?,

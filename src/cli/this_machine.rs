@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pdawl::codelet::copy;
 use pdawl::engine::measure::{self, About, MeasureOptions};
-use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile, Shelf};
+use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile};
 use pdawl::report::instruments::Instruments;
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection};
@@ -66,15 +66,6 @@ pub fn measured(
     };
     let copy = Arc::new(copy::codelet());
     measure::measure(runtime.as_mut(), &copy, about, options, progress).map_err(Failure::of)
-}
-
-/// The machine file of this machine, if there is one.
-pub fn file(here: &Fingerprint) -> Option<MachineFile> {
-    let shelf = Shelf::of_user();
-    let known = shelf.names().into_iter();
-    // A broken file must not hide a right one.
-    let mut known = known.filter_map(|name| shelf.find(&name).ok());
-    known.find(|file| here.is(file.fingerprint.as_deref()))
 }
 
 /// Which machine this is.

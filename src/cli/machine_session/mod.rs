@@ -1,0 +1,178 @@
+//! A machine session: the devices that a command runs on, of this machine or of
+//! a simulated one, and what reports say of the machine.
+//!
+//! [`NamedMachine`] is the machine that the user names, [`real`] opens devices of
+//! this machine, and [`simulated`] reads what users say of simulated ones.
+
+mod named;
+mod real;
+mod simulated;
+
+use pdawl::machine::{Device, Host, MachineFile};
+use pdawl::report::schema::{HostInfo, Machine};
+use pdawl::runtime::Runtime;
+use pdawl::runtime::sim::{Sim, SimOptions};
+
+pub use named::{NamedMachine, machine_file, only_simulated};
+
+use super::args::MachineArgs;
+use super::failure::{Failure, refused};
+use super::fault::FaultSpec;
+use real::RealDevices;
+use simulated::{faults, sim_devices};
+
+/// Devices that something is run on as often as one likes.
+pub struct MachineSession {
+    backend: Backend,
+    /// The machine and its devices, for reports.
+    pub machine: Machine,
+    /// What a reader of reports should know of it.
+    pub notes: Vec<String>,
+}
+
+enum Backend {
+    Real(RealDevices),
+    /// Each run begins on a simulator of its own, at time 0.
+    Simulated(Box<MachineFile>, SimOptions),
+}
+
+/// What a workload needs of the devices.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// Whether devices without double precision are left out.
+    pub fp64: bool,
+    /// Whether a simulation computes data, so that results can be compared.
+    pub data: bool,
+    /// Of a simulation's noise.
+    pub seed: u64,
+}
+
+impl MachineSession {
+    /// Opens the devices that the user asked for: simulated ones if `named` is
+    /// another machine than this one.
+    ///
+    /// # Errors
+    /// When there is no such device, or it cannot be opened.
+    pub fn open(
+        args: &MachineArgs,
+        named: Option<NamedMachine>,
+        needs: Needs,
+    ) -> Result<Self, Failure> {
+        if let Some(named) = named.filter(NamedMachine::is_simulated) {
+            return Self::simulate(args, named, needs);
+        }
+        let (mut real, notes) = RealDevices::open(args.devices.as_deref(), needs.fp64)?;
+        let host = Host::detect();
+        Ok(Self {
+            machine: Machine {
+                name: args.machine.clone().unwrap_or("this machine".into()),
+                simulated: false,
+                host: HostInfo {
+                    cpu: host.model,
+                    cores: host.cores.len() as u32,
+                    memory: host.memory.total(),
+                },
+                devices: real.runtime(None)?.devices().to_vec(),
+            },
+            backend: Backend::Real(real),
+            notes,
+        })
+    }
+
+    fn simulate(args: &MachineArgs, named: NamedMachine, needs: Needs) -> Result<Self, Failure> {
+        let note = named.simulated_note();
+        let file = named.file;
+        let options = SimOptions {
+            seed: needs.seed,
+            noise: args.noise,
+            data: needs.data,
+            faults: Vec::new(),
+            devices: args.devices.as_deref().map(sim_devices).transpose()?,
+        };
+        Ok(Self {
+            machine: Machine {
+                name: file.name.clone(),
+                simulated: true,
+                host: HostInfo {
+                    cpu: file.host.model.clone(),
+                    cores: file.host.cores,
+                    memory: file.host.memory,
+                },
+                devices: simulator(&file, &options)?.devices().to_vec(),
+            },
+            backend: Backend::Simulated(Box::new(file), options),
+            notes: vec![note],
+        })
+    }
+
+    /// Goes on with these devices alone, given as a list of their names.
+    ///
+    /// # Errors
+    /// When they cannot be opened.
+    pub fn keep_only(&mut self, list: &str) -> Result<(), Failure> {
+        self.machine.devices = match &mut self.backend {
+            Backend::Real(real) => real.ask_for(list)?,
+            Backend::Simulated(file, options) => {
+                options.devices = Some(sim_devices(list)?);
+                simulator(file, options)?.devices().to_vec()
+            }
+        };
+        Ok(())
+    }
+
+    /// Makes faults happen to simulated devices in runs of `steps.0` steps.
+    /// `steps.1` is the option that makes a run longer.
+    ///
+    /// # Errors
+    /// A device that takes no part, and a step that the run does not reach.
+    pub fn inject(&mut self, specs: &[FaultSpec], steps: (u32, &str)) -> Result<(), Failure> {
+        if let Backend::Simulated(_, options) = &mut self.backend {
+            options.faults = faults(specs, &self.machine.devices, steps)?;
+        }
+        Ok(())
+    }
+
+    /// The machine's file and the simulator's options, if it is simulated.
+    pub fn simulation(&mut self) -> Option<(&MachineFile, &mut SimOptions)> {
+        match &mut self.backend {
+            Backend::Real(_) => None,
+            Backend::Simulated(file, options) => Some((file, options)),
+        }
+    }
+
+    /// Does something with the devices. `cores`: with so many of the host's cores
+    /// instead of all; the host is then the first device.
+    ///
+    /// # Errors
+    /// When they cannot be opened so.
+    pub fn with<T>(
+        &mut self,
+        cores: Option<u32>,
+        act: impl FnOnce(&mut dyn Runtime) -> T,
+    ) -> Result<T, Failure> {
+        let list = cores.map(|cores| with_cores(cores, &self.machine.devices));
+        match &mut self.backend {
+            Backend::Real(real) => Ok(act(real.runtime(list.as_deref())?)),
+            Backend::Simulated(file, options) => {
+                let mut options = options.clone();
+                if let Some(list) = list {
+                    options.devices = Some(sim_devices(&list)?);
+                }
+                Ok(act(&mut simulator(file, &options)?))
+            }
+        }
+    }
+}
+
+/// The list of `devices` with this many of the host's cores, which come first.
+fn with_cores(cores: u32, devices: &[Device]) -> String {
+    let others = devices.iter().skip(1).map(|device| device.name.clone());
+    let all: Vec<String> = std::iter::once(format!("host:{cores}"))
+        .chain(others)
+        .collect();
+    all.join(",")
+}
+
+fn simulator(file: &MachineFile, options: &SimOptions) -> Result<Sim, Failure> {
+    Sim::new(file, options.clone()).map_err(refused)
+}

@@ -1,0 +1,93 @@
+//! A machine that the user names: its file, and whether it is this machine.
+
+use std::path::{MAIN_SEPARATOR, Path};
+
+use pdawl::machine::{Fingerprint, MachineFile, Shelf, load};
+
+use crate::cli::args::MachineArgs;
+use crate::cli::failure::Failure;
+use crate::cli::this_machine;
+
+/// A machine with a machine file.
+pub struct NamedMachine {
+    pub file: MachineFile,
+    here: Fingerprint,
+}
+
+impl NamedMachine {
+    /// The machine of a name, or of a path of a machine file.
+    ///
+    /// # Errors
+    /// When there is no such file, or it is wrong.
+    pub fn find(name: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            file: machine_file(name)?,
+            here: this_machine::fingerprint(),
+        })
+    }
+
+    /// This machine, if there is a machine file of it.
+    pub fn here() -> Option<Self> {
+        let (shelf, here) = (Shelf::of_user(), this_machine::fingerprint());
+        // A broken file must not hide a right one.
+        let mut files = (shelf.names().into_iter()).filter_map(|name| shelf.find(&name).ok());
+        let file = files.find(|file| here.is(file.fingerprint.as_deref()))?;
+        Some(Self { file, here })
+    }
+
+    /// The machine of `--machine`, if there is one. A simulated one has at most
+    /// the memory of `--host-memory`.
+    ///
+    /// # Errors
+    /// As [`Self::find`], and options for simulated machines with a real one.
+    pub fn of(args: &MachineArgs) -> Result<Option<Self>, Failure> {
+        let mut named = args.machine.as_deref().map(Self::find).transpose()?;
+        match named.as_mut().filter(|named| named.is_simulated()) {
+            Some(named) => {
+                if let Some(limit) = args.host_memory {
+                    named.file.host.memory = named.file.host.memory.min(limit.0);
+                }
+            }
+            None if !args.fault.is_empty() || args.noise.is_some() => {
+                return Err(only_simulated("--fault and --noise are", "run is"));
+            }
+            None => {}
+        }
+        Ok(named)
+    }
+
+    /// Whether it is another machine than this one, and so is simulated.
+    pub fn is_simulated(&self) -> bool {
+        !self.here.is(self.file.fingerprint.as_deref())
+    }
+
+    /// What every report of a simulation says.
+    pub fn simulated_note(&self) -> String {
+        format!(
+            "every time is simulated: machine {} is not this one, which is {}",
+            self.file.name, self.here
+        )
+    }
+}
+
+/// The failure of options for simulated machines on this machine.
+pub fn only_simulated(options: &str, command: &str) -> Failure {
+    Failure::usage(
+        format!("{options} for simulated machines, and this {command} on real devices"),
+        "--machine NAME of another machine; `pdawl machine list` shows them",
+    )
+}
+
+/// The machine file of a name, or of a path: what has a separator or ends in
+/// `.toml`.
+///
+/// # Errors
+/// When there is no such file, or it is wrong.
+pub fn machine_file(name: &str) -> Result<MachineFile, Failure> {
+    let is_path = name.contains(MAIN_SEPARATOR) || name.ends_with(".toml");
+    let file = match is_path {
+        true => load(Path::new(name)),
+        false => Shelf::of_user().find(name),
+    };
+    file.map_err(Failure::of)
+}

@@ -1,0 +1,73 @@
+//! The devices of this machine, open as a command wants them.
+
+use pdawl::machine::Device;
+use pdawl::runtime::Runtime;
+use pdawl::runtime::select::{self, Selection};
+
+use crate::cli::failure::{Failure, refused, wrong_devices};
+
+/// Open devices of this machine. A plan may want fewer of the host's cores than
+/// the user asked for, so the devices can be opened anew.
+pub struct RealDevices {
+    runtime: Option<Box<dyn Runtime>>,
+    /// What the user asked for; `None`: every device.
+    asked: Option<Selection>,
+    /// What `runtime` was opened with.
+    open: Option<Selection>,
+    fp64: bool,
+}
+
+impl RealDevices {
+    /// Opens a list of devices, or all. The texts returned tell what was left
+    /// out.
+    ///
+    /// # Errors
+    /// As [`select::open`].
+    pub fn open(list: Option<&str>, fp64: bool) -> Result<(Self, Vec<String>), Failure> {
+        let asked = list.map(selection).transpose()?;
+        let (runtime, notes) = select::open(asked.as_ref(), fp64).map_err(refused)?;
+        let devices = Self {
+            runtime: Some(runtime),
+            open: asked.clone(),
+            asked,
+            fp64,
+        };
+        Ok((devices, notes))
+    }
+
+    /// Asks for this list from now on, and returns its devices.
+    ///
+    /// # Errors
+    /// When they cannot be opened.
+    pub fn ask_for(&mut self, list: &str) -> Result<Vec<Device>, Failure> {
+        self.asked = Some(selection(list)?);
+        Ok(self.runtime(None)?.devices().to_vec())
+    }
+
+    /// The runtime of a list of devices; `None`: of those that the user asked
+    /// for.
+    ///
+    /// # Errors
+    /// When other devices are open, and these cannot be opened.
+    pub fn runtime(&mut self, list: Option<&str>) -> Result<&mut dyn Runtime, Failure> {
+        let wanted = match list {
+            Some(list) => Some(selection(list)?),
+            None => self.asked.clone(),
+        };
+        if self.open != wanted {
+            // Cores and devices are given back before they are taken again.
+            self.runtime = None;
+        }
+        let runtime = match self.runtime.take() {
+            Some(runtime) => runtime,
+            None => select::open(wanted.as_ref(), self.fp64).map_err(refused)?.0,
+        };
+        self.open = wanted;
+        Ok(self.runtime.insert(runtime).as_mut())
+    }
+}
+
+/// Reads a list of devices.
+fn selection(list: &str) -> Result<Selection, Failure> {
+    list.parse().map_err(wrong_devices)
+}

@@ -1,0 +1,51 @@
+//! Leaves out devices whose memory is too small for a workload's smallest part,
+//! where others are left.
+
+use pdawl::engine::corun::{kernel, lacking};
+use pdawl::machine::Device;
+use pdawl::quantity::Bytes;
+
+use crate::cli::size::ByteSize;
+use crate::cli::task::Task;
+
+/// The devices that have the memory.
+pub struct WithMemory {
+    /// Their names as a list, if they are fewer than before.
+    pub list: Option<String>,
+    /// Why the others are left out.
+    pub notes: Vec<String>,
+}
+
+/// Those of `devices` that have memory for a part of the task; at most `limit`
+/// of each device's memory counts. If none has, all stay, and the run says why.
+pub fn with_memory(task: &Task, devices: &[Device], limit: Option<ByteSize>) -> WithMemory {
+    let limit = limit.map(|size| size.0);
+    let lacks = |device: &Device| match task {
+        Task::Stencil(..) => None,
+        Task::Spmv(_, spmv) => lacking(spmv, device, limit),
+        Task::Kernel(kernel) => kernel::lacking(&kernel.user, device, limit),
+    };
+    let what = match task {
+        Task::Kernel(_) => "the kernel's buffers",
+        Task::Stencil(..) | Task::Spmv(..) => "the vectors and the smallest part of the matrix",
+    };
+    let (mut names, mut notes) = (Vec::new(), Vec::new());
+    for device in devices {
+        match lacks(device) {
+            None => names.push(device.name.as_str()),
+            Some((limit, needed)) => notes.push(format!(
+                "{} is left out: {what} need {} of its memory, and {} may be used",
+                device.name,
+                Bytes(needed),
+                Bytes(limit)
+            )),
+        }
+    }
+    if names.is_empty() {
+        notes.clear();
+    }
+    WithMemory {
+        list: (!notes.is_empty()).then(|| names.join(",")),
+        notes,
+    }
+}
