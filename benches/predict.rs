@@ -7,8 +7,8 @@ mod synthetic_models;
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdawl::balance::pdawl::Planner;
 use pdawl::engine::corun::Stream;
-use pdawl::model::planner::{Modelled, plan};
-use pdawl::model::{Case, Descriptors, Part, Predictor};
+use pdawl::model::planner::{ModelledMachine, plan};
+use pdawl::model::{Case, Descriptors, DevicePart, Predictor};
 use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::train::Family;
 use std::hint::black_box;
@@ -17,8 +17,8 @@ use synthetic_models::{CODELET, machine, model, on_gpu, on_host, samples, work};
 /// Something to learn: few workers and short chunks are worse than they seem.
 fn factor(case: &Case) -> f64 {
     match case.part {
-        Part::Host { workers, .. } => 1.1 + 0.3 / f64::from(workers),
-        Part::Own { chunk, .. } => 1.0 + 4.0 / chunk as f64,
+        DevicePart::Host { workers, .. } => 1.1 + 0.3 / f64::from(workers),
+        DevicePart::Discrete { chunk, .. } => 1.0 + 4.0 / chunk as f64,
     }
 }
 
@@ -57,20 +57,20 @@ fn plans(c: &mut Criterion) {
     let machine = machine("k40");
     let mut group = c.benchmark_group("plan");
     for (family, bundle) in bundles() {
-        let modelled = Modelled {
+        let modelled = ModelledMachine {
             bundle: &bundle,
             machine: &machine,
             codelet: CODELET,
             fp64: true,
             gpu_memory: Some(2 << 30),
         };
-        let (work, members) = (work(20_000, 20_000), modelled.described().unwrap());
+        let (work, candidates) = (work(20_000, 20_000), modelled.described().unwrap());
         group.bench_function(format!("a run, {family}"), |b| {
-            b.iter(|| plan(black_box(&work), &members));
+            b.iter(|| plan(black_box(&work), &candidates));
         });
-        let planner = plan(&work, &members)
+        let planner = plan(&work, &candidates)
             .unwrap()
-            .planner(&work, &members)
+            .planner(&work, &candidates)
             .unwrap();
         group.bench_function(format!("a step, {family}"), |b| {
             b.iter(|| planner.forecast(black_box(&[1.0, 1.1])));

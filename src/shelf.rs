@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pdawl_profiler::beside;
+use pdawl_profiler::atomic_file;
 
 /// What sort of files a shelf has.
 #[derive(Debug)]
@@ -107,8 +107,8 @@ impl Files {
 
 /// Writes a file whole or not at all; makes the directory if there is none.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
-    std::fs::create_dir_all(beside::folder(path))?;
-    beside::write(path, |out| out.write_all(text.as_bytes()))
+    std::fs::create_dir_all(atomic_file::folder(path))?;
+    atomic_file::write(path, |out| out.write_all(text.as_bytes()))
 }
 
 /// The user's directory of a sort of files, from the environment.

@@ -14,7 +14,7 @@
 //! runtime, and not where a feature comes from.
 
 pub mod adapt;
-pub mod beside;
+pub mod atomic_file;
 pub mod bundle;
 pub mod cluster;
 pub mod counters;

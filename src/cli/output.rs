@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use pdawl_profiler::beside::{Beside, folder};
+use pdawl_profiler::atomic_file::{Beside, folder};
 
 use super::failure::Failure;
 

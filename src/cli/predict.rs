@@ -2,9 +2,11 @@
 
 use clap::Subcommand;
 use pdawl::machine::DeviceKind;
-use pdawl::model::planner::{Kind, Member, MemberError, Modelled, predict_run};
-use pdawl::model::{ModelShelf, command, shelf};
-use pdawl::report::prediction::{Machine, Model, PredictionReport, SCHEMA};
+use pdawl::model::planner::{
+    CandidateDevice, CandidateError, ModelledMachine, PredictedStrategy, predict_run,
+};
+use pdawl::model::{ModelStore, command, store};
+use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport, SCHEMA};
 use pdawl::runtime::opencl;
 use pdawl_profiler::bundle::Bundle;
 
@@ -49,7 +51,7 @@ struct Stencil {
     grid: Grid,
 
     #[command(flatten)]
-    place: Place,
+    place: PredictionArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -62,12 +64,12 @@ struct Spmv {
     product: Product,
 
     #[command(flatten)]
-    place: Place,
+    place: PredictionArgs,
 }
 
 /// Where it would run, and who says so.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct PredictionArgs {
     /// A machine by name, as `pdawl machine list` shows it [default: this one]
     ///
     /// A path of a machine file works, too.
@@ -127,7 +129,7 @@ fn product(product: &Product, matrix: Matrix) -> Asked<'_> {
     Box::new(|budget| Wanted::Spmv(product, matrix).task(budget))
 }
 
-fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
+fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Failure> {
     let machine = match &args.machine {
         Some(name) => NamedMachine::find(name)?,
         None => NamedMachine::here().ok_or_else(|| {
@@ -149,24 +151,28 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
     let mut notes = Vec::new();
     let codelet = task.workload().codelet();
     let bundle = model(args.model.as_deref(), &machine, &codelet.name, &mut notes)?;
-    let modelled = Modelled {
+    let modelled = ModelledMachine {
         bundle: &bundle,
         machine: file,
         codelet: &codelet.name,
         fp64: task.workload().fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
-    let members = members(&modelled, simulated).map_err(Failure::of)?;
+    let candidates = candidates(&modelled, simulated).map_err(Failure::of)?;
     let work = task.work().ok_or_else(|| {
         Failure::usage(
             format!("models know nothing of {}", codelet.name),
             "a stencil or a matrix",
         )
     })?;
-    let predictions: Vec<_> = [Kind::Cpu, Kind::Gpu, Kind::Pdawl]
-        .into_iter()
-        .filter_map(|kind| predict_run(kind, &work, &members, task.steps()))
-        .collect();
+    let predictions: Vec<_> = [
+        PredictedStrategy::Cpu,
+        PredictedStrategy::Gpu,
+        PredictedStrategy::Pdawl,
+    ]
+    .into_iter()
+    .filter_map(|kind| predict_run(kind, &work, &candidates, task.steps()))
+    .collect();
     if predictions.is_empty() {
         return Err(Failure::failed(
             "no device of the machine has the memory for the smallest part of the work",
@@ -184,15 +190,15 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         workload: task.described(),
-        machine: Machine {
+        machine: PredictedMachine {
             name: file.name.clone(),
             simulated,
             cores: file.host.cores,
             memory: file.host.memory,
-            devices: members[1..].iter().map(|m| m.name.clone()).collect(),
+            devices: candidates[1..].iter().map(|m| m.name.clone()).collect(),
             gpu_memory: modelled.gpu_memory,
         },
-        model: Model {
+        model: PredictingModel {
             name: bundle.name.clone(),
             machine: bundle.machine.clone(),
             simulated: bundle.simulated,
@@ -205,7 +211,10 @@ fn predicted(args: &Place, asked: Asked) -> Result<PredictionReport, Failure> {
 
 /// The host's cores and the devices beside them: of the machine's file, or those
 /// that this machine shows.
-fn members(modelled: &Modelled, simulated: bool) -> Result<Vec<Member>, MemberError> {
+fn candidates(
+    modelled: &ModelledMachine,
+    simulated: bool,
+) -> Result<Vec<CandidateDevice>, CandidateError> {
     if simulated {
         return modelled.described();
     }
@@ -223,7 +232,7 @@ fn model(
     codelet: &str,
     notes: &mut Vec<String>,
 ) -> Result<Bundle, Failure> {
-    let models = ModelShelf::of_user();
+    let models = ModelStore::of_user();
     let simulated = machine.is_simulated();
     let file = &machine.file;
     let machine = &file.name;
@@ -237,7 +246,7 @@ fn model(
         }
         return Ok(bundle);
     }
-    let search = models.for_machine(shelf::Wanted {
+    let search = models.for_machine(store::ModelQuery {
         machine,
         fingerprint: file.fingerprint.as_deref(),
         simulated,

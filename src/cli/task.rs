@@ -1,6 +1,6 @@
 //! A workload as users describe it, and as it is run.
 
-use pdawl::model::Work;
+use pdawl::model::StepWork;
 use pdawl::report::schema::Workload;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{Divisible, spmv};
@@ -73,10 +73,10 @@ impl Task {
     }
 
     /// A step of it, as cost models know it.
-    pub fn work(&self) -> Option<Work> {
+    pub fn work(&self) -> Option<StepWork> {
         match self {
-            Self::Stencil(_, stencil) => Some(Work::of(stencil)),
-            Self::Spmv(_, spmv) => Some(Work::of_product(spmv)),
+            Self::Stencil(_, stencil) => Some(StepWork::of(stencil)),
+            Self::Spmv(_, spmv) => Some(StepWork::of_product(spmv)),
             Self::Kernel(_) => None,
         }
     }

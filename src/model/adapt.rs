@@ -190,24 +190,26 @@ mod tests {
     use super::*;
     use crate::codelet::stencil::Precision;
     use crate::model::Predictor;
-    use crate::model::training::testbed::{CODELET, machine, recipe};
-    use crate::model::training::{About, Request, bundle as trained, fit_all};
-    use crate::profile::design::Wishes;
+    use crate::model::training::fixtures::{CODELET, machine, recipe};
+    use crate::model::training::{ModelDescription, TrainingRequest, bundle as trained, fit_all};
+    use crate::profile::design::DesignRequest;
     use crate::profile::run::{Prepared, measure};
-    use crate::profile::{Configuration, Ground, Kind, Run, Settings, Space, design};
+    use crate::profile::{
+        Configuration, ModelKind, ProfileRun, ProfiledMachine, Settings, Space, design,
+    };
 
     /// Configurations of a kind, without the first ones.
-    fn configurations(machine: &MachineFile, kind: Kind, skip: usize) -> Vec<Configuration> {
-        let ground = Ground::simulated(machine.clone(), 0.02);
-        let wishes = Wishes {
+    fn configurations(machine: &MachineFile, kind: ModelKind, skip: usize) -> Vec<Configuration> {
+        let profiled = ProfiledMachine::simulated(machine.clone(), 0.02);
+        let request = DesignRequest {
             dimensions: 2,
             precision: Precision::F64,
             sizes: Vec::new(),
             most: Some(4000),
         };
-        let (host, topology) = (&machine.host, ground.topology().clone());
-        let gpus = ground.gpus(None, true);
-        let space = Space::of(host, topology, gpus, host.memory, false, &wishes).unwrap();
+        let (host, topology) = (&machine.host, profiled.topology().clone());
+        let gpus = profiled.gpus(None, true);
+        let space = Space::of(host, topology, gpus, host.memory, false, &request).unwrap();
         design(&space, kind, skip + 40).split_off(skip)
     }
 
@@ -217,18 +219,18 @@ mod tests {
         file: &MachineFile,
         configurations: &[Configuration],
     ) -> Vec<(Probe, pdawl_profiler::Sample)> {
-        let mut ground = Ground::simulated(machine.clone(), 0.02);
-        let described = Ground::simulated(file.clone(), 0.02);
+        let mut profiled = ProfiledMachine::simulated(machine.clone(), 0.02);
+        let described = ProfiledMachine::simulated(file.clone(), 0.02);
         let settings = Settings::default();
         let stop = AtomicBool::new(false);
         (configurations.iter())
             .map(|configuration| {
                 let prepared = Prepared::new(&described, configuration, settings).unwrap();
-                let run = Run {
+                let run = ProfileRun {
                     configuration: configuration.clone(),
                     repeat: 0,
                 };
-                let sample = measure(&mut ground, &run, settings, &stop)
+                let sample = measure(&mut profiled, &run, settings, &stop)
                     .unwrap()
                     .unwrap();
                 let probe = Probe {
@@ -242,12 +244,12 @@ mod tests {
 
     fn foreign() -> Bundle {
         let machine = machine("k20-32");
-        let samples: Vec<pdawl_profiler::Sample> = [Kind::Cpu, Kind::Gpu]
+        let samples: Vec<pdawl_profiler::Sample> = [ModelKind::Cpu, ModelKind::Gpu]
             .into_iter()
             .flat_map(|kind| runs(&machine, &machine, &configurations(&machine, kind, 0)))
             .map(|(_, sample)| sample)
             .collect();
-        let request = Request {
+        let request = TrainingRequest {
             machine: &machine.name,
             samples: &samples,
             codelet: Some(CODELET),
@@ -255,7 +257,7 @@ mod tests {
             recipe: &recipe(),
         };
         let models = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap();
-        let about = About {
+        let about = ModelDescription {
             name: "k20-32",
             machine: &machine,
             simulated: true,
@@ -290,7 +292,7 @@ mod tests {
 
         let mut entries = Vec::new();
         let mut held = Vec::new();
-        for kind in [Kind::Cpu, Kind::Gpu] {
+        for kind in [ModelKind::Cpu, ModelKind::Gpu] {
             let entry = foreign.find(&kind.to_string(), CODELET).unwrap();
             let candidates = configurations(&file, kind, 0);
             let probes: Vec<Probe> = (runs(&file, &file, &candidates).into_iter())

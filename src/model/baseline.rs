@@ -3,7 +3,7 @@
 //! Both read a machine file's peaks alone: no efficiency of a codelet, no
 //! overheads, no overlap other than said here.
 
-use super::case::{Case, Part};
+use super::case::{Case, DevicePart};
 use super::derived::Derived;
 use super::descriptors::Descriptors;
 
@@ -38,7 +38,7 @@ pub fn naive(case: &Case, descriptors: &Descriptors) -> f64 {
         false => f64::INFINITY,
     };
     let compute = match (case.part, &descriptors.device) {
-        (Part::Host { workers, .. }, None) => {
+        (DevicePart::Host { workers, .. }, None) => {
             let cores = f64::from(host.cores.max(1));
             let peak = host.flops.unwrap_or_else(|| operands(host.bandwidth));
             derived.flops / (peak / cores) / f64::from(workers.max(1))
@@ -60,7 +60,7 @@ pub fn roofline(case: &Case, descriptors: &Descriptors) -> f64 {
     let derived = Derived::of(case, descriptors);
     let host = &descriptors.host;
     let (peak, bandwidth) = match (case.part, &descriptors.device) {
-        (Part::Host { workers, .. }, None) => {
+        (DevicePart::Host { workers, .. }, None) => {
             let workers = f64::from(workers.max(1));
             let part = workers / f64::from(host.cores.max(1));
             let bandwidth = (workers * host.core_bandwidth).min(host.bandwidth);
@@ -81,7 +81,7 @@ pub fn roofline(case: &Case, descriptors: &Descriptors) -> f64 {
 fn copies(case: &Case, descriptors: &Descriptors) -> (f64, f64) {
     let link = descriptors.device.and_then(|device| device.link);
     match (case.part, link) {
-        (Part::Own { streamed, .. }, Some(link)) => {
+        (DevicePart::Discrete { streamed, .. }, Some(link)) => {
             let bytes = streamed as f64 * case.work.unit_bytes as f64;
             (bytes / link.h2d, bytes / link.d2h)
         }
@@ -92,11 +92,11 @@ fn copies(case: &Case, descriptors: &Descriptors) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Work;
-    use crate::model::testbed::{grid, machine};
+    use crate::model::StepWork;
+    use crate::model::fixtures::{grid, machine};
 
-    fn case(part: Part) -> Case {
-        let work = Work::of(&grid(1000));
+    fn case(part: DevicePart) -> Case {
+        let work = StepWork::of(&grid(1000));
         Case { work, part }
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let on_host = Descriptors::of(&machine, None, "stencil5-f64", true);
         let device = Some(&machine.devices[0]);
         let on_device = Descriptors::of(&machine, device, "stencil5-f64", true);
-        let pool = case(Part::Host {
+        let pool = case(DevicePart::Host {
             workers: 2,
             sockets: 1,
             units: 1000,
@@ -119,7 +119,7 @@ mod tests {
         // 5 operations a point; 218 GFLOP/s on 8 cores; two reach 20.5 GB/s.
         assert!(close(naive(&pool, &on_host), 5e6 / (218e9 / 4.0)));
         assert!(close(roofline(&pool, &on_host), 16e6 / 20.5e9));
-        let streamed = case(Part::Own {
+        let streamed = case(DevicePart::Discrete {
             held: 400,
             slots: 2003,
             streamed: 600,
@@ -140,7 +140,7 @@ mod tests {
         let mut machine = machine("k40");
         machine.host.flops = None;
         machine.devices[0].flops_f64 = None;
-        let pool = case(Part::Host {
+        let pool = case(DevicePart::Host {
             workers: 8,
             sockets: 1,
             units: 1000,
@@ -151,7 +151,7 @@ mod tests {
         assert!(close(roofline(&pool, &on_host), 16e6 / 20.5e9));
         let device = Some(&machine.devices[0]);
         let on_device = Descriptors::of(&machine, device, "stencil5-f64", true);
-        let held = case(Part::Own {
+        let held = case(DevicePart::Discrete {
             held: 1000,
             slots: 2003,
             streamed: 0,

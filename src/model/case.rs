@@ -7,7 +7,7 @@ use crate::workload::{Divisible, Grid};
 
 /// A step of a workload, by its units.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Work {
+pub struct StepWork {
     /// The codelet's name, such as `stencil5-f64`.
     pub codelet: String,
     /// Units a step, whoever computes them.
@@ -24,7 +24,7 @@ pub struct Work {
     pub matrix: Option<MatrixFigures>,
 }
 
-impl Work {
+impl StepWork {
     /// A step of `workload`. What its units cost is their average.
     pub fn of(workload: &dyn Grid) -> Self {
         let units = workload.units();
@@ -69,7 +69,7 @@ impl Work {
 
 /// A device's part in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DevicePart {
     /// A pool of host cores, or a device that shares the host's memory, that
     /// computes `units` in host memory, `chunk` at a time (`chunk == units`:
     /// all at once).
@@ -83,7 +83,7 @@ pub enum Part {
     },
     /// A device with memory of its own, which holds `held` units in a ring of
     /// `slots` and streams `streamed`, `chunk` at a time over `queues` queues.
-    Own {
+    Discrete {
         held: u64,
         slots: u64,
         streamed: u64,
@@ -95,19 +95,19 @@ pub enum Part {
     },
 }
 
-impl Part {
+impl DevicePart {
     /// Units of the part.
     pub fn units(&self) -> u64 {
         match *self {
             Self::Host { units, .. } => units,
-            Self::Own { held, streamed, .. } => held + streamed,
+            Self::Discrete { held, streamed, .. } => held + streamed,
         }
     }
 
     /// Most units of a chunk of its pool units.
     pub fn chunk(&self) -> u64 {
         match *self {
-            Self::Host { chunk, .. } | Self::Own { chunk, .. } => chunk.max(1),
+            Self::Host { chunk, .. } | Self::Discrete { chunk, .. } => chunk.max(1),
         }
     }
 
@@ -115,7 +115,7 @@ impl Part {
     pub fn chunks(&self) -> u64 {
         let (units, chunk) = match *self {
             Self::Host { units, chunk, .. } => (units, chunk),
-            Self::Own {
+            Self::Discrete {
                 streamed, chunk, ..
             } => (streamed, chunk),
         };
@@ -126,7 +126,7 @@ impl Part {
     pub fn windows(&self) -> u64 {
         match *self {
             Self::Host { .. } => 0,
-            Self::Own { held, slots, .. } => held.div_ceil(window(held, slots)),
+            Self::Discrete { held, slots, .. } => held.div_ceil(window(held, slots)),
         }
     }
 }
@@ -134,6 +134,6 @@ impl Part {
 /// A part of a step of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    pub work: Work,
-    pub part: Part,
+    pub work: StepWork,
+    pub part: DevicePart,
 }

@@ -15,13 +15,13 @@ static DATASETS: Sort = Sort {
 
 /// The user's datasets, by the name of their machine.
 #[derive(Clone, Debug)]
-pub struct DatasetShelf {
+pub struct DatasetStore {
     files: Files,
 }
 
 /// Why there is no dataset of a name.
 #[derive(Debug, Error)]
-pub enum DatasetPlaceError {
+pub enum DatasetStoreError {
     #[error(
         "`{name}` cannot name a dataset: use 1 to 64 letters, digits, `-`, `_` or `.`, \
          beginning with a letter or digit"
@@ -43,7 +43,7 @@ pub enum DatasetPlaceError {
     NoDirectory,
 }
 
-impl DatasetShelf {
+impl DatasetStore {
     /// The user's: `$PDAWL_DATASETS`, else `$XDG_CONFIG_HOME/pdawl/datasets`,
     /// else `~/.config/pdawl/datasets`.
     pub fn of_user() -> Self {
@@ -68,12 +68,12 @@ impl DatasetShelf {
     ///
     /// # Errors
     /// A name that no file can have; no directory.
-    pub fn path(&self, machine: &str) -> Result<PathBuf, DatasetPlaceError> {
+    pub fn path(&self, machine: &str) -> Result<PathBuf, DatasetStoreError> {
         self.files.path(machine).ok_or_else(|| {
             if crate::shelf::is_name(machine) {
-                DatasetPlaceError::NoDirectory
+                DatasetStoreError::NoDirectory
             } else {
-                DatasetPlaceError::Name {
+                DatasetStoreError::Name {
                     name: machine.to_owned(),
                 }
             }
@@ -84,10 +84,10 @@ impl DatasetShelf {
     ///
     /// # Errors
     /// As [`Self::path`], and a directory that cannot be made.
-    pub fn ready(&self, machine: &str) -> Result<PathBuf, DatasetPlaceError> {
+    pub fn ready(&self, machine: &str) -> Result<PathBuf, DatasetStoreError> {
         let path = self.path(machine)?;
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| DatasetPlaceError::Make {
+            std::fs::create_dir_all(directory).map_err(|source| DatasetStoreError::Make {
                 directory: directory.display().to_string(),
                 source,
             })?;
@@ -103,14 +103,14 @@ mod tests {
     #[test]
     fn a_machine_has_one_file() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = DatasetShelf::at(folder.path().join("deep"));
+        let shelf = DatasetStore::at(folder.path().join("deep"));
         let path = shelf.path("k40").unwrap();
         assert_eq!(path, folder.path().join("deep/k40.csv"));
         assert!(shelf.names().is_empty());
         assert_eq!(shelf.ready("k40").unwrap(), path);
         std::fs::write(&path, "").unwrap();
         assert_eq!(shelf.names(), ["k40"]);
-        let blocked = DatasetShelf::at(path.join("below a file"));
+        let blocked = DatasetStore::at(path.join("below a file"));
         let message = blocked.ready("k40").unwrap_err().to_string();
         assert!(message.contains("PDAWL_DATASETS"), "{message}");
         let message = shelf.path("../k40").unwrap_err().to_string();

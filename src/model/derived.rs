@@ -1,7 +1,7 @@
 //! Figures that follow from a case and a machine's descriptors by counting:
 //! operations, bytes, launches, and what they take of caches and memories.
 
-use super::case::{Case, Part, Work};
+use super::case::{Case, DevicePart, StepWork};
 use super::descriptors::Descriptors;
 use crate::balance::windows::window;
 use crate::codelet::Cost;
@@ -39,7 +39,7 @@ pub(super) struct Derived {
 }
 
 /// Pieces into which a pool cuts so many units for its workers.
-pub(super) fn tiles(work: &Work, units: u64, workers: u32) -> Tiles {
+pub(super) fn tiles(work: &StepWork, units: u64, workers: u32) -> Tiles {
     let cost = Cost {
         flops: units as f64 * work.unit_flops,
         bytes: units as f64 * work.unit_traffic,
@@ -78,7 +78,7 @@ impl Derived {
             derived.working_set_bytes = bytes(case.part.units()) + numbers as f64;
         }
         match case.part {
-            Part::Host {
+            DevicePart::Host {
                 workers, sockets, ..
             } => {
                 if descriptors.device.is_none() {
@@ -96,12 +96,12 @@ impl Derived {
                     derived.tiles = Some(tiles(work, chunk, workers).count as f64);
                 }
             }
-            Part::Own { streamed, .. } if let Some(matrix) = &work.matrix => {
+            DevicePart::Discrete { streamed, .. } if let Some(matrix) = &work.matrix => {
                 let part = streamed as f64 / work.units.max(1) as f64;
                 derived.h2d_bytes = bytes(streamed);
                 derived.d2h_bytes = part * (matrix.rows * work.number_bytes()) as f64;
             }
-            Part::Own {
+            DevicePart::Discrete {
                 held,
                 slots,
                 streamed,

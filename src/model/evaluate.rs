@@ -10,7 +10,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::predictor::contents;
-use super::training::{Group, groups, tables};
+use super::training::{SampleGroup, groups, tables};
 use super::{RecordError, baseline};
 
 /// A model on some runs of a codelet on a kind of device. Predictions use what
@@ -33,7 +33,7 @@ pub struct Evaluation {
     pub outside: usize,
     pub outside_by: BTreeMap<String, usize>,
     /// Every run, in the order of the dataset.
-    pub runs: Vec<Prediction>,
+    pub runs: Vec<PredictedRun>,
 }
 
 /// A model on the medians of configurations.
@@ -48,7 +48,7 @@ pub struct Medians {
 
 /// Seconds of a step of one run, measured and predicted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Prediction {
+pub struct PredictedRun {
     /// Which run it is: these three name one of a dataset's machine and codelet.
     pub device: String,
     pub configuration: String,
@@ -99,7 +99,7 @@ pub fn evaluate(bundle: &Bundle, samples: &[Sample]) -> Result<Vec<Evaluation>, 
         .collect()
 }
 
-fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
+fn one(bundle: &Bundle, group: &SampleGroup) -> Result<Evaluation, EvaluationError> {
     let entry = bundle.find(group.kind, group.codelet);
     let entry = entry.ok_or_else(|| EvaluationError::NoModel {
         model: bundle.name.clone(),
@@ -136,7 +136,7 @@ fn one(bundle: &Bundle, group: &Group) -> Result<Evaluation, EvaluationError> {
 }
 
 /// How near `predicted` comes to what was measured.
-fn accuracy(runs: &[Prediction], predicted: impl Fn(&Prediction) -> f64) -> Accuracy {
+fn accuracy(runs: &[PredictedRun], predicted: impl Fn(&PredictedRun) -> f64) -> Accuracy {
     let pairs: Vec<(f64, f64)> = (runs.iter())
         .map(|run| (run.measured, predicted(run)))
         .collect();
@@ -144,7 +144,7 @@ fn accuracy(runs: &[Prediction], predicted: impl Fn(&Prediction) -> f64) -> Accu
 }
 
 /// The same of physics without a model, and of the baselines.
-fn baselines(runs: &[Prediction]) -> Vec<Baseline> {
+fn baselines(runs: &[PredictedRun]) -> Vec<Baseline> {
     (["prior"].iter().chain(&baseline::NAMES).enumerate())
         .map(|(place, name)| Baseline {
             name: (*name).to_owned(),
@@ -155,8 +155,8 @@ fn baselines(runs: &[Prediction]) -> Vec<Baseline> {
 }
 
 /// Of each configuration the first run, with the median of all as its time.
-fn medians(runs: &[Prediction]) -> Vec<Prediction> {
-    let mut by: BTreeMap<(&str, &str), Vec<&Prediction>> = BTreeMap::new();
+fn medians(runs: &[PredictedRun]) -> Vec<PredictedRun> {
+    let mut by: BTreeMap<(&str, &str), Vec<&PredictedRun>> = BTreeMap::new();
     for run in runs {
         by.entry((&run.device, &run.configuration))
             .or_default()
@@ -167,7 +167,7 @@ fn medians(runs: &[Prediction]) -> Vec<Prediction> {
             let mut seconds: Vec<f64> = runs.iter().map(|run| run.measured).collect();
             seconds.sort_by(f64::total_cmp);
             let (low, high) = ((seconds.len() - 1) / 2, seconds.len() / 2);
-            Prediction {
+            PredictedRun {
                 measured: 0.5 * (seconds[low] + seconds[high]),
                 ..runs[0].clone()
             }
@@ -176,7 +176,7 @@ fn medians(runs: &[Prediction]) -> Vec<Prediction> {
 }
 
 /// The mean relative distance of runs from their configuration's median.
-fn noise(runs: &[Prediction], medians: &[Prediction]) -> f64 {
+fn noise(runs: &[PredictedRun], medians: &[PredictedRun]) -> f64 {
     let median: BTreeMap<(&str, &str), f64> = (medians.iter())
         .map(|m| ((m.device.as_str(), m.configuration.as_str()), m.measured))
         .collect();
@@ -188,13 +188,13 @@ fn noise(runs: &[Prediction], medians: &[Prediction]) -> f64 {
 }
 
 /// Every run of a group, whose `table` has a row for each in the same order.
-fn runs(entry: &Entry, group: &Group, table: &Table, places: &[usize]) -> Vec<Prediction> {
+fn runs(entry: &Entry, group: &SampleGroup, table: &Table, places: &[usize]) -> Vec<PredictedRun> {
     let predicted = |row: &Row| {
         let values: Vec<f64> = places.iter().map(|place| row.values[*place]).collect();
         entry.fitted.predict(&values, row.prior)
     };
     (group.samples.iter().zip(&table.rows))
-        .map(|(sample, row)| Prediction {
+        .map(|(sample, row)| PredictedRun {
             device: sample.device.clone(),
             configuration: sample.configuration.clone(),
             repeat: sample.repeat,
@@ -241,7 +241,7 @@ fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::training::testbed::{CODELET, machine, model, samples};
+    use crate::model::training::fixtures::{CODELET, machine, model, samples};
 
     #[test]
     fn held_out_runs_are_predicted_by_what_is_known_before() {

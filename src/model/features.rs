@@ -11,11 +11,11 @@
 //! Counters, traces and telemetry are not among them: they are known only
 //! after a run, and so can explain a time, not plan it.
 
-use super::case::{Case, Part};
+use super::case::{Case, DevicePart};
 use super::derived::Derived;
 use super::descriptors::{Descriptors, DeviceFigures, LinkFigures};
 use super::matrix::MatrixFigures;
-use super::prior::{self, Passes, Shares, Terms};
+use super::prior::{self, GridTerms, ProductTerms, Terms};
 
 /// Everything that a feature is made of.
 struct Facts<'a> {
@@ -24,9 +24,9 @@ struct Facts<'a> {
     derived: Derived,
     prior: Terms,
     /// Of a product.
-    shares: Option<Shares>,
+    product_terms: Option<ProductTerms>,
     /// Of a grid on a host's cores.
-    passes: Option<Passes>,
+    grid_terms: Option<GridTerms>,
 }
 
 type Feature = (&'static str, fn(&Facts) -> Option<f64>);
@@ -126,39 +126,39 @@ const FEATURES: [Feature; COUNT] = [
         Some(f.case.work.unit_traffic)
     }),
     ("known.chunk_units_count", |f| match f.case.part {
-        Part::Host { chunk, .. } | Part::Own { chunk, .. } => Some(whole(chunk)),
+        DevicePart::Host { chunk, .. } | DevicePart::Discrete { chunk, .. } => Some(whole(chunk)),
     }),
     ("known.workers_count", |f| match f.case.part {
-        Part::Host { workers, .. } => some(workers),
-        Part::Own { .. } => None,
+        DevicePart::Host { workers, .. } => some(workers),
+        DevicePart::Discrete { .. } => None,
     }),
     ("known.sockets_count", |f| match f.case.part {
-        Part::Host { sockets, .. } => some(sockets),
-        Part::Own { .. } => None,
+        DevicePart::Host { sockets, .. } => some(sockets),
+        DevicePart::Discrete { .. } => None,
     }),
     ("known.pool_units_count", |f| match f.case.part {
-        Part::Host { units, .. } => Some(whole(units)),
-        Part::Own { .. } => None,
+        DevicePart::Host { units, .. } => Some(whole(units)),
+        DevicePart::Discrete { .. } => None,
     }),
     ("known.held_units_count", |f| match f.case.part {
-        Part::Own { held, .. } => Some(whole(held)),
-        Part::Host { .. } => None,
+        DevicePart::Discrete { held, .. } => Some(whole(held)),
+        DevicePart::Host { .. } => None,
     }),
     ("known.slots_count", |f| match f.case.part {
-        Part::Own { slots, .. } => Some(whole(slots)),
-        Part::Host { .. } => None,
+        DevicePart::Discrete { slots, .. } => Some(whole(slots)),
+        DevicePart::Host { .. } => None,
     }),
     ("known.streamed_units_count", |f| match f.case.part {
-        Part::Own { streamed, .. } => Some(whole(streamed)),
-        Part::Host { .. } => None,
+        DevicePart::Discrete { streamed, .. } => Some(whole(streamed)),
+        DevicePart::Host { .. } => None,
     }),
     ("known.queues_count", |f| match f.case.part {
-        Part::Own { queues, .. } => some(queues),
-        Part::Host { .. } => None,
+        DevicePart::Discrete { queues, .. } => some(queues),
+        DevicePart::Host { .. } => None,
     }),
     ("known.solo_ratio", |f| match f.case.part {
-        Part::Own { solo, .. } => some(u8::from(solo)),
-        Part::Host { .. } => None,
+        DevicePart::Discrete { solo, .. } => some(u8::from(solo)),
+        DevicePart::Host { .. } => None,
     }),
     ("known.matrix_rows_count", |f| f.matrix(|m| whole(m.rows))),
     ("known.matrix_columns_count", |f| {
@@ -228,35 +228,49 @@ const FEATURES: [Feature; COUNT] = [
     ("prior.streamed_enqueue_ratio", |f| {
         f.part(f.prior.streamed_enqueue)
     }),
-    ("prior.entries_ratio", |f| f.share(|shares| shares.entries)),
-    ("prior.rows_ratio", |f| f.share(|shares| shares.rows)),
+    ("prior.entries_ratio", |f| {
+        f.share(|product_terms| product_terms.entries)
+    }),
+    ("prior.rows_ratio", |f| {
+        f.share(|product_terms| product_terms.rows)
+    }),
     ("prior.near_jumps_ratio", |f| {
-        f.share(|shares| shares.near_jumps)
+        f.share(|product_terms| product_terms.near_jumps)
     }),
     ("prior.far_jumps_ratio", |f| {
-        f.share(|shares| shares.far_jumps)
+        f.share(|product_terms| product_terms.far_jumps)
     }),
     ("prior.beyond_cache_ratio", |f| {
-        f.part(f.shares?.beyond_cache?)
+        f.part(f.product_terms?.beyond_cache?)
     }),
-    ("prior.barrier_ratio", |f| f.share(|shares| shares.barrier)),
+    ("prior.barrier_ratio", |f| {
+        f.share(|product_terms| product_terms.barrier)
+    }),
     ("prior.smooth_memory_ratio", |f| {
-        f.pass(|passes| passes.memory)
+        f.pass(|grid_terms| grid_terms.memory)
     }),
     ("prior.smooth_cache_ratio", |f| {
-        f.pass(|passes| passes.cache)
+        f.pass(|grid_terms| grid_terms.cache)
     }),
     ("prior.shared_memory_ratio", |f| {
-        f.pass(|passes| passes.shared)
+        f.pass(|grid_terms| grid_terms.shared)
     }),
     ("prior.wide_rows_ratio", |f| {
-        f.pass(|passes| passes.wide_rows)
+        f.pass(|grid_terms| grid_terms.wide_rows)
     }),
-    ("prior.borders_ratio", |f| f.pass(|passes| passes.borders)),
-    ("prior.chunks_ratio", |f| f.pass(|passes| passes.chunks)),
-    ("prior.wakes_ratio", |f| f.pass(|passes| passes.wakes)),
-    ("prior.begun_rows_ratio", |f| f.pass(|passes| passes.rows)),
-    ("prior.end_ratio", |f| f.pass(|passes| passes.end)),
+    ("prior.borders_ratio", |f| {
+        f.pass(|grid_terms| grid_terms.borders)
+    }),
+    ("prior.chunks_ratio", |f| {
+        f.pass(|grid_terms| grid_terms.chunks)
+    }),
+    ("prior.wakes_ratio", |f| {
+        f.pass(|grid_terms| grid_terms.wakes)
+    }),
+    ("prior.begun_rows_ratio", |f| {
+        f.pass(|grid_terms| grid_terms.rows)
+    }),
+    ("prior.end_ratio", |f| f.pass(|grid_terms| grid_terms.end)),
     ("prior.total_seconds", |f| Some(f.prior.total)),
 ];
 
@@ -278,7 +292,7 @@ pub const PARTS: [&str; 10] = [
 /// The same of a grid's step on cores, where the bounds are no parts: what hides
 /// behind another bound adds nothing. They correlate with all that other models
 /// are made of, and only add up.
-pub const PASSES: [&str; 9] = [
+pub const GRID_TERMS: [&str; 9] = [
     "prior.smooth_memory_ratio",
     "prior.smooth_cache_ratio",
     "prior.shared_memory_ratio",
@@ -312,8 +326,8 @@ pub fn values(case: &Case, descriptors: &Descriptors) -> [f64; COUNT] {
         case,
         descriptors,
         prior: prior::terms(case, descriptors),
-        shares: Shares::of(case, descriptors),
-        passes: Passes::of(case, descriptors, &derived),
+        product_terms: ProductTerms::of(case, descriptors),
+        grid_terms: GridTerms::of(case, descriptors, &derived),
         derived,
     };
     FEATURES.map(|(_, of)| of(&facts).unwrap_or(f64::NAN))
@@ -351,13 +365,13 @@ impl Facts<'_> {
     }
 
     /// A share of a product's step as a part of the prior's whole.
-    fn share(&self, of: impl Fn(&Shares) -> f64) -> Option<f64> {
-        self.part(of(self.shares.as_ref()?))
+    fn share(&self, of: impl Fn(&ProductTerms) -> f64) -> Option<f64> {
+        self.part(of(self.product_terms.as_ref()?))
     }
 
     /// The same of what a grid's step is made of.
-    fn pass(&self, of: impl Fn(&Passes) -> f64) -> Option<f64> {
-        self.part(of(self.passes.as_ref()?))
+    fn pass(&self, of: impl Fn(&GridTerms) -> f64) -> Option<f64> {
+        self.part(of(self.grid_terms.as_ref()?))
     }
 
     /// A term of the prior as a part of the whole.
@@ -388,7 +402,7 @@ mod tests {
         assert_eq!(NAMES[PRIOR], "prior.total_seconds");
         assert!(NAMES.iter().enumerate().all(|(i, n)| index(n) == Some(i)));
         assert_eq!(index("known.nothing_count"), None);
-        let parts = PARTS.iter().chain(&PASSES);
+        let parts = PARTS.iter().chain(&GRID_TERMS);
         assert!(parts.into_iter().all(|part| index(part).is_some()));
     }
 }

@@ -14,7 +14,7 @@
 //!   model bound to a machine, and [`Physics`] the prior alone; [`planner`]
 //!   makes plans of them.
 //! * [`datasets`] is where measured runs are kept, [`training`] makes models of
-//!   them, [`evaluate`](mod@evaluate) says how good these are, and [`shelf`] is where
+//!   them, [`evaluate`](mod@evaluate) says how good these are, and [`store`] is where
 //!   they are kept. [`command`] is how users are sent to train one.
 //!
 //! **Planning uses features known beforehand.** What counters, traces and
@@ -29,23 +29,23 @@ mod derived;
 pub mod descriptors;
 pub mod evaluate;
 pub mod features;
+#[cfg(test)]
+mod fixtures;
 mod footprint;
 pub mod matrix;
 pub mod planner;
 pub mod predictor;
 pub mod prior;
 pub mod record;
-pub mod shelf;
 mod step_time;
-#[cfg(test)]
-mod testbed;
+pub mod store;
 pub mod training;
 
-pub use case::{Case, Part, Work};
-pub use datasets::DatasetShelf;
+pub use case::{Case, DevicePart, StepWork};
+pub use datasets::DatasetStore;
 pub use descriptors::Descriptors;
 pub use matrix::MatrixFigures;
 pub use predictor::{Predictor, PredictorError};
 pub use record::RecordError;
-pub use shelf::ModelShelf;
 pub use step_time::{Outside, Physics, StepTime};
+pub use store::ModelStore;

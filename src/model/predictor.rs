@@ -8,7 +8,7 @@ use pdawl_profiler::Fitted;
 use pdawl_profiler::bundle::{Bundle, Range};
 use thiserror::Error;
 
-use super::case::{Case, Part, Work};
+use super::case::{Case, DevicePart, StepWork};
 use super::command;
 use super::descriptors::Descriptors;
 use super::features;
@@ -202,13 +202,13 @@ pub(super) fn contents(bundle: &Bundle) -> String {
 /// A case as the device computes: to know which features there will be.
 fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
     let part = match descriptors.device.and_then(|device| device.link) {
-        None => Part::Host {
+        None => DevicePart::Host {
             workers: 1,
             sockets: 1,
             units: 8,
             chunk: 8,
         },
-        Some(_) => Part::Own {
+        Some(_) => DevicePart::Discrete {
             held: 4,
             slots: 19,
             streamed: 4,
@@ -217,7 +217,7 @@ fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
             solo: false,
         },
     };
-    let work = Work {
+    let work = StepWork {
         codelet: String::new(),
         units: 8,
         unit_bytes: 64,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pdawl_profiler::Sample;
 use thiserror::Error;
 
-use super::case::{Case, Part, Work};
+use super::case::{Case, DevicePart, StepWork};
 use super::descriptors::{Descriptors, DeviceFigures, HostFigures, LinkFigures};
 use super::features;
 use super::matrix::MatrixFigures;
@@ -52,7 +52,7 @@ pub fn features(case: &Case, descriptors: &Descriptors) -> BTreeMap<String, f64>
 /// A feature that is missing, or that cannot be, with the row's configuration.
 pub fn read(sample: &Sample) -> Result<(Case, Descriptors), RecordError> {
     let row = Row(sample);
-    let work = Work {
+    let work = StepWork {
         codelet: sample.codelet.clone(),
         units: row.count("known.units_count")?,
         unit_bytes: row.count("known.unit_bytes")?,
@@ -155,8 +155,8 @@ impl Row<'_> {
         })
     }
 
-    fn host_part(&self) -> Result<Part, RecordError> {
-        Ok(Part::Host {
+    fn host_part(&self) -> Result<DevicePart, RecordError> {
+        Ok(DevicePart::Host {
             workers: self.small("known.workers_count")?,
             sockets: self.small("known.sockets_count")?,
             units: self.count("known.pool_units_count")?,
@@ -164,9 +164,9 @@ impl Row<'_> {
         })
     }
 
-    fn own_part(&self) -> Result<Part, RecordError> {
+    fn own_part(&self) -> Result<DevicePart, RecordError> {
         let solo = self.number("known.solo_ratio")?;
-        Ok(Part::Own {
+        Ok(DevicePart::Discrete {
             held: self.count("known.held_units_count")?,
             slots: self.count("known.slots_count")?,
             streamed: self.count("known.streamed_units_count")?,

@@ -8,12 +8,12 @@ use crate::workload::stencil::{Stencil, StencilError};
 
 /// Which of a machine's models a run teaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ModelKind {
     Cpu,
     Gpu,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ModelKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Cpu => "cpu",
@@ -98,7 +98,7 @@ pub enum Setting {
         chunk: u64,
     },
     /// A device with memory of its own.
-    Own {
+    Discrete {
         /// Bytes of its memory that are used.
         memory: u64,
         /// Units held; the others are streamed.
@@ -113,7 +113,7 @@ pub enum Setting {
 
 /// The device of a run, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Seat {
+pub struct DeviceUse {
     /// `host`, or the name of the machine's device.
     pub device: String,
     pub setting: Setting,
@@ -121,7 +121,7 @@ pub struct Seat {
     pub fp64: bool,
 }
 
-impl Seat {
+impl DeviceUse {
     /// The device or sub-device as a selection says it: `host:4@spread`.
     pub fn selection(&self) -> String {
         match self.setting {
@@ -131,7 +131,7 @@ impl Seat {
                 let placement = placement.map_or(String::new(), |p| format!("@{p}"));
                 format!("{}:{workers}{placement}", self.device)
             }
-            Setting::Shared { .. } | Setting::Own { .. } => self.device.clone(),
+            Setting::Shared { .. } | Setting::Discrete { .. } => self.device.clone(),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Seat {
 pub struct Configuration {
     /// `host`, or the name of the machine's device.
     pub device: String,
-    pub kind: Kind,
+    pub kind: ModelKind,
     pub grid: Grid,
     pub setting: Setting,
 }
@@ -149,12 +149,12 @@ pub struct Configuration {
 impl Configuration {
     /// The device or sub-device as a selection says it: `host:4@spread`.
     pub fn selection(&self) -> String {
-        self.seat().selection()
+        self.device_use().selection()
     }
 
     /// The device, and how it is used.
-    pub fn seat(&self) -> Seat {
-        Seat {
+    pub fn device_use(&self) -> DeviceUse {
+        DeviceUse {
             device: self.device.clone(),
             setting: self.setting,
             fp64: self.grid.precision == Precision::F64,
@@ -170,7 +170,7 @@ impl fmt::Display for Configuration {
             Setting::Host { chunk, .. } | Setting::Shared { chunk, .. } => {
                 write!(f, "; chunk {chunk}")
             }
-            Setting::Own {
+            Setting::Discrete {
                 memory,
                 held,
                 chunk,
@@ -200,7 +200,7 @@ mod tests {
     fn names_say_all_that_is_asked_for() {
         let mut configuration = Configuration {
             device: "host".into(),
-            kind: Kind::Cpu,
+            kind: ModelKind::Cpu,
             grid: GRID,
             setting: Setting::Host {
                 workers: 4,
@@ -214,9 +214,9 @@ mod tests {
             "101x50 f64; host:4@spread; chunk 25"
         );
         configuration.device = "gpu0".into();
-        configuration.kind = Kind::Gpu;
+        configuration.kind = ModelKind::Gpu;
         configuration.grid.nz = Some(9);
-        configuration.setting = Setting::Own {
+        configuration.setting = Setting::Discrete {
             memory: 4096,
             held: 7,
             chunk: 2,

@@ -7,16 +7,16 @@ use pdawl_profiler::dataset::Key;
 
 use super::configuration::{Configuration, Setting};
 use super::error::ProfileError;
-use super::ground::Ground;
-use super::schedule::Run;
+use super::instruments::RunInstruments;
+use super::machine::ProfiledMachine;
+use super::schedule::ProfileRun;
 use super::sums::sums;
-use super::watch::Watch;
 use crate::balance::{Balancer, Planned, Setup, StepPlan};
 use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::engine::Outcome;
 use crate::engine::corun::place::Division;
 use crate::engine::corun::{self, Control, CorunError, Options, Stream};
-use crate::model::{Case, Descriptors, Part, Work, prior, record};
+use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
 use crate::workload::Divisible;
 use crate::workload::stencil::Stencil;
 
@@ -55,7 +55,7 @@ impl Prepared {
     /// # Errors
     /// When there is no such grid, or its device's memory is too small.
     pub fn new(
-        ground: &Ground,
+        profiled: &ProfiledMachine,
         configuration: &Configuration,
         settings: Settings,
     ) -> Result<Self, ProfileError> {
@@ -68,16 +68,16 @@ impl Prepared {
             })?;
         let case = Case {
             part: part(configuration)?,
-            work: Work::of(&stencil),
+            work: StepWork::of(&stencil),
         };
         let descriptors = Descriptors::of(
-            ground.machine(),
-            ground.spec(&configuration.device),
+            profiled.machine(),
+            profiled.spec(&configuration.device),
             &case.work.codelet,
             grid.precision == Precision::F64,
         );
         let steps = settings.steps.unwrap_or_else(|| {
-            if ground.is_simulated() {
+            if profiled.is_simulated() {
                 return SIMULATED_STEPS;
             }
             let step = prior::seconds(&case, &descriptors);
@@ -93,7 +93,7 @@ impl Prepared {
 }
 
 /// The part of a step that a configuration is: all of it.
-fn part(configuration: &Configuration) -> Result<Part, ProfileError> {
+fn part(configuration: &Configuration) -> Result<DevicePart, ProfileError> {
     let (units, unit_bytes) = (configuration.grid.units(), configuration.grid.unit_bytes());
     match configuration.setting {
         Setting::Host {
@@ -101,19 +101,19 @@ fn part(configuration: &Configuration) -> Result<Part, ProfileError> {
             sockets,
             chunk,
             ..
-        } => Ok(Part::Host {
+        } => Ok(DevicePart::Host {
             workers,
             sockets,
             units,
             chunk,
         }),
-        Setting::Shared { chunk, workers } => Ok(Part::Host {
+        Setting::Shared { chunk, workers } => Ok(DevicePart::Host {
             workers,
             sockets: 1,
             units,
             chunk,
         }),
-        Setting::Own {
+        Setting::Discrete {
             memory,
             held,
             queues,
@@ -132,7 +132,7 @@ fn part(configuration: &Configuration) -> Result<Part, ProfileError> {
                         },
                     }
                 })?;
-            Ok(Part::Own {
+            Ok(DevicePart::Discrete {
                 held,
                 slots: division.slots,
                 streamed: units - held,
@@ -146,7 +146,7 @@ fn part(configuration: &Configuration) -> Result<Part, ProfileError> {
 
 fn stream(configuration: &Configuration) -> Stream {
     match configuration.setting {
-        Setting::Own { chunk, queues, .. } => Stream {
+        Setting::Discrete { chunk, queues, .. } => Stream {
             chunk: Some(chunk),
             queues: Some(queues),
         },
@@ -159,16 +159,16 @@ fn stream(configuration: &Configuration) -> Stream {
 /// # Errors
 /// When the device cannot be opened, or the run fails.
 pub fn measure(
-    ground: &mut Ground,
-    run: &Run,
+    profiled: &mut ProfiledMachine,
+    run: &ProfileRun,
     settings: Settings,
     stop: &AtomicBool,
 ) -> Result<Option<Sample>, ProfileError> {
     let configuration = &run.configuration;
-    let prepared = Prepared::new(ground, configuration, settings)?;
-    let seed = run.seed(&ground.machine().name, settings.seed);
-    let mut watch = Watch::over(ground, &configuration.seat());
-    let outcome = ground.with(&configuration.seat(), seed, |runtime| {
+    let prepared = Prepared::new(profiled, configuration, settings)?;
+    let seed = run.seed(&profiled.machine().name, settings.seed);
+    let mut watch = RunInstruments::over(profiled, &configuration.device_use());
+    let outcome = profiled.with(&configuration.device_use(), seed, |runtime| {
         watch.open(runtime);
         let options = Options {
             steps: prepared.steps,
@@ -199,23 +199,23 @@ pub fn measure(
     }
     let (source, seen, notes) = watch.close();
     for note in notes {
-        ground.note(note);
+        profiled.note(note);
     }
-    let mut sample = sample(ground, run, &prepared, &outcome);
+    let mut sample = sample(profiled, run, &prepared, &outcome);
     sample.counters = source.to_string();
     sample.features.extend(seen);
     Ok(Some(sample))
 }
 
 /// What tells a run from others in a dataset.
-pub fn key(ground: &Ground, run: &Run) -> Key {
+pub fn key(profiled: &ProfiledMachine, run: &ProfileRun) -> Key {
     let grid = &run.configuration.grid;
     let dimensions = match grid.nz {
         None => Dimensions::Two,
         Some(_) => Dimensions::Three,
     };
     Key {
-        machine: ground.machine().name.clone(),
+        machine: profiled.machine().name.clone(),
         device: run.configuration.selection(),
         codelet: stencil::codelet(dimensions, grid.precision)
             .name
@@ -227,16 +227,16 @@ pub fn key(ground: &Ground, run: &Run) -> Key {
 
 fn memory(configuration: &Configuration) -> Option<u64> {
     match configuration.setting {
-        Setting::Own { memory, .. } => Some(memory),
+        Setting::Discrete { memory, .. } => Some(memory),
         _ => None,
     }
 }
 
 /// A balancer that does a part, on the only device.
-pub(super) fn planned(setup: &Setup, part: Part) -> Planned {
+pub(super) fn planned(setup: &Setup, part: DevicePart) -> Planned {
     let (held, pooled, chunk) = match part {
-        Part::Host { units, chunk, .. } => (0, units, chunk),
-        Part::Own {
+        DevicePart::Host { units, chunk, .. } => (0, units, chunk),
+        DevicePart::Discrete {
             held,
             streamed,
             chunk,
@@ -249,19 +249,24 @@ pub(super) fn planned(setup: &Setup, part: Part) -> Planned {
     };
     let planned = Planned::new(setup, plan, vec![chunk]);
     match part {
-        Part::Own { solo: true, .. } => planned,
+        DevicePart::Discrete { solo: true, .. } => planned,
         _ => planned.with_barriers(),
     }
 }
 
-fn sample(ground: &Ground, run: &Run, prepared: &Prepared, outcome: &Outcome) -> Sample {
+fn sample(
+    profiled: &ProfiledMachine,
+    run: &ProfileRun,
+    prepared: &Prepared,
+    outcome: &Outcome,
+) -> Sample {
     let configuration = &run.configuration;
     let mut features = record::features(&prepared.case, &prepared.descriptors);
     let sums = sums(outcome).into_iter();
     features.extend(sums.map(|(name, seconds)| (name.to_owned(), seconds)));
     Sample {
-        machine: ground.machine().name.clone(),
-        simulated: ground.is_simulated(),
+        machine: profiled.machine().name.clone(),
+        simulated: profiled.is_simulated(),
         device: configuration.selection(),
         kind: configuration.kind.to_string(),
         codelet: prepared.stencil.codelet().name.to_string(),

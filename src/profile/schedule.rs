@@ -6,7 +6,7 @@ use super::configuration::Configuration;
 
 /// A configuration's run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Run {
+pub struct ProfileRun {
     pub configuration: Configuration,
     /// Which one of the configuration, from 0.
     pub repeat: u32,
@@ -22,16 +22,16 @@ const FIRST: usize = 8;
 /// other users, does not look like an effect of the configuration. It is
 /// shuffled within blocks that each continue every design's prefix, so that
 /// whenever the time is up, what was measured spans the space.
-pub fn schedule(designs: &[Vec<Configuration>], repeats: u32, seed: u64) -> Vec<Run> {
+pub fn schedule(designs: &[Vec<Configuration>], repeats: u32, seed: u64) -> Vec<ProfileRun> {
     let mut random = Rng::with_seed(seed);
     let longest = designs.iter().map(Vec::len).max().unwrap_or(0);
     let mut runs = Vec::new();
     let (mut from, mut length) = (0, FIRST);
     while from < longest {
         let block = (designs.iter()).flat_map(|design| design.iter().skip(from).take(length));
-        let mut block: Vec<Run> = block
+        let mut block: Vec<ProfileRun> = block
             .flat_map(|configuration| {
-                (0..repeats).map(|repeat| Run {
+                (0..repeats).map(|repeat| ProfileRun {
                     configuration: configuration.clone(),
                     repeat,
                 })
@@ -45,7 +45,7 @@ pub fn schedule(designs: &[Vec<Configuration>], repeats: u32, seed: u64) -> Vec<
     runs
 }
 
-impl Run {
+impl ProfileRun {
     /// A seed of its own, equal whenever the run is repeated: whether a
     /// profile was interrupted must not change what is measured.
     pub fn seed(&self, machine: &str, seed: u64) -> u64 {
@@ -63,9 +63,9 @@ mod tests {
 
     use super::*;
     use crate::codelet::stencil::Precision;
-    use crate::profile::configuration::{Grid, Kind, Setting};
+    use crate::profile::configuration::{Grid, ModelKind, Setting};
 
-    fn configurations(kind: Kind, count: u64) -> Vec<Configuration> {
+    fn configurations(kind: ModelKind, count: u64) -> Vec<Configuration> {
         (0..count)
             .map(|n| Configuration {
                 device: "gpu0".into(),
@@ -86,7 +86,10 @@ mod tests {
 
     #[test]
     fn every_run_comes_once_and_every_block_continues_the_prefix() {
-        let designs = [configurations(Kind::Cpu, 30), configurations(Kind::Gpu, 11)];
+        let designs = [
+            configurations(ModelKind::Cpu, 30),
+            configurations(ModelKind::Gpu, 11),
+        ];
         let runs = schedule(&designs, 3, 1);
         assert_eq!(runs.len(), 3 * 41);
         assert_eq!(runs.iter().collect::<HashSet<_>>().len(), runs.len());
@@ -105,26 +108,26 @@ mod tests {
 
     #[test]
     fn the_seed_decides_the_order_and_nothing_else() {
-        let designs = [configurations(Kind::Cpu, 8)];
+        let designs = [configurations(ModelKind::Cpu, 8)];
         let [a, b, c] = [1, 1, 2].map(|seed| schedule(&designs, 3, seed));
         assert_eq!(a, b);
         assert_ne!(a, c);
-        let as_set = |runs: &[Run]| runs.iter().cloned().collect::<HashSet<_>>();
+        let as_set = |runs: &[ProfileRun]| runs.iter().cloned().collect::<HashSet<_>>();
         assert_eq!(as_set(&a), as_set(&c));
         assert_eq!(schedule(&[], 3, 1), []);
     }
 
     #[test]
     fn runs_have_seeds_of_their_own() {
-        let runs = schedule(&[configurations(Kind::Cpu, 20)], 3, 1);
+        let runs = schedule(&[configurations(ModelKind::Cpu, 20)], 3, 1);
         let seeds: HashSet<u64> = runs.iter().map(|run| run.seed("k40", 5)).collect();
         assert_eq!(seeds.len(), runs.len());
         assert_ne!(runs[0].seed("k40", 5), runs[0].seed("k40", 6));
         assert_ne!(runs[0].seed("k40", 5), runs[0].seed("k20", 5));
         // A stored dataset's rows were drawn with these.
         assert_eq!(
-            Run {
-                configuration: configurations(Kind::Cpu, 1).remove(0),
+            ProfileRun {
+                configuration: configurations(ModelKind::Cpu, 1).remove(0),
                 repeat: 0
             }
             .seed("k40", 1),

@@ -6,47 +6,47 @@ use std::time::Duration;
 
 use pdawl_profiler::Sample;
 
-use super::design::Wishes;
+use super::design::DesignRequest;
 use super::run::measure;
 use super::*;
 use crate::codelet::stencil::Precision;
 use crate::machine::Shelf;
-use crate::model::{Part, prior, record};
+use crate::model::{DevicePart, prior, record};
 
 const LONG: Duration = Duration::from_secs(3600);
 
-fn ground(name: &str, noise: f64) -> Ground {
+fn simulated(name: &str, noise: f64) -> ProfiledMachine {
     let machine = Shelf::at("/nonexistent").find(name).unwrap();
-    Ground::simulated(machine, noise)
+    ProfiledMachine::simulated(machine, noise)
 }
 
-fn designs(ground: &Ground, count: usize) -> Vec<Vec<Configuration>> {
-    let wishes = Wishes {
+fn designs(profiled: &ProfiledMachine, count: usize) -> Vec<Vec<Configuration>> {
+    let request = DesignRequest {
         dimensions: 2,
         precision: Precision::F64,
         sizes: Vec::new(),
         most: Some(6000),
     };
-    let host = &ground.machine().host;
-    let gpus = ground.gpus(None, true);
-    let topology = ground.topology().clone();
-    let space = Space::of(host, topology, gpus, host.memory, false, &wishes).unwrap();
-    [Kind::Cpu, Kind::Gpu]
+    let host = &profiled.machine().host;
+    let gpus = profiled.gpus(None, true);
+    let topology = profiled.topology().clone();
+    let space = Space::of(host, topology, gpus, host.memory, false, &request).unwrap();
+    [ModelKind::Cpu, ModelKind::Gpu]
         .map(|kind| design(&space, kind, count))
         .into()
 }
 
 /// Goes through runs; stops after `most` rows.
-fn profiled(
-    ground: &mut Ground,
-    runs: &[Run],
+fn run_session(
+    profiled: &mut ProfiledMachine,
+    runs: &[ProfileRun],
     budget: Duration,
     most: usize,
-) -> (Vec<Sample>, Result<Summary, ProfileError>) {
+) -> (Vec<Sample>, Result<SessionSummary, ProfileError>) {
     let stop = AtomicBool::new(false);
     let mut rows = Vec::new();
-    let summary = Campaign {
-        ground,
+    let summary = ProfilingSession {
+        profiled,
         settings: Settings::default(),
         budget,
         stop: &stop,
@@ -64,9 +64,9 @@ fn profiled(
 #[test]
 fn a_simulated_machine_is_profiled_as_its_physics_says() {
     for name in ["k40", "laptop"] {
-        let mut ground = ground(name, 0.0);
-        let runs = schedule(&designs(&ground, 20), 1, 1);
-        let (rows, summary) = profiled(&mut ground, &runs, LONG, usize::MAX);
+        let mut profiled = simulated(name, 0.0);
+        let runs = schedule(&designs(&profiled, 20), 1, 1);
+        let (rows, summary) = run_session(&mut profiled, &runs, LONG, usize::MAX);
         let summary = summary.unwrap();
         assert_eq!(
             (rows.len(), summary.measured),
@@ -88,7 +88,7 @@ fn a_simulated_machine_is_profiled_as_its_physics_says() {
             let sum = |name: &str| row.features[&format!("trace.{name}_seconds")];
             assert!(sum("kernel") > 0.0);
             assert!(sum("overlap") <= sum("kernel").min(sum("h2d") + sum("d2h")));
-            let streams = matches!(case.part, Part::Own { streamed: 1.., .. });
+            let streams = matches!(case.part, DevicePart::Discrete { streamed: 1.., .. });
             assert_eq!(sum("h2d") > 0.0, streams, "{}", row.configuration);
             // A pool's commands cost the driver nothing.
             assert_eq!(
@@ -103,10 +103,10 @@ fn a_simulated_machine_is_profiled_as_its_physics_says() {
 
 #[test]
 fn repeats_differ_by_noise_and_a_profile_is_reproducible() {
-    let mut ground = ground("k40", 0.02);
-    let runs = schedule(&designs(&ground, 6), 3, 1);
-    let (rows, _) = profiled(&mut ground, &runs, LONG, usize::MAX);
-    let (again, _) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    let mut profiled = simulated("k40", 0.02);
+    let runs = schedule(&designs(&profiled, 6), 3, 1);
+    let (rows, _) = run_session(&mut profiled, &runs, LONG, usize::MAX);
+    let (again, _) = run_session(&mut profiled, &runs, LONG, usize::MAX);
     assert_eq!(rows, again);
     let mut repeats: HashMap<&str, Vec<f64>> = HashMap::new();
     for row in &rows {
@@ -127,52 +127,52 @@ fn repeats_differ_by_noise_and_a_profile_is_reproducible() {
 
 #[test]
 fn what_was_interrupted_goes_on_and_ends_alike() {
-    let mut ground = ground("k40", 0.02);
-    let runs = schedule(&designs(&ground, 5), 2, 1);
-    let (whole, _) = profiled(&mut ground, &runs, LONG, usize::MAX);
-    let (first, summary) = profiled(&mut ground, &runs, LONG, 7);
+    let mut profiled = simulated("k40", 0.02);
+    let runs = schedule(&designs(&profiled, 5), 2, 1);
+    let (whole, _) = run_session(&mut profiled, &runs, LONG, usize::MAX);
+    let (first, summary) = run_session(&mut profiled, &runs, LONG, 7);
     let summary = summary.unwrap();
     assert_eq!((first.len(), summary.measured, summary.left), (7, 7, 13));
     assert!(summary.interrupted);
-    let (second, summary) = profiled(&mut ground, &runs[7..], LONG, usize::MAX);
+    let (second, summary) = run_session(&mut profiled, &runs[7..], LONG, usize::MAX);
     assert!(!summary.unwrap().interrupted);
     assert_eq!([first, second].concat(), whole);
 }
 
 #[test]
 fn an_interrupted_run_is_no_row() {
-    let mut ground = ground("k40", 0.02);
-    let runs = schedule(&designs(&ground, 1), 1, 1);
+    let mut profiled = simulated("k40", 0.02);
+    let runs = schedule(&designs(&profiled, 1), 1, 1);
     let stop = AtomicBool::new(true);
-    let sample = measure(&mut ground, &runs[0], Settings::default(), &stop).unwrap();
+    let sample = measure(&mut profiled, &runs[0], Settings::default(), &stop).unwrap();
     assert_eq!(sample, None);
 }
 
 #[test]
 fn a_budget_that_is_too_small_is_told_with_what_it_takes() {
-    let mut ground = ground("k40", 0.02);
-    let runs = schedule(&designs(&ground, 2), 1, 1);
-    let (rows, summary) = profiled(&mut ground, &runs, Duration::from_nanos(1), usize::MAX);
+    let mut profiled = simulated("k40", 0.02);
+    let runs = schedule(&designs(&profiled, 2), 1, 1);
+    let (rows, summary) = run_session(&mut profiled, &runs, Duration::from_nanos(1), usize::MAX);
     assert_eq!(rows, []);
     let message = summary.unwrap_err().to_string();
     assert!(
         message.starts_with("a budget of 1.00 ns is too small: "),
         "{message}"
     );
-    let (rows, summary) = profiled(&mut ground, &[], Duration::from_nanos(1), usize::MAX);
+    let (rows, summary) = run_session(&mut profiled, &[], Duration::from_nanos(1), usize::MAX);
     assert_eq!((rows.len(), summary.unwrap().left), (0, 0));
 }
 
 #[test]
 fn a_run_that_fails_is_left_behind_unless_all_do() {
-    let mut ground = ground("k40", 0.02);
-    let mut runs = schedule(&designs(&ground, 4), 1, 1);
+    let mut profiled = simulated("k40", 0.02);
+    let mut runs = schedule(&designs(&profiled, 4), 1, 1);
     // No such device.
     let broken = runs
         .iter_mut()
-        .find(|run| run.configuration.kind == Kind::Gpu);
+        .find(|run| run.configuration.kind == ModelKind::Gpu);
     broken.unwrap().configuration.device = "gpu7".into();
-    let (rows, summary) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    let (rows, summary) = run_session(&mut profiled, &runs, LONG, usize::MAX);
     let summary = summary.unwrap();
     assert_eq!((rows.len(), summary.failed.len()), (7, 1));
     assert!(summary.failed[0].contains("gpu7"), "{:?}", summary.failed);
@@ -184,7 +184,7 @@ fn a_run_that_fails_is_left_behind_unless_all_do() {
             chunk: 1,
         };
     }
-    let (rows, summary) = profiled(&mut ground, &runs, LONG, usize::MAX);
+    let (rows, summary) = run_session(&mut profiled, &runs, LONG, usize::MAX);
     assert_eq!(rows, []);
     assert!(summary.unwrap_err().to_string().contains("gpu7"));
 }

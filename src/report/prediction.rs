@@ -8,7 +8,7 @@ use super::schema::Workload;
 use super::style::{FAINT, MAIN, STRONG, note, notes, origin, styled, written};
 use super::table;
 use crate::model::Outside;
-use crate::model::planner::{self, Kind};
+use crate::model::planner::{self, PredictedStrategy};
 use crate::quantity::{Percent, Seconds};
 
 /// The schema of this version.
@@ -20,15 +20,15 @@ pub struct PredictionReport {
     pub schema: &'static str,
     pub version: &'static str,
     pub workload: Workload,
-    pub machine: Machine,
-    pub model: Model,
-    pub predictions: Vec<Prediction>,
+    pub machine: PredictedMachine,
+    pub model: PredictingModel,
+    pub predictions: Vec<StrategyPrediction>,
     pub notes: Vec<String>,
 }
 
 /// The machine that is predicted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Machine {
+pub struct PredictedMachine {
     pub name: String,
     /// Whether runs on it are simulated here.
     pub simulated: bool,
@@ -43,7 +43,7 @@ pub struct Machine {
 
 /// The model that predicts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Model {
+pub struct PredictingModel {
     pub name: String,
     /// The machine that it was trained on, or adapted to.
     pub machine: String,
@@ -54,7 +54,7 @@ pub struct Model {
 
 /// What is predicted of a strategy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Prediction {
+pub struct StrategyPrediction {
     /// `cpu`, `gpu` or `pdawl`.
     pub strategy: &'static str,
     /// Of all steps.
@@ -63,14 +63,14 @@ pub struct Prediction {
     pub low: f64,
     pub high: f64,
     pub step_seconds: f64,
-    pub plan: Plan,
+    pub plan: PlanReport,
     /// Inputs that the model's training did not reach.
     pub outside: Vec<Unseen>,
 }
 
 /// A run's plan; all lists are in the order of the devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Plan {
+pub struct PlanReport {
     pub devices: Vec<String>,
     /// Cores that work in a pool; compute units of other devices.
     pub workers: Vec<u32>,
@@ -126,25 +126,25 @@ impl Unseen {
     }
 }
 
-impl From<planner::Prediction> for Prediction {
-    fn from(prediction: planner::Prediction) -> Self {
+impl From<planner::RunPrediction> for StrategyPrediction {
+    fn from(prediction: planner::RunPrediction) -> Self {
         Self {
             strategy: match prediction.kind {
-                Kind::Cpu => "cpu",
-                Kind::Gpu => "gpu",
-                Kind::Pdawl => "pdawl",
+                PredictedStrategy::Cpu => "cpu",
+                PredictedStrategy::Gpu => "gpu",
+                PredictedStrategy::Pdawl => "pdawl",
             },
             seconds: prediction.seconds,
             low: prediction.low,
             high: prediction.high,
             step_seconds: prediction.plan.forecast.step_seconds,
-            plan: Plan::from(prediction.plan),
+            plan: PlanReport::from(prediction.plan),
             outside: prediction.outside.into_iter().map(Unseen::from).collect(),
         }
     }
 }
 
-impl From<planner::RunPlan> for Plan {
+impl From<planner::RunPlan> for PlanReport {
     fn from(plan: planner::RunPlan) -> Self {
         let step = plan.forecast.plan;
         let all: u64 = step.held.iter().chain(&step.pooled).sum();
@@ -211,7 +211,7 @@ impl PredictionReport {
     }
 }
 
-impl Plan {
+impl PlanReport {
     /// Who does what, on one line.
     fn in_words(&self) -> String {
         let device = |d: usize| {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use pdawl::balance::{Dawl, Pdawl};
 use pdawl::engine::Outcome;
 use pdawl::machine::MachineFile;
-use pdawl::model::planner::{Member, Modelled, plan};
-use pdawl::model::{Descriptors, ModelShelf, Physics, Work};
+use pdawl::model::planner::{CandidateDevice, ModelledMachine, plan};
+use pdawl::model::{Descriptors, ModelStore, Physics, StepWork};
 use pdawl::runtime::sim::{At, Fault, SimDevice, What};
 use pdawl_profiler::train::Family;
 
@@ -17,31 +17,36 @@ use crate::simulated_machines::{CASES, Case, STEPS, Start, late};
 use crate::synthetic_models::{CODELET, model, samples};
 
 /// The devices in the simulator's order, as a machine file describes them.
-fn members(machine: &MachineFile, gpu_memory: Option<u64>) -> Vec<Member> {
+fn candidates(machine: &MachineFile, gpu_memory: Option<u64>) -> Vec<CandidateDevice> {
     let time = |device| {
         let descriptors = Descriptors::of(machine, device, CODELET, true);
         Arc::new(Physics(descriptors))
     };
-    let host = Member::host(machine, time(None));
-    let device = |d| Member::device(d, gpu_memory, time(Some(d)));
+    let host = CandidateDevice::host(machine, time(None));
+    let device = |d| CandidateDevice::device(d, gpu_memory, time(Some(d)));
     let devices = machine.devices.iter().map(device);
     std::iter::once(host).chain(devices).collect()
 }
 
 /// A run as planned for the machine that is `believed` in.
 fn pdawl(case: &Case, believed: &MachineFile, faults: &[Fault]) -> Outcome {
-    planned(case, &members(believed, case.gpu_memory), faults)
+    planned(case, &candidates(believed, case.gpu_memory), faults)
 }
 
 /// A run as planned for these devices.
-fn planned(case: &Case, members: &[Member], faults: &[Fault]) -> Outcome {
-    planned_for(case, members, faults, STEPS)
+fn planned(case: &Case, candidates: &[CandidateDevice], faults: &[Fault]) -> Outcome {
+    planned_for(case, candidates, faults, STEPS)
 }
 
 /// The same of so many steps.
-fn planned_for(case: &Case, members: &[Member], faults: &[Fault], steps: u32) -> Outcome {
-    let work = Work::of(&case.grid());
-    let planned = plan(&work, members).unwrap();
+fn planned_for(
+    case: &Case,
+    candidates: &[CandidateDevice],
+    faults: &[Fault],
+    steps: u32,
+) -> Outcome {
+    let work = StepWork::of(&case.grid());
+    let planned = plan(&work, candidates).unwrap();
     let cores = Some(planned.workers[0]);
     let named = |name: &String| SimDevice::Named(name.clone());
     let others = planned.devices[1..].iter().map(named);
@@ -55,7 +60,7 @@ fn planned_for(case: &Case, members: &[Member], faults: &[Fault], steps: u32) ->
         stream: planned.stream,
     };
     case.run(start, steps, &mut |setup| {
-        let planner = planned.planner(&work, members).unwrap();
+        let planner = planned.planner(&work, candidates).unwrap();
         Ok(Box::new(Pdawl::new(setup, "model", Box::new(planner))))
     })
 }
@@ -109,18 +114,18 @@ fn the_first_step_is_within_5_percent_and_all_together_no_worse_than_dawl() {
 }
 
 /// The shipped models of the paper's four machines.
-fn shipped() -> impl Iterator<Item = (&'static Case, Vec<Member>)> {
+fn shipped() -> impl Iterator<Item = (&'static Case, Vec<CandidateDevice>)> {
     let papers = ["k20-32", "k20-40", "k40", "titan"];
     let cases = CASES
         .iter()
         .filter(move |case| papers.contains(&case.machine));
-    cases.map(|case| (case, shipped_members(case)))
+    cases.map(|case| (case, shipped_candidates(case)))
 }
 
 /// The devices of a case, as the shipped model of its machine predicts them.
-fn shipped_members(case: &Case) -> Vec<Member> {
-    let modelled = Modelled {
-        bundle: &ModelShelf::at("/nonexistent").find(case.machine).unwrap(),
+fn shipped_candidates(case: &Case) -> Vec<CandidateDevice> {
+    let modelled = ModelledMachine {
+        bundle: &ModelStore::at("/nonexistent").find(case.machine).unwrap(),
         machine: &case.file(),
         codelet: CODELET,
         fp64: true,
@@ -132,7 +137,7 @@ fn shipped_members(case: &Case) -> Vec<Member> {
 #[test]
 fn the_shipped_models_serve_as_well() {
     let all: Vec<String> = shipped()
-        .filter_map(|(case, members)| shortfall(case, &planned(case, &members, &[])))
+        .filter_map(|(case, candidates)| shortfall(case, &planned(case, &candidates, &[])))
         .collect();
     assert!(all.is_empty(), "{all:#?}");
 }
@@ -140,7 +145,7 @@ fn the_shipped_models_serve_as_well() {
 #[test]
 fn with_the_shipped_models_a_run_recovers_within_4_steps() {
     let mut all = Vec::new();
-    for (case, members) in shipped() {
+    for (case, candidates) in shipped() {
         for (name, device, what) in [
             (
                 "half of the cores gone",
@@ -155,7 +160,7 @@ fn with_the_shipped_models_a_run_recovers_within_4_steps() {
                 what,
             };
             let oracle = case.oracle(&[fault(0)]);
-            let outcome = planned(case, &members, &[fault(10)]);
+            let outcome = planned(case, &candidates, &[fault(10)]);
             let name = format!("{}, {name}", case.name());
             all.extend(late(&name, &outcome, oracle, 14, 1.05));
         }
@@ -164,8 +169,8 @@ fn with_the_shipped_models_a_run_recovers_within_4_steps() {
 }
 
 /// Seconds of `steps` steps as the model plans them, over DAWL's.
-fn to_dawl(case: &Case, members: &[Member], steps: u32) -> f64 {
-    let planned = planned_for(case, members, &[], steps);
+fn to_dawl(case: &Case, candidates: &[CandidateDevice], steps: u32) -> f64 {
+    let planned = planned_for(case, candidates, &[], steps);
     let dawl = case.run(Start::default(), steps, &mut |setup| {
         Ok(Box::new(Dawl::new(setup)))
     });
@@ -189,9 +194,9 @@ fn with_the_shipped_models_no_grid_takes_longer_than_with_dawl() {
                     size,
                     gpu_memory,
                 };
-                let members = shipped_members(&case);
+                let candidates = shipped_candidates(&case);
                 for steps in [5, 30] {
-                    let ratio = to_dawl(&case, &members, steps);
+                    let ratio = to_dawl(&case, &candidates, steps);
                     if ratio > 1.02 {
                         all.push(format!("{}, {steps} steps: {ratio:.3}", case.name()));
                     }
@@ -211,7 +216,7 @@ fn a_model_learned_from_noisy_runs_serves_as_well() {
         let samples = samples(&machine, |_| noise(&random));
         let bundle = model(&machine, &samples, &[Family::PriorGaussian]);
         for case in CASES.iter().filter(|case| case.machine == name) {
-            let modelled = Modelled {
+            let modelled = ModelledMachine {
                 bundle: &bundle,
                 machine: &machine,
                 codelet: CODELET,

@@ -1,6 +1,6 @@
 //! `pdawl run` and `pdawl bench` with a cost model, as their users meet them.
 
-use pdawl::model::Part;
+use pdawl::model::DevicePart;
 use pdawl_profiler::train::Family;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -201,8 +201,8 @@ fn bench_compares_it_with_dawl() {
 fn crowded() -> Home {
     let machine = machine("k40");
     let samples = samples(&machine, |case| match case.part {
-        Part::Host { workers: 8, .. } => 2.0,
-        Part::Own { queues: 2, .. } => 1.1,
+        DevicePart::Host { workers: 8, .. } => 2.0,
+        DevicePart::Discrete { queues: 2, .. } => 1.1,
         _ => 1.0,
     });
     Home::with(&model(&machine, &samples, &[Family::PriorForest]))

@@ -28,7 +28,7 @@ use serde_json::Value;
 pub use entry::{Adapted, Entry, Explaining, Range};
 pub use error::BundleError;
 
-use crate::beside;
+use crate::atomic_file;
 use crate::dataset::Provenance;
 use crate::file::{self, FileError};
 
@@ -116,7 +116,7 @@ impl Bundle {
     /// As [`Bundle::to_text`]; a path that cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), BundleError> {
         let text = self.to_text()?;
-        beside::write(path, |out| out.write_all(text.as_bytes()))
+        atomic_file::write(path, |out| out.write_all(text.as_bytes()))
             .map_err(|source| FileError::write(path, source).into())
     }
 

@@ -9,7 +9,7 @@ use super::parse::Parsed;
 use super::runs::Runs;
 use super::{Dataset, DatasetError, Key, Provenance, check, row, write};
 use crate::Sample;
-use crate::beside::Beside;
+use crate::atomic_file::Beside;
 use crate::file::FileError;
 
 /// A dataset that grows row by row.

@@ -7,7 +7,7 @@ use super::columns::Column;
 use super::runs::Runs;
 use super::{Dataset, DatasetError, FORMAT, Fault, Provenance, check, columns, row};
 use crate::Sample;
-use crate::beside;
+use crate::atomic_file;
 use crate::file::FileError;
 
 /// Writes a dataset: whole, or not at all. [`super::read`] gives it back bit
@@ -40,7 +40,7 @@ pub(super) fn lines_above(provenance: &Provenance) -> usize {
 pub(super) fn replace(path: &Path, dataset: &Dataset) -> Result<Vec<Column>, DatasetError> {
     let failed = |source| FileError::write(path, source);
     let columns = columns::of(&dataset.samples).map_err(|e| failed(io::Error::other(e)))?;
-    beside::write(path, |out| contents(out, dataset, &columns)).map_err(failed)?;
+    atomic_file::write(path, |out| contents(out, dataset, &columns)).map_err(failed)?;
     Ok(columns)
 }
 

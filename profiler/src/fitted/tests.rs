@@ -1,7 +1,7 @@
 use ndarray::{Array2, array};
 
 use super::{Correction, Fitted, Input};
-use crate::regress::testbed::Random;
+use crate::regress::fixtures::Random;
 use crate::regress::{FitError, Spec};
 
 const LINEAR: Spec = Spec::Linear { l2: 1e-6 };

@@ -128,7 +128,7 @@ mod theirs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testbed::profile;
+    use super::super::fixtures::profile;
     use super::*;
 
     const SHAPE: Shape = Shape {

@@ -15,6 +15,8 @@
 
 mod basis;
 mod error;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod forest;
 mod grow;
 mod kernel;
@@ -27,8 +29,6 @@ mod screen;
 mod spec;
 mod sum;
 mod svr;
-#[cfg(test)]
-pub(crate) mod testbed;
 #[cfg(test)]
 mod tests;
 

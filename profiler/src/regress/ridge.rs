@@ -107,7 +107,7 @@ impl Scale {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testbed::Random;
+    use super::super::fixtures::Random;
     use super::*;
 
     fn rows() -> (Array2<f64>, Vec<f64>, Vec<f64>) {

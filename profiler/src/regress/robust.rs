@@ -47,7 +47,7 @@ pub fn bisquare(residual: f64, cut: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testbed::Random;
+    use super::super::fixtures::Random;
     use super::*;
 
     #[test]

@@ -120,7 +120,7 @@ fn distance(a: ArrayView1<f64>, b: ArrayView1<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testbed::{profile, slowed};
+    use super::super::fixtures::{profile, slowed};
     use super::*;
 
     #[test]

@@ -240,7 +240,7 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testbed::Random;
+    use super::super::fixtures::Random;
     use super::*;
 
     /// Rows of three parts, of which the last is never there.

@@ -110,7 +110,7 @@ pub(super) fn train(
 mod tests {
     use linfa::traits::Predict;
 
-    use super::super::testbed::profile;
+    use super::super::fixtures::profile;
     use super::*;
 
     const KERNELS: [Kernel; 3] = [

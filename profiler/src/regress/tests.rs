@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, Axis};
 
-use super::testbed::{mape, profile, slowed, truth};
+use super::fixtures::{mape, profile, slowed, truth};
 use super::{FitError, Regressor, Spec, fit, screen};
 
 fn families() -> [Spec; 4] {

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::absent::Absent;
 use super::figures::figures;
-use super::gauge::Gauge;
 use super::nvml::Telemetry;
+use super::sensor::Sensor;
 
 /// The GPUs that tell figures, or why there are none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,20 +56,20 @@ fn described(telemetry: &Telemetry) -> Vec<Described> {
 }
 
 /// The names of the figures that a GPU tells.
-fn told(gauge: &dyn Gauge) -> Vec<String> {
-    let energy = gauge.energy();
-    let figures = figures(&[gauge.glance()], (energy, energy));
+fn told(sensor: &dyn Sensor) -> Vec<String> {
+    let energy = sensor.energy();
+    let figures = figures(&[sensor.glance()], (energy, energy));
     figures.into_keys().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::gauge::Glance;
+    use super::super::sensor::Glance;
     use super::*;
 
     struct Old;
 
-    impl Gauge for Old {
+    impl Sensor for Old {
         fn glance(&self) -> Glance {
             Glance {
                 sm_clock: Some(745.0),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::gauge::{Figure, Glance};
+use super::sensor::{Figure, Glance};
 
 /// The median of each figure over the glances that have it, and the energy
 /// used between two states of the GPU's counter.

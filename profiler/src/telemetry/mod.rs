@@ -7,7 +7,7 @@
 //! a figure just leaves it absent; a machine without the library says so
 //! ([`Absent`]) and profiles without telemetry.
 //!
-//! Sampling goes through [`Gauge`], so that it is tested without a GPU.
+//! Sampling goes through [`Sensor`], so that it is tested without a GPU.
 //!
 //! # Example
 //!
@@ -27,12 +27,12 @@
 mod absent;
 mod availability;
 mod figures;
-mod gauge;
 mod nvml;
 mod sampler;
+mod sensor;
 
 pub use absent::Absent;
 pub use availability::{Availability, Described, availability};
-pub use gauge::{Figure, Gauge, Glance};
 pub use nvml::{Gpu, Telemetry};
 pub use sampler::{INTERVAL, Sampler};
+pub use sensor::{Figure, Glance, Sensor};

@@ -8,8 +8,8 @@ use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter};
 use nvml_wrapper::error::NvmlError;
 
 use super::absent::Absent;
-use super::gauge::{Gauge, Glance};
 use super::sampler::Sampler;
+use super::sensor::{Glance, Sensor};
 
 /// Which GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,12 +61,12 @@ impl Telemetry {
     ///
     /// # Errors
     /// [`Absent::NoSuchGpu`].
-    pub fn gauge(&self, gpu: &Gpu) -> Result<Arc<dyn Gauge>, Absent> {
+    pub fn sensor(&self, gpu: &Gpu) -> Result<Arc<dyn Sensor>, Absent> {
         Ok(self.gauge_at(index_of(&self.models, gpu)?))
     }
 
     /// The GPU at one of the library's indices.
-    pub(super) fn gauge_at(&self, index: u32) -> Arc<dyn Gauge> {
+    pub(super) fn gauge_at(&self, index: u32) -> Arc<dyn Sensor> {
         Arc::new(NvmlGauge {
             nvml: Arc::clone(&self.nvml),
             index,
@@ -78,7 +78,7 @@ impl Telemetry {
     /// # Errors
     /// [`Absent::NoSuchGpu`], [`Absent::Thread`].
     pub fn sample(&self, gpu: &Gpu, interval: Duration) -> Result<Sampler, Absent> {
-        Sampler::start(self.gauge(gpu)?, interval)
+        Sampler::start(self.sensor(gpu)?, interval)
     }
 }
 
@@ -110,7 +110,7 @@ struct NvmlGauge {
     index: u32,
 }
 
-impl Gauge for NvmlGauge {
+impl Sensor for NvmlGauge {
     fn glance(&self) -> Glance {
         let Ok(gpu) = self.nvml.device_by_index(self.index) else {
             return Glance::default();
@@ -168,7 +168,7 @@ mod tests {
         match Telemetry::open() {
             Ok(telemetry) => {
                 assert!(!telemetry.models().is_empty());
-                let unknown = telemetry.gauge(&gpu("a GPU of no maker", 0));
+                let unknown = telemetry.sensor(&gpu("a GPU of no maker", 0));
                 assert!(matches!(unknown, Err(Absent::NoSuchGpu { found: 0, .. })));
             }
             Err(absent) => {

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::absent::Absent;
 use super::figures;
-use super::gauge::{Gauge, Glance};
+use super::sensor::{Glance, Sensor};
 
 /// The usual time between two glances.
 pub const INTERVAL: Duration = Duration::from_millis(20);
 
 /// A thread that asks a GPU until it is stopped; dropping it stops it, too.
 pub struct Sampler {
-    gauge: Arc<dyn Gauge>,
+    sensor: Arc<dyn Sensor>,
     energy: Option<f64>,
     /// Its end ends the thread.
     stop: Sender<()>,
@@ -24,15 +24,15 @@ pub struct Sampler {
 
 impl Sampler {
     /// Asks at once, and again `interval` after each answer. Answers may take
-    /// longer than that ([`Gauge::glance`]).
+    /// longer than that ([`Sensor::glance`]).
     ///
     /// # Errors
     /// [`Absent::Thread`] when the system starts no more threads.
-    pub fn start(gauge: Arc<dyn Gauge>, interval: Duration) -> Result<Self, Absent> {
+    pub fn start(sensor: Arc<dyn Sensor>, interval: Duration) -> Result<Self, Absent> {
         // First, as a glance under way might delay the answer.
-        let energy = gauge.energy();
+        let energy = sensor.energy();
         let (stop, stopped) = channel::<()>();
-        let asked = Arc::clone(&gauge);
+        let asked = Arc::clone(&sensor);
         let thread = thread::Builder::new()
             .name("telemetry".into())
             .spawn(move || {
@@ -47,7 +47,7 @@ impl Sampler {
         let thread = thread.map_err(Absent::Thread)?;
         Ok(Self {
             energy,
-            gauge,
+            sensor,
             stop,
             thread,
         })
@@ -57,7 +57,7 @@ impl Sampler {
     /// the GPU does not tell is absent. Waits for an answer under way, so
     /// take the time of a run before.
     pub fn stop(self) -> BTreeMap<String, f64> {
-        let energy = self.gauge.energy();
+        let energy = self.sensor.energy();
         drop(self.stop);
         // A thread that died leaves no figures, which is what it has.
         let glances = self.thread.join().unwrap_or_default();
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    impl Gauge for Fake {
+    impl Sensor for Fake {
         fn glance(&self) -> Glance {
             let number = self.glances.fetch_add(1, Ordering::SeqCst) + 1;
             // The test may have heard enough.
@@ -147,7 +147,7 @@ mod tests {
     /// A GPU whose driver panics when it is asked.
     struct Broken;
 
-    impl Gauge for Broken {
+    impl Sensor for Broken {
         fn glance(&self) -> Glance {
             panic!("the driver's fault")
         }

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pdawl::codelet::stencil::{self, Dimensions, Precision};
-use pdawl::model::ModelShelf;
+use pdawl::model::ModelStore;
 use pdawl::model::adapt::{Probe, Target, bundle, choose, correct};
 use pdawl::profile::run::{Prepared, measure};
-use pdawl::profile::{Configuration, Ground, Run, Settings};
+use pdawl::profile::{Configuration, ProfileRun, ProfiledMachine, Settings};
 use pdawl::report::model::AdaptReport;
 use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun, SCHEMA};
 use pdawl_profiler::bundle::{Bundle, Entry};
@@ -17,7 +17,7 @@ use super::Source;
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
-use crate::cli::profile::{self, Budget, Wanted};
+use crate::cli::profile::{self, Budget, ProfileOptions};
 use crate::cli::whole::whole;
 use crate::cli::{interrupt, invocation, terminal};
 
@@ -62,11 +62,11 @@ pub struct Args {
     format: Format,
 }
 
-pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
-    let foreign = Source::find(shelf, &args.foreign)?;
+pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
+    let foreign = Source::find(store, &args.foreign)?;
     if let Some(name) = &args.name {
         // Runs take a while; a name that cannot be is told before.
-        shelf.path(name).map_err(Failure::of)?;
+        store.path(name).map_err(Failure::of)?;
     }
     let stop = interrupt::listen()?;
     let mut notes = Vec::new();
@@ -75,11 +75,11 @@ pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
         Some(name) => name.clone(),
         None => format!(
             "{}-from-{}",
-            calibration.ground.machine().name,
+            calibration.profiled.machine().name,
             foreign.name
         ),
     };
-    shelf.path(&name).map_err(Failure::of)?;
+    store.path(&name).map_err(Failure::of)?;
 
     let mut groups = Vec::new();
     let mut entries = Vec::new();
@@ -90,17 +90,17 @@ pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
         }
     }
     notes.append(&mut calibration.notes);
-    notes.extend_from_slice(calibration.ground.notes());
+    notes.extend_from_slice(calibration.profiled.notes());
     let target = Target {
         name: &name,
-        machine: calibration.ground.machine(),
-        simulated: calibration.ground.is_simulated(),
+        machine: calibration.profiled.machine(),
+        simulated: calibration.profiled.is_simulated(),
         adapted_at: invocation::now(),
-        provenance: profile::provenance(&calibration.ground),
+        provenance: profile::provenance(&calibration.profiled),
     };
     let runs = groups.iter().map(|group| group.runs.len()).sum();
     let adapted = bundle(&foreign.bundle, entries, runs, target).map_err(Failure::of)?;
-    let file = shelf.save(&adapted).map_err(Failure::of)?;
+    let file = store.save(&adapted).map_err(Failure::of)?;
     let report = AdaptReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -130,7 +130,7 @@ fn codelets(bundle: &Bundle) -> Vec<&str> {
 /// The machine that runs are made on.
 struct Calibration<'a> {
     args: &'a Args,
-    ground: Ground,
+    profiled: ProfiledMachine,
     settings: Settings,
     notes: Vec<String>,
 }
@@ -141,11 +141,11 @@ type Done = (String, Probe, f64);
 impl<'a> Calibration<'a> {
     fn open(args: &'a Args, notes: &mut Vec<String>) -> Result<Self, Failure> {
         let wanted = wanted(args, 2, PrecisionArg::F64);
-        let (ground, found) = profile::ground::find(&wanted)?;
+        let (profiled, found) = profile::machine::find(&wanted)?;
         notes.extend(found);
         Ok(Self {
             args,
-            ground,
+            profiled,
             settings: Settings {
                 steps: Some(STEPS),
                 seed: args.seed,
@@ -167,7 +167,7 @@ impl<'a> Calibration<'a> {
             return Ok(Vec::new());
         };
         let wanted = wanted(self.args, dims, precision);
-        let designs = profile::designs(&wanted, &self.ground, &mut self.notes)?;
+        let designs = profile::designs(&wanted, &self.profiled, &mut self.notes)?;
         let designs: Vec<(&Entry, &[Configuration])> = (designs.iter())
             .filter_map(|design| {
                 let kind = design.first()?.kind.to_string();
@@ -195,7 +195,7 @@ impl<'a> Calibration<'a> {
         let mut candidates = Vec::new();
         for configuration in design {
             // What the device's memory does not bear is no candidate.
-            if let Ok(prepared) = Prepared::new(&self.ground, configuration, self.settings) {
+            if let Ok(prepared) = Prepared::new(&self.profiled, configuration, self.settings) {
                 let (case, descriptors) = (prepared.case, prepared.descriptors);
                 candidates.push((configuration, Probe { case, descriptors }));
             }
@@ -209,12 +209,12 @@ impl<'a> Calibration<'a> {
         for place in chosen {
             let (configuration, probe) = &candidates[place];
             let repeat = repeats.entry(place).or_default();
-            let run = Run {
+            let run = ProfileRun {
                 configuration: (*configuration).clone(),
                 repeat: *repeat,
             };
             *repeat += 1;
-            let sample = measure(&mut self.ground, &run, self.settings, stop);
+            let sample = measure(&mut self.profiled, &run, self.settings, stop);
             let Some(sample) = sample.map_err(Failure::of)? else {
                 bar.finish_and_clear();
                 terminal::warn("interrupted: no model was written");
@@ -273,8 +273,8 @@ fn of_stencil(codelet: &str) -> Option<(u8, PrecisionArg)> {
 }
 
 /// What a profile would be asked for, to have its machine and its design.
-fn wanted(args: &Args, dims: u8, precision: PrecisionArg) -> Wanted {
-    Wanted {
+fn wanted(args: &Args, dims: u8, precision: PrecisionArg) -> ProfileOptions {
+    ProfileOptions {
         machine: args.machine.clone(),
         budget: Budget(Duration::MAX),
         repeats: 1,

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use pdawl::model::ModelShelf;
+use pdawl::model::ModelStore;
 use pdawl::model::evaluate::evaluate;
-use pdawl::model::shelf::{Wanted, fits};
+use pdawl::model::store::{ModelQuery, fits};
 use pdawl::report::model::CheckReport;
 use pdawl::report::model::check::{Fit, HeldOut, SCHEMA};
 use pdawl_profiler::bundle::{Bundle, FORMAT};
@@ -33,8 +33,8 @@ pub struct Args {
     format: Format,
 }
 
-pub fn run(shelf: &ModelShelf, args: &Args) -> Result<(), Failure> {
-    let source = Source::find(shelf, &args.model)?;
+pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
+    let source = Source::find(store, &args.model)?;
     let bundle = &source.bundle;
     let report = CheckReport {
         schema: SCHEMA,
@@ -70,7 +70,7 @@ fn fit(bundle: &Bundle, machine: Option<&str>) -> Result<Fit, Failure> {
             Some(this_machine::fingerprint().to_string()),
         ),
     };
-    let wanted = Wanted {
+    let wanted = ModelQuery {
         machine: &machine,
         fingerprint: fingerprint.as_deref(),
         simulated: bundle.simulated,

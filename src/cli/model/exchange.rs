@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pdawl::model::ModelShelf;
-use pdawl::model::shelf::ShelfError;
+use pdawl::model::ModelStore;
+use pdawl::model::store::ModelStoreError;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::args::Format;
@@ -39,28 +39,28 @@ pub struct Import {
     format: Format,
 }
 
-pub fn export(shelf: &ModelShelf, args: &Export) -> Result<(), Failure> {
-    let bundle = shelf.find(&args.name).map_err(Failure::of)?;
+pub fn export(store: &ModelStore, args: &Export) -> Result<(), Failure> {
+    let bundle = store.find(&args.name).map_err(Failure::of)?;
     vacant(&args.file, args.force)?;
     bundle.write(&args.file).map_err(Failure::of)?;
     let words = format!("{} written to {}\n", args.name, args.file.display());
     saved(&bundle, &args.name, &args.file).tell(args.format, &words)
 }
 
-pub fn import(shelf: &ModelShelf, args: &Import) -> Result<(), Failure> {
+pub fn import(store: &ModelStore, args: &Import) -> Result<(), Failure> {
     let mut bundle = Bundle::read(&args.file).map_err(Failure::of)?;
     if let Some(name) = &args.name {
         bundle.name.clone_from(name);
     }
-    let path = shelf.path(&bundle.name).map_err(|error| match error {
+    let path = store.path(&bundle.name).map_err(|error| match error {
         // The file's own name may be none that a file can have.
-        ShelfError::Name { .. } if args.name.is_none() => {
+        ModelStoreError::Name { .. } if args.name.is_none() => {
             Failure::failed(error, "--name NAME, to call it otherwise")
         }
         error => Failure::of(error),
     })?;
     vacant(&path, args.force)?;
-    shelf.save(&bundle).map_err(Failure::of)?;
+    store.save(&bundle).map_err(Failure::of)?;
     let words = format!(
         "{} of {}{} kept in {}\n",
         bundle.name,

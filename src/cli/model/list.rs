@@ -1,6 +1,6 @@
 //! `pdawl model list` and `show`.
 
-use pdawl::model::ModelShelf;
+use pdawl::model::ModelStore;
 use pdawl::report::model::list::{ListReport, Listed, SCHEMA};
 use pdawl::report::model::show;
 
@@ -9,15 +9,15 @@ use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::terminal;
 
-pub fn list(shelf: &ModelShelf, format: Format) -> Result<(), Failure> {
+pub fn list(store: &ModelStore, format: Format) -> Result<(), Failure> {
     let mut report = ListReport {
         schema: SCHEMA,
         models: Vec::new(),
     };
-    for name in shelf.names() {
-        match shelf.find(&name) {
+    for name in store.names() {
+        match store.find(&name) {
             Ok(bundle) => {
-                let listed = Listed::of(&name, !shelf.is_own(&name), &bundle);
+                let listed = Listed::of(&name, !store.is_own(&name), &bundle);
                 report.models.push(listed);
             }
             // One broken file must not hide the others.
@@ -30,12 +30,12 @@ pub fn list(shelf: &ModelShelf, format: Format) -> Result<(), Failure> {
     }
 }
 
-pub fn show(shelf: &ModelShelf, model: &str, format: Format) -> Result<(), Failure> {
+pub fn show(store: &ModelStore, model: &str, format: Format) -> Result<(), Failure> {
     let Source {
         bundle,
         name,
         place,
-    } = Source::find(shelf, model)?;
+    } = Source::find(store, model)?;
     match format {
         Format::Text => terminal::print(&show::render(&bundle, &name, &place)),
         Format::Json => terminal::print(&bundle.to_text().map_err(Failure::of)?),

@@ -7,7 +7,7 @@ mod list;
 mod source;
 
 use clap::Subcommand;
-use pdawl::model::ModelShelf;
+use pdawl::model::ModelStore;
 
 use super::args::Format;
 use super::failure::Failure;
@@ -73,13 +73,13 @@ enum What {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let shelf = ModelShelf::of_user();
+    let store = ModelStore::of_user();
     match &args.what {
-        What::List { format } => list::list(&shelf, *format),
-        What::Show { model, format } => list::show(&shelf, model, *format),
-        What::Export(args) => exchange::export(&shelf, args),
-        What::Import(args) => exchange::import(&shelf, args),
-        What::Check(args) => check::run(&shelf, args),
-        What::Adapt(args) => adapt::run(&shelf, args),
+        What::List { format } => list::list(&store, *format),
+        What::Show { model, format } => list::show(&store, model, *format),
+        What::Export(args) => exchange::export(&store, args),
+        What::Import(args) => exchange::import(&store, args),
+        What::Check(args) => check::run(&store, args),
+        What::Adapt(args) => adapt::run(&store, args),
     }
 }

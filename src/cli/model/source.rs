@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pdawl::model::ModelShelf;
+use pdawl::model::ModelStore;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::failure::Failure;
@@ -21,7 +21,7 @@ impl Source {
     /// # Errors
     /// An unknown name; a file that cannot be read, or is no whole model of a
     /// version that this program reads.
-    pub fn find(shelf: &ModelShelf, text: &str) -> Result<Self, Failure> {
+    pub fn find(store: &ModelStore, text: &str) -> Result<Self, Failure> {
         if text.contains(std::path::MAIN_SEPARATOR) || text.ends_with(".json") {
             let bundle = Bundle::read(Path::new(text)).map_err(Failure::of)?;
             return Ok(Self {
@@ -31,9 +31,9 @@ impl Source {
             });
         }
         Ok(Self {
-            bundle: shelf.find(text).map_err(Failure::of)?,
+            bundle: store.find(text).map_err(Failure::of)?,
             name: text.to_owned(),
-            place: shelf.place(text),
+            place: store.place(text),
         })
     }
 }

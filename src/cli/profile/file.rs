@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use pdawl::model::DatasetShelf;
-use pdawl::profile::Ground;
+use pdawl::model::DatasetStore;
+use pdawl::profile::ProfiledMachine;
 use pdawl_profiler::dataset::{Appender, Provenance};
 
-use super::Wanted;
+use super::ProfileOptions;
 use crate::cli::failure::Failure;
 use crate::cli::{invocation, terminal};
 
@@ -15,19 +15,22 @@ use crate::cli::{invocation, terminal};
 ///
 /// # Errors
 /// When it cannot be written, and when it is of another machine.
-pub fn open(wanted: &Wanted, ground: &Ground) -> Result<(PathBuf, Appender), Failure> {
-    let machine = ground.machine();
+pub fn open(
+    wanted: &ProfileOptions,
+    profiled: &ProfiledMachine,
+) -> Result<(PathBuf, Appender), Failure> {
+    let machine = profiled.machine();
     let path = match &wanted.out {
         Some(path) => path.clone(),
         None => {
-            let shelf = DatasetShelf::of_user();
-            shelf.ready(&machine.name).map_err(Failure::of)?
+            let store = DatasetStore::of_user();
+            store.ready(&machine.name).map_err(Failure::of)?
         }
     };
     if wanted.fresh {
         set_aside(&path)?;
     }
-    let appender = Appender::open(&path, &provenance(ground)).map_err(Failure::of)?;
+    let appender = Appender::open(&path, &provenance(profiled)).map_err(Failure::of)?;
     for note in appender.notes() {
         terminal::warn(note);
     }
@@ -45,7 +48,7 @@ pub fn open(wanted: &Wanted, ground: &Ground) -> Result<(PathBuf, Appender), Fai
         ));
     }
     let origin = |simulated| if simulated { "simulated" } else { "measured" };
-    let simulated = ground.is_simulated();
+    let simulated = profiled.is_simulated();
     if samples.iter().any(|s| s.simulated != simulated) {
         return Err(Failure::failed(
             format!(
@@ -76,15 +79,15 @@ fn set_aside(path: &Path) -> Result<(), Failure> {
 }
 
 /// Where the rows come from.
-pub fn provenance(ground: &Ground) -> Provenance {
-    let machine = ground.machine();
+pub fn provenance(profiled: &ProfiledMachine) -> Provenance {
+    let machine = profiled.machine();
     let mut provenance = Provenance::default();
     let host = &machine.host;
     let hardware = std::iter::once(format!("{}, {} cores", host.model, host.cores));
     let devices = machine.devices.iter().map(|device| device.model.clone());
     let hardware: Vec<String> = hardware.chain(devices).collect();
     provenance.add("hardware", &hardware.join("; "));
-    if ground.is_simulated() {
+    if profiled.is_simulated() {
         provenance.add("origin", "simulated; no such machine was measured");
     }
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();

@@ -1,11 +1,11 @@
 //! `pdawl profile`: measured runs, for a cost model to learn from.
 //!
-//! [`Wanted`] is what users say and [`carry_out`] does it, for `pdawl profile`
-//! as for who else needs runs; `ground` finds the machine, and `file` the
+//! [`ProfileOptions`] is what users say and [`carry_out`] does it, for `pdawl profile`
+//! as for who else needs runs; `machine` finds the machine, and `file` the
 //! dataset.
 
 mod file;
-pub(super) mod ground;
+pub(super) mod machine;
 mod product;
 mod wanted;
 mod work;
@@ -17,8 +17,8 @@ use super::failure::Failure;
 use super::{interrupt, terminal};
 
 pub use file::provenance;
-pub use product::Products;
-pub use wanted::{Budget, Wanted};
+pub use product::ProductProfileOptions;
+pub use wanted::{Budget, ProfileOptions};
 pub use work::{carry_out, designs};
 
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ enum Workload {
                         pdawl profile stencil --machine k40 --sizes 1200,25000 --out held-out.csv")]
 struct Stencil {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: ProfileOptions,
 
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
@@ -64,7 +64,7 @@ struct Stencil {
                         pdawl profile spmv --matrices 'like:FullChip like:eu-2005' --out held-out.csv")]
 struct Spmv {
     #[command(flatten)]
-    products: Products,
+    products: ProductProfileOptions,
 
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]

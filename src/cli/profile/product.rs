@@ -7,14 +7,14 @@ use clap::Args;
 use pdawl::codelet::spmv;
 use pdawl::machine::Host;
 use pdawl::matrix::MatrixSource;
-use pdawl::profile::product::{Ears, Plan, Progress, design};
-use pdawl::profile::{Ground, Kind, ProfileError};
+use pdawl::profile::product::{Ears, Plan, SessionProgress, design};
+use pdawl::profile::{ModelKind, ProfileError, ProfiledMachine};
 use pdawl::report::profile::{KindReport, ProfileReport, Rows, SCHEMA};
 use pdawl::workload::spmv::{Options, arrange};
 use pdawl_profiler::counters::availability;
 
 use super::wanted::KindArg;
-use super::{Budget, Wanted, file, ground};
+use super::{Budget, ProfileOptions, file, machine};
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
@@ -30,7 +30,7 @@ const MOST_REPEATS: u32 = 2;
 /// What products are to be profiled, and how long.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Profile")]
-pub struct Products {
+pub struct ProductProfileOptions {
     /// A machine by name; simulated unless it is this one [default: this one]
     ///
     /// This machine is measured first if there is no file of it.
@@ -125,9 +125,9 @@ pub struct Products {
     fresh: bool,
 }
 
-impl Products {
+impl ProductProfileOptions {
     /// The design's products, as far as who profiles stencils can say it.
-    pub fn of(wanted: &Wanted) -> Self {
+    pub fn of(wanted: &ProfileOptions) -> Self {
         Self {
             machine: wanted.machine.clone(),
             budget: wanted.budget,
@@ -148,8 +148,8 @@ impl Products {
     }
 
     /// The same as who profiles stencils says it, as far as it is the same.
-    fn wanted(&self) -> Wanted {
-        Wanted {
+    fn wanted(&self) -> ProfileOptions {
+        ProfileOptions {
             machine: self.machine.clone(),
             budget: self.budget,
             repeats: self.repeats,
@@ -199,18 +199,18 @@ impl Products {
     pub fn carry_out(&self, format: Format, stop: &AtomicBool) -> Result<ProfileReport, Failure> {
         let wanted = self.wanted();
         let matrices = self.sources()?;
-        let (mut ground, mut notes) = ground::find(&wanted)?;
-        let plan = self.plan(matrices, &ground, &mut notes)?;
-        let (path, appender) = file::open(&wanted, &ground)?;
+        let (mut profiled, mut notes) = machine::find(&wanted)?;
+        let plan = self.plan(matrices, &profiled, &mut notes)?;
+        let (path, appender) = file::open(&wanted, &profiled)?;
         // Asked for what there is, and given what comes.
         let appender = std::cell::RefCell::new(appender);
         let rounds = u64::from(plan.repeats);
         let bar = terminal::progress(format, rounds * plan.matrices.len() as u64, "");
         let done = plan.carry_out(
-            &mut ground,
+            &mut profiled,
             &mut Ears {
                 stop,
-                watch: &mut |progress: &Progress| {
+                watch: &mut |progress: &SessionProgress| {
                     bar.set_position(progress.over as u64);
                     bar.set_message(format!("{}, {}", progress.device, progress.matrix));
                 },
@@ -224,7 +224,7 @@ impl Products {
         bar.finish_and_clear();
         let (summary, kept) = done.map_err(Failure::of)?;
         let appender = appender.into_inner();
-        notes.extend_from_slice(ground.notes());
+        notes.extend_from_slice(profiled.notes());
         let rows = Rows {
             measured: summary.measured,
             kept,
@@ -243,8 +243,8 @@ impl Products {
         Ok(ProfileReport {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
-            machine: ground.machine().name.clone(),
-            simulated: ground.is_simulated(),
+            machine: profiled.machine().name.clone(),
+            simulated: profiled.is_simulated(),
             dataset: path.display().to_string(),
             rows,
             seconds: summary.seconds,
@@ -252,7 +252,7 @@ impl Products {
             interrupted: summary.interrupted,
             kinds: KindReport::of(appender.samples(), &codelet),
             codelet,
-            counters: (!ground.is_simulated()).then(availability),
+            counters: (!profiled.is_simulated()).then(availability),
             failed: summary.failed,
             notes,
         })
@@ -261,7 +261,7 @@ impl Products {
     fn plan(
         &self,
         matrices: Vec<MatrixSource>,
-        ground: &Ground,
+        profiled: &ProfiledMachine,
         notes: &mut Vec<String>,
     ) -> Result<Plan, Failure> {
         let precision = self.precision.into();
@@ -271,13 +271,13 @@ impl Products {
             irregular: self.irregular.unwrap_or(arrange::IRREGULAR),
             ..Options::default()
         };
-        let gpus = ground.gpus(
+        let gpus = profiled.gpus(
             self.gpu_memory.map(|size| size.0),
             options.precision.bytes() == 8,
         );
         let (mut kinds, named) = self.wanted().kinds();
-        if gpus.is_empty() && kinds.contains(&Kind::Gpu) {
-            let machine = &ground.machine().name;
+        if gpus.is_empty() && kinds.contains(&ModelKind::Gpu) {
+            let machine = &profiled.machine().name;
             let none = format!(
                 "machine {machine} has no GPU that computes in {} and can be profiled",
                 options.precision.name()
@@ -287,7 +287,7 @@ impl Products {
                 return Err(Failure::usage(none, remedy));
             }
             notes.push(none);
-            kinds.retain(|kind| *kind != Kind::Gpu);
+            kinds.retain(|kind| *kind != ModelKind::Gpu);
         }
         // Matrices are made here, whatever machine they are computed on.
         let here = Host::detect().memory.obtainable(0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use pdawl::codelet::stencil::Precision;
-use pdawl::profile::Kind;
+use pdawl::profile::ModelKind;
 
 use crate::cli::args::noise;
 use crate::cli::grid::{PrecisionArg, points};
@@ -17,7 +17,7 @@ use crate::cli::whole::whole;
 /// What is to be profiled, and how long.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Profile")]
-pub struct Wanted {
+pub struct ProfileOptions {
     /// A machine by name; simulated unless it is this one [default: this one]
     ///
     /// This machine is measured first if there is no file of it.
@@ -116,19 +116,19 @@ pub struct Wanted {
     pub fresh: bool,
 }
 
-impl Wanted {
+impl ProfileOptions {
     /// The floating-point type.
     pub fn precision(&self) -> Precision {
         self.precision.into()
     }
 
     /// The kinds of devices, and whether the user named them.
-    pub fn kinds(&self) -> (Vec<Kind>, bool) {
-        let asked = |kind: &Kind| {
-            let mut asked = self.kinds.iter().map(|arg| Kind::from(*arg));
+    pub fn kinds(&self) -> (Vec<ModelKind>, bool) {
+        let asked = |kind: &ModelKind| {
+            let mut asked = self.kinds.iter().map(|arg| ModelKind::from(*arg));
             self.kinds.is_empty() || asked.any(|a| a == *kind)
         };
-        let kinds = [Kind::Cpu, Kind::Gpu].into_iter().filter(asked);
+        let kinds = [ModelKind::Cpu, ModelKind::Gpu].into_iter().filter(asked);
         (kinds.collect(), !self.kinds.is_empty())
     }
 }
@@ -140,7 +140,7 @@ pub enum KindArg {
     Gpu,
 }
 
-impl From<KindArg> for Kind {
+impl From<KindArg> for ModelKind {
     fn from(arg: KindArg) -> Self {
         match arg {
             KindArg::Cpu => Self::Cpu,

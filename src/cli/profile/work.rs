@@ -3,18 +3,18 @@
 use std::sync::atomic::AtomicBool;
 
 use pdawl::machine::Host;
-use pdawl::profile::design::{SpaceError, Wishes};
+use pdawl::profile::design::{DesignRequest, SpaceError};
 use pdawl::profile::run::key;
 use pdawl::profile::{
-    Campaign, Configuration, Ground, Kind, ProfileError, Progress, Run, Settings, Space, Summary,
-    design, schedule,
+    Configuration, ModelKind, ProfileError, ProfileRun, ProfiledMachine, ProfilingSession,
+    SessionProgress, SessionSummary, Settings, Space, design, schedule,
 };
 use pdawl::quantity::Seconds;
 use pdawl::report::profile::{KindReport, ProfileReport, Rows, SCHEMA};
 use pdawl_profiler::counters::availability;
 use pdawl_profiler::dataset::Appender;
 
-use super::{Wanted, file, ground};
+use super::{ProfileOptions, file, machine};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::terminal;
@@ -25,18 +25,18 @@ use crate::cli::terminal;
 /// When there is no such machine, nothing to run on it, no time for it, or no
 /// place to keep it.
 pub fn carry_out(
-    wanted: &Wanted,
+    wanted: &ProfileOptions,
     format: Format,
     stop: &AtomicBool,
 ) -> Result<ProfileReport, Failure> {
-    let (mut ground, mut notes) = ground::find(wanted)?;
-    let designs = designs(wanted, &ground, &mut notes)?;
+    let (mut profiled, mut notes) = machine::find(wanted)?;
+    let designs = designs(wanted, &profiled, &mut notes)?;
     let all = schedule(&designs, wanted.repeats, wanted.seed);
-    let (path, mut appender) = file::open(wanted, &ground)?;
-    let (kept, runs): (Vec<Run>, Vec<Run>) =
-        (all.into_iter()).partition(|run| appender.contains(&key(&ground, run)));
-    let summary = measured(wanted, &mut ground, &runs, &mut appender, format, stop)?;
-    notes.extend_from_slice(ground.notes());
+    let (path, mut appender) = file::open(wanted, &profiled)?;
+    let (kept, runs): (Vec<ProfileRun>, Vec<ProfileRun>) =
+        (all.into_iter()).partition(|run| appender.contains(&key(&profiled, run)));
+    let summary = measured(wanted, &mut profiled, &runs, &mut appender, format, stop)?;
+    notes.extend_from_slice(profiled.notes());
     let rows = Rows {
         measured: summary.measured,
         kept: kept.len(),
@@ -52,12 +52,12 @@ pub fn carry_out(
         ));
     }
     let codelet =
-        (kept.iter().chain(&runs).next()).map_or(String::new(), |run| key(&ground, run).codelet);
+        (kept.iter().chain(&runs).next()).map_or(String::new(), |run| key(&profiled, run).codelet);
     Ok(ProfileReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
-        machine: ground.machine().name.clone(),
-        simulated: ground.is_simulated(),
+        machine: profiled.machine().name.clone(),
+        simulated: profiled.is_simulated(),
         dataset: path.display().to_string(),
         rows,
         seconds: summary.seconds,
@@ -65,7 +65,7 @@ pub fn carry_out(
         interrupted: summary.interrupted,
         kinds: KindReport::of(appender.samples(), &codelet),
         codelet,
-        counters: (!ground.is_simulated()).then(availability),
+        counters: (!profiled.is_simulated()).then(availability),
         failed: summary.failed,
         notes,
     })
@@ -76,16 +76,16 @@ pub fn carry_out(
 /// # Errors
 /// Devices that are not there, and sizes that do not fit.
 pub fn designs(
-    wanted: &Wanted,
-    ground: &Ground,
+    wanted: &ProfileOptions,
+    profiled: &ProfiledMachine,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Vec<Configuration>>, Failure> {
     let precision = wanted.precision();
     let limit = wanted.gpu_memory.map(|size| size.0);
-    let gpus = ground.gpus(limit, precision.bytes() == 8);
+    let gpus = profiled.gpus(limit, precision.bytes() == 8);
     let (mut kinds, named) = wanted.kinds();
-    if gpus.is_empty() && kinds.contains(&Kind::Gpu) {
-        let machine = &ground.machine().name;
+    if gpus.is_empty() && kinds.contains(&ModelKind::Gpu) {
+        let machine = &profiled.machine().name;
         let none = format!(
             "machine {machine} has no GPU that computes in {} and can be profiled",
             precision.name()
@@ -95,30 +95,30 @@ pub fn designs(
             return Err(Failure::usage(none, remedy));
         }
         notes.push(none);
-        kinds.retain(|kind| *kind != Kind::Gpu);
+        kinds.retain(|kind| *kind != ModelKind::Gpu);
     }
-    let wishes = Wishes {
+    let request = DesignRequest {
         dimensions: wanted.dims,
         precision,
         sizes: wanted.sizes.clone(),
         most: wanted.max_size,
     };
-    let memory = match ground.is_simulated() {
-        true => ground.machine().host.memory,
+    let memory = match profiled.is_simulated() {
+        true => profiled.machine().host.memory,
         false => Host::detect().memory.obtainable(0),
     };
     let memory = match wanted.host_memory {
-        Some(limit) if ground.is_simulated() => limit.0.min(memory),
+        Some(limit) if profiled.is_simulated() => limit.0.min(memory),
         Some(limit) => limit.0,
         None => memory,
     };
     let space = Space::of(
-        &ground.machine().host,
-        ground.topology().clone(),
+        &profiled.machine().host,
+        profiled.topology().clone(),
         gpus,
         memory,
-        !ground.is_simulated(),
-        &wishes,
+        !profiled.is_simulated(),
+        &request,
     );
     let space = space.map_err(|error| match error {
         SpaceError::TooSmall(_) => {
@@ -140,23 +140,23 @@ pub fn designs(
 }
 
 fn measured(
-    wanted: &Wanted,
-    ground: &mut Ground,
-    runs: &[Run],
+    wanted: &ProfileOptions,
+    profiled: &mut ProfiledMachine,
+    runs: &[ProfileRun],
     appender: &mut Appender,
     format: Format,
     stop: &AtomicBool,
-) -> Result<Summary, Failure> {
+) -> Result<SessionSummary, Failure> {
     let bar = terminal::progress(format, runs.len() as u64, "");
-    let summary = Campaign {
-        ground,
+    let summary = ProfilingSession {
+        profiled,
         settings: Settings {
             steps: wanted.steps,
             seed: wanted.seed,
         },
         budget: wanted.budget.0,
         stop,
-        watch: &mut |progress: &Progress| {
+        watch: &mut |progress: &SessionProgress| {
             bar.set_position(progress.over as u64);
             let Configuration { grid, .. } = progress.run.configuration;
             let device = progress.run.configuration.selection();

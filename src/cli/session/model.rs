@@ -3,9 +3,9 @@
 
 use pdawl::balance::{Balancer, Pdawl, Setup};
 use pdawl::machine::{Device, MachineFile};
-use pdawl::model::planner::{self, Member, Modelled, RunPlan};
-use pdawl::model::shelf::Wanted;
-use pdawl::model::{ModelShelf, Work, command};
+use pdawl::model::planner::{self, CandidateDevice, ModelledMachine, RunPlan};
+use pdawl::model::store::ModelQuery;
+use pdawl::model::{ModelStore, StepWork, command};
 use pdawl::report::prediction::Unseen;
 use pdawl_profiler::bundle::Bundle;
 
@@ -17,8 +17,8 @@ use crate::cli::terminal;
 /// A model that serves, and what it plans.
 pub struct Serving {
     model: String,
-    work: Work,
-    members: Vec<Member>,
+    work: StepWork,
+    candidates: Vec<CandidateDevice>,
     pub plan: RunPlan,
     /// Whether the user has said how many cores work.
     all_cores: bool,
@@ -78,7 +78,7 @@ pub struct ModelSearch<'a> {
     pub fp64: bool,
     /// A step of it, unless models know nothing of such work. Asked for when
     /// there is a model: to know a matrix takes a while.
-    pub work: &'a dyn Fn() -> Option<Work>,
+    pub work: &'a dyn Fn() -> Option<StepWork>,
     pub gpu_memory: Option<u64>,
 }
 
@@ -91,7 +91,7 @@ impl ModelSearch<'_> {
         let named = match choice {
             ModelChoice::None => return Ok(Err(Missing::default())),
             ModelChoice::Named(name) => {
-                let source = Source::find(&ModelShelf::of_user(), name)?;
+                let source = Source::find(&ModelStore::of_user(), name)?;
                 Some(source.bundle)
             }
             ModelChoice::Fitting => None,
@@ -121,14 +121,14 @@ impl ModelSearch<'_> {
             Some(bundle) => bundle,
             None => self.fitting(file)?,
         };
-        let modelled = Modelled {
+        let modelled = ModelledMachine {
             bundle: &bundle,
             machine: file,
             codelet: self.codelet,
             fp64: self.fp64,
             gpu_memory: self.gpu_memory,
         };
-        let members = modelled.running(self.devices).map_err(|error| Missing {
+        let candidates = modelled.running(self.devices).map_err(|error| Missing {
             what: error.to_string(),
             remedy: None,
         })?;
@@ -136,24 +136,24 @@ impl ModelSearch<'_> {
             what: format!("models know nothing of {}", self.codelet),
             remedy: None,
         })?;
-        let plan = planned(&work, &members, self.chosen);
+        let plan = planned(&work, &candidates, self.chosen);
         let plan = plan.ok_or_else(|| Missing {
             what: format!("model {} finds no plan for these devices", bundle.name),
             remedy: Some("a larger --gpu-memory".to_owned()),
         })?;
         Ok(Serving {
-            notes: self.notes(&bundle, file, &plan, &work, &members),
+            notes: self.notes(&bundle, file, &plan, &work, &candidates),
             model: bundle.name,
             all_cores: self.chosen,
             work,
-            members,
+            candidates,
             plan,
         })
     }
 
     /// The model that fits the machine.
     fn fitting(&self, file: &MachineFile) -> Result<Bundle, Missing> {
-        let search = ModelShelf::of_user().for_machine(Wanted {
+        let search = ModelStore::of_user().for_machine(ModelQuery {
             machine: &file.name,
             fingerprint: file.fingerprint.as_deref(),
             simulated: self.simulated,
@@ -182,8 +182,8 @@ impl ModelSearch<'_> {
         bundle: &Bundle,
         file: &MachineFile,
         plan: &RunPlan,
-        work: &Work,
-        members: &[Member],
+        work: &StepWork,
+        candidates: &[CandidateDevice],
     ) -> Vec<String> {
         let mut notes = Vec::new();
         let name = &bundle.name;
@@ -202,15 +202,15 @@ impl ModelSearch<'_> {
             )),
             _ => {}
         }
-        for (d, member) in members.iter().enumerate() {
-            if plan.workers[d] < member.compute_units {
+        for (d, candidate) in candidates.iter().enumerate() {
+            if plan.workers[d] < candidate.compute_units {
                 notes.push(format!(
                     "{} works with {} of {} cores, as model {name} plans",
-                    member.name, plan.workers[d], member.compute_units
+                    candidate.name, plan.workers[d], candidate.compute_units
                 ));
             }
         }
-        let outside = plan.outside(work, members).into_iter().map(Unseen::from);
+        let outside = plan.outside(work, candidates).into_iter().map(Unseen::from);
         let unseen: Vec<String> = outside.map(|input| input.in_words()).collect();
         if !unseen.is_empty() {
             notes.push(format!(
@@ -223,21 +223,21 @@ impl ModelSearch<'_> {
 }
 
 /// The plan of least predicted seconds.
-fn planned(work: &Work, members: &[Member], all_cores: bool) -> Option<RunPlan> {
+fn planned(work: &StepWork, candidates: &[CandidateDevice], all_cores: bool) -> Option<RunPlan> {
     match all_cores {
-        true => planner::plan_with_all_cores(work, members),
-        false => planner::plan(work, members),
+        true => planner::plan_with_all_cores(work, candidates),
+        false => planner::plan(work, candidates),
     }
 }
 
 impl Serving {
     /// What the same model plans for other work.
-    pub fn planned_for(&self, work: Work) -> Option<Self> {
+    pub fn planned_for(&self, work: StepWork) -> Option<Self> {
         Some(Self {
             model: self.model.clone(),
-            plan: planned(&work, &self.members, self.all_cores)?,
+            plan: planned(&work, &self.candidates, self.all_cores)?,
             work,
-            members: self.members.clone(),
+            candidates: self.candidates.clone(),
             all_cores: self.all_cores,
             notes: self.notes.clone(),
         })
@@ -252,12 +252,12 @@ impl Serving {
     pub fn shares(&self) -> bool {
         let plan = &self.plan.forecast.plan;
         let has_work = |d: &usize| plan.held[*d] + plan.pooled[*d] > 0;
-        (0..self.members.len()).filter(has_work).count() > 1
+        (0..self.candidates.len()).filter(has_work).count() > 1
     }
 
     /// The cores of the host's pool, if the plan wants fewer than there are.
     pub fn cores(&self) -> Option<u32> {
-        let all = self.members.first()?.compute_units;
+        let all = self.candidates.first()?.compute_units;
         self.plan.workers.first().copied().filter(|n| *n < all)
     }
 
@@ -266,7 +266,7 @@ impl Serving {
     /// # Errors
     /// When a device's memory is too small for what it streams with.
     pub fn balancer(&self, setup: &Setup) -> Result<Box<dyn Balancer>, String> {
-        let planner = self.plan.planner(&self.work, &self.members);
+        let planner = self.plan.planner(&self.work, &self.candidates);
         let planner = planner.ok_or("a device's memory is too small for its stream buffers")?;
         let found: Vec<Option<u64>> = setup.devices.iter().map(|d| d.capacity).collect();
         let planner = planner.within(&found);
@@ -295,13 +295,13 @@ mod tests {
             chosen: false,
             codelet: "stencil7-f32",
             fp64: false,
-            work: &|| Some(Work::of(&stencil)),
+            work: &|| Some(StepWork::of(&stencil)),
             gpu_memory: None,
         };
         let missing = |named: Option<Bundle>| search.serving(named).err().unwrap().note().unwrap();
         let note = missing(None);
         assert!(note.ends_with("of this machine: pdawl train --dims 3 --precision f32"));
-        let named = ModelShelf::at("/nonexistent").find("k40").unwrap();
+        let named = ModelStore::at("/nonexistent").find("k40").unwrap();
         let note = missing(Some(named));
         assert!(note.contains("no file of this machine, which model k40"));
         assert!(note.ends_with("pdawl machine save NAME"), "{note}");

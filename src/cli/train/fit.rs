@@ -3,8 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use pdawl::model::ModelShelf;
-use pdawl::model::training::{About, GroupModel, Models, Request, TrainingError, bundle, fit_all};
+use pdawl::model::ModelStore;
+use pdawl::model::training::{
+    GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, bundle, fit_all,
+};
 use pdawl::report::training::{GroupReport, ModelReport, SCHEMA, TrainingReport};
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Recipe, Trained};
@@ -21,10 +23,10 @@ use crate::cli::{invocation, terminal};
 /// Runs that cannot be had or learned; a model or chart that cannot be
 /// written; Ctrl-C.
 pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> {
-    let shelf = ModelShelf::of_user();
+    let store = ModelStore::of_user();
     if let Some(name) = &args.name {
         // Profiling takes a while; a name that cannot be is told before.
-        shelf.path(name).map_err(Failure::of)?;
+        store.path(name).map_err(Failure::of)?;
     }
     if let Some(directory) = &args.plots {
         plots::prepare(directory)?;
@@ -40,7 +42,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         Some(_) => plots::draw(&models.groups, &machine.name, simulated)?,
         None => Vec::new(),
     };
-    let about = About {
+    let about = ModelDescription {
         name,
         machine,
         simulated,
@@ -48,7 +50,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         provenance: provenance(&runs),
     };
     let bundle = bundle(&models.groups, about).map_err(Failure::of)?;
-    let file = shelf.save(&bundle).map_err(Failure::of)?;
+    let file = store.save(&bundle).map_err(Failure::of)?;
     let plots = match &args.plots {
         Some(directory) => plots::write(&charts, directory)?,
         None => Vec::new(),
@@ -77,14 +79,14 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     })
 }
 
-fn fitted(args: &Args, runs: &Runs, stop: &AtomicBool) -> Result<Models, Failure> {
+fn fitted(args: &Args, runs: &Runs, stop: &AtomicBool) -> Result<TrainedModels, Failure> {
     let recipe = Recipe {
         seed: args.wanted.seed,
         ..Recipe::default()
     };
     let kinds: Vec<String> = runs.kinds.iter().map(ToString::to_string).collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    let request = Request {
+    let request = TrainingRequest {
         machine: &runs.machine.name,
         samples: &runs.dataset.samples,
         codelet: runs.codelet,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::profile::Wanted;
+use super::profile::ProfileOptions;
 use super::{interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ use super::{interrupt, terminal};
 )]
 pub struct Args {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: ProfileOptions,
 
     /// What is profiled and learned [default: stencil; with --dataset, what it
     /// has]

@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use pdawl::codelet::spmv;
 use pdawl::codelet::stencil::{self, Dimensions};
 use pdawl::machine::{DeviceKind, MachineFile};
-use pdawl::model::DatasetShelf;
-use pdawl::profile::Kind;
+use pdawl::model::DatasetStore;
+use pdawl::profile::ModelKind;
 use pdawl_profiler::dataset::{self, Dataset};
 
 use super::{Args, Workload};
 use crate::cli::failure::Failure;
 use crate::cli::machine_session::{NamedMachine, machine_file};
-use crate::cli::profile::{self, Products, Wanted};
+use crate::cli::profile::{self, ProductProfileOptions, ProfileOptions};
 use crate::cli::terminal;
 
 /// Runs of a machine.
@@ -26,7 +26,7 @@ pub struct Runs {
     /// The codelet that was asked for; `None` for all that there are.
     pub codelet: Option<&'static str>,
     /// The kinds of device that it was asked for on.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ModelKind>,
     pub notes: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ fn measured_before(args: &Args) -> Result<Runs, Failure> {
     };
     let path = match &wanted.out {
         Some(path) => path.clone(),
-        None => DatasetShelf::of_user()
+        None => DatasetStore::of_user()
             .path(&machine.name)
             .map_err(Failure::of)?,
     };
@@ -135,7 +135,7 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
     let wanted = &args.wanted;
     let report = match args.workload() {
         Workload::Stencil => profile::carry_out(wanted, args.format, stop)?,
-        Workload::Spmv => Products::of(wanted).carry_out(args.format, stop)?,
+        Workload::Spmv => ProductProfileOptions::of(wanted).carry_out(args.format, stop)?,
     };
     if report.interrupted {
         terminal::warn(&format!(
@@ -179,13 +179,13 @@ fn asked_codelet(args: &Args) -> &'static str {
 }
 
 /// The kinds that the user named, else those that the machine has.
-fn asked_kinds(wanted: &Wanted, machine: &MachineFile) -> Vec<Kind> {
+fn asked_kinds(wanted: &ProfileOptions, machine: &MachineFile) -> Vec<ModelKind> {
     let (mut kinds, named) = wanted.kinds();
     let fp64 = wanted.precision().bytes() == 8;
     let has_gpu = (machine.devices.iter())
         .any(|device| device.kind != DeviceKind::Cpu && (device.fp64 || !fp64));
     if !named && !has_gpu {
-        kinds.retain(|kind| *kind != Kind::Gpu);
+        kinds.retain(|kind| *kind != ModelKind::Gpu);
     }
     kinds
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bytemuck::Zeroable;
-use pdawl_profiler::beside::Beside;
+use pdawl_profiler::atomic_file::Beside;
 
 use header::{Form, Header};
 

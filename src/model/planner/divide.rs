@@ -1,8 +1,8 @@
 //! The division with which all finish together: the least time within which
 //! the devices' curves do all units, by bisection.
 
-use super::crew::{Crew, Shares};
 use super::curve::Curve;
+use super::step_model::{MemoryShares, StepModel};
 use crate::balance::StepPlan;
 use crate::balance::division::largest_remainder;
 use crate::model::prior;
@@ -18,7 +18,7 @@ const STREAM_POINTS: [f64; 7] = [0.01, 0.04, 0.125, 0.25, 0.5, 0.75, 1.0];
 
 /// Who computes, and who of them streams.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cast {
+pub struct Participants {
     pub takes_part: Vec<bool>,
     pub streams: Vec<bool>,
 }
@@ -37,15 +37,15 @@ struct DeviceCurves {
 }
 
 /// A division, and when it should be done.
-pub struct Division {
+pub struct DividedStep {
     pub plan: StepPlan,
     pub seconds: f64,
 }
 
 impl Curves {
-    pub fn of(crew: &Crew) -> Self {
-        let work = &crew.work;
-        let devices = (crew.workers.iter())
+    pub fn of(model: &StepModel) -> Self {
+        let work = &model.work;
+        let devices = (model.workers.iter())
             .map(|worker| {
                 let seconds = |held, pooled| worker.seconds(work, (held, pooled), 1.0, false);
                 if !worker.has_own_memory() {
@@ -76,48 +76,57 @@ fn points(parts: &[f64], all: u64) -> impl Iterator<Item = u64> {
     units.filter(|units| *units > 0)
 }
 
-/// A cast with its curves under contention, ready to be asked what is done
+/// Participants with their curves under contention, ready to be asked what is done
 /// within a time.
-pub struct Scene<'a> {
-    crew: &'a Crew,
+pub struct DivisionSearch<'a> {
+    model: &'a StepModel,
     curves: &'a Curves,
-    cast: &'a Cast,
+    participants: &'a Participants,
     slowdown: &'a [f64],
-    shares: Shares,
+    shares: MemoryShares,
     streamed: Vec<Curve>,
     /// Seconds that a streamed unit keeps the link busy both ways.
     link_seconds: Vec<f64>,
 }
 
-impl<'a> Scene<'a> {
-    pub fn new(crew: &'a Crew, curves: &'a Curves, cast: &'a Cast, slowdown: &'a [f64]) -> Self {
-        let pools = |d: usize| match crew.workers[d].has_own_memory() {
-            true => cast.streams[d],
-            false => cast.takes_part[d],
+impl<'a> DivisionSearch<'a> {
+    pub fn new(
+        model: &'a StepModel,
+        curves: &'a Curves,
+        participants: &'a Participants,
+        slowdown: &'a [f64],
+    ) -> Self {
+        let pools = |d: usize| match model.workers[d].has_own_memory() {
+            true => participants.streams[d],
+            false => participants.takes_part[d],
         };
-        let shares = crew.shares(pools, slowdown);
-        let all = 0..crew.workers.len();
+        let shares = model.shares(pools, slowdown);
+        let all = 0..model.workers.len();
         let mut streamed = vec![Curve::default(); all.len()];
         let mut link_seconds = vec![0.0; all.len()];
-        let streams = cast.streams.iter().filter(|streams| **streams).count();
-        for d in all.clone().filter(|d| cast.streams[*d]) {
-            let worker = &crew.workers[d];
-            let (held, flow) = (worker.capacity().min(crew.work.units), shares.together[d]);
+        let streams = participants
+            .streams
+            .iter()
+            .filter(|streams| **streams)
+            .count();
+        for d in all.clone().filter(|d| participants.streams[*d]) {
+            let worker = &model.workers[d];
+            let (held, flow) = (worker.capacity().min(model.work.units), shares.together[d]);
             let descriptors = worker.time.descriptors();
             let points = curves.devices[d].streamed.iter().map(|(units, alone)| {
-                let case = worker.case(&crew.work, held, *units);
+                let case = worker.case(&model.work, held, *units);
                 let terms = prior::beside(&case, descriptors, flow);
                 link_seconds[d] = terms.link / *units as f64;
                 let slower = terms.total / prior::seconds(&case, descriptors);
-                let crowded = worker.crowded(&crew.work, (held, *units), streams);
+                let crowded = worker.crowded(&model.work, (held, *units), streams);
                 (*units as f64, alone * slower * crowded)
             });
             streamed[d] = Curve::through(points);
         }
         Self {
-            crew,
+            model,
             curves,
-            cast,
+            participants,
             slowdown,
             shares,
             streamed,
@@ -129,28 +138,28 @@ impl<'a> Scene<'a> {
     /// takes `scale` times what its curves say. The same lengths as devices.
     fn within(&self, seconds: f64, scale: &[f64], held: &mut [f64], pooled: &mut [f64]) {
         let mut busy: f64 = 0.0;
-        let own = |d: &usize| self.crew.workers[*d].has_own_memory();
+        let own = |d: &usize| self.model.workers[*d].has_own_memory();
         let all = 0..held.len();
         for d in all.clone().filter(own) {
             (held[d], pooled[d]) = (0.0, 0.0);
-            if !self.cast.takes_part[d] {
+            if !self.participants.takes_part[d] {
                 continue;
             }
             let time = self.unslowed(d, seconds / scale[d]);
             let resident = &self.curves.devices[d].resident;
             held[d] = resident.units(time);
-            if self.cast.streams[d] && held[d] >= resident.most() {
+            if self.participants.streams[d] && held[d] >= resident.most() {
                 pooled[d] = self.streamed[d].units(time);
                 busy = busy.max((pooled[d] * self.link_seconds[d] / time).min(1.0));
             }
         }
-        let before = self.crew.before_pools(|d| held[d] > 0.0);
+        let before = self.model.before_pools(|d| held[d] > 0.0);
         for d in all.filter(|d| !own(d)) {
             (held[d], pooled[d]) = (0.0, 0.0);
-            if self.cast.takes_part[d] {
+            if self.participants.takes_part[d] {
                 let time = self.unslowed(d, (seconds - before) / scale[d]);
-                let kernels = (time - self.crew.overhead[d]).max(0.0);
-                let alone = self.crew.overhead[d] + kernels * self.shares.beside(d, busy);
+                let kernels = (time - self.model.overhead[d]).max(0.0);
+                let alone = self.model.overhead[d] + kernels * self.shares.beside(d, busy);
                 pooled[d] = match kernels > 0.0 {
                     true => self.curves.devices[d].resident.units(alone),
                     false => 0.0,
@@ -162,15 +171,15 @@ impl<'a> Scene<'a> {
     /// In how long a device would do without its slowdown what it does within
     /// `seconds`.
     fn unslowed(&self, d: usize, seconds: f64) -> f64 {
-        let overhead = self.crew.overhead[d];
+        let overhead = self.model.overhead[d];
         overhead + (seconds - overhead) / self.slowdown[d]
     }
 
     /// The division with which all finish together, if each takes `scale`
     /// times what its curves say. `None` if they never do all units.
-    pub fn divide(&self, scale: &[f64]) -> Option<Division> {
-        let units = self.crew.work.units;
-        let count = self.crew.workers.len();
+    pub fn divide(&self, scale: &[f64]) -> Option<DividedStep> {
+        let units = self.model.work.units;
+        let count = self.model.workers.len();
         let (mut held, mut pooled) = (vec![0.0; count], vec![0.0; count]);
         let mut done = |seconds: f64| {
             self.within(seconds, scale, &mut held, &mut pooled);
@@ -198,11 +207,11 @@ impl<'a> Scene<'a> {
         let mut pooled = counts.split_off(count);
         for (d, held) in counts.iter_mut().enumerate() {
             // Rounding may pass a full memory by a unit.
-            let over = held.saturating_sub(self.crew.workers[d].capacity());
+            let over = held.saturating_sub(self.model.workers[d].capacity());
             *held -= over;
             pooled[d] += over;
         }
-        Some(Division {
+        Some(DividedStep {
             plan: StepPlan {
                 held: counts,
                 pooled,

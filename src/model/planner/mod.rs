@@ -1,13 +1,13 @@
 //! From predicted seconds to plans: workers, shares, what is held and what is
 //! streamed, chunks and queues, for the least predicted step.
 //!
-//! * [`Member`] is a device that may take part, [`Modelled`] makes those of a
-//!   machine with a trained model; a [`Worker`] is a member under a
+//! * [`CandidateDevice`] is a device that may take part, [`ModelledMachine`] makes those of a
+//!   machine with a trained model; a [`ConfiguredDevice`] is a candidate under a
 //!   configuration;
-//! * `contention` says how devices share the host's memory; `crew` what is
+//! * `contention` says how devices share the host's memory; `step_model` what is
 //!   expected of all of them if they follow a plan;
 //! * `curve` and `divide` find the division with which all finish
-//!   together; [`StepPlanner`] compares that among different casts (each
+//!   together; [`StepPlanner`] compares that among sets of participants (each
 //!   device alone, several, with and without streams) and is the
 //!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
 //!   when devices turn out slower;
@@ -17,31 +17,31 @@
 //! Everything is planned with what is known before a run. Counters explain, and
 //! never plan.
 
+mod candidate;
+mod configured;
 mod contention;
-mod crew;
 mod curve;
 mod divide;
-mod member;
 mod modelled;
 mod run;
 mod search;
 mod step;
-mod worker;
+mod step_model;
 
 #[cfg(test)]
 mod tests;
 
-pub use member::{Member, Seat};
-pub use modelled::{MemberError, Modelled};
-pub use run::{Kind, Prediction, predict_run};
+pub use candidate::{CandidateDevice, MemoryKind};
+pub use configured::ConfiguredDevice;
+pub use modelled::{CandidateError, ModelledMachine};
+pub use run::{PredictedStrategy, RunPrediction, predict_run};
 pub use search::{plan, plan_with_all_cores};
 pub use step::StepPlanner;
-pub use worker::Worker;
 
 use crate::balance::StepPlan;
 use crate::balance::pdawl::Forecast;
 use crate::engine::corun::Stream;
-use crate::model::case::Work;
+use crate::model::case::StepWork;
 use crate::model::step_time::Outside;
 
 /// What a run is to be started with, and what is expected of it.
@@ -63,15 +63,15 @@ pub struct RunPlan {
 
 impl RunPlan {
     /// What plans the steps of a run that is started like this, on the same
-    /// `members`. `None` if one of their memories is too small.
-    pub fn planner(&self, work: &Work, members: &[Member]) -> Option<StepPlanner> {
-        let workers = search::seated(work, members, &self.workers, self.stream)?;
+    /// `candidates`. `None` if one of their memories is too small.
+    pub fn planner(&self, work: &StepWork, candidates: &[CandidateDevice]) -> Option<StepPlanner> {
+        let workers = search::configured(work, candidates, &self.workers, self.stream)?;
         Some(StepPlanner::new(work.clone(), workers))
     }
 
     /// What of the first step lies outside what the models were trained on.
-    pub fn outside(&self, work: &Work, members: &[Member]) -> Vec<Outside> {
-        let workers = search::seated(work, members, &self.workers, self.stream);
+    pub fn outside(&self, work: &StepWork, candidates: &[CandidateDevice]) -> Vec<Outside> {
+        let workers = search::configured(work, candidates, &self.workers, self.stream);
         let StepPlan { held, pooled } = &self.forecast.plan;
         let mut once: Vec<Outside> = Vec::new();
         for (d, worker) in workers.iter().flatten().enumerate() {

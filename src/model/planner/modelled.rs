@@ -1,17 +1,17 @@
-//! The members of a machine, as a trained model predicts them.
+//! The candidates of a machine, as a trained model predicts them.
 
 use std::sync::Arc;
 
 use pdawl_profiler::bundle::Bundle;
 use thiserror::Error;
 
-use super::member::Member;
+use super::candidate::CandidateDevice;
 use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, RuntimeKind};
 use crate::model::{Descriptors, Predictor, PredictorError};
 
 /// A machine, a model that serves on it, and what is to be computed.
 #[derive(Clone, Copy, Debug)]
-pub struct Modelled<'a> {
+pub struct ModelledMachine<'a> {
     pub bundle: &'a Bundle,
     pub machine: &'a MachineFile,
     /// The codelet's name, and whether it computes in double precision.
@@ -23,7 +23,7 @@ pub struct Modelled<'a> {
 
 /// Why a device cannot be predicted.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum MemberError {
+pub enum CandidateError {
     #[error(
         "device `{device}` ({model}) is not in the file of machine {machine}, so nothing is known \
          of it before a run; measure the machine again: pdawl machine save {machine}"
@@ -37,29 +37,29 @@ pub enum MemberError {
     Predictor(#[from] PredictorError),
 }
 
-impl Modelled<'_> {
+impl ModelledMachine<'_> {
     /// The host's cores as one pool, then every device of the machine that
     /// computes in the precision: what a simulation of it has.
     ///
     /// # Errors
     /// When the model has nothing for one of them.
-    pub fn described(&self) -> Result<Vec<Member>, MemberError> {
-        let mut members = vec![Member::host(self.machine, self.time(None)?)];
+    pub fn described(&self) -> Result<Vec<CandidateDevice>, CandidateError> {
+        let mut candidates = vec![CandidateDevice::host(self.machine, self.time(None)?)];
         for device in self.machine.devices.iter().filter(|d| d.fp64 || !self.fp64) {
             let time = self.time(Some(device))?;
-            members.push(Member::device(device, self.gpu_memory, time));
+            candidates.push(CandidateDevice::device(device, self.gpu_memory, time));
         }
-        Ok(members)
+        Ok(candidates)
     }
 
     /// The host's cores as one pool, then these devices.
     ///
     /// # Errors
     /// As [`Self::running`].
-    pub fn beside_host(&self, devices: &[Device]) -> Result<Vec<Member>, MemberError> {
-        let mut members = vec![Member::host(self.machine, self.time(None)?)];
-        members.extend(self.running(devices)?);
-        Ok(members)
+    pub fn beside_host(&self, devices: &[Device]) -> Result<Vec<CandidateDevice>, CandidateError> {
+        let mut candidates = vec![CandidateDevice::host(self.machine, self.time(None)?)];
+        candidates.extend(self.running(devices)?);
+        Ok(candidates)
     }
 
     /// The devices of a runtime, in their order.
@@ -67,27 +67,31 @@ impl Modelled<'_> {
     /// # Errors
     /// When the machine's file does not know one of them, or the model has
     /// nothing for it.
-    pub fn running(&self, devices: &[Device]) -> Result<Vec<Member>, MemberError> {
-        let mut members = Vec::new();
+    pub fn running(&self, devices: &[Device]) -> Result<Vec<CandidateDevice>, CandidateError> {
+        let mut candidates = Vec::new();
         for (place, device) in devices.iter().enumerate() {
             let is_pool = device.kind == DeviceKind::Cpu && device.runtime != RuntimeKind::Opencl;
             let spec = match is_pool {
                 true => None,
                 false => Some(self.spec(device, &devices[..place])?),
             };
-            members.push(Member::of(device, self.gpu_memory, self.time(spec)?));
+            candidates.push(CandidateDevice::of(
+                device,
+                self.gpu_memory,
+                self.time(spec)?,
+            ));
         }
-        Ok(members)
+        Ok(candidates)
     }
 
     /// What the machine's file says of a device: by its name, or else of its
     /// vendor's name, the next that is not `before` it.
-    fn spec(&self, device: &Device, before: &[Device]) -> Result<&DeviceSpec, MemberError> {
+    fn spec(&self, device: &Device, before: &[Device]) -> Result<&DeviceSpec, CandidateError> {
         let alike = before.iter().filter(|d| d.model == device.model).count();
         let all = &self.machine.devices;
         (all.iter().find(|spec| spec.name == device.name))
             .or_else(|| all.iter().filter(|s| s.model == device.model).nth(alike))
-            .ok_or_else(|| MemberError::Undescribed {
+            .ok_or_else(|| CandidateError::Undescribed {
                 device: device.name.clone(),
                 model: device.model.clone(),
                 machine: self.machine.name.clone(),

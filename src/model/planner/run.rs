@@ -1,14 +1,14 @@
 //! How long a whole run takes, by strategy.
 
-use super::member::Member;
-use super::search::{chunks, plan, queues, seated};
+use super::candidate::CandidateDevice;
+use super::search::{chunks, configured, plan, queues};
 use super::step::StepPlanner;
-use super::{RunPlan, Worker};
+use super::{ConfiguredDevice, RunPlan};
 use crate::balance::pdawl::Planner;
 use crate::balance::{DeviceView, Setup, StepPlan, Strategy, StrategyError};
 use crate::engine::corun::Stream;
 use crate::engine::corun::place::LEAST_STREAM;
-use crate::model::case::Work;
+use crate::model::case::StepWork;
 use crate::model::step_time::{INTERVAL, Outside};
 
 /// Chunks into which a fixed share's streamed segment is cut.
@@ -16,7 +16,7 @@ const FIXED_CHUNKS: u64 = crate::balance::fixed::STREAM_CHUNKS;
 
 /// A strategy whose runs can be predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PredictedStrategy {
     Cpu,
     Gpu,
     Pdawl,
@@ -24,8 +24,8 @@ pub enum Kind {
 
 /// What is expected of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prediction {
-    pub kind: Kind,
+pub struct RunPrediction {
+    pub kind: PredictedStrategy,
     /// Seconds of all steps, as a report's `seconds`.
     pub seconds: f64,
     /// Where 95 % of runs should lie, by the model's spread in validation.
@@ -36,13 +36,22 @@ pub struct Prediction {
     pub outside: Vec<Outside>,
 }
 
-/// Predicts `steps` steps of `work` on `members`. `None` for a strategy for
+/// Predicts `steps` steps of `work` on `candidates`. `None` for a strategy for
 /// which there is no device, or no memory.
-pub fn predict_run(kind: Kind, work: &Work, members: &[Member], steps: u32) -> Option<Prediction> {
+pub fn predict_run(
+    kind: PredictedStrategy,
+    work: &StepWork,
+    candidates: &[CandidateDevice],
+    steps: u32,
+) -> Option<RunPrediction> {
     let plan = match kind {
-        Kind::Pdawl => plan(work, members)?,
-        Kind::Cpu => fixed(&Strategy::Cpu, work, members, steps).ok().flatten()?,
-        Kind::Gpu => fixed(&Strategy::Gpu, work, members, steps).ok().flatten()?,
+        PredictedStrategy::Pdawl => plan(work, candidates)?,
+        PredictedStrategy::Cpu => fixed(&Strategy::Cpu, work, candidates, steps)
+            .ok()
+            .flatten()?,
+        PredictedStrategy::Gpu => fixed(&Strategy::Gpu, work, candidates, steps)
+            .ok()
+            .flatten()?,
     };
     let StepPlan { held, pooled } = &plan.forecast.plan;
     let spread = (plan.forecast.devices.iter().enumerate())
@@ -50,12 +59,12 @@ pub fn predict_run(kind: Kind, work: &Work, members: &[Member], steps: u32) -> O
         .map(|(_, expected)| expected.spread)
         .fold(0.0, f64::max);
     let seconds = f64::from(steps) * plan.forecast.step_seconds;
-    Some(Prediction {
+    Some(RunPrediction {
         kind,
         seconds,
         low: seconds * (-INTERVAL * spread).exp(),
         high: seconds * (INTERVAL * spread).exp(),
-        outside: plan.outside(work, members),
+        outside: plan.outside(work, candidates),
         plan,
     })
 }
@@ -63,26 +72,26 @@ pub fn predict_run(kind: Kind, work: &Work, members: &[Member], steps: u32) -> O
 /// The plan of shares that never change, as their balancer makes it.
 fn fixed(
     strategy: &Strategy,
-    work: &Work,
-    members: &[Member],
+    work: &StepWork,
+    candidates: &[CandidateDevice],
     steps: u32,
 ) -> Result<Option<RunPlan>, StrategyError> {
-    let all: Vec<u32> = members.iter().map(|m| m.compute_units).collect();
+    let all: Vec<u32> = candidates.iter().map(|m| m.compute_units).collect();
     let stream = Stream::default();
-    let Some(workers) = seated(work, members, &all, stream) else {
+    let Some(workers) = configured(work, candidates, &all, stream) else {
         return Ok(None);
     };
-    let least = |worker: &Worker| match worker.division() {
+    let least = |worker: &ConfiguredDevice| match worker.division() {
         Some(division) => (LEAST_STREAM / work.unit_bytes).clamp(1, division.chunk),
         None => 1,
     };
     let setup = Setup {
         units: work.units,
         steps,
-        devices: (members.iter().zip(&workers))
-            .map(|(member, worker)| DeviceView {
-                kind: member.kind,
-                compute_units: member.compute_units,
+        devices: (candidates.iter().zip(&workers))
+            .map(|(candidate, worker)| DeviceView {
+                kind: candidate.kind,
+                compute_units: candidate.compute_units,
                 capacity: worker.has_own_memory().then(|| worker.capacity()),
                 slots: worker.division().map(|division| division.slots),
                 stream_limit: None,
@@ -91,7 +100,7 @@ fn fixed(
             .collect(),
     };
     let plan = strategy.build(&setup)?.plan(0);
-    let workers: Vec<Worker> = (workers.into_iter().zip(&plan.pooled))
+    let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))
         .map(|(worker, pooled)| {
             let chunk = pooled.div_ceil(FIXED_CHUNKS).max(least(&worker));
             worker.with_chunk(chunk)
@@ -100,8 +109,8 @@ fn fixed(
     let (chunks, queues) = (chunks(&workers), queues(&workers));
     let planner = StepPlanner::new(work.clone(), workers);
     Ok(Some(RunPlan {
-        devices: members.iter().map(|m| m.name.clone()).collect(),
-        forecast: planner.expect(&plan, &vec![1.0; members.len()]),
+        devices: candidates.iter().map(|m| m.name.clone()).collect(),
+        forecast: planner.expect(&plan, &vec![1.0; candidates.len()]),
         workers: all,
         stream,
         chunks,

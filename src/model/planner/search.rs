@@ -1,12 +1,12 @@
 //! What is chosen once a run: workers of pools, chunks and queues of streams.
 
 use super::RunPlan;
-use super::member::{Member, Seat};
+use super::candidate::{CandidateDevice, MemoryKind};
+use super::configured::ConfiguredDevice;
 use super::step::StepPlanner;
-use super::worker::Worker;
 use crate::balance::pdawl::{Forecast, Planner};
 use crate::engine::corun::Stream;
-use crate::model::case::Work;
+use crate::model::case::StepWork;
 
 /// Other choices than all cores and the engine's streams must be predicted to
 /// take less than this part of the time.
@@ -19,7 +19,7 @@ const PARTS: [f64; 3] = [0.25, 0.5, 0.75];
 const CHUNK_BYTES: [u64; 4] = [2 << 20, 8 << 20, 32 << 20, 128 << 20];
 const QUEUES: [u32; 3] = [2, 3, 4];
 
-/// A configuration of all members.
+/// A configuration of all candidates.
 #[derive(Clone, Debug, PartialEq)]
 struct Choice {
     /// Cores of pools, compute units of others.
@@ -27,30 +27,30 @@ struct Choice {
     stream: Stream,
 }
 
-/// Plans a run of `work` on `members`. `None` if no device can do anything.
-pub fn plan(work: &Work, members: &[Member]) -> Option<RunPlan> {
-    let is_pool = |member: &Member| member.seat == Seat::Pool;
-    planned(work, members, is_pool)
+/// Plans a run of `work` on `candidates`. `None` if no device can do anything.
+pub fn plan(work: &StepWork, candidates: &[CandidateDevice]) -> Option<RunPlan> {
+    let is_pool = |candidate: &CandidateDevice| candidate.memory == MemoryKind::HostPool;
+    planned(work, candidates, is_pool)
 }
 
 /// The same with all of the pools' cores, where somebody else has chosen these.
-pub fn plan_with_all_cores(work: &Work, members: &[Member]) -> Option<RunPlan> {
-    planned(work, members, |_| false)
+pub fn plan_with_all_cores(work: &StepWork, candidates: &[CandidateDevice]) -> Option<RunPlan> {
+    planned(work, candidates, |_| false)
 }
 
-/// Plans a run, with fewer workers of the members that `may_shrink`.
+/// Plans a run, with fewer workers of the candidates that `may_shrink`.
 fn planned(
-    work: &Work,
-    members: &[Member],
-    may_shrink: impl Fn(&Member) -> bool,
+    work: &StepWork,
+    candidates: &[CandidateDevice],
+    may_shrink: impl Fn(&CandidateDevice) -> bool,
 ) -> Option<RunPlan> {
     let everything = Choice {
-        workers: members.iter().map(|m| m.compute_units).collect(),
+        workers: candidates.iter().map(|m| m.compute_units).collect(),
         stream: Stream::default(),
     };
-    let mut best = Found::of(work, members, everything)?;
-    for pool in (0..members.len()).filter(|d| may_shrink(&members[*d])) {
-        let fewer = fewer_workers(members[pool].compute_units);
+    let mut best = Found::of(work, candidates, everything)?;
+    for pool in (0..candidates.len()).filter(|d| may_shrink(&candidates[*d])) {
+        let fewer = fewer_workers(candidates[pool].compute_units);
         let choices = fewer.into_iter().map(|workers| {
             let mut choice = best.choice.clone();
             choice.workers[pool] = workers;
@@ -58,8 +58,8 @@ fn planned(
         });
         // Cores that are left out cannot be had back in the run: the gain must
         // be more than what the model may be wrong by.
-        let worth_it = WORTH_IT.min(1.0 - members[pool].time.spread());
-        best = best.clone().or_better(work, members, choices, worth_it);
+        let worth_it = WORTH_IT.min(1.0 - candidates[pool].time.spread());
+        best = best.clone().or_better(work, candidates, choices, worth_it);
     }
     if best.streams() {
         let chunks = CHUNK_BYTES.map(|bytes| (bytes / work.unit_bytes).max(1));
@@ -75,10 +75,10 @@ fn planned(
                 choice.stream.queues = queues;
                 choice
             });
-            best = best.clone().or_better(work, members, choices, WORTH_IT);
+            best = best.clone().or_better(work, candidates, choices, WORTH_IT);
         }
     }
-    Some(best.into_plan(members))
+    Some(best.into_plan(candidates))
 }
 
 /// Numbers of workers below `cores`, the most first: of equally good ones that
@@ -97,15 +97,15 @@ fn fewer_workers(cores: u32) -> Vec<u32> {
 #[derive(Clone)]
 struct Found {
     choice: Choice,
-    workers: Vec<Worker>,
+    workers: Vec<ConfiguredDevice>,
     forecast: Forecast,
 }
 
 impl Found {
-    fn of(work: &Work, members: &[Member], choice: Choice) -> Option<Self> {
-        let workers = seated(work, members, &choice.workers, choice.stream)?;
+    fn of(work: &StepWork, candidates: &[CandidateDevice], choice: Choice) -> Option<Self> {
+        let workers = configured(work, candidates, &choice.workers, choice.stream)?;
         let planner = StepPlanner::new(work.clone(), workers);
-        let forecast = planner.forecast(&vec![1.0; members.len()])?;
+        let forecast = planner.forecast(&vec![1.0; candidates.len()])?;
         Some(Self {
             choice,
             workers: planner.workers().to_vec(),
@@ -117,15 +117,15 @@ impl Found {
     /// time.
     fn or_better(
         self,
-        work: &Work,
-        members: &[Member],
+        work: &StepWork,
+        candidates: &[CandidateDevice],
         choices: impl Iterator<Item = Choice>,
         worth_it: f64,
     ) -> Self {
         let seconds = |found: &Self| found.forecast.step_seconds;
         let others = choices
             .filter(|choice| *choice != self.choice)
-            .filter_map(|choice| Self::of(work, members, choice));
+            .filter_map(|choice| Self::of(work, candidates, choice));
         let best = others.min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         match best {
             Some(best) if seconds(&best) < worth_it * seconds(&self) => best,
@@ -138,9 +138,9 @@ impl Found {
         pooled.any(|(units, worker)| *units > 0 && worker.has_own_memory())
     }
 
-    fn into_plan(self, members: &[Member]) -> RunPlan {
+    fn into_plan(self, candidates: &[CandidateDevice]) -> RunPlan {
         RunPlan {
-            devices: members.iter().map(|m| m.name.clone()).collect(),
+            devices: candidates.iter().map(|m| m.name.clone()).collect(),
             workers: self.choice.workers,
             stream: self.choice.stream,
             chunks: chunks(&self.workers),
@@ -150,26 +150,26 @@ impl Found {
     }
 }
 
-/// The members under a configuration. `None` if one's memory is too small.
-pub fn seated(
-    work: &Work,
-    members: &[Member],
+/// The candidates under a configuration. `None` if one's memory is too small.
+pub fn configured(
+    work: &StepWork,
+    candidates: &[CandidateDevice],
     workers: &[u32],
     stream: Stream,
-) -> Option<Vec<Worker>> {
-    (members.iter().zip(workers))
-        .map(|(member, workers)| Worker::new(member, *workers, stream, work))
+) -> Option<Vec<ConfiguredDevice>> {
+    (candidates.iter().zip(workers))
+        .map(|(candidate, workers)| ConfiguredDevice::new(candidate, *workers, stream, work))
         .collect()
 }
 
 /// Units of a streamed chunk; 0 for those who compute on host memory.
-pub fn chunks(workers: &[Worker]) -> Vec<u64> {
-    let chunk = |w: &Worker| w.division().map_or(0, |division| division.chunk);
+pub fn chunks(workers: &[ConfiguredDevice]) -> Vec<u64> {
+    let chunk = |w: &ConfiguredDevice| w.division().map_or(0, |division| division.chunk);
     workers.iter().map(chunk).collect()
 }
 
 /// Queues to stream over; 0 likewise.
-pub fn queues(workers: &[Worker]) -> Vec<u32> {
-    let queues = |w: &Worker| w.division().map_or(0, |division| division.queues);
+pub fn queues(workers: &[ConfiguredDevice]) -> Vec<u32> {
+    let queues = |w: &ConfiguredDevice| w.division().map_or(0, |division| division.queues);
     workers.iter().map(queues).collect()
 }

@@ -1,11 +1,11 @@
 //! The plan of a step under one configuration: [`Planner`] for the balancer.
 
-use super::crew::Crew;
-use super::divide::{Cast, Curves, Scene};
-use super::worker::Worker;
+use super::configured::ConfiguredDevice;
+use super::divide::{Curves, DivisionSearch, Participants};
+use super::step_model::StepModel;
 use crate::balance::StepPlan;
 use crate::balance::pdawl::{Forecast, Planner};
-use crate::model::case::Work;
+use crate::model::case::StepWork;
 
 /// How often a division is corrected by what is predicted for it exactly:
 /// curves are straight between their points.
@@ -16,22 +16,22 @@ const PAYS: f64 = 0.998;
 
 /// Plans steps of one workload on the devices of a run, as configured.
 pub struct StepPlanner {
-    crew: Crew,
+    model: StepModel,
     curves: Curves,
 }
 
 impl StepPlanner {
     /// `workers` in the order of the run's devices.
-    pub fn new(work: Work, workers: Vec<Worker>) -> Self {
-        let crew = Crew::new(work, workers);
-        let curves = Curves::of(&crew);
-        Self { crew, curves }
+    pub fn new(work: StepWork, workers: Vec<ConfiguredDevice>) -> Self {
+        let model = StepModel::new(work, workers);
+        let curves = Curves::of(&model);
+        Self { model, curves }
     }
 
     /// The same for the memories that a run found its devices to have, in their
     /// order; its plans can be carried out there.
     pub fn within(self, capacities: &[Option<u64>]) -> Self {
-        let Crew { work, workers, .. } = self.crew;
+        let StepModel { work, workers, .. } = self.model;
         let workers = workers.into_iter().enumerate();
         let workers = workers.map(|(d, worker)| match capacities.get(d) {
             Some(Some(capacity)) => worker.with_capacity(*capacity),
@@ -41,33 +41,35 @@ impl StepPlanner {
     }
 
     /// The devices as configured.
-    pub fn workers(&self) -> &[Worker] {
-        &self.crew.workers
+    pub fn workers(&self) -> &[ConfiguredDevice] {
+        &self.model.workers
     }
 
-    pub fn work(&self) -> &Work {
-        &self.crew.work
+    pub fn work(&self) -> &StepWork {
+        &self.model.work
     }
 
     /// Who might work: each device by itself first, then several; nobody
     /// streaming before some.
-    fn casts(&self, slowdown: &[f64]) -> Vec<Cast> {
-        let count = self.crew.workers.len();
-        let own = |d: usize| self.crew.workers[d].has_own_memory();
+    fn participant_sets(&self, slowdown: &[f64]) -> Vec<Participants> {
+        let count = self.model.workers.len();
+        let own = |d: usize| self.model.workers[d].has_own_memory();
         let alive = |d: usize| slowdown[d].is_finite();
-        let overflows = |d: usize| own(d) && self.crew.workers[d].capacity() < self.crew.work.units;
-        let mut casts = Vec::new();
+        let overflows =
+            |d: usize| own(d) && self.model.workers[d].capacity() < self.model.work.units;
+        let mut participant_sets = Vec::new();
         let mut add = |takes_part: &dyn Fn(usize) -> bool, streams: &dyn Fn(usize) -> bool| {
             let takes_part: Vec<bool> = (0..count).map(|d| takes_part(d) && alive(d)).collect();
             let streams = (0..count)
                 .map(|d| takes_part[d] && overflows(d) && streams(d))
                 .collect();
-            let cast = Cast {
+            let participants = Participants {
                 takes_part,
                 streams,
             };
-            if cast.takes_part.contains(&true) && !casts.contains(&cast) {
-                casts.push(cast);
+            if participants.takes_part.contains(&true) && !participant_sets.contains(&participants)
+            {
+                participant_sets.push(participants);
             }
         };
         for lone in 0..count {
@@ -83,23 +85,23 @@ impl StepPlanner {
         }
         add(&own, &|_| true);
         add(&|_| true, &|_| true);
-        casts
+        participant_sets
     }
 
-    /// The best division among `cast`.
-    fn best_of(&self, cast: &Cast, slowdown: &[f64]) -> Option<Forecast> {
-        let scene = Scene::new(&self.crew, &self.curves, cast, slowdown);
+    /// The best division among these participants.
+    fn best_of(&self, participants: &Participants, slowdown: &[f64]) -> Option<Forecast> {
+        let search = DivisionSearch::new(&self.model, &self.curves, participants, slowdown);
         let mut scale = vec![1.0; slowdown.len()];
         let mut best: Option<Forecast> = None;
         for _ in 0..CORRECTIONS {
-            let division = scene.divide(&scale)?;
-            let forecast = self.crew.expect(&division.plan, slowdown);
+            let division = search.divide(&scale)?;
+            let forecast = self.model.expect(&division.plan, slowdown);
             for (d, expected) in forecast.devices.iter().enumerate() {
                 let (held, pooled) = (division.plan.held[d], division.plan.pooled[d]);
                 // A memory that is full before all are done says nothing.
-                let is_full = self.crew.workers[d].has_own_memory()
+                let is_full = self.model.workers[d].has_own_memory()
                     && pooled == 0
-                    && held == self.crew.workers[d].capacity();
+                    && held == self.model.workers[d].capacity();
                 if held + pooled > 0 && !is_full {
                     scale[d] *= (expected.seconds / division.seconds).clamp(0.5, 2.0);
                 }
@@ -118,8 +120,8 @@ impl StepPlanner {
 impl Planner for StepPlanner {
     fn forecast(&self, slowdown: &[f64]) -> Option<Forecast> {
         let mut best: Option<Forecast> = None;
-        for cast in self.casts(slowdown) {
-            let Some(forecast) = self.best_of(&cast, slowdown) else {
+        for participants in self.participant_sets(slowdown) {
+            let Some(forecast) = self.best_of(&participants, slowdown) else {
                 continue;
             };
             if best
@@ -133,6 +135,6 @@ impl Planner for StepPlanner {
     }
 
     fn expect(&self, plan: &StepPlan, slowdown: &[f64]) -> Forecast {
-        self.crew.expect(plan, slowdown)
+        self.model.expect(plan, slowdown)
     }
 }

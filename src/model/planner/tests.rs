@@ -8,20 +8,20 @@ use crate::balance::{StepPlan, Strategy};
 use crate::engine::corun::MakeBalancer;
 use crate::engine::oracle;
 use crate::machine::MachineFile;
-use crate::model::testbed::{Trial, grid, machine};
-use crate::model::{Descriptors, Part, Physics, StepTime, Work};
+use crate::model::fixtures::{Trial, grid, machine};
+use crate::model::{Descriptors, DevicePart, Physics, StepTime, StepWork};
 use crate::runtime::sim::SimDevice;
 
 const GIB: u64 = 1 << 30;
 
-/// The members of a machine, in the simulator's order, predicted by physics.
-fn members(machine: &MachineFile, gpu_memory: Option<u64>) -> Vec<Member> {
+/// The candidates of a machine, in the simulator's order, predicted by physics.
+fn candidates(machine: &MachineFile, gpu_memory: Option<u64>) -> Vec<CandidateDevice> {
     let time = |device| {
         let descriptors = Descriptors::of(machine, device, "stencil5-f64", true);
         Arc::new(Physics(descriptors))
     };
-    let host = Member::host(machine, time(None));
-    let device = |d| Member::device(d, gpu_memory, time(Some(d)));
+    let host = CandidateDevice::host(machine, time(None));
+    let device = |d| CandidateDevice::device(d, gpu_memory, time(Some(d)));
     let devices = machine.devices.iter().map(device);
     std::iter::once(host).chain(devices).collect()
 }
@@ -44,8 +44,8 @@ impl Case {
         }
     }
 
-    fn members(&self) -> Vec<Member> {
-        members(&self.machine, self.gpu_memory)
+    fn candidates(&self) -> Vec<CandidateDevice> {
+        candidates(&self.machine, self.gpu_memory)
     }
 
     fn trial(&self) -> Trial<'_> {
@@ -56,7 +56,7 @@ impl Case {
     }
 
     fn plan(&self) -> RunPlan {
-        plan(&Work::of(&grid(self.size)), &self.members()).unwrap()
+        plan(&StepWork::of(&grid(self.size)), &self.candidates()).unwrap()
     }
 
     /// Seconds of the first step of a run as planned.
@@ -163,9 +163,9 @@ fn steps_of_a_slowed_device_are_expected_as_they_come() {
         let device = &mut slow.devices[0];
         device.memory_bandwidth /= 3.0;
         device.flops_f64 = device.flops_f64.map(|flops| flops / 3.0);
-        let (work, members) = (Work::of(&grid(size)), case.members());
-        let all: Vec<u32> = members.iter().map(|m| m.compute_units).collect();
-        let workers = search::seated(&work, &members, &all, Stream::default()).unwrap();
+        let (work, candidates) = (StepWork::of(&grid(size)), case.candidates());
+        let all: Vec<u32> = candidates.iter().map(|m| m.compute_units).collect();
+        let workers = search::configured(&work, &candidates, &all, Stream::default()).unwrap();
         let chunks = search::chunks(&workers);
         let planner = StepPlanner::new(work, workers);
         let plan = StepPlan {
@@ -224,10 +224,10 @@ fn expectations_of_any_plan_come_true() {
             size: 16_000,
             gpu_memory: Some(GIB),
         };
-        let work = Work::of(&grid(case.size));
-        let members = case.members();
-        let all: Vec<u32> = members.iter().map(|m| m.compute_units).collect();
-        let workers = search::seated(&work, &members, &all, Stream::default()).unwrap();
+        let work = StepWork::of(&grid(case.size));
+        let candidates = case.candidates();
+        let all: Vec<u32> = candidates.iter().map(|m| m.compute_units).collect();
+        let workers = search::configured(&work, &candidates, &all, Stream::default()).unwrap();
         let chunks = search::chunks(&workers);
         let planner = StepPlanner::new(work, workers);
         for (held, streamed) in [
@@ -238,14 +238,14 @@ fn expectations_of_any_plan_come_true() {
             (3000, 2000),
             (3000, 9000),
         ] {
-            let devices = members.len() as u64;
+            let devices = candidates.len() as u64;
             let mut plan = StepPlan {
-                held: vec![held / (devices - 1); members.len()],
-                pooled: vec![streamed / (devices - 1); members.len()],
+                held: vec![held / (devices - 1); candidates.len()],
+                pooled: vec![streamed / (devices - 1); candidates.len()],
             };
             plan.held[0] = 0;
             plan.pooled[0] = case.size - held - streamed;
-            let expected = planner.expect(&plan, &vec![1.0; members.len()]);
+            let expected = planner.expect(&plan, &vec![1.0; candidates.len()]);
             let measured = case.trial().follow(&grid(case.size), &plan, &chunks)[0];
             let error = (expected.step_seconds / measured - 1.0).abs();
             errors.push((error, format!("{} {plan:?}", case.name)));
@@ -259,10 +259,10 @@ fn expectations_of_any_plan_come_true() {
 #[test]
 fn a_device_that_is_slower_than_predicted_gets_less_and_a_lost_one_nothing() {
     let case = Case::of("k40", 16_384, None);
-    let work = Work::of(&grid(case.size));
-    let members = case.members();
-    let all: Vec<u32> = members.iter().map(|m| m.compute_units).collect();
-    let workers = search::seated(&work, &members, &all, Stream::default()).unwrap();
+    let work = StepWork::of(&grid(case.size));
+    let candidates = case.candidates();
+    let all: Vec<u32> = candidates.iter().map(|m| m.compute_units).collect();
+    let workers = search::configured(&work, &candidates, &all, Stream::default()).unwrap();
     let planner = StepPlanner::new(work, workers);
     let of = |slowdown: [f64; 2]| planner.forecast(&slowdown).unwrap();
     let (even, slow) = (of([1.0, 1.0]), of([1.0, 4.0]));
@@ -289,8 +289,10 @@ impl StepTime for Crowded {
     fn seconds(&self, case: &crate::model::Case) -> f64 {
         let seconds = self.0.seconds(case);
         match case.part {
-            Part::Host { workers, .. } => seconds * (1.0 + 0.1 * f64::from(workers.max(6) - 6)),
-            Part::Own { .. } => seconds,
+            DevicePart::Host { workers, .. } => {
+                seconds * (1.0 + 0.1 * f64::from(workers.max(6) - 6))
+            }
+            DevicePart::Discrete { .. } => seconds,
         }
     }
 
@@ -304,11 +306,11 @@ fn fewer_workers_only_where_they_are_predicted_faster() {
     let mut case = Case::of("k40", 8192, None);
     case.machine.devices.clear();
     assert_eq!(case.plan().workers, [8], "two cores are as fast as all");
-    let mut members = case.members();
-    let descriptors = *members[0].time.descriptors();
-    members[0].time = Arc::new(Crowded(Physics(descriptors)));
-    let work = Work::of(&grid(case.size));
-    let plan = plan(&work, &members).unwrap();
+    let mut candidates = case.candidates();
+    let descriptors = *candidates[0].time.descriptors();
+    candidates[0].time = Arc::new(Crowded(Physics(descriptors)));
+    let work = StepWork::of(&grid(case.size));
+    let plan = plan(&work, &candidates).unwrap();
     assert_eq!(plan.workers, [6]);
     assert_eq!(plan.forecast.devices[0].spread, 0.02);
 }
@@ -317,12 +319,12 @@ fn fewer_workers_only_where_they_are_predicted_faster() {
 #[test]
 fn several_pools_share_the_memory() {
     let case = Case::of("k20-32", 20_000, Some(2 * GIB));
-    let mut members = case.members();
-    members[0].compute_units = 16;
-    members.insert(1, members[0].clone());
-    members[1].compute_units = 8;
-    let work = Work::of(&grid(case.size));
-    let plan = plan(&work, &members).unwrap();
+    let mut candidates = case.candidates();
+    candidates[0].compute_units = 16;
+    candidates.insert(1, candidates[0].clone());
+    candidates[1].compute_units = 8;
+    let work = StepWork::of(&grid(case.size));
+    let plan = plan(&work, &candidates).unwrap();
     let pool = |cores| SimDevice::Host { cores: Some(cores) };
     let trial = Trial {
         devices: Some(vec![
@@ -341,9 +343,12 @@ fn several_pools_share_the_memory() {
 fn a_run_is_predicted_by_strategy() {
     for (name, size, gpu_memory) in [("k40", 20_000, Some(2 * GIB)), ("titan", 8192, None)] {
         let case = Case::of(name, size, gpu_memory);
-        let (work, members) = (Work::of(&grid(size)), case.members());
-        let of = |kind| predict_run(kind, &work, &members, 10).unwrap();
-        for (kind, strategy) in [(Kind::Cpu, Strategy::Cpu), (Kind::Gpu, Strategy::Gpu)] {
+        let (work, candidates) = (StepWork::of(&grid(size)), case.candidates());
+        let of = |kind| predict_run(kind, &work, &candidates, 10).unwrap();
+        for (kind, strategy) in [
+            (PredictedStrategy::Cpu, Strategy::Cpu),
+            (PredictedStrategy::Gpu, Strategy::Gpu),
+        ] {
             let trial = Trial {
                 steps: 10,
                 ..case.trial()
@@ -354,22 +359,27 @@ fn a_run_is_predicted_by_strategy() {
             let error = of(kind).seconds / outcome.seconds - 1.0;
             assert!(error.abs() < 0.02, "{name} {kind:?}: {error}");
         }
-        let best = of(Kind::Pdawl);
-        assert!(best.seconds <= of(Kind::Cpu).seconds.min(of(Kind::Gpu).seconds));
+        let best = of(PredictedStrategy::Pdawl);
+        assert!(
+            best.seconds
+                <= of(PredictedStrategy::Cpu)
+                    .seconds
+                    .min(of(PredictedStrategy::Gpu).seconds)
+        );
         assert_eq!((best.low, best.high), (best.seconds, best.seconds));
     }
     let mut alone = Case::of("k40", 8192, None);
     alone.machine.devices.clear();
-    let work = Work::of(&grid(alone.size));
-    assert!(predict_run(Kind::Gpu, &work, &alone.members(), 10).is_none());
+    let work = StepWork::of(&grid(alone.size));
+    assert!(predict_run(PredictedStrategy::Gpu, &work, &alone.candidates(), 10).is_none());
 }
 
 #[test]
 fn plans_keep_within_what_a_run_finds() {
     let case = Case::of("k40", 4000, Some(64 << 20));
-    let (work, members) = (Work::of(&grid(case.size)), case.members());
+    let (work, candidates) = (StepWork::of(&grid(case.size)), case.candidates());
     let planned = case.plan();
-    let planner = || planned.planner(&work, &members).unwrap();
+    let planner = || planned.planner(&work, &candidates).unwrap();
     let alone = [1.0; 2];
     let supposed = planner().forecast(&alone).unwrap().plan.held[1];
     assert!(supposed > 100, "{planned:?}");

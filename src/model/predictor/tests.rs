@@ -1,7 +1,7 @@
 //! A model of made-up runs: what physics says, with a factor.
 
 use super::*;
-use crate::model::training::testbed::{CODELET, machine, model, samples, work};
+use crate::model::training::fixtures::{CODELET, machine, model, samples, work};
 
 fn predictor(name: &str) -> Result<Predictor, PredictorError> {
     let trained = machine("k40");
@@ -11,7 +11,7 @@ fn predictor(name: &str) -> Result<Predictor, PredictorError> {
 }
 
 fn case(units: u64, workers: u32) -> Case {
-    let part = Part::Host {
+    let part = DevicePart::Host {
         workers,
         sockets: 1,
         units,

@@ -13,27 +13,27 @@
 //!
 //! What a product's entries, rows and jumps take of a step is no bound, and no
 //! machine file says it; nor how bandwidth grows with cores, what caches keep,
-//! and what chunks cost: `shares` and, of grids on cores, `passes` have what
+//! and what chunks cost: `product_terms` and, of grids on cores, `grid_terms` have what
 //! processors usually need, and a model learns how much of each there is.
 //!
 //! The figures are a machine file's, so the prior knows neither caches nor what
 //! a particular driver does; a learned correction multiplies it.
 
+mod discrete;
+mod grid_terms;
 mod host;
-mod own;
-mod passes;
 mod pipeline;
 mod product;
-mod shares;
+mod product_terms;
 
 #[cfg(test)]
 mod tests;
 
-use super::case::{Case, Part};
+use super::case::{Case, DevicePart};
 use super::descriptors::Descriptors;
 
-pub use passes::Passes;
-pub use shares::Shares;
+pub use grid_terms::GridTerms;
+pub use product_terms::ProductTerms;
 
 /// A step's time and what it is made of, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,8 +78,10 @@ pub fn beside(case: &Case, descriptors: &Descriptors, flow: f64) -> Terms {
         false => total,
     };
     let (held_enqueue, streamed_enqueue) = match case.part {
-        Part::Host { .. } => (0.0, 0.0),
-        Part::Own { .. } => own::enqueues(case, &descriptors.device.unwrap_or_default()),
+        DevicePart::Host { .. } => (0.0, 0.0),
+        DevicePart::Discrete { .. } => {
+            discrete::enqueues(case, &descriptors.device.unwrap_or_default())
+        }
     };
     Terms {
         compute,
@@ -95,14 +97,18 @@ pub fn beside(case: &Case, descriptors: &Descriptors, flow: f64) -> Terms {
 /// Compute, memory, link, and total seconds.
 fn parts(case: &Case, descriptors: &Descriptors, flow: f64) -> (f64, f64, f64, f64) {
     match (case.part, &descriptors.device) {
-        (Part::Host { workers, .. }, None) => host::pool(case, workers, &descriptors.host, flow),
-        (Part::Host { .. }, Some(device)) => host::shared(case, device, &descriptors.host, flow),
-        (Part::Own { .. }, Some(device)) if case.work.matrix.is_some() => {
+        (DevicePart::Host { workers, .. }, None) => {
+            host::pool(case, workers, &descriptors.host, flow)
+        }
+        (DevicePart::Host { .. }, Some(device)) => {
+            host::shared(case, device, &descriptors.host, flow)
+        }
+        (DevicePart::Discrete { .. }, Some(device)) if case.work.matrix.is_some() => {
             product::step(case, device, &descriptors.host, flow)
         }
-        (Part::Own { .. }, device) => {
+        (DevicePart::Discrete { .. }, device) => {
             let device = device.unwrap_or_default();
-            own::step(case, &device, &descriptors.host, flow)
+            discrete::step(case, &device, &descriptors.host, flow)
         }
     }
 }

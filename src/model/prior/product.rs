@@ -1,6 +1,6 @@
 //! A product on a device with memory of its own.
 
-use crate::model::case::{Case, Part};
+use crate::model::case::{Case, DevicePart};
 use crate::model::descriptors::{DeviceFigures, HostFigures};
 
 /// Commands of a streamed chunk: writes of columns, values and rows' ends, the
@@ -20,7 +20,7 @@ pub fn step(
     host: &HostFigures,
     flow: f64,
 ) -> (f64, f64, f64, f64) {
-    let Part::Own {
+    let DevicePart::Discrete {
         held,
         streamed,
         chunk,
@@ -92,7 +92,7 @@ pub fn step(
 mod tests {
     use super::*;
     use crate::model::descriptors::LinkFigures;
-    use crate::model::{MatrixFigures, Work};
+    use crate::model::{MatrixFigures, StepWork};
 
     const DEVICE: DeviceFigures = DeviceFigures {
         compute_units: 100,
@@ -117,7 +117,7 @@ mod tests {
 
     fn case(held: u64, streamed: u64, chunk: u64, solo: bool) -> Case {
         Case {
-            work: Work {
+            work: StepWork {
                 codelet: "spmv-f64".into(),
                 units: 1000,
                 unit_bytes: 24_000,
@@ -141,7 +141,7 @@ mod tests {
                     far_jumps: 0.0,
                 }),
             },
-            part: Part::Own {
+            part: DevicePart::Discrete {
                 held,
                 slots: 2 * held + 3,
                 streamed,

@@ -7,8 +7,8 @@ use crate::balance::StepPlan;
 use crate::engine::corun::Stream;
 use crate::engine::corun::place::{Division, memory_limit};
 use crate::machine::MachineFile;
-use crate::model::Work;
-use crate::model::testbed::{Trial, grid, machine};
+use crate::model::StepWork;
+use crate::model::fixtures::{Trial, grid, machine};
 use crate::runtime::sim::SimDevice;
 use crate::workload::Divisible;
 
@@ -40,7 +40,7 @@ fn pools(name: &str, errors: &mut Errors) {
     let cores = machine.host.cores;
     for size in [200, 1000, 4000, 16_000] {
         let stencil = grid(size);
-        let work = Work::of(&stencil);
+        let work = StepWork::of(&stencil);
         let descriptors = Descriptors::of(&machine, None, &work.codelet, true);
         for workers in [1, 2, cores / 2, cores] {
             for chunk in [size, size / 4, 64, 9] {
@@ -55,7 +55,7 @@ fn pools(name: &str, errors: &mut Errors) {
                     pooled: vec![size],
                 };
                 let measured = median(trial.follow(&stencil, &plan, &[chunk]));
-                let part = Part::Host {
+                let part = DevicePart::Host {
                     workers,
                     sockets: 1,
                     units: size,
@@ -103,7 +103,7 @@ fn gpus(name: &str, errors: &mut Errors) {
 
 fn gpu(machine: &MachineFile, size: u64, limit: Option<u64>, stream: Stream, errors: &mut Errors) {
     let stencil = grid(size);
-    let work = Work::of(&stencil);
+    let work = StepWork::of(&stencil);
     let device = &machine.devices[0];
     let descriptors = Descriptors::of(machine, Some(device), &work.codelet, true);
     let bytes = memory_limit(device.memory, limit);
@@ -121,7 +121,7 @@ fn gpu(machine: &MachineFile, size: u64, limit: Option<u64>, stream: Stream, err
             pooled: vec![size - held],
         };
         let measured = median(trial.follow(&stencil, &plan, &[division.chunk]));
-        let part = Part::Own {
+        let part = DevicePart::Discrete {
             held,
             slots: division.slots,
             streamed: size - held,
@@ -163,7 +163,7 @@ fn a_device_on_host_memory_steps_as_in_the_simulator() {
     let mut errors = Errors(Vec::new());
     for size in [200, 1000, 8000] {
         let stencil = grid(size);
-        let work = Work::of(&stencil);
+        let work = StepWork::of(&stencil);
         let device = &machine.devices[0];
         let descriptors = Descriptors::of(&machine, Some(device), &work.codelet, true);
         for chunk in [size, 64] {
@@ -176,7 +176,7 @@ fn a_device_on_host_memory_steps_as_in_the_simulator() {
                 pooled: vec![size],
             };
             let measured = median(trial.follow(&stencil, &plan, &[chunk]));
-            let part = Part::Host {
+            let part = DevicePart::Host {
                 workers: device.compute_units,
                 sockets: 1,
                 units: size,
@@ -206,9 +206,9 @@ proptest! {
         name in prop::sample::select(vec!["k20-32", "k40", "titan", "h200"]),
     ) {
         let machine = machine(name);
-        let work = Work::of(&grid(size));
+        let work = StepWork::of(&grid(size));
         let held = (size as f64 * held) as u64;
-        let own = Part::Own {
+        let own = DevicePart::Discrete {
             held,
             slots: held + held / 20 + 4,
             streamed: size - held,
@@ -216,7 +216,7 @@ proptest! {
             queues,
             solo: false,
         };
-        let host = Part::Host { workers: queues, sockets: 1, units: size, chunk };
+        let host = DevicePart::Host { workers: queues, sockets: 1, units: size, chunk };
         for (part, device) in [(own, Some(&machine.devices[0])), (host, None)] {
             let descriptors = Descriptors::of(&machine, device, &work.codelet, true);
             let case = Case { work: work.clone(), part };

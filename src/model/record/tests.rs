@@ -23,13 +23,13 @@ fn sample(case: &Case, features: BTreeMap<String, f64>) -> Sample {
 
 fn cases() -> Vec<(Case, Descriptors)> {
     let shelf = Shelf::at("/nonexistent");
-    let host = |units, chunk| Part::Host {
+    let host = |units, chunk| DevicePart::Host {
         workers: 5,
         sockets: 2,
         units,
         chunk,
     };
-    let own = |held, streamed, solo| Part::Own {
+    let own = |held, streamed, solo| DevicePart::Discrete {
         held,
         slots: 3001,
         streamed,
@@ -47,7 +47,7 @@ fn cases() -> Vec<(Case, Descriptors)> {
         ] {
             let (nx, ny, nz) = grid;
             let stencil = Stencil::new(nx, ny, nz, precision, 1).unwrap();
-            let work = Work::of(&stencil);
+            let work = StepWork::of(&stencil);
             let fp64 = precision == Precision::F64;
             let on_host = Descriptors::of(&machine, None, &work.codelet, fp64);
             let on_device = Descriptors::of(&machine, Some(device), &work.codelet, fp64);

@@ -8,7 +8,7 @@ use pdawl_profiler::bundle::{Entry, Explaining, Range};
 use pdawl_profiler::dataset::Feature;
 use pdawl_profiler::train::{Recipe, TrainError, Trained, Validation, train};
 
-use super::{Group, TrainingError, tables};
+use super::{SampleGroup, TrainingError, tables};
 use crate::model::RecordError;
 
 /// What was learned of a group.
@@ -24,7 +24,7 @@ pub struct GroupModel {
 }
 
 /// Called with what is being fitted, fits done and fits to do.
-pub type Progress<'a> = &'a mut dyn FnMut(&str, usize, usize);
+pub type TrainingProgress<'a> = &'a mut dyn FnMut(&str, usize, usize);
 
 /// Fits the models of a group. `machine` is its machine's name, for messages.
 ///
@@ -32,10 +32,10 @@ pub type Progress<'a> = &'a mut dyn FnMut(&str, usize, usize);
 /// Rows that do not say what was run, too few rows, and being interrupted. Why
 /// a group has no explaining model is no error.
 pub fn fit(
-    group: &Group,
+    group: &SampleGroup,
     machine: &str,
     recipe: &Recipe,
-    progress: Progress,
+    progress: TrainingProgress,
     stop: &AtomicBool,
 ) -> Result<GroupModel, TrainingError> {
     let record = |source: RecordError| TrainingError::Record {

@@ -11,10 +11,10 @@
 pub mod charts;
 mod error;
 pub mod fit;
+#[cfg(test)]
+pub(super) mod fixtures;
 pub mod groups;
 pub mod tables;
-#[cfg(test)]
-pub(super) mod testbed;
 #[cfg(test)]
 mod tests;
 
@@ -27,14 +27,14 @@ use pdawl_profiler::train::Recipe;
 
 pub use charts::{Chart, charts};
 pub use error::TrainingError;
-pub use fit::{GroupModel, Progress, fit};
-pub use groups::{Group, groups};
+pub use fit::{GroupModel, TrainingProgress, fit};
+pub use groups::{SampleGroup, groups};
 
 use crate::machine::MachineFile;
 
 /// What is learned, and what must be among it.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct TrainingRequest<'a> {
     pub machine: &'a str,
     pub samples: &'a [Sample],
     /// The codelet that there has to be a model of; `None` for all that the
@@ -48,7 +48,7 @@ pub struct Request<'a> {
 
 /// What was learned of a machine.
 #[derive(Clone, Debug)]
-pub struct Models {
+pub struct TrainedModels {
     pub groups: Vec<GroupModel>,
     /// Groups of other codelets that there is no model of, and why.
     pub left_out: Vec<String>,
@@ -60,11 +60,11 @@ pub struct Models {
 /// Samples of another machine; none of the codelet on one of the kinds; a
 /// group of the codelet that cannot be learned; being interrupted.
 pub fn fit_all(
-    lesson: &Request,
-    progress: Progress,
+    lesson: &TrainingRequest,
+    progress: TrainingProgress,
     stop: &AtomicBool,
-) -> Result<Models, TrainingError> {
-    let &Request {
+) -> Result<TrainedModels, TrainingError> {
+    let &TrainingRequest {
         machine,
         samples,
         codelet,
@@ -97,7 +97,7 @@ pub fn fit_all(
             });
         }
     }
-    let mut models = Models {
+    let mut models = TrainedModels {
         groups: Vec::new(),
         left_out: Vec::new(),
     };
@@ -116,7 +116,7 @@ pub fn fit_all(
 
 /// What a model file says of itself.
 #[derive(Clone, Debug)]
-pub struct About<'a> {
+pub struct ModelDescription<'a> {
     pub name: &'a str,
     pub machine: &'a MachineFile,
     pub simulated: bool,
@@ -130,7 +130,7 @@ pub struct About<'a> {
 /// # Errors
 /// A machine that cannot be written as JSON, which none is that a file
 /// described.
-pub fn bundle(groups: &[GroupModel], about: About) -> Result<Bundle, serde_json::Error> {
+pub fn bundle(groups: &[GroupModel], about: ModelDescription) -> Result<Bundle, serde_json::Error> {
     Ok(Bundle {
         name: about.name.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -36,8 +36,8 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
     for (row, values) in rows.iter_mut().zip(&all) {
         row.values = columns.iter().map(|column| values[*column]).collect();
     }
-    let passes = places(&columns, &features::PASSES);
-    let complete = passes.len() == features::PASSES.len();
+    let passes = places(&columns, &features::GRID_TERMS);
+    let complete = passes.len() == features::GRID_TERMS.len();
     Ok(Table {
         names: (columns.iter())
             .map(|column| features::NAMES[*column].to_owned())
@@ -128,10 +128,10 @@ fn after(sample: &Sample) -> BTreeMap<&str, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::training::testbed;
+    use crate::model::training::fixtures;
 
     fn samples() -> Vec<Sample> {
-        testbed::samples(&testbed::machine("k40"))
+        fixtures::samples(&fixtures::machine("k40"))
     }
 
     fn all(samples: &[Sample]) -> Vec<&Sample> {
@@ -179,7 +179,7 @@ mod tests {
         };
         assert!(table.complete);
         assert_eq!(table.hidden(), table.parts);
-        assert_eq!(named(&table), features::PASSES);
+        assert_eq!(named(&table), features::GRID_TERMS);
         table.complete = false;
         assert!(table.hidden().is_empty());
     }

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::testbed::{CODELET, machine, model, recipe, samples};
+use super::fixtures::{CODELET, machine, model, recipe, samples};
 use super::*;
-use crate::model::features::PASSES;
+use crate::model::features::GRID_TERMS;
 
 fn refused(change: impl Fn(&mut Vec<Sample>), kinds: &[&str]) -> String {
     let mut samples = samples(&machine("k40"));
     change(&mut samples);
-    let request = Request {
+    let request = TrainingRequest {
         machine: "k40",
         samples: &samples,
         codelet: Some(CODELET),
@@ -130,7 +130,7 @@ fn another_codelet_with_few_runs_is_left_out_and_told() {
         other.codelet = "stencil7-f64".into();
     }
     all.append(&mut others);
-    let request = Request {
+    let request = TrainingRequest {
         machine: "k40",
         samples: &all,
         codelet: Some(CODELET),
@@ -174,7 +174,7 @@ fn charts_say_what_they_are_of() {
     );
     // What only a sum of parts sees would hide what the others are like.
     let shows = |name: &str| charts[2].svg.contains(name);
-    assert!(shows("derived.") && !PASSES.iter().any(|part| shows(part)));
+    assert!(shows("derived.") && !GRID_TERMS.iter().any(|part| shows(part)));
     for chart in charts {
         // A title may go on in the next line.
         let texts = chart.svg.split('<').filter_map(|tag| tag.split_once('>'));

@@ -1,18 +1,18 @@
 //! Candidates for devices with memory of their own. Pure.
 
-use super::sizes::Sized;
+use super::sizes::SizedGrid;
 use super::{Candidate, Gpu};
 use crate::engine::corun::Stream;
 use crate::engine::corun::held::Held;
 use crate::engine::corun::place::{Division, WINDOW_FRACTION};
-use crate::profile::configuration::{Configuration, Grid, Kind, Setting};
+use crate::profile::configuration::{Configuration, Grid, ModelKind, Setting};
 
 /// Parts of the grid that are held, when not all of it is.
 const HELD: [f64; 3] = [0.9, 0.5, 0.0];
 
 /// Free slots of the ring, as a fraction of the units held: enough for one
 /// launch a step, for some, and as few as a run with little memory has.
-const FREE: [Free; 3] = [Free::Ample, Free::Part(0.2), Free::Least];
+const FREE: [Free; 3] = [Free::Ample, Free::Fraction(0.2), Free::Least];
 
 /// Bytes of a streamed chunk.
 const CHUNKS: [u64; 5] = [512 << 10, 2 << 20, 8 << 20, 32 << 20, 128 << 20];
@@ -31,19 +31,19 @@ const RESIDENT: [f64; 4] = [1.5, 0.4, 0.5, 0.4];
 const STREAMED: [f64; 6] = [1.5, 0.4, 0.8, 0.3, 0.7, 0.7];
 
 /// What holds the whole grid.
-pub fn resident(gpu: &Gpu, grids: &[Sized]) -> Vec<Candidate> {
+pub fn resident(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {
         for (level, free) in FREE.into_iter().enumerate() {
             for ahead in [true, false] {
-                let wish = Wish {
+                let desired = DesiredSetting {
                     held: sized.grid.units(),
                     free,
                     chunk: 8 << 20,
                     queues: 3,
                     ahead,
                 };
-                let Some(configuration) = wish.on(gpu, &sized.grid) else {
+                let Some(configuration) = desired.on(gpu, &sized.grid) else {
                     continue;
                 };
                 let barriers = f64::from(u8::from(!ahead));
@@ -60,21 +60,21 @@ pub fn resident(gpu: &Gpu, grids: &[Sized]) -> Vec<Candidate> {
 }
 
 /// What streams the grid, or a part of it.
-pub fn streamed(gpu: &Gpu, grids: &[Sized]) -> Vec<Candidate> {
+pub fn streamed(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {
         for held in HELD {
             for (level, free) in FREE.into_iter().enumerate() {
                 for (length, chunk) in CHUNKS.into_iter().enumerate() {
                     for queues in QUEUES {
-                        let wish = Wish {
+                        let desired = DesiredSetting {
                             held: (held * sized.grid.units() as f64).round() as u64,
                             free,
                             chunk,
                             queues,
                             ahead: false,
                         };
-                        let Some(configuration) = wish.on(gpu, &sized.grid) else {
+                        let Some(configuration) = desired.on(gpu, &sized.grid) else {
                             continue;
                         };
                         let at = [
@@ -105,12 +105,12 @@ enum Free {
     /// A step is one launch.
     Ample,
     /// Of the units held.
-    Part(f64),
+    Fraction(f64),
     Least,
 }
 
 /// What a configuration should be.
-struct Wish {
+struct DesiredSetting {
     held: u64,
     free: Free,
     /// Bytes.
@@ -119,7 +119,7 @@ struct Wish {
     ahead: bool,
 }
 
-impl Wish {
+impl DesiredSetting {
     /// The configuration, if the device's memory allows it and it is no
     /// different one's double.
     fn on(&self, gpu: &Gpu, grid: &Grid) -> Option<Configuration> {
@@ -149,9 +149,9 @@ impl Wish {
             && division.capacity >= self.held;
         as_wished.then(|| Configuration {
             device: gpu.name.clone(),
-            kind: Kind::Gpu,
+            kind: ModelKind::Gpu,
             grid: *grid,
-            setting: Setting::Own {
+            setting: Setting::Discrete {
                 memory,
                 held: self.held,
                 chunk,
@@ -161,13 +161,13 @@ impl Wish {
         })
     }
 
-    /// Slots of the ring; `None` where another wish has the same.
+    /// Slots of the ring; `None` where another desired setting has the same.
     fn slots(&self) -> Option<u64> {
         let least = least_slots(self.held);
         let slots = match self.free {
             Free::Least => return Some(least),
             Free::Ample => 2 * self.held + 3,
-            Free::Part(part) => self.held + (part * self.held as f64) as u64 + 3,
+            Free::Fraction(part) => self.held + (part * self.held as f64) as u64 + 3,
         };
         (self.held > 0 && slots > least).then_some(slots)
     }
@@ -217,7 +217,7 @@ mod tests {
             largest: memory,
             own: true,
         };
-        let wish = Wish {
+        let desired = DesiredSetting {
             held: 2000,
             free: Free::Least,
             chunk: 2 << 20,
@@ -226,27 +226,27 @@ mod tests {
         };
         let Some(Configuration {
             setting:
-                Setting::Own {
+                Setting::Discrete {
                     memory,
                     held,
                     chunk,
                     ..
                 },
             ..
-        }) = wish.on(&gpu(1 << 30), &grid)
+        }) = desired.on(&gpu(1 << 30), &grid)
         else {
             panic!("1 GiB is enough");
         };
         assert_eq!((held, chunk), (2000, 65));
         let (slots, buffers) = (2000 + 42 + 3, 2 * (2 * 65 + 2));
         assert_eq!(memory, (slots + buffers) * 32_000);
-        assert!(wish.on(&gpu(memory), &grid).is_some());
-        assert!(wish.on(&gpu(memory - 1), &grid).is_none());
+        assert!(desired.on(&gpu(memory), &grid).is_some());
+        assert!(desired.on(&gpu(memory - 1), &grid).is_none());
         // Tiny chunks of a large grid would be too many.
-        let tiny = Wish {
+        let tiny = DesiredSetting {
             held: 0,
             chunk: 1,
-            ..wish
+            ..desired
         };
         assert!(tiny.on(&gpu(1 << 30), &grid).is_none());
     }

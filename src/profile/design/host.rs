@@ -1,10 +1,10 @@
 //! Candidates for pools of the host's cores, and for devices that share its
 //! memory. Pure.
 
-use super::sizes::Sized;
+use super::sizes::SizedGrid;
 use super::{Candidate, Gpu, Space, chunks_of};
 use crate::machine::host::Placement;
-use crate::profile::configuration::{Configuration, Kind, Setting};
+use crate::profile::configuration::{Configuration, ModelKind, Setting};
 
 /// Chunks into which the units are cut: whole, and some divisions.
 const CUTS: [u64; 5] = [1, 3, 8, 24, 64];
@@ -21,7 +21,7 @@ struct Pool {
 }
 
 /// All that a pool of cores may be asked for.
-pub fn pools(space: &Space, grids: &[Sized]) -> Vec<Candidate> {
+pub fn pools(space: &Space, grids: &[SizedGrid]) -> Vec<Candidate> {
     let pools = placed(space);
     let all = space.topology.cores().max(1) as f64;
     let mut candidates = Vec::new();
@@ -30,7 +30,7 @@ pub fn pools(space: &Space, grids: &[Sized]) -> Vec<Candidate> {
             for (cuts, chunk) in chunks_of(sized.grid.units(), &CUTS) {
                 let configuration = Configuration {
                     device: "host".to_owned(),
-                    kind: Kind::Cpu,
+                    kind: ModelKind::Cpu,
                     grid: sized.grid,
                     setting: Setting::Host {
                         workers: pool.workers,
@@ -54,13 +54,13 @@ pub fn pools(space: &Space, grids: &[Sized]) -> Vec<Candidate> {
 }
 
 /// All that a device on host memory may be asked for.
-pub fn shared(gpu: &Gpu, grids: &[Sized]) -> Vec<Candidate> {
+pub fn shared(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {
         for (cuts, chunk) in chunks_of(sized.grid.units(), &CUTS) {
             let configuration = Configuration {
                 device: gpu.name.clone(),
-                kind: Kind::Gpu,
+                kind: ModelKind::Gpu,
                 grid: sized.grid,
                 setting: Setting::Shared {
                     workers: gpu.compute_units,

@@ -16,12 +16,12 @@ mod space;
 #[cfg(test)]
 mod tests;
 
-pub use space::{Gpu, Space, SpaceError, Wishes};
+pub use space::{DesignRequest, Gpu, Space, SpaceError};
 
 use std::collections::HashSet;
 
-use crate::profile::configuration::{Configuration, Kind};
-use sizes::Sized;
+use crate::profile::configuration::{Configuration, ModelKind};
+use sizes::SizedGrid;
 
 /// Of five configurations of a GPU, so many hold the whole grid.
 const RESIDENT: [bool; 5] = [true, false, false, true, false];
@@ -40,7 +40,7 @@ pub struct Candidate {
 impl Candidate {
     fn new<const N: usize>(
         configuration: Configuration,
-        sized: &Sized,
+        sized: &SizedGrid,
         at: [f64; N],
         weights: [f64; N],
     ) -> Self {
@@ -55,11 +55,11 @@ impl Candidate {
 
 /// At most `count` configurations of a kind, the most telling first; none if
 /// the machine has no such device. A longer design begins with a shorter one.
-pub fn design(space: &Space, kind: Kind, count: usize) -> Vec<Configuration> {
+pub fn design(space: &Space, kind: ModelKind, count: usize) -> Vec<Configuration> {
     let grids = sizes::grids(space);
     match kind {
-        Kind::Cpu => filled(host::pools(space, &grids), count),
-        Kind::Gpu => {
+        ModelKind::Cpu => filled(host::pools(space, &grids), count),
+        ModelKind::Gpu => {
             let each = space.gpus.iter().map(|gpu| match gpu.own {
                 false => filled(host::shared(gpu, &grids), count),
                 true => {
@@ -73,7 +73,7 @@ pub fn design(space: &Space, kind: Kind, count: usize) -> Vec<Configuration> {
     }
 }
 
-/// The candidates that fill their space. Where sizes are small, several wishes
+/// The candidates that fill their space. Where sizes are small, several settings
 /// end in one configuration; the first stands for all.
 fn filled(mut candidates: Vec<Candidate>, count: usize) -> Vec<Configuration> {
     let mut seen = HashSet::new();

@@ -8,7 +8,7 @@ const LEVELS: u32 = 15;
 
 /// A grid with where it stands in a design.
 #[derive(Clone, Copy, Debug)]
-pub struct Sized {
+pub struct SizedGrid {
     pub grid: Grid,
     /// From the smallest size, 0, to the largest, 1; logarithmic.
     pub size: f64,
@@ -19,7 +19,7 @@ pub struct Sized {
 /// The grids of a space: squares (cubes in 3-D) of the sizes asked for, or
 /// sizes between the space's least and most with as many points in long units
 /// and in short ones. Half of those have odd axes.
-pub fn grids(space: &Space) -> Vec<Sized> {
+pub fn grids(space: &Space) -> Vec<SizedGrid> {
     let (least, most) = match space.sizes.as_slice() {
         [] => (space.least, space.most),
         sizes => (
@@ -34,7 +34,7 @@ pub fn grids(space: &Space) -> Vec<Sized> {
     };
     if !space.sizes.is_empty() {
         return (space.sizes.iter())
-            .map(|edge| Sized {
+            .map(|edge| SizedGrid {
                 grid: space.cube([*edge; 3]),
                 size: place(*edge),
                 aspect: 0.0,
@@ -46,7 +46,7 @@ pub fn grids(space: &Space) -> Vec<Sized> {
         for (aspect, factors) in shapes(space.dimensions) {
             let parity = level as u64 % 2;
             let axis = |factor: f64| odd_or_even((edge as f64 * factor).round() as u64, parity);
-            grids.push(Sized {
+            grids.push(SizedGrid {
                 grid: space.cube(factors.map(axis)),
                 size: place(edge),
                 aspect,

@@ -37,7 +37,7 @@ pub struct Gpu {
 
 /// What the user wants.
 #[derive(Clone, Debug)]
-pub struct Wishes {
+pub struct DesignRequest {
     /// 2 or 3.
     pub dimensions: u8,
     pub precision: Precision,
@@ -85,12 +85,12 @@ impl Space {
         gpus: Vec<Gpu>,
         memory: u64,
         real: bool,
-        wishes: &Wishes,
+        request: &DesignRequest,
     ) -> Result<Self, SpaceError> {
         let mut space = Self {
-            dimensions: wishes.dimensions,
-            precision: wishes.precision,
-            sizes: wishes.sizes.clone(),
+            dimensions: request.dimensions,
+            precision: request.precision,
+            sizes: request.sizes.clone(),
             least: LEAST,
             most: MOST,
             topology,
@@ -101,12 +101,12 @@ impl Space {
         space.least = space.edge_of(LEAST);
         if let Some(l2) = host.l2.filter(|_| real) {
             // Both versions fill half of a core's L2.
-            let points = l2 / 4 / wishes.precision.bytes();
+            let points = l2 / 4 / request.precision.bytes();
             let small = (points as f64).sqrt() as u64;
             space.least = space.edge_of(small.clamp(TINY, LEAST));
         }
         let fits = |edge: u64, memory: u64| space.needed(edge) <= memory;
-        for size in space.sizes.iter().chain(&wishes.most) {
+        for size in space.sizes.iter().chain(&request.most) {
             if *size < 3 {
                 return Err(SpaceError::TooSmall(*size));
             }
@@ -118,7 +118,7 @@ impl Space {
                 });
             }
         }
-        space.most = match wishes.most {
+        space.most = match request.most {
             Some(most) => most,
             None => {
                 let mut most = space.edge_of(MOST);

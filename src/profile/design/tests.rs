@@ -16,8 +16,8 @@ fn machine(name: &str) -> MachineFile {
     Shelf::at("/nonexistent").find(name).unwrap()
 }
 
-fn wishes() -> Wishes {
-    Wishes {
+fn request() -> DesignRequest {
+    DesignRequest {
         dimensions: 2,
         precision: Precision::F64,
         sizes: Vec::new(),
@@ -25,7 +25,7 @@ fn wishes() -> Wishes {
     }
 }
 
-fn space(machine: &MachineFile, wishes: &Wishes) -> Space {
+fn space(machine: &MachineFile, request: &DesignRequest) -> Space {
     let host = &machine.host;
     let gpus = (machine.devices.iter()).map(|device| Gpu {
         name: device.name.clone(),
@@ -40,7 +40,7 @@ fn space(machine: &MachineFile, wishes: &Wishes) -> Space {
         gpus.collect(),
         host.memory,
         false,
-        wishes,
+        request,
     )
     .unwrap()
 }
@@ -57,13 +57,13 @@ fn every_configuration_is_possible_and_no_two_are_equal() {
             let file = machine(name);
             let space = space(
                 &file,
-                &Wishes {
+                &DesignRequest {
                     dimensions,
                     precision,
-                    ..wishes()
+                    ..request()
                 },
             );
-            for kind in [Kind::Cpu, Kind::Gpu] {
+            for kind in [ModelKind::Cpu, ModelKind::Gpu] {
                 let design = design(&space, kind, COUNT);
                 assert_eq!(design.len(), COUNT, "{name} {kind}");
                 let names: HashSet<String> = design.iter().map(ToString::to_string).collect();
@@ -94,7 +94,7 @@ fn is_possible(configuration: &Configuration, file: &MachineFile) {
             assert!((1..=units).contains(&chunk));
         }
         Setting::Shared { chunk, .. } => assert!((1..=units).contains(&chunk)),
-        Setting::Own {
+        Setting::Discrete {
             memory,
             held,
             chunk,
@@ -119,8 +119,8 @@ fn is_possible(configuration: &Configuration, file: &MachineFile) {
 
 #[test]
 fn a_longer_design_begins_with_a_shorter_one() {
-    let space = space(&machine("k20-32"), &wishes());
-    for kind in [Kind::Cpu, Kind::Gpu] {
+    let space = space(&machine("k20-32"), &request());
+    for kind in [ModelKind::Cpu, ModelKind::Gpu] {
         let whole = design(&space, kind, COUNT);
         for count in [0, 1, 7, 40, 129] {
             assert_eq!(design(&space, kind, count), whole[..count]);
@@ -130,8 +130,8 @@ fn a_longer_design_begins_with_a_shorter_one() {
 
 #[test]
 fn few_configurations_span_the_space_already() {
-    let space = space(&machine("k20-32"), &wishes());
-    let cpu = design(&space, Kind::Cpu, 10);
+    let space = space(&machine("k20-32"), &request());
+    let cpu = design(&space, ModelKind::Cpu, 10);
     let (least, most) = points(&cpu);
     assert!(
         least <= 500 * 500 && most >= 19_000 * 19_000,
@@ -156,7 +156,7 @@ fn few_configurations_span_the_space_already() {
     }
     assert!(pools.iter().any(|p| p.2 == 1) && pools.iter().any(|p| p.2 >= 24));
 
-    let gpu = design(&space, Kind::Gpu, 15);
+    let gpu = design(&space, ModelKind::Gpu, 15);
     let (least, most) = points(&gpu);
     assert!(
         least <= 500 * 500 && most >= 19_000 * 19_000,
@@ -164,7 +164,7 @@ fn few_configurations_span_the_space_already() {
     );
     let held: Vec<(u64, u64, u32)> = (gpu.iter())
         .filter_map(|c| match c.setting {
-            Setting::Own { held, queues, .. } => Some((held, c.grid.units(), queues)),
+            Setting::Discrete { held, queues, .. } => Some((held, c.grid.units(), queues)),
             _ => None,
         })
         .collect();
@@ -183,8 +183,8 @@ fn few_configurations_span_the_space_already() {
 fn sizes_lie_on_both_sides_of_caches_and_of_the_gpus_memory() {
     let mut file = machine("k20-32");
     let l3 = file.host.l3.unwrap();
-    let simulated = space(&file, &wishes());
-    for kind in [Kind::Cpu, Kind::Gpu] {
+    let simulated = space(&file, &request());
+    for kind in [ModelKind::Cpu, ModelKind::Gpu] {
         let (least, most) = points(&design(&simulated, kind, COUNT));
         assert!(16 * least < l3 && 16 * most > 8 * l3, "{kind}");
     }
@@ -192,13 +192,13 @@ fn sizes_lie_on_both_sides_of_caches_and_of_the_gpus_memory() {
     file.host.l2 = Some(1 << 20);
     let topology = Topology::described(2, 32);
     let memory = file.host.memory;
-    let real = Space::of(&file.host, topology, Vec::new(), memory, true, &wishes()).unwrap();
-    let (least, _) = points(&design(&real, Kind::Cpu, COUNT));
+    let real = Space::of(&file.host, topology, Vec::new(), memory, true, &request()).unwrap();
+    let (least, _) = points(&design(&real, ModelKind::Cpu, COUNT));
     assert!(16 * least < 1 << 20, "{least}");
     // Half of the grid's next version does not fit: what little memory is for.
-    let some = design(&simulated, Kind::Gpu, COUNT);
+    let some = design(&simulated, ModelKind::Gpu, COUNT);
     let beyond = some.iter().filter(|c| match c.setting {
-        Setting::Own { memory, .. } => memory < 2 * c.grid.bytes(),
+        Setting::Discrete { memory, .. } => memory < 2 * c.grid.bytes(),
         _ => false,
     });
     assert!(beyond.count() > COUNT / 2);
@@ -206,7 +206,7 @@ fn sizes_lie_on_both_sides_of_caches_and_of_the_gpus_memory() {
 
 #[test]
 fn some_axes_are_odd_and_some_rows_long() {
-    let design = design(&space(&machine("k40"), &wishes()), Kind::Cpu, COUNT);
+    let design = design(&space(&machine("k40"), &request()), ModelKind::Cpu, COUNT);
     let count = |of: &dyn Fn(&Configuration) -> bool| design.iter().filter(|c| of(c)).count();
     let few = COUNT / 8;
     assert!(count(&|c| c.grid.nx % 2 == 1 && c.grid.ny % 2 == 1) > few);
@@ -217,12 +217,12 @@ fn some_axes_are_odd_and_some_rows_long() {
 
 #[test]
 fn sizes_that_are_asked_for_are_the_only_ones() {
-    let wishes = Wishes {
+    let request = DesignRequest {
         sizes: vec![3000, 700, 3000],
-        ..wishes()
+        ..request()
     };
-    let space = space(&machine("k40"), &wishes);
-    for kind in [Kind::Cpu, Kind::Gpu] {
+    let space = space(&machine("k40"), &request);
+    for kind in [ModelKind::Cpu, ModelKind::Gpu] {
         let design = design(&space, kind, COUNT);
         let edges: HashSet<(u64, u64)> = design.iter().map(|c| (c.grid.nx, c.grid.ny)).collect();
         assert_eq!(edges, HashSet::from([(700, 700), (3000, 3000)]));
@@ -232,23 +232,23 @@ fn sizes_that_are_asked_for_are_the_only_ones() {
 #[test]
 fn the_greatest_size_is_what_is_asked_for_or_fits() {
     let file = machine("k40");
-    let of = |wishes: &Wishes, memory| {
+    let of = |request: &DesignRequest, memory| {
         let (host, topology) = (&file.host, Topology::described(1, 8));
-        Space::of(host, topology, Vec::new(), memory, false, wishes)
+        Space::of(host, topology, Vec::new(), memory, false, request)
     };
-    let most = |wishes: &Wishes, memory| of(wishes, memory).unwrap().most;
-    assert_eq!(most(&wishes(), 16 << 30), 20_000);
-    let less = most(&wishes(), 1 << 30);
+    let most = |request: &DesignRequest, memory| of(request, memory).unwrap().most;
+    assert_eq!(most(&request(), 16 << 30), 20_000);
+    let less = most(&request(), 1 << 30);
     assert!((7000..7600).contains(&less), "{less}");
-    assert_eq!(of(&wishes(), 1000).unwrap().least, 7);
-    let asked = |most, sizes: &[u64]| Wishes {
+    assert_eq!(of(&request(), 1000).unwrap().least, 7);
+    let asked = |most, sizes: &[u64]| DesignRequest {
         most,
         sizes: sizes.to_vec(),
-        ..wishes()
+        ..request()
     };
     assert_eq!(most(&asked(Some(30_000), &[]), 32 << 30), 30_000);
-    for wishes in [asked(Some(30_000), &[]), asked(None, &[100, 30_000])] {
-        let message = of(&wishes, 1 << 30).unwrap_err().to_string();
+    for request in [asked(Some(30_000), &[]), asked(None, &[100, 30_000])] {
+        let message = of(&request, 1 << 30).unwrap_err().to_string();
         assert_eq!(
             message,
             "two grids of size 30000 need 13.4 GiB, and 1.00 GiB of host memory may be used; \
@@ -259,9 +259,9 @@ fn the_greatest_size_is_what_is_asked_for_or_fits() {
         of(&asked(None, &[2]), 1 << 30).unwrap_err(),
         SpaceError::TooSmall(2)
     );
-    let cube = Wishes {
+    let cube = DesignRequest {
         dimensions: 3,
-        ..wishes()
+        ..request()
     };
     let space = of(&cube, 16 << 30).unwrap();
     assert_eq!((space.least, space.most), (63, 737));

@@ -4,7 +4,7 @@
 use crate::engine::corun::ProductDivision;
 use crate::engine::corun::Stream;
 use crate::machine::host::Topology;
-use crate::profile::configuration::{Kind, Seat, Setting};
+use crate::profile::configuration::{DeviceUse, ModelKind, Setting};
 use crate::profile::design::Gpu;
 use crate::workload::Divisible;
 use crate::workload::spmv::{Spmv, arrange};
@@ -93,7 +93,12 @@ const STREAMED: [(f64, u64, u32); 4] = [
 /// What the `number`th product is computed by: all of the host's cores and a
 /// part of them, and each GPU with everything held, without barriers and with,
 /// and with a part streamed.
-pub fn seats(spmv: &Spmv, number: usize, topology: &Topology, gpus: &[Gpu]) -> Vec<(Kind, Seat)> {
+pub fn device_uses(
+    spmv: &Spmv,
+    number: usize,
+    topology: &Topology,
+    gpus: &[Gpu],
+) -> Vec<(ModelKind, DeviceUse)> {
     let units = spmv.units();
     let turn = |of: usize| number % of;
     let pool = |workers: usize, cuts: u64| {
@@ -105,29 +110,29 @@ pub fn seats(spmv: &Spmv, number: usize, topology: &Topology, gpus: &[Gpu]) -> V
             placement: None,
             chunk: units.div_ceil(cuts),
         };
-        (Kind::Cpu, seat("host", setting, spmv))
+        (ModelKind::Cpu, device_use("host", setting, spmv))
     };
     let cores = topology.cores().max(1);
     let fewer = (cores >> (1 + turn(3))).max(1);
-    let mut seats = vec![pool(cores, 1), pool(fewer, CUTS[turn(CUTS.len())])];
+    let mut device_uses = vec![pool(cores, 1), pool(fewer, CUTS[turn(CUTS.len())])];
     if fewer == cores {
-        seats[1] = pool(cores, 8);
+        device_uses[1] = pool(cores, 8);
     }
     for gpu in gpus {
-        seats.extend(on(gpu, spmv, STREAMED[turn(STREAMED.len())]));
+        device_uses.extend(on(gpu, spmv, STREAMED[turn(STREAMED.len())]));
     }
     let mut distinct = Vec::new();
-    for seat in seats {
-        if !distinct.contains(&seat) {
-            distinct.push(seat);
+    for device_use in device_uses {
+        if !distinct.contains(&device_use) {
+            distinct.push(device_use);
         }
     }
     distinct
 }
 
-fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<(Kind, Seat)> {
+fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<(ModelKind, DeviceUse)> {
     let units = spmv.units();
-    let of = |setting| (Kind::Gpu, seat(&gpu.name, setting, spmv));
+    let of = |setting| (ModelKind::Gpu, device_use(&gpu.name, setting, spmv));
     if !gpu.own {
         return vec![of(Setting::Shared {
             workers: gpu.compute_units,
@@ -135,7 +140,7 @@ fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<(Kind, Seat)> {
         })];
     }
     let (part, bytes, queues) = streamed;
-    let wish = |held: u64, ahead: bool, bytes: u64, queues: u32| {
+    let desired = |held: u64, ahead: bool, bytes: u64, queues: u32| {
         let chunk = (bytes / spmv.unit_bytes()).clamp(1, units);
         let stream = Stream {
             chunk: Some(chunk),
@@ -143,7 +148,7 @@ fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<(Kind, Seat)> {
         };
         let division = ProductDivision::of(spmv, gpu.memory, gpu.largest, stream).ok()?;
         (division.held.units >= held && division.queues == queues).then(|| {
-            of(Setting::Own {
+            of(Setting::Discrete {
                 memory: gpu.memory,
                 held,
                 chunk: division.chunk.units,
@@ -154,17 +159,17 @@ fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<(Kind, Seat)> {
     };
     let held = (part * units as f64) as u64;
     [
-        wish(units, true, 4 << 20, 3),
-        wish(units, false, 4 << 20, 3),
-        wish(held, false, bytes, queues),
+        desired(units, true, 4 << 20, 3),
+        desired(units, false, 4 << 20, 3),
+        desired(held, false, bytes, queues),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-fn seat(device: &str, setting: Setting, spmv: &Spmv) -> Seat {
-    Seat {
+fn device_use(device: &str, setting: Setting, spmv: &Spmv) -> DeviceUse {
+    DeviceUse {
         device: device.to_owned(),
         setting,
         fp64: spmv.fp64(),
@@ -202,13 +207,21 @@ mod tests {
             largest: memory,
             own: true,
         };
-        let kinds = |seats: &[(Kind, Seat)], kind| seats.iter().filter(|s| s.0 == kind).count();
+        let kinds = |device_uses: &[(ModelKind, DeviceUse)], kind| {
+            device_uses.iter().filter(|s| s.0 == kind).count()
+        };
         for number in 0..5 {
-            let seats = seats(&spmv, number, &topology, &[gpu(1 << 30)]);
-            assert_eq!((kinds(&seats, Kind::Cpu), kinds(&seats, Kind::Gpu)), (2, 3));
+            let device_uses = device_uses(&spmv, number, &topology, &[gpu(1 << 30)]);
+            assert_eq!(
+                (
+                    kinds(&device_uses, ModelKind::Cpu),
+                    kinds(&device_uses, ModelKind::Gpu)
+                ),
+                (2, 3)
+            );
         }
         // The vectors alone have 32 kB.
-        let narrow = seats(&spmv, 0, &topology, &[gpu(40_000)]);
-        assert_eq!(kinds(&narrow, Kind::Gpu), 0);
+        let narrow = device_uses(&spmv, 0, &topology, &[gpu(40_000)]);
+        assert_eq!(kinds(&narrow, ModelKind::Gpu), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! One run of a product, from its seat to a row of a dataset.
+//! One run of a product, from its configuration to a row of a dataset.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,13 +8,13 @@ use pdawl_profiler::dataset::Key;
 use crate::balance::{Balancer, Setup};
 use crate::engine::Outcome;
 use crate::engine::corun::{self, Control, Options, Stream};
-use crate::model::{Case, Descriptors, Part, Work, prior, record};
-use crate::profile::configuration::{Kind, Seat, Setting};
+use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
+use crate::profile::configuration::{DeviceUse, ModelKind, Setting};
 use crate::profile::error::ProfileError;
-use crate::profile::ground::Ground;
+use crate::profile::instruments::RunInstruments;
+use crate::profile::machine::ProfiledMachine;
 use crate::profile::run::planned;
 use crate::profile::sums::sums;
-use crate::profile::watch::Watch;
 use crate::workload::Divisible;
 use crate::workload::spmv::Spmv;
 
@@ -28,9 +28,9 @@ const MOST: u32 = 100;
 
 /// A product on a device, and which run of it.
 #[derive(Clone, Debug)]
-pub struct Run {
-    pub kind: Kind,
-    pub seat: Seat,
+pub struct ProfileRun {
+    pub kind: ModelKind,
+    pub device_use: DeviceUse,
     pub repeat: u32,
 }
 
@@ -39,21 +39,21 @@ pub struct Subject<'a> {
     /// As users say it, with its seed.
     pub name: &'a str,
     pub spmv: &'a Spmv,
-    pub work: &'a Work,
+    pub work: &'a StepWork,
 }
 
 impl Subject<'_> {
     /// All that is asked for, so that equal names mean equal runs.
-    pub fn configuration(&self, seat: &Seat) -> String {
+    pub fn configuration(&self, device_use: &DeviceUse) -> String {
         let precision = self.spmv.options().precision.name();
         let irregular = self.spmv.options().irregular;
-        let (name, device) = (self.name, seat.selection());
+        let (name, device) = (self.name, device_use.selection());
         let mut text = format!("{name} {precision}; irregular {irregular}; {device}");
-        match seat.setting {
+        match device_use.setting {
             Setting::Host { chunk, .. } | Setting::Shared { chunk, .. } => {
                 text += &format!("; chunk {chunk}");
             }
-            Setting::Own {
+            Setting::Discrete {
                 memory,
                 held,
                 chunk,
@@ -68,44 +68,44 @@ impl Subject<'_> {
     }
 
     /// What tells a run from others in a dataset.
-    pub fn key(&self, ground: &Ground, run: &Run) -> Key {
+    pub fn key(&self, profiled: &ProfiledMachine, run: &ProfileRun) -> Key {
         Key {
-            machine: ground.machine().name.clone(),
-            device: run.seat.selection(),
+            machine: profiled.machine().name.clone(),
+            device: run.device_use.selection(),
             codelet: self.work.codelet.clone(),
-            configuration: self.configuration(&run.seat),
+            configuration: self.configuration(&run.device_use),
             repeat: run.repeat,
         }
     }
 
-    /// The part of a step that a seat does: all of it.
-    fn case(&self, seat: &Seat) -> Case {
+    /// The part of a step that a device does: all of it.
+    fn case(&self, device_use: &DeviceUse) -> Case {
         let units = self.spmv.units();
-        let part = match seat.setting {
+        let part = match device_use.setting {
             Setting::Host {
                 workers,
                 sockets,
                 chunk,
                 ..
-            } => Part::Host {
+            } => DevicePart::Host {
                 workers,
                 sockets,
                 units,
                 chunk,
             },
-            Setting::Shared { workers, chunk } => Part::Host {
+            Setting::Shared { workers, chunk } => DevicePart::Host {
                 workers,
                 sockets: 1,
                 units,
                 chunk,
             },
-            Setting::Own {
+            Setting::Discrete {
                 held,
                 chunk,
                 queues,
                 ahead,
                 ..
-            } => Part::Own {
+            } => DevicePart::Discrete {
                 held,
                 slots: 2 * held + 3,
                 streamed: units - held,
@@ -124,14 +124,14 @@ impl Subject<'_> {
     /// many steps it should have.
     pub fn expected(
         &self,
-        ground: &Ground,
-        seat: &Seat,
+        profiled: &ProfiledMachine,
+        device_use: &DeviceUse,
         steps: Option<u32>,
     ) -> (Case, Descriptors, u32) {
-        let case = self.case(seat);
-        let (machine, device) = (ground.machine(), ground.spec(&seat.device));
-        let descriptors = Descriptors::of(machine, device, &case.work.codelet, seat.fp64);
-        let steps = steps.unwrap_or_else(|| match ground.is_simulated() {
+        let case = self.case(device_use);
+        let (machine, device) = (profiled.machine(), profiled.spec(&device_use.device));
+        let descriptors = Descriptors::of(machine, device, &case.work.codelet, device_use.fp64);
+        let steps = steps.unwrap_or_else(|| match profiled.is_simulated() {
             true => SIMULATED_STEPS,
             false => {
                 let step = prior::seconds(&case, &descriptors);
@@ -147,15 +147,15 @@ impl Subject<'_> {
     /// When the device cannot be opened, or the run fails.
     pub fn measure(
         &self,
-        ground: &mut Ground,
-        run: &Run,
+        profiled: &mut ProfiledMachine,
+        run: &ProfileRun,
         (steps, seed): (Option<u32>, u64),
         stop: &AtomicBool,
     ) -> Result<Option<Sample>, ProfileError> {
-        let (case, descriptors, steps) = self.expected(ground, &run.seat, steps);
-        let configuration = self.configuration(&run.seat);
-        let (gpu_memory, stream) = match run.seat.setting {
-            Setting::Own {
+        let (case, descriptors, steps) = self.expected(profiled, &run.device_use, steps);
+        let configuration = self.configuration(&run.device_use);
+        let (gpu_memory, stream) = match run.device_use.setting {
+            Setting::Discrete {
                 memory,
                 chunk,
                 queues,
@@ -176,8 +176,8 @@ impl Subject<'_> {
             verify: false,
             trace: true,
         };
-        let mut watch = Watch::over(ground, &run.seat);
-        let outcome = ground.with(&run.seat, seed, |runtime| {
+        let mut watch = RunInstruments::over(profiled, &run.device_use);
+        let outcome = profiled.with(&run.device_use, seed, |runtime| {
             watch.open(runtime);
             let mut control = Control {
                 stop,
@@ -201,15 +201,15 @@ impl Subject<'_> {
         }
         let (source, seen, notes) = watch.close();
         for note in notes {
-            ground.note(note);
+            profiled.note(note);
         }
         let mut features = record::features(&case, &descriptors);
         features.extend(named(&outcome));
         features.extend(seen);
         Ok(Some(Sample {
-            machine: ground.machine().name.clone(),
-            simulated: ground.is_simulated(),
-            device: run.seat.selection(),
+            machine: profiled.machine().name.clone(),
+            simulated: profiled.is_simulated(),
+            device: run.device_use.selection(),
             kind: run.kind.to_string(),
             codelet: case.work.codelet,
             configuration,

@@ -21,17 +21,17 @@ use fastrand::Rng;
 use pdawl_profiler::Sample;
 use pdawl_profiler::dataset::Key;
 
-use super::campaign::Summary;
-use super::configuration::Kind;
+use super::configuration::ModelKind;
 use super::design::Gpu;
 use super::error::ProfileError;
 use super::expectation::{Expectation, guess};
-use super::ground::Ground;
+use super::machine::ProfiledMachine;
+use super::session::SessionSummary;
 use crate::matrix::{Control, MatrixError, MatrixSource};
-use crate::model::Work;
+use crate::model::StepWork;
 use crate::workload::spmv::{Options, Spmv};
-use design::seats;
-use measure::{Run, Subject};
+use design::device_uses;
+use measure::{ProfileRun, Subject};
 
 /// Seconds that a nonzero takes to be generated and arranged, by guess.
 const LOADING: f64 = 3e-8;
@@ -42,7 +42,7 @@ const HOPELESS: usize = 3;
 /// What is to be measured.
 pub struct Plan {
     pub matrices: Vec<MatrixSource>,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ModelKind>,
     pub gpus: Vec<Gpu>,
     pub repeats: u32,
     /// Steps of each run; `None` for as many as tell enough.
@@ -60,7 +60,7 @@ pub struct Plan {
 
 /// How far a profile has come.
 #[derive(Clone, Debug)]
-pub struct Progress<'a> {
+pub struct SessionProgress<'a> {
     pub matrix: &'a str,
     pub device: String,
     /// Matrices that are over, and all; those of each repeat count.
@@ -72,7 +72,7 @@ pub struct Progress<'a> {
 pub struct Ears<'a> {
     pub stop: &'a AtomicBool,
     /// Told of each run before it begins.
-    pub watch: &'a mut dyn FnMut(&Progress),
+    pub watch: &'a mut dyn FnMut(&SessionProgress),
     /// Whether a run has been measured before.
     pub is_kept: &'a mut dyn FnMut(&Key) -> bool,
     /// Given each row as soon as it is measured.
@@ -80,7 +80,7 @@ pub struct Ears<'a> {
 }
 
 /// What came of a profile: its summary, and rows that were there before.
-pub type Done = (Summary, usize);
+pub type Done = (SessionSummary, usize);
 
 impl Plan {
     /// Does all runs that fit into the budget.
@@ -88,12 +88,16 @@ impl Plan {
     /// # Errors
     /// When a matrix cannot be made, `keep` fails, the first runs all fail, or
     /// the budget is too small for any.
-    pub fn carry_out(&self, ground: &mut Ground, ears: &mut Ears) -> Result<Done, ProfileError> {
+    pub fn carry_out(
+        &self,
+        profiled: &mut ProfiledMachine,
+        ears: &mut Ears,
+    ) -> Result<Done, ProfileError> {
         let began = Instant::now();
         let mut books = Books {
             began,
             budget: self.budget,
-            summary: Summary::default(),
+            summary: SessionSummary::default(),
             kept: 0,
             expectations: [Expectation::default(); 3],
         };
@@ -123,9 +127,9 @@ impl Plan {
             let subject = Subject {
                 name: &format!("{} s{}", source.origin, source.seed),
                 spmv: &spmv,
-                work: &Work::of_product(&spmv),
+                work: &StepWork::of_product(&spmv),
             };
-            self.runs_of((number, repeat), &subject, ground, ears, &mut books)?;
+            self.runs_of((number, repeat), &subject, profiled, ears, &mut books)?;
             loaded = Some((number, spmv));
         }
         books.summary.seconds = began.elapsed().as_secs_f64();
@@ -197,41 +201,46 @@ impl Plan {
         &self,
         (number, repeat): (usize, u32),
         subject: &Subject,
-        ground: &mut Ground,
+        profiled: &mut ProfiledMachine,
         ears: &mut Ears,
         books: &mut Books,
     ) -> Result<(), ProfileError> {
-        let seats = seats(subject.spmv, number, ground.topology(), &self.gpus);
-        let mut runs: Vec<Run> = (seats.into_iter())
+        let device_uses = device_uses(subject.spmv, number, profiled.topology(), &self.gpus);
+        let mut runs: Vec<ProfileRun> = (device_uses.into_iter())
             .filter(|(kind, _)| self.kinds.contains(kind))
-            .map(|(kind, seat)| Run { kind, seat, repeat })
+            .map(|(kind, device_use)| ProfileRun {
+                kind,
+                device_use,
+                repeat,
+            })
             .collect();
         let round = u64::from(repeat) << u32::BITS;
         Rng::with_seed(self.seed ^ number as u64 ^ round).shuffle(&mut runs);
         for (index, run) in runs.iter().enumerate() {
-            let key = subject.key(ground, run);
+            let key = subject.key(profiled, run);
             if (ears.is_kept)(&key) {
                 books.kept += 1;
                 continue;
             }
-            let simulated = ground.is_simulated();
-            let (case, descriptors, steps) = subject.expected(ground, &run.seat, self.steps);
+            let simulated = profiled.is_simulated();
+            let (case, descriptors, steps) =
+                subject.expected(profiled, &run.device_use, self.steps);
             let guessed = guess(&case, &descriptors, steps, simulated);
-            let at = usize::from(run.kind == Kind::Gpu);
+            let at = usize::from(run.kind == ModelKind::Gpu);
             let expected = books.expectations[at].of(guessed);
             if expected > books.left() {
                 books.leave_out(expected);
                 continue;
             }
-            (ears.watch)(&Progress {
+            (ears.watch)(&SessionProgress {
                 matrix: subject.name,
-                device: run.seat.selection(),
+                device: run.device_use.selection(),
                 over: repeat as usize * self.matrices.len() + number,
                 matrices: self.repeats as usize * self.matrices.len(),
             });
             let before = Instant::now();
             let seed = seed_of(&key, self.seed);
-            match subject.measure(ground, run, (self.steps, seed), ears.stop) {
+            match subject.measure(profiled, run, (self.steps, seed), ears.stop) {
                 Ok(Some(sample)) => {
                     (ears.keep)(&sample)?;
                     books.summary.measured += 1;
@@ -243,7 +252,7 @@ impl Plan {
                 }
                 Err(error) => {
                     // What failed may not be usable any more.
-                    ground.close();
+                    profiled.close();
                     books.summary.failed.push(error.to_string());
                     if books.summary.measured == 0 && books.summary.failed.len() >= HOPELESS {
                         return Err(error);
@@ -260,7 +269,7 @@ impl Plan {
 struct Books {
     began: Instant,
     budget: Duration,
-    summary: Summary,
+    summary: SessionSummary,
     kept: usize,
     /// Of runs on CPUs, on GPUs, and of loading.
     expectations: [Expectation; 3],
@@ -312,7 +321,7 @@ mod tests {
         let mut books = Books {
             began: Instant::now(),
             budget: plan.budget,
-            summary: Summary::default(),
+            summary: SessionSummary::default(),
             kept: 0,
             expectations: [Expectation::default(); 3],
         };

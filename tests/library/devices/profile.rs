@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use pdawl::codelet::stencil::Precision;
 use pdawl::machine::{Device, DeviceKind, MachineFile, Shelf};
-use pdawl::model::{Part, record};
-use pdawl::profile::design::Wishes;
-use pdawl::profile::{Campaign, Ground, Kind, Settings, Space, design, schedule};
+use pdawl::model::{DevicePart, record};
+use pdawl::profile::design::DesignRequest;
+use pdawl::profile::{
+    ModelKind, ProfiledMachine, ProfilingSession, Settings, Space, design, schedule,
+};
 use pdawl::runtime::opencl;
 
 /// The OpenCL CPU device taken for a GPU, and a machine file that has it.
@@ -28,22 +30,22 @@ fn device_apart() -> (Device, MachineFile) {
 fn what_is_held_and_streamed_is_measured_as_designed() {
     let (device, machine) = device_apart();
     let host = machine.host.clone();
-    let mut ground = Ground::real(machine, vec![device]);
-    assert_eq!(ground.notes(), [] as [String; 0]);
-    let gpus = ground.gpus(Some(64 << 20), true);
-    let wishes = Wishes {
+    let mut profiled = ProfiledMachine::real(machine, vec![device]);
+    assert_eq!(profiled.notes(), [] as [String; 0]);
+    let gpus = profiled.gpus(Some(64 << 20), true);
+    let request = DesignRequest {
         dimensions: 2,
         precision: Precision::F64,
         sizes: vec![150, 301],
         most: None,
     };
-    let topology = ground.topology().clone();
-    let space = Space::of(&host, topology, gpus, 1 << 30, true, &wishes).expect("a space");
-    let runs = schedule(&[design(&space, Kind::Gpu, 10)], 1, 1);
+    let topology = profiled.topology().clone();
+    let space = Space::of(&host, topology, gpus, 1 << 30, true, &request).expect("a space");
+    let runs = schedule(&[design(&space, ModelKind::Gpu, 10)], 1, 1);
     assert_eq!(runs.len(), 10);
     let mut rows = Vec::new();
-    let summary = Campaign {
-        ground: &mut ground,
+    let summary = ProfilingSession {
+        profiled: &mut profiled,
         settings: Settings {
             steps: Some(4),
             seed: 1,
@@ -64,7 +66,7 @@ fn what_is_held_and_streamed_is_measured_as_designed() {
     for row in &rows {
         assert!(!row.simulated && row.steps == 4 && row.seconds > 0.0);
         let (case, _) = record::read(row).expect("a case");
-        let Part::Own {
+        let DevicePart::Discrete {
             held,
             streamed,
             solo,
@@ -89,7 +91,7 @@ fn what_is_held_and_streamed_is_measured_as_designed() {
     }
     assert!(kinds.iter().all(|count| *count > 0), "{kinds:?}");
     assert!(
-        ground
+        profiled
             .notes()
             .iter()
             .any(|note| note.starts_with("no telemetry of"))
@@ -101,7 +103,7 @@ fn a_device_without_figures_is_left_out_and_told() {
     let (mut device, machine) = device_apart();
     device.name = "opencl9.0".into();
     device.model = "unheard of".into();
-    let ground = Ground::real(machine, vec![device]);
-    assert_eq!(ground.gpus(None, true), []);
-    assert!(ground.notes()[0].starts_with("opencl9.0 (unheard of) is not profiled"));
+    let profiled = ProfiledMachine::real(machine, vec![device]);
+    assert_eq!(profiled.gpus(None, true), []);
+    assert!(profiled.notes()[0].starts_with("opencl9.0 (unheard of) is not profiled"));
 }

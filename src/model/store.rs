@@ -22,13 +22,13 @@ static MODELS: Sort = Sort {
 
 /// The models that can be found by name.
 #[derive(Clone, Debug)]
-pub struct ModelShelf {
+pub struct ModelStore {
     files: Files,
 }
 
 /// Why there is no model of a name.
 #[derive(Debug, Error)]
-pub enum ShelfError {
+pub enum ModelStoreError {
     #[error(
         "`{name}` cannot name a model: use 1 to 64 letters, digits, `-`, `_` or `.`, \
          beginning with a letter or digit"
@@ -71,7 +71,7 @@ fn listed(names: &[String]) -> String {
 
 /// Which machine a model is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct ModelQuery<'a> {
     pub machine: &'a str,
     /// Of the machine's file, or of this machine.
     pub fingerprint: Option<&'a str>,
@@ -83,13 +83,13 @@ pub struct Wanted<'a> {
 
 /// What a search for a machine's model found.
 #[derive(Debug, Default)]
-pub struct Search {
+pub struct ModelSearch {
     pub bundle: Option<Bundle>,
     /// Files that could not be read on the way, for a warning.
     pub broken: Vec<BundleError>,
 }
 
-impl ModelShelf {
+impl ModelStore {
     /// The user's shelf: `$PDAWL_MODELS`, else `$XDG_CONFIG_HOME/pdawl/models`,
     /// else `~/.config/pdawl/models`, before the shipped models.
     pub fn of_user() -> Self {
@@ -120,15 +120,15 @@ impl ModelShelf {
     /// # Errors
     /// An unknown name, with the known ones; a file that cannot be read or is
     /// wrong.
-    pub fn find(&self, name: &str) -> Result<Bundle, ShelfError> {
+    pub fn find(&self, name: &str) -> Result<Bundle, ModelStoreError> {
         if !shelf::is_name(name) {
-            return Err(ShelfError::Name {
+            return Err(ModelStoreError::Name {
                 name: name.to_owned(),
             });
         }
         match self.files.find(name) {
             Some(found) => Ok(self.read(name, found)?),
-            None => Err(ShelfError::Unknown {
+            None => Err(ModelStoreError::Unknown {
                 name: name.to_owned(),
                 known: self.names(),
                 directory: self.files.place(),
@@ -144,8 +144,8 @@ impl ModelShelf {
     /// before others, one of the same kind of times (simulated or measured), a user's before shipped
     /// ones, one that was trained on the machine before adapted ones, and one
     /// that is called like the machine before other names.
-    pub fn for_machine(&self, wanted: Wanted) -> Search {
-        let mut search = Search::default();
+    pub fn for_machine(&self, wanted: ModelQuery) -> ModelSearch {
+        let mut search = ModelSearch::default();
         let mut best = None;
         for name in self.names() {
             let Some(found) = self.files.find(&name) else {
@@ -180,10 +180,10 @@ impl ModelShelf {
     ///
     /// # Errors
     /// A name that no file can have; a directory that cannot be written.
-    pub fn save(&self, bundle: &Bundle) -> Result<PathBuf, ShelfError> {
+    pub fn save(&self, bundle: &Bundle) -> Result<PathBuf, ModelStoreError> {
         let path = self.path(&bundle.name)?;
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| ShelfError::Make {
+            std::fs::create_dir_all(directory).map_err(|source| ModelStoreError::Make {
                 directory: directory.display().to_string(),
                 source,
             })?;
@@ -196,13 +196,13 @@ impl ModelShelf {
     ///
     /// # Errors
     /// A name that no file can have; no directory.
-    pub fn path(&self, name: &str) -> Result<PathBuf, ShelfError> {
+    pub fn path(&self, name: &str) -> Result<PathBuf, ModelStoreError> {
         if !shelf::is_name(name) {
-            return Err(ShelfError::Name {
+            return Err(ModelStoreError::Name {
                 name: name.to_owned(),
             });
         }
-        self.files.path(name).ok_or(ShelfError::NoDirectory)
+        self.files.path(name).ok_or(ModelStoreError::NoDirectory)
     }
 
     /// Where a model is, for people.
@@ -226,7 +226,7 @@ impl ModelShelf {
 
 /// Whether a model is of a machine: it has its fingerprint, or where one of
 /// both has none, names it.
-pub fn fits(bundle: &Bundle, wanted: Wanted) -> bool {
+pub fn fits(bundle: &Bundle, wanted: ModelQuery) -> bool {
     let words =
         |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
     match (&bundle.fingerprint, wanted.fingerprint) {
@@ -238,15 +238,15 @@ pub fn fits(bundle: &Bundle, wanted: Wanted) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::training::testbed::{machine, model, samples};
+    use crate::model::training::fixtures::{machine, model, samples};
 
     fn bundle() -> Bundle {
         let machine = machine("k40");
         model("mine", &machine, &samples(&machine))
     }
 
-    fn wanted(machine: &str) -> Wanted<'_> {
-        Wanted {
+    fn wanted(machine: &str) -> ModelQuery<'_> {
+        ModelQuery {
             codelet: None,
             machine,
             fingerprint: None,
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn every_shipped_model_is_whole_and_is_its_machines() {
-        let shelf = ModelShelf::at("/nonexistent");
+        let shelf = ModelStore::at("/nonexistent");
         assert!(shelf.names().len() >= 4);
         for name in shelf.names() {
             let bundle = shelf.find(&name).expect("a shipped model is right");
@@ -265,7 +265,7 @@ mod tests {
             let machine = machine(&bundle.machine);
             let described = serde_json::to_value(&machine).unwrap();
             assert_eq!(bundle.machine_file, described, "{name}: trained on another");
-            let wanted = Wanted {
+            let wanted = ModelQuery {
                 machine: &machine.name,
                 fingerprint: machine.fingerprint.as_deref(),
                 simulated: bundle.simulated,
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn saving_and_finding_again() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = ModelShelf::at(folder.path().join("deep"));
+        let shelf = ModelStore::at(folder.path().join("deep"));
         let mut bundle = bundle();
         let path = shelf.save(&bundle).unwrap();
         assert_eq!(Bundle::read(&path).unwrap(), bundle);
@@ -336,7 +336,7 @@ mod tests {
             assert!(shelf.save(&bundle).is_err(), "{odd:?} names a file");
             assert!(shelf.find(odd).is_err(), "{odd:?} is looked for");
         }
-        let blocked = ModelShelf::at(path.join("below a file"));
+        let blocked = ModelStore::at(path.join("below a file"));
         bundle.name = "mine".into();
         let message = blocked.save(&bundle).unwrap_err().to_string();
         assert!(message.contains("PDAWL_MODELS"), "{message}");
@@ -345,8 +345,8 @@ mod tests {
     #[test]
     fn the_model_that_fits_best_is_found() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = ModelShelf::at(folder.path());
-        let name = |search: &Search| search.bundle.as_ref().map(|b| b.name.clone());
+        let shelf = ModelStore::at(folder.path());
+        let name = |search: &ModelSearch| search.bundle.as_ref().map(|b| b.name.clone());
         let save = |name: &str, change: &dyn Fn(&mut Bundle)| {
             let mut bundle = bundle();
             bundle.name = name.into();
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
         save("measured", &|bundle| bundle.simulated = false);
         assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
-        let real = Wanted {
+        let real = ModelQuery {
             simulated: false,
             ..wanted("lab")
         };
@@ -386,7 +386,7 @@ mod tests {
             }
         });
         for (codelet, found) in [("spmv-f64", "products"), ("unheard-of", "lab")] {
-            let about = Wanted {
+            let about = ModelQuery {
                 codelet: Some(codelet),
                 ..wanted("lab")
             };
@@ -397,14 +397,14 @@ mod tests {
     #[test]
     fn a_fingerprint_says_more_than_a_name() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = ModelShelf::at(folder.path());
+        let shelf = ModelStore::at(folder.path());
         let mut bundle = bundle();
         bundle.machine = "lab".into();
         bundle.fingerprint = Some("Some CPU x2".into());
         shelf.save(&bundle).unwrap();
         std::fs::write(folder.path().join("broken.json"), "{").unwrap();
         let found = |machine, fingerprint| {
-            let wanted = Wanted {
+            let wanted = ModelQuery {
                 fingerprint,
                 ..wanted(machine)
             };

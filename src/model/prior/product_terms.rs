@@ -6,7 +6,7 @@
 //! (`prior x parts`), so the figures here only have to stand in the right
 //! proportion to the case.
 
-use crate::model::case::{Case, Part};
+use crate::model::case::{Case, DevicePart};
 use crate::model::derived::Derived;
 use crate::model::descriptors::Descriptors;
 
@@ -27,7 +27,7 @@ const LOST: f64 = 0.75;
 
 /// Seconds of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shares {
+pub struct ProductTerms {
     pub entries: f64,
     pub rows: f64,
     /// Lines that a core's own cache misses, and a shared one.
@@ -40,14 +40,14 @@ pub struct Shares {
     pub barrier: f64,
 }
 
-impl Shares {
+impl ProductTerms {
     /// Of a product; `None` of other work.
     pub fn of(case: &Case, descriptors: &Descriptors) -> Option<Self> {
         let matrix = case.work.matrix.as_ref()?;
         let part = case.part.units() as f64 / case.work.units.max(1) as f64;
         let workers = match case.part {
-            Part::Host { workers, .. } => workers,
-            Part::Own { .. } => descriptors.device?.compute_units,
+            DevicePart::Host { workers, .. } => workers,
+            DevicePart::Discrete { .. } => descriptors.device?.compute_units,
         };
         let each = part / f64::from(workers.max(1));
         let entries = matrix.nonzeros as f64 * each;

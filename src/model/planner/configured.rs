@@ -1,4 +1,4 @@
-//! A member under a configuration: what it does in a step, and how long that
+//! A candidate under a configuration: what it does in a step, and how long that
 //! takes.
 //!
 //! A model knows runs of one device by itself. So it is asked for a grid of
@@ -8,17 +8,17 @@
 
 use std::sync::Arc;
 
+use super::candidate::{CandidateDevice, MemoryKind};
 use super::contention::Flow;
-use super::member::{Member, Seat};
 use crate::balance::windows::more_launches;
 use crate::engine::corun::place::Division;
 use crate::engine::corun::{ProductEstimate, Stream, fixed_bytes};
-use crate::model::case::{Case, Part, Work};
+use crate::model::case::{Case, DevicePart, StepWork};
 use crate::model::{StepTime, prior};
 
 /// A device in a run.
 #[derive(Clone)]
-pub struct Worker {
+pub struct ConfiguredDevice {
     pub time: Arc<dyn StepTime>,
     form: Form,
 }
@@ -26,16 +26,21 @@ pub struct Worker {
 #[derive(Clone, Copy)]
 enum Form {
     Host { workers: u32, sockets: u32 },
-    Own(Division),
+    Discrete(Division),
 }
 
-impl Worker {
+impl ConfiguredDevice {
     /// `workers` of a pool's cores count, `stream` for a memory of its own.
     /// `None` if its memory is too small for the smallest stream buffers.
-    pub fn new(member: &Member, workers: u32, stream: Stream, work: &Work) -> Option<Self> {
-        let host = &member.time.descriptors().host;
-        let form = match member.seat {
-            Seat::Pool => {
+    pub fn new(
+        candidate: &CandidateDevice,
+        workers: u32,
+        stream: Stream,
+        work: &StepWork,
+    ) -> Option<Self> {
+        let host = &candidate.time.descriptors().host;
+        let form = match candidate.memory {
+            MemoryKind::HostPool => {
                 // Close together, as far as that goes.
                 let socket = (host.cores / host.sockets.max(1)).max(1);
                 Form::Host {
@@ -43,35 +48,35 @@ impl Worker {
                     sockets: workers.div_ceil(socket).clamp(1, host.sockets.max(1)),
                 }
             }
-            Seat::Shared => Form::Host {
-                workers: member.compute_units,
+            MemoryKind::HostShared => Form::Host {
+                workers: candidate.compute_units,
                 sockets: 1,
             },
-            Seat::Own { limit, .. } if let Some(matrix) = &work.matrix => {
+            MemoryKind::Discrete { limit, .. } if let Some(matrix) = &work.matrix => {
                 let number = work.number_bytes();
                 let fixed = fixed_bytes(work.units, matrix.rows, matrix.columns, number);
                 let unit_bytes = (work.unit_bytes as f64 * matrix.unevenness()) as u64;
                 let estimate = ProductEstimate::of(work.units, unit_bytes, fixed, limit, stream)?;
-                Form::Own(Division {
+                Form::Discrete(Division {
                     slots: 2 * work.units + 3,
                     capacity: estimate.held,
                     chunk: estimate.chunk,
                     queues: estimate.queues,
                 })
             }
-            Seat::Own { limit, largest } => {
+            MemoryKind::Discrete { limit, largest } => {
                 let division = Division::of(work.units, work.unit_bytes, limit, largest, stream);
-                Form::Own(division.ok()?)
+                Form::Discrete(division.ok()?)
             }
         };
-        let time = Arc::clone(&member.time);
+        let time = Arc::clone(&candidate.time);
         Some(Self { time, form })
     }
 
     /// The same with other chunks to stream, no longer than its buffers.
     pub fn with_chunk(self, chunk: u64) -> Self {
         let form = match self.form {
-            Form::Own(division) => Form::Own(Division {
+            Form::Discrete(division) => Form::Discrete(Division {
                 chunk: chunk.clamp(1, division.chunk),
                 ..division
             }),
@@ -84,7 +89,7 @@ impl Worker {
     /// of units that are not alike an average does not tell.
     pub fn with_capacity(self, capacity: u64) -> Self {
         let form = match self.form {
-            Form::Own(division) => Form::Own(Division {
+            Form::Discrete(division) => Form::Discrete(Division {
                 capacity,
                 ..division
             }),
@@ -97,7 +102,7 @@ impl Worker {
     pub fn division(&self) -> Option<Division> {
         match self.form {
             Form::Host { .. } => None,
-            Form::Own(division) => Some(division),
+            Form::Discrete(division) => Some(division),
         }
     }
 
@@ -111,16 +116,16 @@ impl Worker {
     }
 
     /// The grid of `held` and `pooled` units by itself.
-    pub fn case(&self, work: &Work, held: u64, pooled: u64) -> Case {
+    pub fn case(&self, work: &StepWork, held: u64, pooled: u64) -> Case {
         let units = held + pooled;
         let part = match self.form {
-            Form::Host { workers, sockets } => Part::Host {
+            Form::Host { workers, sockets } => DevicePart::Host {
                 workers,
                 sockets,
                 units,
                 chunk: units,
             },
-            Form::Own(division) => Part::Own {
+            Form::Discrete(division) => DevicePart::Discrete {
                 held,
                 // More would never be used for so few units.
                 slots: division.slots.min(2 * units + 3),
@@ -131,7 +136,7 @@ impl Worker {
             },
         };
         Case {
-            work: Work {
+            work: StepWork {
                 units,
                 matrix: work.matrix.map(|matrix| matrix.part(units, work.units)),
                 ..work.clone()
@@ -143,7 +148,7 @@ impl Worker {
     /// Seconds of a step with these units, its host kernels or transfers
     /// flowing at `flow` of their rate alone. `solo`: nobody else does
     /// anything, and all units are held.
-    pub fn seconds(&self, work: &Work, units: (u64, u64), flow: f64, solo: bool) -> f64 {
+    pub fn seconds(&self, work: &StepWork, units: (u64, u64), flow: f64, solo: bool) -> f64 {
         let (held, pooled) = units;
         if held + pooled == 0 {
             return 0.0;
@@ -167,7 +172,7 @@ impl Worker {
 
     /// How many times longer these units take when the driver enqueues for
     /// `streams` devices that stream, one after the other.
-    pub fn crowded(&self, work: &Work, units: (u64, u64), streams: usize) -> f64 {
+    pub fn crowded(&self, work: &StepWork, units: (u64, u64), streams: usize) -> f64 {
         let (held, pooled) = units;
         if pooled == 0 || streams < 2 {
             return 1.0;
@@ -187,7 +192,7 @@ impl Worker {
         let solo = prior::seconds(case, descriptors);
         let mut beside = case.clone();
         beside.work.units += 1;
-        if let Part::Own { solo, .. } = &mut beside.part {
+        if let DevicePart::Discrete { solo, .. } = &mut beside.part {
             *solo = false;
         }
         (prior::seconds(&beside, descriptors) - solo).max(0.0)
@@ -209,7 +214,7 @@ impl Worker {
     }
 
     /// Seconds of a step in which it works on nothing.
-    pub fn overhead(&self, work: &Work) -> f64 {
+    pub fn overhead(&self, work: &StepWork) -> f64 {
         let descriptors = self.time.descriptors();
         match (self.form, &descriptors.device) {
             (Form::Host { .. }, None) => {
@@ -218,7 +223,7 @@ impl Worker {
             (Form::Host { .. }, Some(device)) => {
                 device.enqueue_seconds + device.launch_seconds + device.completion_seconds
             }
-            (Form::Own(_), device) => {
+            (Form::Discrete(_), device) => {
                 let launch = device.map_or(0.0, |device| device.launch_seconds);
                 launch + self.barrier(&self.case(work, 1, 0))
             }
@@ -226,7 +231,7 @@ impl Worker {
     }
 
     /// The seconds of these during which its link is busy both ways.
-    pub fn link_seconds(&self, work: &Work, units: (u64, u64), flow: f64) -> f64 {
+    pub fn link_seconds(&self, work: &StepWork, units: (u64, u64), flow: f64) -> f64 {
         let (held, pooled) = units;
         if pooled == 0 || !self.has_own_memory() {
             return 0.0;
@@ -236,7 +241,7 @@ impl Worker {
     }
 
     /// What it takes of the host's memory when it computes `units` pool units.
-    pub fn flow(&self, work: &Work, units: u64) -> Flow {
+    pub fn flow(&self, work: &StepWork, units: u64) -> Flow {
         let descriptors = self.time.descriptors();
         let host = descriptors.host.bandwidth;
         if let Some(link) = descriptors.device.and_then(|device| device.link) {

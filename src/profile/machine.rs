@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use pdawl_profiler::telemetry::{self, Absent, Gauge, Telemetry};
+use pdawl_profiler::telemetry::{self, Absent, Sensor, Telemetry};
 
-use super::configuration::{Seat, Setting};
+use super::configuration::{DeviceUse, Setting};
 use super::design::Gpu;
 use super::error::ProfileError;
 use crate::engine::corun::place::memory_limit;
@@ -18,13 +18,13 @@ use crate::runtime::union::Union;
 use crate::runtime::{Runtime, RuntimeError};
 
 /// A machine to profile, and its description.
-pub struct Ground {
+pub struct ProfiledMachine {
     machine: MachineFile,
     topology: Topology,
-    place: Place,
+    execution: Execution,
 }
 
-enum Place {
+enum Execution {
     Real(Real),
     /// Relative standard deviation of times.
     Simulated {
@@ -46,14 +46,14 @@ struct Real {
     notes: Vec<String>,
 }
 
-impl Ground {
+impl ProfiledMachine {
     /// A simulated machine whose times vary by `noise`, a relative standard
     /// deviation.
     pub fn simulated(machine: MachineFile, noise: f64) -> Self {
         Self {
             topology: Topology::described(machine.host.sockets, machine.host.cores),
             machine,
-            place: Place::Simulated { noise },
+            execution: Execution::Simulated { noise },
         }
     }
 
@@ -87,7 +87,7 @@ impl Ground {
         Self {
             topology: Topology::detect(&cores),
             machine,
-            place: Place::Real(real),
+            execution: Execution::Real(real),
         }
     }
 
@@ -98,7 +98,7 @@ impl Ground {
 
     /// Whether times are virtual.
     pub fn is_simulated(&self) -> bool {
-        matches!(self.place, Place::Simulated { .. })
+        matches!(self.execution, Execution::Simulated { .. })
     }
 
     /// How the cores lie that may be used.
@@ -108,25 +108,25 @@ impl Ground {
 
     /// Adds to the notes what is not among them.
     pub(super) fn note(&mut self, note: String) {
-        if let Place::Real(real) = &mut self.place {
+        if let Execution::Real(real) = &mut self.execution {
             note_once(&mut real.notes, note);
         }
     }
 
     /// The sensors of the GPU that a run is on, where they are to
     /// be had.
-    pub(super) fn gauge(&mut self, seat: &Seat) -> Option<Arc<dyn Gauge>> {
-        let Place::Real(real) = &mut self.place else {
+    pub(super) fn sensor(&mut self, device_use: &DeviceUse) -> Option<Arc<dyn Sensor>> {
+        let Execution::Real(real) = &mut self.execution else {
             return None;
         };
-        let is_it = |device: &Device| device.name == seat.device;
+        let is_it = |device: &Device| device.name == device_use.device;
         let index = real.devices.iter().position(|(device, _)| is_it(device))?;
         let model = real.devices[index].0.model.clone();
         let before = real.devices[..index].iter();
         let nth = before.filter(|(device, _)| device.model == model).count();
         let telemetry = real.telemetry.get_or_insert_with(Telemetry::open);
-        let gauge = match telemetry {
-            Ok(telemetry) => telemetry.gauge(&telemetry::Gpu {
+        let sensor = match telemetry {
+            Ok(telemetry) => telemetry.sensor(&telemetry::Gpu {
                 model: model.clone(),
                 nth,
             }),
@@ -136,8 +136,8 @@ impl Ground {
                 return None;
             }
         };
-        match gauge {
-            Ok(gauge) => Some(gauge),
+        match sensor {
+            Ok(sensor) => Some(sensor),
             Err(absent) => {
                 note_once(&mut real.notes, without_telemetry(&model, &absent));
                 None
@@ -147,21 +147,21 @@ impl Ground {
 
     /// What the user should know of the devices.
     pub fn notes(&self) -> &[String] {
-        match &self.place {
-            Place::Real(real) => &real.notes,
-            Place::Simulated { .. } => &[],
+        match &self.execution {
+            Execution::Real(real) => &real.notes,
+            Execution::Simulated { .. } => &[],
         }
     }
 
     /// One device of each model that can be profiled in this precision, of
     /// whose memory at most `limit` bytes are used.
     pub fn gpus(&self, limit: Option<u64>, fp64: bool) -> Vec<Gpu> {
-        let offers: Vec<(&str, Gpu)> = match &self.place {
-            Place::Real(real) => (real.devices.iter())
+        let offers: Vec<(&str, Gpu)> = match &self.execution {
+            Execution::Real(real) => (real.devices.iter())
                 .filter(|(device, _)| device.fp64 || !fp64)
                 .map(|(device, _)| (device.model.as_str(), found(device, limit)))
                 .collect(),
-            Place::Simulated { .. } => (self.machine.devices.iter())
+            Execution::Simulated { .. } => (self.machine.devices.iter())
                 .filter(|spec| spec.kind != DeviceKind::Cpu && (spec.fp64 || !fp64))
                 .map(|spec| (spec.model.as_str(), described(spec, limit)))
                 .collect(),
@@ -177,58 +177,58 @@ impl Ground {
 
     /// The description of a device; `None` for the host's cores.
     pub fn spec(&self, device: &str) -> Option<&DeviceSpec> {
-        let described = match &self.place {
-            Place::Real(real) => {
+        let described = match &self.execution {
+            Execution::Real(real) => {
                 let found = real.devices.iter().find(|(found, _)| found.name == device);
                 found.map(|(_, described)| described.as_str())?
             }
-            Place::Simulated { .. } => device,
+            Execution::Simulated { .. } => device,
         };
         self.machine.devices.iter().find(|d| d.name == described)
     }
 
-    /// Calls `act` with a runtime of the seat's device alone. A
+    /// Calls `act` with a runtime of the use's device alone. A
     /// simulated one is new each time, and its noise follows from the seed.
     ///
     /// # Errors
     /// When the device cannot be opened.
     pub fn with<T>(
         &mut self,
-        seat: &Seat,
+        device_use: &DeviceUse,
         seed: u64,
         act: impl FnOnce(&mut dyn Runtime) -> T,
     ) -> Result<T, ProfileError> {
         let refused = |source| ProfileError::Open {
-            device: seat.selection(),
+            device: device_use.selection(),
             source,
         };
-        match &mut self.place {
-            Place::Simulated { noise } => {
+        match &mut self.execution {
+            Execution::Simulated { noise } => {
                 let options = SimOptions {
                     seed,
                     noise: Some(*noise),
-                    devices: Some(vec![simulated(seat)]),
+                    devices: Some(vec![simulated(device_use)]),
                     ..SimOptions::default()
                 };
                 let mut sim = Sim::new(&self.machine, options).map_err(refused)?;
                 Ok(act(&mut sim))
             }
-            Place::Real(real) => Ok(act(real.open(seat).map_err(refused)?)),
+            Execution::Real(real) => Ok(act(real.open(device_use).map_err(refused)?)),
         }
     }
 
     /// Forgets what is open: the next run begins with new devices.
     pub fn close(&mut self) {
-        if let Place::Real(real) = &mut self.place {
+        if let Execution::Real(real) = &mut self.execution {
             real.open.clear();
         }
     }
 }
 
 impl Real {
-    fn open(&mut self, seat: &Seat) -> Result<&mut Union, RuntimeError> {
-        let text = seat.selection();
-        if matches!(seat.setting, Setting::Host { .. }) {
+    fn open(&mut self, device_use: &DeviceUse) -> Result<&mut Union, RuntimeError> {
+        let text = device_use.selection();
+        if matches!(device_use.setting, Setting::Host { .. }) {
             // Starting threads is quick, and those of other pools would need
             // counters of their own.
             self.open
@@ -239,7 +239,7 @@ impl Real {
             Entry::Vacant(vacant) => vacant,
         };
         let selection: Selection = vacant.key().parse()?;
-        let fp64 = seat.fp64;
+        let fp64 = device_use.fp64;
         let (union, notes) = select::open_union(Some(&selection), fp64)?;
         for note in notes {
             note_once(&mut self.notes, note);
@@ -278,11 +278,11 @@ fn note_once(notes: &mut Vec<String>, note: String) {
     }
 }
 
-fn simulated(seat: &Seat) -> SimDevice {
-    match seat.setting {
+fn simulated(device_use: &DeviceUse) -> SimDevice {
+    match device_use.setting {
         Setting::Host { workers, .. } => SimDevice::Host {
             cores: Some(workers),
         },
-        _ => SimDevice::Named(seat.device.clone()),
+        _ => SimDevice::Named(device_use.device.clone()),
     }
 }

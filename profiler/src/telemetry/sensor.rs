@@ -62,7 +62,7 @@ impl Glance {
 }
 
 /// A GPU that can be asked, from several threads.
-pub trait Gauge: Send + Sync + 'static {
+pub trait Sensor: Send + Sync + 'static {
     /// How it goes now. May take tens of milliseconds: PCIe throughput is
     /// averaged over 20 ms while the caller waits.
     fn glance(&self) -> Glance;

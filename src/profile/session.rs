@@ -5,35 +5,35 @@ use std::time::{Duration, Instant};
 
 use pdawl_profiler::Sample;
 
-use super::configuration::Kind;
+use super::configuration::ModelKind;
 use super::error::ProfileError;
 use super::expectation::{Expectation, guess};
-use super::ground::Ground;
+use super::machine::ProfiledMachine;
 use super::run::{Prepared, Settings, measure};
-use super::schedule::Run;
+use super::schedule::ProfileRun;
 
 /// When so many runs failed and none succeeded, the others will not either.
 const HOPELESS: usize = 3;
 
 /// How runs are gone through.
-pub struct Campaign<'a> {
-    pub ground: &'a mut Ground,
+pub struct ProfilingSession<'a> {
+    pub profiled: &'a mut ProfiledMachine,
     pub settings: Settings,
     /// No run is begun that is not expected to end within this time.
     pub budget: Duration,
     /// Set from outside: end now, with what there is.
     pub stop: &'a AtomicBool,
     /// Told of each run before it begins.
-    pub watch: &'a mut dyn FnMut(&Progress),
+    pub watch: &'a mut dyn FnMut(&SessionProgress),
     /// Given each row as soon as it is measured.
     pub keep: &'a mut dyn FnMut(&Sample) -> Result<(), ProfileError>,
 }
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'r> {
+pub struct SessionProgress<'r> {
     /// The run that begins.
-    pub run: &'r Run,
+    pub run: &'r ProfileRun,
     /// Runs that are over, and all.
     pub over: usize,
     pub runs: usize,
@@ -43,7 +43,7 @@ pub struct Progress<'r> {
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct SessionSummary {
     pub measured: usize,
     /// Runs for which there was no time.
     pub left: usize,
@@ -55,7 +55,7 @@ pub struct Summary {
     pub seconds: f64,
 }
 
-impl Campaign<'_> {
+impl ProfilingSession<'_> {
     /// Does `runs` in their order; those that no longer fit into the budget
     /// are left out.
     ///
@@ -65,9 +65,9 @@ impl Campaign<'_> {
     /// # Errors
     /// When `keep` fails, when the first runs all fail, and when the budget is
     /// too small for any.
-    pub fn carry_out(self, runs: &[Run]) -> Result<Summary, ProfileError> {
+    pub fn carry_out(self, runs: &[ProfileRun]) -> Result<SessionSummary, ProfileError> {
         let began = Instant::now();
-        let mut summary = Summary::default();
+        let mut summary = SessionSummary::default();
         let guesses = self.guesses(runs, &mut summary);
         let mut expectations = [Expectation::default(); 2];
         for (over, (run, guess)) in runs.iter().zip(&guesses).enumerate() {
@@ -90,14 +90,14 @@ impl Campaign<'_> {
             let to_come = runs.iter().zip(&guesses).skip(over);
             let to_come =
                 to_come.map(|(run, guess)| expectations[at(run)].of(guess.unwrap_or(0.0)));
-            (self.watch)(&Progress {
+            (self.watch)(&SessionProgress {
                 run,
                 over,
                 runs: runs.len(),
                 left: to_come.sum::<f64>().min(left),
             });
             let before = Instant::now();
-            match measure(self.ground, run, self.settings, self.stop) {
+            match measure(self.profiled, run, self.settings, self.stop) {
                 Ok(Some(sample)) => {
                     (self.keep)(&sample)?;
                     summary.measured += 1;
@@ -110,7 +110,7 @@ impl Campaign<'_> {
                 }
                 Err(error) => {
                     // What failed may not be usable any more.
-                    self.ground.close();
+                    self.profiled.close();
                     summary.failed.push(error.to_string());
                     if summary.measured == 0 && summary.failed.len() >= HOPELESS {
                         return Err(error);
@@ -132,15 +132,15 @@ impl Campaign<'_> {
     }
 
     /// Seconds that each run may take, `None` for one that cannot be.
-    fn guesses(&self, runs: &[Run], summary: &mut Summary) -> Vec<Option<f64>> {
+    fn guesses(&self, runs: &[ProfileRun], summary: &mut SessionSummary) -> Vec<Option<f64>> {
         (runs.iter())
             .map(
-                |run| match Prepared::new(self.ground, &run.configuration, self.settings) {
+                |run| match Prepared::new(self.profiled, &run.configuration, self.settings) {
                     Ok(prepared) => Some(guess(
                         &prepared.case,
                         &prepared.descriptors,
                         prepared.steps,
-                        self.ground.is_simulated(),
+                        self.profiled.is_simulated(),
                     )),
                     Err(error) => {
                         summary.failed.push(error.to_string());
@@ -153,9 +153,9 @@ impl Campaign<'_> {
 }
 
 /// What CPU runs take tells nothing of GPU runs.
-fn at(run: &Run) -> usize {
+fn at(run: &ProfileRun) -> usize {
     match run.configuration.kind {
-        Kind::Cpu => 0,
-        Kind::Gpu => 1,
+        ModelKind::Cpu => 0,
+        ModelKind::Gpu => 1,
     }
 }

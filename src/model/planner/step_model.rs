@@ -1,15 +1,15 @@
 //! The devices of a run under one configuration, and what is expected of them
 //! if they follow a plan.
 
+use super::configured::ConfiguredDevice;
 use super::contention::{self, Flow};
-use super::worker::Worker;
 use crate::balance::StepPlan;
 use crate::balance::pdawl::{Expected, Forecast};
-use crate::model::case::Work;
+use crate::model::case::StepWork;
 
 /// What devices find of the host's memory: the fraction of their own rate at
 /// which each one's kernels or transfers flow.
-pub struct Shares {
+pub struct MemoryShares {
     /// While streams and pools are under way.
     pub together: Vec<f64>,
     /// While no stream is, for the pools.
@@ -19,9 +19,9 @@ pub struct Shares {
 }
 
 /// Workers on one workload, in the order of the run's devices.
-pub struct Crew {
-    pub work: Work,
-    pub workers: Vec<Worker>,
+pub struct StepModel {
+    pub work: StepWork,
+    pub workers: Vec<ConfiguredDevice>,
     /// Seconds of a step in which each works on nothing. What slows a device
     /// does not slow the driver.
     pub overhead: Vec<f64>,
@@ -31,8 +31,8 @@ pub struct Crew {
     bandwidth: f64,
 }
 
-impl Crew {
-    pub fn new(work: Work, workers: Vec<Worker>) -> Self {
+impl StepModel {
+    pub fn new(work: StepWork, workers: Vec<ConfiguredDevice>) -> Self {
         let some = (work.units / 2).max(1);
         let flows = workers.iter().map(|w| w.flow(&work, some)).collect();
         let overhead = workers.iter().map(|w| w.overhead(&work)).collect();
@@ -47,7 +47,7 @@ impl Crew {
     }
 
     /// The shares of those that compute pool units.
-    pub fn shares(&self, pooling: impl Fn(usize) -> bool, slowdown: &[f64]) -> Shares {
+    pub fn shares(&self, pooling: impl Fn(usize) -> bool, slowdown: &[f64]) -> MemoryShares {
         let among = |takes_part: &dyn Fn(usize) -> bool| {
             let flows = self.flows.iter().enumerate().map(|(d, flow)| Flow {
                 alone: match takes_part(d) {
@@ -59,7 +59,7 @@ impl Crew {
             contention::shares(self.bandwidth, &flows.collect::<Vec<_>>())
         };
         let streams = |d: usize| self.workers[d].has_own_memory();
-        Shares {
+        MemoryShares {
             together: among(&|d| pooling(d)),
             quiet: among(&|d| pooling(d) && !streams(d)),
             streams: among(&|d| pooling(d) && streams(d)),
@@ -82,7 +82,7 @@ impl Crew {
     }
 
     /// When each device is through with its part.
-    fn ends(&self, plan: &StepPlan, shares: &Shares, slowdown: &[f64]) -> Vec<f64> {
+    fn ends(&self, plan: &StepPlan, shares: &MemoryShares, slowdown: &[f64]) -> Vec<f64> {
         let all = 0..self.workers.len();
         let solo = plan.held.contains(&self.work.units);
         let streams = |d: usize| self.workers[d].has_own_memory();
@@ -154,7 +154,13 @@ impl Crew {
     }
 
     /// The fraction of `until` during which links are busy both ways.
-    pub fn link_busy(&self, plan: &StepPlan, shares: &Shares, slowdown: &[f64], until: f64) -> f64 {
+    pub fn link_busy(
+        &self,
+        plan: &StepPlan,
+        shares: &MemoryShares,
+        slowdown: &[f64],
+        until: f64,
+    ) -> f64 {
         if until <= 0.0 {
             return 0.0;
         }
@@ -225,7 +231,7 @@ impl Crew {
     }
 }
 
-impl Shares {
+impl MemoryShares {
     /// The fraction of its rate that a pool has on the average while links are
     /// busy both ways for `busy` of the time.
     pub fn beside(&self, device: usize, busy: f64) -> f64 {

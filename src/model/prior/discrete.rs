@@ -2,7 +2,7 @@
 
 use super::pipeline::{Pipeline, Stream};
 use crate::engine::corun;
-use crate::model::case::{Case, Part, Work};
+use crate::model::case::{Case, DevicePart, StepWork};
 use crate::model::descriptors::{DeviceFigures, HostFigures, LinkFigures};
 
 /// Commands of a streamed chunk: a write, a kernel, a read.
@@ -26,10 +26,10 @@ pub fn step(
     host: &HostFigures,
     flow: f64,
 ) -> (f64, f64, f64, f64) {
-    let Part::Own { solo, .. } = case.part else {
+    let DevicePart::Discrete { solo, .. } = case.part else {
         return (0.0, 0.0, 0.0, 0.0);
     };
-    let own = Own::of(case, device);
+    let own = DiscreteStep::of(case, device);
     let units = case.part.units() as f64;
     let (compute, memory) = (own.compute(units), own.memory(units));
     if solo {
@@ -56,14 +56,14 @@ pub fn step(
 /// Seconds that the driver takes to enqueue the launches on held units, and the
 /// commands of streamed chunks.
 pub fn enqueues(case: &Case, device: &DeviceFigures) -> (f64, f64) {
-    let own = Own::of(case, device);
+    let own = DiscreteStep::of(case, device);
     let enqueue = device.enqueue_seconds;
     (own.windows * enqueue, CHUNK * own.chunks * enqueue)
 }
 
 /// A part of a step on such a device.
-struct Own<'a> {
-    work: &'a Work,
+struct DiscreteStep<'a> {
+    work: &'a StepWork,
     device: &'a DeviceFigures,
     link: LinkFigures,
     held: f64,
@@ -79,11 +79,11 @@ struct Own<'a> {
     queues: f64,
 }
 
-impl<'a> Own<'a> {
+impl<'a> DiscreteStep<'a> {
     fn of(case: &'a Case, device: &'a DeviceFigures) -> Self {
         let (held, streamed, chunk, queues) = match case.part {
-            Part::Host { .. } => (0, 0, 1, 1),
-            Part::Own {
+            DevicePart::Host { .. } => (0, 0, 1, 1),
+            DevicePart::Discrete {
                 held,
                 streamed,
                 chunk,

@@ -8,9 +8,9 @@ use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Family, Recipe};
 
-use super::{About, Request, bundle, fit_all};
+use super::{ModelDescription, TrainingRequest, bundle, fit_all};
 use crate::machine::{MachineFile, Shelf};
-use crate::model::{Case, Descriptors, Part, Work, prior, record};
+use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
 
 pub const CODELET: &str = "stencil5-f64";
 
@@ -20,8 +20,8 @@ pub fn machine(name: &str) -> MachineFile {
 }
 
 /// A step of so many rows of 1000 doubles.
-pub fn work(units: u64) -> Work {
-    Work {
+pub fn work(units: u64) -> StepWork {
+    StepWork {
         matrix: None,
         codelet: CODELET.into(),
         units,
@@ -44,7 +44,7 @@ pub fn samples(machine: &MachineFile) -> Vec<Sample> {
     {
         let case = Case {
             work: work(units),
-            part: Part::Host {
+            part: DevicePart::Host {
                 workers,
                 sockets: 1,
                 units,
@@ -85,7 +85,7 @@ pub fn recipe() -> Recipe {
 
 /// A model of these runs on a machine's host.
 pub fn model(name: &str, machine: &MachineFile, samples: &[Sample]) -> Bundle {
-    let request = Request {
+    let request = TrainingRequest {
         machine: &machine.name,
         samples,
         codelet: Some(CODELET),
@@ -93,7 +93,7 @@ pub fn model(name: &str, machine: &MachineFile, samples: &[Sample]) -> Bundle {
         recipe: &recipe(),
     };
     let models = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap();
-    let about = About {
+    let about = ModelDescription {
         name,
         machine,
         simulated: true,

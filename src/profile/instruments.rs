@@ -8,30 +8,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pdawl_profiler::counters::{Counters, Opener, Reading, Source, threads_of_this_process};
-use pdawl_profiler::telemetry::{Gauge, INTERVAL, Sampler};
+use pdawl_profiler::telemetry::{INTERVAL, Sampler, Sensor};
 
-use super::configuration::Seat;
-use super::ground::Ground;
+use super::configuration::DeviceUse;
+use super::machine::ProfiledMachine;
 use crate::runtime::{Errand, Runtime};
 
 /// The instruments of one run; none over a simulated one.
-pub struct Watch {
+pub struct RunInstruments {
     real: bool,
     counters: Option<Counters>,
-    gauge: Option<Arc<dyn Gauge>>,
+    sensor: Option<Arc<dyn Sensor>>,
     sampler: Option<Sampler>,
     reading: Reading,
     sensors: BTreeMap<String, f64>,
     notes: Vec<String>,
 }
 
-impl Watch {
-    /// Instruments for a run on this ground.
-    pub fn over(ground: &mut Ground, seat: &Seat) -> Self {
+impl RunInstruments {
+    /// Instruments for a run on this machine.
+    pub fn over(profiled: &mut ProfiledMachine, device_use: &DeviceUse) -> Self {
         Self {
-            real: !ground.is_simulated(),
+            real: !profiled.is_simulated(),
             counters: None,
-            gauge: ground.gauge(seat),
+            sensor: profiled.sensor(device_use),
             sampler: None,
             reading: Reading::default(),
             sensors: BTreeMap::new(),
@@ -55,8 +55,8 @@ impl Watch {
 
     /// The first step begins.
     pub fn begin(&mut self) {
-        if let Some(gauge) = self.gauge.take() {
-            match Sampler::start(gauge, INTERVAL) {
+        if let Some(sensor) = self.sensor.take() {
+            match Sampler::start(sensor, INTERVAL) {
                 Ok(sampler) => self.sampler = Some(sampler),
                 Err(absent) => (self.notes).push(format!("{absent}; {}", absent.remedy())),
             }
@@ -92,10 +92,10 @@ mod tests {
 
     #[test]
     fn every_worker_of_a_pool_counts_in_groups() {
-        let mut watch = Watch {
+        let mut watch = RunInstruments {
             real: true,
             counters: None,
-            gauge: None,
+            sensor: None,
             sampler: None,
             reading: Reading::default(),
             sensors: BTreeMap::new(),

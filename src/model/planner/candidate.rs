@@ -8,47 +8,47 @@ use crate::model::StepTime;
 
 /// A device, and what predicts it.
 #[derive(Clone)]
-pub struct Member {
+pub struct CandidateDevice {
     /// As the user names it.
     pub name: String,
     pub kind: DeviceKind,
     /// Cores of a CPU, multiprocessors of a GPU.
     pub compute_units: u32,
-    pub seat: Seat,
+    pub memory: MemoryKind,
     pub time: Arc<dyn StepTime>,
 }
 
 /// Where a device computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
+pub enum MemoryKind {
     /// On host memory, as a pool whose number of workers may be chosen, up to
     /// the compute units.
-    Pool,
+    HostPool,
     /// On host memory, as it is.
-    Shared,
+    HostShared,
     /// In memory of its own: bytes that may be used of it, and the largest
     /// single allocation.
-    Own { limit: u64, largest: u64 },
+    Discrete { limit: u64, largest: u64 },
 }
 
-impl Member {
+impl CandidateDevice {
     /// A device of a runtime. `gpu_memory` is the most to use of a memory of
     /// its own, as in [`crate::engine::corun::Options`].
     pub fn of(device: &Device, gpu_memory: Option<u64>, time: Arc<dyn StepTime>) -> Self {
         let is_a_pool = device.kind == DeviceKind::Cpu && device.runtime != RuntimeKind::Opencl;
-        let seat = match (device.shares_host_memory, is_a_pool) {
-            (false, _) => Seat::Own {
+        let memory = match (device.shares_host_memory, is_a_pool) {
+            (false, _) => MemoryKind::Discrete {
                 limit: memory_limit(device.memory, gpu_memory),
                 largest: device.max_allocation,
             },
-            (true, true) => Seat::Pool,
-            (true, false) => Seat::Shared,
+            (true, true) => MemoryKind::HostPool,
+            (true, false) => MemoryKind::HostShared,
         };
         Self {
             name: device.name.clone(),
             kind: device.kind,
             compute_units: device.compute_units,
-            seat,
+            memory,
             time,
         }
     }
@@ -59,16 +59,16 @@ impl Member {
             name: "host".to_owned(),
             kind: DeviceKind::Cpu,
             compute_units: machine.host.cores,
-            seat: Seat::Pool,
+            memory: MemoryKind::HostPool,
             time,
         }
     }
 
     /// A device of a described machine.
     pub fn device(device: &DeviceSpec, gpu_memory: Option<u64>, time: Arc<dyn StepTime>) -> Self {
-        let seat = match device.shares_host_memory {
-            true => Seat::Shared,
-            false => Seat::Own {
+        let memory = match device.shares_host_memory {
+            true => MemoryKind::HostShared,
+            false => MemoryKind::Discrete {
                 limit: memory_limit(device.memory, gpu_memory),
                 largest: device.memory,
             },
@@ -77,7 +77,7 @@ impl Member {
             name: device.name.clone(),
             kind: device.kind,
             compute_units: device.compute_units,
-            seat,
+            memory,
             time,
         }
     }

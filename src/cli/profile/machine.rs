@@ -3,10 +3,10 @@
 use std::fs;
 
 use pdawl::machine::{DeviceKind, Shelf};
-use pdawl::profile::Ground;
+use pdawl::profile::ProfiledMachine;
 use pdawl::runtime::opencl;
 
-use super::Wanted;
+use super::ProfileOptions;
 use crate::cli::failure::Failure;
 use crate::cli::machine_session::{NamedMachine, only_simulated};
 use crate::cli::size::ByteSize;
@@ -26,7 +26,7 @@ const NAMELESS: &str = "this-machine";
 ///
 /// # Errors
 /// When there is no such machine, or this one cannot be measured.
-pub fn find(wanted: &Wanted) -> Result<(Ground, Vec<String>), Failure> {
+pub fn find(wanted: &ProfileOptions) -> Result<(ProfiledMachine, Vec<String>), Failure> {
     let mut notes = Vec::new();
     let machine = match &wanted.machine {
         Some(name) => NamedMachine::find(name)?,
@@ -35,7 +35,7 @@ pub fn find(wanted: &Wanted) -> Result<(Ground, Vec<String>), Failure> {
     if machine.is_simulated() {
         notes.push(machine.simulated_note());
         let noise = wanted.noise.unwrap_or(NOISE);
-        return Ok((Ground::simulated(machine.file, noise), notes));
+        return Ok((ProfiledMachine::simulated(machine.file, noise), notes));
     }
     if wanted.noise.is_some() {
         return Err(only_simulated("--noise is", "profile is"));
@@ -44,7 +44,10 @@ pub fn find(wanted: &Wanted) -> Result<(Ground, Vec<String>), Failure> {
     let devices = found
         .map(|found| found.info)
         .filter(|device| device.kind != DeviceKind::Cpu);
-    Ok((Ground::real(machine.file, devices.collect()), notes))
+    Ok((
+        ProfiledMachine::real(machine.file, devices.collect()),
+        notes,
+    ))
 }
 
 /// The file of this machine: one whose fingerprint is its, or else one that is

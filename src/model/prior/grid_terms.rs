@@ -10,8 +10,8 @@
 //! here only have to stand in the right proportion to the case.
 
 use super::host::at_work;
-use super::shares::lost;
-use crate::model::case::{Case, Part};
+use super::product_terms::lost;
+use crate::model::case::{Case, DevicePart};
 use crate::model::derived::{Derived, HALO};
 use crate::model::descriptors::{Descriptors, HostFigures};
 
@@ -39,7 +39,7 @@ const WAKE: f64 = 0.3e-6;
 
 /// Seconds of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Passes {
+pub struct GridTerms {
     /// Bytes that the last cache does not keep from step to step, and those
     /// that it does.
     pub memory: f64,
@@ -59,7 +59,7 @@ pub struct Passes {
     pub end: f64,
 }
 
-impl Passes {
+impl GridTerms {
     /// Of a grid's units on a host's own cores, of which `derived` was counted;
     /// `None` of anything else.
     pub(in crate::model) fn of(
@@ -67,7 +67,7 @@ impl Passes {
         descriptors: &Descriptors,
         derived: &Derived,
     ) -> Option<Self> {
-        let Part::Host { workers, .. } = case.part else {
+        let DevicePart::Host { workers, .. } = case.part else {
             return None;
         };
         if case.work.matrix.is_some() || descriptors.device.is_some() {
@@ -116,8 +116,8 @@ fn smooth(alone: f64, ceiling: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Work;
-    use crate::model::testbed::{grid, machine};
+    use crate::model::StepWork;
+    use crate::model::fixtures::{grid, machine};
 
     fn host() -> HostFigures {
         HostFigures {
@@ -129,10 +129,10 @@ mod tests {
     }
 
     /// What a step of a square grid on some of an h200's cores is made of.
-    fn passes(size: u64, workers: u32, chunk: u64) -> Passes {
-        let work = Work::of(&grid(size));
+    fn grid_terms(size: u64, workers: u32, chunk: u64) -> GridTerms {
+        let work = StepWork::of(&grid(size));
         let descriptors = Descriptors::of(&machine("h200"), None, &work.codelet, true);
-        let part = Part::Host {
+        let part = DevicePart::Host {
             workers,
             sockets: 1,
             units: size,
@@ -140,22 +140,22 @@ mod tests {
         };
         let case = Case { work, part };
         let derived = Derived::of(&case, &descriptors);
-        Passes::of(&case, &descriptors, &derived).unwrap()
+        GridTerms::of(&case, &descriptors, &derived).unwrap()
     }
 
     #[test]
     fn each_part_goes_with_what_it_is_of() {
-        let (small, large) = (passes(2000, 4, 2000), passes(13_000, 4, 13_000));
+        let (small, large) = (grid_terms(2000, 4, 2000), grid_terms(13_000, 4, 13_000));
         assert!(small.memory == 0.0 && small.shared == 0.0 && small.cache > 0.0);
         assert!(large.cache == 0.0 && large.memory > large.shared);
         // All cores need as long as memory lets them, a few take longer.
-        let all = passes(13_000, 15, 13_000);
+        let all = grid_terms(13_000, 15, 13_000);
         assert!((all.memory / all.shared - 1.0).abs() < 1e-9);
         assert!(all.memory < large.memory && all.shared == large.shared);
         // Rows of a quarter of a megabyte, and of a tenth.
-        let wide = passes(30_000, 4, 30_000);
+        let wide = grid_terms(30_000, 4, 30_000);
         assert!(wide.wide_rows > 0.0 && large.wide_rows == 0.0);
-        let cut = passes(13_000, 4, 130);
+        let cut = grid_terms(13_000, 4, 130);
         assert_eq!(cut.chunks, 100.0 * large.chunks);
         assert_eq!(cut.wakes, 100.0 * large.wakes);
         assert!(cut.borders > 2.0 * large.borders && cut.end == large.end);
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn only_grids_on_cores_have_passes() {
         let machine = machine("h200");
-        let work = Work::of(&grid(1000));
+        let work = StepWork::of(&grid(1000));
         let device = Some(&machine.devices[0]);
         let on_device = Descriptors::of(&machine, device, &work.codelet, true);
-        let part = Part::Host {
+        let part = DevicePart::Host {
             workers: 4,
             sockets: 1,
             units: 1000,
@@ -177,7 +177,7 @@ mod tests {
         };
         let case = Case { work, part };
         let derived = Derived::of(&case, &on_device);
-        assert_eq!(Passes::of(&case, &on_device, &derived), None);
+        assert_eq!(GridTerms::of(&case, &on_device, &derived), None);
     }
 
     #[test]
