@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Compares a transformer's layer with PyTorch, on a machine with both.
+"""Compares a transformer layer in pdawl and PyTorch on one machine.
 
     scripts/compare-pytorch.py [--pdawl PATH] [--out FILE.json] [--repeats 21]
         [--heads 16] [--beta 64,128,256,512] [--queues 8]
 
-One layer of the PySchedCL paper's transformer, in single precision without
-TF32, input and weights on the GPU, results left there. PyTorch computes it head
-by head (eight operations each, as the paper's graph) and batched over all heads;
-pdawl by clustering on one queue and on several, and with --batch. PyTorch is
-timed from the first call until the device is synchronised, pdawl from its first
-decision until the host knows that the last command has ended. Figures are
-medians in milliseconds; the two programs take turns size by size.
+The workload is one layer of the PySchedCL paper's transformer in single
+precision without TF32. Input, weights and results stay on the GPU. PyTorch
+computes the layer head by head (eight operations each, as in the paper's graph)
+and batched over all heads. pdawl computes it by clustering on one queue and on
+several, and with --batch. PyTorch is timed from the first call until the device
+is synchronised, pdawl from its first decision until the host has seen the end of
+the last command. Figures are medians in milliseconds. For each size pdawl runs
+first, then PyTorch.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def main():
     results = []
     for beta in (int(beta) for beta in options.beta.split(",")):
         results.append(compare(options, beta))
-        tell(options, results[-1])
+        print_row(options, results[-1])
         if options.out:
             with open(options.out, "w", encoding="utf-8") as out:
                 json.dump(results, out, indent=1)
@@ -51,7 +52,7 @@ def gpu(options):
     for device in json.loads(done.stdout)["devices"]:
         if device["kind"] == "gpu":
             return device["name"]
-    sys.exit("no GPU; `pdawl devices` shows what there is")
+    sys.exit("no GPU; `pdawl devices` lists the devices")
 
 
 def compare(options, beta):
@@ -89,8 +90,8 @@ def pytorch(options, beta):
             results = []
             for head in range(heads):
                 q, k, v = x @ w_q[head], x @ w_k[head], x @ w_v[head]
-                turned = k.t().contiguous()
-                weights = torch.softmax((q @ turned) * scale, dim=-1)
+                transposed = k.t().contiguous()
+                weights = torch.softmax((q @ transposed) * scale, dim=-1)
                 results.append((weights @ v) @ w[head])
             return results
 
@@ -99,19 +100,19 @@ def pytorch(options, beta):
             weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)) * scale, dim=-1)
             return torch.bmm(torch.bmm(weights, v), w)
 
-        # Both must be the same before either counts.
+        # Compare the two implementations before timing them.
         difference = (torch.stack(loop()) - batched()).abs().max().item()
         if not difference < 1e-3:
-            sys.exit(f"PyTorch's two ways differ by {difference}")
+            sys.exit(f"PyTorch's two implementations differ by {difference}")
         seconds = {"loop": [], "batched": []}
         for repeat in range(options.repeats + 3):
-            for name, act in (("loop", loop), ("batched", batched)):
+            for name, compute in (("loop", loop), ("batched", batched)):
                 torch.cuda.synchronize()
-                began = time.perf_counter()
-                act()
+                start = time.perf_counter()
+                compute()
                 torch.cuda.synchronize()
                 if repeat >= 3:
-                    seconds[name].append(time.perf_counter() - began)
+                    seconds[name].append(time.perf_counter() - start)
     return {
         "version": torch.__version__,
         "device": torch.cuda.get_device_name(),
@@ -119,7 +120,7 @@ def pytorch(options, beta):
     }
 
 
-def tell(options, result):
+def print_row(options, result):
     theirs = {
         name: statistics.median(seconds) * 1e3
         for name, seconds in result["pytorch"]["seconds"].items()

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Compares measured step times with those that the simulator predicts.
+"""Compares measured step times with simulated ones.
 
     scripts/compare-simulated.py OUTDIR [--machine FILE.toml] [--pdawl PATH]
 
-OUTDIR is what scripts/measure-gpu.sh wrote. Every run of its runs.json that
-succeeded is run again in the simulator, on OUTDIR/measured.toml or on the
-machine file given. A case is the median over its runs of the median step; the
-first step is left out, since it moves data that later ones find in place. The
-exit status is 1 if a case with fixed shares (cpu, gpu, fixed:SHARE) is off by
-more than --within.
+OUTDIR is the output of scripts/measure-gpu.sh. The script simulates every
+successful run of runs.json on OUTDIR/measured.toml or on the given machine file.
+The figure of a case is the median over its runs of the median step, without the
+first step, since this one also transfers data. The exit status is 1 if the error
+of a case with fixed shares (cpu, gpu, fixed:SHARE) exceeds --within.
 """
 
 import argparse
@@ -25,14 +24,14 @@ def main():
     entries = json.loads((arguments.outdir / "runs.json").read_text())
     machine = arguments.machine or arguments.outdir / "measured.toml"
     with tempfile.TemporaryDirectory() as folder:
-        other = as_other_machine(machine, pathlib.Path(folder))
+        other = without_fingerprint(machine, pathlib.Path(folder))
         cases = {}
         for entry in entries:
             if entry["exit"] == 0:
                 cases.setdefault(entry["command"], []).append(entry)
         rows = [compare(runs, other, arguments.pdawl) for runs in cases.values()]
     failed = [entry["command"] for entry in entries if entry["exit"] != 0]
-    tell(rows, machine, arguments.within)
+    print_table(rows, machine, arguments.within)
     for command in failed:
         print(f"not measured: {command}")
     required = [row for row in rows if row["required"]]
@@ -48,7 +47,7 @@ def parse():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("outdir", type=pathlib.Path, help="what measure-gpu.sh wrote")
+    parser.add_argument("outdir", type=pathlib.Path, help="output of measure-gpu.sh")
     parser.add_argument(
         "--machine", type=pathlib.Path, help="a machine file [OUTDIR/measured.toml]"
     )
@@ -57,9 +56,9 @@ def parse():
     return parser.parse_args()
 
 
-def as_other_machine(path, folder):
-    """The machine file without its fingerprint: pdawl runs on real devices
-    where the fingerprint is this machine's, and here it shall simulate."""
+def without_fingerprint(path, folder):
+    """Copies the machine file without its fingerprint, so that pdawl simulates
+    the machine even if it is this one."""
     lines = path.read_text().splitlines(keepends=True)
     copy = folder / path.name
     copy.write_text("".join(l for l in lines if not l.startswith("fingerprint")))
@@ -73,8 +72,8 @@ def compare(runs, machine, pdawl):
     kinds = [[device["kind"] for device in r["devices"]] for r in (measured, predicted)]
     if kinds[0] != kinds[1]:
         sys.exit(
-            f"{machine.name} has other devices ({', '.join(kinds[1])}) than the measured "
-            f"machine ({', '.join(kinds[0])})"
+            f"the devices of {machine.name} ({', '.join(kinds[1])}) differ from those of the "
+            f"measured machine ({', '.join(kinds[0])})"
         )
     step = statistics.median(median_step(run["report"]) for run in runs)
     simulated = median_step(predicted)
@@ -86,7 +85,7 @@ def compare(runs, machine, pdawl):
         "measured": step,
         "simulated": simulated,
         "error": simulated / step - 1,
-        "stand_in": measured["machine"]["simulated"],
+        "is_simulated": measured["machine"]["simulated"],
         "required": strategy in ("cpu", "gpu") or strategy.startswith("fixed:"),
     }
 
@@ -115,17 +114,17 @@ def median_step(report):
     return statistics.median(seconds[1:] or seconds)
 
 
-def tell(rows, machine, within):
+def print_table(rows, machine, within):
     print(f"median step in ms; simulated on {machine}")
-    if any(row["stand_in"] for row in rows):
-        print("the measured figures are not measured: their reports say that they are simulated")
+    if any(row["is_simulated"] for row in rows):
+        print("the figures in the column `measured` are simulated, as their reports say")
     header = ("strategy", "grid", "GPU memory", "measured", "simulated", "error", "")
     form = "{:<12} {:<15} {:>10} {:>10} {:>10} {:>9}  {}"
     print(form.format(*header).rstrip())
     for row in rows:
         verdict = ""
         if row["required"] and abs(row["error"]) > within:
-            verdict = f"off by more than {within:.0%}"
+            verdict = f"error above {within:.0%}"
         cells = (
             row["strategy"],
             row["size"],

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How near the first step comes to the best fixed shares, with a model and
-without, on simulated machines of limited GPU memory, at sizes that the models
-have not learned.
+"""Compares the first step of `pdawl` and `dawl` with the best fixed shares.
+
+The machines are simulated, GPU memory is limited, and the sizes are not among
+the models' training sizes.
 
     scripts/first-step.py [--pdawl target/release/pdawl]
 
-Prints the first step over the oracle's step, and the totals of 5 and 30 steps
-over as many of the oracle's. Every time is the simulator's.
+Prints the ratio of the first step to the oracle's median step, and the same
+ratio for the totals of 5 and 30 steps. All times are simulated.
 """
 
 import argparse
@@ -26,7 +27,7 @@ CASES = [
 
 
 def steps(program, machine, size, memory, strategy):
-    """The seconds of 30 steps."""
+    """Simulates 30 steps and returns the seconds of each."""
     command = [program, "run", "stencil", "--machine", machine, "--size", str(size),
                "--gpu-memory", memory, "--strategy", strategy, "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -34,7 +35,7 @@ def steps(program, machine, size, memory, strategy):
         raise SystemExit(f"{' '.join(command)}\n{done.stderr.strip()}")
     report = json.loads(done.stdout)
     if not report["machine"]["simulated"]:
-        raise SystemExit(f"{machine} is this machine; this script compares simulated ones")
+        raise SystemExit(f"{machine} is this machine; this script needs simulated machines")
     return [step["seconds"] for step in report["steps"]]
 
 

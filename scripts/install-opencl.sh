@@ -9,8 +9,8 @@ have_loader() {
     { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | grep -q 'libOpenCL\.so\.1'
 }
 
-# Whether a library that a registration names is there.
-is_there() {
+# Whether the library of an ICD registration exists.
+library_exists() {
     case $1 in
     /*) [ -e "$1" ] ;;
     *)
@@ -23,12 +23,12 @@ is_there() {
     esac
 }
 
-# PoCL and Intel's runtime are the implementations with CPU devices. A package
-# that was removed may have left its registration behind.
+# PoCL and Intel's runtime provide CPU devices. A removed package may leave its
+# registration behind, so the library must exist, too.
 have_cpu_device() {
     for icd in "$vendors"/*.icd; do
         echo "$icd" | grep -Eqi 'pocl|intel.*cpu|intel64' || continue
-        if is_there "$(head -n 1 "$icd")"; then return 0; fi
+        if library_exists "$(head -n 1 "$icd")"; then return 0; fi
     done
     return 1
 }
@@ -52,11 +52,11 @@ elif command -v pacman >/dev/null; then
 elif command -v zypper >/dev/null; then
     as_root zypper --non-interactive install pocl libOpenCL1
 else
-    echo "no known package manager: install PoCL and an OpenCL loader (libOpenCL.so.1) by hand" >&2
+    echo "no known package manager: install PoCL and an OpenCL loader (libOpenCL.so.1) manually" >&2
     exit 1
 fi
 
 if ! have_loader || ! have_cpu_device; then
-    echo "PoCL was installed, but no OpenCL CPU device is registered in $vendors" >&2
+    echo "PoCL is installed, but $vendors registers no OpenCL CPU device" >&2
     exit 1
 fi

@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Measures pdawl on a machine with a GPU, and collects what a dataset of
-# datasets/ needs: scripts/measure-gpu.sh OUTDIR
+# Measures pdawl on a machine with a GPU and collects a dataset for datasets/:
 #
-# OUTDIR gets at most eight files: devices.json, measured.toml, bench.json,
-# runs.json, verify.json, trace.json.gz, gantt.html.gz and provenance.txt.
-# A command that fails is recorded with what it said, and the script goes on.
-# When the time is up, running commands are asked for what they have so far,
-# and the rest is recorded as left out.
+#   scripts/measure-gpu.sh OUTDIR
+#
+# OUTDIR receives up to eight files: devices.json, measured.toml, bench.json,
+# runs.json, verify.json, trace.json.gz, gantt.html.gz and provenance.txt. The
+# script records a failed command with its error output and continues. At the end
+# of the time budget it interrupts the running command, which reports its partial
+# result, and records the remaining commands as left out.
 #
 # Environment:
-#   PDAWL         the program                    [./target/release/pdawl]
-#   BUDGET        seconds for everything         [480]
-#   SIZE, STEPS   the main grid and its steps    [16384, 30]
-#   SIZES         the grids of the sweep         [4096 8192 16384 24576]
-#   VERIFY_SIZE   the grid that is verified      [4096]
-#   REPEATS       runs of each strategy          [5]
-#   ROUNDS        runs of each fixed share for the simulator [3]
-#   LIMIT         the limited GPU memory         [2GiB]
-#   VERIFY_LIMIT  the same for the verified runs [64MiB]
-#   COPY          size of the copies that measure bandwidths [1GiB]
+#   PDAWL         the program                          [./target/release/pdawl]
+#   BUDGET        time budget in seconds               [480]
+#   SIZE, STEPS   main grid, and steps of every run    [16384, 30]
+#   SIZES         grids of the sweep                   [4096 8192 16384 24576]
+#   VERIFY_SIZE   grid of the verified runs            [4096]
+#   REPEATS       runs of each strategy                [5]
+#   ROUNDS        runs of each share in runs.json      [3]
+#   LIMIT         limit on GPU memory                  [2GiB]
+#   VERIFY_LIMIT  the same for the verified runs       [64MiB]
+#   COPY          copy size for bandwidth measurements [1GiB]
 set -uo pipefail
 
 if [ $# -ne 1 ]; then
@@ -40,9 +41,9 @@ verify_limit=${VERIFY_LIMIT:-64MiB}
 copy=${COPY:-1GiB}
 
 shares=(fixed:0.02 fixed:0.05 fixed:0.1)
-# One more share for the benchmark: about the rest that 2 GiB do not hold.
+# The benchmark has one more share: about the fraction that 2 GiB cannot hold.
 strategies=(cpu gpu "${shares[@]}" fixed:0.042 guided dawl oracle)
-# Bytes that a file may have to be kept in a repository.
+# Largest file for a repository, in bytes.
 largest=$((16 << 20))
 
 if ! "$pdawl" --version >/dev/null; then
@@ -52,7 +53,7 @@ fi
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd) || exit 1
 work=$(mktemp -d) || exit 1
-# Recorded commands then have no paths of this machine in them.
+# Recorded commands then contain no paths.
 cd "$work" || exit 1
 mkdir bench runs verify
 failures=0
@@ -60,14 +61,14 @@ number=0
 
 note() { printf '[%3d s] %s\n' "$SECONDS" "$*" | tee -a "$work/log" >&2; }
 
-# Standard input as a JSON string.
+# Prints standard input as a JSON string.
 json_string() {
     tr -d '\000-\010\013-\037' | awk '
         { gsub(/\\/, "\\\\"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); text = text sep $0; sep = "\\n" }
         END { printf "\"%s\"", text }'
 }
 
-# A list of what was recorded, whole at any time.
+# join LIST: prints the recorded entries as a JSON array.
 join() {
     local separator='[' part
     for part in "$work/$1"/*; do
@@ -102,10 +103,10 @@ finish() {
 trap finish EXIT
 trap 'note "interrupted"; exit 130' INT TERM
 
-# What a command says, or that there is no such command.
-ask() {
+# query COMMAND...: prints the output of a system command, if it exists.
+query() {
     printf '\n== %s ==\n' "$*"
-    if command -v "$1" >/dev/null; then timeout 20 "$@"; else echo "not there"; fi
+    if command -v "$1" >/dev/null; then timeout 20 "$@"; else echo "not available"; fi
 }
 
 provenance() {
@@ -113,17 +114,17 @@ provenance() {
     printf 'program: %s\n' "$("$pdawl" --version)"
     printf 'sha256 of the program: %s\n' "$(sha256sum "$pdawl" | cut -d' ' -f1)"
     printf 'commit: %s\n' "$(git -C "$scripts" rev-parse HEAD 2>/dev/null || echo unknown)"
-    ask lscpu
-    ask nvidia-smi
-    ask nvidia-smi --query-gpu=name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current,clocks.max.sm,clocks.max.memory --format=csv
-    ask clinfo -l
-    ask free -b
-    ask cat /etc/os-release
+    query lscpu
+    query nvidia-smi
+    query nvidia-smi --query-gpu=name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current,clocks.max.sm,clocks.max.memory --format=csv
+    query clinfo -l
+    query free -b
+    query cat /etc/os-release
 }
 
-# run SECONDS WORDS...: the program, within a time and what is left of the
-# budget. Ctrl-C's signal makes it report what it has. Standard output and
-# error go to files; sets `status`.
+# run SECONDS WORDS...: runs the program with a time limit, and within the budget.
+# At the limit SIGINT makes it report its partial result. Standard output and
+# error go to files. Sets `status`.
 run() {
     local seconds=$1
     shift
@@ -131,7 +132,7 @@ run() {
     : >"$work/stdout"
     : >"$work/stderr"
     if [ "$left" -lt 3 ]; then
-        echo "left out: the time was up" >"$work/stderr"
+        echo "left out: the time budget is spent" >"$work/stderr"
         status=124
     else
         [ "$left" -lt "$seconds" ] && seconds=$left
@@ -147,11 +148,11 @@ run() {
 }
 
 # record LIST GPU_MEMORY SECONDS WORDS...: runs the program and adds its JSON
-# report, or what it said, to a list. GPU_MEMORY is - for all there is.
+# report and its error output to a list. GPU_MEMORY is - for no limit.
 record() {
     local list=$1 memory=$2 seconds=$3
     shift 3
-    local words=("$@" --steps "$steps" --format json) began=$SECONDS
+    local words=("$@" --steps "$steps" --format json) start=$SECONDS
     local limited=null
     if [ "$memory" != - ]; then
         words+=(--gpu-memory "$memory")
@@ -162,7 +163,7 @@ record() {
     {
         printf '{"command": %s,\n' "$(printf 'pdawl %s' "${words[*]}" | json_string)"
         printf ' "gpu_memory": %s, "exit": %d, "wall_seconds": %d,\n' \
-            "$limited" "$status" "$((SECONDS - began))"
+            "$limited" "$status" "$((SECONDS - start))"
         printf ' "said": %s,\n "report":\n' "$(json_string <"$work/stderr")"
         if [ -s "$work/stdout" ]; then cat "$work/stdout"; else echo null; fi
         printf '}\n'
@@ -170,8 +171,8 @@ record() {
     [ -s "$work/stdout" ]
 }
 
-# bench GPU_MEMORY SIZE SECONDS REPEATS STRATEGY...: the strategies in turns,
-# or, where one of them cannot run, each by itself.
+# bench GPU_MEMORY SIZE SECONDS REPEATS STRATEGY...: compares the strategies in
+# one interleaved benchmark, or in one benchmark each if that fails.
 bench() {
     local memory=$1 size=$2 seconds=$3 repeats=$4 strategy
     shift 4
@@ -179,7 +180,7 @@ bench() {
     list=$(IFS=, && echo "$*")
     record bench "$memory" "$seconds" bench stencil --size "$size" --repeats "$repeats" \
         --strategies "$list" && return
-    # One that is out of time would be alone, too.
+    # After a timeout, single benchmarks would not fit into the budget either.
     [ "$status" -ne 124 ] && [ $# -gt 1 ] || return
     for strategy in "$@"; do
         record bench "$memory" "$((seconds / $# + 5))" bench stencil --size "$size" \
@@ -192,8 +193,8 @@ cp "$work/stdout" "$out/devices.json"
 
 PDAWL_MACHINES=$out run 60 machine save measured --copy-size "$copy"
 
-# Reports with the time of every step: what the simulator is compared with.
-# In rounds, since other users of the machine come and go.
+# Reports with the time of every step, for the comparison with the simulator.
+# Rounds interleave the cases, since the load of the machine may change.
 for ((round = 0; round < rounds; round++)); do
     for memory in - "$limit"; do
         for strategy in cpu gpu "${shares[@]}"; do

@@ -5,21 +5,22 @@
         [--only unlimited,quarter,cusparse,host] [--repeats 5] [--model FILE]
         [MATRIX ...]
 
-A MATRIX is what `pdawl matrix generate` takes; without any, look-alikes of the
-PDAWL paper's five matrices at full size, and ten others. Of each:
+A MATRIX is an argument of `pdawl matrix generate`. The default is look-alikes of
+the PDAWL paper's five matrices at full size and ten other matrices. The script
+measures for each matrix:
 
-* cuSPARSE's time of a product, by way of CuPy where that is there;
-* with the GPU's memory unlimited, and limited to a quarter of the matrix: the
-  strategies cpu, gpu and fixed shares over a few steps, and then the best of
-  these and dawl over 100 steps in turns, with a model pdawl as well;
-* what the host reaches of its copy bandwidth, how many times as fast as one
-  core in a plain loop it is, and how equally its workers are occupied.
+* the time of a product by cuSPARSE, if CuPy is available;
+* with unlimited GPU memory, and with GPU memory for a quarter of the matrix:
+  the strategies cpu, gpu and fixed shares over a few steps, and then the best of
+  these and dawl (with --model pdawl, too) over 100 steps, interleaved;
+* the fraction of the copy bandwidth that the host reaches, its speed-up over one
+  core in a plain loop, and the imbalance of its workers.
 
-OUTDIR gets spmv.json, an array with an entry a matrix in which every report is
-as the program printed it, and provenance.txt. Nothing is begun that is not
-expected to end within the budget, in seconds; what is left out is noted. The
-last lines sum up: the ratios of adapting to the best of the others, with the
-time of probes, which is a part of deciding, and without it."""
+OUTDIR receives spmv.json, an array with one entry per matrix that contains the
+reports of the program, and provenance.txt. At the end of the budget (in seconds)
+the script leaves out the remaining commands and notes them. The last lines are a
+summary: throughput of the adaptive strategies over the best of the others, with
+and without the time of probes."""
 
 import argparse
 import importlib.util
@@ -41,37 +42,39 @@ MATRICES = [
     "banded:200000,50", "rmat:18,64", "uniform:200000,100", "banded:4000000,1",
     "rmat:22,4", "uniform:8000000,2", "like:kmer_U1a",
 ]
-# The CPU's part. Where the GPU holds everything, little.
+# Shares of the CPU; small ones if the GPU can hold the whole matrix.
 SHARES = {"all": ["0.01", "0.02", "0.05"], "quarter": [f"0.{n}" for n in range(1, 10)] + ["0.95"]}
 STEPS = 100
-# The strategies that adapt.
-ADAPTING = ["dawl", "pdawl"]
-# Of an entry of a matrix in double precision.
+# Adaptive strategies.
+ADAPTIVE = ["dawl", "pdawl"]
+# Size of a matrix entry in double precision.
 ENTRY_BYTES = 12
-# Longer steps than this are repeated less.
-LONG = 0.02
+# Steps longer than this many seconds get fewer repeats.
+LONG_STEP = 0.02
 
 
-class Measuring:
+class Measurement:
+    """Runs the program within the time budget and keeps a log."""
+
     def __init__(self, options):
         self.options = options
-        self.began = time.monotonic()
+        self.start = time.monotonic()
         self.log = []
 
     def left(self):
-        return self.options.budget - (time.monotonic() - self.began)
+        return self.options.budget - (time.monotonic() - self.start)
 
     def note(self, text):
-        line = f"[{time.monotonic() - self.began:4.0f} s] {text}"
+        line = f"[{time.monotonic() - self.start:4.0f} s] {text}"
         self.log.append(line)
         print(line, file=sys.stderr, flush=True)
 
     def pdawl(self, *words):
-        """A report of the program; None where there was no time, or it failed."""
+        """Returns the program's report, or None after a failure or without time."""
         words = [str(word) for word in words]
-        told = "pdawl " + " ".join(words)
+        command = "pdawl " + " ".join(words)
         if self.left() < 5:
-            self.note(f"left out: {told}")
+            self.note(f"left out: {command}")
             return None
         try:
             done = subprocess.run(
@@ -79,12 +82,12 @@ class Measuring:
                 capture_output=True, text=True, timeout=max(self.left(), 5), check=False,
             )
         except subprocess.TimeoutExpired:
-            self.note(f"out of time: {told}")
+            self.note(f"timeout: {command}")
             return None
         if done.returncode != 0:
-            self.note(f"{told}: {done.stderr.strip()}")
+            self.note(f"{command}: {done.stderr.strip()}")
             return None
-        self.note(told)
+        self.note(command)
         return json.loads(done.stdout)
 
     def matrix(self, name, folder):
@@ -110,9 +113,9 @@ class Measuring:
 
     def cusparse(self, path):
         if importlib.util.find_spec("cupy") is None:
-            self.note("no CuPy: nothing is compared with cuSPARSE")
+            self.note("CuPy is not available: no comparison with cuSPARSE")
             return None
-        # In a process of its own, whose memory is given back.
+        # A separate process, so that its memory is freed.
         done = subprocess.run(
             [sys.executable, os.path.realpath(__file__), "--cusparse", path],
             capture_output=True, text=True, check=False, timeout=max(self.left(), 5),
@@ -125,39 +128,42 @@ class Measuring:
     def compare(self, path, memory, limit, vectors):
         words = ["bench", "spmv", "--matrix", path, *limit]
         fixed = [f"fixed:{share}" for share in SHARES[memory]]
-        short = 2 if self.options.repeats >= 5 else 1
-        # A GPU without room for the vectors takes no part.
-        enough = memory == "all" or limit[1] > vectors
+        sweep_repeats = 2 if self.options.repeats >= 5 else 1
+        # A GPU without memory for the vectors cannot be used.
+        gpu_fits = memory == "all" or limit[1] > vectors
         sweep = self.pdawl(
-            *words, "--steps", 10, "--repeats", short, "--strategies", ",".join(["cpu", "gpu", *fixed])
-        ) if enough else None
+            *words, "--steps", 10, "--repeats", sweep_repeats,
+            "--strategies", ",".join(["cpu", "gpu", *fixed]),
+        ) if gpu_fits else None
         if sweep is None:
-            sweep = self.pdawl(*words, "--steps", 10, "--repeats", short, "--strategies", "cpu")
+            sweep = self.pdawl(
+                *words, "--steps", 10, "--repeats", sweep_repeats, "--strategies", "cpu"
+            )
         if sweep is None:
             return None
-        took = {r["strategy"]: statistics.median(r["seconds"]) / 10 for r in sweep["results"]}
-        ranked = sorted(took, key=took.get)
-        # Those that may be the best, by a short run.
-        best = [s for s in ranked if took[s] < 1.1 * took[ranked[0]]][:2]
+        seconds = {r["strategy"]: statistics.median(r["seconds"]) / 10 for r in sweep["results"]}
+        ranked = sorted(seconds, key=seconds.get)
+        # Up to two candidates within 10 % of the fastest.
+        best = [s for s in ranked if seconds[s] < 1.1 * seconds[ranked[0]]][:2]
         repeats = self.options.repeats
-        if took[ranked[0]] > LONG:
+        if seconds[ranked[0]] > LONG_STEP:
             repeats = max(1, repeats // 3)
-        adapting, model = ["dawl"], []
+        adaptive, model = ["dawl"], []
         if self.options.model:
-            adapting, model = ADAPTING, ["--model", self.options.model]
+            adaptive, model = ADAPTIVE, ["--model", self.options.model]
         final = self.pdawl(
             *words, *model, "--steps", STEPS, "--repeats", repeats,
-            "--strategies", ",".join([*best, *adapting]),
+            "--strategies", ",".join([*best, *adaptive]),
         )
         return {"sweep": sweep, "final": final}
 
 
-# Of the binary form: see src/matrix/cache/header.rs.
+# Header of the binary form; docs/matrices.md describes it.
 BINARY_HEADER = 80
 
 
 def cusparse_load(path):
-    """The matrix, on the device."""
+    """Loads a matrix in binary form into GPU memory."""
     import cupy
     import cupyx.scipy.sparse
     import numpy
@@ -175,25 +181,25 @@ def cusparse_load(path):
 
 
 def cusparse_seconds(matrix, steps, rounds=6):
-    """Seconds of a product, of many in a row: the median round after the first."""
+    """Seconds of a product in a sequence of `steps`: median of the rounds after the first."""
     import cupy
 
     x = cupy.random.rand(matrix.shape[1])
-    took = []
+    seconds = []
     for _ in range(rounds):
         cupy.cuda.Device().synchronize()
-        began = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(steps):
             matrix @ x
         cupy.cuda.Device().synchronize()
-        took.append((time.perf_counter() - began) / steps)
-    # The first one warms up.
-    return statistics.median(took[1:])
+        seconds.append((time.perf_counter() - start) / steps)
+    # The first round is a warm-up.
+    return statistics.median(seconds[1:])
 
 
 def cusparse_seconds_in_a_graph(matrix, steps):
-    """The same, recorded once and then launched by the device alone, which leaves
-    out what Python takes for a call; None where CuPy cannot record it."""
+    """The same as a CUDA graph, without the time of Python calls; None if CuPy
+    cannot capture the product."""
     import cupy
 
     x = cupy.random.rand(matrix.shape[1])
@@ -206,21 +212,21 @@ def cusparse_seconds_in_a_graph(matrix, steps):
             for _ in range(steps):
                 y = matrix @ x
             graph = stream.end_capture()
-            took = []
+            seconds = []
             for _ in range(6):
                 stream.synchronize()
-                began = time.perf_counter()
+                start = time.perf_counter()
                 graph.launch(stream)
                 stream.synchronize()
-                took.append((time.perf_counter() - began) / steps)
+                seconds.append((time.perf_counter() - start) / steps)
             del y
-    except Exception:  # Of the driver, or of CuPy: each has its own.
+    except Exception:  # The driver and CuPy raise different types.
         return None
-    return statistics.median(took[1:])
+    return statistics.median(seconds[1:])
 
 
 def cusparse(path):
-    """Prints cuSPARSE's seconds of a product of a matrix in binary form."""
+    """Prints the seconds of a cuSPARSE product with a matrix in binary form."""
     matrix = cusparse_load(path)
     seconds = {
         "seconds": cusparse_seconds(matrix, 100),
@@ -229,24 +235,24 @@ def cusparse(path):
     print(json.dumps(seconds))
 
 
-def step(result, steps):
+def step_seconds(result, steps):
     return statistics.median(result["seconds"]) / steps
 
 
-def reached(compared, strategy, probes):
-    """What adapting reaches of the best of the others, with the probes' time or
-    without."""
+def ratio_to_best(compared, strategy, probes):
+    """Throughput of an adaptive strategy over the best of the others; `probes` adds
+    the time of probes."""
     if not compared or not compared["final"]:
         return None
     results = {r["strategy"]: r for r in compared["final"]["results"]}
-    adapting = results.get(strategy)
-    if adapting is None:
+    adaptive = results.get(strategy)
+    if adaptive is None:
         return None
-    took = statistics.median(
-        s + (p if probes else 0.0) for s, p in zip(adapting["seconds"], adapting["probe_seconds"])
+    seconds = statistics.median(
+        s + (p if probes else 0.0) for s, p in zip(adaptive["seconds"], adaptive["probe_seconds"])
     )
-    others = (r for name, r in results.items() if name not in ADAPTING)
-    return min(statistics.median(r["seconds"]) for r in others) / took
+    others = (r for name, r in results.items() if name not in ADAPTIVE)
+    return min(statistics.median(r["seconds"]) for r in others) / seconds
 
 
 def summary(entries):
@@ -254,9 +260,9 @@ def summary(entries):
     ratios = {}
     for entry in entries:
         words = [f"{entry['matrix']:<20}"]
-        for memory, strategy, probes in itertools.product(("all", "quarter"), ADAPTING, (False, True)):
-            ratio = reached(entry.get(memory), strategy, probes)
-            key = f"{memory}, {strategy}" + (", probes too" if probes else "")
+        for memory, strategy, probes in itertools.product(("all", "quarter"), ADAPTIVE, (False, True)):
+            ratio = ratio_to_best(entry.get(memory), strategy, probes)
+            key = f"{memory}, {strategy}" + (", with probes" if probes else "")
             if ratio is not None:
                 ratios.setdefault(key, []).append(ratio)
                 words.append(f"{key} {ratio:.3f}")
@@ -265,17 +271,17 @@ def summary(entries):
         gpu_final = [r for r in (final or {}).get("results", []) if r["strategy"] == "gpu"]
         theirs = entry.get("cusparse")
         if (gpu or gpu_final) and theirs:
-            ours = step(gpu_final[0], STEPS) if gpu_final else step(gpu[0], 10)
+            ours = step_seconds(gpu_final[0], STEPS) if gpu_final else step_seconds(gpu[0], 10)
             least = min(s for s in theirs.values() if s)
             ratios.setdefault("cuSPARSE", []).append(least / ours)
             words.append(f"cuSPARSE {least / ours:.2f} ({ours * 1e6:.0f} us)")
         host = ((entry.get("all") or {}).get("sweep") or {}).get("host")
         if host:
-            words.append(f"host {host['ratio']:.2f} of copies")
+            words.append(f"host {host['ratio']:.2f} of copy bandwidth")
             if host["speedup"]:
                 words.append(f"{host['speedup']:.1f} x one core")
         pools = [d["worker_imbalance"] for d in (entry.get("cpu") or {}).get("devices", []) if d["units"]]
-        words += [f"workers {100 * i:.1f} % uneven" for i in pools if i is not None]
+        words += [f"worker imbalance {100 * i:.1f} %" for i in pools if i is not None]
         lines.append("; ".join(words))
     for name, values in ratios.items():
         mean = math.exp(statistics.fmean(map(math.log, values)))
@@ -284,18 +290,18 @@ def summary(entries):
 
 
 def provenance(options):
-    def said(*command):
+    def output_of(*command):
         if shutil.which(command[0]) is None:
-            return f"{command[0]}: not there"
+            return f"{command[0]}: not available"
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return f"$ {' '.join(command)}\n{done.stdout.strip()}"
 
     return [
         f"date: {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}",
         f"system: {platform.platform()}",
-        said(options.pdawl, "--version"),
-        said("lscpu"),
-        said("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv"),
+        output_of(options.pdawl, "--version"),
+        output_of("lscpu"),
+        output_of("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv"),
         f"budget: {options.budget} s; matrices: {' '.join(options.matrices)}",
     ]
 
@@ -308,30 +314,30 @@ def main():
     parser.add_argument("matrices", nargs="*", default=MATRICES, metavar="MATRIX")
     parser.add_argument("--pdawl", default="./target/release/pdawl")
     parser.add_argument("--budget", type=float, default=480.0)
-    parser.add_argument("--repeats", type=int, default=5, help="of the runs that are compared")
-    parser.add_argument("--model", help="a model's file, with which pdawl is compared as well")
+    parser.add_argument("--repeats", type=int, default=5, help="repeats of the final comparison")
+    parser.add_argument("--model", help="model file; adds the strategy pdawl")
     parser.add_argument(
-        "--only", default="unlimited,quarter,cusparse,host", help="what is measured of each matrix"
+        "--only", default="unlimited,quarter,cusparse,host", help="the measurements"
     )
     options = parser.parse_intermixed_args()
     options.pdawl = os.path.realpath(options.pdawl)
     if options.model and not os.path.isfile(options.model):
-        parser.error(f"--model {options.model}: there is no such file; name a model's, as models/h200-spmv.json")
+        parser.error(f"--model {options.model}: no such file; an example is models/h200-spmv.json")
     options.model = options.model and os.path.realpath(options.model)
     options.only = options.only.split(",")
     os.makedirs(options.out, exist_ok=True)
-    measuring = Measuring(options)
+    measurement = Measurement(options)
     entries = []
-    fast = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(dir=fast) as folder:
+    ram_disk = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=ram_disk) as folder:
         for name in options.matrices:
-            if measuring.left() < 10:
-                measuring.note(f"left out: {name}")
+            if measurement.left() < 10:
+                measurement.note(f"left out: {name}")
                 continue
-            entries.append(measuring.matrix(name, folder))
+            entries.append(measurement.matrix(name, folder))
             with open(os.path.join(options.out, "spmv.json"), "w", encoding="utf-8") as out:
                 json.dump(entries, out)
-    lines = [*provenance(options), "", *measuring.log, "", *summary(entries)]
+    lines = [*provenance(options), "", *measurement.log, "", *summary(entries)]
     with open(os.path.join(options.out, "provenance.txt"), "w", encoding="utf-8") as out:
         out.write("\n".join(lines) + "\n")
     print("\n".join(summary(entries)))

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How well cost models predict runs that they have not learned.
+"""Evaluates cost models on runs outside of their training data.
 
-Profiles sizes that no model was trained on, between the training sizes and up
-to 1.5 times beyond, in the simulator with 2 % noise, and checks on them
+Profiles sizes that are in no training set, between the training sizes and up to
+1.5 times the largest, in the simulator with 2 % noise. Evaluates on these runs
 
-  * each machine's own model, beside the baselines;
-  * the model of one machine on the others: as it is, and adapted by 8 runs.
+  * each machine's own model and the baselines;
+  * the model of one machine on the others, as it is and adapted by 8 runs.
 
     scripts/model-accuracy.py [--pdawl target/release/pdawl] [--from k20-32]
         [--machines k20-32,k20-40,k40,titan] [--json FILE]
 
-Nothing of it is measured: every time is the simulator's.
+All times are simulated.
 """
 
 import argparse
@@ -19,13 +19,13 @@ import os
 import subprocess
 import tempfile
 
-# Between and up to 1.5 times beyond the sizes of scripts/simulated-models.sh.
+# Between the training sizes of scripts/simulated-models.sh and up to 1.5 times the largest.
 SIZES = "700,1300,2900,5300,8100,13000,17000,22000,27000"
 RUNS = 8
 
 
 def pdawl(program, *arguments):
-    """Runs pdawl, and gives its JSON."""
+    """Runs pdawl and returns its JSON."""
     command = [program, *arguments, "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -34,7 +34,7 @@ def pdawl(program, *arguments):
 
 
 def errors(program, model, dataset):
-    """The mean absolute percentage errors of a model and the baselines, by kind."""
+    """Mean absolute percentage errors of a model and the baselines, by kind of device."""
     found = pdawl(program, "model", "check", model, "--dataset", dataset)["held_out"]
     table = {}
     for group in found["groups"]:
@@ -53,18 +53,18 @@ def main():
     parser.add_argument("--pdawl", default="target/release/pdawl")
     parser.add_argument("--from", dest="source", default="k20-32")
     parser.add_argument("--machines", default="k20-32,k20-40,k40,titan")
-    parser.add_argument("--json", help="write the figures to this file as well")
+    parser.add_argument("--json", help="also write the figures to this file")
     options = parser.parse_args()
     program = os.path.abspath(options.pdawl)
     machines = options.machines.split(",")
 
     figures = {"sizes": SIZES, "simulated": True, "held_out": {}, "reuse": {}}
-    with tempfile.TemporaryDirectory() as place:
-        # Adapted models go to a shelf of their own.
-        os.environ["PDAWL_MODELS"] = os.path.join(place, "models")
+    with tempfile.TemporaryDirectory() as folder:
+        # Keep adapted models out of the user's models.
+        os.environ["PDAWL_MODELS"] = os.path.join(folder, "models")
         held = {}
         for machine in machines:
-            held[machine] = os.path.join(place, f"{machine}.csv")
+            held[machine] = os.path.join(folder, f"{machine}.csv")
             pdawl(program, "profile", "stencil", "--machine", machine, "--sizes", SIZES,
                   "--repeats", "1", "--seed", "99", "--noise", "0.02", "--out", held[machine])
             figures["held_out"][machine] = errors(program, machine, held[machine])
@@ -89,9 +89,9 @@ def main():
                   f"| {percent(row['naive'])} | {percent(row['roofline'])} | {percent(row['prior'])} |")
     print(f"\n| model of {options.source} on | device | as it is | adapted by {RUNS} runs | native |")
     print("|---|---|---|---|---|")
-    for machine, ways in figures["reuse"].items():
-        for kind in ways["native"]:
-            cells = [percent(ways[way][kind]["model"]) for way in ("unadapted", "adapted", "native")]
+    for machine, variants in figures["reuse"].items():
+        for kind in variants["native"]:
+            cells = [percent(variants[name][kind]["model"]) for name in ("unadapted", "adapted", "native")]
             print(f"| {machine} | {kind} | {' | '.join(cells)} |")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:

@@ -1,30 +1,30 @@
 #!/usr/bin/env bash
-# Makes the reports that notebooks/ draw beside the PDAWL paper's figures:
+# Makes the reports for the figures of notebooks/:
 #
 #   scripts/paper-reports.sh OUTDIR [MACHINE...]
 #
-# Each machine gets a folder OUTDIR/MACHINE. Without machines it is the paper's
-# four. A machine is simulated unless it is this one, and needs a model.
+# Each machine has a folder OUTDIR/MACHINE. The default machines are the paper's
+# four. A machine is simulated unless it is this one. It needs a model.
 #
-#   bench.json      the paper's stencil over sizes, by every strategy: a list of
-#                   commands and their reports. Simulated, they have no noise, so
-#                   one repeat is enough
-#   held.csv        runs of sizes that no model learned, simulated with noise
-#   held.json       what the model says of them
+#   bench.json      the paper's stencil by size and strategy: a list of commands
+#                   and their reports. Simulations have no noise here, so one
+#                   repeat is enough
+#   held.csv        runs of sizes outside of the training data; simulated ones
+#                   have noise
+#   held.json       the model's predictions of these runs
 #   provenance.txt  machine, program, commands
 #
-# When a command fails, the script ends, and that machine's folder stays as it
-# was.
+# If a command fails, the script ends and leaves that machine's folder unchanged.
 #
 # Environment:
 #   PDAWL          the program                       [target/release/pdawl]
-#   SIZES          the grids of bench.json, points of an axis
-#   STRATEGIES     what is compared                  [cpu,gpu,dawl,pdawl]
-#   GPU_MEMORY     that may be used                  [2GiB, the paper's]
-#   STEPS          of each run                       [30, the paper's]
+#   SIZES          grids of bench.json, points along an axis
+#   STRATEGIES     compared strategies               [cpu,gpu,dawl,pdawl]
+#   GPU_MEMORY     limit on GPU memory               [2GiB, as in the paper]
+#   STEPS          steps of each run                 [30, as in the paper]
 #   REPEATS        runs of each strategy             [1]
-#   HELD_SIZES     the grids of held.csv: none that was trained on
-#   PDAWL_MODELS   the models                        [those that ship with it]
+#   HELD_SIZES     grids of held.csv, outside of the training data
+#   PDAWL_MODELS   directory of models               [the shipped models]
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
@@ -47,12 +47,12 @@ held_sizes=${HELD_SIZES:-700,1300,2900,5300,8100,13000,17000,22000,27000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/models"
-models='the shipped one'
-[ -z "${PDAWL_MODELS:-}" ] || models='of another directory'
+models='shipped'
+[ -z "${PDAWL_MODELS:-}" ] || models='from PDAWL_MODELS'
 export PDAWL_MODELS=${PDAWL_MODELS:-$work/models}
 
 # entry GPU_MEMORY WORDS...: runs `pdawl bench` and prints an entry of the list,
-# in the form of measure-gpu.sh. GPU_MEMORY is - for all there is.
+# in the form of measure-gpu.sh. GPU_MEMORY is - for no limit.
 entry() {
     local memory=$1 limit=null
     shift
@@ -62,18 +62,18 @@ entry() {
         limit="\"$memory\""
     fi
     if ! "$pdawl" "${words[@]}" >"$work/report"; then
-        echo "paper-reports: this failed: pdawl ${words[*]}" >&2
+        echo "paper-reports: failed: pdawl ${words[*]}" >&2
         return 1
     fi
-    # Commands have neither quotes nor backslashes in them.
+    # The command needs no JSON escapes: it has no quotes or backslashes.
     printf '{"command": "pdawl %s",\n "gpu_memory": %s, "exit": 0,\n "report":\n' \
         "${words[*]}" "$limit"
     cat "$work/report"
     printf '}\n'
 }
 
-# reports MACHINE: the whole list. The first entry of a size is one core alone,
-# the paper's CPU-Seq, the second is the strategies on everything.
+# reports MACHINE: prints the whole list. The first entry of a size is one core
+# alone (CPU-Seq in the paper), the second compares the strategies on all devices.
 reports() {
     local size separator='['
     for size in $sizes; do
@@ -87,11 +87,11 @@ reports() {
     printf ']\n'
 }
 
-# held MACHINE: in a folder of their own, so that recorded commands have no
-# paths of this machine in them.
+# held MACHINE: makes held.csv and held.json. Runs in $work, so that recorded
+# commands contain no paths.
 held() (
     cd "$work"
-    echo "$1, sizes that were not trained on" >&2
+    echo "$1, sizes outside of the training data" >&2
     "$pdawl" profile stencil --machine "$1" --sizes "$held_sizes" --configurations 60 \
         --repeats 1 --seed 99 --out held.csv >log
     "$pdawl" model check "$1" --machine "$1" --dataset held.csv --format json >held.json

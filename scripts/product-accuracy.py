@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""How well a cost model predicts products of matrices that it has not learned:
-look-alikes of the PDAWL paper's five, beside the baselines.
+"""Evaluates a cost model and the baselines on products of unknown matrices:
+look-alikes of the PDAWL paper's five.
 
     scripts/product-accuracy.py [--pdawl target/release/pdawl] [--machine h200]
         [--model NAME] [--dataset FILE] [--json FILE]
 
-Without a dataset, one is profiled on the machine: simulated with 2 % noise,
-unless it is this one. Without a model, the machine's own is asked. The table has
-the mean absolute percentage error of a step's seconds by matrix and device; the
-figures are the simulator's where it says so, else measured."""
+Without --dataset, the script profiles the machine; unless it is this one, it is
+simulated with 2 % noise. --model defaults to the machine's own model. The table
+shows the mean absolute percentage error of a step's seconds by matrix and device."""
 
 import argparse
 import json
@@ -39,10 +38,10 @@ def main():
     )
     parser.add_argument("--pdawl", default="target/release/pdawl")
     parser.add_argument("--machine", default="h200")
-    parser.add_argument("--model", help="the machine's, if none is named")
-    parser.add_argument("--dataset", help="runs to predict, as `pdawl profile spmv` writes them")
-    parser.add_argument("--budget", default="10m", help="for profiling")
-    parser.add_argument("--json", help="write the figures to this file as well")
+    parser.add_argument("--model", help="[the machine's]")
+    parser.add_argument("--dataset", help="runs to predict, from `pdawl profile spmv`")
+    parser.add_argument("--budget", default="10m", help="time for profiling")
+    parser.add_argument("--json", help="also write the figures to this file")
     options = parser.parse_args()
     program = os.path.abspath(options.pdawl)
     with tempfile.TemporaryDirectory() as folder:
@@ -63,8 +62,8 @@ def main():
         for matrix, runs in [*sorted(matrices.items()), ("all", group["runs"])]:
             row = {"device": group["kind"], "matrix": matrix, "runs": len(runs)}
             row["model"] = error(runs, lambda r: r["predicted"])
-            for place, name in enumerate(names):
-                row[name] = error(runs, lambda r, place=place: r["baselines"][place])
+            for index, name in enumerate(names):
+                row[name] = error(runs, lambda r, index=index: r["baselines"][index])
             figures.append(row)
     print(f"Model {model}; mean absolute percentage error of a step's seconds\n")
     print("| matrix | device | runs | model | naive | roofline | physics alone |")

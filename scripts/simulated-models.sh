@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the datasets and models of the simulated machines that ship with pdawl,
-# in datasets/simulated/ and models/. scripts/model-accuracy.py tells how good
-# they are on sizes that they have not learned.
+# in datasets/simulated/ and models/. scripts/model-accuracy.py evaluates the
+# models on other sizes.
 #
 #   scripts/simulated-models.sh
 set -eu
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 cargo build --release --quiet
 pdawl=target/release/pdawl
 machines="k20-32 k20-40 k40 titan"
-# Only what is made here counts, not what the user has.
+# Do not use the user's models, datasets and machine files.
 PDAWL_MODELS=models
 PDAWL_DATASETS=datasets/simulated
 PDAWL_MACHINES=datasets/machines
