@@ -1,15 +1,14 @@
 //! Spans as Chrome trace events, for Perfetto (<https://ui.perfetto.dev>) and
 //! `chrome://tracing`.
 //!
-//! A process is a device and a thread one of its queues; a process of its own
-//! carries the steps. A command is a complete event (`X`) from its start to
-//! its end. Its wait from ready to start is a pair of async events (`b`, `e`),
-//! because waits in one queue may overlap. Where it is known who waited for whom,
-//! a flow (`s`, `f`) leads from the end of the one to the start of the other.
-//! Times are microseconds. Source: the Trace Event Format, sections "Complete
-//! Events", "Async Events" and "Flow Events".
+//! A device is a process, and each of its queues a thread; one more process has
+//! the steps. A command is a complete event (`X`) from its start to its end. Its
+//! wait from ready to start is a pair of async events (`b`, `e`), because waits in
+//! one queue may overlap. A dependency is a flow (`s`, `f`) from the end of one
+//! command to the start of another. Times are microseconds. Source: the Trace Event
+//! Format, sections "Complete Events", "Async Events" and "Flow Events".
 //!
-//! Events are written one by one, so a long run needs no memory for them.
+//! Events are written one by one, so that a long run takes no memory for them.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -41,6 +40,23 @@ struct Event<'a, A> {
     bp: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<A>,
+}
+
+impl<'a, A> Event<'a, A> {
+    fn new(name: &'a str, ph: &'a str, (pid, tid): (usize, usize)) -> Self {
+        Self {
+            name,
+            cat: None,
+            ph,
+            ts: None,
+            dur: None,
+            id: None,
+            pid,
+            tid,
+            bp: None,
+            args: None,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -95,16 +111,11 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
     names(trace, about, &mut events)?;
     for (step, (began, ended)) in trace.steps.iter().enumerate() {
         events.push(&Event {
-            name: &format!("step {step}"),
             cat: Some("step"),
-            ph: "X",
             ts: Some(us(*began)),
             dur: Some(us(ended.saturating_sub(*began))),
-            id: None,
-            pid: STEPS,
-            tid: 0,
-            bp: None,
             args: Some(StepArgs { step }),
+            ..Event::new(&format!("step {step}"), "X", (STEPS, 0))
         })?;
     }
     commands(trace, &mut events)?;
@@ -113,7 +124,7 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
     events.out.flush()
 }
 
-/// The array of events, with its commas.
+/// The array of events, as it is written.
 struct Events<W> {
     out: W,
     any: bool,
@@ -128,16 +139,8 @@ impl<W: Write> Events<W> {
 
     fn name(&mut self, what: &str, pid: usize, tid: usize, name: &str) -> std::io::Result<()> {
         self.push(&Event {
-            name: what,
-            cat: None,
-            ph: "M",
-            ts: None,
-            dur: None,
-            id: None,
-            pid,
-            tid,
-            bp: None,
             args: Some(NameArgs { name }),
+            ..Event::new(what, "M", (pid, tid))
         })
     }
 }
@@ -159,17 +162,11 @@ fn names<W: Write>(trace: &Trace, about: &About, events: &mut Events<W>) -> std:
 fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<()> {
     for (id, span) in trace.spans.iter().enumerate() {
         let waited = span.started.saturating_sub(span.ready);
-        let (pid, tid) = (span.device + 1, span.queue);
+        let queue = (span.device + 1, span.queue);
         events.push(&Event {
-            name: &span.label,
             cat: Some(span.kind.name()),
-            ph: "X",
             ts: Some(us(span.started)),
             dur: Some(us(span.ended.saturating_sub(span.started))),
-            id: None,
-            pid,
-            tid,
-            bp: None,
             args: Some(CommandArgs {
                 label: &span.label,
                 step: span.step,
@@ -179,6 +176,7 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
                 queued_us: us(span.queued),
                 wait_us: us(waited),
             }),
+            ..Event::new(&span.label, "X", queue)
         })?;
         if waited == 0 {
             continue;
@@ -186,24 +184,18 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
         let name = format!("wait, queue {}", span.queue);
         for (ph, at) in [("b", span.ready), ("e", span.started)] {
             events.push(&Event::<()> {
-                name: &name,
                 cat: Some("wait"),
-                ph,
                 ts: Some(us(at)),
-                dur: None,
                 id: Some(id),
-                pid,
-                tid,
-                bp: None,
-                args: None,
+                ..Event::new(&name, ph, queue)
             })?;
         }
     }
     Ok(())
 }
 
-/// Who waited for whom. A flow begins within the slice that it comes from, so it
-/// begins just before that ends.
+/// The dependencies. A flow has to begin within the slice that it comes from, so it
+/// begins one nanosecond before that ends.
 fn flows<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<()> {
     for (id, (before, after)) in trace.flows.iter().enumerate() {
         let (Some(before), Some(after)) = (trace.spans.get(*before), trace.spans.get(*after))
@@ -216,16 +208,11 @@ fn flows<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<()>
             ("f", Some("e"), after, after.started),
         ] {
             events.push(&Event::<()> {
-                name: "waited for",
                 cat: Some("dependency"),
-                ph,
                 ts: Some(us(at)),
-                dur: None,
                 id: Some(id),
-                pid: span.device + 1,
-                tid: span.queue,
                 bp,
-                args: None,
+                ..Event::new("waited for", ph, (span.device + 1, span.queue))
             })?;
         }
     }

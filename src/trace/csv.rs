@@ -1,4 +1,4 @@
-//! Spans as CSV, one a row, for data frames and spreadsheets.
+//! Spans as CSV, a row for each, for data frames and spreadsheets.
 //!
 //! | column | meaning |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `machine`, `strategy` | as in the report |
 //! | `device`, `queue` | device name, index of the queue within the device |
 //! | `kind` | `write` (H2D), `ndrange` or `read` (D2H) |
-//! | `label` | what the command was for |
+//! | `label` | the purpose of the command |
 //! | `step` | the step it belongs to, counted from 0 |
 //! | `first_unit`, `units` | the units concerned |
 //! | `bytes` | bytes moved between host and device |
@@ -63,7 +63,7 @@ const HEADER: [&str; 16] = [
 /// # Errors
 /// Those of the writer.
 pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<()> {
-    // The header is written by hand: a trace without spans has one, too.
+    // Serialising rows would write no header for a trace without spans.
     let mut writer = csv::WriterBuilder::new()
         .has_headers(false)
         .from_writer(out);

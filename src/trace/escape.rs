@@ -1,9 +1,9 @@
-//! Text that is safe inside XML and HTML.
+//! Escapes text for XML and HTML.
 
 use std::fmt;
 
-/// Displays a string with markup escaped and control characters, which XML
-/// forbids, replaced.
+/// Displays a string with its markup escaped. Control characters, which XML
+/// forbids, are replaced.
 pub struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {

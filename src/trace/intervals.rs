@@ -1,11 +1,11 @@
-//! Sets of times as sorted, disjoint intervals. Pure.
+//! Sets of times as sorted, disjoint intervals: union, intersection, length.
 
 use crate::time::Nanos;
 
 /// Sorted, disjoint intervals.
 pub type Intervals = Vec<(Nanos, Nanos)>;
 
-/// The union of any intervals.
+/// The union of intervals in any order; empty ones are dropped.
 pub fn union(mut intervals: Intervals) -> Intervals {
     intervals.retain(|(start, end)| start < end);
     intervals.sort_unstable();
@@ -19,7 +19,7 @@ pub fn union(mut intervals: Intervals) -> Intervals {
     intervals
 }
 
-/// What two unions have in common.
+/// The intersection of two unions.
 pub fn overlap(a: &[(Nanos, Nanos)], b: &[(Nanos, Nanos)]) -> Intervals {
     let (mut i, mut j) = (0, 0);
     let mut common = Intervals::new();
@@ -37,7 +37,7 @@ pub fn overlap(a: &[(Nanos, Nanos)], b: &[(Nanos, Nanos)]) -> Intervals {
     common
 }
 
-/// The length of a union.
+/// The total length of a union.
 pub fn total(intervals: &[(Nanos, Nanos)]) -> Nanos {
     intervals.iter().map(|(start, end)| end - start).sum()
 }

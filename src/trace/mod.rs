@@ -1,11 +1,11 @@
-//! What happened: one span a command.
+//! The trace of a run: one span for each command.
 //!
-//! Engines write spans; the exporters and the summary read them. This folder
-//! knows neither balancers nor runtimes' insides.
+//! Engines write spans; the summary and the exporters read them. This folder
+//! knows no balancer and only the kinds of commands of the runtime.
 //!
-//! * [`summary`] reduces the spans to figures, by way of [`intervals`].
-//! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one a format. They
-//!   are pure: from a [`Trace`] and an [`About`] to an `impl Write`.
+//! * [`summary`] reduces spans to sums, with the set operations of [`intervals`].
+//! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one for each format. An
+//!   exporter is a pure function from a [`Trace`] and an [`About`] to a writer.
 
 pub mod chrome;
 pub mod csv;
@@ -20,7 +20,7 @@ use crate::codelet::Name;
 use crate::runtime::{CommandKind, Workers};
 use crate::time::Nanos;
 
-/// A command from being enqueued to its end. Times are nanoseconds on the
+/// A command, from when it was enqueued to its end. Times are nanoseconds on the
 /// runtime's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -29,11 +29,11 @@ pub struct Span {
     /// Index of the queue within the device.
     pub queue: usize,
     pub kind: CommandKind,
-    /// What it was for: `held`, `halo`, `chunk`, `move` ...
+    /// The purpose of the command: `held`, `halo`, `chunk`, `move` ...
     pub label: Name,
     pub step: u32,
     pub units: Range<u64>,
-    /// When everything that it waited for had ended (at least `queued`).
+    /// When all that it waited for had ended; not before `queued`.
     pub ready: Nanos,
     pub queued: Nanos,
     pub submitted: Nanos,
@@ -41,7 +41,7 @@ pub struct Span {
     pub ended: Nanos,
     /// Bytes moved between host and device.
     pub bytes: u64,
-    /// Of a kernel on a pool that counts its workers' time.
+    /// For a kernel on a host pool that counts the time of its workers.
     pub workers: Option<Workers>,
 }
 
@@ -53,21 +53,21 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Begin and end of each step.
     pub steps: Vec<(Nanos, Nanos)>,
-    /// Which span waited for which, as indices of spans: the first ended before
-    /// the second started. Empty where nobody noted it.
+    /// Dependencies, as pairs of indices of spans: the first ended before the second
+    /// started. Empty where the engine records none.
     pub flows: Vec<(usize, usize)>,
 }
 
-/// A device's name; traces are plain data, so an index may be out of range.
+/// A device's name, or `?`: a trace is plain data, so an index may be out of range.
 fn device_name(trace: &Trace, device: usize) -> &str {
     trace.devices.get(device).map_or("?", String::as_str)
 }
 
-/// What a trace is of. Every exporter writes it into its file, so that a
-/// simulated run can never be taken for a measured one.
+/// The run that a trace is of. Every exporter writes it into its file, so that a
+/// simulated run is not mistaken for a measured one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// `stencil 4096 x 4096 f64`, say.
+    /// Such as `stencil 4096 x 4096 f64`.
     pub workload: String,
     pub strategy: String,
     pub machine: String,
@@ -77,14 +77,13 @@ pub struct About {
 impl About {
     /// `simulated` or `measured`.
     pub fn origin(&self) -> &'static str {
-        if self.simulated {
-            "simulated"
-        } else {
-            "measured"
+        match self.simulated {
+            true => "simulated",
+            false => "measured",
         }
     }
 
-    /// One line for a heading.
+    /// A heading of one line.
     pub fn title(&self) -> String {
         format!(
             "{}, {} on {} ({})",

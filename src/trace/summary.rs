@@ -1,4 +1,5 @@
-//! From spans to figures.
+//! Reduces spans to the sums that reports show: a device's busy time, waits and
+//! bytes moved.
 
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
@@ -6,26 +7,25 @@ use crate::time::Nanos;
 use super::intervals::{overlap, total, union};
 use super::{Span, Trace};
 
-/// What the spans of one device add up to, in nanoseconds and bytes.
+/// Sums over the spans of one device, in nanoseconds and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSummary {
-    /// At least one command ran.
+    /// Time in which at least one command ran.
     pub busy: Nanos,
-    /// At least one kernel ran.
+    /// Time in which at least one kernel ran.
     pub kernel: Nanos,
-    /// At least one copy, either way, ran.
+    /// Time in which at least one copy, either way, ran.
     pub copy: Nanos,
-    /// A copy and a kernel ran at once.
+    /// Time in which a copy and a kernel ran at once.
     pub overlapped: Nanos,
-    /// From ready to start, summed over all commands: waits at the same time
-    /// count each.
+    /// Time from ready to start, summed over all commands, simultaneous or not.
     pub waiting: Nanos,
     pub commands: u64,
     pub bytes_h2d: u64,
     pub bytes_d2h: u64,
 }
 
-/// One summary a device, in the trace's order of devices.
+/// A summary of each device, in the trace's order.
 pub fn by_device(trace: &Trace) -> Vec<DeviceSummary> {
     let mut spans: Vec<Vec<&Span>> = vec![Vec::new(); trace.devices.len()];
     for span in &trace.spans {
@@ -48,20 +48,12 @@ pub fn makespan(trace: &Trace) -> Nanos {
 
 fn of_spans(spans: &[&Span]) -> DeviceSummary {
     let running = |wanted: fn(CommandKind) -> bool| {
-        union(
-            spans
-                .iter()
-                .filter(|s| wanted(s.kind) && s.started < s.ended)
-                .map(|s| (s.started, s.ended))
-                .collect(),
-        )
+        let wanted = spans.iter().filter(|s| wanted(s.kind));
+        union(wanted.map(|s| (s.started, s.ended)).collect())
     };
-    let moved = |kind: CommandKind| {
-        spans
-            .iter()
-            .filter(|s| s.kind == kind)
-            .map(|s| s.bytes)
-            .sum()
+    let moved = |kind| {
+        let moves = spans.iter().filter(|s| s.kind == kind);
+        moves.map(|s| s.bytes).sum()
     };
     let kernels = running(|kind| kind == CommandKind::Launch);
     let copies = running(|kind| kind != CommandKind::Launch);
@@ -70,10 +62,7 @@ fn of_spans(spans: &[&Span]) -> DeviceSummary {
         kernel: total(&kernels),
         copy: total(&copies),
         overlapped: total(&overlap(&copies, &kernels)),
-        waiting: spans
-            .iter()
-            .map(|s| s.started.saturating_sub(s.ready))
-            .sum(),
+        waiting: (spans.iter().map(|s| s.started.saturating_sub(s.ready))).sum(),
         commands: spans.len() as u64,
         bytes_h2d: moved(CommandKind::Write),
         bytes_d2h: moved(CommandKind::Read),

@@ -1,4 +1,4 @@
-//! Ticks at round times.
+//! Chooses the unit of a time axis and round times for its ticks.
 
 use crate::time::Nanos;
 
@@ -14,7 +14,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis of at most `ticks` + 1 ticks, `ticks` at least 1.
+    /// An axis of at most `ticks` + 1 ticks; `ticks` is at least 1.
     pub fn new(span: Nanos, ticks: u64) -> Self {
         let least = (span / ticks).max(1);
         let decade = 10u64.pow(least.ilog10());

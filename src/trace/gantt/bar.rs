@@ -1,4 +1,4 @@
-//! A bar and what it tells.
+//! Draws a bar and the text that it shows under the pointer.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,8 @@ use crate::quantity::{Bytes, Seconds};
 use crate::runtime::CommandKind;
 use crate::trace::escape::Escaped;
 
-/// A colour that colour-blind readers tell apart, too (Okabe and Ito).
+/// The colour of a kind of command, from Okabe and Ito's palette, which is safe for
+/// colour-blind readers.
 pub fn colour(kind: CommandKind) -> &'static str {
     match kind {
         CommandKind::Write => "#56b4e9",
@@ -17,7 +18,7 @@ pub fn colour(kind: CommandKind) -> &'static str {
     }
 }
 
-/// What a kind of command is called.
+/// The name of a kind of command.
 pub fn meaning(kind: CommandKind) -> &'static str {
     match kind {
         CommandKind::Write => "write (H2D)",
@@ -29,7 +30,7 @@ pub fn meaning(kind: CommandKind) -> &'static str {
 /// Draws a bar in the row whose upper edge is at `top`.
 pub fn draw(bar: &Bar, window: &Window, top: u64, out: &mut impl Write) -> io::Result<()> {
     let x = window.x(bar.began);
-    // A bar is visible however short it is.
+    // Even the shortest bar stays visible.
     let width = Pixels((window.x(bar.ended).0 - x.0).max(0.05));
     write!(
         out,
@@ -38,7 +39,7 @@ pub fn draw(bar: &Bar, window: &Window, top: u64, out: &mut impl Write) -> io::R
         colour(bar.kind())
     )?;
     if bar.span.is_none() {
-        // Several commands with gaps between them are as pale as they are rare.
+        // The more of its time is idle, the paler is a bar of several commands.
         write!(out, " fill-opacity=\"{:.2}\"", bar.density().max(0.2))?;
     }
     write!(out, "><title>")?;

@@ -1,4 +1,4 @@
-//! Lines from what was waited for to who waited.
+//! Draws dependencies as lines from one command to the command that waited for it.
 
 use std::io::{self, Write};
 
@@ -6,11 +6,11 @@ use super::layout::{ROW, Window};
 use super::rows::Row;
 use crate::trace::{Span, Trace};
 
-/// Most lines that are drawn: with more, nobody follows any.
+/// Most lines that are drawn; more could not be told apart.
 const MOST: usize = 2_000;
 
-/// Draws a line for each flow between commands of different queues; within one
-/// the order is plain to see.
+/// Draws a line for each dependency between commands of different queues. Within a
+/// queue the order is visible without.
 pub fn draw(
     trace: &Trace,
     rows: &[Row],
@@ -26,7 +26,7 @@ pub fn draw(
         let row = rows.iter().position(of)?;
         Some(tops[row] + ROW / 2)
     };
-    // Lines stay thin, however far the view is stretched.
+    // The line's width does not scale with the view.
     writeln!(
         out,
         "<g stroke=\"#24292f\" stroke-opacity=\"0.35\" stroke-width=\"0.7\" pointer-events=\"none\">"

@@ -1,4 +1,5 @@
-//! The chart in a page: wheel to zoom, drag to pan, double click for all.
+//! The chart in a page that is as wide as its window and zooms and pans:
+//! wheel to zoom, drag to pan, double click for all.
 
 use std::io::Write;
 
@@ -6,10 +7,11 @@ use super::svg;
 use crate::trace::escape::Escaped;
 use crate::trace::{About, Trace};
 
-/// Commands down to this many pixels stay apart, to be seen when zoomed in.
+/// Commands of at least this many pixels are bars of their own, so that they can
+/// be told apart when the chart is enlarged.
 const THINNEST: f64 = 0.05;
 
-/// Writes the chart as a page that needs nothing else, not even a network.
+/// Writes the chart as a page that loads nothing from elsewhere.
 ///
 /// # Errors
 /// Those of the writer.
@@ -31,8 +33,9 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
 }
 
 const STYLE: &str = "\
-body { margin: 0; background: #ffffff; font: 12px system-ui, sans-serif; color: #57606a; }\
+body { margin: 0; overflow-x: auto; background: #ffffff; font: 12px system-ui, sans-serif; color: #57606a; }\
 p { margin: 4px 16px; }\
+svg { display: block; }\
 #plot { cursor: grab; }";
 
 const SCRIPT: &str = include_str!("zoom.js");
@@ -57,9 +60,14 @@ mod tests {
     }
 
     #[test]
+    fn the_chart_follows_the_width_of_the_window() {
+        assert!(page().contains("new ResizeObserver(fill).observe(document.body)"));
+    }
+
+    #[test]
     fn the_script_finds_what_it_redraws() {
         let page = page();
-        for id in ["plot", "axis", "unit", "steps"] {
+        for id in ["plot", "axis", "unit", "steps", "legend"] {
             assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
             assert!(SCRIPT.contains(&format!("'{id}'")), "{id}");
         }

@@ -1,4 +1,4 @@
-//! Everything around the bars: heading, names, axis, and steps.
+//! Draws the text around the bars: heading, names, axis and steps.
 
 use std::io::{self, Write};
 
@@ -10,13 +10,13 @@ use crate::quantity::Seconds;
 use crate::trace::escape::Escaped;
 use crate::trace::{About, Trace, device_name};
 
-/// Least room that the number of a step needs.
+/// Pixels that the number of a step takes.
 const STEP_LABEL: f64 = 40.0;
 const TICKS: u64 = 10;
 /// Characters of a device's name that fit on the left.
 const NAME: usize = 18;
 
-/// The title, what is shown, and what the colours mean.
+/// The title, the extent of the trace, and the legend of colours.
 pub fn heading(
     trace: &Trace,
     about: &About,
@@ -34,6 +34,7 @@ pub fn heading(
         trace.spans.len(),
         Seconds::from_nanos(window.span())
     )?;
+    writeln!(out, "<g id=\"legend\">")?;
     for (i, kind) in KINDS.into_iter().enumerate() {
         let x = LEFT + PLOT - 330 + 115 * i as u64;
         writeln!(
@@ -45,10 +46,10 @@ pub fn heading(
             meaning(kind)
         )?;
     }
-    Ok(())
+    writeln!(out, "</g>")
 }
 
-/// Devices and queues, on the left.
+/// The names of devices and queues, on the left.
 pub fn names(trace: &Trace, rows: &[Row], tops: &[u64], out: &mut impl Write) -> io::Result<()> {
     let mut before = None;
     for (row, top) in rows.iter().zip(tops) {
@@ -81,7 +82,7 @@ pub fn names(trace: &Trace, rows: &[Row], tops: &[u64], out: &mut impl Write) ->
     Ok(())
 }
 
-/// The time, below.
+/// The time axis, below the plot.
 pub fn axis(window: &Window, height: u64, out: &mut impl Write) -> io::Result<()> {
     let axis = Axis::new(window.span(), TICKS);
     let y = TOP + height;
@@ -107,7 +108,7 @@ pub fn axis(window: &Window, height: u64, out: &mut impl Write) -> io::Result<()
     )
 }
 
-/// The numbers of the steps above the plot, as many as there is room for.
+/// The numbers of steps, above the plot, as many as fit.
 pub fn step_numbers(trace: &Trace, window: &Window, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
@@ -137,7 +138,7 @@ pub fn step_numbers(trace: &Trace, window: &Window, out: &mut impl Write) -> io:
     )
 }
 
-/// A line where a step begins, for as many as are `room` pixels apart.
+/// A line at the begin of each step, but none closer than `room` pixels to another.
 pub fn step_lines(
     trace: &Trace,
     window: &Window,

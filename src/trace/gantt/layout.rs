@@ -1,4 +1,4 @@
-//! What lies where: sizes, the time that is shown, and the rows' edges.
+//! The positions in the chart: sizes, the time shown, and the edges of rows.
 
 use std::fmt::{self, Display};
 
@@ -15,10 +15,10 @@ pub const ROW: u64 = 22;
 pub const BAR: u64 = 18;
 pub const GAP: u64 = 12;
 pub const BOTTOM: u64 = 48;
-/// Least room between the lines of two steps.
+/// Least distance between the lines of two steps.
 pub const STEP_LINE: f64 = 12.0;
 
-/// The time that the chart shows.
+/// The time that the chart shows, from begin to end.
 pub struct Window {
     pub began: Nanos,
     pub ended: Nanos,
@@ -57,8 +57,8 @@ impl Display for Pixels {
     }
 }
 
-/// The rows' upper edges within the plot, and the plot's height: rows of one
-/// device are close, devices apart.
+/// The upper edges of rows within the plot, and the plot's height. A gap separates
+/// devices.
 pub fn tops(rows: &[Row]) -> (Vec<u64>, u64) {
     let mut top = GAP / 2;
     let mut tops = Vec::with_capacity(rows.len());

@@ -1,10 +1,10 @@
-//! Spans as a Gantt chart: one self-contained SVG, or that SVG in a page that
-//! zooms and pans.
+//! Spans as a Gantt chart: an SVG file, or an HTML page that fills its window,
+//! zooms and pans. Both are self-contained.
 //!
-//! `rows` reduces the spans to bars that are at least a given time wide, so
-//! a long run gives a small file; `axis` chooses ticks; `layout` says what
-//! lies where; `svg` draws the chart of each `bar`, the `flows` between them and
-//! the `labels` around them; `html` wraps the drawing with a few lines of script.
+//! `rows` reduces the spans to bars of at least a given time, so that a long run
+//! gives a small file. `axis` chooses ticks, and `layout` has the positions. `svg`
+//! draws each `bar`, the `flows` between them and the `labels` around them. `html`
+//! adds the script `zoom.js` to that drawing.
 
 mod axis;
 mod bar;

@@ -1,4 +1,4 @@
-//! From spans to rows of bars, one row a device queue.
+//! Reduces spans to bars, in one row for each queue of a device.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Row<'a> {
     pub bars: Vec<Bar<'a>>,
 }
 
-/// A command, or several that are too short to be told apart.
+/// One command, or several that are too short to be told apart.
 #[derive(Debug)]
 pub struct Bar<'a> {
     pub began: Nanos,
@@ -28,7 +28,7 @@ pub struct Bar<'a> {
     pub span: Option<&'a Span>,
 }
 
-/// What the commands of one kind add to a bar.
+/// The commands of one kind in a bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     pub commands: u64,
@@ -53,14 +53,14 @@ impl<'a> Bar<'a> {
         part.busy += span.ended.saturating_sub(span.started);
     }
 
-    /// The part of its time in which a command ran, 0 to 1.
+    /// The fraction of its time in which commands ran, 0 to 1.
     pub fn density(&self) -> f64 {
         let busy: Nanos = self.parts.iter().map(|p| p.busy).sum();
         let whole = self.ended.saturating_sub(self.began).max(1);
         (busy as f64 / whole as f64).min(1.0)
     }
 
-    /// The kind that ran longest in it.
+    /// The kind of command that ran longest in it.
     pub fn kind(&self) -> CommandKind {
         let longest =
             (0..KINDS.len()).max_by_key(|k| (self.parts[*k].busy, self.parts[*k].commands));
@@ -76,9 +76,9 @@ fn kind_index(kind: CommandKind) -> usize {
     }
 }
 
-/// The rows, by device and queue; a device without commands has one empty row.
-/// Neighbouring commands shorter than `resolution` become one bar as long as
-/// it stays shorter than that.
+/// The rows, by device and queue. A device without commands has one empty row.
+/// Neighbouring commands are merged as long as their bar is shorter than
+/// `resolution`.
 pub fn rows(trace: &Trace, resolution: Nanos) -> Vec<Row<'_>> {
     let mut queues: BTreeMap<(usize, usize), Vec<&Span>> = BTreeMap::new();
     for span in &trace.spans {
@@ -88,11 +88,7 @@ pub fn rows(trace: &Trace, resolution: Nanos) -> Vec<Row<'_>> {
             .push(span);
     }
     for device in 0..trace.devices.len() {
-        if queues
-            .range((device, 0)..=(device, usize::MAX))
-            .next()
-            .is_none()
-        {
+        if !queues.keys().any(|(each, _)| *each == device) {
             queues.insert((device, 0), Vec::new());
         }
     }

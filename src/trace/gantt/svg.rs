@@ -1,4 +1,4 @@
-//! Drawing the chart.
+//! Draws the chart as SVG.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::time::Nanos;
 use crate::trace::escape::Escaped;
 use crate::trace::{About, Trace};
 
-/// Writes the chart as an SVG file. Commands thinner than a pixel are merged.
+/// Writes the chart as an SVG file. Commands shorter than a pixel are merged.
 ///
 /// # Errors
 /// Those of the writer.
@@ -22,7 +22,7 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
     out.flush()
 }
 
-/// Draws the `svg` element; bars thinner than `thinnest` pixels are merged.
+/// Draws the `svg` element. Commands shorter than `thinnest` pixels are merged.
 pub(super) fn draw(
     trace: &Trace,
     about: &About,
@@ -49,7 +49,8 @@ pub(super) fn draw(
     names(trace, &rows, &tops, out)?;
     step_numbers(trace, &window, out)?;
     axis(&window, height, out)?;
-    // A view of its own, so that a page can zoom it without stretching text.
+    // The plot is an `svg` element of its own, so that a page can stretch it
+    // without stretching text.
     writeln!(
         out,
         "<svg id=\"plot\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{PLOT}\" height=\"{height}\" \

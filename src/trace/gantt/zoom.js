@@ -1,15 +1,20 @@
 
 'use strict';
 const byId = id => document.getElementById(id);
-const plot = byId('plot'), axis = byId('axis'), unit = byId('unit'), steps = byId('steps');
-const number = name => Number(plot.getAttribute(name));
-const left = number('x'), bottom = number('y') + number('height');
-const width = number('width'), height = number('height');
+const plot = byId('plot'), axis = byId('axis'), unit = byId('unit'), steps = byId('steps'), legend = byId('legend');
+const chart = plot.ownerSVGElement;
+const number = (node, name) => Number(node.getAttribute(name));
+const left = number(plot, 'x'), bottom = number(plot, 'y') + number(plot, 'height');
+const height = number(plot, 'height'), chartHeight = number(chart, 'height');
+// The drawing's own width: bars lie at 0 to this, however wide the plot is shown.
+const drawn = number(plot, 'width'), right = number(chart, 'width') - left - drawn;
 const span = Number(plot.dataset.span), room = Number(steps.dataset.room);
 const lineRoom = Number(steps.dataset.lineRoom);
 const lines = [...plot.querySelectorAll('.step')];
-const labelY = number('y') - 6;
-let from = 0, view = width;
+const labelY = number(plot, 'y') - 6;
+// Pixels of the plot, and at least so many; the part of the drawing in view.
+let width = drawn, from = 0, view = drawn;
+const leastWidth = 420;
 
 function text(parent, x, y, words, anchor) {
   const node = document.createElementNS('http://www.w3.org/2000/svg', 'text');
@@ -21,8 +26,8 @@ function text(parent, x, y, words, anchor) {
 }
 
 function drawAxis() {
-  const began = from / width * span, shown = view / width * span;
-  const least = Math.max(1, shown / 10);
+  const began = from / drawn * span, shown = view / drawn * span;
+  const least = Math.max(1, shown / Math.floor(width / 100));
   const decade = 10 ** Math.floor(Math.log10(least));
   const tick = decade * [1, 2, 5, 10].find(f => f * decade >= least);
   const [name, scale] = shown < 1e4 ? ['ns', 1] : shown < 1e7 ? ['us', 1e3]
@@ -49,18 +54,29 @@ function drawSteps() {
 }
 
 function draw() {
-  view = Math.min(width, Math.max(width * 1e-5, view));
-  from = Math.min(width - view, Math.max(0, from));
+  view = Math.min(drawn, Math.max(drawn * 1e-5, view));
+  from = Math.min(drawn - view, Math.max(0, from));
   plot.setAttribute('viewBox', `${from} 0 ${view} ${height}`);
   drawAxis();
   drawSteps();
+}
+
+function fill() {
+  width = Math.max(leastWidth, document.documentElement.clientWidth - left - right);
+  const whole = left + width + right;
+  chart.setAttribute('width', whole);
+  chart.setAttribute('viewBox', `0 0 ${whole} ${chartHeight}`);
+  plot.setAttribute('width', width);
+  legend.setAttribute('transform', `translate(${width - drawn} 0)`);
+  unit.setAttribute('x', left + width);
+  draw();
 }
 
 plot.addEventListener('wheel', event => {
   event.preventDefault();
   const at = (event.clientX - plot.getBoundingClientRect().left) / width;
   const before = view;
-  view = Math.min(width, Math.max(width * 1e-5, view * 1.0015 ** event.deltaY));
+  view = Math.min(drawn, Math.max(drawn * 1e-5, view * 1.0015 ** event.deltaY));
   from += at * (before - view);
   draw();
 }, { passive: false });
@@ -78,5 +94,6 @@ plot.addEventListener('pointermove', event => {
 });
 plot.addEventListener('pointerup', () => { held = null; });
 plot.addEventListener('pointercancel', () => { held = null; });
-plot.addEventListener('dblclick', () => { from = 0; view = width; draw(); });
-draw();
+plot.addEventListener('dblclick', () => { from = 0; view = drawn; draw(); });
+new ResizeObserver(fill).observe(document.body);
+fill();
