@@ -1,4 +1,4 @@
-//! Arguments that several subcommands share.
+//! Arguments that several subcommands share: output format, machine, and model.
 
 use std::path::Path;
 
@@ -19,42 +19,42 @@ pub enum Format {
     Json,
 }
 
-/// Where a workload runs.
+/// The machine and the devices that a workload runs on.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub struct MachineArgs {
     /// Devices to use, `:N` for a part of N cores: host:8,opencl0.0
     ///
-    /// Without it all cores of the CPU, through the embedded runtime, and every
-    /// OpenCL device that is not the same CPU. `pdawl devices` lists them.
-    /// host:8@compact takes cores close together and host:8@spread far apart,
-    /// over all sockets, where host:8 takes the first eight. With
-    /// `=own` an OpenCL device that shares the host's memory is treated as one
-    /// with memory of its own, and data is copied: opencl0.0:4=own
+    /// The default is all cores of the CPU, through the embedded runtime, and every
+    /// OpenCL device that is not the same CPU. `pdawl devices` lists them. host:8
+    /// takes the first eight cores, host:8@compact eight that lie close together,
+    /// and host:8@spread eight that lie far apart, over all sockets. With `=own`, an
+    /// OpenCL device that shares the host's memory is treated as if it had memory of
+    /// its own, and data is copied: opencl0.0:4=own
     #[arg(long, value_name = "LIST")]
     pub devices: Option<String>,
 
     /// A machine by name; simulated unless it is this one
     ///
-    /// `pdawl machine list` shows the names; a path of a machine file works, too.
+    /// `pdawl machine list` shows the names. The path of a machine file works, too.
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
     /// Use at most this much of each GPU's memory: 2GiB, 512MiB
     ///
-    /// It limits every device with memory of its own, `=own` ones included.
+    /// The limit applies to every device with memory of its own, `=own` ones included.
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub gpu_memory: Option<ByteSize>,
 
-    /// Memory of the host that may be used [default: what is free]
+    /// Use at most this much of the host's memory [default: what is free]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub host_memory: Option<ByteSize>,
 
-    /// Make something happen to a simulated device, such as gpu0:slow:2@10
+    /// Inject a fault into a simulated device, such as gpu0:slow:2@10
     ///
     /// DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP,
     /// DEVICE:cores:N@STEP, DEVICE:fail:N@STEP (the next N commands). A time
-    /// such as @1.5s may stand for the step. May be given several times.
+    /// such as @1.5s can replace the step. The option may be given several times.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<FaultSpec>,
 
@@ -64,14 +64,14 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// The machine's file, if a file is named.
+    /// The path of the machine file, if one is given.
     pub fn machine_path(&self) -> Option<&Path> {
         let path = Path::new(self.machine.as_deref()?);
         path.is_file().then_some(path)
     }
 }
 
-/// Which cost model plans.
+/// The cost model that plans.
 #[derive(Clone, Debug, Args)]
 pub struct ModelArgs {
     /// The model to plan with, as `pdawl model list` shows it, or a file
@@ -84,28 +84,28 @@ pub struct ModelArgs {
     no_model: bool,
 }
 
-/// The same in one.
+/// The choice of a cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelChoice<'a> {
     None,
-    /// The one that fits the machine.
+    /// The model that fits the machine.
     Fitting,
     Named(&'a str),
 }
 
 impl ModelArgs {
-    /// What serves a strategy; `None`: whichever is best.
+    /// The choice for a strategy; `None` is the best strategy there is.
     ///
     /// # Errors
-    /// When a model is named for a strategy that plans without.
-    pub fn of(&self, strategy: Option<&Strategy>) -> Result<ModelChoice<'_>, Failure> {
+    /// When a model is named for a strategy that needs none.
+    pub fn for_strategy(&self, strategy: Option<&Strategy>) -> Result<ModelChoice<'_>, Failure> {
         match strategy {
             None | Some(Strategy::Pdawl) => Ok(self.choice()),
             Some(_) => self.unused("--strategy"),
         }
     }
 
-    /// For strategies that all plan without, which `option` has named.
+    /// The choice for strategies, named by `option`, of which none needs a model.
     ///
     /// # Errors
     /// When a model is named.
@@ -119,7 +119,7 @@ impl ModelArgs {
         }
     }
 
-    /// The model's file, if a file is named.
+    /// The path of the model's file, if one is given.
     pub fn path(&self) -> Option<&Path> {
         let path = Path::new(self.model.as_deref()?);
         path.is_file().then_some(path)
@@ -134,7 +134,7 @@ impl ModelArgs {
     }
 }
 
-/// A relative standard deviation.
+/// Parses a relative standard deviation.
 pub fn noise(text: &str) -> Result<f64, String> {
     (text.parse().ok())
         .filter(|noise| (0.0..=1.0).contains(noise))

@@ -1,4 +1,4 @@
-//! `pdawl bench`: strategies in turns on one workload.
+//! `pdawl bench`: compares strategies, which run in turns on one workload.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +10,10 @@ use pdawl::report::bench_text;
 use super::args::{Format, MachineArgs, ModelArgs};
 use super::failure::Failure;
 use super::grid::Grid;
+use super::integer::integer;
 use super::product::Product;
 use super::session::Session;
-use super::task::Wanted;
-use super::whole::whole;
+use super::workload::WorkloadRequest;
 use super::{interrupt, terminal};
 use super::{transformer, trial};
 
@@ -43,13 +43,10 @@ enum Workload {
                         pdawl bench stencil --machine h200 --format json")]
 struct Stencil {
     #[command(flatten)]
-    turns: Turns,
-
-    #[command(flatten)]
     grid: Grid,
 
     #[command(flatten)]
-    rest: Rest,
+    options: Options,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,32 +57,25 @@ struct Stencil {
 )]
 struct Spmv {
     #[command(flatten)]
-    turns: Turns,
-
-    #[command(flatten)]
     product: Product,
 
     #[command(flatten)]
-    rest: Rest,
+    options: Options,
 }
 
-/// What takes turns.
+/// The strategies of a comparison, the machine, and the output.
 #[derive(Debug, clap::Args)]
-struct Turns {
-    /// The strategies, which take turns [default: those of
+struct Options {
+    /// The strategies to compare, run in turns [default: those of
     /// cpu,gpu,guided,dawl,pdawl,oracle that the devices and models allow]
     #[arg(long, value_name = "LIST", value_parser = strategies)]
     strategies: Option<Strategies>,
 
     /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=u32::MAX),
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     repeats: u32,
-}
 
-/// Where it runs, and how it is told.
-#[derive(Debug, clap::Args)]
-struct Rest {
     #[command(flatten)]
     machine: MachineArgs,
 
@@ -100,7 +90,7 @@ struct Rest {
 #[derive(Clone, Debug)]
 struct Strategies(Vec<Strategy>);
 
-/// A list of strategies. Shares have commas, too: a number belongs to the
+/// Parses a list of strategies. Shares contain commas, too: a number belongs to the
 /// strategy before it.
 fn strategies(text: &str) -> Result<Strategies, String> {
     let mut names: Vec<String> = Vec::new();
@@ -130,12 +120,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.workload {
         Workload::Stencil(args) => {
             args.grid.check()?;
-            compare(&args.turns, &args.rest, |_| Ok(Wanted::Stencil(&args.grid)))
+            compare(&args.options, |_| Ok(WorkloadRequest::Stencil(&args.grid)))
         }
-        Workload::Spmv(args) => compare(&args.turns, &args.rest, |stop| {
-            let memory = args.rest.machine.host_memory.map(|size| size.0);
-            let matrix = args.product.load(memory, args.rest.format, stop)?;
-            Ok(Wanted::Spmv(&args.product, matrix))
+        Workload::Spmv(args) => compare(&args.options, |stop| {
+            let memory = args.options.machine.host_memory.map(|size| size.0);
+            let matrix = args.product.load(memory, args.options.format, stop)?;
+            Ok(WorkloadRequest::Spmv(&args.product, matrix))
         }),
         Workload::Transformer(args) => transformer::bench::run(args),
         Workload::Codelet(args) => trial::run(args),
@@ -144,23 +134,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// Runs the strategies in turns on a workload.
 fn compare<'a>(
-    args: &Turns,
-    rest: &Rest,
-    wanted: impl FnOnce(&AtomicBool) -> Result<Wanted<'a>, Failure>,
+    args: &Options,
+    request: impl FnOnce(&AtomicBool) -> Result<WorkloadRequest<'a>, Failure>,
 ) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     let given = args.strategies.as_ref().map(|Strategies(list)| list);
     let choice = match given {
-        Some(list) if !list.contains(&Strategy::Pdawl) => rest.model.unused("--strategies")?,
-        _ => rest.model.choice(),
+        Some(list) if !list.contains(&Strategy::Pdawl) => args.model.unused("--strategies")?,
+        _ => args.model.choice(),
     };
-    let mut session = Session::open(&rest.machine, wanted(stop)?, false, choice)?;
+    let mut session = Session::open(&args.machine, request(stop)?, false, choice)?;
     let list = match &args.strategies {
         Some(Strategies(list)) => list.clone(),
         None => session.strategies(),
     };
     let turns = u64::from(args.repeats) * list.len() as u64;
-    let bar = terminal::progress(rest.format, turns, "runs");
+    let bar = terminal::progress(args.format, turns, "runs");
     let mut runs: Vec<Runs> = list.iter().map(Runs::of).collect();
     let mut outcome = Ok(());
     let (mut copies, mut plain) = (Vec::new(), Vec::new());
@@ -171,7 +160,7 @@ fn compare<'a>(
         }
         for (strategy, runs) in list.iter().zip(&mut runs) {
             match session.run(strategy, stop, &mut |_, _| {}) {
-                // A run that was cut short says nothing of the strategy.
+                // The time of an interrupted run is not one of the strategy.
                 Ok(done) if done.interrupted => break 'turns,
                 Ok(done) => runs.add(&done),
                 Err(failure) => {
@@ -208,10 +197,7 @@ fn compare<'a>(
         interrupted: stop.load(Ordering::Relaxed),
         notes: context.notes,
     };
-    match rest.format {
-        Format::Text => terminal::print(&bench_text::render(&bench))?,
-        Format::Json => terminal::print_json(&bench)?,
-    }
+    terminal::print_report(args.format, &bench, bench_text::render)?;
     match bench.interrupted {
         true => Err(Failure::Interrupted),
         false => Ok(()),

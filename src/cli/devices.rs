@@ -1,4 +1,5 @@
-//! `pdawl devices`: what there is, and what runs can be observed with.
+//! `pdawl devices`: lists the devices, and the counters and sensors that profiles can
+//! use.
 
 use comfy_table::ContentArrangement;
 use pdawl::machine::{Device, RuntimeKind, SubDeviceSupport};
@@ -32,7 +33,7 @@ struct Listing {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (devices, warnings) = this_machine::found()?;
+    let (devices, warnings) = this_machine::devices()?;
     let profiling = this_machine::instruments();
     match args.format {
         Format::Json => terminal::print_json(&Listing {
@@ -67,7 +68,7 @@ fn listing(devices: &[Device]) -> String {
         "Driver",
     ];
     let mut table = table::plain(&header, |column| matches!(column, 3..=5 | 7));
-    // On a narrow terminal long names of drivers wrap within their column.
+    // On a narrow terminal, long names wrap within their column.
     table.set_content_arrangement(ContentArrangement::Dynamic);
     for device in devices {
         table.add_row(vec![
@@ -97,7 +98,7 @@ fn runtime(kind: RuntimeKind) -> &'static str {
     }
 }
 
-/// The ways in which a device can be divided into sub-devices.
+/// The ways to divide a device into sub-devices.
 fn divisible(support: SubDeviceSupport) -> String {
     let ways = [
         (support.equally, "equally"),

@@ -1,4 +1,4 @@
-//! How a command fails: what happened, what to do, and the exit status.
+//! The failures of commands: a message, a remedy, and the exit status.
 
 use std::fmt::Display;
 use std::io;
@@ -9,21 +9,21 @@ use pdawl::runtime::RuntimeError;
 
 use super::terminal;
 
-/// Why a command ends other than well.
+/// Why a command does not succeed.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line is wrong.
     Usage { what: String, remedy: String },
-    /// The command line is right and it did not work out.
+    /// The command line is right, and the command failed.
     Failed {
         what: String,
         remedy: Option<String>,
     },
-    /// The parser's own error, or the help that was asked for.
+    /// An error of the command-line parser, or the help that the user asked for.
     Parser(clap::Error),
-    /// Ctrl-C; what there was to say has been printed.
+    /// Ctrl-C. Everything has been printed.
     Interrupted,
-    /// The reader of standard output has gone, which is not our failure.
+    /// The reader of standard output has closed it, which counts as success.
     ReaderGone,
 }
 
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// A failure whose message says itself what to do.
+    /// A failure whose message contains the remedy.
     pub fn of(error: impl std::error::Error) -> Self {
         Self::Failed {
             what: error.to_string(),
@@ -52,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// From writing to standard output.
+    /// The failure of writing to standard output.
     pub fn of_printing(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
@@ -63,19 +63,19 @@ impl Failure {
         }
     }
 
-    /// Prints it on standard error, and gives the exit status.
-    pub fn tell(self) -> ExitCode {
+    /// Prints the failure to standard error and returns the exit status.
+    pub fn print(self) -> ExitCode {
         match self {
             Self::Usage { what, remedy } => {
-                terminal::complain(&what, Some(&remedy));
+                terminal::error(&what, Some(&remedy));
                 ExitCode::from(2)
             }
             Self::Failed { what, remedy } => {
-                terminal::complain(&what, remedy.as_deref());
+                terminal::error(&what, remedy.as_deref());
                 ExitCode::from(1)
             }
             Self::Parser(error) if !error.use_stderr() => {
-                // Help and version; a reader that has gone has read enough.
+                // Help and version; a reader may close the output early.
                 let _ = error.print();
                 ExitCode::SUCCESS
             }
@@ -83,11 +83,11 @@ impl Failure {
                 let text = error.render().to_string();
                 let text = match error.kind() {
                     ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                        format!("a command is missing; these are there\n\n{text}")
+                        format!("a command is missing\n\n{text}")
                     }
                     _ => text.strip_prefix("error: ").unwrap_or(&text).to_owned(),
                 };
-                terminal::complain(text.trim_end(), None);
+                terminal::error(text.trim_end(), None);
                 ExitCode::from(2)
             }
             Self::Interrupted => ExitCode::from(130),
@@ -102,12 +102,12 @@ impl From<clap::Error> for Failure {
     }
 }
 
-/// A list of devices that cannot be.
+/// The failure of a wrong `--devices`.
 pub fn wrong_devices(why: impl Display) -> Failure {
     wrong_names("--devices", why)
 }
 
-/// Names of devices that cannot be, of an option.
+/// The failure of wrong names of devices in an option.
 pub fn wrong_names(option: &str, why: impl Display) -> Failure {
     Failure::usage(
         format!("{option}: {why}"),
@@ -115,7 +115,7 @@ pub fn wrong_names(option: &str, why: impl Display) -> Failure {
     )
 }
 
-/// A runtime's refusal; a wrong selection is the user's.
+/// The failure of an error of a runtime. A wrong selection is a wrong command line.
 pub fn refused(error: RuntimeError) -> Failure {
     match error {
         RuntimeError::Selection(why) => Failure::usage(
@@ -131,9 +131,9 @@ pub fn refused(error: RuntimeError) -> Failure {
     }
 }
 
-/// What to do about a strategy that these devices do not allow.
+/// The remedy for a strategy that the devices do not allow.
 pub const OTHER_STRATEGY: &str =
     "another --strategy, or other --devices; `pdawl devices` shows them";
 
-/// What to do about lost devices.
+/// The remedy for lost devices.
 pub const LOST: &str = "the same with other --devices; `pdawl devices` shows which are there";

@@ -1,11 +1,11 @@
-//! Faults for simulated machines: `gpu0:slow:2@10`, `gpu0:lost@10`.
+//! Parses faults of simulated devices: `gpu0:slow:2@10`, `gpu0:lost@10`.
 
 use std::str::FromStr;
 
 use pdawl::runtime::sim::{At, What};
 use thiserror::Error;
 
-/// What is to happen to a device of the simulation, and when.
+/// A fault of a simulated device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSpec {
     /// The device's name.
@@ -14,19 +14,17 @@ pub struct FaultSpec {
     pub at: At,
 }
 
-/// Why a text is no fault.
+/// Why a text is not a fault.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum FaultError {
-    #[error(
-        "it must end in the step at which it happens, such as @10, or in a time, such as @1.5s"
-    )]
+    #[error("it must end with a step, such as @10, or with a time, such as @1.5s")]
     When,
     #[error(
         "write DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP, \
          DEVICE:cores:N@STEP or DEVICE:fail:N@STEP"
     )]
     What,
-    #[error("`{0}` is not a number that `{1}` can take: {2}")]
+    #[error("`{0}` is not a valid number for `{1}`: {2}")]
     Number(String, &'static str, &'static str),
 }
 
@@ -36,7 +34,7 @@ impl FromStr for FaultSpec {
     fn from_str(text: &str) -> Result<Self, FaultError> {
         let (fault, at) = text.rsplit_once('@').ok_or(FaultError::When)?;
         let at = when(at).ok_or(FaultError::When)?;
-        // A device's name may have a colon of its own, so read from the end.
+        // A device's name can contain a colon, so the text is read from its end.
         let (rest, last) = fault.rsplit_once(':').ok_or(FaultError::What)?;
         let (device, what) = match last {
             "lost" => (rest, What::Lost),
@@ -83,7 +81,7 @@ fn with_number(action: &str, number: &str) -> Result<What, FaultError> {
             .map(What::FailNext)
             .ok_or(wrong(
                 "fail",
-                "give how many of its next commands fail, at least 1",
+                "give the number of commands that fail, at least 1",
             )),
         _ => Err(FaultError::What),
     }

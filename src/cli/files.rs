@@ -1,4 +1,4 @@
-//! Files that are written beside a report: traces and charts.
+//! Trace files that a run writes beside its report: Chrome trace, Gantt chart, CSV.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,24 +10,24 @@ use super::output::Output;
 use super::paths::Paths;
 use super::terminal;
 
-/// What is to be written beside the report.
+/// Trace files to write.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
-pub struct Files {
+pub struct TraceFiles {
     /// Write a Chrome trace, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Write a Gantt chart; FILE ends in .html or .svg
+    /// Write a Gantt chart to a FILE that ends in .html or .svg
     #[arg(long, value_name = "FILE", value_parser = gantt_path)]
     gantt: Option<PathBuf>,
 
-    /// Write a row a command
+    /// Write a table with one row for each command
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
 
-/// The formats of a chart, by the file's ending.
+/// Parses the path of a chart, whose ending is its format.
 fn gantt_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match is_page(&path).is_some() {
@@ -36,7 +36,7 @@ fn gantt_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Whether the ending asks for a page (else an SVG); `None` for other endings.
+/// Whether the ending means an HTML page, rather than SVG; `None` for others.
 fn is_page(path: &std::path::Path) -> Option<bool> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
     match ending.as_str() {
@@ -46,15 +46,15 @@ fn is_page(path: &std::path::Path) -> Option<bool> {
     }
 }
 
-/// Files that could be opened.
-pub struct Prepared {
+/// Trace files whose paths were tried.
+pub struct PreparedFiles {
     trace: Option<Output>,
     csv: Option<Output>,
     page: Option<Output>,
     svg: Option<Output>,
 }
 
-impl Files {
+impl TraceFiles {
     /// Whether any file is asked for.
     pub fn wanted(&self) -> bool {
         self.trace.is_some() || self.gantt.is_some() || self.csv.is_some()
@@ -64,13 +64,13 @@ impl Files {
     ///
     /// # Errors
     /// As [`Paths::output`].
-    pub fn prepare(&self, paths: &mut Paths) -> Result<Prepared, Failure> {
+    pub fn prepare(&self, paths: &mut Paths) -> Result<PreparedFiles, Failure> {
         let gantt = |page| {
             let path = self.gantt.as_ref();
             path.filter(|path| is_page(path) == Some(page))
         };
         let mut open = |path: Option<&PathBuf>| path.map(|path| paths.output(path)).transpose();
-        Ok(Prepared {
+        Ok(PreparedFiles {
             trace: open(self.trace.as_ref())?,
             csv: open(self.csv.as_ref())?,
             page: open(gantt(true))?,
@@ -79,10 +79,9 @@ impl Files {
     }
 }
 
-impl Prepared {
-    /// Leaves the files as they were, and says so, since what they would have
-    /// shown was interrupted.
-    pub fn drop_unwritten(self, what: &str) {
+impl PreparedFiles {
+    /// Leaves the files as they were, and warns that `what` was interrupted.
+    pub fn discard(self, what: &str) {
         if [&self.trace, &self.csv, &self.page, &self.svg]
             .into_iter()
             .any(Option::is_some)
@@ -94,7 +93,7 @@ impl Prepared {
     /// Writes every file.
     ///
     /// # Errors
-    /// When the disk is full, say.
+    /// When a file cannot be written, as on a full disk.
     pub fn write(self, trace: &Trace, about: &About) -> Result<(), Failure> {
         type Export = fn(&Trace, &About, &mut dyn Write) -> io::Result<()>;
         let exports: [(Option<Output>, Export); 4] = [

@@ -1,4 +1,4 @@
-//! The stencil as users describe it.
+//! The arguments that describe a stencil's grid, and the stencil that they give.
 
 use clap::{Args, ValueEnum};
 use pdawl::codelet::stencil::Precision;
@@ -8,10 +8,10 @@ use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
 use super::failure::Failure;
+use super::integer::integer;
 use super::size::ByteSize;
-use super::whole::whole;
 
-/// Points along an axis by default, in 2-D and 3-D: 2^24 points either way.
+/// The default number of points along an axis, in 2-D and 3-D: 2^24 points in all.
 const DEFAULT_2D: u64 = 4096;
 const DEFAULT_3D: u64 = 256;
 
@@ -33,16 +33,16 @@ pub struct Grid {
     #[arg(long, value_name = "N", requires = "nx", value_parser = points, allow_negative_numbers = true)]
     ny: Option<u64>,
 
-    /// Planes; makes it 3-D
+    /// Planes; the grid is then 3-D
     #[arg(long, value_name = "N", requires = "nx", value_parser = points, allow_negative_numbers = true)]
     nz: Option<u64>,
 
     /// 2: 5-point, 3: 7-point [default: 3 with --nz, else 2]
-    #[arg(long, value_name = "2|3", value_parser = whole(2u8..=3), allow_negative_numbers = true)]
+    #[arg(long, value_name = "2|3", value_parser = integer(2u8..=3), allow_negative_numbers = true)]
     dims: Option<u8>,
 
     /// Steps, with a barrier after each
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole(1..=u32::MAX),
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     pub steps: u32,
 
@@ -50,8 +50,8 @@ pub struct Grid {
     #[arg(long, value_enum, default_value_t)]
     precision: PrecisionArg,
 
-    /// Of the first data, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    /// Seed of the initial data, and of a simulation's noise
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     pub seed: u64,
 }
@@ -73,14 +73,14 @@ impl From<PrecisionArg> for Precision {
     }
 }
 
-/// A number of points; which ones a stencil can have is checked with the
-/// other axes.
+/// Parses a number of points. Whether a stencil can have it depends on the other
+/// axes, and is checked later.
 pub fn points(text: &str) -> Result<u64, String> {
     let wrong = "this is not a number of points; write a whole number of at least 3, such as 4096";
     text.trim().parse().map_err(|_| wrong.to_owned())
 }
 
-/// So many grids must fit into so much memory.
+/// A limit of memory: so many grids must fit into it.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     pub memory: ByteSize,
@@ -88,36 +88,35 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The one that allows the smaller grid.
+    /// The budget that allows the smaller grid.
     pub fn tighter(self, other: Self) -> Self {
         let each = |budget: &Self| budget.memory.0 / budget.grids.max(1);
-        if each(&other) < each(&self) {
-            other
-        } else {
-            self
+        match each(&other) < each(&self) {
+            true => other,
+            false => self,
         }
     }
 }
 
 impl Grid {
-    /// The stencil that was asked for, or the default if that fits.
+    /// The stencil that the arguments describe. The default shrinks until it fits.
     ///
     /// # Errors
-    /// Axes that contradict each other, that a stencil cannot have, or that do
-    /// not fit.
+    /// Axes that contradict each other, that a stencil cannot have, or that do not
+    /// fit into memory.
     pub fn stencil(&self, budget: Budget) -> Result<Stencil, Failure> {
         let Budget { memory, grids } = budget;
         let fits = |stencil: &Stencil| needed(stencil, grids) <= memory.0;
         if self.size.is_none() && self.nx.is_none() {
             let mut edge = self.default_edge();
-            let mut stencil = self.of_edge(edge)?;
+            let mut stencil = self.with_edge(edge)?;
             while !fits(&stencil) && edge > 3 {
                 edge = (edge / 2).max(3);
-                stencil = self.of_edge(edge)?;
+                stencil = self.with_edge(edge)?;
             }
             return Ok(stencil);
         }
-        let stencil = self.asked()?;
+        let stencil = self.explicit()?;
         if !fits(&stencil) {
             return Err(Failure::failed(
                 format!(
@@ -132,17 +131,17 @@ impl Grid {
         Ok(stencil)
     }
 
-    /// Whether the arguments agree, without looking at any machine.
+    /// Checks whether the arguments agree, without regard to memory.
     ///
     /// # Errors
-    /// As [`Self::stencil`], but for memory.
+    /// As [`Self::stencil`], except for memory.
     pub fn check(&self) -> Result<(), Failure> {
-        self.asked().map(drop)
+        self.explicit().map(drop)
     }
 
-    fn asked(&self) -> Result<Stencil, Failure> {
+    fn explicit(&self) -> Result<Stencil, Failure> {
         match (self.size, self.nx, self.ny) {
-            (Some(edge), ..) => self.of_edge(edge),
+            (Some(edge), ..) => self.with_edge(edge),
             (None, Some(nx), Some(ny)) => match (self.dims, self.nz) {
                 (Some(2), Some(_)) => Err(Failure::usage(
                     "--nz makes the grid 3-D, and --dims says 2",
@@ -154,7 +153,7 @@ impl Grid {
                 )),
                 (_, nz) => self.build(nx, ny, nz),
             },
-            _ => self.of_edge(self.default_edge()),
+            _ => self.with_edge(self.default_edge()),
         }
     }
 
@@ -165,7 +164,7 @@ impl Grid {
         }
     }
 
-    fn of_edge(&self, edge: u64) -> Result<Stencil, Failure> {
+    fn with_edge(&self, edge: u64) -> Result<Stencil, Failure> {
         self.build(edge, edge, (self.dims == Some(3)).then_some(edge))
     }
 
@@ -174,7 +173,7 @@ impl Grid {
             .map_err(|error| Failure::usage(error, "another --size, or --nx, --ny and --nz"))
     }
 
-    /// The workload as reports tell it.
+    /// The workload, for reports.
     pub fn workload(&self, stencil: &Stencil) -> Workload {
         let (nx, ny, nz) = stencil.shape();
         Workload {
@@ -191,7 +190,7 @@ impl Grid {
     }
 }
 
-/// Bytes of so many grids.
+/// Bytes of a number of grids.
 fn needed(stencil: &Stencil, grids: u64) -> u64 {
     let grid = stencil.units().saturating_mul(stencil.unit_bytes());
     grid.saturating_mul(grids)

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first ends the run at its next barrier, the second at once.
+//! Handles Ctrl-C: the first ends the run at its next barrier, the second at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use super::terminal;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The flag that Ctrl-C sets from now on.
+/// Installs the handler and returns the flag that it sets.
 ///
 /// # Errors
 /// When the system refuses a handler.
@@ -16,7 +16,7 @@ pub fn listen() -> Result<&'static AtomicBool, Failure> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        terminal::tell("stopping; Ctrl-C again ends at once");
+        terminal::message("stopping; Ctrl-C again ends at once");
     })
     .map_err(|e| {
         Failure::failed(

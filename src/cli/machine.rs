@@ -1,4 +1,4 @@
-//! `pdawl machine`: machine files.
+//! `pdawl machine`: measures this machine, and lists and shows machine files.
 
 use clap::Subcommand;
 use pdawl::machine::{MachineError, MachineFile, Shelf};
@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::args::Format;
 use super::failure::Failure;
 use super::machine_session::machine_file;
-use super::saved::Saved;
+use super::saved_report::SavedReport;
 use super::size::{ByteSize, ByteSizeError};
 use super::{terminal, this_machine};
 
-/// Bytes of the least copy.
+/// Bytes of the smallest copy that can be timed.
 const LEAST_COPY: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -28,16 +28,16 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Measure this machine's links and memory, and keep the figures in a file
+    /// Measure this machine's links and memory, and save the figures in a file
     #[command(after_help = "Example:\n  pdawl machine save mine")]
     Save {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
-        /// Size of the largest copies; much more than any cache
+        /// Size of the largest copies, much larger than any cache
         #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size,
               allow_negative_numbers = true)]
         copy_size: ByteSize,
-        /// How it is told
+        /// How the result is printed
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -51,7 +51,7 @@ enum What {
     /// Show a machine file
     #[command(after_help = "Example:\n  pdawl machine show k40")]
     Show {
-        /// As `pdawl machine list` shows it, or a file
+        /// A name that `pdawl machine list` shows, or a file
         #[arg(value_name = "NAME|FILE")]
         name: String,
         /// TOML as in the file, or JSON
@@ -60,11 +60,11 @@ enum What {
     },
 }
 
-/// A size of copies that can be timed.
+/// Parses a size of copies that can be timed.
 fn copy_size(text: &str) -> Result<ByteSize, String> {
     let size: ByteSize = text.parse().map_err(|e: ByteSizeError| e.to_string())?;
     match size.0 < LEAST_COPY {
-        true => Err("such a copy ends before it can be timed; give at least 1MiB".to_owned()),
+        true => Err("a copy of this size is too short to be timed; give at least 1MiB".to_owned()),
         false => Ok(size),
     }
 }
@@ -81,41 +81,39 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::List { format } => list(&shelf, *format),
         What::Show { name, format } => {
             let machine = machine_file(name)?;
-            match format {
-                Format::Text => terminal::print(&machine.to_toml().map_err(Failure::of)?),
-                Format::Json => terminal::print_json(&machine),
-            }
+            let toml = machine.to_toml().map_err(Failure::of)?;
+            terminal::print_report(*format, &machine, |_| toml)
         }
     }
 }
 
 fn save(shelf: &Shelf, name: &str, copy_size: ByteSize, format: Format) -> Result<(), Failure> {
-    // Measuring takes a while; a name that cannot be is told before.
+    // Measuring takes long, so a wrong name is refused before.
     if let Err(error @ MachineError::Name { .. }) = shelf.find(name) {
         return Err(Failure::of(error));
     }
     let bar = terminal::spinner();
-    let machine = this_machine::measured(name, copy_size, &mut |device, what| {
+    let machine = this_machine::measure(name, copy_size, &mut |device, what| {
         bar.set_message(format!("{device}: {what}"));
     });
     bar.finish_and_clear();
     let machine = machine?;
     let path = shelf.save(&machine).map_err(Failure::of)?;
-    let words = format!("{}saved in {}\n", list_text(&[machine]), path.display());
-    let saved = Saved {
+    let text = format!("{}saved in {}\n", list_text(&[machine]), path.display());
+    let saved = SavedReport {
         kind: "machine",
         name,
         machine: name,
         simulated: false,
         file: &path,
     };
-    saved.tell(format, &words)
+    saved.print(format, &text)
 }
 
 /// The schema of the list.
 const SCHEMA: &str = "pdawl-machines/1";
 
-/// A line of the list, and of its schema.
+/// A machine in the list.
 #[derive(Serialize)]
 struct Entry {
     name: String,
@@ -135,25 +133,22 @@ fn list(shelf: &Shelf, format: Format) -> Result<(), Failure> {
     for name in shelf.names() {
         match shelf.find(&name) {
             Ok(machine) => machines.push(machine),
-            // One broken file must not hide the others.
+            // A broken file must not hide the others.
             Err(error) => terminal::warn(&error.to_string()),
         }
     }
-    match format {
-        Format::Text => terminal::print(&list_text(&machines)),
-        Format::Json => terminal::print_json(&Listing {
-            schema: SCHEMA,
-            machines: machines
-                .into_iter()
-                .map(|machine| Entry {
-                    name: machine.name,
-                    title: machine.title,
-                    cores: machine.host.cores,
-                    devices: machine.devices.into_iter().map(|d| d.name).collect(),
-                })
-                .collect(),
-        }),
-    }
+    let text = list_text(&machines);
+    let entry = |machine: MachineFile| Entry {
+        name: machine.name,
+        title: machine.title,
+        cores: machine.host.cores,
+        devices: machine.devices.into_iter().map(|d| d.name).collect(),
+    };
+    let listing = Listing {
+        schema: SCHEMA,
+        machines: machines.into_iter().map(entry).collect(),
+    };
+    terminal::print_report(format, &listing, |_| text)
 }
 
 fn list_text(machines: &[MachineFile]) -> String {

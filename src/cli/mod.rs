@@ -1,16 +1,17 @@
-//! The command line: one file a subcommand. The only place that prints.
+//! The command line, with one file for each subcommand. Nothing else prints.
 //!
-//! * [`args`], [`grid`], [`product`], [`size`], [`whole`] and [`fault`] are what
-//!   users type; a [`task`] is a workload made of it.
+//! * [`args`], [`grid`], [`product`], [`size`], [`integer`] and [`fault`] are what
+//!   users type; a [`workload`] is prepared from it.
 //! * [`machine_session`] opens the devices that a command runs on, real or
 //!   simulated; [`session`] is a workload on them; [`this_machine`] looks at the
 //!   machine that the program runs on.
-//! * [`output`] writes files whole or not at all, [`paths`] sees that none goes
-//!   over another, [`saved`] tells of one,
-//!   [`terminal`] prints, [`interrupt`] hears Ctrl-C, [`failure`] is how a
-//!   command fails, and [`invocation`] is what files say of how they were made.
+//! * [`output`] writes files whole or not at all, and [`paths`] refuses an output that
+//!   would overwrite another file of the command. [`files`] are traces and charts, and
+//!   [`saved_report`] reports a file that was saved.
+//! * [`terminal`] prints, [`interrupt`] handles Ctrl-C, [`failure`] is the error type
+//!   of commands, and [`invocation`] records how a file was made.
 //!
-//! Exit status: 0 fine, 1 failure, 2 usage, 130 interrupted.
+//! Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
 
 mod args;
 mod bench;
@@ -20,6 +21,7 @@ mod fault;
 mod files;
 mod graph;
 mod grid;
+mod integer;
 mod interrupt;
 mod invocation;
 mod machine;
@@ -32,17 +34,16 @@ mod predict;
 mod product;
 mod profile;
 mod run;
-mod saved;
+mod saved_report;
 mod session;
 mod size;
 mod spec;
-mod task;
 mod terminal;
 mod this_machine;
 mod train;
 mod transformer;
 mod trial;
-mod whole;
+mod workload;
 
 use std::panic::resume_unwind;
 use std::process::ExitCode;
@@ -74,11 +75,11 @@ enum Command {
     Devices(devices::Args),
     /// Measure this machine, and list or show machine files
     Machine(machine::Args),
-    /// Show what sparse matrices are like, and make some
+    /// Show statistics of sparse matrices, and generate some
     Matrix(matrix::Args),
     /// List, show, check and exchange models of machines
     Model(model::Args),
-    /// Check specifications of kernels and graphs, and make them of sources
+    /// Check specifications of kernels and graphs, and infer them from sources
     Spec(spec::Args),
     /// Draw a graph of kernels
     Graph(spec::GraphArgs),
@@ -86,20 +87,20 @@ enum Command {
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
-    /// Measure runs for a cost model to learn from
+    /// Measure runs that a cost model is trained on
     Profile(profile::Args),
     /// Profile a machine and train its cost model
     Train(Box<train::Args>),
-    /// Tell how long a workload would take, without running it
+    /// Predict how long a workload takes, without running it
     Predict(predict::Args),
 }
 
-/// Bytes of the program's stack: what a main thread usually has.
+/// Bytes of the stack of that thread, as main threads usually have.
 const STACK: usize = 8 << 20;
 
-/// Runs the program beside the main thread. The main thread's affinity mask is
-/// what `taskset` changes, and says which cores the process may use; whoever
-/// drives devices binds itself to one of them.
+/// Runs the program in a second thread. The affinity mask of the main thread, which
+/// `taskset` changes, says which cores the process may use; the thread that drives
+/// devices binds itself to one of them.
 pub fn main() -> ExitCode {
     let program = Builder::new()
         .name("pdawl".to_owned())
@@ -109,10 +110,10 @@ pub fn main() -> ExitCode {
         Ok(Ok(code)) => code,
         Ok(Err(panic)) => resume_unwind(panic),
         Err(error) => Failure::failed(
-            format!("the system starts no thread: {error}"),
+            format!("the system cannot start a thread: {error}"),
             "raise the limit of processes (`ulimit -u`), or end some",
         )
-        .tell(),
+        .print(),
     }
 }
 
@@ -134,7 +135,7 @@ fn program() -> ExitCode {
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.print(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files that a run writes. A path is tried before the long work begins, and a
-//! file appears whole or not at all.
+//! Output files. A path is tried before the long work begins, and a file appears
+//! whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -9,7 +9,7 @@ use pdawl_profiler::atomic_file::{Beside, folder};
 
 use super::failure::Failure;
 
-/// A place that could be written when it was asked for.
+/// A file that could be created when its path was tried.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
@@ -18,7 +18,7 @@ pub struct Output {
 
 #[derive(Debug)]
 enum Target {
-    /// A file, beside its place as long as it is not whole.
+    /// A temporary file, renamed when it is complete.
     Beside(Beside),
     /// Something that is no regular file, such as `/dev/null`.
     Direct(File),
@@ -37,10 +37,10 @@ impl Output {
         })
     }
 
-    /// Writes the file, and puts it in its place.
+    /// Writes the file and moves it to its path.
     ///
     /// # Errors
-    /// When the disk is full, say; what was there before stays there.
+    /// When it cannot be written. A file that was there before then stays.
     pub fn write(
         self,
         contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -66,8 +66,8 @@ fn target(path: &Path) -> io::Result<Target> {
     }
 }
 
-/// Where a path leads, however it is written.
-pub fn place(path: &Path) -> PathBuf {
+/// The canonical form of a path, whose file need not exist.
+pub fn canonical(path: &Path) -> PathBuf {
     let real = |path: &Path| fs::canonicalize(path).ok();
     let new = || Some(real(folder(path))?.join(path.file_name()?));
     real(path).or_else(new).unwrap_or_else(|| path.to_owned())
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_place_is_one_however_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |path: &str| place(&folder.path().join(path));
+        let at = |path: &str| canonical(&folder.path().join(path));
         std::os::unix::fs::symlink(folder.path(), folder.path().join("link")).unwrap();
         assert_eq!(at("a.json"), at("./link/a.json"));
         assert_ne!(at("a.json"), at("b.json"));

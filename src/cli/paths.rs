@@ -1,10 +1,10 @@
-//! Which files a command reads and which it writes: no output goes over another
-//! one, nor over what the command reads.
+//! The files that a command reads and writes. No output may overwrite another output
+//! or an input.
 
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use super::output::{Output, place};
+use super::output::{Output, canonical};
 
 /// The files of a command.
 #[derive(Debug, Default)]
@@ -14,33 +14,32 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Files that are read.
+    /// The inputs of a command.
     pub fn reading<'a>(files: impl IntoIterator<Item = &'a Path>) -> Self {
         Self {
-            read: files.into_iter().map(place).collect(),
+            read: files.into_iter().map(canonical).collect(),
             written: Vec::new(),
         }
     }
 
-    /// Tries a path that is to be written; the files that are read are known
-    /// by then.
+    /// Tries the path of an output.
     ///
     /// # Errors
-    /// When something is read from there or written there already, and as
+    /// When the path is that of an input or of another output, and as
     /// [`Output::prepare`].
     pub fn output(&mut self, path: &Path) -> Result<Output, Failure> {
-        let place = place(path);
+        let place = canonical(path);
         let shown = path.display();
         if self.read.contains(&place) {
             return Err(Failure::usage(
-                format!("{shown} is read by this command, and would be written over"),
+                format!("{shown} is read by this command, and would be overwritten"),
                 "another path for the output",
             ));
         }
         if self.written.contains(&place) {
             return Err(Failure::usage(
                 format!("two outputs have the path {shown}"),
-                "a path of its own for each",
+                "a different path for each",
             ));
         }
         self.written.push(place);

@@ -17,7 +17,7 @@ use super::machine_session::NamedMachine;
 use super::model::Source;
 use super::product::{Matrix, Product};
 use super::size::ByteSize;
-use super::task::{Task, Wanted};
+use super::workload::{PreparedWorkload, WorkloadRequest};
 use super::{interrupt, terminal, this_machine};
 
 #[derive(Debug, clap::Args)]
@@ -108,17 +108,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             (predicted(&args.place, asked)?, &args.place)
         }
     };
-    match format.format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(format.format, &report, |report| report.render())
 }
 
 /// What is asked about: a workload that fits the machine's memory.
-type Asked<'a> = Box<dyn FnOnce(Budget) -> Result<Task, Failure> + 'a>;
+type Asked<'a> = Box<dyn FnOnce(Budget) -> Result<PreparedWorkload, Failure> + 'a>;
 
 fn stencil(grid: &Grid) -> Asked<'_> {
-    Box::new(|budget| Wanted::Stencil(grid).task(budget))
+    Box::new(|budget| WorkloadRequest::Stencil(grid).prepare(budget))
 }
 
 fn loaded(product: &Product, format: Format) -> Result<Matrix, Failure> {
@@ -126,7 +123,7 @@ fn loaded(product: &Product, format: Format) -> Result<Matrix, Failure> {
 }
 
 fn product(product: &Product, matrix: Matrix) -> Asked<'_> {
-    Box::new(|budget| Wanted::Spmv(product, matrix).task(budget))
+    Box::new(|budget| WorkloadRequest::Spmv(product, matrix).prepare(budget))
 }
 
 fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Failure> {

@@ -1,4 +1,5 @@
-//! The product of a sparse matrix as users describe it.
+//! The arguments that describe a product with a sparse matrix, and the product that
+//! they give.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use pdawl::workload::spmv::{Form, Options, Spmv, SpmvError, arrange};
 use super::args::Format;
 use super::failure::Failure;
 use super::grid::{Budget, PrecisionArg};
+use super::integer::integer;
 use super::matrix::load;
-use super::whole::whole;
 
 /// A matrix and steps.
 #[derive(Clone, Debug, Args)]
@@ -32,7 +33,7 @@ pub struct Product {
     iterate: bool,
 
     /// Steps, with a barrier after each
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole(1..=u32::MAX),
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     pub steps: u32,
 
@@ -40,13 +41,13 @@ pub struct Product {
     #[arg(long, value_enum, default_value_t)]
     precision: PrecisionArg,
 
-    /// The part of the rows, the longest, that may be ordered for the CPU first
-    /// [default: 0.3, or what a cost model expects more of]
+    /// The fraction of rows, the longest, that may be ordered for the CPU first
+    /// [default: 0.3, or what a cost model predicts to be faster]
     #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true)]
     pub irregular: Option<f64>,
 
-    /// Of the first vector, of a generated matrix, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    /// Seed of the first vector, of a generated matrix, and of a simulation's noise
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     pub seed: u64,
 
@@ -55,26 +56,26 @@ pub struct Product {
     no_cache: bool,
 }
 
-/// A matrix that was loaded.
+/// A loaded matrix.
 pub struct Matrix {
     name: String,
     csr: Csr,
-    /// What the user should know of it.
+    /// Notes for the report.
     pub notes: Vec<String>,
 }
 
-/// A part of the rows.
+/// Parses a fraction of the rows.
 ///
 /// # Errors
-/// When it is none.
+/// When the text is no number from 0 to 1.
 pub fn fraction(text: &str) -> Result<f64, String> {
     (text.parse().ok())
         .filter(|part| (0.0..=1.0).contains(part))
-        .ok_or_else(|| "this is a part of the rows, from 0 to 1, such as 0.3".to_owned())
+        .ok_or_else(|| "this is a fraction of the rows, from 0 to 1, such as 0.3".to_owned())
 }
 
 impl Product {
-    /// The matrix's file, if it is one.
+    /// The path of the matrix's file, if it comes from a file.
     pub fn path(&self) -> Option<&Path> {
         match &self.matrix.origin {
             Origin::File(path) => Some(path),
@@ -82,8 +83,8 @@ impl Product {
         }
     }
 
-    /// Loads the matrix, with progress on a terminal. `memory`: bytes that it
-    /// may take, if the user said so.
+    /// Loads the matrix and shows the progress on a terminal. `memory` is the limit in
+    /// bytes, if the user gave one.
     ///
     /// # Errors
     /// When there is no such matrix, or it does not fit.
@@ -107,8 +108,8 @@ impl Product {
         })
     }
 
-    /// The product, if it fits: a budget of two grids is one of the matrix and
-    /// its vectors.
+    /// The product. A budget for two grids is a budget for one matrix and its
+    /// vectors.
     ///
     /// # Errors
     /// When the matrix cannot be iterated, or does not fit.
@@ -144,7 +145,7 @@ impl Product {
         Ok(spmv)
     }
 
-    /// The workload as reports tell it.
+    /// The workload, for reports.
     pub fn workload(&self, spmv: &Spmv) -> Workload {
         let (matrix, options) = (spmv.matrix(), spmv.options());
         Workload {
@@ -167,7 +168,7 @@ impl Product {
     }
 }
 
-/// Bytes of the matrix as devices compute it, and of its vectors.
+/// Bytes of the matrix in the form that devices compute, and of its vectors.
 fn needed(spmv: &Spmv) -> u64 {
     let matrix = spmv.matrix();
     let vectors = u64::from(matrix.rows()) + u64::from(matrix.columns());

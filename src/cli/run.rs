@@ -1,4 +1,4 @@
-//! `pdawl run`: one run of a workload, and its report.
+//! `pdawl run`: runs a workload once and reports.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +11,14 @@ use pdawl::trace::About;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
 use super::failure::Failure;
-use super::files::{Files, Prepared};
+use super::files::{PreparedFiles, TraceFiles};
 use super::grid::Grid;
 use super::paths::Paths;
 use super::product::Product;
 use super::session::Session;
 use super::spec::dag;
 use super::spec::kernel::{KernelArgs, Saves};
-use super::task::Wanted;
+use super::workload::WorkloadRequest;
 use super::{interrupt, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
@@ -35,9 +35,9 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Sparse matrix times vector, or its power iteration
     Spmv(Box<Spmv>),
-    /// A kernel of yours, in OpenCL C, by its specification
+    /// Your own kernel in OpenCL C, from its specification
     Kernel(Box<Kernel>),
-    /// A graph of kernels of yours, by its specification
+    /// A graph of your own kernels, from its specification
     #[command(after_help = dag::EXAMPLES)]
     Dag(Box<dag::Args>),
     /// Layers of a transformer, as a graph of kernels
@@ -51,16 +51,13 @@ enum Workload {
                   pdawl run stencil --machine k40 --fault gpu0:slow:2@10")]
 struct Stencil {
     #[command(flatten)]
-    sharing: Sharing,
-
-    #[command(flatten)]
     grid: Grid,
 
     #[command(flatten)]
-    model: ModelArgs,
+    sharing: Sharing,
 
     #[command(flatten)]
-    rest: Rest,
+    options: Options,
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,16 +69,13 @@ struct Stencil {
 )]
 struct Spmv {
     #[command(flatten)]
-    sharing: Sharing,
-
-    #[command(flatten)]
     product: Product,
 
     #[command(flatten)]
-    model: ModelArgs,
+    sharing: Sharing,
 
     #[command(flatten)]
-    rest: Rest,
+    options: Options,
 }
 
 #[derive(Debug, clap::Args)]
@@ -93,13 +87,13 @@ struct Spmv {
 )]
 struct Kernel {
     #[command(flatten)]
-    sharing: KernelSharing,
-
-    #[command(flatten)]
     kernel: KernelArgs,
 
     #[command(flatten)]
-    rest: Rest,
+    sharing: KernelSharing,
+
+    #[command(flatten)]
+    options: Options,
 }
 
 /// How the work is shared.
@@ -108,39 +102,43 @@ struct Sharing {
     /// How the work is shared: cpu, gpu, fixed:SHARE, guided, dawl, pdawl or
     /// oracle
     ///
-    /// SHARE is the CPU's part of the work, from 0 to 1; fixed:0.2,0.5,0.3 gives
-    /// one share a device instead.
+    /// SHARE is the CPU's fraction of the work, from 0 to 1. fixed:0.2,0.5,0.3 gives
+    /// a share for each device instead.
     #[arg(long, value_name = "STRATEGY")]
     strategy: Option<Strategy>,
 
-    /// Learn the shares while it runs (the default)
+    /// Learn the shares during the run (the default)
     ///
-    /// As --strategy pdawl where a cost model fits the machine, which then gives
-    /// the first plan; else as --strategy dawl, which needs none.
+    /// The same as --strategy pdawl where a cost model fits the machine; it then
+    /// gives the first plan. Otherwise the same as --strategy dawl, which needs no
+    /// model.
     #[arg(long, conflicts_with = "strategy")]
     adaptive: bool,
+
+    #[command(flatten)]
+    model: ModelArgs,
 }
 
-/// How a kernel is shared, of which no cost model knows anything.
+/// How a user's kernel is shared. No cost model predicts it.
 #[derive(Debug, clap::Args)]
 struct KernelSharing {
     /// How the work is shared: cpu, gpu, fixed:SHARE, guided, dawl or oracle
     ///
-    /// SHARE is the CPU's part of the work, from 0 to 1; fixed:0.2,0.5,0.3 gives
-    /// one share a device instead.
+    /// SHARE is the CPU's fraction of the work, from 0 to 1. fixed:0.2,0.5,0.3 gives
+    /// a share for each device instead.
     #[arg(long, value_name = "STRATEGY", value_parser = without_model)]
     strategy: Option<Strategy>,
 
-    /// Learn the shares while it runs, whatever the file's `partition` says
+    /// Learn the shares during the run, whatever the file's `partition` says
     #[arg(long, conflicts_with = "strategy")]
     adaptive: bool,
 }
 
-/// A strategy that plans without a cost model.
+/// Parses a strategy that needs no cost model.
 fn without_model(text: &str) -> Result<Strategy, String> {
     match text.parse::<Strategy>().map_err(|e| e.to_string())? {
         Strategy::Pdawl => Err(
-            "strategy pdawl plans with a cost model, and of a kernel of yours there is none; \
+            "strategy pdawl plans with a cost model, and there is none for your own kernels; \
              dawl needs none"
                 .to_owned(),
         ),
@@ -148,9 +146,9 @@ fn without_model(text: &str) -> Result<Strategy, String> {
     }
 }
 
-/// Where it runs, and what comes of it.
+/// The machine and the outputs of a run.
 #[derive(Debug, clap::Args)]
-struct Rest {
+struct Options {
     #[command(flatten)]
     machine: MachineArgs,
 
@@ -163,7 +161,7 @@ struct Rest {
     format: Format,
 
     #[command(flatten)]
-    files: Files,
+    files: TraceFiles,
 }
 
 /// Runs the subcommand.
@@ -171,21 +169,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.workload {
         Workload::Stencil(args) => {
             args.grid.check()?;
-            let planned = Planned::of(&args.sharing, &args.model)?;
-            let paths = args.rest.reading(&[args.model.path()]);
+            let choice = args.sharing.choice()?;
+            let paths = args.options.reading(&[args.sharing.model.path()]);
             let stop = interrupt::listen()?;
-            let wanted = || Ok(Wanted::Stencil(&args.grid));
-            args.rest.run(planned, paths, stop, None, wanted)
+            let request = || Ok(WorkloadRequest::Stencil(&args.grid));
+            args.options.run(choice, paths, stop, None, request)
         }
         Workload::Transformer(args) => transformer::run::run(args),
         Workload::Spmv(args) => {
-            let planned = Planned::of(&args.sharing, &args.model)?;
-            let paths = (args.rest).reading(&[args.model.path(), args.product.path()]);
+            let choice = args.sharing.choice()?;
+            let paths = (args.options).reading(&[args.sharing.model.path(), args.product.path()]);
             let stop = interrupt::listen()?;
-            args.rest.run(planned, paths, stop, None, || {
-                let memory = args.rest.machine.host_memory.map(|size| size.0);
-                let matrix = args.product.load(memory, args.rest.format, stop)?;
-                Ok(Wanted::Spmv(&args.product, matrix))
+            args.options.run(choice, paths, stop, None, || {
+                let memory = args.options.machine.host_memory.map(|size| size.0);
+                let matrix = args.product.load(memory, args.options.format, stop)?;
+                Ok(WorkloadRequest::Spmv(&args.product, matrix))
             })
         }
         Workload::Dag(args) => dag::run(args),
@@ -193,57 +191,57 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let mut paths = Paths::default();
             let asked = args.sharing.strategy.clone();
             let stop = interrupt::listen()?;
-            let machine = &args.rest.machine;
+            let machine = &args.options.machine;
             let (task, saves) = args.kernel.prepare(asked, machine, &mut paths, stop)?;
-            let planned = Planned {
+            let choice = StrategyChoice {
                 strategy: args.sharing.strategy.as_ref(),
                 adaptive: args.sharing.adaptive,
                 model: ModelChoice::None,
             };
-            let wanted = || Ok(Wanted::Kernel(Box::new(task)));
-            args.rest.run(planned, paths, stop, Some(saves), wanted)
+            let request = || Ok(WorkloadRequest::Kernel(Box::new(task)));
+            (args.options).run(choice, paths, stop, Some(saves), request)
         }
     }
 }
 
-/// Who plans a run.
-struct Planned<'a> {
+/// The strategy of a run, and the cost model that it may use.
+struct StrategyChoice<'a> {
     strategy: Option<&'a Strategy>,
     adaptive: bool,
     model: ModelChoice<'a>,
 }
 
-impl<'a> Planned<'a> {
-    fn of(sharing: &'a Sharing, model: &'a ModelArgs) -> Result<Self, Failure> {
-        let strategy = sharing.strategy.as_ref();
-        Ok(Self {
+impl Sharing {
+    fn choice(&self) -> Result<StrategyChoice<'_>, Failure> {
+        let strategy = self.strategy.as_ref();
+        Ok(StrategyChoice {
             strategy,
-            adaptive: sharing.adaptive,
-            model: model.of(strategy)?,
+            adaptive: self.adaptive,
+            model: self.model.for_strategy(strategy)?,
         })
     }
 }
 
-impl Rest {
-    /// The files that are read, these and a machine's.
+impl Options {
+    /// The input files: these, and the machine file.
     fn reading(&self, files: &[Option<&Path>]) -> Paths {
         let machine = self.machine.machine_path();
         Paths::reading(files.iter().copied().chain([machine]).flatten())
     }
 
-    /// Runs a workload, which is made once everything else is known to be
-    /// right.
+    /// Runs a workload and reports. `request` loads what the workload needs, after
+    /// everything else has been checked.
     fn run<'a>(
         &self,
-        planned: Planned,
+        choice: StrategyChoice,
         mut paths: Paths,
         stop: &AtomicBool,
         saves: Option<Saves>,
-        wanted: impl FnOnce() -> Result<Wanted<'a>, Failure>,
+        request: impl FnOnce() -> Result<WorkloadRequest<'a>, Failure>,
     ) -> Result<(), Failure> {
         let files = self.files.prepare(&mut paths)?;
-        let mut session = Session::open(&self.machine, wanted()?, self.verify, planned.model)?;
-        let strategy = session.strategy(planned.strategy, planned.adaptive);
+        let mut session = Session::open(&self.machine, request()?, self.verify, choice.model)?;
+        let strategy = session.strategy(choice.strategy, choice.adaptive);
         let steps = session.steps().into();
         let bar = terminal::progress(self.format, steps, &strategy.to_string());
         let outcome = session.run(&strategy, stop, &mut |done, _| {
@@ -267,7 +265,7 @@ impl Rest {
         session: &Session,
         strategy: &Strategy,
         outcome: &Outcome,
-        files: Prepared,
+        files: PreparedFiles,
     ) -> Result<(), Failure> {
         let context = session.context(strategy);
         let about = About {
@@ -277,25 +275,22 @@ impl Rest {
             simulated: context.machine.simulated,
         };
         let report = report::report(outcome, &context);
-        // The files do not depend on who reads the report, nor the report on them.
+        // A failure of one output does not keep the others from being written.
         let written = files.write(&outcome.trace, &about);
-        match self.format {
-            Format::Text => terminal::print(&text::render(&report))?,
-            Format::Json => terminal::print_json(&report)?,
-        }
+        terminal::print_report(self.format, &report, text::render)?;
         written?;
         verdict(outcome)
     }
 }
 
-/// What the exit status tells beyond the report.
+/// The failure that the exit status shows: wrong results, or an interruption.
 fn verdict(outcome: &Outcome) -> Result<(), Failure> {
     if outcome.verified == Some(false) {
         let error = outcome.max_abs_error.unwrap_or(f64::NAN);
         return Err(Failure::failed(
             format!("the result differs from the sequential reference by up to {error:e}"),
-            "the same run on single devices (--strategy cpu, --devices ...) to find the one that \
-             computes wrongly",
+            "the same run on single devices (--strategy cpu, --devices ...) to find the one with \
+             wrong results",
         ));
     }
     if outcome.interrupted {

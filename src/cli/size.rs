@@ -1,4 +1,4 @@
-//! Sizes of memory as users write them: `2GiB`, `1.5GB`, `512M`, `4096`.
+//! Parses sizes of memory: `2GiB`, `1.5GB`, `512M`, `4096`.
 
 use std::str::FromStr;
 
@@ -8,16 +8,16 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteSize(pub u64);
 
-/// Why a text is no size.
+/// Why a text is not a size.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ByteSizeError {
-    #[error("a size of 0 bytes leaves nothing to work in; give at least 1, such as 2GiB")]
+    #[error("a size must be at least 1 byte; give one such as 2GiB")]
     Zero,
     #[error("this is not a size; write a number and a unit, such as 2GiB, 512MiB, 1.5GB or 4096")]
     Malformed,
     #[error("`{0}` is not a unit of bytes; known are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB")]
     Unit(String),
-    #[error("more bytes than can be counted; choose a smaller size")]
+    #[error("the size does not fit 64 bits; choose a smaller one")]
     TooLarge,
 }
 

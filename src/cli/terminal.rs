@@ -1,5 +1,5 @@
-//! Printing. Styles are dropped where they are not wanted (not a terminal,
-//! `NO_COLOR`), and nothing here panics when a reader has gone.
+//! Prints to the terminal. Styles are dropped where they are not wanted (not a
+//! terminal, `NO_COLOR`), and a closed reader causes no panic.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -36,17 +36,32 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Tells an error and its remedy on standard error.
-pub fn complain(what: &str, remedy: Option<&str>) {
+/// Prints a report as JSON, or as the text that `text` makes of it.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_report<T: Serialize>(
+    format: Format,
+    report: &T,
+    text: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    match format {
+        Format::Text => print(&text(report)),
+        Format::Json => print_json(report),
+    }
+}
+
+/// Prints an error and its remedy to standard error.
+pub fn error(what: &str, remedy: Option<&str>) {
     let mut err = anstream::stderr().lock();
-    // Where standard error is closed there is nobody to tell.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(err, "{ERROR}pdawl:{ERROR:#} {}", printable(what));
     if let Some(remedy) = remedy {
         let _ = writeln!(err, "  {REMEDY}try:{REMEDY:#} {}", printable(remedy));
     }
 }
 
-/// Tells a warning on standard error.
+/// Prints a warning to standard error.
 pub fn warn(what: &str) {
     let _ = writeln!(
         anstream::stderr().lock(),
@@ -55,13 +70,12 @@ pub fn warn(what: &str) {
     );
 }
 
-/// Tells something beside the result on standard error.
-pub fn tell(what: &str) {
+/// Prints a message beside the result to standard error.
+pub fn message(what: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", printable(what));
 }
 
-/// A message without what would control a terminal: names in it may come from
-/// anywhere.
+/// Escapes control characters, since names in a message may come from anywhere.
 fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -74,7 +88,7 @@ fn printable(text: &str) -> String {
     shown
 }
 
-/// A bar on standard error, hidden unless a person is there to see it.
+/// A progress bar on standard error; hidden for JSON and where it is no terminal.
 pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
     if format != Format::Text || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -88,7 +102,7 @@ pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
     bar
 }
 
-/// A message on standard error that changes, hidden unless a person is there.
+/// A spinner with a message on standard error; hidden where it is no terminal.
 pub fn spinner() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

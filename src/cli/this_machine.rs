@@ -1,10 +1,11 @@
-//! This machine: what is found on it, what runs on it can be observed with,
-//! which one it is, and measuring it.
+//! The machine that the program runs on: its devices, its counters and sensors, its
+//! fingerprint, and its measurement.
 
 use std::sync::Arc;
 
 use pdawl::codelet::copy;
-use pdawl::engine::measure::{self, About, MeasureOptions};
+use pdawl::engine;
+use pdawl::engine::measure::{About, MeasureOptions};
 use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile};
 use pdawl::report::instruments::Instruments;
 use pdawl::runtime::opencl;
@@ -14,11 +15,11 @@ use pdawl_profiler::{counters, telemetry};
 use super::failure::{Failure, refused, wrong_devices};
 use super::size::ByteSize;
 
-/// Every device of this machine, and what would hurt.
+/// Every device of this machine, and warnings about its configuration.
 ///
 /// # Errors
 /// When not even the host can be opened.
-pub fn found() -> Result<(Vec<Device>, Vec<String>), Failure> {
+pub fn devices() -> Result<(Vec<Device>, Vec<String>), Failure> {
     let host: Selection = "host".parse().map_err(wrong_devices)?;
     let (runtime, mut warnings) = select::open(Some(&host), false).map_err(refused)?;
     let mut devices = runtime.devices().to_vec();
@@ -29,8 +30,8 @@ pub fn found() -> Result<(Vec<Device>, Vec<String>), Failure> {
     Ok((devices, warnings))
 }
 
-/// What runs here can be observed with: every counter is tried, and every GPU
-/// asked that can be.
+/// The counters and sensors that profiles can use here. Every counter is tried, and
+/// every GPU is asked for its sensors.
 pub fn instruments() -> Instruments {
     Instruments {
         counters: counters::availability(),
@@ -38,12 +39,12 @@ pub fn instruments() -> Instruments {
     }
 }
 
-/// This machine, measured with copies of this size, under a name. `progress` is told the device and
-/// what of it is measured next.
+/// Measures this machine, with copies of at most `copy_size`, as a machine file of this
+/// name. `progress` gets the device and the quantity that is measured next.
 ///
 /// # Errors
 /// When the devices cannot be opened or measured.
-pub fn measured(
+pub fn measure(
     name: &str,
     copy_size: ByteSize,
     progress: &mut dyn FnMut(&str, &str),
@@ -60,15 +61,15 @@ pub fn measured(
         l3: host.l3.map(|cache| cache.bytes),
     };
     let options = MeasureOptions {
-        // Several copies are kept at a time.
+        // Several copies exist at the same time.
         bytes: copy_size.0.min(host.memory.obtainable(0) / 8),
         ..MeasureOptions::default()
     };
     let copy = Arc::new(copy::codelet());
-    measure::measure(runtime.as_mut(), &copy, about, options, progress).map_err(Failure::of)
+    engine::measure::measure(runtime.as_mut(), &copy, about, options, progress).map_err(Failure::of)
 }
 
-/// Which machine this is.
+/// The fingerprint of this machine: its CPU and its GPUs.
 pub fn fingerprint() -> Fingerprint {
     let host = Host::detect();
     let discovery = opencl::discover();

@@ -1,4 +1,4 @@
-//! `pdawl bench codelet`: a codelet's variants by themselves, device by device.
+//! `pdawl bench codelet`: times the variants of one codelet on each device.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use pdawl::runtime::select::{self, Selection};
 
 use super::args::Format;
 use super::failure::{Failure, refused, wrong_devices};
-use super::whole::whole;
+use super::integer::integer;
 use super::{interrupt, terminal};
 
 const EXAMPLES: &str = "Examples:\n  pdawl bench codelet gemm --size 512 --batch 16\n  \
@@ -26,17 +26,17 @@ const EXAMPLES: &str = "Examples:\n  pdawl bench codelet gemm --size 512 --batch
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What is computed
+    /// The codelet
     #[arg(value_enum)]
     codelet: Name,
 
     /// Rows and columns of each matrix
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = whole(1..=32768_u32),
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = integer(1..=32768_u32),
           allow_negative_numbers = true)]
     size: u32,
 
-    /// Matrices of a launch; of add-norm, summands
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=1024_u32),
+    /// Matrices of a launch; for add-norm, summands
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1024_u32),
           allow_negative_numbers = true)]
     batch: u32,
 
@@ -44,32 +44,32 @@ pub struct Args {
     #[arg(long)]
     transposed: bool,
 
-    /// gemm with one first operand for all of the batch
+    /// gemm with the same first operand for the whole batch
     #[arg(long)]
     common: bool,
 
-    /// Queues that launches go to at once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=64_usize),
+    /// Queues that get launches at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=64_usize),
           allow_negative_numbers = true)]
     queues: usize,
 
     /// Launches of each queue that are timed together
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole(1..=1000_usize),
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1..=1000_usize),
           allow_negative_numbers = true)]
     launches: usize,
 
-    /// Times that each variant is timed
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = whole(1..=u32::MAX),
+    /// Measurements of each variant
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     repeats: u32,
 
-    /// Of the random numbers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    /// Seed of the random data
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
 
-    /// Devices to try, one after the other: host:8,opencl0.0 [default: the host
-    /// and every OpenCL device that is not the same CPU]
+    /// Devices, one after the other: host:8,opencl0.0 [default: the host and every
+    /// OpenCL device that is not the same CPU]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     devices: Option<String>,
 
@@ -151,7 +151,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let all = case.variants.clone();
     for (index, device) in runtime.devices().to_vec().iter().enumerate() {
-        // Native code is the same in all variants.
+        // On the host all variants are the same native code.
         let native = device.runtime == RuntimeKind::Host;
         case.variants = (all.iter())
             .filter(|variant| variant.chosen || !native)
@@ -170,21 +170,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             break;
         }
     }
-    match args.format {
-        Format::Text => terminal::print(&trial.render())?,
-        Format::Json => terminal::print_json(&trial)?,
-    }
+    terminal::print_report(args.format, &trial, Trial::render)?;
     match (trial.interrupted, trial.right()) {
         (true, _) => Err(Failure::Interrupted),
         (false, true) => Ok(()),
         (false, false) => Err(Failure::failed(
-            "a variant computed something else than the reference",
+            "the result of a variant differs from the reference",
             "another driver, or a bug report with the table above",
         )),
     }
 }
 
-/// Refuses a case that has no room in the host's or a device's memory.
+/// Refuses a case that does not fit the memory of the host or of a device.
 fn fits(case: &Case, queues: usize, device: &Device) -> Result<(), Failure> {
     let (host, own) = case.memory(queues, device.shares_host_memory);
     let free = Host::detect().memory.obtainable(0);

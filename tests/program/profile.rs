@@ -155,7 +155,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("--kinds tpu", "possible values: cpu, gpu"),
         ("--dims 4", "2..=3"),
         ("--noise 2", "fraction from 0 to 1"),
-        ("--gpu-memory 0", "leaves nothing to work in"),
+        ("--gpu-memory 0", "must be at least 1 byte"),
     ] {
         home.pdawl(&format!("profile stencil --machine k40 {line}"))
             .assert()

@@ -19,7 +19,7 @@ use super::sharing::PolicyName;
 use super::{GraphArgs, Job, Verified, failure, open_machine};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
-use crate::cli::files::Prepared;
+use crate::cli::files::PreparedFiles;
 use crate::cli::machine_session::Needs;
 use crate::cli::paths::Paths;
 use crate::cli::{interrupt, terminal};
@@ -88,7 +88,7 @@ fn tell(
     report: &GraphReport,
     last: &GraphOutcome,
     format: Format,
-    files: Prepared,
+    files: PreparedFiles,
 ) -> Result<(), Failure> {
     let about = About {
         workload: report.graph.title.clone(),
@@ -99,15 +99,12 @@ fn tell(
     // The files do not depend on who reads the report, nor the report on them.
     let written = match last.interrupted && last.trace.spans.is_empty() {
         true => {
-            files.drop_unwritten("the run of which there would be a trace");
+            files.discard("the run of which there would be a trace");
             Ok(())
         }
         false => files.write(&last.trace, &about),
     };
-    match format {
-        Format::Text => terminal::print(&render(report))?,
-        Format::Json => terminal::print_json(report)?,
-    }
+    terminal::print_report(format, report, render)?;
     written?;
     match (report.verified, report.interrupted) {
         (Some(false), _) => Err(Failure::failed(

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::args::{Format, MachineArgs};
 use super::failure::{Failure, LOST, refused};
-use super::files::Files;
+use super::files::TraceFiles;
 use super::machine_session::{MachineSession, NamedMachine, Needs};
 
 pub use conduct::run;
@@ -44,7 +44,7 @@ pub struct GraphArgs {
     pub format: Format,
 
     #[command(flatten)]
-    pub files: Files,
+    pub files: TraceFiles,
 }
 
 /// Opens the devices that a graph runs on. `levels` are the steps at which faults

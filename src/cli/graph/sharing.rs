@@ -8,7 +8,7 @@ use pdawl::graph::Components;
 use pdawl::machine::{Device, DeviceKind};
 
 use crate::cli::failure::Failure;
-use crate::cli::whole::whole;
+use crate::cli::integer::integer;
 
 /// Queues of a GPU where nobody says how many.
 const GPU_QUEUES: usize = 8;
@@ -51,7 +51,7 @@ pub struct Sharing {
     /// Queues that a component's kernels are spread over in turns
     ///
     /// [default: what leaves every component of a layer its own, at least one]
-    #[arg(long, value_name = "N", value_parser = whole(1..=64u64), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = integer(1..=64u64), allow_negative_numbers = true)]
     pub component_queues: Option<u64>,
 
     /// How many components of each layer CPUs get, as in h_cpu=1; with
@@ -64,7 +64,7 @@ pub struct Sharing {
     pub search: bool,
 
     /// Timed runs, after one that is not timed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=u32::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     pub repeats: u32,
 

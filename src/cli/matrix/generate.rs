@@ -1,13 +1,12 @@
-//! `pdawl matrix generate`.
+//! `pdawl matrix generate`: writes a generated matrix to a file.
 
 use std::path::PathBuf;
 
 use pdawl::matrix::{FileError, MatrixSource, Origin, Stats, is_binary, market, write_binary};
 use pdawl::report::matrix::{MatrixReport, Written};
 
-use super::load::{failed, load, watched};
+use super::load::{failure, load, with_progress};
 use super::stats::{Options, timed};
-use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::{interrupt, terminal};
@@ -17,7 +16,7 @@ pub const EXAMPLES: &str = "Examples:\n  pdawl matrix generate banded:100000,4 b
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What is made: like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH,
+    /// The matrix: like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH,
     /// uniform:ROWS,PER_ROW, web:ROWS[,PER_ROW], circuit:ROWS[,PER_ROW] or
     /// rmat:SCALE,PER_ROW
     #[arg(value_name = "SPEC")]
@@ -55,10 +54,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         format!("{}: {}, seed {}", loaded.name, source.origin, source.seed),
         format!("made by pdawl {}", report.version),
     ];
-    // Output knows only of errors of files.
+    // `Output::write` passes only errors of files on.
     let mut refused = None;
     let written = output.write(|mut out| {
-        watched(&loaded.name, format, stop, |control| {
+        with_progress(&loaded.name, format, stop, |control| {
             let csr = &loaded.csr;
             let done = match is_binary(&args.out) {
                 true => write_binary(csr, &mut out, control),
@@ -75,15 +74,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         })
     });
     if let Some(error) = refused {
-        return Err(failed(error));
+        return Err(failure(error));
     }
     written?;
     report.written = Some(Written {
         file: args.out.display().to_string(),
         bytes: std::fs::metadata(&args.out).map_or(0, |about| about.len()),
     });
-    match format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(format, &report, MatrixReport::render)
 }

@@ -1,4 +1,4 @@
-//! Loading a matrix while somebody watches.
+//! Loads a matrix and shows the progress.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,22 +9,22 @@ use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::terminal;
 
-/// What a matrix can be, for helps.
+/// The sources of matrices, for `--help`.
 pub const SOURCES: &str = "A Matrix Market file (.mtx, or compressed .mtx.gz), a look-alike of a \
     matrix of the PDAWL paper (like:circuit5M, eu-2005, in-2004, FullChip or kmer_U1a; \
     like:NAME@0.1 has a tenth of the rows), or a generator: banded:ROWS,HALF_BANDWIDTH, \
     uniform:ROWS,PER_ROW, web:ROWS or web:ROWS,PER_ROW, circuit the same, rmat:SCALE,PER_ROW with 2^SCALE rows";
 
-/// Loads a matrix, with a bar on a terminal.
+/// Loads a matrix, with a progress bar on a terminal.
 ///
 /// # Errors
 /// When there is no such matrix, or when it was interrupted.
 pub fn load(source: &MatrixSource, format: Format, stop: &AtomicBool) -> Result<Loaded, Failure> {
-    watched(&source.name(), format, stop, |control| source.load(control)).map_err(failed)
+    with_progress(&source.name(), format, stop, |control| source.load(control)).map_err(failure)
 }
 
-/// Does something with a bar on a terminal that shows how far it is.
-pub fn watched<T>(
+/// Calls `act` and shows its progress in a bar on a terminal.
+pub fn with_progress<T>(
     name: &str,
     format: Format,
     stop: &AtomicBool,
@@ -45,8 +45,8 @@ fn show(bar: &ProgressBar, name: &str, progress: Progress) {
     bar.set_position(progress.done);
 }
 
-/// An error of matrices; a wrong source is the user's.
-pub fn failed(error: MatrixError) -> Failure {
+/// The failure of an error of matrices.
+pub fn failure(error: MatrixError) -> Failure {
     match error {
         MatrixError::Interrupted => Failure::Interrupted,
         other => Failure::of(other),

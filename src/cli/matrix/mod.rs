@@ -1,6 +1,6 @@
-//! `pdawl matrix`: sparse matrices, as files and as generators.
+//! `pdawl matrix`: shows statistics of sparse matrices, and generates some.
 //!
-//! [`load`] loads one for any command that needs one.
+//! [`load`] serves every command that needs a matrix.
 
 mod generate;
 pub mod load;

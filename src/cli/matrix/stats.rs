@@ -1,4 +1,4 @@
-//! `pdawl matrix stats`.
+//! `pdawl matrix stats`: shows the statistics of a matrix.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use pdawl::report::matrix::MatrixReport;
 use super::load::{SOURCES, load};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
+use crate::cli::integer::integer;
 use crate::cli::size::ByteSize;
-use crate::cli::whole::whole;
 use crate::cli::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  pdawl matrix stats memplus.mtx.gz\n  \
@@ -30,15 +30,15 @@ pub struct Args {
     no_cache: bool,
 }
 
-/// How a matrix is loaded and told of.
+/// Options of both subcommands: how a matrix is loaded and reported.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Of what is generated
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    /// Seed of a generated matrix
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
 
-    /// Memory that may be used [default: what is free]
+    /// Use at most this much of the host's memory [default: what is free]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     host_memory: Option<ByteSize>,
 
@@ -68,13 +68,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let stats = Stats::of(&loaded.csr);
     let mut report = MatrixReport::of(&source, &stats, seconds);
     report.notes = loaded.notes;
-    match args.options.format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(args.options.format, &report, MatrixReport::render)
 }
 
-/// What was done, and the seconds that it took.
+/// Calls `act`, and returns its result and its seconds.
 pub fn timed<T>(act: impl FnOnce() -> Result<T, Failure>) -> Result<(T, f64), Failure> {
     let begun = Instant::now();
     let done = act()?;

@@ -17,8 +17,8 @@ use super::Source;
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
+use crate::cli::integer::integer;
 use crate::cli::profile::{self, Budget, ProfileOptions};
-use crate::cli::whole::whole;
 use crate::cli::{interrupt, invocation, terminal};
 
 /// Configurations of a kind that the runs are chosen from.
@@ -41,7 +41,7 @@ pub struct Args {
 
     /// Calibration runs of each codelet, shared by CPU and GPU
     #[arg(long, value_name = "N", default_value_t = 8, allow_negative_numbers = true,
-          value_parser = whole(2u32..=1000))]
+          value_parser = integer(2u32..=1000))]
     runs: u32,
 
     /// What to call the adapted model [default: MACHINE-from-FOREIGN]
@@ -49,7 +49,7 @@ pub struct Args {
     name: Option<String>,
 
     /// Of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
 
@@ -113,10 +113,7 @@ pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
         groups,
         notes,
     };
-    match args.format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(args.format, &report, |report| report.render())
 }
 
 /// The codelets that a model is of, each once.

@@ -52,10 +52,7 @@ pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
         model: source.name.clone(),
         file: source.place.clone(),
     };
-    match args.format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(args.format, &report, |report| report.render())
 }
 
 /// Whether the model is of a machine, by name or this one.

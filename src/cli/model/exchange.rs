@@ -8,7 +8,7 @@ use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
-use crate::cli::saved::Saved;
+use crate::cli::saved_report::SavedReport;
 
 #[derive(Debug, clap::Args)]
 pub struct Export {
@@ -44,7 +44,7 @@ pub fn export(store: &ModelStore, args: &Export) -> Result<(), Failure> {
     vacant(&args.file, args.force)?;
     bundle.write(&args.file).map_err(Failure::of)?;
     let words = format!("{} written to {}\n", args.name, args.file.display());
-    saved(&bundle, &args.name, &args.file).tell(args.format, &words)
+    saved(&bundle, &args.name, &args.file).print(args.format, &words)
 }
 
 pub fn import(store: &ModelStore, args: &Import) -> Result<(), Failure> {
@@ -68,11 +68,11 @@ pub fn import(store: &ModelStore, args: &Import) -> Result<(), Failure> {
         if bundle.simulated { " (simulated)" } else { "" },
         path.display()
     );
-    saved(&bundle, &bundle.name, &path).tell(args.format, &words)
+    saved(&bundle, &bundle.name, &path).print(args.format, &words)
 }
 
-fn saved<'a>(bundle: &'a Bundle, name: &'a str, file: &'a Path) -> Saved<'a> {
-    Saved {
+fn saved<'a>(bundle: &'a Bundle, name: &'a str, file: &'a Path) -> SavedReport<'a> {
+    SavedReport {
         kind: "model",
         name,
         machine: &bundle.machine,

@@ -24,10 +24,7 @@ pub fn list(store: &ModelStore, format: Format) -> Result<(), Failure> {
             Err(error) => terminal::warn(&error.to_string()),
         }
     }
-    match format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(format, &report, |report| report.render())
 }
 
 pub fn show(store: &ModelStore, model: &str, format: Format) -> Result<(), Failure> {

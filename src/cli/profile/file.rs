@@ -93,6 +93,6 @@ pub fn provenance(profiled: &ProfiledMachine) -> Provenance {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     provenance.add("date", now.split('T').next().unwrap_or(&now));
     provenance.add("version", concat!("pdawl ", env!("CARGO_PKG_VERSION")));
-    provenance.add("command", &invocation::words());
+    provenance.add("command", &invocation::command_line());
     provenance
 }

@@ -63,7 +63,7 @@ fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
     let shelf = Shelf::of_user();
     let name = free_name(&shelf);
     let bar = terminal::spinner();
-    let file = this_machine::measured(&name, COPIES, &mut |device, what| {
+    let file = this_machine::measure(&name, COPIES, &mut |device, what| {
         bar.set_message(format!("measuring this machine first: {device}: {what}"));
     });
     bar.finish_and_clear();

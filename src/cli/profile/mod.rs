@@ -78,10 +78,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Stencil(args) => (carry_out(&args.wanted, args.format, stop)?, args.format),
         Workload::Spmv(args) => (args.products.carry_out(args.format, stop)?, args.format),
     };
-    match format {
-        Format::Text => terminal::print(&report.render())?,
-        Format::Json => terminal::print_json(&report)?,
-    }
+    terminal::print_report(format, &report, |report| report.render())?;
     match report.interrupted {
         true => Err(Failure::Interrupted),
         false => Ok(()),

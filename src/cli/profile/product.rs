@@ -18,10 +18,10 @@ use super::{Budget, ProfileOptions, file, machine};
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
+use crate::cli::integer::integer;
 use crate::cli::product::fraction;
 use crate::cli::size::ByteSize;
 use crate::cli::terminal;
-use crate::cli::whole::whole;
 
 /// Runs of a product, at most, where nobody has said how many: matrices tell
 /// more than repeats.
@@ -47,7 +47,7 @@ pub struct ProductProfileOptions {
     budget: Budget,
 
     /// Runs of each matrix on each device in each way
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole(1u32..=1000),
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = integer(1u32..=1000),
           allow_negative_numbers = true)]
     repeats: u32,
 
@@ -57,12 +57,12 @@ pub struct ProductProfileOptions {
 
     /// Steps of each run [default: 10 in a simulation, else as many as 80 ms
     /// allow, 3 to 100]
-    #[arg(long, value_name = "N", value_parser = whole(1u32..=100_000),
+    #[arg(long, value_name = "N", value_parser = integer(1u32..=100_000),
           allow_negative_numbers = true)]
     steps: Option<u32>,
 
     /// Of the matrices, the order of runs, and a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
 
@@ -79,7 +79,7 @@ pub struct ProductProfileOptions {
     matrices: Vec<MatrixSource>,
 
     /// So many matrices of the design
-    #[arg(long, value_name = "N", conflicts_with = "matrices", value_parser = whole(1u32..=50),
+    #[arg(long, value_name = "N", conflicts_with = "matrices", value_parser = integer(1u32..=50),
           default_value_t = 50, allow_negative_numbers = true, help_heading = "Workload")]
     count: u32,
 

@@ -11,8 +11,8 @@ use pdawl::profile::ModelKind;
 
 use crate::cli::args::noise;
 use crate::cli::grid::{PrecisionArg, points};
+use crate::cli::integer::integer;
 use crate::cli::size::ByteSize;
-use crate::cli::whole::whole;
 
 /// What is to be profiled, and how long.
 #[derive(Clone, Debug, Args)]
@@ -36,12 +36,12 @@ pub struct ProfileOptions {
 
     /// Runs of each configuration
     #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = whole(1u32..=1000), allow_negative_numbers = true)]
+          value_parser = integer(1u32..=1000), allow_negative_numbers = true)]
     pub repeats: u32,
 
     /// Configurations of each kind of device
     #[arg(long, value_name = "N", default_value_t = 130,
-          value_parser = whole(1u32..=10_000), allow_negative_numbers = true)]
+          value_parser = integer(1u32..=10_000), allow_negative_numbers = true)]
     pub configurations: u32,
 
     /// Which devices: cpu, gpu [default: both, where there are both]
@@ -50,12 +50,12 @@ pub struct ProfileOptions {
 
     /// Steps of each run [default: 10 in a simulation, else as many as 0.3 s
     /// allow, 3 to 100]
-    #[arg(long, value_name = "N", value_parser = whole(1u32..=100_000),
+    #[arg(long, value_name = "N", value_parser = integer(1u32..=100_000),
           allow_negative_numbers = true)]
     pub steps: Option<u32>,
 
     /// Of the order of runs, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     pub seed: u64,
 
@@ -74,7 +74,7 @@ pub struct ProfileOptions {
 
     /// 2: 5-point, 3: 7-point
     #[arg(long, value_name = "2|3", default_value_t = 2,
-          value_parser = whole(2u8..=3), allow_negative_numbers = true, help_heading = "Workload")]
+          value_parser = integer(2u8..=3), allow_negative_numbers = true, help_heading = "Workload")]
     pub dims: u8,
 
     /// Floating-point type

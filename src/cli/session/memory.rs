@@ -6,7 +6,7 @@ use pdawl::machine::Device;
 use pdawl::quantity::Bytes;
 
 use crate::cli::size::ByteSize;
-use crate::cli::task::Task;
+use crate::cli::workload::PreparedWorkload;
 
 /// The devices that have the memory.
 pub struct WithMemory {
@@ -18,16 +18,22 @@ pub struct WithMemory {
 
 /// Those of `devices` that have memory for a part of the task; at most `limit`
 /// of each device's memory counts. If none has, all stay, and the run says why.
-pub fn with_memory(task: &Task, devices: &[Device], limit: Option<ByteSize>) -> WithMemory {
+pub fn with_memory(
+    task: &PreparedWorkload,
+    devices: &[Device],
+    limit: Option<ByteSize>,
+) -> WithMemory {
     let limit = limit.map(|size| size.0);
     let lacks = |device: &Device| match task {
-        Task::Stencil(..) => None,
-        Task::Spmv(_, spmv) => lacking(spmv, device, limit),
-        Task::Kernel(kernel) => kernel::lacking(&kernel.user, device, limit),
+        PreparedWorkload::Stencil(..) => None,
+        PreparedWorkload::Spmv(_, spmv) => lacking(spmv, device, limit),
+        PreparedWorkload::Kernel(kernel) => kernel::lacking(&kernel.user, device, limit),
     };
     let what = match task {
-        Task::Kernel(_) => "the kernel's buffers",
-        Task::Stencil(..) | Task::Spmv(..) => "the vectors and the smallest part of the matrix",
+        PreparedWorkload::Kernel(_) => "the kernel's buffers",
+        PreparedWorkload::Stencil(..) | PreparedWorkload::Spmv(..) => {
+            "the vectors and the smallest part of the matrix"
+        }
     };
     let (mut names, mut notes) = (Vec::new(), Vec::new());
     for device in devices {

@@ -29,7 +29,7 @@ use pdawl::workload::Divisible;
 
 use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
 use super::machine_session::MachineSession;
-use super::task::Task;
+use super::workload::PreparedWorkload;
 use model::{Missing, Serving};
 use oracle::Swept;
 
@@ -40,7 +40,7 @@ const COPY_BYTES: u64 = 512 << 20;
 /// A workload on a machine, to be run as often as one likes.
 pub struct Session {
     machine: MachineSession,
-    task: Task,
+    task: PreparedWorkload,
     options: corun::Options,
     /// The cost model, or why there is none.
     model: Result<Serving, Missing>,
@@ -245,7 +245,7 @@ impl Session {
     /// one to be timed here.
     pub fn time_plainly(&self) -> Option<f64> {
         match (self.machine.machine.simulated, &self.task) {
-            (false, Task::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
+            (false, PreparedWorkload::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
             _ => None,
         }
     }

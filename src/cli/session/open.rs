@@ -1,5 +1,5 @@
-//! Opens a session: the devices that the user asked for, and a workload that
-//! fits their memory.
+//! Opens a session: the devices that the user asked for, and a workload that fits
+//! their memory.
 
 use pdawl::engine::corun;
 use pdawl::machine::Host;
@@ -15,7 +15,7 @@ use crate::cli::grid::Budget;
 use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
 use crate::cli::size::ByteSize;
 use crate::cli::spec::devices::opencl_only;
-use crate::cli::task::{Task, Wanted};
+use crate::cli::workload::{PreparedWorkload, WorkloadRequest};
 
 impl Session {
     /// Opens the devices.
@@ -24,12 +24,12 @@ impl Session {
     /// When there is no such machine or device, or the workload does not fit.
     pub fn open(
         args: &MachineArgs,
-        wanted: Wanted,
+        request: WorkloadRequest,
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
-        let args = &match &wanted {
-            Wanted::Kernel(_) => opencl_only(args)?,
+        let args = &match &request {
+            WorkloadRequest::Kernel(_) => opencl_only(args)?,
             _ => args.clone(),
         };
         let named = match NamedMachine::of(args)? {
@@ -38,9 +38,9 @@ impl Session {
             named => named,
         };
         let file = named.as_ref().map(|named| named.file.clone());
-        let notes_of_workload = wanted.notes();
-        let seed = wanted.seed();
-        let mut task = wanted.task(budget(args, named.as_ref(), verify)?)?;
+        let notes_of_workload = request.notes();
+        let seed = request.seed();
+        let mut task = request.prepare(budget(args, named.as_ref(), verify)?)?;
         let needs = Needs {
             fp64: task.workload().fp64(),
             data: verify,
@@ -54,7 +54,7 @@ impl Session {
         machine.inject(&args.fault, (task.steps(), "--steps"))?;
         let mut notes = std::mem::take(&mut machine.notes);
         notes.extend_from_slice(&suitable.notes);
-        if let Task::Kernel(kernel) = &mut task {
+        if let PreparedWorkload::Kernel(kernel) = &mut task {
             if let Some(only) = machine.with(None, |runtime| kernel.examine(runtime))?? {
                 let only = machine.machine.devices[only].name.clone();
                 machine.keep_only(&only)?;

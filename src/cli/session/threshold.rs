@@ -1,19 +1,21 @@
-//! The part of a matrix's rows that counts as irregular, as a cost model plans
-//! it: where several devices share a product, it decides which rows the host
-//! gets.
+//! Chooses the fraction of a matrix's rows that counts as irregular, by a cost model.
+//! Where several devices share a product, it decides which rows the host gets.
 
 use super::model::{Missing, Serving};
-use crate::cli::task::Task;
+use crate::cli::workload::PreparedWorkload;
 
-/// Parts that are tried beside the usual one.
+/// Fractions that are tried beside the default.
 const PARTS: [f64; 2] = [0.0, 0.7];
 
-/// Another part must promise to take less than this of the time.
+/// Another fraction must be predicted to take less than this part of the time.
 const WORTH_IT: f64 = 0.99;
 
-/// The task as the model plans it, where one serves and the user has left the
-/// part open.
-pub fn planned(task: Task, model: Result<Serving, Missing>) -> (Task, Result<Serving, Missing>) {
+/// The workload with the best predicted fraction, where a model serves and the user
+/// left the fraction open.
+pub fn planned(
+    task: PreparedWorkload,
+    model: Result<Serving, Missing>,
+) -> (PreparedWorkload, Result<Serving, Missing>) {
     let mut best = match model {
         Ok(serving) if serving.shares() => (task, serving),
         other => return (task, other),

@@ -72,10 +72,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         compiler.map(|compiler| compiler.name),
         warnings,
     );
-    match args.format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(args.format, &report, |report| report.render())
 }
 
 /// Everything that the file describes, checked.

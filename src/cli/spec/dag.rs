@@ -20,8 +20,8 @@ use super::described::{Values, refused};
 use super::devices::opencl_only;
 use crate::cli::failure::Failure;
 use crate::cli::graph::{GraphArgs, Job, Queues, Verified, failure, run as conduct};
+use crate::cli::integer::integer;
 use crate::cli::terminal;
-use crate::cli::whole::whole;
 
 pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl run dag kernels/examples/head.dag --adaptive\n  \
@@ -38,7 +38,7 @@ pub struct Args {
     values: Values,
 
     /// Of the random numbers that buffers begin with
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
 

@@ -112,7 +112,7 @@ fn tell(made: &Inference) {
         0 => String::new(),
         count => format!(" {count} {what}"),
     };
-    terminal::tell(&format!(
+    terminal::message(&format!(
         "{name}: {} dimensions, buffers:{}{}{}; still to be filled in:",
         made.file.work_dimension,
         kind(&made.file.input_buffers, "in"),
@@ -120,9 +120,9 @@ fn tell(made: &Inference) {
         kind(&made.file.io_buffers, "in and out"),
     ));
     for field in &made.to_fill {
-        terminal::tell(&format!("  {field}"));
+        terminal::message(&format!("  {field}"));
     }
     for note in &made.notes {
-        terminal::tell(&format!("  note: {note}"));
+        terminal::message(&format!("  note: {note}"));
     }
 }

@@ -20,10 +20,10 @@ use super::described::Values;
 use super::devices::opencl_only;
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
+use crate::cli::integer::integer;
 use crate::cli::output::Output;
 use crate::cli::paths::Paths;
 use crate::cli::terminal;
-use crate::cli::whole::whole;
 
 /// A kernel file, with what it does not say.
 #[derive(Clone, Debug, Args)]
@@ -40,12 +40,12 @@ pub struct KernelArgs {
     ///
     /// Of buffers that are read and written, a step begins with what the one
     /// before left.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole(1..=u32::MAX),
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     pub steps: u32,
 
     /// Of the random numbers that buffers begin with
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     pub seed: u64,
 

@@ -142,6 +142,6 @@ fn report(trained: Trained) -> ModelReport {
 /// Where the runs come from, and how they were learned.
 fn provenance(runs: &Runs) -> Provenance {
     let mut provenance = runs.dataset.provenance.clone();
-    provenance.add("trained by", &invocation::words());
+    provenance.add("trained by", &invocation::command_line());
     provenance
 }

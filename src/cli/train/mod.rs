@@ -98,8 +98,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     args.check()?;
     let stop = interrupt::listen()?;
     let report = fit::train(args, stop)?;
-    match args.format {
-        Format::Text => terminal::print(&report.render()),
-        Format::Json => terminal::print_json(&report),
-    }
+    terminal::print_report(args.format, &report, |report| report.render())
 }

@@ -10,8 +10,8 @@ use super::{beta, check_memory, heads};
 use crate::cli::args::{Format, MachineArgs};
 use crate::cli::failure::Failure;
 use crate::cli::graph::open_machine;
+use crate::cli::integer::integer;
 use crate::cli::machine_session::Needs;
-use crate::cli::whole::whole;
 use crate::cli::{interrupt, terminal};
 
 /// The paper's: H 1 to 16 at this beta, and these betas at this H.
@@ -39,22 +39,22 @@ pub struct Args {
     beta: Vec<u32>,
 
     /// Layers of each transformer
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=1000_u32),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32),
           allow_negative_numbers = true)]
     layers: u32,
 
     /// Runs of each policy that count, in turns; each follows one that does not
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = whole(1..=u32::MAX),
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     repeats: u32,
 
     /// Most queues of a GPU that are searched for the best clustering
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole(1..=64_usize),
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1..=64_usize),
           allow_negative_numbers = true)]
     most_queues: usize,
 
     /// Most heads on CPUs that are searched for the best clustering
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole(0..=64_usize),
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = integer(0..=64_usize),
           allow_negative_numbers = true)]
     most_on_cpu: usize,
 
@@ -66,7 +66,7 @@ pub struct Args {
     resident: bool,
 
     /// Of the input and the weights, and of the order of turns
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
 
@@ -168,10 +168,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         interrupted: stop.load(Ordering::Relaxed),
         notes: session.notes,
     };
-    match args.format {
-        Format::Text => terminal::print(&experiments.render())?,
-        Format::Json => terminal::print_json(&experiments)?,
-    }
+    terminal::print_report(args.format, &experiments, |report| report.render())?;
     match (experiments.interrupted, experiments.right()) {
         (true, _) => Err(Failure::Interrupted),
         (false, true) => Ok(()),

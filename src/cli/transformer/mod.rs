@@ -14,16 +14,16 @@ use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 
 use super::failure::Failure;
 use super::graph;
-use super::whole::whole;
+use super::integer::integer;
 
 /// A number of heads.
 fn heads(text: &str) -> Result<u32, String> {
-    whole(1..=MOST_HEADS)(text)
+    integer(1..=MOST_HEADS)(text)
 }
 
 /// Rows and columns of a matrix.
 fn beta(text: &str) -> Result<u32, String> {
-    whole(1..=MOST_ROWS)(text)
+    integer(1..=MOST_ROWS)(text)
 }
 
 /// A library's error as the user's failure.

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{SMALLER, beta, heads, title};
 use crate::cli::failure::{Failure, refused};
 use crate::cli::graph::{self, GraphArgs, Job, Verified};
-use crate::cli::whole::whole;
+use crate::cli::integer::integer;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512 --adaptive\n  \
                         pdawl run transformer --policy clustering --queues gpu=8 --map h_cpu=1 \
@@ -33,7 +33,7 @@ pub struct Args {
     beta: u32,
 
     /// Layers, each of the output of the one before
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=1000_u32),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32),
           allow_negative_numbers = true)]
     layers: u32,
 
@@ -49,7 +49,7 @@ pub struct Args {
     leave_results: bool,
 
     /// Of the input and the weights
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX),
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
 

@@ -48,7 +48,7 @@ fn every_help_holds_an_example_and_every_command_tells_programs() {
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_is_right() {
     for (line, part) in [
-        ("run stencil --gpu-memory 0", "leaves nothing to work in"),
+        ("run stencil --gpu-memory 0", "must be at least 1 byte"),
         ("run stencil --gpu-memory 2GiG", "not a unit of bytes"),
         ("run stencil --host-memory much", "this is not a size"),
         ("run stencil --gpu-memory -1", "this is not a size"),
@@ -122,7 +122,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "run stencil --trace a --csv ./a",
             "two outputs have the path ./a",
         ),
-        ("run stencil --fault gpu0:slow:2", "must end in the step"),
+        ("run stencil --fault gpu0:slow:2", "must end with a step"),
         ("run stencil --fault gpu0:slow:0@1", "above 0"),
         ("run stencil --fault gpu0:fail:0@1", "at least 1"),
         ("run stencil --noise 2", "fraction from 0 to 1"),
@@ -213,7 +213,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("model adapt k40 --runs x", "write one from 2 to 1000"),
         ("train --dataset a.csv --budget 1m", "cannot be used with"),
         ("train --no-profile --repeats 2", "cannot be used with"),
-        ("run", "a command is missing; these are there"),
+        ("run", "a command is missing"),
         ("dance", "unrecognized subcommand"),
     ] {
         pdawl(line)

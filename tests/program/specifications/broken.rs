@@ -232,7 +232,7 @@ fn no_output_goes_over_another_file_of_the_command() {
     ]);
     let kernel = ["run", "kernel", "spec.json"];
     let two = "two outputs have the path";
-    let over = "is read by this command, and would be written over";
+    let over = "is read by this command, and would be overwritten";
     let cases: [(&[&str], &[&str], &str); 12] = [
         (&kernel, &["--save", "1=same.csv", "--csv", "same.csv"], two),
         (&kernel, &["--save", "1=a", "--save", "1=./a"], two),

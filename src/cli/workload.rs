@@ -1,4 +1,5 @@
-//! A workload as users describe it, and as it is run.
+//! The workload of a run: what the user requests, and what is prepared from it once
+//! the machine's memory is known.
 
 use pdawl::model::StepWork;
 use pdawl::report::schema::Workload;
@@ -10,45 +11,48 @@ use super::grid::{Budget, Grid};
 use super::product::{Matrix, Product};
 use super::spec::kernel::KernelTask;
 
-/// A workload to be run.
-pub enum Wanted<'a> {
+/// A workload as the user describes it.
+pub enum WorkloadRequest<'a> {
     Stencil(&'a Grid),
-    /// With its matrix, which was loaded.
+    /// A product and its loaded matrix.
     Spmv(&'a Product, Matrix),
-    /// With its data, checked.
+    /// A user's kernel and its data, which were checked.
     Kernel(Box<KernelTask>),
 }
 
 /// A workload that fits the memory.
-pub enum Task {
+pub enum PreparedWorkload {
     Stencil(Grid, Stencil),
     Spmv(Product, Box<spmv::Spmv>),
     Kernel(Box<KernelTask>),
 }
 
-impl Wanted<'_> {
-    /// The workload, if it fits.
+impl WorkloadRequest<'_> {
+    /// The workload, within a budget of memory.
     ///
     /// # Errors
-    /// When it cannot be, or does not fit.
-    pub fn task(self, budget: Budget) -> Result<Task, Failure> {
+    /// When the arguments contradict each other, or the workload does not fit.
+    pub fn prepare(self, budget: Budget) -> Result<PreparedWorkload, Failure> {
         match self {
-            Self::Stencil(grid) => Ok(Task::Stencil(grid.clone(), grid.stencil(budget)?)),
+            Self::Stencil(grid) => Ok(PreparedWorkload::Stencil(
+                grid.clone(),
+                grid.stencil(budget)?,
+            )),
             Self::Spmv(product, matrix) => {
                 let spmv = product.spmv(matrix, budget)?;
-                Ok(Task::Spmv(product.clone(), Box::new(spmv)))
+                Ok(PreparedWorkload::Spmv(product.clone(), Box::new(spmv)))
             }
             Self::Kernel(kernel) => {
                 kernel.fits(budget)?;
-                Ok(Task::Kernel(kernel))
+                Ok(PreparedWorkload::Kernel(kernel))
             }
         }
     }
 
-    /// What the user should know of it.
+    /// Notes for the report.
     pub fn notes(&self) -> Vec<String> {
         match self {
-            // A kernel's grow while it is looked at.
+            // A kernel's notes are complete only when it has been examined.
             Self::Stencil(_) | Self::Kernel(_) => Vec::new(),
             Self::Spmv(_, matrix) => matrix.notes.clone(),
         }
@@ -63,7 +67,7 @@ impl Wanted<'_> {
     }
 }
 
-impl Task {
+impl PreparedWorkload {
     pub fn workload(&self) -> &dyn Divisible {
         match self {
             Self::Stencil(_, stencil) => stencil,
@@ -81,7 +85,7 @@ impl Task {
         }
     }
 
-    /// The kernel, if it is one.
+    /// The user's kernel, if the workload is one.
     pub fn kernel(&self) -> Option<&KernelTask> {
         match self {
             Self::Kernel(kernel) => Some(kernel),
@@ -89,8 +93,8 @@ impl Task {
         }
     }
 
-    /// A product with another part of its rows irregular, if the user has not
-    /// said which.
+    /// The product with another fraction of its rows irregular, unless the user gave
+    /// the fraction.
     pub fn with_irregular(&self, part: f64) -> Option<Self> {
         match self {
             Self::Spmv(product, spmv) if product.irregular.is_none() => Some(Self::Spmv(
@@ -109,7 +113,7 @@ impl Task {
         }
     }
 
-    /// The workload as reports tell it.
+    /// The workload, for reports.
     pub fn described(&self) -> Workload {
         match self {
             Self::Stencil(grid, stencil) => grid.workload(stencil),

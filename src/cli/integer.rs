@@ -1,10 +1,10 @@
-//! Whole numbers as users write them.
+//! Parses integers within a range, as option values.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// Reads a number of this range, and says what is right where it is none.
-pub fn whole<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+/// A parser of integers in `range`. Its errors name the range.
+pub fn integer<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: TryFrom<i128> + PartialOrd + Display + Clone,
 {
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn numbers_of_the_range_are_read_and_others_told() {
-        let small = whole(2u8..=200);
+        let small = integer(2u8..=200);
         assert_eq!(small("2"), Ok(2));
         assert_eq!(small(" 200 "), Ok(200));
         for (text, part) in [
@@ -38,7 +38,7 @@ mod tests {
             let message = small(text).unwrap_err();
             assert!(message.contains(part), "{text}: {message}");
         }
-        assert_eq!(whole(0..=u64::MAX)("18446744073709551615"), Ok(u64::MAX));
-        assert!(whole(0..=u64::MAX)("18446744073709551616").is_err());
+        assert_eq!(integer(0..=u64::MAX)("18446744073709551615"), Ok(u64::MAX));
+        assert!(integer(0..=u64::MAX)("18446744073709551616").is_err());
     }
 }

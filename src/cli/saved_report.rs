@@ -1,4 +1,4 @@
-//! What a command tells after it has written one file that users asked for.
+//! The report `pdawl-saved/1` of a command that wrote a machine file or a model.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use super::terminal;
 /// The schema of this version.
 const SCHEMA: &str = "pdawl-saved/1";
 
-/// A machine or a model that is in a file now.
+/// A machine or a model that was written to a file.
 #[derive(Debug, Serialize)]
-pub struct Saved<'a> {
+pub struct SavedReport<'a> {
     /// `machine` or `model`.
     pub kind: &'static str,
-    /// What the command line calls it.
+    /// Its name on the command line.
     pub name: &'a str,
-    /// The machine that it is, or is of.
+    /// The machine itself, or the machine of the model.
     pub machine: &'a str,
-    /// Whether a model learned virtual times; a machine was measured.
+    /// Whether a model was trained on simulated times; always false for a machine.
     pub simulated: bool,
     #[serde(serialize_with = "shown")]
     pub file: &'a Path,
@@ -34,17 +34,17 @@ fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
 struct Report<'a> {
     schema: &'static str,
     #[serde(flatten)]
-    saved: &'a Saved<'a>,
+    saved: &'a SavedReport<'a>,
 }
 
-impl Saved<'_> {
-    /// Tells programs of it, and people with these words.
+impl SavedReport<'_> {
+    /// Prints the report as JSON, or this text.
     ///
     /// # Errors
     /// As [`terminal::print`].
-    pub fn tell(&self, format: Format, words: &str) -> Result<(), Failure> {
+    pub fn print(&self, format: Format, text: &str) -> Result<(), Failure> {
         match format {
-            Format::Text => terminal::print(words),
+            Format::Text => terminal::print(text),
             Format::Json => terminal::print_json(&Report {
                 schema: SCHEMA,
                 saved: self,
