@@ -1,28 +1,31 @@
-// y = norm(x + every z), row by row, in single precision: a row's mean is
-// subtracted, and it is divided by its standard deviation.
-// Arguments: src/codelet/add_norm/mod.rs.
+// y = normalise(x + every z), row by row, in single precision. Normalisation
+// subtracts a row's mean and divides by its standard deviation.
+// src/codelet/add_norm/mod.rs describes the arguments.
 //
-// A work-group computes a row. Each work-item keeps to its own columns, so what
-// it wrote it may read again; only the sums need the group.
+// A work-group computes one row. Each work-item reads and writes only its own
+// columns, so it may read back what it wrote. Only the sums need the group.
 //
-// From src/codelet/add_norm/opencl.rs: LANES; and, as there are any number of
-// them, Z_PARAMETERS, the memories z0, z1 ... and their numbers of summands n0,
-// n1 ... as parameters, and ADD_ALL(at), which adds the numbers at this place of
-// all their summands to `value`, by SUM_OF.
+// src/codelet/add_norm/opencl.rs defines three macros. LANES is the size of a
+// work-group. Since the number of z varies, Z_PARAMETERS declares the buffers z0,
+// z1 ... and their numbers of summands n0, n1 ... as parameters, and ADD_ALL(at)
+// applies SUM_OF to each of them.
+
+// Adds element `at` of every summand of `z` to `value`.
 
 #define SUM_OF(z, n, at)                            \
     for (uint summand = 0; summand < n; summand++)  \
         value += z[at + summand * apart];
 
-// The sum of every work-item's value, in all of them. `room` serves one sum.
-static inline float sum_of_group(float value, uint lane, __local float *room)
+// Returns the sum of the work-items' values to every work-item. A `scratch` array
+// serves one sum.
+static inline float sum_of_group(float value, uint lane, __local float *scratch)
 {
-    room[lane] = value;
+    scratch[lane] = value;
     barrier(CLK_LOCAL_MEM_FENCE);
     float sum = 0.0f;
 #pragma unroll
     for (uint i = 0; i < LANES; i++)
-        sum += room[i];
+        sum += scratch[i];
     return sum;
 }
 
@@ -30,8 +33,8 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
 void add_norm(__global const float *restrict x, __global float *restrict y,
               uint width, float least, ulong apart Z_PARAMETERS)
 {
-    __local float sum_room[LANES];
-    __local float square_room[LANES];
+    __local float sum_scratch[LANES];
+    __local float square_scratch[LANES];
     const uint lane = get_local_id(0);
     const size_t begin = get_global_id(0) / LANES * width;
 
@@ -43,14 +46,14 @@ void add_norm(__global const float *restrict x, __global float *restrict y,
         y[at] = value;
         sum += value;
     }
-    const float mean = sum_of_group(sum, lane, sum_room) / width;
+    const float mean = sum_of_group(sum, lane, sum_scratch) / width;
 
     float squares = 0.0f;
     for (uint column = lane; column < width; column += LANES) {
-        const float away = y[begin + column] - mean;
-        squares = fma(away, away, squares);
+        const float difference = y[begin + column] - mean;
+        squares = fma(difference, difference, squares);
     }
-    const float variance = sum_of_group(squares, lane, square_room) / width;
+    const float variance = sum_of_group(squares, lane, square_scratch) / width;
 
     const float scale = 1.0f / sqrt(variance + least);
     for (uint column = lane; column < width; column += LANES)

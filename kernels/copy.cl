@@ -1,5 +1,5 @@
-// Copies units of memory: one work-group a unit, 16 bytes a work-item at a time.
-// Arguments: src/codelet/copy/mod.rs.
+// Copies units of memory. A work-group copies one unit; each work-item copies 16
+// bytes at a time. src/codelet/copy/mod.rs describes the arguments.
 
 __kernel void copy(__global const uint4 *from, __global uint4 *to, uint unit_bytes)
 {

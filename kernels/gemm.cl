@@ -1,45 +1,47 @@
-// C = A B for a batch of matrices of single precision, stored by rows.
-// Arguments, and what sizes mean: src/codelet/gemm/mod.rs.
+// C = A B for a batch of row-major matrices in single precision.
+// src/codelet/gemm/mod.rs describes the arguments and the sizes.
 //
-// A work-group computes a tile of TM x TN numbers of C, a work-item WM x WN of
-// them, in blocks of 4 x 4. Stages of TK columns of A and rows of B go through
-// local memory, which has two: while one is multiplied, the next is on its way
-// from global memory to registers.
+// A work-group computes a tile of TM x TN elements of C. Each work-item computes
+// WM x WN of them, in blocks of 4 x 4. The depth is processed in stages of TK
+// columns of A and TK rows of B. Local memory is double-buffered: while one stage
+// is multiplied, the next is loaded from global memory into registers.
 //
-// Work-items that run in step, 32 of them, are 8 across and 4 down. Their reads
-// of local memory are then runs of 128 bytes of B, and 4 numbers of A each that
-// 8 work-items share: one access for the whole memory, without conflicts. A lies
-// there by columns, since a work-item takes 4 of a column at once. PAD moves its
-// columns apart, so that writing a row of A meets each bank twice, not 4 times.
+// A group of 32 lockstep work-items (a warp) covers 8 columns and 4 rows of
+// blocks. Its reads of local memory are 128 consecutive bytes of B, and 4
+// elements of A for each 8 work-items: one access without bank conflicts. Local
+// memory stores A by columns, since a work-item reads 4 elements of a column at
+// once. PAD separates the columns, so that a write of a row of A causes two-way
+// instead of four-way bank conflicts.
 //
-// From src/codelet/gemm/opencl.rs:
+// src/codelet/gemm/opencl.rs defines these macros:
 //   TM TN TK WM WN   the sizes above
-//   WHOLE            1 if C is whole tiles, and stages are whole: nothing is guarded
-//   QUADS            1 if 4 neighbouring numbers of a row can be read at once:
-//                    every row begins at a multiple of 4 numbers
-//   TRANSPOSED       1 if B is stored transposed, so that C = A B^T as it lies
+//   WHOLE            1 if the tiles cover C exactly and the stages the depth: no
+//                    bounds checks
+//   QUADS            1 if rows start at multiples of 4 elements, so that 4
+//                    consecutive elements of a row can be read at once
+//   TRANSPOSED       1 if B is stored transposed: C = A B^T
 
 #define ACROSS (TN / WN)
 #define DOWN (TM / WM)
 #define ITEMS (ACROSS * DOWN)
 
-// Blocks of 4 of a work-item.
+// 4 x 4 blocks of a work-item.
 #define ROW_BLOCKS (WM / 4)
 #define COLUMN_BLOCKS (WN / 4)
 
-// Work-items in step.
+// A warp of lockstep work-items.
 #define LANES_ACROSS 8
 #define LANES_DOWN 4
 #define LANES (LANES_ACROSS * LANES_DOWN)
 
 #define PAD 4
 
-// Reads of 4 numbers that a work-item does for a stage.
+// Reads of 4 elements per work-item and stage.
 #define A_READS (TM * TK / 4 / ITEMS)
 #define B_READS (TN * TK / 4 / ITEMS)
 
-// Four numbers of a row; zeros where the matrix has none.
-static inline float4 fetch(__global const float *matrix, uint row, uint column,
+// Reads 4 elements of a row; elements outside of the matrix are 0.
+static inline float4 read_four(__global const float *matrix, uint row, uint column,
                            uint rows, uint columns)
 {
     __global const float *from = matrix + (size_t)row * columns + column;
@@ -63,8 +65,8 @@ static inline float4 fetch(__global const float *matrix, uint row, uint column,
 #endif
 }
 
-// Writes four numbers of a row, as far as the matrix has them.
-static inline void put(__global float *matrix, float4 four, uint row, uint column,
+// Writes 4 elements of a row, except those outside of the matrix.
+static inline void write_four(__global float *matrix, float4 four, uint row, uint column,
                        uint rows, uint columns)
 {
     __global float *to = matrix + (size_t)row * columns + column;
@@ -87,20 +89,20 @@ static inline void put(__global float *matrix, float4 four, uint row, uint colum
 #endif
 }
 
-// Reads a work-item's part of a stage: columns `at` and on of the rows `first`
-// and on.
+// Reads a work-item's part of a stage into registers: columns from `at` of the
+// rows from `first`.
 static inline void read_columns(__global const float *matrix, float4 *next, uint reads, uint item,
                                 uint first, uint at, uint rows, uint columns)
 {
 #pragma unroll
     for (uint i = 0; i < reads; i++) {
         const uint read = item + i * ITEMS;
-        next[i] = fetch(matrix, first + read / (TK / 4), at + read % (TK / 4) * 4, rows, columns);
+        next[i] = read_four(matrix, first + read / (TK / 4), at + read % (TK / 4) * 4, rows, columns);
     }
 }
 
-// Puts that into local memory, by columns, which are `width` numbers apart.
-static inline void keep_columns(__local float *stage, const float4 *next, uint reads, uint item,
+// Stores these registers in local memory by columns with a stride of `width`.
+static inline void store_columns(__local float *stage, const float4 *next, uint reads, uint item,
                                 uint width)
 {
 #pragma unroll
@@ -114,20 +116,20 @@ static inline void keep_columns(__local float *stage, const float4 *next, uint r
     }
 }
 
-// Reads a work-item's part of a stage of B: rows `at` and on of the columns
-// `first` and on.
+// Reads a work-item's part of a stage of B into registers: rows from `at` of the
+// columns from `first`.
 static inline void read_rows(__global const float *matrix, float4 *next, uint item,
                              uint first, uint at, uint rows, uint columns)
 {
 #pragma unroll
     for (uint i = 0; i < B_READS; i++) {
         const uint read = item + i * ITEMS;
-        next[i] = fetch(matrix, at + read / (TN / 4), first + read % (TN / 4) * 4, rows, columns);
+        next[i] = read_four(matrix, at + read / (TN / 4), first + read % (TN / 4) * 4, rows, columns);
     }
 }
 
-// Puts that into local memory as it lies.
-static inline void keep_rows(__local float *stage, const float4 *next, uint item)
+// Stores these registers in local memory by rows.
+static inline void store_rows(__local float *stage, const float4 *next, uint item)
 {
 #pragma unroll
     for (uint i = 0; i < B_READS; i++) {
@@ -139,13 +141,13 @@ static inline void keep_rows(__local float *stage, const float4 *next, uint item
 
 #if TRANSPOSED
 #define READ_B(at) read_columns(b, b_next, B_READS, item, first_column, at, columns, depth)
-#define KEEP_B(stage) keep_columns((__local float *)b_stage[stage], b_next, B_READS, item, TN + PAD)
+#define STORE_B(stage) store_columns((__local float *)b_stage[stage], b_next, B_READS, item, TN + PAD)
 #else
 #define READ_B(at) read_rows(b, b_next, item, first_column, at, depth, columns)
-#define KEEP_B(stage) keep_rows((__local float *)b_stage[stage], b_next, item)
+#define STORE_B(stage) store_rows((__local float *)b_stage[stage], b_next, item)
 #endif
 #define READ_A(at) read_columns(a, a_next, A_READS, item, first_row, at, rows, depth)
-#define KEEP_A(stage) keep_columns((__local float *)a_stage[stage], a_next, A_READS, item, TM + PAD)
+#define STORE_A(stage) store_columns((__local float *)a_stage[stage], a_next, A_READS, item, TM + PAD)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void gemm(__global const float *restrict a, __global const float *restrict b,
@@ -157,13 +159,13 @@ void gemm(__global const float *restrict a, __global const float *restrict b,
 
     const uint item = get_local_id(0);
     const uint lane = item % LANES;
-    const uint team = item / LANES;
+    const uint warp = item / LANES;
     const uint first_row = (uint)get_group_id(1) * TM;
     const uint first_column = (uint)get_group_id(0) * TN;
-    // In fours: where the work-item's first block is in the tile.
-    const uint across = team % (ACROSS / LANES_ACROSS) * (LANES_ACROSS * COLUMN_BLOCKS)
+    // Position of the work-item's first block in the tile, in units of 4 elements.
+    const uint across = warp % (ACROSS / LANES_ACROSS) * (LANES_ACROSS * COLUMN_BLOCKS)
                         + lane % LANES_ACROSS;
-    const uint down = team / (ACROSS / LANES_ACROSS) * (LANES_DOWN * ROW_BLOCKS)
+    const uint down = warp / (ACROSS / LANES_ACROSS) * (LANES_DOWN * ROW_BLOCKS)
                       + lane / LANES_ACROSS;
 
     const size_t matrix = get_global_id(2);
@@ -181,8 +183,8 @@ void gemm(__global const float *restrict a, __global const float *restrict b,
     float4 a_next[A_READS], b_next[B_READS];
     READ_A(0);
     READ_B(0);
-    KEEP_A(0);
-    KEEP_B(0);
+    STORE_A(0);
+    STORE_B(0);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     uint stage = 0;
@@ -212,8 +214,8 @@ void gemm(__global const float *restrict a, __global const float *restrict b,
                 }
         }
         if (more) {
-            KEEP_A(1 - stage);
-            KEEP_B(1 - stage);
+            STORE_A(1 - stage);
+            STORE_B(1 - stage);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         stage = 1 - stage;
@@ -223,7 +225,7 @@ void gemm(__global const float *restrict a, __global const float *restrict b,
     for (uint i = 0; i < WM; i++)
 #pragma unroll
         for (uint j = 0; j < COLUMN_BLOCKS; j++)
-            put(c, sums[i][j],
+            write_four(c, sums[i][j],
                 first_row + (down + i / 4 * LANES_DOWN) * 4 + i % 4,
                 first_column + (across + j * LANES_ACROSS) * 4, rows, columns);
 }

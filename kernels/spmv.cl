@@ -1,15 +1,16 @@
-// Sparse matrix times vector over units of about equal work.
-// Arguments and what a unit is: src/codelet/spmv/mod.rs.
+// Product of a sparse matrix and a vector, over units of about equal work.
+// src/codelet/spmv/mod.rs describes the arguments and defines a unit.
 //
-// A work-group computes a unit. Its entries are read side by side, so that
-// loads are whole lines whatever the rows' lengths are; all loads of a
-// work-item are under way before the first is used. Products go to local
-// memory, where rows are summed. Entries that do not exist are not computed: a
-// product of nothing with an infinite x would be no number.
+// A work-group computes one unit. Consecutive work-items read consecutive
+// entries, so that loads are coalesced for any row lengths. A work-item issues
+// all of its loads before it uses the first. The products are stored in local
+// memory, where the rows are summed. Work-items without an entry compute nothing,
+// since 0 times an infinite x would be NaN.
 //
-// `restrict` and `const` let x come through the read-only cache.
+// `restrict` and `const` allow loads of x through the read-only cache.
 //
-// REAL, LANES and WEIGHT come from src/codelet/spmv/opencl.rs.
+// src/codelet/spmv/opencl.rs defines REAL, LANES (the size of a work-group) and
+// WEIGHT (the most entries and rows of a unit together).
 
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -17,20 +18,21 @@
 
 #define PER_LANE (WEIGHT / LANES)
 
-// Rows of 16 products would all begin in one bank of the local memory.
-#define PLACE(i) ((i) + ((i) >> 4))
+// Index in local memory, padded: otherwise rows of 16 products would all start in
+// the same bank.
+#define PADDED(i) ((i) + ((i) >> 4))
 
-// The sum of every work-item's `value`, for work-item 0.
-static inline REAL sum_of_group(REAL value, uint lane, __local REAL *room)
+// Tree reduction: work-item 0 gets the sum of the work-items' values.
+static inline REAL sum_of_group(REAL value, uint lane, __local REAL *scratch)
 {
-    room[lane] = value;
+    scratch[lane] = value;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint apart = LANES / 2; apart > 0; apart /= 2) {
         if (lane < apart)
-            room[lane] += room[lane + apart];
+            scratch[lane] += scratch[lane + apart];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    return room[0];
+    return scratch[0];
 }
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
@@ -41,8 +43,8 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
           __global REAL *restrict sums,
           ulong entries, uint rows, uint pieces, uint first, REAL scale, uint squares)
 {
-    __local REAL products[PLACE(WEIGHT)];
-    __local REAL room[LANES];
+    __local REAL products[PADDED(WEIGHT)];
+    __local REAL scratch[LANES];
     const uint lane = get_local_id(0);
     const uint unit = first + (uint)get_group_id(0);
     const ulong begin = unit_entries[unit];
@@ -70,7 +72,7 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
         for (uint k = 0; k < PER_LANE; k++)
             if (lane + k * LANES < count)
                 own += product[k];
-        const REAL sum = sum_of_group(own, lane, room);
+        const REAL sum = sum_of_group(own, lane, scratch);
         if (lane == 0)
             sums[unit] = scale * sum;
         return;
@@ -80,7 +82,7 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
     for (uint k = 0; k < PER_LANE; k++) {
         const uint i = lane + k * LANES;
         if (i < count)
-            products[PLACE(i)] = product[k];
+            products[PADDED(i)] = product[k];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -88,7 +90,7 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
     const uint own_rows = unit_rows[unit + 1] - first_row;
     __global const ushort *end = ends + (first_row < rows ? first_row : first_row % rows);
     REAL square = 0;
-    // Work-items a row.
+    // Work-items per row.
     uint width = 1;
     while (width < 32 && 2 * width * own_rows <= LANES)
         width *= 2;
@@ -97,7 +99,7 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
             const uint stop = end[row];
             REAL sum = 0;
             for (uint i = row == 0 ? 0 : end[row - 1]; i < stop; i++)
-                sum += products[PLACE(i)];
+                sum += products[PADDED(i)];
             sum *= scale;
             y[first_row + row] = sum;
             square += sum * sum;
@@ -109,13 +111,13 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
         if (row < own_rows) {
             const uint stop = end[row];
             for (uint i = (row == 0 ? 0 : end[row - 1]) + part; i < stop; i += width)
-                sum += products[PLACE(i)];
+                sum += products[PADDED(i)];
         }
-        room[lane] = sum;
+        scratch[lane] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (row < own_rows && part == 0) {
             for (uint i = 1; i < width; i++)
-                sum += room[lane + i];
+                sum += scratch[lane + i];
             sum *= scale;
             y[first_row + row] = sum;
             square = sum * sum;
@@ -123,7 +125,7 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (squares) {
-        const REAL sum = sum_of_group(square, lane, room);
+        const REAL sum = sum_of_group(square, lane, scratch);
         if (lane == 0)
             sums[unit] = sum;
     }

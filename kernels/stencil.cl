@@ -1,32 +1,32 @@
-// 2-D 5-point and 3-D 7-point Jacobi stencils over rings of rows or planes.
-// Arguments and order of operations: src/codelet/stencil/mod.rs.
+// 2-D 5-point and 3-D 7-point Jacobi stencils over ring buffers of rows or planes.
+// src/codelet/stencil/mod.rs describes the arguments and the order of operations.
 //
-// A work-item owns UNITS_PER_ITEM units of one column. It loads them and one
-// more on either side into registers at once, so that many loads are under way
-// together; its neighbours along x were loaded by the same group and come from
-// the first-level cache. Only units that exist are read. Rings wrap by a
-// comparison, borders are chosen by selection: the only branch that divides a
-// warp is that of the outermost columns.
+// A work-item computes UNITS_PER_ITEM units of one column. It first loads these
+// units and one more on each side into registers, so that many loads are in
+// flight. Neighbours along x were loaded by the same work-group and are in the L1
+// cache. The kernel reads only units that exist. Ring indices wrap with a
+// comparison and borders use a selection, so that only the outermost columns
+// cause divergent branches.
 //
-// `restrict` holds for one memory in both roles too, since the slots read and
-// the slots written differ.
+// `from` and `to` may be the same buffer: `restrict` still holds, since the slots
+// read and the slots written differ.
 //
-// REAL and UNITS_PER_ITEM come from src/codelet/stencil/opencl.rs.
+// src/codelet/stencil/opencl.rs defines REAL and UNITS_PER_ITEM.
 
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-// No operation may be fused: results agree bit for bit on every device.
+// Operations must not be fused, so that results are bit-identical on all devices.
 #pragma OPENCL FP_CONTRACT OFF
 
-// The place of the ring's slot `base + ahead`, `ahead` < `slots`, in elements.
-static inline size_t place(uint base, uint ahead, uint slots, size_t slot_size)
+// Offset in elements of the ring's slot `base + ahead`, for `ahead` < `slots`.
+static inline size_t offset(uint base, uint ahead, uint slots, size_t slot_size)
 {
     const size_t slot = (size_t)base + ahead;
     return (slot >= slots ? slot - slots : slot) * slot_size;
 }
 
-// The next and the previous place on a ring of `end` elements.
+// Offsets of the next and the previous slot in a ring of `end` elements.
 static inline size_t next(size_t at, size_t slot_size, size_t end)
 {
     const size_t ahead = at + slot_size;
@@ -38,7 +38,7 @@ static inline size_t previous(size_t at, size_t slot_size, size_t end)
     return (at == 0 ? end : at) - slot_size;
 }
 
-// A work-item: column x, and the units from UNITS_PER_ITEM * get_global_id(1).
+// A work-item computes column x of the rows from UNITS_PER_ITEM * get_global_id(1).
 __kernel void stencil5(__global const REAL *restrict from, __global REAL *restrict to,
                        uint from_slot, uint from_slots,
                        uint to_slot, uint to_slots,
@@ -51,14 +51,14 @@ __kernel void stencil5(__global const REAL *restrict from, __global REAL *restri
         return;
     const uint unit = first + begin;
     const uint rows = min((uint)UNITS_PER_ITEM, count - begin);
-    // Rows below the first that exist, and are needed.
+    // Number of required rows below the first that exist.
     const uint below = min(rows, units - 1 - unit);
     const bool inside = x > 0 && x + 1 < nx;
 
     const size_t from_end = (size_t)from_slots * nx;
     const size_t to_end = (size_t)to_slots * nx;
     size_t row[UNITS_PER_ITEM + 2];
-    row[1] = place(from_slot, begin, from_slots, nx);
+    row[1] = offset(from_slot, begin, from_slots, nx);
     row[0] = unit == 0 ? row[1] : previous(row[1], nx, from_end);
 #pragma unroll
     for (uint r = 0; r < UNITS_PER_ITEM; r++)
@@ -69,7 +69,7 @@ __kernel void stencil5(__global const REAL *restrict from, __global REAL *restri
     for (uint r = 0; r < UNITS_PER_ITEM + 2; r++)
         column[r] = from[row[r] + x];
 
-    size_t target = place(to_slot, begin, to_slots, nx);
+    size_t target = offset(to_slot, begin, to_slots, nx);
 #pragma unroll
     for (uint r = 0; r < UNITS_PER_ITEM; r++) {
         const REAL centre = column[r + 1];
@@ -86,7 +86,8 @@ __kernel void stencil5(__global const REAL *restrict from, __global REAL *restri
     }
 }
 
-// A work-item: column (x, y), and the planes from UNITS_PER_ITEM * get_global_id(2).
+// A work-item computes column (x, y) of the planes from
+// UNITS_PER_ITEM * get_global_id(2).
 __kernel void stencil7(__global const REAL *restrict from, __global REAL *restrict to,
                        uint from_slot, uint from_slots,
                        uint to_slot, uint to_slots,
@@ -108,7 +109,7 @@ __kernel void stencil7(__global const REAL *restrict from, __global REAL *restri
     const size_t from_end = from_slots * size;
     const size_t to_end = to_slots * size;
     size_t plane[UNITS_PER_ITEM + 2];
-    plane[1] = place(from_slot, begin, from_slots, size);
+    plane[1] = offset(from_slot, begin, from_slots, size);
     plane[0] = unit == 0 ? plane[1] : previous(plane[1], size, from_end);
 #pragma unroll
     for (uint p = 0; p < UNITS_PER_ITEM; p++)
@@ -119,7 +120,7 @@ __kernel void stencil7(__global const REAL *restrict from, __global REAL *restri
     for (uint p = 0; p < UNITS_PER_ITEM + 2; p++)
         column[p] = from[plane[p] + at];
 
-    size_t target = place(to_slot, begin, to_slots, size);
+    size_t target = offset(to_slot, begin, to_slots, size);
 #pragma unroll
     for (uint p = 0; p < UNITS_PER_ITEM; p++) {
         const REAL centre = column[p + 1];

@@ -1,17 +1,17 @@
-// y = x^T for a batch of matrices of single precision, stored by rows.
-// Arguments: src/codelet/transpose/mod.rs.
+// y = x^T for a batch of row-major matrices in single precision.
+// src/codelet/transpose/mod.rs describes the arguments.
 //
-// A work-group of SIDE x DEEP work-items turns a square of SIDE x SIDE numbers
-// in local memory, so that both matrices are read and written along their rows.
-// One more column keeps the numbers of a column in different banks.
+// A work-group of SIDE x DEEP work-items transposes a tile of SIDE x SIDE elements
+// in local memory, so that reads and writes of global memory are coalesced. A
+// padding column avoids bank conflicts.
 //
-// SIDE and DEEP come from src/codelet/transpose/opencl.rs.
+// src/codelet/transpose/opencl.rs defines SIDE and DEEP.
 
 __kernel __attribute__((reqd_work_group_size(SIDE, DEEP, 1)))
 void transpose(__global const float *restrict x, __global float *restrict y,
                uint rows, uint columns)
 {
-    __local float square[SIDE][SIDE + 1];
+    __local float tile[SIDE][SIDE + 1];
     const uint across = get_local_id(0);
     const uint down = get_local_id(1);
     const size_t matrix = get_global_id(2) * rows * columns;
@@ -23,7 +23,7 @@ void transpose(__global const float *restrict x, __global float *restrict y,
         const uint row = first_row + down + i;
         const uint column = first_column + across;
         if (row < rows && column < columns)
-            square[down + i][across] = x[matrix + (size_t)row * columns + column];
+            tile[down + i][across] = x[matrix + (size_t)row * columns + column];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
@@ -31,6 +31,6 @@ void transpose(__global const float *restrict x, __global float *restrict y,
         const uint row = first_column + down + i;
         const uint column = first_row + across;
         if (row < columns && column < rows)
-            y[matrix + (size_t)row * rows + column] = square[across][down + i];
+            y[matrix + (size_t)row * rows + column] = tile[across][down + i];
     }
 }

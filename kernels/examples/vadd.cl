@@ -1,4 +1,4 @@
-// c = a + b, element by element.
+// c = a + b, element-wise.
 __kernel void vadd(__global const float *a, __global const float *b, __global float *c, int n)
 {
     int i = get_global_id(0);
