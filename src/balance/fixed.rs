@@ -1,8 +1,8 @@
 //! Shares that never change: `cpu`, `gpu`, `fixed:...`, and what the oracle's
 //! sweep measures.
 
-use super::division::largest_remainder;
 use super::{Balancer, DeviceView, Next, Setup, StepPlan, StepState};
+use crate::balance::apportion::largest_remainder;
 use crate::time::Nanos;
 
 /// Chunks into which a device's streamed segment is cut, so that its writes,

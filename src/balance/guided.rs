@@ -10,8 +10,8 @@
 //! the powers measured on it: a GPU that streams is not as fast as one that
 //! need not.
 
-use super::division::largest_remainder;
 use super::{Balancer, DeviceView, Next, Probe, ProbeKind, Setup, StepPlan, StepReport, StepState};
+use crate::balance::apportion::largest_remainder;
 use crate::time::Nanos;
 
 /// The published divisor, within its range of 1 to 4.

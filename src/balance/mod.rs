@@ -22,16 +22,16 @@
 //! at barriers, and that costs a transfer within the step that follows.
 
 mod account;
+pub(crate) mod apportion;
 pub mod dawl;
-pub(crate) mod division;
 pub mod fixed;
+#[cfg(test)]
+mod fixtures;
 pub mod guided;
 pub mod pdawl;
 pub mod planned;
 pub mod strategy;
 pub mod sweep;
-#[cfg(test)]
-mod testbed;
 #[cfg(test)]
 mod tests;
 pub mod windows;

@@ -231,7 +231,7 @@ pub(super) fn shares_by_kind(setup: &Setup, cpu: f64) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::balance::StepPlan;
-    use crate::balance::testbed::{cpu, gpu, setup};
+    use crate::balance::fixtures::{cpu, gpu, setup};
 
     fn plan(strategy: &str, setup: &Setup) -> Result<StepPlan, StrategyError> {
         let strategy: Strategy = strategy.parse()?;

@@ -257,7 +257,7 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::testbed::{cpu, gpu, setup};
+    use crate::balance::fixtures::{cpu, gpu, setup};
 
     /// Runs a sweep over devices that take `1 / rate` a share; gives the best
     /// seconds and the number of runs.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::RngSeed;
 
-use super::testbed::{Machine, Real, cpu, real_cpu, real_gpu};
+use super::fixtures::{Machine, Real, cpu, real_cpu, real_gpu};
 use super::{
     Balancer, ChunkDone, Dawl, Fixed, Guided, Next, Planned, Setup, StepPlan, StepReport,
     StepState, Strategy, Sweep,

@@ -6,8 +6,8 @@
 //! Not after a surprise: a device that changes is suspected from one report and
 //! convicted by the next, and a change is answered no later than without this.
 
-use super::handout::{Intent, Progress, seconds};
-use super::share::Division;
+use super::chunks::{Progress, StepIntent, seconds};
+use super::partition::Partition;
 use super::{Dawl, SETTLING};
 use crate::time::Nanos;
 
@@ -22,7 +22,7 @@ const SURPRISE: f64 = 1.1;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ahead {
     /// How the coming step is meant to go, if its plan is the present one.
-    pub prepared: Option<Intent>,
+    pub prepared: Option<StepIntent>,
     /// What the devices had done when the step ended whose report is to come.
     pub ended: Option<Vec<Progress>>,
 }
@@ -33,22 +33,22 @@ impl Dawl {
         self.ahead.prepared = None;
         let quiet_since = self.changed.unwrap_or(0).max(self.replanned);
         let is_long_ago = self.reports > SETTLING && step > quiet_since + SETTLING;
-        if !is_long_ago || !self.is_settled(step) || self.crew.trial.is_some() {
+        if !is_long_ago || !self.is_settled(step) || self.active.trial.is_some() {
             return;
         }
-        let crew = self.crew.clone();
-        let Some(division) = self.shares(step).filter(|other| self.is_present(other)) else {
+        let active = self.active.clone();
+        let Some(partition) = self.shares(step).filter(|other| self.is_present(other)) else {
             // A trial, or other shares: with the report that is to come.
-            if let Some(gauges) = std::mem::replace(&mut self.crew, crew).call_off() {
-                self.gauges = gauges;
+            if let Some(rates) = std::mem::replace(&mut self.active, active).call_off() {
+                self.rates = rates;
             }
             return;
         };
         if self.quiet.is_some() {
-            self.quiet = Some(division.seconds);
+            self.quiet = Some(partition.seconds);
         }
-        self.ahead.prepared = Some(Intent {
-            expected: self.expectations(&division.held),
+        self.ahead.prepared = Some(StepIntent {
+            expected: self.expectations(&partition.held),
             quiet: self.quiet,
             moving: false,
             settled: true,
@@ -64,9 +64,9 @@ impl Dawl {
             return false;
         };
         let all = 0..self.devices.len();
-        self.ahead.ended = Some(all.map(|d| *self.handout.progress(d)).collect());
+        self.ahead.ended = Some(all.map(|d| *self.chunks.progress(d)).collect());
         self.planned = step;
-        self.handout.begin(&self.plan, &self.grain, intent);
+        self.chunks.begin(&self.plan, &self.granularity, intent);
         true
     }
 
@@ -74,13 +74,13 @@ impl Dawl {
     pub(super) fn progress(&self, device: usize) -> Progress {
         match &self.ahead.ended {
             Some(ended) => ended[device],
-            None => *self.handout.progress(device),
+            None => *self.chunks.progress(device),
         }
     }
 
-    /// Whether a division is the present plan.
-    fn is_present(&self, division: &Division) -> bool {
-        let Division { held, pooled, .. } = division;
+    /// Whether a partition is the present plan.
+    fn is_present(&self, partition: &Partition) -> bool {
+        let Partition { held, pooled, .. } = partition;
         let (all, apart) = (self.plan.pooled.iter().zip(pooled))
             .fold((0, 0), |(all, apart), (now, then)| {
                 (all + now, apart + now.abs_diff(*then))

@@ -1,6 +1,6 @@
 //! How fine a device's part of the pool is cut.
 
-use super::handout::Progress;
+use super::chunks::Progress;
 use super::rates::{Estimate, NEVER_SUDDEN};
 
 /// A chunk should take this many times as long as it takes to start one.

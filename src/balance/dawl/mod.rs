@@ -9,7 +9,7 @@
 //! 3. Run and time: [`rates`] keeps robust estimates of what was timed, and
 //!    `pace` tells work beside streams from work without any.
 //! 4. The next chunk to who will be free, by estimated completion:
-//!    [`handout`], at the [`granularity`] that the timings suggest.
+//!    [`chunks`], at the [`granularity`] that the timings suggest.
 //! 5. The last tenth by the ratio of work done: [`tail`].
 //! 6. At the barrier, what the step has shown (`observe`), and from it new
 //!    `plans`: shares with which all [`share`] the finish, moved only where that
@@ -22,42 +22,42 @@
 //! Where one device `alone` is the best that can be, it is left to itself, from
 //! the first step on if probes say so.
 //!
-//! Somebody who knows more can `lead`: give a plan, whose structure is then
+//! Somebody who knows more can `guide`: give a plan, whose structure is then
 //! kept.
 //!
 //! Host memory is shared: who streams slows who computes there. So two plans
 //! are compared at each barrier, one in which nobody streams, with the rates
 //! that were seen then, and one in which all finish together.
 
+pub mod active_set;
 mod ahead;
-mod alone;
-pub mod explore;
+mod calibration;
+pub mod chunks;
 pub mod granularity;
-pub mod handout;
-mod launches;
-mod lead;
-mod modes;
-#[cfg(test)]
-mod modes_tests;
+mod guide;
+mod launch_cost;
+mod lone_device;
 mod observe;
-mod pace;
-mod plans;
-mod promises;
+pub mod partition;
+mod pool_rates;
 pub mod rates;
-pub mod share;
+mod shares;
+mod streaming_choice;
+#[cfg(test)]
+mod streaming_tests;
 pub mod tail;
 mod trials;
 
+use self::active_set::ActiveSet;
 use self::ahead::Ahead;
-use self::explore::Crew;
+use self::calibration::Calibration;
+use self::chunks::{ChunkScheduler, Expected, StepIntent, seconds};
 use self::granularity::Granularity;
-use self::handout::{Expected, Handout, Intent, seconds};
-use self::launches::Kernels;
-use self::lead::Lead;
-use self::modes::Modes;
-use self::promises::Promises;
-use self::rates::{Estimate, Gauge, NEVER_SUDDEN};
-use self::share::Division;
+use self::guide::Guide;
+use self::launch_cost::Kernels;
+use self::partition::Partition;
+use self::rates::{Estimate, NEVER_SUDDEN, RateEstimates};
+use self::streaming_choice::StreamingChoice;
 use super::windows::more_launches;
 use super::{
     Balancer, ChunkDone, DeviceView, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,
@@ -85,22 +85,22 @@ pub struct Dawl {
     steps: u32,
     devices: Vec<DeviceView>,
     wants_probes: bool,
-    crew: Crew,
-    gauges: Vec<Gauge>,
+    active: ActiveSet,
+    rates: Vec<RateEstimates>,
     /// What a device could do before it became slower.
-    former: Vec<Option<Gauge>>,
+    before_slowdown: Vec<Option<RateEstimates>>,
     /// Seconds from when the last device's end is known to the barrier's.
     barrier: Estimate,
-    promises: Promises,
-    modes: Modes,
+    calibration: Calibration,
+    streaming_choice: StreamingChoice,
     /// Seconds by which moves delay a step beyond the transfers themselves.
     move_delay: Estimate,
     /// Seconds of the transfers of the moves that the present plan needs.
     transfers: f64,
     /// Seconds of the fastest step with the present plan.
     fastest_step: Option<f64>,
-    grain: Vec<Granularity>,
-    handout: Handout,
+    granularity: Vec<Granularity>,
+    chunks: ChunkScheduler,
     plan: StepPlan,
     /// Seconds of the planned step, if nobody is meant to stream in it.
     quiet: Option<f64>,
@@ -118,7 +118,7 @@ pub struct Dawl {
     /// Probes have shown that one device alone does best.
     alone: bool,
     /// What somebody who knows more has planned.
-    lead: Option<Lead>,
+    guide: Option<Guide>,
     ahead: Ahead,
 }
 
@@ -131,19 +131,19 @@ impl Dawl {
             steps: setup.steps,
             devices: setup.devices.clone(),
             wants_probes: true,
-            crew: Crew::new(count),
-            gauges: vec![Gauge::default(); count],
-            former: vec![None; count],
+            active: ActiveSet::new(count),
+            rates: vec![RateEstimates::default(); count],
+            before_slowdown: vec![None; count],
             barrier: Estimate::default(),
-            promises: Promises::default(),
-            modes: Modes::default(),
+            calibration: Calibration::default(),
+            streaming_choice: StreamingChoice::default(),
             move_delay: Estimate::default(),
             transfers: 0.0,
             fastest_step: None,
-            grain: (setup.devices.iter())
+            granularity: (setup.devices.iter())
                 .map(|d| Granularity::new(d.capacity.is_some(), d.min_chunk))
                 .collect(),
-            handout: Handout::new(setup.units, count),
+            chunks: ChunkScheduler::new(setup.units, count),
             plan: StepPlan::default(),
             quiet: None,
             planned: 0,
@@ -153,7 +153,7 @@ impl Dawl {
             reports: 0,
             enqueue: vec![None; count],
             alone: false,
-            lead: None,
+            guide: None,
             ahead: Ahead::default(),
         }
     }
@@ -167,21 +167,21 @@ impl Dawl {
     /// Whether probes have told what the first shares need.
     fn knows_all(&self) -> bool {
         let knows = |d: usize| {
-            let held = self.gauges[d].held.value().is_some();
+            let held = self.rates[d].held.value().is_some();
             let pool = self.known_pool_rate(d, true).is_some();
             match self.devices[d].capacity {
                 Some(0) | None => pool,
                 Some(_) => held,
             }
         };
-        (0..self.devices.len()).all(|d| !self.crew.works(d) || knows(d))
+        (0..self.devices.len()).all(|d| !self.active.works(d) || knows(d))
     }
 
     /// Whether plans have come true for a while, or are somebody's who knows
     /// more and was not wrong of late.
     fn is_settled(&self, step: u32) -> bool {
         let is_long_after = |of: u32| step > of + SETTLING;
-        let settled = match self.lead {
+        let settled = match self.guide {
             Some(_) => self.changed.is_none_or(is_long_after),
             None => {
                 let quiet_since = self.changed.unwrap_or(0).max(self.replanned);
@@ -199,7 +199,7 @@ impl Dawl {
 
     /// Whether an observation waits for its confirmation: no time for trials.
     fn is_doubtful(&self) -> bool {
-        (self.gauges.iter())
+        (self.rates.iter())
             .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
     }
 
@@ -211,31 +211,31 @@ impl Dawl {
     /// Steps that a device does within `seconds` if it holds all units; 0 where
     /// its rate is not known.
     fn steps_within(&self, device: usize, seconds: f64) -> u32 {
-        let rate = self.gauges[device].held.value().unwrap_or(0.0);
+        let rate = self.rates[device].held.value().unwrap_or(0.0);
         (seconds * rate / self.units as f64).ceil() as u32
     }
 
-    /// What the handout may expect of the step that begins.
+    /// What the chunks may expect of the step that begins.
     fn expectations(&self, before: &[u64]) -> Vec<Expected> {
         let held_until = |d: usize| {
-            let gauge = &self.gauges[d];
+            let rates = &self.rates[d];
             let held = self.plan.held[d];
-            let launches = self.more_launches(d, held) * gauge.launch.seconds();
+            let launches = self.more_launches(d, held) * rates.launch.seconds();
             let streamed = self.plan.pooled[d] as f64 * self.streamed_kernel(d)?;
-            let work = launches + held as f64 / gauge.held.value()? + streamed;
+            let work = launches + held as f64 / rates.held.value()? + streamed;
             let moved = held.abs_diff(before.get(d).copied().unwrap_or(held));
-            let overhead = gauge.overhead.value().unwrap_or(0.0);
+            let overhead = rates.overhead.value().unwrap_or(0.0);
             Some(overhead + moved as f64 / self.link(d) + work)
         };
         (0..self.devices.len())
             .map(|d| Expected {
-                works: self.crew.works(d),
+                works: self.active.works(d),
                 streams: self.devices[d].capacity.is_some(),
                 rate: (self.known_pool_rate(d, self.quiet.is_none()))
                     .or(self.devices[d].stream_limit),
                 jitter: self.jitter(d),
                 contended: self.contended(d),
-                alone_known: self.gauges[d].alone.value().is_some(),
+                alone_known: self.rates[d].alone.value().is_some(),
                 streamed_kernel: self.streamed_kernel(d),
                 held_until: held_until(d),
             })
@@ -253,7 +253,7 @@ impl Balancer for Dawl {
     }
 
     fn probed(&mut self, probe: &Probe) {
-        let gauge = &mut self.gauges[probe.device];
+        let rates = &mut self.rates[probe.device];
         let units = probe.units as f64;
         let rate = units / probe.seconds;
         match probe.kind {
@@ -265,16 +265,16 @@ impl Balancer for Dawl {
                     streamed: 0.0,
                     seconds: probe.seconds,
                 };
-                gauge.learn_launches(&kernels, true, false);
-                (gauge.held).observe_anew(gauge.launches_left_out(&kernels));
+                rates.learn_launches(&kernels, true, false);
+                (rates.held).observe_anew(rates.launches_left_out(&kernels));
             }
-            ProbeKind::Streamed | ProbeKind::Beside => gauge.pool.observe_anew(rate),
-            ProbeKind::Alone => gauge.alone.observe_anew(rate),
+            ProbeKind::Streamed | ProbeKind::Beside => rates.pool.observe_anew(rate),
+            ProbeKind::Alone => rates.alone.observe_anew(rate),
         }
     }
 
     fn overhead(&mut self, overhead: &Overhead) {
-        self.gauges[overhead.device]
+        self.rates[overhead.device]
             .overhead
             .suppose(Some(overhead.barrier));
         self.enqueue[overhead.device] = Some(overhead.enqueue);
@@ -285,17 +285,17 @@ impl Balancer for Dawl {
     }
 
     fn plan(&mut self, step: u32) -> StepPlan {
-        let given = self.lead.as_mut().and_then(|lead| lead.given.take());
-        let division = match given {
+        let given = self.guide.as_mut().and_then(|guide| guide.given.take());
+        let partition = match given {
             None if self.reports == 0 && !self.knows_all() => None,
             None => self.shares(step),
             given => given,
         };
         let (was_quiet, was_trusted) = (self.quiet.is_some(), self.is_trusted(step));
-        self.quiet = (division.as_ref())
-            .filter(|division| self.is_quiet(&division.held, &division.pooled))
-            .map(|division| division.seconds);
-        let Division { held, pooled, .. } = division.unwrap_or_else(|| self.equal_shares());
+        self.quiet = (partition.as_ref())
+            .filter(|partition| self.is_quiet(&partition.held, &partition.pooled))
+            .map(|partition| partition.seconds);
+        let Partition { held, pooled, .. } = partition.unwrap_or_else(|| self.equal_shares());
         self.ahead = Ahead::default();
         self.transfers = self.transfers_to(&held);
         let plan = StepPlan { held, pooled };
@@ -306,13 +306,13 @@ impl Balancer for Dawl {
         }
         let before = std::mem::replace(&mut self.plan, plan);
         self.planned = step;
-        let intent = Intent {
+        let intent = StepIntent {
             expected: self.expectations(&before.held),
             quiet: self.quiet,
             moving: !before.held.is_empty() && before.held != self.plan.held,
             settled: self.is_trusted(step),
         };
-        self.handout.begin(&self.plan, &self.grain, intent);
+        self.chunks.begin(&self.plan, &self.granularity, intent);
         self.plan.clone()
     }
 
@@ -325,30 +325,32 @@ impl Balancer for Dawl {
     }
 
     fn next(&mut self, device: usize, state: &StepState) -> Next {
-        if !self.crew.is_alive(device) {
+        if !self.active.is_alive(device) {
             return Next::Done;
         }
-        self.handout.next(device, state)
+        self.chunks.next(device, state)
     }
 
     fn completed(&mut self, done: &ChunkDone) {
-        self.handout.completed(done);
+        self.chunks.completed(done);
     }
 
     fn step_ended(&mut self, report: &StepReport) {
         let anew = report.step == self.replanned;
         let mut changed = false;
         for (d, did) in report.devices.iter().enumerate() {
-            let before = self.gauges[d].clone();
+            let before = self.rates[d].clone();
             if self.observe(d, did, anew, report.moved > 0) {
                 changed = true;
-                let former = self.former[d].take();
-                let former = former.filter(|former| !self.gauges[d].recover(former));
-                let is_slower = |other: &Gauge| self.gauges[d].is_slower(other);
-                self.former[d] = former.into_iter().chain([before]).find(is_slower);
+                let before_slowdown = self.before_slowdown[d].take();
+                let before_slowdown = before_slowdown
+                    .filter(|before_slowdown| !self.rates[d].recover(before_slowdown));
+                let is_slower = |other: &RateEstimates| self.rates[d].is_slower(other);
+                self.before_slowdown[d] =
+                    before_slowdown.into_iter().chain([before]).find(is_slower);
             }
             let progress = self.progress(d);
-            self.grain[d].adapt(&progress);
+            self.granularity[d].adapt(&progress);
         }
         let known = report.devices.iter().map(|d| d.known).max().unwrap_or(0);
         (self.barrier).observe_anew(seconds(report.duration.saturating_sub(known)));
@@ -361,9 +363,9 @@ impl Balancer for Dawl {
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
         // The steps of a device that is alone and holds everything follow one
         // another without waits.
-        let lone = (self.crew.lone()).filter(|d| self.plan.held[*d] == self.units);
+        let lone = (self.active.lone()).filter(|d| self.plan.held[*d] == self.units);
         let seconds = lone.map_or(clean, |d| seconds(report.devices[d].held_busy));
-        if let Some(trial) = self.crew.trial.as_mut().filter(|t| t.step == report.step) {
+        if let Some(trial) = self.active.trial.as_mut().filter(|t| t.step == report.step) {
             trial.seconds = Some(seconds);
         }
         if changed {
@@ -372,15 +374,16 @@ impl Balancer for Dawl {
             self.replanned = report.step + 1;
             self.switched = false;
             self.fastest_step = None;
-            self.promises = Promises::default();
-            self.modes = Modes::default();
-            if self.lead.is_none() {
-                self.crew.start_over(report.step + 1);
-                let slowed = (0..self.former.len()).filter(|d| self.former[*d].is_some());
-                slowed.for_each(|d| self.crew.try_again_soon(d));
+            self.calibration = Calibration::default();
+            self.streaming_choice = StreamingChoice::default();
+            if self.guide.is_none() {
+                self.active.start_over(report.step + 1);
+                let slowed =
+                    (0..self.before_slowdown.len()).filter(|d| self.before_slowdown[*d].is_some());
+                slowed.for_each(|d| self.active.try_again_soon(d));
             }
         }
-        if report.moved == 0 && !changed && self.crew.trial.is_none() && self.lead.is_none() {
+        if report.moved == 0 && !changed && self.active.trial.is_none() && self.guide.is_none() {
             self.compare(report.step, clean);
         }
         self.reports += 1;
@@ -389,27 +392,27 @@ impl Balancer for Dawl {
 
     fn lost(&mut self, device: usize) {
         self.ahead.prepared = None;
-        self.crew.lost(device);
-        self.handout.lost(device, |d| self.crew.works(d));
+        self.active.lost(device);
+        self.chunks.lost(device, |d| self.active.works(d));
         if let Some(held) = self.plan.held.get_mut(device) {
             *held = 0;
         }
     }
 
     fn lookahead(&self) -> u32 {
-        let is_led = self.lead.is_some();
+        let is_guided = self.guide.is_some();
         let has_settled = self.reports >= 2 && self.planned > self.replanned;
-        let is_known = is_led || has_settled || self.alone;
-        let settled = is_known && self.crew.trial.is_none() && !self.is_doubtful();
-        let lone = (self.crew.lone()).filter(|d| settled && self.plan.held[*d] == self.units);
+        let is_known = is_guided || has_settled || self.alone;
+        let settled = is_known && self.active.trial.is_none() && !self.is_doubtful();
+        let lone = (self.active.lone()).filter(|d| settled && self.plan.held[*d] == self.units);
         let Some(device) = lone else {
             return 0;
         };
         let ahead = self.steps_within(device, AHEAD).clamp(2, MOST_AHEAD);
-        let until = self.crew.next_try().unwrap_or(u32::MAX);
+        let until = self.active.next_try().unwrap_or(u32::MAX);
         let before = until.saturating_sub(self.planned + 1);
         // A trial begins at a barrier; without one to come, none is needed.
-        match before < ahead && !is_led && self.would_take_in(until) {
+        match before < ahead && !is_guided && self.would_take_in(until) {
             true => before,
             false => ahead,
         }

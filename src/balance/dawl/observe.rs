@@ -2,9 +2,9 @@
 //! good (steps 3 and 6).
 
 use super::Dawl;
-use super::handout::seconds;
-use super::launches::Kernels;
-use super::pace::{Conditions, Pace};
+use super::chunks::seconds;
+use super::launch_cost::Kernels;
+use super::pool_rates::{Conditions, PoolRates};
 use super::rates::{NEVER_SUDDEN, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
@@ -17,7 +17,7 @@ impl Dawl {
         let mut changed = false;
         let more = self.more_launches(d, did.held);
         let progress = &self.progress(d);
-        let gauge = &mut self.gauges[d];
+        let rates = &mut self.rates[d];
         if did.held > 0 && did.held_busy > 0 {
             let kernels = Kernels {
                 units: (did.held + did.beside) as f64,
@@ -26,32 +26,32 @@ impl Dawl {
                 streamed: did.beside as f64,
                 seconds: seconds(did.held_busy),
             };
-            gauge.learn_launches(&kernels, anew, moved);
-            let rate = gauge.launches_left_out(&kernels);
+            rates.learn_launches(&kernels, anew, moved);
+            let rate = rates.launches_left_out(&kernels);
             if anew {
-                gauge.held.observe_anew(rate);
-            } else if gauge.held.observe(rate) == Verdict::Changed {
+                rates.held.observe_anew(rate);
+            } else if rates.held.observe(rate) == Verdict::Changed {
                 changed = true;
-                gauge.launch.start_over();
-                gauge.chunk.forget();
+                rates.launch.start_over();
+                rates.chunk.forget();
             }
         } else {
-            gauge.held.unobserved();
+            rates.held.unobserved();
         }
-        let least = self.grain[d].min_chunk();
+        let least = self.granularity[d].min_chunk();
         let on_host = self.devices[d].capacity.is_none();
         let seen = match on_host {
-            true => Pace::of(progress, gauge, least),
-            false => Pace {
+            true => PoolRates::of(progress, rates, least),
+            false => PoolRates {
                 beside: progress.rate(),
                 alone: None,
             },
         };
-        let known = gauge.pool.value().is_some();
+        let known = rates.pool.value().is_some();
         let enough = !known || progress.done >= least;
         // Units that change hands take bandwidth, and chunks wait for them.
-        let disturbed = moved && on_host && (known || gauge.alone.value().is_some());
-        let seen = Pace {
+        let disturbed = moved && on_host && (known || rates.alone.value().is_some());
+        let seen = PoolRates {
             beside: seen.beside.filter(|_| enough && !disturbed),
             ..seen
         };
@@ -62,11 +62,11 @@ impl Dawl {
             telling: on_host || progress.chunks() >= STREAMED,
             disturbed: moved,
         };
-        changed |= gauge.observe_pace(seen, under);
+        changed |= rates.observe_pace(seen, under);
         // While units change hands, devices wait for those as well; and one that
         // was alone waited for less than it will beside others, or for nothing.
         let was_alone = did.held == self.units;
-        let disturbed = was_alone || moved && gauge.overhead.value().is_some();
+        let disturbed = was_alone || moved && rates.overhead.value().is_some();
         if did.held + did.pooled > 0 && !disturbed {
             let busy = did.held_busy.max(did.pooled_busy);
             // One without chunks waits for nobody: whatever is not a kernel's
@@ -79,7 +79,7 @@ impl Dawl {
                 }
             };
             // What a single step waits for is mostly chance.
-            for (estimate, waited) in [(&mut gauge.overhead, own), (&mut gauge.start, did.waited)] {
+            for (estimate, waited) in [(&mut rates.overhead, own), (&mut rates.start, did.waited)] {
                 match anew {
                     true => estimate.observe_anew(seconds(waited)),
                     false => _ = estimate.observe_within(seconds(waited), NEVER_SUDDEN),
@@ -91,8 +91,8 @@ impl Dawl {
 
     /// A step's seconds less the wait for units that changed hands.
     pub(super) fn without_moves(&self, report: &StepReport) -> f64 {
-        let waited = (report.devices.iter().zip(&self.gauges))
-            .map(|(did, gauge)| seconds(did.waited) - gauge.start.value().unwrap_or(0.0))
+        let waited = (report.devices.iter().zip(&self.rates))
+            .map(|(did, rates)| seconds(did.waited) - rates.start.value().unwrap_or(0.0))
             .fold(0.0, f64::max);
         let waited = if report.moved > 0 { waited } else { 0.0 };
         seconds(report.duration) - waited

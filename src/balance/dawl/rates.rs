@@ -1,13 +1,13 @@
 //! Robust estimates: a median over the last steps that one outlier cannot
 //! move, and that follows a real change after two steps.
 
-use super::launches::LaunchCost;
+use super::launch_cost::LaunchCost;
 
 /// Steps that an estimate looks back.
 const WINDOW: usize = 5;
 /// Observations that make an estimate steady.
 const STEADY: usize = 3;
-/// Part of a former rate that counts as that rate.
+/// Part of a before_slowdown rate that counts as that rate.
 const AGAIN: f64 = 0.9;
 /// Observations that tell how noisy they are.
 const REMEMBERED: usize = 16;
@@ -208,7 +208,7 @@ impl Estimate {
 
 /// What is known of a device.
 #[derive(Clone, Debug, Default)]
-pub struct Gauge {
+pub struct RateEstimates {
     /// Held units a second, the time of launches beyond the first left out.
     pub held: Estimate,
     /// What these cost.
@@ -229,7 +229,7 @@ pub struct Gauge {
     pub start: Estimate,
 }
 
-/// What a gauge would show, as somebody expects who has not measured it.
+/// What a rates would show, as somebody expects who has not measured it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Supposed {
     pub held: Option<f64>,
@@ -253,7 +253,7 @@ impl Supposed {
     }
 }
 
-impl Gauge {
+impl RateEstimates {
     /// Takes these figures for whatever has not been measured.
     pub fn suppose(&mut self, supposed: &Supposed) {
         self.held.suppose(supposed.held);
@@ -263,10 +263,10 @@ impl Gauge {
         self.overhead.suppose(supposed.overhead);
     }
 
-    /// Whether its device is slower than another gauge says: one of the rates
+    /// Whether its device is slower than another rates says: one of the rates
     /// that both tell is lower, and none is higher.
     pub fn is_slower(&self, than: &Self) -> bool {
-        let rates = |gauge: &Self| [&gauge.held, &gauge.pool, &gauge.alone].map(Estimate::observed);
+        let rates = |rates: &Self| [&rates.held, &rates.pool, &rates.alone].map(Estimate::observed);
         let (own, other) = (rates(self), rates(than));
         let both = || {
             own.iter()
@@ -278,20 +278,21 @@ impl Gauge {
 
     /// Whether its device is again what it was, in all that the last step has
     /// shown: then it is so, too, in what it has not.
-    pub fn recover(&mut self, former: &Self) -> bool {
+    pub fn recover(&mut self, before_slowdown: &Self) -> bool {
         let pairs = [
-            (&mut self.held, &former.held),
-            (&mut self.pool, &former.pool),
-            (&mut self.alone, &former.alone),
+            (&mut self.held, &before_slowdown.held),
+            (&mut self.pool, &before_slowdown.pool),
+            (&mut self.alone, &before_slowdown.alone),
         ];
-        let rates = |(own, former): &(&mut Estimate, &Estimate)| {
-            (own.observed().filter(|_| !own.stale)).zip(former.observed())
+        let rates = |(own, before_slowdown): &(&mut Estimate, &Estimate)| {
+            (own.observed().filter(|_| !own.stale)).zip(before_slowdown.observed())
         };
         let mut shown = pairs.iter().filter_map(rates).peekable();
-        let recovered = shown.peek().is_some() && shown.all(|(own, former)| own >= AGAIN * former);
-        for (own, former) in pairs {
-            if recovered && own.stale && former.observed().is_some() {
-                *own = former.clone();
+        let recovered = shown.peek().is_some()
+            && shown.all(|(own, before_slowdown)| own >= AGAIN * before_slowdown);
+        for (own, before_slowdown) in pairs {
+            if recovered && own.stale && before_slowdown.observed().is_some() {
+                *own = before_slowdown.clone();
             }
         }
         recovered
@@ -407,20 +408,23 @@ mod tests {
 
     #[test]
     fn what_is_itself_again_is_so_in_what_was_not_seen() {
-        let gauge = |held: f64, pool: f64| Gauge {
+        let rates = |held: f64, pool: f64| RateEstimates {
             held: Estimate::of(held),
             pool: Estimate::of(pool),
-            ..Gauge::default()
+            ..RateEstimates::default()
         };
-        let former = gauge(10.0, 5.0);
-        let mut slow = gauge(2.0, 1.0);
-        assert!(slow.is_slower(&former) && !former.is_slower(&slow));
-        assert!(!gauge(2.0, 6.0).is_slower(&former));
-        assert!(!slow.recover(&former));
+        let before_slowdown = rates(10.0, 5.0);
+        let mut slow = rates(2.0, 1.0);
+        assert!(slow.is_slower(&before_slowdown) && !before_slowdown.is_slower(&slow));
+        assert!(!rates(2.0, 6.0).is_slower(&before_slowdown));
+        assert!(!slow.recover(&before_slowdown));
         slow.held.observe_anew(9.5);
-        assert!(!slow.recover(&former), "it streams as slowly as before");
+        assert!(
+            !slow.recover(&before_slowdown),
+            "it streams as slowly as before"
+        );
         slow.pool.unobserved();
-        assert!(slow.recover(&former));
+        assert!(slow.recover(&before_slowdown));
         assert_eq!(slow.pool.value(), Some(5.0));
         assert_eq!(slow.held.value(), Some(9.5));
     }

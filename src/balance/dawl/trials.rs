@@ -1,8 +1,8 @@
 //! Which trials of a step without somebody, or with somebody more, promise to pay
 //! (step 6); [`super::explore`] keeps who takes part and ends them.
 
-use super::explore::PROMISE;
-use super::share::{self, Ability, Division};
+use super::active_set::PROMISE;
+use super::partition::{self, Ability, Partition};
 use super::{Dawl, LEARNING};
 
 /// How many times a prediction a measurement must be to be believed instead.
@@ -22,51 +22,51 @@ const SMALL_AMONG: f64 = 0.5;
 const TRIED: f64 = 0.2;
 
 impl Dawl {
-    /// Starts a trial with one device fewer or more if it promises to pay.
-    pub(super) fn explore(&mut self, step: u32, division: &Division) -> bool {
-        let reference = self.as_it_is(step, division);
-        let share = |d: &usize| division.held[*d] + division.pooled[*d];
+    /// Starts a trial with one device fewer or more if it calibration to pay.
+    pub(super) fn explore(&mut self, step: u32, partition: &Partition) -> bool {
+        let reference = self.as_it_is(step, partition);
+        let share = |d: &usize| partition.held[*d] + partition.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
-        let mut leaving = self.crew.candidates(step, true);
+        let mut leaving = self.active.candidates(step, true);
         // No rate tells what several on host memory take from one another.
-        let among = self.on_host(division).filter(|_| step == LEARNING);
+        let among = self.on_host(partition).filter(|_| step == LEARNING);
         let few = among.map_or(0.0, |count| SMALL_AMONG * self.units as f64 / count as f64);
         leaving.retain(|d| (share(d) as f64) < small.max(few));
         leaving.sort_by_key(share);
         for device in leaving {
-            let Some((best, without)) = self.at_best_without(device, division, among) else {
+            let Some((best, without)) = self.at_best_without(device, partition, among) else {
                 continue;
             };
             let is_cheap = without.seconds <= (1.0 + TRIED) * reference;
             if (is_cheap || among.is_none()) && self.pays(step, reference, best, &without) {
-                self.crew.try_other(step, device, reference, &self.gauges);
+                self.active.try_other(step, device, reference, &self.rates);
                 return true;
             }
         }
-        for device in self.crew.candidates(step, false) {
-            let known = self.gauges.clone();
+        for device in self.active.candidates(step, false) {
+            let known = self.rates.clone();
             // One that became slower, and was left out, may have recovered.
-            if let Some(former) = &self.former[device] {
-                self.gauges[device] = former.clone();
+            if let Some(before_slowdown) = &self.before_slowdown[device] {
+                self.rates[device] = before_slowdown.clone();
             }
             if self.would_help(step, device, reference) {
-                self.crew.try_other(step, device, reference, &known);
+                self.active.try_other(step, device, reference, &known);
                 return true;
             }
-            self.gauges = known;
-            self.crew.defer(device, step);
+            self.rates = known;
+            self.active.defer(device, step);
         }
         false
     }
 
-    /// Whether a trial of a division of so many seconds promises to pay.
-    fn pays(&self, step: u32, reference: f64, seconds: f64, to: &Division) -> bool {
+    /// Whether a trial of a partition of so many seconds calibration to pay.
+    fn pays(&self, step: u32, reference: f64, seconds: f64, to: &Partition) -> bool {
         let remaining = f64::from(self.steps.saturating_sub(step));
         let gain = reference - seconds;
         gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * self.moving(&to.held)
     }
 
-    /// Whether it promises to pay that `device`, which was left out, takes part.
+    /// Whether it calibration to pay that `device`, which was left out, takes part.
     pub(super) fn would_help(&self, step: u32, device: usize, reference: f64) -> bool {
         let with = self.together(Some(device));
         with.is_some_and(|with| self.pays(step, reference, with.seconds, &with))
@@ -74,8 +74,8 @@ impl Dawl {
 
     /// Seconds of a step with everyone who takes part now: as predicted, unless
     /// a plan that was kept for some steps shows that prediction is far off.
-    pub(super) fn as_it_is(&self, step: u32, division: &Division) -> f64 {
-        let predicted = division.seconds + self.barrier.value().unwrap_or(0.0);
+    pub(super) fn as_it_is(&self, step: u32, partition: &Partition) -> f64 {
+        let predicted = partition.seconds + self.barrier.value().unwrap_or(0.0);
         self.fastest_step
             .filter(|_| step > self.replanned + 2)
             .filter(|measured| *measured > FAR_OFF * predicted)
@@ -83,37 +83,37 @@ impl Dawl {
     }
 
     /// The least time that a step without `device` could take, and its
-    /// division: a device left alone waits for nobody, and whoever computes
+    /// partition: a device left alone waits for nobody, and whoever computes
     /// on host memory has more of its bandwidth; how much, `among` so many pools,
     /// is not known.
     fn at_best_without(
         &self,
         device: usize,
-        division: &Division,
+        partition: &Partition,
         among: Option<usize>,
-    ) -> Option<(f64, Division)> {
+    ) -> Option<(f64, Partition)> {
         let without = self.best(Some(device), |abilities| {
             let mut abilities = abilities.to_vec();
             let mut others = (0..abilities.len()).filter(|d| abilities[*d] != Ability::default());
             if let (Some(lone), None) = (others.next(), others.next()) {
                 abilities[lone].overhead = 0.0;
             }
-            share::finish_together(self.units, &abilities)
+            partition::finish_together(self.units, &abilities)
         })?;
-        let share_the_host = division.pooled[device] > 0
-            && (division.pooled.iter().enumerate()).any(|(d, units)| d != device && *units > 0);
+        let share_the_host = partition.pooled[device] > 0
+            && (partition.pooled.iter().enumerate()).any(|(d, units)| d != device && *units > 0);
         let relief = match (share_the_host, among) {
             // At most an equal part of the bandwidth.
             (true, Some(count)) => 1.0 / count as f64,
-            (true, None) => division.pooled[device] as f64 / self.units as f64,
+            (true, None) => partition.pooled[device] as f64 / self.units as f64,
             (false, _) => 0.0,
         };
         Some((without.seconds * (1.0 - relief), without))
     }
 
-    /// How many work in a division, if they are several and all on host memory.
-    fn on_host(&self, division: &Division) -> Option<usize> {
-        let works = |d: &usize| division.held[*d] + division.pooled[*d] > 0;
+    /// How many work in a partition, if they are several and all on host memory.
+    fn on_host(&self, partition: &Partition) -> Option<usize> {
+        let works = |d: &usize| partition.held[*d] + partition.pooled[*d] > 0;
         let working = (0..self.devices.len()).filter(works);
         let all = (working.clone()).all(|d| self.devices[d].capacity.is_none());
         let count = working.count();

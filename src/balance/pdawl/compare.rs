@@ -2,7 +2,7 @@
 //! to make of a surprise.
 
 use super::{Pdawl, supposed};
-use crate::balance::dawl::handout::seconds;
+use crate::balance::dawl::chunks::seconds;
 use crate::balance::dawl::rates::Verdict;
 use crate::balance::{DeviceStep, StepPlan, StepReport};
 

@@ -12,18 +12,18 @@
 //! what it sees, or surprises keep coming, DAWL goes on alone.
 
 mod compare;
+#[cfg(test)]
+mod fixtures;
 pub mod forecast;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod toy;
 pub mod trust;
 
 pub use forecast::{Expected, Forecast, Planner};
 
 use self::trust::Trust;
+use super::dawl::partition::Partition;
 use super::dawl::rates::Supposed;
-use super::dawl::share::Division;
 use super::{
     Account, Balancer, ChunkDone, Dawl, Next, Overhead, Probe, Setup, StepPlan, StepReport,
     StepState, Trusted,
@@ -83,7 +83,7 @@ impl Pdawl {
                     .collect();
                 let supposed: Vec<Supposed> = forecast.devices.iter().map(supposed).collect();
                 pdawl.dawl = Dawl::knowing(setup, &supposed);
-                pdawl.dawl.follow(division(forecast));
+                pdawl.dawl.follow(partition(forecast));
             }
         }
         pdawl
@@ -137,15 +137,15 @@ impl Pdawl {
         for (d, expected) in forecast.devices.iter().enumerate() {
             self.dawl.suppose(d, &supposed(expected));
         }
-        let division = division(forecast);
-        if !self.dawl.keeps_to(&division) && self.is_worth_moving(step, &division) {
-            self.dawl.follow(division);
+        let partition = partition(forecast);
+        if !self.dawl.keeps_to(&partition) && self.is_worth_moving(step, &partition) {
+            self.dawl.follow(partition);
         }
     }
 
-    /// Whether the steps that remain gain so much by a division that what moves
+    /// Whether the steps that remain gain so much by a partition that what moves
     /// for it is paid for.
-    fn is_worth_moving(&self, step: u32, to: &Division) -> bool {
+    fn is_worth_moving(&self, step: u32, to: &Partition) -> bool {
         let present = self.dawl.present();
         if !self.is_possible(present) {
             return true;
@@ -294,8 +294,8 @@ fn supposed(expected: &Expected) -> Supposed {
     }
 }
 
-fn division(forecast: Forecast) -> Division {
-    Division {
+fn partition(forecast: Forecast) -> Partition {
+    Partition {
         held: forecast.plan.held,
         pooled: forecast.plan.pooled,
         seconds: forecast.step_seconds,

@@ -9,13 +9,13 @@ use proptest::test_runner::RngSeed;
 use super::super::tests::{
     best_shares, better_alone, dawl, disturbed, late, machine, machines, mean, oracle, slowed,
 };
-use super::toy::Believer;
+use super::fixtures::Believer;
 use super::{Forecast, Pdawl, Planner};
-use crate::balance::testbed::{Machine, real_cpu, real_gpu};
+use crate::balance::fixtures::{Machine, real_cpu, real_gpu};
 use crate::balance::{Account, Balancer, Dawl, Fixed, StepPlan};
 
 fn pdawl(machine: &Machine, planner: impl Planner + 'static) -> (Vec<f64>, Account) {
-    let mut pdawl = Pdawl::new(&machine.setup(), "toy", Box::new(planner));
+    let mut pdawl = Pdawl::new(&machine.setup(), "fixtures", Box::new(planner));
     let times = machine.run(&mut pdawl);
     (times, pdawl.account().unwrap())
 }
@@ -137,7 +137,7 @@ fn a_lone_device_is_planned_ahead_from_the_first_step_on() {
     let machine = Machine::new(1000, vec![real_gpu(1000, 1.0, 0.1)]);
     let mut pdawl = Pdawl::new(
         &machine.setup(),
-        "toy",
+        "fixtures",
         Box::new(Believer::in_machine(&machine)),
     );
     assert!(!pdawl.wants_probes());
@@ -150,7 +150,7 @@ fn of_short_steps_more_are_planned_ahead_than_take_a_driver_to_tell_of() {
     let machine = Machine::new(1000, vec![real_gpu(1000, 100.0, 0.1)]);
     let mut pdawl = Pdawl::new(
         &machine.setup(),
-        "toy",
+        "fixtures",
         Box::new(Believer::in_machine(&machine)),
     );
     pdawl.plan(0);
@@ -234,7 +234,7 @@ fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
         let machine = Machine::new(16384, devices);
         let asked = Rc::new(Cell::new(0));
         let planner = Counting(Believer::in_machine(&machine), Rc::clone(&asked));
-        let mut pdawl = Pdawl::new(&machine.setup(), "toy", Box::new(planner));
+        let mut pdawl = Pdawl::new(&machine.setup(), "fixtures", Box::new(planner));
         pdawl.plan(0);
         assert_eq!(asked.get(), 1, "nobody waits before the first step");
         pdawl.plan(1);
@@ -257,7 +257,7 @@ fn a_lone_devices_step_that_begins_as_the_one_before_is_expected_too() {
     let machine = Machine::new(16384, devices);
     let mut pdawl = Pdawl::new(
         &machine.setup(),
-        "toy",
+        "fixtures",
         Box::new(Believer::in_machine(&machine)),
     );
     let times = machine.run(&mut pdawl);
@@ -298,7 +298,7 @@ fn without_a_possible_plan_it_is_dawl() {
         with(|f| f.devices.truncate(1)),
     ] {
         let setup = machine.setup();
-        let mut pdawl = Pdawl::new(&setup, "toy", Box::new(Fixated(forecast)));
+        let mut pdawl = Pdawl::new(&setup, "fixtures", Box::new(Fixated(forecast)));
         assert!(pdawl.wants_probes());
         assert_eq!(machine.run(&mut pdawl), machine.run(&mut Dawl::new(&setup)));
         let account = pdawl.account().unwrap();

@@ -4,7 +4,7 @@
 use super::curve::Curve;
 use super::step_model::{MemoryShares, StepModel};
 use crate::balance::StepPlan;
-use crate::balance::division::largest_remainder;
+use crate::balance::apportion::largest_remainder;
 use crate::model::prior;
 
 /// Parts of all units at which pools are asked.

@@ -12,9 +12,9 @@ const DOUBTFUL: f64 = 1.1;
 
 /// The ratio of measured to predicted seconds of steps with streams.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Promises(Estimate);
+pub(super) struct Calibration(Estimate);
 
-impl Promises {
+impl Calibration {
     /// Takes in a step of `seconds` of which the rates say `said`.
     pub fn observe(&mut self, seconds: f64, said: f64) {
         if said > 0.0 {
@@ -36,22 +36,22 @@ mod tests {
 
     #[test]
     fn predictions_are_believed_until_they_are_far_off() {
-        let mut promises = Promises::default();
-        assert_eq!(promises.kept(), 1.0);
-        promises.observe(1.05, 1.0);
-        assert_eq!(promises.kept(), 1.0);
-        promises.observe(3.3, 2.0);
-        promises.observe(3.3, 2.0);
-        assert!((promises.kept() - 1.5).abs() < 1e-9);
+        let mut calibration = Calibration::default();
+        assert_eq!(calibration.kept(), 1.0);
+        calibration.observe(1.05, 1.0);
+        assert_eq!(calibration.kept(), 1.0);
+        calibration.observe(3.3, 2.0);
+        calibration.observe(3.3, 2.0);
+        assert!((calibration.kept() - 1.5).abs() < 1e-9);
     }
 
     #[test]
     fn one_step_that_was_disturbed_changes_nothing() {
-        let mut promises = Promises::default();
+        let mut calibration = Calibration::default();
         for seconds in [1.0, 1.01, 5.0, f64::NAN, 1.0] {
-            promises.observe(seconds, 1.0);
+            calibration.observe(seconds, 1.0);
         }
-        promises.observe(1.0, 0.0);
-        assert_eq!(promises.kept(), 1.0);
+        calibration.observe(1.0, 0.0);
+        assert_eq!(calibration.kept(), 1.0);
     }
 }

@@ -3,7 +3,7 @@
 //! others through the host memory that the cores compute on.
 
 use super::Dawl;
-use crate::balance::testbed::{Machine, real_cpu, real_gpu};
+use crate::balance::fixtures::{Machine, real_cpu, real_gpu};
 use crate::balance::tests::{late, mean, oracle};
 
 /// Steps of a long run.

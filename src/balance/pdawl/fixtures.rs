@@ -2,8 +2,8 @@
 //! that it believes in.
 
 use super::{Expected, Forecast, Planner};
-use crate::balance::dawl::share::{Ability, finish_together};
-use crate::balance::testbed::Machine;
+use crate::balance::dawl::partition::{Ability, finish_together};
+use crate::balance::fixtures::Machine;
 use crate::balance::{Balancer, DeviceStep, Fixed, Next, StepPlan, StepReport, StepState, Sweep};
 
 /// Believes in a machine, which the tests' machine may or may not be like.
@@ -138,10 +138,10 @@ fn together(machine: &Machine) -> Option<StepPlan> {
         }
     };
     let abilities: Vec<Ability> = (0..machine.devices.len()).map(ability).collect();
-    let division = finish_together(machine.units, &abilities)?;
+    let partition = finish_together(machine.units, &abilities)?;
     Some(StepPlan {
-        held: division.held,
-        pooled: division.pooled,
+        held: partition.held,
+        pooled: partition.pooled,
     })
 }
 

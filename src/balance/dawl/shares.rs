@@ -1,11 +1,11 @@
 //! What to plan at a barrier: from what is known of the devices to who holds
 //! and does what, and whether somebody should be left out (step 6).
 
-use super::super::division::largest_remainder;
 use super::Dawl;
-use super::modes::Promise;
-use super::share::{self, Ability, Division};
+use super::partition::{self, Ability, Partition};
+use super::streaming_choice::Prediction;
 use super::{LEARNING, SETTLING};
+use crate::balance::apportion::largest_remainder;
 
 /// How many times what a move costs it must gain.
 const PAYS: f64 = 1.25;
@@ -25,15 +25,15 @@ const CONTENDED: f64 = 0.05;
 
 impl Dawl {
     /// Steps 1 and 2: equal shares, held as far as memory reaches.
-    pub(super) fn equal_shares(&self) -> Division {
+    pub(super) fn equal_shares(&self) -> Partition {
         let weights: Vec<f64> = (0..self.devices.len())
-            .map(|d| f64::from(u8::from(self.crew.works(d))))
+            .map(|d| f64::from(u8::from(self.active.works(d))))
             .collect();
         let counts = largest_remainder(self.units, &weights);
         let held: Vec<u64> = (self.devices.iter().zip(&counts))
             .map(|(device, count)| device.capacity.unwrap_or(0).min(*count))
             .collect();
-        Division {
+        Partition {
             pooled: counts.iter().zip(&held).map(|(c, h)| c - h).collect(),
             held,
             seconds: 0.0,
@@ -41,33 +41,33 @@ impl Dawl {
     }
 
     /// Step 6: the shares with which all finish together.
-    pub(super) fn shares(&mut self, step: u32) -> Option<Division> {
-        if let Some(gauges) = self.crew.conclude() {
-            self.gauges = gauges;
+    pub(super) fn shares(&mut self, step: u32) -> Option<Partition> {
+        if let Some(rates) = self.active.conclude() {
+            self.rates = rates;
         }
         let target = self.together(None)?;
-        let target = match self.reports == 0 && self.lead.is_none() {
+        let target = match self.reports == 0 && self.guide.is_none() {
             true => self.without_the_marginal(target),
             false => target,
         };
-        let division = self.unless_moving_costs_more(step, target);
-        if self.lead.is_some() {
-            return Some(division);
+        let partition = self.unless_moving_costs_more(step, target);
+        if self.guide.is_some() {
+            return Some(partition);
         }
-        if self.reports < 1 || self.crew.trial.is_some() || self.is_doubtful() {
-            return Some(division);
+        if self.reports < 1 || self.active.trial.is_some() || self.is_doubtful() {
+            return Some(partition);
         }
-        if self.explore(step, &division) {
+        if self.explore(step, &partition) {
             return self.together(None);
         }
-        Some(division)
+        Some(partition)
     }
 
-    /// The division with which all that take part finish together; `other`'s
+    /// The partition with which all that take part finish together; `other`'s
     /// part in the work is changed.
-    pub(super) fn together(&self, other: Option<usize>) -> Option<Division> {
+    pub(super) fn together(&self, other: Option<usize>) -> Option<Partition> {
         self.best(other, |abilities| {
-            share::finish_together(self.units, abilities)
+            partition::finish_together(self.units, abilities)
         })
     }
 
@@ -76,17 +76,17 @@ impl Dawl {
     pub(super) fn best(
         &self,
         other: Option<usize>,
-        divide: impl Fn(&[Ability]) -> Option<Division>,
-    ) -> Option<Division> {
+        divide: impl Fn(&[Ability]) -> Option<Partition>,
+    ) -> Option<Partition> {
         let of = |streams: bool| {
-            let division = divide(&self.abilities(other, streams))?;
+            let partition = divide(&self.abilities(other, streams))?;
             let factor = match streams {
-                true => self.promises.kept(),
+                true => self.calibration.kept(),
                 false => 1.0,
             };
-            Some(Division {
-                seconds: self.enqueued(&division).max(division.seconds * factor),
-                ..division
+            Some(Partition {
+                seconds: self.enqueued(&partition).max(partition.seconds * factor),
+                ..partition
             })
         };
         let (quiet, streaming) = (of(false), of(true));
@@ -103,14 +103,14 @@ impl Dawl {
                     false => STREAMING_PAYS.min(1.0 - self.noise(true)),
                 };
                 let pays = streaming.seconds < least * quiet.seconds;
-                let promise = Promise {
+                let promise = Prediction {
                     seconds: [quiet.seconds, streaming.seconds],
                     streams: pays,
                     left: self.steps.saturating_sub(self.planned + 1),
                 };
-                let streams = match (&self.lead, other) {
-                    (Some(lead), _) => lead.streams,
-                    (None, None) => self.modes.streams(self.planned + 1, promise),
+                let streams = match (&self.guide, other) {
+                    (Some(guide), _) => guide.streams,
+                    (None, None) => self.streaming_choice.streams(self.planned + 1, promise),
                     (None, Some(_)) => pays,
                 };
                 match streams {
@@ -126,16 +126,16 @@ impl Dawl {
     /// what the rates, the last ones included, say of it.
     pub(super) fn compare(&mut self, step: u32, seconds: f64) {
         let is_quiet = self.is_quiet(&self.plan.held, &self.plan.pooled);
-        self.modes.observe(step, !is_quiet, seconds);
+        self.streaming_choice.observe(step, !is_quiet, seconds);
         if is_quiet {
             return;
         }
         let abilities = self.abilities(None, true);
-        let said = share::as_divided(&self.plan.held, &self.plan.pooled, &abilities);
-        self.promises.observe(seconds, said);
+        let said = partition::as_divided(&self.plan.held, &self.plan.pooled, &abilities);
+        self.calibration.observe(seconds, said);
     }
 
-    /// Whether nobody streams in a division.
+    /// Whether nobody streams in a partition.
     pub(super) fn is_quiet(&self, held: &[u64], pooled: &[u64]) -> bool {
         let streams = |d: usize| self.devices[d].capacity.is_some() && pooled[d] > 0;
         !held.is_empty() && !(0..self.devices.len()).any(streams)
@@ -147,14 +147,14 @@ impl Dawl {
         let lone = self.lone_holder(other);
         (0..self.devices.len())
             .map(|d| {
-                if self.crew.works(d) == (other == Some(d)) {
+                if self.active.works(d) == (other == Some(d)) {
                     return Ability::default();
                 }
                 let capacity = self.devices[d].capacity;
                 Ability {
                     capacity: capacity.unwrap_or(0),
                     held_rate: self.held_rate(d),
-                    launch: self.gauges[d].launch.seconds(),
+                    launch: self.rates[d].launch.seconds(),
                     slots: self.devices[d].slots,
                     pool_rate: match capacity.is_some() && !streaming {
                         true => 0.0,
@@ -163,7 +163,7 @@ impl Dawl {
                     intrusion: self.intrusion(d),
                     overhead: match lone == Some(d) {
                         true => 0.0,
-                        false => self.gauges[d].overhead.value().unwrap_or(0.0),
+                        false => self.rates[d].overhead.value().unwrap_or(0.0),
                     },
                 }
             })
@@ -173,7 +173,7 @@ impl Dawl {
     /// Held units a second: measured, or else as another device of the kind,
     /// or else as fast as anything known.
     fn held_rate(&self, device: usize) -> f64 {
-        let known = |d: usize| self.gauges[d].held.value();
+        let known = |d: usize| self.rates[d].held.value();
         known(device)
             .or_else(|| self.fastest(device, known))
             .or_else(|| self.fastest(device, |d| self.known_pool_rate(d, true)))
@@ -183,21 +183,21 @@ impl Dawl {
     /// Seconds of kernels that each unit which a device streams costs beyond
     /// its own: the launch of its chunk, and what writes delay.
     fn intrusion(&self, device: usize) -> f64 {
-        let gauge = &self.gauges[device];
+        let rates = &self.rates[device];
         let planned = self
-            .handout
+            .chunks
             .chunk(device)
             .max(self.devices[device].min_chunk);
         // Chunks turn out smaller than planned where others are nearly through.
-        let chunk = gauge.chunk_units.value().unwrap_or(planned as f64);
-        let seconds = gauge.chunk.value().unwrap_or(gauge.launch.seconds());
+        let chunk = rates.chunk_units.value().unwrap_or(planned as f64);
+        let seconds = rates.chunk.value().unwrap_or(rates.launch.seconds());
         seconds / chunk.max(1.0)
     }
 
     /// Seconds of kernels that each unit which a device streams takes from those
     /// on held units; `None` where nothing is known of these.
     pub(super) fn streamed_kernel(&self, device: usize) -> Option<f64> {
-        let rate = self.gauges[device].held.value()?;
+        let rate = self.rates[device].held.value()?;
         Some(1.0 / rate + self.intrusion(device))
     }
 
@@ -208,12 +208,12 @@ impl Dawl {
         known(device)
             .or(self.devices[device].stream_limit)
             .or_else(|| self.fastest(device, known))
-            .unwrap_or_else(|| 0.05 * self.gauges[device].held.value().unwrap_or(1.0))
+            .unwrap_or_else(|| 0.05 * self.rates[device].held.value().unwrap_or(1.0))
     }
 
     pub(super) fn known_pool_rate(&self, device: usize, streaming: bool) -> Option<f64> {
-        let gauge = &self.gauges[device];
-        match (gauge.pool.value(), gauge.alone.value()) {
+        let rates = &self.rates[device];
+        match (rates.pool.value(), rates.alone.value()) {
             (Some(pool), Some(alone)) if (alone / pool - 1.0).abs() < CONTENDED => {
                 Some(0.5 * (pool + alone))
             }
@@ -224,10 +224,10 @@ impl Dawl {
 
     /// By how much of it a device's rate on the pool differs from step to step.
     pub(super) fn jitter(&self, device: usize) -> f64 {
-        let gauge = &self.gauges[device];
-        match self.quiet.is_some() && gauge.alone.observed().is_some() {
-            true => gauge.alone.jitter(),
-            false => gauge.pool.jitter(),
+        let rates = &self.rates[device];
+        match self.quiet.is_some() && rates.alone.observed().is_some() {
+            true => rates.alone.jitter(),
+            false => rates.pool.jitter(),
         }
     }
 
@@ -273,13 +273,13 @@ impl Dawl {
 
     /// Keeps what is held where it is, unless the steps that remain gain more
     /// than moving costs, and more than the timings' noise.
-    fn unless_moving_costs_more(&self, step: u32, target: Division) -> Division {
+    fn unless_moving_costs_more(&self, step: u32, target: Partition) -> Partition {
         if self.plan.held.is_empty() {
             return target;
         }
-        let must = (0..self.devices.len()).any(|d| self.plan.held[d] > 0 && !self.crew.works(d));
+        let must = (0..self.devices.len()).any(|d| self.plan.held[d] > 0 && !self.active.works(d));
         let stay = self.best(None, |abilities| {
-            share::around_held(self.units, &self.plan.held, abilities)
+            partition::around_held(self.units, &self.plan.held, abilities)
         });
         let Some(stay) = stay.filter(|_| !must) else {
             return target;
@@ -290,7 +290,7 @@ impl Dawl {
         let learning = step <= LEARNING || changed;
         let cost = self.moving(&target.held);
         let pays = gain * remaining > PAYS * cost;
-        let (least, pays): (f64, bool) = match (learning, self.lead.is_some()) {
+        let (least, pays): (f64, bool) = match (learning, self.guide.is_some()) {
             (true, false) => (0.01, true),
             // A plan that was given has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
@@ -300,7 +300,7 @@ impl Dawl {
             }
             (false, _) => (0.03, pays),
         };
-        let streams = |division: &Division| !self.is_quiet(&division.held, &division.pooled);
+        let streams = |partition: &Partition| !self.is_quiet(&partition.held, &partition.pooled);
         let noise = self.noise(streams(&stay) || streams(&target));
         if gain > least.max(noise) * target.seconds && pays {
             target
@@ -313,16 +313,16 @@ impl Dawl {
     /// stream or none does: about the standard error of what is predicted.
     fn noise(&self, streaming: bool) -> f64 {
         let of = |d: usize| {
-            let gauge = &self.gauges[d];
-            let alone = gauge.alone.observed().is_some();
+            let rates = &self.rates[d];
+            let alone = rates.alone.observed().is_some();
             let pool = match (self.devices[d].capacity, streaming) {
-                (None, false) if alone => gauge.alone.uncertainty(),
+                (None, false) if alone => rates.alone.uncertainty(),
                 (Some(_), false) => 0.0,
-                _ => gauge.pool.uncertainty(),
+                _ => rates.pool.uncertainty(),
             };
-            gauge.held.uncertainty().max(pool)
+            rates.held.uncertainty().max(pool)
         };
-        let at_work = (0..self.devices.len()).filter(|d| self.crew.works(*d));
+        let at_work = (0..self.devices.len()).filter(|d| self.active.works(*d));
         at_work.map(of).map(|one| one * one).sum::<f64>().sqrt()
     }
 }

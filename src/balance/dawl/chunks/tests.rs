@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn exactly_one_device_goes_first_whatever_their_least_chunks() {
-    let mut handout = Handout::new(1000, 2);
-    handout.runners = vec![
+    let mut chunks = ChunkScheduler::new(1000, 2);
+    chunks.runners = vec![
         Runner {
             ready: 0.0,
             rate: 1.0,
@@ -18,9 +18,9 @@ fn exactly_one_device_goes_first_whatever_their_least_chunks() {
     // By the first one's least chunk the second is faster, and by the
     // second one's the first.
     for least in [[10, 1], [1, 10], [1, 1]] {
-        handout.min_chunk = least.to_vec();
+        chunks.min_chunk = least.to_vec();
         for left in [1, 5, 10, 1000] {
-            let first = (0..2).filter(|d| handout.is_first(*d, left)).count();
+            let first = (0..2).filter(|d| chunks.is_first(*d, left)).count();
             assert_eq!(first, 1, "{least:?}, {left} left");
         }
     }
@@ -28,7 +28,7 @@ fn exactly_one_device_goes_first_whatever_their_least_chunks() {
 
 /// A step of so many seconds of a host and of a device that could stream, in
 /// which nobody is meant to.
-fn quiet_intent(host: Expected, gpu: Expected, seconds: f64) -> Intent {
+fn quiet_intent(host: Expected, gpu: Expected, seconds: f64) -> StepIntent {
     let host = Expected {
         works: true,
         ..host
@@ -38,7 +38,7 @@ fn quiet_intent(host: Expected, gpu: Expected, seconds: f64) -> Intent {
         streams: true,
         ..gpu
     };
-    Intent {
+    StepIntent {
         expected: vec![host, gpu],
         quiet: Some(seconds),
         moving: false,
@@ -49,8 +49,8 @@ fn quiet_intent(host: Expected, gpu: Expected, seconds: f64) -> Intent {
 /// A step in which a device has the pool to itself, while another computes
 /// what it holds until `held_until`: the chunks that it takes.
 fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
-    let mut grain = [Granularity::new(false, 30), Granularity::new(true, 8)];
-    grain[0].suppose(start);
+    let mut granularity = [Granularity::new(false, 30), Granularity::new(true, 8)];
+    granularity[0].suppose(start);
     let plan = StepPlan {
         held: vec![0, 900],
         pooled: vec![segment, 0],
@@ -64,10 +64,10 @@ fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
         ..Expected::default()
     };
     let intent = quiet_intent(host, gpu, held_until);
-    let mut handout = Handout::new(segment + 900, 2);
-    handout.begin(&plan, &grain, intent);
+    let mut chunks = ChunkScheduler::new(segment + 900, 2);
+    chunks.begin(&plan, &granularity, intent);
     let (mut left, mut taken) = ([segment, 0], Vec::new());
-    while let Next::Take(units) = handout.next(
+    while let Next::Take(units) = chunks.next(
         0,
         &StepState {
             step: 0,
@@ -118,7 +118,7 @@ fn a_chunk_that_was_overtaken_counts_from_its_begin() {
 /// begins to help another that has all of its 400 units left and does 4, and
 /// `contended` of that beside streams, when the step should be over.
 fn helps(contended: Option<f64>, late: f64) -> bool {
-    let grain = [Granularity::new(false, 10), Granularity::new(true, 10)];
+    let granularity = [Granularity::new(false, 10), Granularity::new(true, 10)];
     let plan = StepPlan {
         held: vec![0, 900],
         pooled: vec![400, 0],
@@ -135,8 +135,8 @@ fn helps(contended: Option<f64>, late: f64) -> bool {
         ..Expected::default()
     };
     let intent = quiet_intent(host, gpu, 1e-4);
-    let mut handout = Handout::new(1300, 2);
-    handout.begin(&plan, &grain, intent);
+    let mut chunks = ChunkScheduler::new(1300, 2);
+    chunks.begin(&plan, &granularity, intent);
     let state = StepState {
         step: 0,
         began: 0,
@@ -144,7 +144,7 @@ fn helps(contended: Option<f64>, late: f64) -> bool {
         left: &[400, 0],
         in_flight: &[0, 900],
     };
-    matches!(handout.next(1, &state), Next::Take(_))
+    matches!(chunks.next(1, &state), Next::Take(_))
 }
 
 #[test]
@@ -201,9 +201,9 @@ fn what_a_chunk_costs_is_told_from_large_and_small_ones() {
 
 /// A settled step in which cores and a device that streams share a pool. Each
 /// chunk costs the cores 8 us, and their steps differ by `jitter`.
-fn beside_streams(jitter: f64) -> Handout {
-    let mut grain = [Granularity::new(false, 1), Granularity::new(true, 8)];
-    grain[0].suppose(Some(8e-6));
+fn beside_streams(jitter: f64) -> ChunkScheduler {
+    let mut granularity = [Granularity::new(false, 1), Granularity::new(true, 8)];
+    granularity[0].suppose(Some(8e-6));
     let plan = StepPlan {
         held: vec![0, 0],
         pooled: vec![1000, 200],
@@ -217,17 +217,17 @@ fn beside_streams(jitter: f64) -> Handout {
         rate: Some(2e5),
         ..Expected::default()
     };
-    let intent = Intent {
+    let intent = StepIntent {
         quiet: None,
         ..quiet_intent(host, gpu, 0.0)
     };
-    let mut handout = Handout::new(1200, 2);
-    handout.begin(&plan, &grain, intent);
-    handout
+    let mut chunks = ChunkScheduler::new(1200, 2);
+    chunks.begin(&plan, &granularity, intent);
+    chunks
 }
 
 /// What the cores get at `now`, in nanoseconds.
-fn host_at(handout: &mut Handout, now: Nanos, left: [u64; 2], in_flight: [u64; 2]) -> Next {
+fn host_at(chunks: &mut ChunkScheduler, now: Nanos, left: [u64; 2], in_flight: [u64; 2]) -> Next {
     let state = StepState {
         step: 0,
         began: 0,
@@ -235,7 +235,7 @@ fn host_at(handout: &mut Handout, now: Nanos, left: [u64; 2], in_flight: [u64; 2
         left: &left,
         in_flight: &in_flight,
     };
-    handout.next(0, &state)
+    chunks.next(0, &state)
 }
 
 #[test]
@@ -247,16 +247,16 @@ fn a_last_chunk_that_costs_more_than_noise_is_not_cut_off() {
 
 #[test]
 fn cores_that_are_busy_do_not_yet_take_what_another_streams() {
-    let mut handout = beside_streams(0.001);
+    let mut chunks = beside_streams(0.001);
     assert_eq!(
-        host_at(&mut handout, 0, [1000, 200], [0, 0]),
+        host_at(&mut chunks, 0, [1000, 200], [0, 0]),
         Next::Take(1000)
     );
     // They will be through at 1000 us, and the other not before.
     for now in [0, 500_000, 900_000] {
-        assert_eq!(host_at(&mut handout, now, [0, 150], [1000, 50]), Next::Wait);
+        assert_eq!(host_at(&mut chunks, now, [0, 150], [1000, 50]), Next::Wait);
     }
-    let late = host_at(&mut handout, 980_000, [0, 150], [1000, 50]);
+    let late = host_at(&mut chunks, 980_000, [0, 150], [1000, 50]);
     assert!(matches!(late, Next::Take(1..=150)), "{late:?}");
 }
 

@@ -4,15 +4,15 @@
 //! was given. Shares follow what is measured.
 
 use super::Dawl;
-use super::rates::{Gauge, Supposed};
-use super::share::Division;
+use super::partition::Partition;
+use super::rates::{RateEstimates, Supposed};
 use crate::balance::{Setup, StepPlan};
 
 /// A plan that was given.
 #[derive(Clone, Debug)]
-pub(super) struct Lead {
+pub(super) struct Guide {
     /// The plan itself, until it has been followed.
-    pub given: Option<Division>,
+    pub given: Option<Partition>,
     /// Whether somebody streams in it.
     pub streams: bool,
 }
@@ -29,8 +29,8 @@ impl Dawl {
 
     /// Takes these figures for whatever has not been measured of a device.
     pub fn suppose(&mut self, device: usize, supposed: &Supposed) {
-        if let Some(gauge) = self.gauges.get_mut(device) {
-            gauge.suppose(supposed);
+        if let Some(rates) = self.rates.get_mut(device) {
+            rates.suppose(supposed);
         }
         // On host memory a chunk costs what a step does that has no other.
         if self
@@ -38,27 +38,29 @@ impl Dawl {
             .get(device)
             .is_some_and(|d| d.capacity.is_none())
         {
-            self.grain[device].suppose(supposed.overhead);
+            self.granularity[device].suppose(supposed.overhead);
         }
     }
 
     /// Follows a plan in the next step, and keeps its structure from then on.
-    pub fn follow(&mut self, given: Division) {
+    pub fn follow(&mut self, given: Partition) {
         let has_work = |d: usize| given.held[d] + given.pooled[d] > 0;
-        self.crew.appoint(has_work);
-        self.gauges.iter_mut().for_each(Gauge::forget_overhead);
-        self.lead = Some(Lead {
+        self.active.appoint(has_work);
+        self.rates
+            .iter_mut()
+            .for_each(RateEstimates::forget_overhead);
+        self.guide = Some(Guide {
             streams: !self.is_quiet(&given.held, &given.pooled),
             given: Some(given),
         });
     }
 
     /// Whether it follows a plan of this structure already.
-    pub fn keeps_to(&self, given: &Division) -> bool {
+    pub fn keeps_to(&self, given: &Partition) -> bool {
         let has_work = |d: usize| given.held[d] + given.pooled[d] > 0;
         let streams = !self.is_quiet(&given.held, &given.pooled);
-        (self.lead.as_ref()).is_some_and(|lead| lead.streams == streams)
-            && (0..self.devices.len()).all(|d| self.crew.works(d) == has_work(d))
+        (self.guide.as_ref()).is_some_and(|guide| guide.streams == streams)
+            && (0..self.devices.len()).all(|d| self.active.works(d) == has_work(d))
     }
 
     /// The plan of the step before.
@@ -68,7 +70,7 @@ impl Dawl {
 
     /// Seconds of a step before a device's work starts, as measured.
     pub fn start(&self, device: usize) -> Option<f64> {
-        self.gauges.get(device)?.start.value()
+        self.rates.get(device)?.start.value()
     }
 
     /// What it was told and has measured has turned out to be wrong in the step
@@ -80,8 +82,8 @@ impl Dawl {
     /// Decides alone from `step` on: everyone takes part, until it turns out
     /// who is worth it.
     pub fn let_go(&mut self, step: u32) {
-        self.lead = None;
-        self.crew.start_over(step);
+        self.guide = None;
+        self.active.start_over(step);
         self.changed = Some(step);
     }
 }

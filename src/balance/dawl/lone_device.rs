@@ -3,7 +3,7 @@
 //! several ends with a barrier. So who helps has to make good for that, too.
 
 use super::Dawl;
-use super::share::Division;
+use super::partition::Partition;
 
 /// Who would gain less than this for the others does not take part at first:
 /// waiting for one another costs about as much, and nothing has shown it yet.
@@ -19,13 +19,13 @@ const ALONE_FOR: u32 = 512;
 impl Dawl {
     /// Leaves out, before the first step, who hardly helps: one after the other
     /// the one that is missed least, or all but one.
-    pub(super) fn without_the_marginal(&mut self, division: Division) -> Division {
-        let mut best = division;
+    pub(super) fn without_the_marginal(&mut self, partition: Partition) -> Partition {
+        let mut best = partition;
         // What was not probed for want of doubt must not be guessed now.
         let clearly = self.clearly_alone();
-        if let Some((device, lone)) = clearly.and_then(|d| Some((d, self.lone_division(d)?))) {
+        if let Some((device, lone)) = clearly.and_then(|d| Some((d, self.lone_partition(d)?))) {
             let others = self.but(device);
-            others.into_iter().for_each(|d| self.crew.leave_out(d));
+            others.into_iter().for_each(|d| self.active.leave_out(d));
             best = lone;
         }
         loop {
@@ -36,19 +36,19 @@ impl Dawl {
             let fewer = (working.iter())
                 .filter_map(|device| Some((vec![*device], self.together(Some(*device))?)));
             let alone = (working.iter())
-                .filter_map(|device| Some((self.but(*device), self.lone_division(*device)?)));
+                .filter_map(|device| Some((self.but(*device), self.lone_partition(*device)?)));
             let least = (fewer.chain(alone)).min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
             let bound = (1.0 + MARGINAL) * best.seconds;
             let Some((leaving, without)) = least.filter(|(_, w)| w.seconds <= bound) else {
                 break;
             };
-            leaving.into_iter().for_each(|d| self.crew.leave_out(d));
+            leaving.into_iter().for_each(|d| self.active.leave_out(d));
             best = without;
         }
         let is_lone = (self.lone_holder(None)).is_some_and(|d| self.enqueue[d].is_some());
         self.alone = is_lone && self.knows_all();
         if self.alone {
-            (0..self.devices.len()).for_each(|device| self.crew.rest(device, ALONE_FOR));
+            (0..self.devices.len()).for_each(|device| self.active.rest(device, ALONE_FOR));
         }
         best
     }
@@ -66,11 +66,11 @@ impl Dawl {
         };
         let rate = |d: usize| match self.capacity(d) {
             0 => self.known_pool_rate(d, false),
-            _ => self.gauges[d].held.value(),
+            _ => self.rates[d].held.value(),
         };
         let own = rate(device)?;
         let helping: f64 = others().filter_map(rate).sum::<f64>() * ROUGH;
-        let barrier = self.gauges[device].overhead.value().unwrap_or(0.0);
+        let barrier = self.rates[device].overhead.value().unwrap_or(0.0);
         let together = barrier + self.units as f64 / (own + helping);
         let clearly = others().all(beaten) && seconds <= (1.0 + MARGINAL) * together;
         clearly.then_some(device)
@@ -82,21 +82,21 @@ impl Dawl {
         let seconds = |rate: f64| self.units as f64 / (rate * faster);
         match self.capacity(device) {
             0 => {
-                let overhead = self.gauges[device].overhead.value().unwrap_or(0.0);
+                let overhead = self.rates[device].overhead.value().unwrap_or(0.0);
                 Some(overhead + seconds(self.known_pool_rate(device, false)?))
             }
             capacity if capacity >= self.units => {
                 let enqueue = self.enqueue[device].unwrap_or(0.0);
-                let gauge = &self.gauges[device];
-                let launches = self.more_launches(device, self.units) * gauge.launch.seconds();
-                Some((launches + seconds(gauge.held.value()?)).max(enqueue))
+                let rates = &self.rates[device];
+                let launches = self.more_launches(device, self.units) * rates.launch.seconds();
+                Some((launches + seconds(rates.held.value()?)).max(enqueue))
             }
             _ => None,
         }
     }
 
     /// A step by `device` alone.
-    fn lone_division(&self, device: usize) -> Option<Division> {
+    fn lone_partition(&self, device: usize) -> Option<Partition> {
         let seconds = self.alone_seconds(device, 1.0)?;
         let mut own = vec![0; self.devices.len()];
         own[device] = self.units;
@@ -105,7 +105,7 @@ impl Dawl {
             0 => (none, own),
             _ => (own, none),
         };
-        Some(Division {
+        Some(Partition {
             held,
             pooled,
             seconds,
@@ -115,7 +115,7 @@ impl Dawl {
     /// The device that alone takes part, once `other`'s part in the work has
     /// changed, if it can hold everything.
     pub(super) fn lone_holder(&self, other: Option<usize>) -> Option<usize> {
-        let works = |d: &usize| self.crew.works(*d) != (other == Some(*d));
+        let works = |d: &usize| self.active.works(*d) != (other == Some(*d));
         let mut working = (0..self.devices.len()).filter(works);
         let lone = working.next().filter(|_| working.next().is_none());
         lone.filter(|d| self.capacity(*d) >= self.units)
@@ -123,19 +123,19 @@ impl Dawl {
 
     /// Seconds that enqueueing a step takes where one device holds everything;
     /// else it is hidden, or overhead.
-    pub(super) fn enqueued(&self, division: &Division) -> f64 {
-        let holder = division.held.iter().position(|held| *held == self.units);
+    pub(super) fn enqueued(&self, partition: &Partition) -> f64 {
+        let holder = partition.held.iter().position(|held| *held == self.units);
         holder.and_then(|d| self.enqueue[d]).unwrap_or(0.0)
     }
 
     /// Whether, as things are, somebody who was left out would be tried again in
     /// `step`.
     pub(super) fn would_take_in(&self, step: u32) -> bool {
-        let Some(division) = self.together(None) else {
+        let Some(partition) = self.together(None) else {
             return true;
         };
-        let reference = self.as_it_is(step, &division);
-        let candidates = self.crew.candidates(step, false);
+        let reference = self.as_it_is(step, &partition);
+        let candidates = self.active.candidates(step, false);
         (candidates.into_iter()).any(|device| self.would_help(step, device, reference))
     }
 
@@ -144,7 +144,7 @@ impl Dawl {
     }
 
     fn at_work(&self) -> impl Iterator<Item = usize> {
-        (0..self.devices.len()).filter(|d| self.crew.works(*d))
+        (0..self.devices.len()).filter(|d| self.active.works(*d))
     }
 
     /// All that work, but one.

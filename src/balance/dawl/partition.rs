@@ -1,7 +1,7 @@
 //! Shares with which all devices finish together: pure functions from what
 //! each device can do to whole counts.
 
-use crate::balance::division::largest_remainder;
+use crate::balance::apportion::largest_remainder;
 use crate::balance::windows::SPARE;
 
 /// What a device can do in a step, as measured or supposed.
@@ -119,15 +119,15 @@ impl Ability {
 
 /// Who holds and who does what, and the seconds that this should take.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Division {
+pub struct Partition {
     pub held: Vec<u64>,
     pub pooled: Vec<u64>,
     pub seconds: f64,
 }
 
-/// The division with which all finish together. `None` if no device can do
+/// The partition with which all finish together. `None` if no device can do
 /// anything.
-pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Division> {
+pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Partition> {
     let done = |seconds: f64| {
         let all = abilities.iter().map(move |a| a.within(seconds));
         all.map(|(held, pooled)| held + pooled).sum()
@@ -144,7 +144,7 @@ pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Division> {
         held[d] -= over;
         pooled[d] += over;
     }
-    Some(Division {
+    Some(Partition {
         held,
         pooled,
         seconds,
@@ -155,7 +155,7 @@ pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Division> {
 /// compute on host memory do what they can while the held units are computed,
 /// and only what they leave is streamed. `None` if more is held than there is,
 /// or if nobody can do the rest.
-pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Division> {
+pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Partition> {
     let pool = units.checked_sub(held.iter().sum())?;
     let until = (abilities.iter().zip(held))
         .map(|(ability, held)| ability.held_until(*held))
@@ -183,14 +183,14 @@ pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Di
     let pooled = largest_remainder(by_host, &on_host);
     let rest = pool - pooled.iter().sum::<u64>();
     let rest = largest_remainder(rest, &beside);
-    Some(Division {
+    Some(Partition {
         held: held.to_vec(),
         pooled: pooled.iter().zip(&rest).map(|(p, r)| p + r).collect(),
         seconds,
     })
 }
 
-/// The seconds that a division should take.
+/// The seconds that a partition should take.
 pub fn as_divided(held: &[u64], pooled: &[u64], abilities: &[Ability]) -> f64 {
     (abilities.iter().zip(held.iter().zip(pooled)))
         .map(|(ability, (held, pooled))| ability.until(*held, *pooled))
@@ -294,8 +294,8 @@ mod tests {
             overhead: 2.0,
             ..quick
         };
-        let division = finish_together(100, &[quick, late]).unwrap();
-        assert_eq!(division.pooled, [100, 0]);
+        let partition = finish_together(100, &[quick, late]).unwrap();
+        assert_eq!(partition.pooled, [100, 0]);
     }
 
     #[test]
@@ -312,10 +312,10 @@ mod tests {
         };
         // The memory is full at 10 s; when the rest is streamed, the kernels
         // that this takes are still done by 10.4 s.
-        let division = finish_together(1150, &[cpu, gpu]).unwrap();
-        assert_eq!((division.held[1], division.pooled[1]), (1000, 45));
-        assert_eq!(division.pooled[0], 105);
-        assert!((division.seconds - 10.4545).abs() < 1e-3);
+        let partition = finish_together(1150, &[cpu, gpu]).unwrap();
+        assert_eq!((partition.held[1], partition.pooled[1]), (1000, 45));
+        assert_eq!(partition.pooled[0], 105);
+        assert!((partition.seconds - 10.4545).abs() < 1e-3);
     }
 
     #[test]
@@ -351,16 +351,16 @@ mod tests {
             units in 1u64..100_000,
             abilities in prop::collection::vec(ability(), 1..6),
         ) {
-            let division = finish_together(units, &abilities).unwrap();
-            let sum: u64 = division.held.iter().chain(&division.pooled).sum();
+            let partition = finish_together(units, &abilities).unwrap();
+            let sum: u64 = partition.held.iter().chain(&partition.pooled).sum();
             prop_assert_eq!(sum, units);
             for (d, a) in abilities.iter().enumerate() {
-                prop_assert!(division.held[d] <= a.capacity);
+                prop_assert!(partition.held[d] <= a.capacity);
                 // One unit more or less is the rounding.
-                let time = (division.seconds - a.overhead).max(0.0);
-                let (held, streamed) = a.within(division.seconds);
-                prop_assert!((division.held[d] as f64 - held).abs() <= 1.001);
-                prop_assert!((division.pooled[d] as f64 - streamed).abs() <= 1.001);
+                let time = (partition.seconds - a.overhead).max(0.0);
+                let (held, streamed) = a.within(partition.seconds);
+                prop_assert!((partition.held[d] as f64 - held).abs() <= 1.001);
+                prop_assert!((partition.pooled[d] as f64 - streamed).abs() <= 1.001);
                 if a.capacity == 0 {
                     prop_assert!((streamed - a.pool_rate * time).abs() <= 1e-9 * streamed);
                     continue;
@@ -369,9 +369,9 @@ mod tests {
                     // Launches cost nothing: in closed form.
                     let kernels = a.held_rate * time;
                     let least = kernels.min(a.capacity as f64);
-                    prop_assert!((division.held[d] as f64 - least).abs() <= 1.001);
+                    prop_assert!((partition.held[d] as f64 - least).abs() <= 1.001);
                     let rest = (kernels - a.capacity as f64).clamp(0.0, a.pool_rate * time);
-                    prop_assert!((division.pooled[d] as f64 - rest).abs() <= 1.001);
+                    prop_assert!((partition.pooled[d] as f64 - rest).abs() <= 1.001);
                 }
                 let kernels = a.held_seconds(held) + streamed * a.streamed_kernel();
                 prop_assert!(kernels <= time * (1.0 + 1e-9));

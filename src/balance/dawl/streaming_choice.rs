@@ -5,7 +5,7 @@
 //! fast streams would be: noise could keep a run for good in what is worse by a
 //! tenth; and what probes said of streams in a bad moment, for 100 steps by a
 //! third (beside an H200). So steps are remembered by kind. Where the other kind
-//! promises to be better, though not beyond noise, or not to cost much, it is
+//! calibration to be better, though not beyond noise, or not to cost much, it is
 //! tried in a few steps of a long run; so are, whatever they promise, streams
 //! that were never seen but in probes. A trial that goes badly ends at once. And
 //! of two kinds that were both seen the faster one is kept.
@@ -63,7 +63,7 @@ impl Kind {
 
 /// The steps of both kinds, in seconds.
 #[derive(Clone, Debug, Default)]
-pub struct Modes {
+pub struct StreamingChoice {
     /// By whether somebody streamed.
     kinds: [Kind; 2],
     /// Of the last step.
@@ -72,7 +72,7 @@ pub struct Modes {
 
 /// What rates say of the coming step.
 #[derive(Clone, Copy, Debug)]
-pub struct Promise {
+pub struct Prediction {
     /// The seconds by kind: nobody streams, somebody does.
     pub seconds: [f64; 2],
     /// Whether they call for streams, beyond noise.
@@ -81,7 +81,7 @@ pub struct Promise {
     pub left: u32,
 }
 
-impl Modes {
+impl StreamingChoice {
     /// A step without surprises has ended. The first one after another kind
     /// only brings the devices into its stride.
     pub fn observe(&mut self, step: u32, streamed: bool, seconds: f64) {
@@ -93,7 +93,7 @@ impl Modes {
     }
 
     /// Whether somebody is to stream in `step`.
-    pub fn streams(&self, step: u32, promise: Promise) -> bool {
+    pub fn streams(&self, step: u32, promise: Prediction) -> bool {
         let Some(now) = self.streamed else {
             return promise.streams;
         };
@@ -119,20 +119,20 @@ impl Modes {
 mod tests {
     use super::*;
 
-    /// Modes after as many steps of each kind, and the number of steps.
-    fn after(kinds: &[(bool, f64, u32)]) -> (Modes, u32) {
-        let (mut modes, mut step) = (Modes::default(), 0);
+    /// StreamingChoice after as many steps of each kind, and the number of steps.
+    fn after(kinds: &[(bool, f64, u32)]) -> (StreamingChoice, u32) {
+        let (mut streaming_choice, mut step) = (StreamingChoice::default(), 0);
         for (streamed, seconds, count) in kinds {
             for _ in 0..*count {
-                modes.observe(step, *streamed, *seconds);
+                streaming_choice.observe(step, *streamed, *seconds);
                 step += 1;
             }
         }
-        (modes, step)
+        (streaming_choice, step)
     }
 
-    fn promise(quiet: f64, streaming: f64, streams: bool) -> Promise {
-        Promise {
+    fn promise(quiet: f64, streaming: f64, streams: bool) -> Prediction {
+        Prediction {
             seconds: [quiet, streaming],
             streams,
             left: 50,
@@ -143,9 +143,9 @@ mod tests {
     fn rates_decide_until_steps_do() {
         for streams in [false, true] {
             let promise = promise(1.0, 1.3, streams);
-            assert_eq!(Modes::default().streams(0, promise), streams);
-            let (modes, step) = after(&[(false, 1.0, 6)]);
-            assert_eq!(modes.streams(step, promise), streams);
+            assert_eq!(StreamingChoice::default().streams(0, promise), streams);
+            let (streaming_choice, step) = after(&[(false, 1.0, 6)]);
+            assert_eq!(streaming_choice.streams(step, promise), streams);
         }
     }
 
@@ -153,79 +153,82 @@ mod tests {
     fn what_was_faster_is_gone_back_to() {
         // Noise has let it look slower.
         let promise = promise(1.0, 1.1, false);
-        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.1, 3)]);
-        assert!(!modes.streams(step, promise), "not seen often enough");
-        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.1, 5)]);
-        assert!(modes.streams(step, promise));
-        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.005, 5)]);
-        assert!(!modes.streams(step, promise), "hardly slower");
-        let (modes, step) = after(&[(true, 1.0, 8), (false, 1.1, 80)]);
-        let promise = Promise {
+        let (streaming_choice, step) = after(&[(true, 1.0, 8), (false, 1.1, 3)]);
+        assert!(
+            !streaming_choice.streams(step, promise),
+            "not seen often enough"
+        );
+        let (streaming_choice, step) = after(&[(true, 1.0, 8), (false, 1.1, 5)]);
+        assert!(streaming_choice.streams(step, promise));
+        let (streaming_choice, step) = after(&[(true, 1.0, 8), (false, 1.005, 5)]);
+        assert!(!streaming_choice.streams(step, promise), "hardly slower");
+        let (streaming_choice, step) = after(&[(true, 1.0, 8), (false, 1.1, 80)]);
+        let promise = Prediction {
             seconds: [1.0, 1.3],
             ..promise
         };
-        assert!(!modes.streams(step, promise), "long ago");
+        assert!(!streaming_choice.streams(step, promise), "long ago");
     }
 
     #[test]
     fn what_was_slower_is_left_alone_though_rates_praise_it() {
-        let (modes, step) = after(&[(false, 1.1, 8), (true, 1.0, 5)]);
-        assert!(modes.streams(step, promise(0.9, 1.0, false)));
+        let (streaming_choice, step) = after(&[(false, 1.1, 8), (true, 1.0, 5)]);
+        assert!(streaming_choice.streams(step, promise(0.9, 1.0, false)));
     }
 
     #[test]
     fn what_promises_something_is_tried_in_a_long_run() {
-        let (modes, step) = after(&[(false, 1.0, 6)]);
-        assert!(modes.streams(step, promise(1.0, 0.95, false)));
+        let (streaming_choice, step) = after(&[(false, 1.0, 6)]);
+        assert!(streaming_choice.streams(step, promise(1.0, 0.95, false)));
         // Or what may be better than it looks: five of fifty steps.
-        assert!(modes.streams(step, promise(1.0, 1.19, false)));
-        assert!(!modes.streams(step, promise(1.0, 1.21, false)));
-        let short = Promise {
+        assert!(streaming_choice.streams(step, promise(1.0, 1.19, false)));
+        assert!(!streaming_choice.streams(step, promise(1.0, 1.21, false)));
+        let short = Prediction {
             left: 20,
             ..promise(1.0, 0.95, false)
         };
-        assert!(!modes.streams(step, short));
+        assert!(!streaming_choice.streams(step, short));
         // And given up where it does not keep its promise.
-        let (modes, step) = after(&[(false, 1.0, 6), (true, 1.05, 5)]);
-        assert!(!modes.streams(step, promise(1.0, 0.95, true)));
+        let (streaming_choice, step) = after(&[(false, 1.0, 6), (true, 1.05, 5)]);
+        assert!(!streaming_choice.streams(step, promise(1.0, 0.95, true)));
     }
 
     #[test]
     fn streams_that_promise_nothing_are_tried_once_in_a_very_long_run() {
-        let very_long = Promise {
+        let very_long = Prediction {
             left: 90,
             ..promise(1.0, 2.0, false)
         };
-        let (mut modes, mut step) = after(&[(false, 1.0, 5)]);
-        assert!(modes.streams(step, very_long));
+        let (mut streaming_choice, mut step) = after(&[(false, 1.0, 5)]);
+        assert!(streaming_choice.streams(step, very_long));
         assert!(
-            !modes.streams(step, promise(1.0, 2.0, false)),
+            !streaming_choice.streams(step, promise(1.0, 2.0, false)),
             "not so long"
         );
         // The first step is not counted, and the second one is enough.
         for seconds in [3.0, 2.0] {
-            assert!(modes.streams(step, very_long));
-            modes.observe(step, true, seconds);
+            assert!(streaming_choice.streams(step, very_long));
+            streaming_choice.observe(step, true, seconds);
             step += 1;
         }
         for _ in 0..60 {
-            assert!(!modes.streams(step, very_long));
-            modes.observe(step, false, 1.0);
+            assert!(!streaming_choice.streams(step, very_long));
+            streaming_choice.observe(step, false, 1.0);
             step += 1;
         }
         // Nobody tries steps without streams blindly.
-        let (modes, step) = after(&[(true, 1.0, 6)]);
-        let quiet = Promise {
+        let (streaming_choice, step) = after(&[(true, 1.0, 6)]);
+        let quiet = Prediction {
             left: 90,
             ..promise(2.0, 1.0, true)
         };
-        assert!(modes.streams(step, quiet));
+        assert!(streaming_choice.streams(step, quiet));
     }
 
     #[test]
     fn one_slow_step_is_no_reason() {
-        let (mut modes, step) = after(&[(true, 1.0, 8), (false, 0.9, 5)]);
-        modes.observe(step, false, 5.0);
-        assert!(!modes.streams(step + 1, promise(1.0, 1.0, false)));
+        let (mut streaming_choice, step) = after(&[(true, 1.0, 8), (false, 0.9, 5)]);
+        streaming_choice.observe(step, false, 5.0);
+        assert!(!streaming_choice.streams(step + 1, promise(1.0, 1.0, false)));
     }
 }

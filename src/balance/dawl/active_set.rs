@@ -2,7 +2,7 @@
 //! barrier of two takes longer, and memory is shared. What a model of rates
 //! cannot tell, a step without it does.
 
-use super::rates::Gauge;
+use super::rates::RateEstimates;
 
 /// Steps after which a decision is tried again, doubled each time.
 const PATIENCE: u32 = 64;
@@ -20,12 +20,12 @@ pub struct Trial {
     reference: f64,
     pub seconds: Option<f64>,
     /// What was known before.
-    gauges: Vec<Gauge>,
+    rates: Vec<RateEstimates>,
 }
 
 /// The devices that are there, and those that take part.
 #[derive(Clone, Debug)]
-pub struct Crew {
+pub struct ActiveSet {
     alive: Vec<bool>,
     works: Vec<bool>,
     /// First step in which a change of a device's part may be tried.
@@ -34,7 +34,7 @@ pub struct Crew {
     pub trial: Option<Trial>,
 }
 
-impl Crew {
+impl ActiveSet {
     pub fn new(devices: usize) -> Self {
         Self {
             alive: vec![true; devices],
@@ -75,7 +75,7 @@ impl Crew {
     }
 
     /// Tries a step with `device`'s part changed.
-    pub fn try_other(&mut self, step: u32, device: usize, reference: f64, gauges: &[Gauge]) {
+    pub fn try_other(&mut self, step: u32, device: usize, reference: f64, rates: &[RateEstimates]) {
         self.works[device] = !self.works[device];
         self.defer(device, step);
         self.trial = Some(Trial {
@@ -83,7 +83,7 @@ impl Crew {
             device,
             reference,
             seconds: None,
-            gauges: gauges.to_vec(),
+            rates: rates.to_vec(),
         });
     }
 
@@ -110,7 +110,7 @@ impl Crew {
 
     /// Ends a trial that has been measured. Gives back what was known before
     /// it when it did not pay.
-    pub fn conclude(&mut self) -> Option<Vec<Gauge>> {
+    pub fn conclude(&mut self) -> Option<Vec<RateEstimates>> {
         let seconds = self.trial.as_ref()?.seconds?;
         let trial = self.trial.take()?;
         // One left out stays so unless that was clearly worse; one taken in
@@ -123,12 +123,12 @@ impl Crew {
             return None;
         }
         self.works[trial.device] = !self.works[trial.device];
-        Some(trial.gauges)
+        Some(trial.rates)
     }
 
     /// What was known before a trial that is not to take place, if there is one.
-    pub fn call_off(self) -> Option<Vec<Gauge>> {
-        self.trial.map(|trial| trial.gauges)
+    pub fn call_off(self) -> Option<Vec<RateEstimates>> {
+        self.trial.map(|trial| trial.rates)
     }
 
     /// Those that are to take part; if none of them is left, everyone.
@@ -166,46 +166,51 @@ impl Crew {
 mod tests {
     use super::*;
 
-    fn tried(seconds: f64) -> Crew {
-        let mut crew = Crew::new(2);
-        crew.try_other(2, 0, 1.0, &[Gauge::default(), Gauge::default()]);
-        assert_eq!(crew.lone(), Some(1));
-        if let Some(trial) = &mut crew.trial {
+    fn tried(seconds: f64) -> ActiveSet {
+        let mut active = ActiveSet::new(2);
+        active.try_other(
+            2,
+            0,
+            1.0,
+            &[RateEstimates::default(), RateEstimates::default()],
+        );
+        assert_eq!(active.lone(), Some(1));
+        if let Some(trial) = &mut active.trial {
             trial.seconds = Some(seconds);
         }
-        crew
+        active
     }
 
     #[test]
     fn a_device_without_which_it_goes_faster_stays_out() {
-        let mut crew = tried(0.95);
-        assert!(crew.conclude().is_none());
-        assert_eq!(crew.lone(), Some(1));
-        assert_eq!(crew.next_try(), Some(2 + PATIENCE));
+        let mut active = tried(0.95);
+        assert!(active.conclude().is_none());
+        assert_eq!(active.lone(), Some(1));
+        assert_eq!(active.next_try(), Some(2 + PATIENCE));
     }
 
     #[test]
     fn a_device_that_is_missed_comes_back() {
-        let mut crew = tried(1.05);
-        assert!(crew.conclude().is_some());
-        assert!(crew.works(0));
-        assert!(crew.candidates(3, true).iter().all(|d| *d != 0));
+        let mut active = tried(1.05);
+        assert!(active.conclude().is_some());
+        assert!(active.works(0));
+        assert!(active.candidates(3, true).iter().all(|d| *d != 0));
     }
 
     #[test]
     fn a_change_brings_everyone_back_but_the_lost() {
-        let mut crew = Crew::new(3);
-        crew.lost(2);
-        crew.try_other(5, 0, 1.0, &[]);
-        crew.start_over(6);
-        assert!(crew.works(0) && crew.works(1) && !crew.works(2));
+        let mut active = ActiveSet::new(3);
+        active.lost(2);
+        active.try_other(5, 0, 1.0, &[]);
+        active.start_over(6);
+        assert!(active.works(0) && active.works(1) && !active.works(2));
     }
 
     #[test]
     fn when_all_at_work_are_lost_those_left_out_come_in() {
-        let mut crew = tried(0.9);
-        crew.conclude();
-        crew.lost(1);
-        assert!(crew.works(0));
+        let mut active = tried(0.9);
+        active.conclude();
+        active.lost(1);
+        assert!(active.works(0));
     }
 }

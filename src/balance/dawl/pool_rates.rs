@@ -2,8 +2,8 @@
 //! A step shows one of the two, or both in parts, but what changes a device's
 //! speed for good changes it in either condition.
 
-use super::handout::Progress;
-use super::rates::{Estimate, Gauge, NEVER_SUDDEN, Verdict};
+use super::chunks::Progress;
+use super::rates::{Estimate, NEVER_SUDDEN, RateEstimates, Verdict};
 
 /// A rate beside streams, or without any, counts if it was seen on this part of
 /// what a device did in the step: the last chunks are small and say little.
@@ -16,22 +16,22 @@ const MOST: f64 = 4.0;
 
 /// Pool units a second in a step, as far as the step could tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pace {
+pub struct PoolRates {
     /// While others streamed, or its own if it streams.
     pub beside: Option<f64>,
     /// Of one that computes on host memory, while nobody streamed.
     pub alone: Option<f64>,
 }
 
-impl Pace {
+impl PoolRates {
     /// What a step shows of a device that computes on host memory, of which
-    /// `gauge` tells what is known, and whose chunks have `least` units.
+    /// `rates` tells what is known, and whose chunks have `least` units.
     ///
     /// Chunks overlap: the cores that are through with one begin the next while
     /// the slowest of them is late. The next one is then over soon after, and by
     /// itself would look faster than anything. Nobody is faster beside streams
     /// than on average, so a step that says so is taken as a whole.
-    pub fn of(progress: &Progress, gauge: &Gauge, least: u64) -> Self {
+    pub fn of(progress: &Progress, rates: &RateEstimates, least: u64) -> Self {
         let Some(average) = progress.rate() else {
             return Self::default();
         };
@@ -39,8 +39,8 @@ impl Pace {
             Some(_) => progress.done.div_ceil(ENOUGH),
             None => (progress.done.div_ceil(BETTER_THAN_NOTHING)).max(least.min(progress.done)),
         };
-        let beside = progress.beside_rate(enough(&gauge.pool));
-        let alone = progress.alone_rate(enough(&gauge.alone));
+        let beside = progress.beside_rate(enough(&rates.pool));
+        let alone = progress.alone_rate(enough(&rates.alone));
         let is_credible = beside.is_none_or(|rate| rate <= average)
             && alone.is_none_or(|rate| rate <= MOST * average);
         match is_credible {
@@ -70,9 +70,9 @@ pub struct Conditions {
 /// changed the estimate.
 type Noted = Option<(Verdict, f64)>;
 
-impl Gauge {
+impl RateEstimates {
     /// Takes in the pace of a step. Says whether the device changed for good.
-    pub fn observe_pace(&mut self, seen: Pace, under: Conditions) -> bool {
+    pub fn observe_pace(&mut self, seen: PoolRates, under: Conditions) -> bool {
         let beside = note(&mut self.pool, seen.beside, !under.quiet, under);
         let alone = note(&mut self.alone, seen.alone, under.quiet, under);
         carry_along(&mut self.pool, beside, alone);
@@ -141,19 +141,19 @@ mod tests {
         disturbed: false,
     };
 
-    fn pace(beside: impl Into<Option<f64>>, alone: impl Into<Option<f64>>) -> Pace {
-        Pace {
+    fn pace(beside: impl Into<Option<f64>>, alone: impl Into<Option<f64>>) -> PoolRates {
+        PoolRates {
             beside: beside.into(),
             alone: alone.into(),
         }
     }
 
-    fn known() -> Gauge {
-        let mut gauge = Gauge::default();
+    fn known() -> RateEstimates {
+        let mut rates = RateEstimates::default();
         for _ in 0..3 {
-            assert!(!gauge.observe_pace(pace(80.0, 100.0), USUAL));
+            assert!(!rates.observe_pace(pace(80.0, 100.0), USUAL));
         }
-        gauge
+        rates
     }
 
     /// A chunk of `units` done from `from` to `to` microseconds.
@@ -174,7 +174,7 @@ mod tests {
         let mut progress = Progress::default();
         progress.completed(&chunk(100, 0, 100), Some(0));
         progress.completed(&chunk(100, 100, 300), None);
-        let pace = Pace::of(&progress, &known(), 4);
+        let pace = PoolRates::of(&progress, &known(), 4);
         assert_eq!(pace, self::pace(0.5e6, 1e6));
     }
 
@@ -183,12 +183,12 @@ mod tests {
         let mut progress = Progress::default();
         progress.completed(&chunk(100, 0, 199), Some(0));
         progress.completed(&chunk(100, 80, 200), None);
-        let pace = Pace::of(&progress, &known(), 4);
+        let pace = PoolRates::of(&progress, &known(), 4);
         assert_eq!(pace, self::pace(1e6, 1e6));
         let mut progress = Progress::default();
         progress.completed(&chunk(100, 0, 199), None);
         progress.completed(&chunk(100, 80, 200), Some(199_000));
-        let pace = Pace::of(&progress, &known(), 4);
+        let pace = PoolRates::of(&progress, &known(), 4);
         assert_eq!(pace, self::pace(1e6, 1e6));
     }
 
@@ -197,45 +197,45 @@ mod tests {
         let mut progress = Progress::default();
         progress.completed(&chunk(100, 0, 200), None);
         progress.completed(&chunk(16, 200, 216), Some(200_000));
-        assert_eq!(Pace::of(&progress, &known(), 4), pace(0.5e6, None));
-        let nothing = Gauge::default();
-        let alone = Pace::of(&progress, &nothing, 4).alone;
+        assert_eq!(PoolRates::of(&progress, &known(), 4), pace(0.5e6, None));
+        let nothing = RateEstimates::default();
+        let alone = PoolRates::of(&progress, &nothing, 4).alone;
         assert_eq!(alone.map(f64::round), Some(1e6));
     }
 
     #[test]
     fn a_change_of_one_carries_the_other_along() {
-        let mut gauge = known();
-        assert!(!gauge.observe_pace(pace(None, 50.0), USUAL));
-        assert_eq!(gauge.pool.value(), Some(80.0));
-        assert!(gauge.observe_pace(pace(None, 50.0), USUAL));
-        assert_eq!(gauge.pool.value(), Some(40.0));
+        let mut rates = known();
+        assert!(!rates.observe_pace(pace(None, 50.0), USUAL));
+        assert_eq!(rates.pool.value(), Some(80.0));
+        assert!(rates.observe_pace(pace(None, 50.0), USUAL));
+        assert_eq!(rates.pool.value(), Some(40.0));
     }
 
     #[test]
     fn a_change_that_both_show_counts_once() {
-        let mut gauge = known();
-        assert!(!gauge.observe_pace(pace(None, 50.0), USUAL));
-        assert!(gauge.observe_pace(pace(40.0, 50.0), USUAL));
-        assert_eq!(gauge.pool.value(), Some(40.0));
-        assert!(!gauge.observe_pace(pace(40.0, None), USUAL));
-        assert_eq!(gauge.alone.value(), Some(50.0));
+        let mut rates = known();
+        assert!(!rates.observe_pace(pace(None, 50.0), USUAL));
+        assert!(rates.observe_pace(pace(40.0, 50.0), USUAL));
+        assert_eq!(rates.pool.value(), Some(40.0));
+        assert!(!rates.observe_pace(pace(40.0, None), USUAL));
+        assert_eq!(rates.alone.value(), Some(50.0));
     }
 
     #[test]
     fn planned_conditions_count_at_once_and_unplanned_ones_do_not() {
-        let mut gauge = known();
-        gauge.observe_pace(pace(None, 100.0), USUAL);
-        gauge.observe_pace(pace(40.0, 100.0), USUAL);
-        assert_eq!(gauge.pool.value(), Some(80.0));
-        gauge.observe_pace(pace(None, 100.0), USUAL);
+        let mut rates = known();
+        rates.observe_pace(pace(None, 100.0), USUAL);
+        rates.observe_pace(pace(40.0, 100.0), USUAL);
+        assert_eq!(rates.pool.value(), Some(80.0));
+        rates.observe_pace(pace(None, 100.0), USUAL);
         let streaming = Conditions {
             quiet: false,
             ..USUAL
         };
-        gauge.observe_pace(pace(40.0, 100.0), streaming);
-        assert_eq!(gauge.pool.value(), Some(40.0));
-        assert_eq!(gauge.alone.value(), Some(100.0));
+        rates.observe_pace(pace(40.0, 100.0), streaming);
+        assert_eq!(rates.pool.value(), Some(40.0));
+        assert_eq!(rates.alone.value(), Some(100.0));
     }
 
     #[test]
@@ -244,40 +244,40 @@ mod tests {
             disturbed: true,
             ..USUAL
         };
-        let mut gauge = known();
-        gauge.observe_pace(pace(None, 100.0), USUAL);
-        gauge.observe_pace(pace(None, None), moved);
-        gauge.observe_pace(pace(None, 110.0), USUAL);
-        assert_eq!(gauge.alone.value(), Some(100.0));
+        let mut rates = known();
+        rates.observe_pace(pace(None, 100.0), USUAL);
+        rates.observe_pace(pace(None, None), moved);
+        rates.observe_pace(pace(None, 110.0), USUAL);
+        assert_eq!(rates.alone.value(), Some(100.0));
         // Nor does it clear a suspicion.
-        gauge.observe_pace(pace(None, 50.0), USUAL);
-        gauge.observe_pace(pace(None, None), moved);
-        assert!(gauge.observe_pace(pace(None, 50.0), USUAL));
+        rates.observe_pace(pace(None, 50.0), USUAL);
+        rates.observe_pace(pace(None, None), moved);
+        assert!(rates.observe_pace(pace(None, 50.0), USUAL));
     }
 
     #[test]
     fn nobody_is_slower_alone() {
-        let mut gauge = known();
-        gauge.observe_pace(pace(None, 60.0), USUAL);
-        gauge.observe_pace(pace(None, 60.0), USUAL);
+        let mut rates = known();
+        rates.observe_pace(pace(None, 60.0), USUAL);
+        rates.observe_pace(pace(None, 60.0), USUAL);
         let streaming = Conditions {
             quiet: false,
             ..USUAL
         };
-        gauge.observe_pace(pace(90.0, None), streaming);
-        assert_eq!(gauge.pool.value(), Some(90.0));
-        assert!((gauge.alone.value().unwrap() - 90.0).abs() < 1e-9);
+        rates.observe_pace(pace(90.0, None), streaming);
+        assert_eq!(rates.pool.value(), Some(90.0));
+        assert!((rates.alone.value().unwrap() - 90.0).abs() < 1e-9);
     }
 
     #[test]
     fn too_little_to_tell_is_no_change() {
-        let mut gauge = known();
+        let mut rates = known();
         let little = Conditions {
             telling: false,
             ..USUAL
         };
         for _ in 0..3 {
-            assert!(!gauge.observe_pace(pace(20.0, None), little));
+            assert!(!rates.observe_pace(pace(20.0, None), little));
         }
     }
 }

@@ -60,9 +60,9 @@ pub struct Expected {
     pub held_until: Option<f64>,
 }
 
-/// Hands out the pool of a step. Nothing here allocates but [`Handout::begin`].
+/// Hands out the pool of a step. Nothing here allocates but [`ChunkScheduler::begin`].
 #[derive(Clone, Debug)]
-pub struct Handout {
+pub struct ChunkScheduler {
     units: u64,
     expected: Vec<Expected>,
     chunk: Vec<u64>,
@@ -93,7 +93,7 @@ pub struct Handout {
 
 /// How a step is meant to go.
 #[derive(Clone, Debug)]
-pub struct Intent {
+pub struct StepIntent {
     pub expected: Vec<Expected>,
     /// Seconds of the step, if nobody is meant to stream.
     pub quiet: Option<f64>,
@@ -103,7 +103,7 @@ pub struct Intent {
     pub settled: bool,
 }
 
-impl Handout {
+impl ChunkScheduler {
     pub fn new(units: u64, devices: usize) -> Self {
         Self {
             units,
@@ -127,7 +127,7 @@ impl Handout {
     }
 
     /// A step begins, or begins again after a loss.
-    pub fn begin(&mut self, plan: &StepPlan, grain: &[Granularity], intent: Intent) {
+    pub fn begin(&mut self, plan: &StepPlan, granularity: &[Granularity], intent: StepIntent) {
         let expected = intent.expected;
         self.quiet = intent.quiet;
         self.moving = intent.moving;
@@ -135,22 +135,22 @@ impl Handout {
         let pool: u64 = plan.pooled.iter().sum();
         let mut costly = false;
         let alone = plan.pooled.iter().filter(|units| **units > 0).count() == 1;
-        for (d, grain) in grain.iter().enumerate() {
+        for (d, granularity) in granularity.iter().enumerate() {
             let segment = plan.pooled[d];
             // One without a segment helps the others with a part of theirs.
             let part = if segment > 0 { segment } else { pool / 4 };
-            self.min_chunk[d] = grain.least(part, expected[d].rate);
+            self.min_chunk[d] = granularity.least(part, expected[d].rate);
             let seconds = expected[d].rate.map_or(0.0, |rate| segment as f64 / rate);
-            let is_costly = segment > 0 && intent.settled && grain.is_costly(seconds);
+            let is_costly = segment > 0 && intent.settled && granularity.is_costly(seconds);
             self.chunk[d] = match alone && segment > 0 && self.quiet.is_some() {
                 true if is_costly => segment,
                 true => segment.div_ceil(CHUNKS_ALONE).max(self.min_chunk[d]),
-                false => grain.chunk(part, expected[d].rate),
+                false => granularity.chunk(part, expected[d].rate),
             };
             costly |= is_costly;
             // A last chunk makes up for noise, up to a tenth.
             let made_up = TAIL.min(expected[d].jitter) * seconds;
-            self.whole[d] = is_costly && !grain.is_worth_a_chunk(made_up);
+            self.whole[d] = is_costly && !granularity.is_worth_a_chunk(made_up);
             self.before[d] = segment as f64;
             self.progress[d] = Progress::of_step(plan.held[d], expected[d].streams);
         }

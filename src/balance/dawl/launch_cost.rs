@@ -1,7 +1,7 @@
 //! What each launch on held units costs, learned from plans that need few of
 //! them and plans that need many for about the same work.
 
-use super::rates::{Estimate, Gauge, NEVER_SUDDEN};
+use super::rates::{Estimate, NEVER_SUDDEN, RateEstimates};
 
 /// What a device's kernels on held units took, and what ran beside them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +83,7 @@ impl LaunchCost {
     }
 }
 
-impl Gauge {
+impl RateEstimates {
     /// Units a second of these kernels, the time that launches take left out.
     pub fn launches_left_out(&self, kernels: &Kernels) -> f64 {
         let chunk = self.chunk.value().unwrap_or(self.launch.seconds());
@@ -165,16 +165,16 @@ mod tests {
 
     #[test]
     fn a_cost_that_a_step_disproves_shrinks() {
-        let mut gauge = Gauge::default();
-        gauge.launch.learn(seen(8000.0, 0.0, 1.0));
-        gauge.launch.learn(Kernels {
+        let mut rates = RateEstimates::default();
+        rates.launch.learn(seen(8000.0, 0.0, 1.0));
+        rates.launch.learn(Kernels {
             seconds: 6000.0,
             ..seen(15_800.0, 47.0, 1.0)
         });
-        gauge.held.observe(11.0);
-        assert!(gauge.launch.seconds() > 90.0);
-        gauge.learn_launches(&seen(15_800.0, 47.0, 1.0), false, false);
-        assert!((gauge.launch.seconds() - 7.4).abs() < 1e-9);
+        rates.held.observe(11.0);
+        assert!(rates.launch.seconds() > 90.0);
+        rates.learn_launches(&seen(15_800.0, 47.0, 1.0), false, false);
+        assert!((rates.launch.seconds() - 7.4).abs() < 1e-9);
     }
 
     #[test]
