@@ -1,4 +1,4 @@
-//! What a decision costs: `next` while a step runs, and `plan` at a barrier.
+//! Cost of a balancer's decisions: `next` during a step, and `plan` at a barrier.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdawl::balance::{
@@ -31,8 +31,8 @@ fn setup() -> Setup {
     }
 }
 
-/// Brings a balancer past its first steps, in which every device does a
-/// quarter, and into the middle of the next.
+/// Brings a balancer into the middle of its fifth step, after four steps in which
+/// every device computes a quarter.
 fn warm(balancer: &mut dyn Balancer) {
     for step in 0..4 {
         balancer.plan(step);

@@ -1,6 +1,6 @@
-//! What engine and balancer themselves cost a step, devices excluded: co-runs
-//! on simulated machines, whose time is virtual and whose commands compute
-//! nothing. Of a step they may take 1 %.
+//! Cost of the engine and the balancer in a step, devices excluded: co-runs on
+//! simulated machines, whose time is virtual and whose commands compute nothing.
+//! The goal is at most 1 % of a step.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +23,7 @@ const STRATEGIES: [&str; 3] = ["gpu", "fixed:0.3", "dawl"];
 /// Steps of the run whose medians are printed.
 const STEPS: u32 = 200;
 
-/// A co-run that is repeated.
+/// A co-run to repeat.
 struct Case {
     machine: MachineFile,
     strategy: Strategy,
@@ -58,7 +58,7 @@ fn median(steps: &[StepRecord], figure: impl Fn(&StepRecord) -> f64) -> f64 {
 
 fn engine(c: &mut Criterion) {
     let mut group = c.benchmark_group("engine");
-    // An iteration is a step, and the simulator takes longer than the engine.
+    // An iteration is a step; the simulator takes longer than the engine.
     group
         .sample_size(10)
         .warm_up_time(Duration::from_millis(200))

@@ -1,7 +1,7 @@
-//! What engine and policy themselves cost a kernel of a graph, devices excluded:
+//! Cost of the engine and the policy for each kernel of a graph, devices excluded:
 //! transformer-like layers in the simulator, whose time is virtual and whose
-//! commands compute nothing. Of a kernel they may take 8 us, and the simulator's
-//! own work is part of what is measured here.
+//! commands compute nothing. The goal is at most 8 us a kernel, with the
+//! simulator's own work included.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn codelet() -> Arc<Codelet> {
     })
 }
 
-/// Heads of three kernels on given data, and five that follow.
+/// Heads of eight kernels: three read given data, and five follow.
 fn layer(heads: usize) -> (TaskGraph, Components) {
     let codelet = codelet();
     let bytes = 1 << 20;

@@ -1,12 +1,12 @@
-//! Products beside what bounds them: matrices of nearly a gigabyte, on one and on
-//! all cores, one pinned thread a core.
+//! Sparse matrix products on the host compared with memory bandwidth: matrices of
+//! nearly a gigabyte, on one and on all cores, with one pinned thread a core.
 //!
-//! All are reported in bytes a second, those that must be read and written at
-//! least: an entry's column and value, a row's end and result, and the vector
-//! once. Nearly all of these are read, while half of a copy's are written past the
-//! caches, where nobody waits for them; so the bound is a plain reading of
-//! memory. Last lines, from alternating runs, print the product's part of what
-//! reading and what copying reach.
+//! All are reported in bytes a second, counting the bytes that must be read and
+//! written at least: an entry's column and value, a row's end and result, and the
+//! vector once. Nearly all of them are read, while a copy writes half of its bytes
+//! past the caches without waiting; so the upper bound is a plain read of memory.
+//! The last lines, from alternating runs, print the product's speed relative to a
+//! read and to a copy.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -21,18 +21,18 @@ use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Options, Spmv};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// More than caches hold, be they as large as 300 MiB.
+/// More than the caches hold, even if they have 300 MiB.
 const ENTRIES: u64 = 64 << 20;
 const COPY_UNIT: u64 = 64 << 10;
 const COPY_UNITS: u64 = 4096;
 
-/// Half a page: loads and stores at like places of pages wait for one another.
+/// Half a page: loads and stores at equal offsets within pages delay each other.
 const SHIFT: usize = 2048;
 
-/// Asks for so many bytes before it reads them.
+/// Distance of prefetches, in bytes.
 const AHEAD: usize = 4096;
 
-/// Reads the units of a memory, and writes their sum if it is an unlikely one.
+/// Reads the units of a memory.
 ///
 /// # Safety
 /// That of a codelet's kernel; the arguments are a memory and a unit's bytes.
@@ -64,8 +64,8 @@ unsafe fn read(args: &[HostValue], _first: u64, units: Range<u64>) {
     black_box(sums);
 }
 
-/// A matrix of rows of these lengths in turns, `spread` columns apart around
-/// the diagonal.
+/// A matrix whose rows have these lengths in turn, with entries `spread` columns
+/// apart around the diagonal.
 fn banded(lengths: &[u32], spread: u32) -> Csr {
     let mean = lengths.iter().sum::<u32>() as u64 / lengths.len() as u64;
     let rows = (ENTRIES / mean) as u32;
@@ -130,7 +130,7 @@ fn product(name: &'static str, matrix: Csr) -> Case {
     let units = arrangement.units();
     let sizes = [
         rows * 8,
-        // Begins half a page later than the vector, as in runs of the program.
+        // Begins half a page after the vector, as in runs of the program.
         rows * 8 + SHIFT as u64,
         entries * 4,
         entries * 8,
@@ -179,8 +179,8 @@ struct Args<'a>(&'a [HostValue]);
 // disjoint parts of it.
 unsafe impl Sync for Args<'_> {}
 
-/// The time that a pinned thread on each of `cores` takes for a pass over all
-/// units, from the first one's begin to the last one's end.
+/// The time of a pass over all units with a pinned thread on each of `cores`, from
+/// the first thread's start to the last one's end.
 fn pass(case: &Case, cores: &[usize]) -> Duration {
     let kernel = case.codelet.host.expect("a native kernel");
     let barrier = Barrier::new(cores.len());
@@ -263,7 +263,7 @@ fn diagonals(offsets: &[i64]) -> Csr {
     Csr::new(rows as u32, rows as u32, starts, columns, values).expect("a matrix")
 }
 
-/// A product by name; one at a time lies in memory.
+/// Builds a product by name; only one is in memory at a time.
 type Make = fn() -> Case;
 
 const PRODUCTS: [Make; 9] = [
@@ -310,7 +310,7 @@ fn products_and_bounds(criterion: &mut Criterion) {
     lines.iter().for_each(|line| println!("{line}"));
 }
 
-/// What a product reaches of its bounds, from alternating runs.
+/// Prints a product's speed relative to its bounds, from alternating runs.
 fn beside_bounds(case: &Case, [read, copy]: &[Case; 2], cores: &[usize]) -> String {
     let mut rates = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..11 {

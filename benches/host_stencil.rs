@@ -1,9 +1,10 @@
-//! The 5-point stencil beside the copy that bounds it: 8192 x 8192 doubles in
-//! huge pages, on one and on all cores, one pinned thread a core.
+//! The 5-point stencil on the host compared with a copy, its upper bound: 8192 x
+//! 8192 doubles in huge pages, on one and on all cores, with one pinned thread a
+//! core.
 //!
-//! Both kernels are reported in bytes a second, read and written, 16 a point:
-//! the stencil's throughput divided by the copy's is the share of the memory
-//! bandwidth that it uses. A last line, from alternating runs, prints it.
+//! Both are reported in bytes read and written a second, 16 a point: the stencil's
+//! throughput divided by the copy's is the part of the memory bandwidth that it
+//! uses. The last line, from alternating runs, prints it.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -59,8 +60,8 @@ impl Bench {
         })
     }
 
-    /// The time that `threads` pinned threads take for a pass over all rows,
-    /// from the first one's begin to the last one's end.
+    /// The time of a pass over all rows with `threads` pinned threads, from the
+    /// first thread's start to the last one's end.
     fn pass(&mut self, codelet: &Codelet, args: &[HostValue], threads: usize) -> Duration {
         let kernel = codelet.host.expect("a native kernel");
         let barrier = Barrier::new(threads);

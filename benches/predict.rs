@@ -1,5 +1,5 @@
-//! What a prediction costs, by every family of models, and a plan: both are
-//! made many times before and during a run.
+//! Cost of a prediction with each family of models, and of a plan: both are made
+//! many times before and during a run.
 
 #[path = "../tests/fixtures/synthetic_models.rs"]
 mod synthetic_models;
@@ -14,7 +14,7 @@ use pdawl_profiler::train::Family;
 use std::hint::black_box;
 use synthetic_models::{CODELET, machine, model, on_gpu, on_host, samples, work};
 
-/// Something to learn: few workers and short chunks are worse than they seem.
+/// An effect to learn: few workers and short chunks are slower than the prior.
 fn factor(case: &Case) -> f64 {
     match case.part {
         DevicePart::Host { workers, .. } => 1.1 + 0.3 / f64::from(workers),

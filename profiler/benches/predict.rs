@@ -1,5 +1,5 @@
-//! What a prediction costs: a fitted model of each family, from raw values to
-//! seconds, with 4 and with 12 inputs, fitted to 400 rows.
+//! Cost of a prediction with a fitted model of each family, from raw values to
+//! seconds, with 4 and 12 inputs, fitted to 400 rows.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
@@ -30,7 +30,7 @@ fn families() -> [Spec; 4] {
     ]
 }
 
-/// Evenly from 0 to 1, the same at every call.
+/// Uniform from 0 to 1, the same sequence in every run.
 fn even(state: &mut u64) -> f64 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -38,7 +38,7 @@ fn even(state: &mut u64) -> f64 {
     (*state >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A model of `inputs` figures, and its rows.
+/// A model with `inputs` inputs, and its rows.
 fn fitted(spec: &Spec, inputs: usize) -> (Fitted, Array2<f64>) {
     let mut state = 1;
     let values = Array2::from_shape_simple_fn((ROWS, inputs), || 1e6f64.powf(even(&mut state)));

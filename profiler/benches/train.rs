@@ -1,5 +1,4 @@
-//! How long training takes: 400 rows of 40 features, everything tried, on two
-//! threads.
+//! Duration of training: 400 rows of 40 features, all candidates, on two threads.
 //!
 //! A training takes seconds, so it is timed a few times and not by criterion:
 //! `cargo bench -p pdawl-profiler --bench train -- 3` for three.
@@ -72,8 +71,8 @@ fn run_once(what: &str, table: &Table, recipe: &Recipe) {
     }
 }
 
-/// What all threads of this process have used, as Linux tells it in hundredths
-/// of a second; 0 elsewhere. Other programs slow a training, and not this.
+/// CPU time of all threads of this process, from Linux in hundredths of a second;
+/// 0 elsewhere. Unlike elapsed time it does not depend on other programs.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Training on a machine that never was: how good models are where they were
-//! not trained, what disturbs them, and what they refuse.
+//! Training on a synthetic machine: accuracy of models on other sizes, outliers,
+//! and tables that are refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,12 +10,12 @@ use synthetic::{Case, Draws, cases, planning, sizes};
 
 mod synthetic;
 
-/// Sizes from in cache to far outside.
+/// Sizes from within the cache to far beyond it.
 fn trained_cases() -> Vec<Case> {
     cases(sizes(512.0, 12288.0, 1.375))
 }
 
-/// Rows of sizes between those, and up to 1.5 times beyond; without noise.
+/// Noise-free rows of sizes between those, and up to 1.5 times beyond.
 fn unseen() -> [Table; 2] {
     let of = |first, last| {
         planning(synthetic::table(
@@ -32,7 +32,7 @@ fn profile(noise: f64, seed: u64) -> Table {
     planning(synthetic::table(&trained_cases(), 2, noise, seed))
 }
 
-/// Families that are quick enough without optimisation.
+/// Families that train quickly enough in a test.
 fn recipe() -> Recipe {
     Recipe {
         families: vec![
@@ -51,7 +51,7 @@ fn run(table: &Table, recipe: &Recipe) -> Result<Trained, TrainError> {
     train(table, recipe, &mut |_, _| {}, &AtomicBool::new(false))
 }
 
-/// The model on rows that may have other columns than its inputs.
+/// Accuracy of the model on rows that may have more columns than its inputs.
 fn accuracy(trained: &Trained, table: &Table) -> Accuracy {
     let place = |name: &String| table.names.iter().position(|n| n == name).unwrap();
     let inputs = trained.fitted.inputs.iter();
@@ -106,7 +106,7 @@ fn rows_that_something_slowed_do_no_harm() {
     let found = after.validation.outliers;
     assert!(found >= count && found <= count + 3, "{found} of {count}");
     assert!(before.validation.outliers <= 3);
-    // What was slowed is among the rows, so the plain error shows it.
+    // The slowed runs are among the rows, so the plain error shows them.
     let chosen = after.validation.chosen().unwrap();
     let (plain, believed) = (chosen.accuracy.mape, chosen.believed);
     assert!(plain > believed + 0.03, "{plain} {believed}");
@@ -209,7 +209,7 @@ fn a_prior_that_is_right_but_for_a_factor_needs_no_more() {
     assert!(trained.fitted.inputs.is_empty());
     let predicted = trained.fitted.predict(&[], 2.0);
     assert!((predicted / 2.6 - 1.0).abs() < 0.01, "{predicted}");
-    // Without noise nothing varies but the prior, which is no failure either.
+    // Without noise only the prior varies, which is no failure either.
     for row in &mut table.rows {
         row.seconds = 1.3 * row.prior;
     }
@@ -239,7 +239,7 @@ fn it_stops_when_asked_to() {
     assert_eq!(result, Err(TrainError::Interrupted));
 }
 
-/// What training says of a table that `spoil` has spoilt.
+/// The error of training on a table that `spoil` has made invalid.
 fn refusal(spoil: impl Fn(&mut Table)) -> String {
     let mut table = profile(0.02, 1);
     spoil(&mut table);

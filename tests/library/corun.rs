@@ -1,6 +1,6 @@
-//! The engine's promises, whatever the balancer answers and in whatever order
-//! commands complete: every unit once a step, results equal to the sequential
-//! reference bit for bit, memory limits kept, losses survived.
+//! Invariants of the engine for stencils, under random balancers and orders of
+//! completion: every unit once a step, results equal to the sequential reference
+//! bit for bit, memory limits respected, device losses survived.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,12 +10,13 @@ use pdawl::engine::corun::{self, CorunError, Options, Stream};
 use pdawl::workload::stencil::Stencil;
 use proptest::prelude::*;
 
-use crate::common::{Arbitrary, Fault, Shuffled, device};
+use crate::random_balancer::RandomBalancer;
+use crate::shuffled_runtime::{Fault, ShuffledRuntime, device};
 
 const STEPS: u32 = 6;
 
 fn corun(
-    runtime: &mut Shuffled,
+    runtime: &mut ShuffledRuntime,
     stencil: &Stencil,
     seed: u64,
     stream: Stream,
@@ -23,7 +24,7 @@ fn corun(
     corun::run(
         runtime,
         stencil,
-        &mut |setup| Ok(Box::new(Arbitrary::new(setup, seed))),
+        &mut |setup| Ok(Box::new(RandomBalancer::new(setup, seed))),
         &Options {
             steps: STEPS,
             gpu_memory: None,
@@ -44,7 +45,7 @@ struct Case {
     ny: u64,
     nz: Option<u64>,
     precision: Precision,
-    /// Memory of each device in units; `None` computes on host memory.
+    /// Memory of each device in units; `None` for a device on host memory.
     memories: Vec<Option<u64>>,
     stream: Stream,
     seed: u64,
@@ -89,25 +90,26 @@ impl Case {
         self.nx * self.nz.map_or(1, |_| self.ny) * self.precision.bytes()
     }
 
-    /// Bytes of a device's memory: of so many units, or what its queues need.
+    /// Bytes of a device's memory: this number of units, at least what its queues
+    /// need.
     fn bytes(&self, units: u64) -> u64 {
         let least = 4 * u64::from(self.stream.queues.unwrap_or(3)) + 1;
         units.max(least) * self.unit_bytes()
     }
 
-    fn runtime(&self, fault: Option<Fault>) -> Shuffled {
+    fn runtime(&self, fault: Option<Fault>) -> ShuffledRuntime {
         let devices = self
             .memories
             .iter()
             .enumerate()
             .map(|(i, units)| device(&format!("d{i}"), units.map(|n| self.bytes(n))))
             .collect();
-        Shuffled::new(devices, self.seed, fault)
+        ShuffledRuntime::new(devices, self.seed, fault)
     }
 }
 
-/// Units computed in each step, `times` each.
-fn once_a_step(runtime: &Shuffled, units: u64) {
+/// Asserts that each unit is computed once in each step.
+fn once_a_step(runtime: &ShuffledRuntime, units: u64) {
     for step in 0..STEPS {
         let mut count = vec![0u32; units as usize];
         for (s, label, range) in &runtime.launched {
@@ -138,8 +140,8 @@ proptest! {
         }
         for (memory, used) in case.memories.iter().zip(&runtime.most_allocated) {
             let limit = memory.map_or(0, |units| case.bytes(units));
-            // The test's buffers, a ring and two a queue, are rounded up to
-            // whole words.
+            // The runtime rounds its buffers, a ring and two a queue, up to whole
+            // words.
             let buffers = 1 + 2 * u64::from(case.stream.queues.unwrap_or(3));
             prop_assert!(*used <= limit + 8 * buffers, "{} of {}", used, limit);
         }
@@ -170,12 +172,13 @@ proptest! {
 #[test]
 fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
     let stencil = Stencil::new(9, 31, None, Precision::F64, 1).unwrap();
-    let mut runtime = Shuffled::new(vec![device("a", None), device("b", Some(9000))], 5, None);
+    let mut runtime =
+        ShuffledRuntime::new(vec![device("a", None), device("b", Some(9000))], 5, None);
     let stop = AtomicBool::new(false);
     let outcome = corun::run(
         &mut runtime,
         &stencil,
-        &mut |setup| Ok(Box::new(Arbitrary::new(setup, 3))),
+        &mut |setup| Ok(Box::new(RandomBalancer::new(setup, 3))),
         &Options {
             steps: 1000,
             gpu_memory: None,
@@ -207,7 +210,7 @@ fn what_cannot_run_says_why() {
     let stencil = Stencil::new(9, 31, None, Precision::F64, 1).unwrap();
     let run = |devices| {
         corun(
-            &mut Shuffled::new(devices, 1, None),
+            &mut ShuffledRuntime::new(devices, 1, None),
             &stencil,
             1,
             Stream::default(),

@@ -5,10 +5,13 @@
 //! device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
-mod common;
 #[path = "../fixtures/matrices.rs"]
 mod matrices;
+mod own_process;
 mod pocl;
+mod random;
+mod random_balancer;
+mod shuffled_runtime;
 mod simulated_machines;
 #[path = "../fixtures/synthetic_models.rs"]
 mod synthetic_models;

@@ -1,6 +1,6 @@
-//! PDAWL on the shipped machines, simulated: from the first step on, and
-//! through changes. The model is the physics of the machine file, or one that
-//! has learned from noisy runs.
+//! PDAWL on the shipped machines, simulated: its first step, and its reaction to
+//! changes. The model is the machine file's analytic one, a shipped one, or one
+//! that was trained on noisy runs.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use pdawl_profiler::train::Family;
 use crate::simulated_machines::{CASES, Case, STEPS, Start, late};
 use crate::synthetic_models::{CODELET, model, samples};
 
-/// The devices in the simulator's order, as a machine file describes them.
+/// The devices of a machine file, in the simulator's order.
 fn candidates(machine: &MachineFile, gpu_memory: Option<u64>) -> Vec<CandidateDevice> {
     let time = |device| {
         let descriptors = Descriptors::of(machine, device, CODELET, true);
@@ -28,17 +28,18 @@ fn candidates(machine: &MachineFile, gpu_memory: Option<u64>) -> Vec<CandidateDe
     std::iter::once(host).chain(devices).collect()
 }
 
-/// A run as planned for the machine that is `believed` in.
+/// A run planned with the machine file `believed`, which may differ from the
+/// simulated machine.
 fn pdawl(case: &Case, believed: &MachineFile, faults: &[Fault]) -> Outcome {
     planned(case, &candidates(believed, case.gpu_memory), faults)
 }
 
-/// A run as planned for these devices.
+/// A run planned for these devices.
 fn planned(case: &Case, candidates: &[CandidateDevice], faults: &[Fault]) -> Outcome {
     planned_for(case, candidates, faults, STEPS)
 }
 
-/// The same of so many steps.
+/// A run of this number of steps, planned for these devices.
 fn planned_for(
     case: &Case,
     candidates: &[CandidateDevice],
@@ -80,8 +81,8 @@ fn noise(random: &Cell<u64>) -> f64 {
     1.0 + 0.02 * sum
 }
 
-/// What is wrong with a run that should be near the oracle's from its first
-/// step on, and no worse than DAWL's.
+/// Describes a run that is not near the oracle's from its first step on, or slower
+/// than DAWL's.
 fn shortfall(case: &Case, outcome: &Outcome) -> Option<String> {
     let oracle = case.oracle(&[]);
     let dawl = case.run(Start::default(), STEPS, &mut |setup| {
@@ -113,7 +114,7 @@ fn the_first_step_is_within_5_percent_and_all_together_no_worse_than_dawl() {
     assert!(all.is_empty(), "{all:#?}");
 }
 
-/// The shipped models of the paper's four machines.
+/// The cases on the paper's four machines, with their shipped models.
 fn shipped() -> impl Iterator<Item = (&'static Case, Vec<CandidateDevice>)> {
     let papers = ["k20-32", "k20-40", "k40", "titan"];
     let cases = CASES
@@ -122,7 +123,7 @@ fn shipped() -> impl Iterator<Item = (&'static Case, Vec<CandidateDevice>)> {
     cases.map(|case| (case, shipped_candidates(case)))
 }
 
-/// The devices of a case, as the shipped model of its machine predicts them.
+/// The devices of a case, with the shipped model of its machine.
 fn shipped_candidates(case: &Case) -> Vec<CandidateDevice> {
     let modelled = ModelledMachine {
         bundle: &ModelStore::at("/nonexistent").find(case.machine).unwrap(),
@@ -168,7 +169,7 @@ fn with_the_shipped_models_a_run_recovers_within_4_steps() {
     assert!(all.is_empty(), "{all:#?}");
 }
 
-/// Seconds of `steps` steps as the model plans them, over DAWL's.
+/// Seconds of `steps` steps as planned with the model, divided by DAWL's.
 fn to_dawl(case: &Case, candidates: &[CandidateDevice], steps: u32) -> f64 {
     let planned = planned_for(case, candidates, &[], steps);
     let dawl = case.run(Start::default(), steps, &mut |setup| {
@@ -177,9 +178,8 @@ fn to_dawl(case: &Case, candidates: &[CandidateDevice], steps: u32) -> f64 {
     planned.seconds / dawl.seconds
 }
 
-/// Of every size, from a few rows to what no memory holds: where a step is as
-/// short as what the driver takes for it, a plan may be wrong by more than it
-/// gains.
+/// Covers sizes from a few rows to more than GPU memory holds: where a step is as
+/// short as the driver's overhead, a plan's error may exceed its gain.
 #[test]
 fn with_the_shipped_models_no_grid_takes_longer_than_with_dawl() {
     const SIZES: [u64; 13] = [

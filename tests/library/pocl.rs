@@ -1,23 +1,31 @@
-//! The devices that every machine can have: the host's cores and PoCL's.
+//! Devices that every machine can have: the host's cores and an OpenCL CPU device
+//! (PoCL).
 
 use pdawl::machine::DeviceKind;
 use pdawl::machine::host::allowed_cores;
-use pdawl::runtime::opencl;
+use pdawl::runtime::opencl::{self, Found};
 use pdawl::runtime::select::{Selection, open_union};
 use pdawl::runtime::union::Union;
 
-/// Opens `host:1,cpu:1=own`, say, where `cpu` is the OpenCL CPU device.
-pub fn open(devices: &str) -> Union {
+/// The OpenCL CPU device that these tests need.
+pub fn cpu_device() -> Found {
     let discovery = opencl::discover();
-    let cpu = (discovery.devices.iter())
+    let mut devices = discovery.devices.into_iter();
+    let cpu = devices
         .find(|found| found.info.kind == DeviceKind::Cpu && found.info.sub_devices.by_counts);
-    let Some(cpu) = cpu else {
+    cpu.unwrap_or_else(|| {
         panic!(
             "these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd (found none; \
              {:?})",
             discovery.warnings
-        );
-    };
+        )
+    })
+}
+
+/// Opens a selection such as `host:1,cpu:1=own`, where `cpu` stands for the OpenCL
+/// CPU device.
+pub fn open(devices: &str) -> Union {
+    let cpu = cpu_device();
     let cores = allowed_cores(None).len();
     assert!(cores >= 2, "these tests need two cores, and have {cores}");
     let selection: Selection = (devices.replace("cpu", &cpu.info.name).parse())

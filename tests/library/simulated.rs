@@ -1,5 +1,6 @@
-//! Balancing on the six shipped machines, simulated: how near DAWL comes to
-//! the best fixed shares, from equal first shares, and how it follows changes.
+//! DAWL on the six shipped machines, simulated: how near it comes to the best
+//! fixed shares, from equal first shares or from probes, and how it follows
+//! changes.
 
 use pdawl::balance::Dawl;
 use pdawl::engine::Outcome;

@@ -1,5 +1,5 @@
-//! The shipped machines with sizes on both sides of their GPU's memory limit,
-//! simulated.
+//! Simulated cases: the shipped machines, with grids smaller and larger than their
+//! GPU's memory.
 
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
@@ -12,11 +12,11 @@ use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
 use pdawl::workload::stencil::Stencil;
 
 pub const STEPS: u32 = 30;
-/// Enough for a fixed share's median step.
+/// Enough for the median step with fixed shares.
 const TRIAL_STEPS: u32 = 5;
 const GIB: u64 = 1 << 30;
 
-/// A machine, a size, and a limit of GPU memory.
+/// A machine, a grid's size, and a limit of GPU memory.
 pub struct Case {
     pub machine: &'static str,
     pub size: u64,
@@ -52,7 +52,7 @@ pub const CASES: [Case; 16] = [
     case("laptop", 20_000, None),
 ];
 
-/// How a run is started.
+/// Options of a run that differ between tests.
 #[derive(Clone, Default)]
 pub struct Start {
     pub faults: Vec<Fault>,
@@ -61,7 +61,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// With faults, and otherwise everything as it comes.
+    /// With faults, and defaults otherwise.
     pub fn with(faults: &[Fault]) -> Self {
         Self {
             faults: faults.to_vec(),
@@ -79,7 +79,7 @@ impl Case {
     }
 
     pub fn file(&self) -> MachineFile {
-        // A directory that does not exist: only what is shipped.
+        // The directory does not exist, so only shipped machines are found.
         Shelf::at("/nonexistent").find(self.machine).unwrap()
     }
 

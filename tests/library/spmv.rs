@@ -1,6 +1,6 @@
-//! The engine's promises for products, whatever the balancer answers and in
-//! whatever order commands complete: every unit once a step, results equal to
-//! the sequential reference, memory limits kept, losses survived.
+//! Invariants of the engine for sparse matrix products, under random balancers and
+//! orders of completion: every unit once a step, results equal to the sequential
+//! reference, memory limits respected, device losses survived.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,12 +13,13 @@ use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{self, Form, Spmv};
 use proptest::prelude::*;
 
-use crate::common::{Arbitrary, Fault, Shuffled, device};
+use crate::random_balancer::RandomBalancer;
+use crate::shuffled_runtime::{Fault, ShuffledRuntime, device};
 
 const STEPS: u32 = 5;
 
 fn corun(
-    runtime: &mut Shuffled,
+    runtime: &mut ShuffledRuntime,
     spmv: &Spmv,
     stream: Stream,
     make: MakeBalancer,
@@ -41,8 +42,8 @@ fn corun(
     )
 }
 
-/// Every unit is launched once in each step.
-fn once_a_step(runtime: &Shuffled, units: u64) {
+/// Asserts that every unit is launched once in each step.
+fn once_a_step(runtime: &ShuffledRuntime, units: u64) {
     for step in 0..STEPS {
         let mut count = vec![0u32; units as usize];
         for (s, label, range) in &runtime.launched {
@@ -61,8 +62,8 @@ struct Case {
     form: Form,
     precision: Precision,
     irregular: f64,
-    /// Memory of each device, in units beyond what it must have; `None`
-    /// computes on host memory.
+    /// Memory of each device, in units beyond the minimum; `None` for a device on
+    /// host memory.
     memories: Vec<Option<u64>>,
     stream: Stream,
     seed: u64,
@@ -137,22 +138,22 @@ impl Case {
         Spmv::new("random", Arc::new(matrix), options).unwrap()
     }
 
-    /// Bytes of a device's memory: what it must have, and so many units.
+    /// Bytes of a device's memory: the minimum, and this number of units.
     fn bytes(&self, spmv: &Spmv, units: u64) -> u64 {
         let number = spmv.number();
         let queues = u64::from(self.stream.queues.unwrap_or(3));
-        // A unit has at most so many entries, and rows.
+        // A unit has at most 32 entries or rows.
         let unit = 32 * (4 + number + 2);
         let vectors = u64::from(spmv.matrix().columns()) + u64::from(spmv.matrix().rows());
         let fixed = (vectors + spmv.units()) * number + (spmv.units() + 1) * 12;
         fixed + (2 * queues + 1 + units) * unit
     }
 
-    fn runtime(&self, spmv: &Spmv, fault: Option<Fault>) -> Shuffled {
+    fn runtime(&self, spmv: &Spmv, fault: Option<Fault>) -> ShuffledRuntime {
         let devices = (self.memories.iter().enumerate())
             .map(|(i, units)| device(&format!("d{i}"), units.map(|n| self.bytes(spmv, n))))
             .collect();
-        Shuffled::new(devices, self.seed, fault)
+        ShuffledRuntime::new(devices, self.seed, fault)
     }
 }
 
@@ -164,7 +165,7 @@ proptest! {
         let spmv = case.spmv();
         let mut runtime = case.runtime(&spmv, None);
         let outcome = corun(&mut runtime, &spmv, case.stream, &mut |setup| {
-            Ok(Box::new(Arbitrary::new(setup, case.seed)))
+            Ok(Box::new(RandomBalancer::new(setup, case.seed)))
         }).unwrap();
         prop_assert_eq!(outcome.verified, Some(true), "{:?}", outcome.max_abs_error);
         prop_assert_eq!(outcome.steps.len() as u32, STEPS);
@@ -189,7 +190,7 @@ proptest! {
         let fault = Fault { device: victim.index(case.memories.len()), after };
         let mut runtime = case.runtime(&spmv, Some(fault));
         let outcome = corun(&mut runtime, &spmv, case.stream, &mut |setup| {
-            Ok(Box::new(Arbitrary::new(setup, case.seed)))
+            Ok(Box::new(RandomBalancer::new(setup, case.seed)))
         });
         match outcome {
             Ok(outcome) => {
@@ -229,7 +230,7 @@ fn awkward_matrices_under_every_strategy_and_split() {
             for strategy in strategies {
                 let sharing: Sharing = strategy.parse().unwrap();
                 let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
-                let mut runtime = Shuffled::new(devices, 5, None);
+                let mut runtime = ShuffledRuntime::new(devices, 5, None);
                 let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
                     sharing.build(setup).map_err(|error| error.to_string())
                 })
@@ -248,7 +249,7 @@ fn awkward_matrices_under_every_strategy_and_split() {
 
 #[test]
 fn the_iteration_finds_the_largest_eigenvalue_on_two_devices() {
-    // Every row has three ones: the vector of ones is its own image, times 3.
+    // Every row has three ones: the vector of ones is an eigenvector, for 3.
     let rows = 600u32;
     let columns: Vec<u32> = (0..rows)
         .flat_map(|row| {
@@ -266,7 +267,7 @@ fn the_iteration_finds_the_largest_eigenvalue_on_two_devices() {
     };
     let spmv = Spmv::new("ones", Arc::new(matrix), options).unwrap();
     let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
-    let mut runtime = Shuffled::new(devices, 5, None);
+    let mut runtime = ShuffledRuntime::new(devices, 5, None);
     let sharing: Sharing = "fixed:0.4".parse().unwrap();
     let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
         sharing.build(setup).map_err(|error| error.to_string())
@@ -278,7 +279,7 @@ fn the_iteration_finds_the_largest_eigenvalue_on_two_devices() {
 
 #[test]
 fn only_what_the_other_side_reads_moves() {
-    // A band: neighbours read across the split, and nobody further.
+    // A banded matrix: only rows near the split read the other side's vector.
     let rows = 40_000u32;
     let (mut starts, mut columns) = (vec![0], Vec::new());
     for row in 0..rows {
@@ -294,15 +295,15 @@ fn only_what_the_other_side_reads_moves() {
     };
     let spmv = Spmv::new("band", Arc::new(matrix), options).unwrap();
     let devices = vec![device("cpu", None), device("gpu", Some(64 << 20))];
-    let mut runtime = Shuffled::new(devices, 5, None);
+    let mut runtime = ShuffledRuntime::new(devices, 5, None);
     let sharing: Sharing = "fixed:0.5".parse().unwrap();
     let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
         sharing.build(setup).map_err(|error| error.to_string())
     })
     .unwrap();
     assert_eq!(outcome.verified, Some(true));
-    // The split's page of the vector, one part up and the other down, and down
-    // a number a unit.
+    // The page of the vector at the split moves, one part in each direction, and
+    // one number a unit moves to the host.
     let page = spmv::readers::PAGE * 8;
     for step in &outcome.steps[1..] {
         let gpu = &step.devices[1];

@@ -1,6 +1,6 @@
-//! Products that adapt, against the best of one device and of fixed shares:
-//! matrices of many shapes on a machine like the measured one, with memory for
-//! all of a matrix and for a quarter of it; simulated.
+//! Adaptive sparse matrix products compared with the best single device and the
+//! best fixed shares, simulated: matrices of many shapes, on a machine with memory
+//! for all of a matrix and for a quarter of it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use pdawl::workload::spmv::{self, Form, Spmv};
 
 const STEPS: u32 = 100;
 
-/// Look-alikes, and other shapes.
+/// Look-alikes of published matrices, and generated shapes.
 const MATRICES: [&str; 15] = [
     "like:circuit5M@0.1",
     "like:eu-2005@0.2",
@@ -37,8 +37,8 @@ const MATRICES: [&str; 15] = [
 
 const SHARES: [f64; 10] = [0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95];
 
-/// The measured machine, whose cores and whose GPU reach as much of their
-/// bandwidths in products as they were seen to.
+/// The machine `h200`, whose cores and GPU reach the parts of their bandwidths
+/// that were measured for products.
 fn machine() -> MachineFile {
     let mut machine = Shelf::at("/nonexistent").find("h200").unwrap();
     let efficiency = |table: &mut std::collections::BTreeMap<String, f64>, ratio: f64| {
@@ -89,8 +89,8 @@ fn run(
     )
 }
 
-/// What adapting reaches of the best of the others, the steps and the probes
-/// counted.
+/// Speed of the adaptive run relative to the best of the others, with all steps
+/// and probes included.
 fn reached(machine: &MachineFile, spmv: &Spmv, gpu_memory: Option<u64>) -> f64 {
     let mut others: Vec<String> = SHARES
         .iter()
@@ -142,7 +142,7 @@ fn a_device_that_needs_no_help_is_alone_from_the_first_step_on() {
         let alone = run(&machine, &spmv, "gpu", None).unwrap();
         assert!(adapted.steps.iter().all(|step| step.devices[0].units == 0));
         assert!(adapted.seconds <= 1.01 * alone.seconds, "{name}");
-        // A write, a launch and a chunk, and to hear of them.
+        // The overhead of a write, a launch and a chunk, and of their completions.
         let probes = adapted.probe_seconds;
         assert!(probes > 0.0 && probes < 500e-6, "{name}: {probes}");
         assert_eq!(alone.probe_seconds, 0.0);

@@ -1,4 +1,5 @@
-//! `pdawl run` and `pdawl bench` with a cost model, as their users meet them.
+//! `pdawl run` and `pdawl bench` with a cost model: when `--adaptive` means PDAWL,
+//! when it means DAWL, and what the report says about it.
 
 use pdawl::model::DevicePart;
 use pdawl_profiler::train::Family;
@@ -10,7 +11,7 @@ use crate::command::Home;
 use crate::json_schema::conforms;
 use crate::synthetic_models::{machine, model, samples};
 
-/// Whether a note has these words.
+/// Whether a note of the report contains these words.
 fn notes(report: &Value, words: &str) -> bool {
     let notes = report["notes"].as_array().unwrap();
     notes
@@ -20,7 +21,7 @@ fn notes(report: &Value, words: &str) -> bool {
 
 const RUN: &str = "run stencil --size 16384 --machine k40 --noise 0";
 
-/// A machine of which no model ships.
+/// A run on a machine for which no model is shipped.
 const UNKNOWN: &str = "run stencil --size 4096 --machine laptop --noise 0 --steps 3";
 
 #[test]
@@ -44,7 +45,7 @@ fn adaptive_is_pdawl_where_a_model_fits() {
         assert!((measured / predicted - 1.0).abs() < 0.03, "{step}");
         assert!((measured / expected.as_f64().unwrap() - 1.0).abs() < 0.03);
     }
-    // Nobody moves what the model has put in its place.
+    // The shares planned by the model are already right, so no unit moves.
     assert!(steps.iter().all(|step| step["moved"] == 0));
     home.pdawl(RUN)
         .assert()
@@ -196,8 +197,8 @@ fn bench_compares_it_with_dawl() {
         .stderr(contains("no model of machine laptop"));
 }
 
-/// A home with a model of `k40` that has learned that all cores together are
-/// slow.
+/// A home with a model of `k40` that predicts half the speed when all cores are
+/// used together.
 fn crowded() -> Home {
     let machine = machine("k40");
     let samples = samples(&machine, |case| match case.part {
@@ -219,7 +220,7 @@ fn a_plan_may_leave_cores_out_unless_the_user_has_chosen_them() {
     assert!(notes(&report, "of 8 cores, as model learned plans"));
     let chosen = home.json(&format!("run stencil {line} --devices host,gpu0"));
     assert_eq!(cores(&chosen), Some(8));
-    // Others still have all of them.
+    // The other strategies use all cores.
     let bench = home.json(&format!("bench stencil {line} --repeats 1"));
     assert_eq!(cores(&bench), Some(8));
 }

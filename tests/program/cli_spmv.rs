@@ -1,28 +1,11 @@
-//! `pdawl run spmv` and `pdawl bench spmv` as their users meet them.
+//! `pdawl run spmv` and `pdawl bench spmv`: files and generated matrices, lost
+//! devices, limits of memory.
 
-use std::time::Duration;
-
-use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
-use serde_json::Value;
 
+use crate::command::{json, pdawl};
 use crate::json_schema::conforms;
-
-/// `pdawl` with these words.
-fn pdawl(line: &str) -> Command {
-    let mut command = Command::cargo_bin("pdawl").unwrap();
-    command.args(line.split_whitespace());
-    command.env("PDAWL_MACHINES", "/nonexistent/pdawl-machines");
-    command.env("PDAWL_MODELS", "/nonexistent/pdawl-models");
-    command.timeout(Duration::from_secs(120));
-    command
-}
-
-fn json(line: &str) -> Value {
-    let output = pdawl(line).assert().success().get_output().stdout.clone();
-    serde_json::from_slice(&output).expect("JSON on standard output")
-}
 
 #[test]
 fn a_file_is_run_and_verified() {
@@ -32,7 +15,7 @@ fn a_file_is_run_and_verified() {
     pdawl(&format!("matrix generate rmat:10,8 {path}"))
         .assert()
         .success();
-    let run = format!("run spmv --matrix {path} --verify --steps 4 --format json");
+    let run = format!("run spmv --matrix {path} --verify --steps 4");
     for more in [
         "",
         "--iterate",
@@ -61,9 +44,7 @@ fn a_look_alike_is_called_so_and_simulated() {
             .and(contains("right"))
             .and(contains("nonzero/s")),
     );
-    let report = json(&format!(
-        "{line} --iterate --strategy fixed:0.5 --format json"
-    ));
+    let report = json(&format!("{line} --iterate --strategy fixed:0.5"));
     conforms(&report);
     assert_eq!(report["verified"], true);
     assert_eq!(report["machine"]["simulated"], true);
@@ -77,7 +58,7 @@ fn a_look_alike_is_called_so_and_simulated() {
 fn a_lost_device_is_survived() {
     let report = json(
         "run spmv --matrix rmat:12,8 --machine k40 --fault gpu0:lost@3 --steps 8 --verify \
-         --strategy fixed:0.5 --format json",
+         --strategy fixed:0.5",
     );
     conforms(&report);
     assert_eq!(report["verified"], true);
@@ -87,7 +68,7 @@ fn a_lost_device_is_survived() {
 #[test]
 fn a_device_without_room_for_the_vectors_is_left_out() {
     let line = "run spmv --matrix banded:20000,3 --machine k40 --gpu-memory 100KiB --steps 3";
-    let report = json(&format!("{line} --format json"));
+    let report = json(line);
     assert_eq!(report["devices"].as_array().unwrap().len(), 1);
     let notes = report["notes"].to_string();
     assert!(notes.contains("gpu0 is left out"), "{notes}");
@@ -147,9 +128,7 @@ fn what_cannot_be_run_says_why() {
 
 #[test]
 fn strategies_are_compared() {
-    let bench = json(
-        "bench spmv --matrix uniform:20000,9 --machine k40 --repeats 1 --steps 5 --format json",
-    );
+    let bench = json("bench spmv --matrix uniform:20000,9 --machine k40 --repeats 1 --steps 5");
     let results = bench["results"].as_array().unwrap();
     let names: Vec<&str> = results
         .iter()
@@ -157,7 +136,7 @@ fn strategies_are_compared() {
         .collect();
     assert_eq!(names, ["cpu", "gpu", "guided", "dawl", "oracle"]);
     assert_eq!(results[0]["throughput"]["unit"], "nonzeros/s");
-    // 12 bytes an entry; 2 and 8 a row; 8 a number of the vector.
+    // 12 bytes an entry, 2 + 8 a row, and 8 an element of the vector.
     let bytes = bench["host"]["bytes_per_point"].as_f64().unwrap();
     assert!((bytes - (12.0 + 18.0 / 9.0)).abs() < 0.01, "{bytes}");
 }

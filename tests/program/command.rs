@@ -1,5 +1,5 @@
-//! The program as its users start it: with nobody's machine files, models and
-//! datasets, or with those of a home of its own.
+//! Starts the program `pdawl`, without any user's machine files, models and
+//! datasets, or with those of a temporary home.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
@@ -14,21 +14,22 @@ use tempfile::TempDir;
 
 use crate::synthetic_models::{machine, model, samples};
 
-/// `pdawl` with these words.
+/// A command `pdawl` with these arguments, separated by spaces.
 pub fn pdawl(line: &str) -> Command {
     command(process(line))
 }
 
-/// What `pdawl` with these words tells programs, and nothing else.
+/// Returns the JSON report of `pdawl` with these arguments, which must succeed
+/// and print nothing on standard error.
 pub fn json(line: &str) -> Value {
     told(pdawl(&format!("{line} --format json")))
 }
 
-/// The same as a process, for those who signal it or read on the way.
+/// [`pdawl`] as a plain process, for tests that signal it or read while it runs.
 pub fn process(line: &str) -> Process {
     let mut process = Process::new(cargo_bin("pdawl"));
     process.args(line.split_whitespace());
-    // A user's own files must not change what is tested.
+    // Files of the user who runs the tests must not change the results.
     for variable in ["PDAWL_MACHINES", "PDAWL_MODELS", "PDAWL_DATASETS"] {
         process.env(variable, "/nonexistent/pdawl");
     }
@@ -46,16 +47,16 @@ fn told(mut command: Command) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON on standard output")
 }
 
-/// A user's directories, which go with the value.
+/// Temporary directories for a user's files, removed when the value is dropped.
 pub struct Home(TempDir);
 
 impl Home {
-    /// An empty one.
+    /// An empty home.
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// One with this model.
+    /// A home with this model.
     pub fn with(model: &Bundle) -> Self {
         let home = Self::new();
         std::fs::create_dir(home.path("models")).unwrap();
@@ -63,7 +64,7 @@ impl Home {
         home
     }
 
-    /// One with a model of `k40` that predicts what the simulator's formulas
+    /// A home with a model of `k40` that predicts what the simulator's formulas
     /// give, under this name.
     pub fn with_k40_model(name: &str) -> Self {
         let machine = machine("k40");
@@ -89,7 +90,7 @@ impl Home {
         self.path("datasets").join(format!("{name}.csv"))
     }
 
-    /// `pdawl` with these words, in this home.
+    /// A command `pdawl` with these arguments, in this home.
     pub fn pdawl(&self, line: &str) -> Command {
         command(self.process(line))
     }
@@ -108,7 +109,7 @@ impl Home {
     }
 }
 
-/// Starts a process, and waits until it listens for Ctrl-C.
+/// Starts a process and waits until it handles SIGINT.
 #[cfg(target_os = "linux")]
 pub fn listening(mut process: Process) -> Child {
     let child = process
@@ -121,7 +122,7 @@ pub fn listening(mut process: Process) -> Child {
         let status = std::fs::read_to_string(&status).unwrap();
         let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
         let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
-        // SIGINT is signal 2, and bit 1.
+        // SIGINT is signal 2, so it is bit 1.
         caught & 2 != 0
     };
     while !listens() {
@@ -130,7 +131,7 @@ pub fn listening(mut process: Process) -> Child {
     child
 }
 
-/// Ctrl-C.
+/// Sends SIGINT, as Ctrl-C does.
 #[cfg(target_os = "linux")]
 pub fn interrupt(child: &Child) {
     let signalled = Process::new("kill")

@@ -1,9 +1,9 @@
-//! A checker for the part of JSON Schema that docs/*.schema.json use. An
-//! unknown keyword is an error, so that nothing is left unchecked silently.
+//! A validator for the part of JSON Schema that docs/*.schema.json use. An unknown
+//! keyword is an error, so that no rule is silently ignored.
 
 use serde_json::Value;
 
-/// What in `value` breaks `schema`; empty if it conforms.
+/// Lists the violations of `schema` in `value`; empty if it conforms.
 pub fn violations(schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(schema, schema, value, "$", &mut found);

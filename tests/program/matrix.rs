@@ -1,4 +1,4 @@
-//! `pdawl matrix` as its users meet it: right files, wrong files, caches and
+//! `pdawl matrix`: valid and malformed Matrix Market files, caches, and
 //! generators.
 
 use std::fs;
@@ -14,7 +14,7 @@ use predicates::prelude::*;
 use predicates::str::{contains, starts_with};
 use serde_json::Value;
 
-/// A folder with files.
+/// A temporary folder with files.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Folder {
         folder
     }
 
-    /// The files in it, sorted.
+    /// Names of the files in the folder, sorted.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -41,7 +41,7 @@ impl Folder {
         names
     }
 
-    /// `pdawl matrix` with these words.
+    /// A command `pdawl matrix` with these arguments, in this folder.
     fn matrix(&self, line: &str) -> Command {
         let mut command = Command::cargo_bin("pdawl").unwrap();
         command.arg("matrix").args(line.split_whitespace());
@@ -56,7 +56,7 @@ impl Folder {
         serde_json::from_slice(&output.stdout).expect("JSON on standard output")
     }
 
-    /// The report, but for what differs from run to run.
+    /// The report without the fields that differ from run to run.
     fn figures(&self, line: &str) -> Value {
         let mut report = self.json(line);
         report["load_seconds"] = Value::Null;
@@ -87,8 +87,7 @@ fn every_help_holds_an_example() {
     }
 }
 
-/// Blank lines, comments and ends of lines of another system do not matter, nor
-/// does compression.
+/// Blank lines, comments, CRLF line ends and compression do not change a matrix.
 #[test]
 fn the_same_matrix_has_the_same_figures() {
     let plain = "%%MatrixMarket matrix coordinate integer symmetric\n\
@@ -259,10 +258,11 @@ fn malformed_files_are_told_with_line_and_remedy() {
             .code(1)
             .stdout("")
             .stderr(told.and(silent));
-        // Nothing is kept of what cannot be read.
+        // A file that cannot be read leaves no cache.
         assert_eq!(folder.names(), ["m.mtx"], "{text}");
 
-        // The same holds of a compressed one, but that its length tells nothing.
+        // The same holds for a compressed file, except that its length does not
+        // limit the number of entries.
         if !part.contains("4294967296 entries") {
             let told = contains(format!("m.mtx.gz, line {line}: ")).and(contains(part));
             let folder = Folder::with("m.mtx.gz", compressed(&text));
@@ -314,7 +314,7 @@ fn what_is_no_file_is_told() {
 
 #[test]
 fn a_matrix_without_room_is_refused_before_it_is_read() {
-    // 3 GB of text, of which nothing is on the disk, for 400 million entries.
+    // A sparse file of 3 GB, as 400 million entries would need.
     let folder = Folder::with("m.mtx", general("1000 1000 400000000", "1 1 1\n"));
     let file = fs::OpenOptions::new()
         .write(true)
@@ -367,7 +367,7 @@ fn a_cache_is_kept_used_and_renewed() {
     fs::write(folder.path("m.mtx"), general("2 2 2", "1 1 1\n2 1 1\n")).unwrap();
     assert_eq!(folder.json("stats m.mtx")["nonzeros"], 2);
 
-    // A damaged one is noted, and renewed.
+    // A damaged cache is reported in a note and replaced.
     let cache = folder.path("m.mtx.pdawl");
     let mut bytes = fs::read(&cache).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -443,7 +443,7 @@ fn what_is_generated_is_written_and_read_again() {
         ] {
             assert_eq!(made[figure], read[figure], "{spec}: {figure}");
         }
-        // Another time the same file, and with another seed another.
+        // The same seed generates the same file, another seed another file.
         let again = folder.json(&format!("generate {spec} again-{file} --seed 3"));
         assert_eq!(
             fs::read(folder.path(&format!("again-{file}"))).unwrap(),
@@ -493,7 +493,7 @@ fn an_interrupted_file_is_not_there() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // The file beside it appears when signals are heard.
+    // The temporary file appears after the signal handler is installed.
     let begun = Instant::now();
     while folder.names().is_empty() && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(5));

@@ -1,5 +1,4 @@
-//! `pdawl predict` as its users meet it, with a model that has learned what
-//! physics says.
+//! `pdawl predict` with a model of synthetic runs.
 
 use pdawl::machine::MachineFile;
 use predicates::prelude::*;
@@ -106,12 +105,12 @@ fn what_cannot_be_predicted_says_what_to_do() {
         let words = contains(parts[0]).and(contains(parts[1]));
         home.pdawl(line).assert().failure().code(1).stderr(words);
     }
-    // A model of another machine may be asked for, and is told.
+    // A model of another machine can be named; the output says so.
     home.pdawl("predict stencil --machine titan --model learned")
         .assert()
         .success()
         .stdout(contains("model learned is of machine k40"));
-    // Nothing but cores: no GPU is predicted.
+    // A machine without GPUs gets no prediction for one.
     let cores = MachineFile {
         name: "cores".into(),
         devices: Vec::new(),

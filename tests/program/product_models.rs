@@ -1,5 +1,5 @@
-//! Profiles, models and predictions of products, as their users meet them: on a
-//! simulated machine, with small matrices.
+//! Profiles, models and predictions of sparse matrix products, on a simulated
+//! machine with small matrices.
 
 use predicates::str::contains;
 
@@ -28,15 +28,15 @@ fn profile(matrices: &[&str], rest: &str) -> String {
     format!("profile spmv --machine k40 --repeats 1{matrices} {rest}")
 }
 
-/// From matrices to a model, and from the model to predictions, plans, and the
-/// errors on matrices that it has not learned.
+/// Profiles matrices, trains a model, and uses it: for predictions, for plans, and
+/// for its errors on matrices that it was not trained on.
 #[test]
 fn products_are_profiled_learned_predicted_and_planned() {
     let home = Home::new();
     let report = home.json(&profile(&MATRICES, "--noise 0.01 --out learned.csv"));
     assert_eq!(report["schema"], "pdawl-profile/1");
     assert_eq!(report["codelet"], "spmv-f64");
-    // Two ways on the host and three on the GPU, each once.
+    // Two configurations on the host and three on the GPU, each once.
     assert_eq!(report["rows"]["measured"], 12 * 5);
     let again = home.json(&profile(&MATRICES, "--noise 0.01 --out learned.csv"));
     assert_eq!(

@@ -1,4 +1,5 @@
-//! `pdawl profile` as its users meet it: datasets that grow, go on and refuse.
+//! `pdawl profile`: datasets that are created, extended, continued after an
+//! interruption, and refused.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::command::{Home, interrupt, listening};
 
-/// The runs of a file.
+/// The runs in a dataset file.
 fn kept(home: &Home, path: &str) -> Vec<Sample> {
     dataset::read(&home.path(path)).unwrap().samples
 }
@@ -50,7 +51,7 @@ fn a_simulated_machine_is_profiled_once() {
         before
     );
 
-    // A longer design begins with the shorter one.
+    // A longer design starts with the runs of the shorter one.
     let more = home.json(&SMALL.replace("--configurations 4", "--configurations 6"));
     assert_eq!(more["rows"]["measured"], 8);
     assert_eq!(kept(&home, "datasets/k40.csv")[..16], rows);
@@ -125,7 +126,7 @@ fn other_runs_are_not_mixed_in() {
         .code(1)
         .stderr(contains("none/runs.csv"));
     assert_eq!(std::fs::read(home.path("runs.csv")).unwrap(), before);
-    // A folder is neither written nor set aside.
+    // A folder in place of the file is neither overwritten nor renamed.
     std::fs::create_dir(home.path("folder")).unwrap();
     home.pdawl(&format!("{SMALL} --fresh --out folder"))
         .assert()
@@ -180,7 +181,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
 #[test]
 fn what_is_interrupted_keeps_its_rows_and_goes_on() {
     let home = Home::new();
-    // Long enough to be interrupted after some rows.
+    // Long enough to be interrupted after a few rows.
     let line = "profile stencil --machine k20-32 --configurations 60 --repeats 3 --steps 40 \
                 --out runs.csv";
     let child = listening(home.process(&format!("{line} --format json")));
@@ -197,7 +198,7 @@ fn what_is_interrupted_keeps_its_rows_and_goes_on() {
     assert_eq!(count(&report, "measured"), first.len() as u64);
     assert_eq!(count(&report, "measured") + count(&report, "left"), 360);
 
-    // The rest of a shorter design, so that the test is quick.
+    // Continue a shorter design, so that the test is quick.
     let shorter = line.replace("--configurations 60", "--configurations 8");
     let report = home.json(&shorter);
     assert_eq!(report["interrupted"], false);
@@ -211,7 +212,7 @@ fn what_is_interrupted_keeps_its_rows_and_goes_on() {
     );
 }
 
-/// Whole lines beyond those that say where a dataset comes from.
+/// The number of complete rows of a dataset, without its provenance lines.
 #[cfg(target_os = "linux")]
 fn rows_in(path: &Path) -> usize {
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -242,8 +243,7 @@ fn this_machine_is_profiled_with_what_it_counts() {
         assert!(sum("kernel") > 0.0 && sum("launch") > 0.0);
         assert_eq!(sum("h2d") + sum("d2h") + sum("overlap"), 0.0);
         if source != "none" {
-            // Workers spin for a while when they have nothing to do, and no
-            // thread counts twice.
+            // Idle workers spin for a while, and no thread is counted twice.
             let clock = row.features["counter.task_clock_seconds"];
             let workers = row.features["known.workers_count"];
             assert!(clock > 0.0, "{}", row.configuration);
@@ -260,7 +260,7 @@ fn this_machine_is_profiled_with_what_it_counts() {
         .assert()
         .code(2)
         .stderr(contains("--noise is for simulated machines"));
-    // A simulated profile does not go into the file of a measured one.
+    // Simulated runs are not added to a dataset of measured ones.
     let mixed = SMALL.replace("k40", "laptop");
     home.pdawl(&format!("{mixed} --out datasets/mine.csv"))
         .assert()

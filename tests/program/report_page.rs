@@ -1,5 +1,5 @@
-//! docs/report.md and docs/predict.md describe every schema, and every field
-//! that the program prints; and no field that it does not.
+//! docs/report.md and docs/predict.md describe every schema and exactly the fields
+//! that the program prints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ const REPORT: &str = include_str!("../../docs/report.md");
 const PREDICT: &str = include_str!("../../docs/predict.md");
 const DATASETS: &str = include_str!("../../docs/datasets.md");
 
-/// The names of all schemas and formats: constants such as
+/// Collects the names of all schemas and formats from constants such as
 /// `const SCHEMA: &str = "pdawl-report/1";`
 fn schemas(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -49,7 +49,7 @@ fn every_schema_has_its_section() {
     for schema in found {
         let heading = format!("## {schema}");
         let on_a_page = pages.iter().any(|page| page.lines().any(|l| l == heading));
-        // Datasets are files of rows, with a page of their own.
+        // Datasets have a separate page.
         let is_dataset = schema == pdawl_profiler::dataset::FORMAT;
         match is_dataset {
             true => assert!(DATASETS.contains(&format!("`{schema}`")), "{schema}"),
@@ -60,8 +60,8 @@ fn every_schema_has_its_section() {
     }
 }
 
-/// The fields that a section's table describes, without the `[]` of lists, and
-/// what it says of each.
+/// The fields in a section's table, without the `[]` of lists, and their
+/// descriptions.
 fn described(page: &'static str, heading: &str) -> BTreeMap<String, &'static str> {
     let mut fields = BTreeMap::new();
     let section = page.lines().skip_while(|line| *line != heading).skip(1);
@@ -75,7 +75,7 @@ fn described(page: &'static str, heading: &str) -> BTreeMap<String, &'static str
         let names = names.replace("[]", "");
         let mut names = names.split('`').step_by(2);
         let first = names.next().unwrap().to_owned();
-        // The others stand beside the first.
+        // A row may name several fields.
         let beside = first.rsplit_once('.').map(|(parent, _)| parent.to_owned());
         for name in names.filter(|name| !name.is_empty()) {
             let path = beside
@@ -89,11 +89,11 @@ fn described(page: &'static str, heading: &str) -> BTreeMap<String, &'static str
     fields
 }
 
-/// Compares what was printed with what a section describes.
+/// Compares printed fields with the fields that a section describes.
 struct Comparison {
     described: BTreeMap<String, &'static str>,
     printed: BTreeSet<String>,
-    /// Printed without content, so that what is in it cannot be seen.
+    /// Fields printed as null or empty, whose inner fields are unknown.
     empty: BTreeSet<String>,
     missing: BTreeSet<String>,
 }
@@ -127,7 +127,7 @@ impl Comparison {
     fn field(&mut self, value: &Value, path: String) {
         let inner = format!("{path}.");
         let parts = self.described.keys().any(|d| d.starts_with(&inner));
-        // A field without parts on the page is described there as a whole.
+        // A field without described inner fields is described as a whole.
         if !parts && !self.described.contains_key(&path) {
             self.missing.insert(path.clone());
         }
@@ -140,7 +140,8 @@ impl Comparison {
         self.printed.insert(path);
     }
 
-    /// What the page has and nobody has printed, though it could be seen.
+    /// Fields that the page describes and no report has, although their parents
+    /// were printed.
     fn invented(&self) -> Vec<&String> {
         let hidden = |path: &str| {
             let within = |empty: &String| path == empty || path.starts_with(&format!("{empty}."));
@@ -166,7 +167,7 @@ fn agrees(page: &'static str, heading: &str, printed: &[&Value]) {
     assert!(invented.is_empty(), "{heading} has {invented:#?}");
 }
 
-/// Whether the page has exactly what was printed under the name of its schema.
+/// Asserts that a schema's section describes exactly the printed fields.
 fn is_described(page: &'static str, printed: &[&Value]) {
     let schema = |value: &Value| value.get("schema").or(value.get("format")).cloned();
     let first = schema(printed[0]).unwrap();
@@ -203,7 +204,7 @@ fn runs_and_comparisons_are_described() {
     is_described(PREDICT, &[&unseen]);
 }
 
-/// The path of an example of a specification.
+/// Path of an example in kernels/examples.
 fn example(name: &str) -> String {
     format!("{}/kernels/examples/{name}", env!("CARGO_MANIFEST_DIR"))
 }

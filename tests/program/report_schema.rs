@@ -1,4 +1,4 @@
-//! Reports conform to their published schema, and the schema's page describes
+//! Run reports conform to the published JSON schema, and docs/report.md describes
 //! every field.
 
 use pdawl::balance::{Account, Trusted};
@@ -31,7 +31,7 @@ fn device(name: &str, kind: DeviceKind) -> Device {
     }
 }
 
-/// A report that uses every field.
+/// A report with every field present.
 fn full() -> Value {
     let record = DeviceRecord {
         units: 5,
@@ -130,7 +130,7 @@ fn what_does_not_conform_is_found() {
     }
 }
 
-/// Every field of a report is in the schema and on the page.
+/// Every field of a report is in the schema and in docs/report.md.
 #[test]
 fn every_field_is_described() {
     let page = include_str!("../../docs/report.md");

@@ -1,5 +1,5 @@
-//! A machine that never was: step times of a stencil by a roofline with a
-//! cache, starting costs and noise, and a prior that knows only half of it.
+//! A synthetic machine: a stencil's step times by a roofline model with a cache,
+//! start-up costs and noise, and a prior that models only a part of them.
 
 use pdawl_profiler::{Row, Table};
 
@@ -55,7 +55,7 @@ impl Case {
         (stream.powi(4) + compute.powi(4)).powf(0.25) + start
     }
 
-    /// What the data sheet lets expect.
+    /// Seconds by the data sheet.
     pub fn prior(self) -> f64 {
         let stream = self.bytes() / (8e9 * self.workers).min(36e9);
         stream.max(self.flops() / (5e9 * self.workers)) + self.prior_start()
@@ -70,8 +70,7 @@ impl Case {
         self.bytes() / 9e9 / self.workers
     }
 
-    /// 40 features: what was chosen, what follows from it, what says nothing,
-    /// and what counters would say.
+    /// 40 features: chosen, derived, meaningless, and as counters would have them.
     fn features(self, draws: &mut Draws) -> Vec<(String, f64)> {
         let mut all = vec![
             ("known.units_count".to_owned(), self.size),
@@ -110,7 +109,7 @@ impl Case {
     }
 }
 
-/// Sizes, each so many times the last.
+/// Sizes, each `factor` times the previous one.
 pub fn sizes(first: f64, last: f64, factor: f64) -> impl Iterator<Item = f64> {
     std::iter::successors(Some(first), move |size| Some((size * factor).round()))
         .take_while(move |size| *size <= last * 1.0001)
@@ -156,7 +155,7 @@ pub fn table(cases: &[Case], repeats: usize, noise: f64, seed: u64) -> Table {
     table
 }
 
-/// The same without counters and telemetry, which are not known before a run.
+/// The table without counters and telemetry, which are unknown before a run.
 pub fn planning(mut table: Table) -> Table {
     let known: Vec<usize> = (0..table.names.len())
         .filter(|&i| !table.names[i].starts_with("counter") && !table.names[i].starts_with("tele"))

@@ -1,4 +1,4 @@
-//! A kernel that does not compile: its author sees what the compiler says.
+//! A kernel that does not compile: the error shows the compiler's log.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pdawl::workload::{self, Data, Divisible, Ring};
 use super::harness::{Grid, corun, run};
 use crate::pocl::open;
 
-/// A stencil whose OpenCL kernel has a mistake.
+/// A stencil whose OpenCL kernel does not compile.
 struct Mistaken(Stencil);
 
 impl Divisible for Mistaken {
@@ -101,7 +101,7 @@ fn a_kernel_that_does_not_compile_shows_the_compilers_log() {
         for part in ["opencl", "`mistaken (mistaken.cl)`", "undeclared_here"] {
             assert!(text.contains(part), "{devices}: {part} in {text}");
         }
-        // The devices are none the worse for it.
+        // The devices can be used after the failure.
         run(&mut runtime, grid, "dawl", None);
     }
 }

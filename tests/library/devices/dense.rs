@@ -1,6 +1,6 @@
-//! Dense matrices on both kinds of device: every variant of every codelet,
-//! against the reference in double precision, on sizes that tiles divide and
-//! on others.
+//! Dense matrices on the host and on OpenCL: every variant of every codelet
+//! compared with the reference in double precision, for sizes that are multiples
+//! of a tile and others.
 
 use pdawl::codelet::add_norm::AddNorm;
 use pdawl::codelet::gemm::Gemm;
@@ -11,7 +11,7 @@ use pdawl::runtime::{DeviceId, Runtime};
 
 use crate::pocl::open;
 
-/// Computes cases on the host and on the OpenCL device with memory of its own.
+/// Computes cases on the host and on the OpenCL device with device memory.
 fn right(cases: Vec<Case>) {
     let mut runtime = open("host:1,cpu:1=own");
     let seed = fastrand::u64(..);
@@ -40,8 +40,7 @@ fn right(cases: Vec<Case>) {
 
 #[test]
 fn products_are_right_with_every_tile() {
-    // Nothing guarded by most tiles; fours guarded; all guarded, also where
-    // sizes differ.
+    // A multiple of most tiles; a multiple of four only; and odd, different sizes.
     right(vec![
         Case::gemm(Gemm::square(128)),
         Case::gemm(Gemm::square(60).batch(2)),
@@ -99,7 +98,7 @@ fn rows_and_transpositions_are_right() {
     right(vec![
         softmax(1, 1, 1.0),
         softmax(7, 64, 0.125),
-        // Without the greatest value subtracted these would overflow.
+        // These overflow unless the greatest value is subtracted.
         softmax(3, 131, 300.0),
         transpose(1, 1, 1),
         transpose(37, 64, 2),

@@ -1,4 +1,4 @@
-//! Grids to compute, and what every run must give.
+//! Runs grids, and checks what holds for every run.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,7 +13,7 @@ use pdawl::workload::stencil::Stencil;
 /// Steps of each run: enough for a balancer to change its mind.
 pub const STEPS: u32 = 6;
 
-/// Units that stream buffers need at least; with these nothing can be held.
+/// The smallest memory for stream buffers, in units. No unit can be held with it.
 pub const LEAST_UNITS: u64 = 13;
 
 /// A grid.
@@ -63,7 +63,7 @@ pub fn corun(
     corun::run(runtime, workload, make, &options, &mut control)
 }
 
-/// Runs a grid with a strategy by name; the result must be right.
+/// Runs a grid with a strategy by name, and checks the result.
 pub fn run(
     runtime: &mut dyn Runtime,
     grid: Grid,
@@ -80,8 +80,8 @@ pub fn run(
     outcome
 }
 
-/// What holds of every run: the result is the reference's bit for bit, and
-/// the steps that made it computed every unit.
+/// Asserts that the result equals the reference's bit for bit, and that the last
+/// steps computed every unit.
 pub fn right(outcome: &Outcome, stencil: &Stencil, what: &str) {
     assert_eq!(outcome.verified, Some(true), "{what}");
     assert_eq!(outcome.max_abs_error, Some(0.0), "{what}");

@@ -1,5 +1,5 @@
-//! Devices that fail or vanish on the way, with and without memory of their
-//! own: the result stays right, and the loss is told.
+//! Devices that fail or vanish during a run, with and without device memory: the
+//! result is right, and the loss is reported.
 
 use pdawl::balance::{Setup, Strategy};
 use pdawl::codelet::stencil::Precision::F64;
@@ -31,14 +31,14 @@ fn survives(devices: &str, strategy: &str, units: Option<u64>) {
                 let what = format!("{devices}, {strategy}, {units:?}, {fault:?}");
                 let loss = match outcome.losses.as_slice() {
                     [loss] => loss,
-                    // It had left the device out, which so had nothing to lose.
+                    // The strategy did not use the device.
                     [] if !strategy.starts_with("fixed") => continue,
                     losses => panic!("{what}: {losses:?}"),
                 };
                 assert_eq!(loss.device, victim, "{what}");
                 assert!(loss.why.contains("on purpose"), "{what}: {}", loss.why);
                 assert!(loss.repeated <= STEPS, "{what}");
-                // From then on the others do the work.
+                // The other device does the work after the loss.
                 let last = outcome.steps.last().map(|step| &step.devices[1 - victim]);
                 assert!(last.is_some_and(|other| other.units > 0), "{what}");
             }

@@ -1,11 +1,12 @@
-//! The engine on real devices: the host's cores, and an OpenCL CPU device
-//! (PoCL) as it is and taken for a device with memory of its own, so that held
-//! rings, streams, halos and moves run on a machine without a GPU.
+//! The engine on real devices: the host's cores and an OpenCL CPU device (PoCL).
+//! The OpenCL device is used in host memory and, with `=own`, as a device with
+//! device memory, so that held units, streams, halos and moves are tested on a
+//! machine without a GPU.
 //!
-//! `harness` runs grids. `strategies` runs every strategy, `products` does so on
-//! matrices, `dense` tries dense ones, `transformers` graphs of them, `losses`
-//! devices that fail on the way, `random` arbitrary balancers, `profile` a profile
-//! of one, and `compiler` a kernel that does not compile.
+//! `harness` runs grids. `strategies` covers stencils under every strategy,
+//! `products` sparse matrices, `dense` dense ones, `transformers` their graphs,
+//! `losses` lost devices, `random` random balancers, `profile` profiling, and
+//! `compiler` a kernel that does not compile.
 
 mod compiler;
 mod dense;

@@ -1,5 +1,5 @@
-//! Products on every kind of device: awkward matrices, every strategy, whole
-//! in a device's memory and with little room there.
+//! Sparse matrix products on every kind of device: awkward matrices under every
+//! strategy, with memory for the whole matrix and for a part of it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::pocl::open;
 
 const STRATEGIES: [&str; 5] = ["fixed:1,0", "fixed:0,1", "fixed:0.4,0.6", "guided", "dawl"];
 
-/// Runs a product with a strategy; the result must be right.
+/// Runs a product with a strategy, and checks the result.
 fn run(runtime: &mut dyn Runtime, spmv: &Spmv, strategy: &str, gpu_memory: Option<u64>) {
     let name = match (strategy, runtime.devices().len()) {
         ("fixed:0.4,0.6" | "fixed:1,0" | "fixed:0,1", 1) => "fixed:1",
@@ -46,7 +46,7 @@ fn options(form: Form, precision: Precision) -> Options {
     }
 }
 
-/// Every awkward matrix and strategy on one runtime, one after the other.
+/// Runs every awkward matrix with every strategy on one runtime.
 fn every_run_is_right(devices: &str) {
     let mut runtime = open(devices);
     for (name, matrix) in awkward() {

@@ -1,24 +1,21 @@
-//! A profile of a device with memory of its own on this machine.
+//! A profile of a device with device memory, measured on this machine.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pdawl::codelet::stencil::Precision;
-use pdawl::machine::{Device, DeviceKind, MachineFile, Shelf};
+use pdawl::machine::{Device, MachineFile, Shelf};
 use pdawl::model::{DevicePart, record};
 use pdawl::profile::design::DesignRequest;
 use pdawl::profile::{
     ModelKind, ProfiledMachine, ProfilingSession, Settings, Space, design, schedule,
 };
-use pdawl::runtime::opencl;
 
-/// The OpenCL CPU device taken for a GPU, and a machine file that has it.
+use crate::pocl::cpu_device;
+
+/// The OpenCL CPU device treated as a GPU, and a machine file that describes it.
 fn device_apart() -> (Device, MachineFile) {
-    let found = opencl::discover().devices.into_iter();
-    let mut device = found
-        .map(|found| found.info)
-        .find(|device| device.kind == DeviceKind::Cpu && device.sub_devices.by_counts)
-        .expect("these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd");
+    let mut device = cpu_device().info;
     device.name = format!("{}:1=own", device.name);
     device.shares_host_memory = false;
     let mut machine = Shelf::at("/nonexistent").find("k40").expect("shipped");
@@ -82,7 +79,7 @@ fn what_is_held_and_streamed_is_measured_as_designed() {
         let sum = |name: &str| row.features[&format!("trace.{name}_seconds")];
         assert!(sum("kernel") > 0.0 && sum("launch") > 0.0);
         assert_eq!(sum("d2h") > 0.0, streamed > 0, "{}", row.configuration);
-        // There is no such sensor here, and no row says otherwise.
+        // This device has no sensors, so no row may have their figures.
         assert!(
             !row.features
                 .keys()

@@ -1,5 +1,5 @@
-//! Every strategy on every kind of device, with all data held and with most of
-//! it streamed.
+//! Every strategy on every kind of device, with the whole grid held in device
+//! memory and with most of it streamed.
 
 use pdawl::codelet::stencil::Precision::{F32, F64};
 use pdawl::engine::Outcome;
@@ -20,13 +20,14 @@ fn grids() -> [Grid; 6] {
     ]
 }
 
-/// Limits of a device's memory under which most of a grid is streamed.
+/// Limits of device memory under which most of a grid is streamed.
 fn limits(grid: Grid) -> Vec<u64> {
     let stencil = grid.stencil();
     let units = stencil.units();
     let mut limits = vec![LEAST_UNITS + 7 + units / 5];
     if units < 1000 {
-        // Nothing but the smallest stream buffers; long grids would take long.
+        // Room for the smallest stream buffers only. Grids with many units would
+        // take too long.
         limits.push(LEAST_UNITS);
     }
     limits.iter().map(|n| n * stencil.unit_bytes()).collect()
@@ -47,13 +48,13 @@ fn strategies(devices: usize) -> &'static [&'static str] {
     }
 }
 
-/// Bytes that went to the devices during the steps.
+/// Bytes copied to the devices during the steps.
 fn copied(outcome: &Outcome) -> u64 {
     let devices = outcome.steps.iter().flat_map(|step| &step.devices);
     devices.map(|device| device.bytes_h2d).sum()
 }
 
-/// Every strategy, grid and limit on one runtime, one after the other.
+/// Runs every strategy, grid and limit on one runtime.
 fn every_run_is_right(devices: &str) {
     let mut runtime = open(devices);
     let apart = runtime.devices().iter().any(|d| !d.shares_host_memory);
@@ -111,7 +112,7 @@ fn a_device_apart_and_one_in_place() {
     every_run_is_right("cpu:1=own,cpu:1");
 }
 
-/// Units that were held in all steps together, by device.
+/// Units held by each device, summed over the steps.
 fn held(outcome: &Outcome) -> Vec<u64> {
     let devices = 0..outcome.devices.len();
     let held = |d: usize| outcome.steps.iter().map(|step| step.devices[d].held).sum();
@@ -129,11 +130,11 @@ fn memory_decides_what_is_held_and_what_is_streamed() {
     let resident = run(&mut runtime, grid, "fixed:0,1", None);
     assert_eq!(held(&resident), [0, units * steps]);
     assert_eq!(copied(&resident), 0, "what is held stays");
-    // Half of it has one neighbour, whose edge comes in each step.
+    // Half of the grid has one neighbour, whose edge is copied in each step.
     let half = run(&mut runtime, grid, "fixed:0.5,0.5", None);
     assert!(held(&half)[1] > 0);
     assert_eq!(copied(&half), steps * unit_bytes);
-    // Nothing fits: every unit crosses over in every step.
+    // Nothing fits: every unit is copied in every step.
     let streamed = run(
         &mut runtime,
         grid,

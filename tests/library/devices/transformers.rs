@@ -1,5 +1,5 @@
-//! Transformers under every policy, divided between the host's cores and an
-//! OpenCL device with memory of its own.
+//! Transformers under every policy, divided between the host's cores and an OpenCL
+//! device with device memory.
 
 use std::sync::atomic::AtomicBool;
 
@@ -50,7 +50,7 @@ fn right(heads: u32, beta: u32, layers: u32, form: Form, contenders: &[Contender
             assert!(verification.right(), "{contender:?}: {verification:?}");
         }
     }
-    // Else one device's kernels have not been looked at.
+    // Both devices must have run kernels, so that both kinds were verified.
     assert!(shares.iter().all(|kernels| *kernels > 0), "{shares:?}");
     bout.release(&mut runtime);
 }

@@ -1,4 +1,5 @@
-//! The adaptive policy against the best of all maps, simulated.
+//! The adaptive policy on simulated machines, compared with the best number of
+//! heads on the CPU.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use super::run::{numbers, once, plan};
 
 const HEADS: usize = 16;
 
-/// A layer of independent heads, each of three kernels, with this cost each.
+/// A layer of independent heads of three kernels each; every kernel has this
+/// cost.
 fn layer(cost: Cost, bytes: u64) -> Case {
     let codelet = Arc::new(Codelet {
         name: "nothing".into(),
@@ -53,8 +55,8 @@ fn layer(cost: Cost, bytes: u64) -> Case {
     }
 }
 
-/// After three layers the fourth takes at most 5 % longer than the best of all
-/// numbers of heads on the CPU, whatever that number is.
+/// The fourth layer takes at most 5 % longer than with the best number of heads on
+/// the CPU.
 #[test]
 fn the_fourth_layer_is_near_the_best_map() {
     let mut on_cpu = Vec::new();
@@ -102,7 +104,7 @@ fn the_fourth_layer_is_near_the_best_map() {
             );
         }
     }
-    // The cases differ: some leave the CPU out, and some do not.
+    // The best map leaves the CPU out in some cases, but not in all.
     assert!(
         on_cpu.contains(&0) && on_cpu.iter().any(|h| *h > 0),
         "{on_cpu:?}"

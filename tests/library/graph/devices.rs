@@ -1,5 +1,5 @@
-//! Properties on real devices: the host's pool and PoCL, with memory of its own
-//! and without.
+//! Properties of random graphs on real devices: the host's cores and PoCL, with
+//! device memory and without.
 
 use fastrand::Rng;
 use pdawl::runtime::Runtime;
@@ -27,7 +27,7 @@ fn holds(devices: &str, cases: usize) {
             let outcome = once(&mut plan, &mut runtime, policy.as_mut(), &options)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(outcome.losses.is_empty(), "{what}: {:?}", outcome.losses);
-            // A device's clock may be a little off the host's.
+            // The clocks of devices and host differ slightly.
             check_order(&outcome, &options, &case, 100_000, &what);
             check_results(&plan, &mut runtime, &case, &what);
         }

@@ -1,4 +1,4 @@
-//! What is copied and what is not; what cannot be, and what is stopped.
+//! Which data are copied, which graphs are refused, and interrupted runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ fn nothing() -> Arc<Codelet> {
     })
 }
 
-/// A chain of kernels on one given datum, whose last result is wanted.
+/// A chain of kernels that begins with one given datum; the last result is wanted.
 fn chain(kernels: usize, bytes: u64, codelet: &Arc<Codelet>) -> TaskGraph {
     let mut graph = GraphBuilder::default();
     let mut last = graph.datum(Datum::new("given", bytes).with(Contents::zeros()));
@@ -75,8 +75,9 @@ fn sim(devices: &[&str]) -> Sim {
     Sim::new(&machine(), options).expect("a simulator")
 }
 
-/// Writes and reads of a run of a chain of six kernels in so many components,
-/// each on the device that the map says; of the first run, and of the second.
+/// Runs a chain of six kernels twice, divided into one component for each entry of
+/// `map`, which is its device. Returns each device's numbers of writes and reads
+/// in the first and the second run.
 fn copies(devices: &[&str], map: Vec<usize>, keep: bool) -> [Vec<(u64, u64)>; 2] {
     let mut sim = sim(devices);
     let case = of(chain(6, 4096, &nothing()), map.len());
@@ -96,13 +97,13 @@ fn copies(devices: &[&str], map: Vec<usize>, keep: bool) -> [Vec<(u64, u64)>; 2]
 #[test]
 fn data_of_a_component_never_leave_their_device() {
     assert_eq!(copies(&["gpu0"], vec![0], false), [[(1, 1)], [(1, 1)]]);
-    // Nor do those of two, where both are certain to be there.
+    // Nor do data between two components that are both mapped to this device.
     assert_eq!(copies(&["gpu0"], vec![0, 0], false)[0], [(1, 1)]);
     let two = copies(&["gpu0", "gpu1"], vec![0, 1, 0], false);
     assert_eq!(two[0], [(2, 2), (1, 1)]);
     let with_host = copies(&["host", "gpu0"], vec![0, 1, 0], false);
     assert_eq!(with_host[0], [(0, 0), (1, 1)]);
-    // What came from the host may stay for the next run.
+    // With `keep`, inputs from the host stay for the next run.
     assert_eq!(copies(&["gpu0"], vec![0], true), [[(1, 1)], [(0, 1)]]);
 }
 
@@ -173,13 +174,13 @@ fn a_stopped_run_ends_and_says_so() {
     let outcome = outcome.expect("no error");
     assert!(outcome.interrupted);
     assert!((2..6).contains(&outcome.placements.len()));
-    // It can run again, from the begin.
+    // The plan can run again, from the beginning.
     stop.store(false, Ordering::Relaxed);
     let again = once(&mut plan, &mut sim, &mut policy, &options).expect("a run");
     assert_eq!(again.placements.len(), 6);
 }
 
-/// Answers nonsense.
+/// A policy that gives the same invalid answer.
 struct Nonsense(Option<Assignment>);
 
 impl Policy for Nonsense {

@@ -1,5 +1,5 @@
-//! Devices that fail or vanish on the way: right results from the others, or an
-//! error that names what is lost; never a wrong result, never a hang.
+//! Devices that fail or vanish during a run: the others compute right results, or
+//! an error names what is lost; never a wrong result, never a hang.
 
 use fastrand::Rng;
 use pdawl::engine::graph::{GraphRunError, Options};
@@ -13,7 +13,8 @@ use super::run::{check_order, check_results, numbers, once, options, plan, polic
 use super::simulated::{devices, machine, seeds};
 use crate::pocl::open;
 
-/// Runs a case twice on a runtime that loses something; true if it ended well.
+/// Runs a case twice on a runtime that loses a device; returns whether both runs
+/// succeeded.
 fn survives(rng: &mut Rng, runtime: &mut dyn Runtime, case: &Case, slack: u64, what: &str) -> bool {
     let mut policy = policy(rng, numbers(runtime, case));
     let options = options(rng, runtime.devices().len());
@@ -36,7 +37,7 @@ fn survives(rng: &mut Rng, runtime: &mut dyn Runtime, case: &Case, slack: u64, w
                 well = false;
             }
             Err(GraphRunError::Runtime(error)) => {
-                // Memory of a device that is gone before the run began.
+                // The device was lost before the run began.
                 let text = error.to_string();
                 assert!(text.contains("lost"), "{what}: {text}");
                 well = false;
@@ -105,8 +106,8 @@ fn on_real_devices_at_any_launch() {
     }
 }
 
-/// A plan that has lost a device runs under another policy, too, whose map knows
-/// nothing of the loss.
+/// A plan that has lost a device runs under another policy whose map still uses
+/// that device.
 #[test]
 fn a_plan_remembers_who_is_gone() {
     let mut rng = Rng::with_seed(8);

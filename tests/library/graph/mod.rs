@@ -1,10 +1,10 @@
 //! Task graphs on every kind of device.
 //!
-//! `random` makes graphs whose kernels mix integers, so that a result tells
-//! every kernel and every version that went into it, and computes them one
-//! kernel after the other; `run` executes them and compares. `simulated` and
-//! `devices` are the properties in the simulator and on real devices, `losses`
-//! what happens when one is lost, `limits` what is copied and what cannot be.
+//! `random` generates graphs whose kernels mix integers, so that a result depends
+//! on every kernel and every version that it is made of, and computes them
+//! sequentially; `run` executes them and compares. `simulated` and `devices` test
+//! properties in the simulator and on real devices, `losses` lost devices, and
+//! `limits` copies, errors and interruptions.
 
 mod adaptive;
 mod devices;

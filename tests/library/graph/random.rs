@@ -1,4 +1,4 @@
-//! Random graphs, and what they must compute.
+//! Random graphs, and their sequential results.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use pdawl::graph::{
     Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph,
 };
 
-/// Numbers of each datum: a prime, and no multiple of any group.
+/// Elements of each datum: a prime, so no multiple of a work-group.
 pub const LENGTH: usize = 37;
 
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What an argument is to the mixing kernel.
+/// The role of an argument of the mixing kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Input,
@@ -60,7 +60,7 @@ fn mix(h: u64, v: u64) -> u64 {
     (h ^ v).wrapping_mul(FACTOR).rotate_left(29)
 }
 
-/// What element `e` of the kernel's results is before the argument is added.
+/// Element `e` of the kernel's results, before the argument's index is added.
 fn element(salt: u64, e: u64, roles: &[Role], value: impl Fn(usize, u64) -> u64) -> u64 {
     let mut h = salt ^ e;
     for (index, role) in roles.iter().enumerate() {
@@ -139,11 +139,11 @@ unsafe fn mix_on_host(args: &[HostValue], _first: u64, units: Range<u64>) {
     }
 }
 
-/// A graph, a division of it, and what it must compute.
+/// A graph, its components, and its expected results.
 pub struct Case {
     pub graph: Arc<TaskGraph>,
     pub components: Arc<Components>,
-    /// What every wanted datum must hold.
+    /// The contents of every wanted datum.
     pub expected: Vec<(DatumId, Vec<u64>)>,
 }
 
@@ -164,7 +164,7 @@ pub fn case(rng: &mut Rng, most_kernels: usize) -> Case {
 fn graph(rng: &mut Rng, most_kernels: usize) -> TaskGraph {
     let mut graph = GraphBuilder::default();
     let bytes = LENGTH as u64 * 8;
-    // Data that may still be read.
+    // Data that later kernels may read.
     let mut alive: Vec<DatumId> = Vec::new();
     for number in 0..rng.usize(1..4) {
         let numbers: Vec<u64> = (0..LENGTH).map(|_| rng.u64(..)).collect();
@@ -178,7 +178,7 @@ fn graph(rng: &mut Rng, most_kernels: usize) -> TaskGraph {
         let mut arguments = Vec::new();
         let mut pool = alive.clone();
         for _ in 0..rng.usize(0..4).min(pool.len()) {
-            // The latest are more likely, so that graphs grow long, too.
+            // Recent data are more likely, so that long chains occur.
             let from = pool
                 .len()
                 .saturating_sub(1 + rng.usize(0..4).min(pool.len() - 1));
@@ -231,8 +231,8 @@ fn graph(rng: &mut Rng, most_kernels: usize) -> TaskGraph {
     graph.build().expect("a graph")
 }
 
-/// A random division: by random labels if that leaves no circle, else into
-/// stretches of a topological order, which never does.
+/// Random components: by random labels if they form no cycle, else sections of a
+/// topological order, which never do.
 fn division(rng: &mut Rng, graph: &TaskGraph) -> Components {
     let kernels = graph.kernels().len();
     match rng.u8(0..5) {
@@ -255,7 +255,7 @@ fn division(rng: &mut Rng, graph: &TaskGraph) -> Components {
     Components::by(graph, |kernel| labels[kernel.0]).expect("stretches have no circle")
 }
 
-/// Every datum's numbers, one kernel after the other.
+/// Computes every datum sequentially, kernel by kernel.
 fn sequential(graph: &TaskGraph) -> Vec<Vec<u64>> {
     let mut values: Vec<Vec<u64>> = graph
         .data()

@@ -1,4 +1,4 @@
-//! Running a case, and what every run must give.
+//! Runs a case, and checks what holds for every run.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,14 +12,14 @@ use pdawl::runtime::Runtime;
 
 use super::random::Case;
 
-/// What policies know of a case on these devices.
+/// The problem that policies are given: a case on these devices.
 pub fn numbers(runtime: &dyn Runtime, case: &Case) -> Problem {
     let devices = runtime.devices();
     let able = abilities(&case.graph, &case.components, devices);
     problem(&case.graph, &case.components, devices, &able, &Vec::new())
 }
 
-/// One of the policies; a clustering has a random map.
+/// A random policy; a clustering gets a random map.
 pub fn policy(rng: &mut Rng, problem: Problem) -> Box<dyn Policy> {
     match rng.u8(0..5) {
         0 => Box::new(Eager::new(problem)),
@@ -38,8 +38,8 @@ pub fn policy(rng: &mut Rng, problem: Problem) -> Box<dyn Policy> {
     }
 }
 
-/// Random options for so many devices. Half of the runs have no trace, and then
-/// most kernels no end that is heard of.
+/// Random options for this number of devices. Half of them have no trace, so that
+/// most kernels do not notify of their end.
 pub fn options(rng: &mut Rng, devices: usize) -> Options {
     Options {
         queues: (0..devices).map(|_| rng.usize(1..6)).collect(),
@@ -75,7 +75,7 @@ pub fn plan(runtime: &mut dyn Runtime, case: &Case) -> Plan {
     Plan::new(runtime, graph, components).expect("a plan")
 }
 
-/// Every wanted datum holds what one kernel after the other gives.
+/// Asserts that every wanted datum equals the sequential result.
 pub fn check_results(plan: &Plan, runtime: &mut dyn Runtime, case: &Case, what: &str) {
     for (datum, expected) in &case.expected {
         let bytes = plan.bytes(runtime, *datum).expect("its bytes");
@@ -85,9 +85,9 @@ pub fn check_results(plan: &Plan, runtime: &mut dyn Runtime, case: &Case, what: 
     }
 }
 
-/// Each kernel ran once, after all that it waits for, and each component once,
-/// on one device. `slack` is what devices' clocks may differ by. Without a trace
-/// only results tell of the order.
+/// Asserts that each kernel ran once, after its predecessors, and each component
+/// once, on one device. `slack` is the allowed difference of devices' clocks, in
+/// nanoseconds. Without a trace only results show the order.
 pub fn check_order(outcome: &GraphOutcome, options: &Options, case: &Case, slack: u64, what: &str) {
     let kernels = case.graph.kernels().len();
     if !options.trace {
@@ -112,7 +112,8 @@ pub fn check_order(outcome: &GraphOutcome, options: &Options, case: &Case, slack
     let missing = launched.iter().position(Option::is_none);
     assert_eq!(missing, None, "{what}: a kernel that never ran");
     let launched: Vec<_> = launched.into_iter().flatten().collect();
-    // What a lost device alone had is made again, when who read it may be done.
+    // Data that only a lost device had are computed again, perhaps after their
+    // readers have run.
     let first = |kernel: KernelId| {
         let launches = outcome.launches.iter().filter(|l| l.kernel == kernel);
         launches.map(|l| l.ended).min().expect("a launch")

@@ -1,4 +1,4 @@
-//! Properties in the simulator, with data.
+//! Properties of random graphs in the simulator, which computes their data.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use super::random::{Case, case};
 use super::run::{check_order, check_results, numbers, once, options, plan, policy};
 
-/// A host of many cores with two GPUs.
+/// A host with many cores and two GPUs.
 pub fn machine() -> MachineFile {
     let shelf = Shelf::at("/nonexistent");
     let mut machine = shelf.find("k20-40").expect("a shipped machine");
@@ -20,7 +20,7 @@ pub fn machine() -> MachineFile {
     machine
 }
 
-/// One to four devices: pools of cores and GPUs.
+/// One to four devices: groups of cores, and GPUs.
 pub fn devices(rng: &mut Rng) -> Vec<SimDevice> {
     let mut all = vec![
         SimDevice::Named("gpu0".into()),
@@ -33,8 +33,8 @@ pub fn devices(rng: &mut Rng) -> Vec<SimDevice> {
     all
 }
 
-/// Seeds: some hundreds, or `FIRST..END` out of GRAPH_SEEDS, for looking longer
-/// or at one.
+/// The seeds to test: some hundreds, or `FIRST..END` from GRAPH_SEEDS to search
+/// longer or to repeat one.
 pub fn seeds() -> Range<u64> {
     let given = std::env::var("GRAPH_SEEDS").ok();
     let given = given.and_then(|text| {
@@ -60,9 +60,9 @@ fn seeded(seed: u64) -> (Rng, Sim, Case) {
     (rng, sim.expect("a simulator"), case)
 }
 
-/// Under every policy, on one to four devices with one to five queues, a graph
-/// computes what one kernel after the other computes; twice by one plan, which
-/// keeps its memory, and what a device keeps of it.
+/// Under every policy, on one to four devices with one to five queues, a graph's
+/// results equal the sequential ones. One plan runs twice, since it keeps its
+/// memory and perhaps data on devices.
 #[test]
 fn random_graphs_are_right_and_in_order() {
     for seed in seeds() {

@@ -1,4 +1,4 @@
-//! A kernel of the tests, and its kernel file.
+//! A kernel under test, and its specification file.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub struct Case {
     pub source: &'static str,
     pub dimension: usize,
     pub global: &'static str,
-    /// Empty: the driver chooses.
+    /// Empty if the driver chooses.
     pub local: &'static str,
     pub inputs: &'static [Buffer],
     pub outputs: &'static [Buffer],
@@ -23,12 +23,12 @@ pub struct Case {
     pub locals: &'static [Value],
     pub macros: &'static [(&'static str, &'static str)],
     pub symbols: &'static [(&'static str, i64)],
-    /// Positions of the buffers that are found to be divided.
+    /// Positions of the buffers that the examination must find to be divided.
     pub sliced: &'static [usize],
 }
 
 impl Case {
-    /// As a kernel file.
+    /// The specification file.
     pub fn spec(&self) -> String {
         let buffers = |buffers: &[Buffer]| {
             let one = |(element, size, pos, divided): &Buffer| {

@@ -1,4 +1,4 @@
-//! Sub-devices to divide kernels over, and results to compare.
+//! Opens sub-devices, runs kernels on them, and computes the undivided reference.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -11,29 +11,21 @@ use pdawl::engine::corun::kernel::{Examined, examine};
 use pdawl::engine::corun::{self, Control, CorunError, Options, Stream};
 use pdawl::expression::{Number, Symbols};
 use pdawl::graph::spec::{Kernel, KernelSpec};
-use pdawl::machine::DeviceKind;
-use pdawl::runtime::opencl::{OpenClBackend, Selected, discover};
+use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::{Command, DeviceId, Launch, Memory, Runtime, Status, Tag};
 use pdawl::workload::kernel::{Sink, UserKernel};
 
 use super::suite::Case;
+use crate::pocl::cpu_device;
 
-/// Results of the written buffers: positions and bytes.
+/// The written buffers: positions and bytes.
 pub type Results = Vec<(usize, Vec<u8>)>;
 
-/// Sub-devices of one compute unit each of the OpenCL CPU device; `own`: with
-/// memory of its own, as a GPU has it.
+/// Opens sub-devices of the OpenCL CPU device, of one compute unit each; `own`
+/// says which of them have device memory, as a GPU has.
 pub fn open(own: &[bool]) -> Union {
-    let discovery = discover();
-    let cpu = (discovery.devices.iter()).find(|found| found.info.kind == DeviceKind::Cpu);
-    let Some(cpu) = cpu else {
-        panic!(
-            "these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd (found none; \
-             {:?})",
-            discovery.warnings
-        );
-    };
+    let cpu = cpu_device();
     let selected: Vec<Selected> = (own.iter())
         .map(|own| Selected {
             platform: cpu.platform,
@@ -48,7 +40,7 @@ pub fn open(own: &[bool]) -> Union {
     Union::new(vec![Box::new(backend)], receiver, epoch)
 }
 
-/// The case's kernel, by way of its files.
+/// The case's kernel, read from its files.
 pub fn kernel(case: &Case) -> (KernelSpec, Kernel) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("kernel.cl"), case.source).expect("the source");
@@ -72,13 +64,13 @@ pub fn user(case: &Case, seed: u64) -> UserKernel {
     UserKernel::new(kernel, info, seed)
 }
 
-/// The case, looked at on the first device.
+/// Examines the case on the first device.
 pub fn examined(runtime: &mut dyn Runtime, case: &Case, seed: u64) -> Examined {
     let stop = AtomicBool::new(false);
     examine(runtime, 0, user(case, seed), &stop).unwrap_or_else(|e| panic!("{}: {e}", case.name))
 }
 
-/// Runs steps; returns the outcome, which is verified, and the results.
+/// Runs steps, with verification; returns the outcome and the results.
 pub fn corun(
     runtime: &mut dyn Runtime,
     user: &UserKernel,
@@ -88,7 +80,8 @@ pub fn corun(
     run(runtime, user, strategy, steps, true)
 }
 
-/// The same, `verify` or not: a verification's commands may meet a fault, too.
+/// Runs steps. `verify` is false where a fault could hit the verification's
+/// commands.
 pub fn run(
     runtime: &mut dyn Runtime,
     user: &UserKernel,
@@ -123,8 +116,8 @@ pub fn run(
     Ok((outcome, results))
 }
 
-/// The reference: the source as its author wrote it, in one launch a step, on
-/// the first device.
+/// The reference results: the unchanged source, in one launch a step, on the first
+/// device.
 pub fn undivided(runtime: &mut dyn Runtime, case: &Case, seed: u64, steps: u32) -> Results {
     let user = user(case, seed);
     let kernel = user.kernel();
@@ -161,7 +154,7 @@ pub fn undivided(runtime: &mut dyn Runtime, case: &Case, seed: u64, steps: u32) 
     let hosts: Vec<Memory> = memories.iter().map(|(_, _, m)| Memory::Host(*m)).collect();
     let args: Vec<Value> = user.args(&hosts);
     for step in 0..steps {
-        // What is only written begins each step with zeros.
+        // Buffers that are only written begin each step with zeros.
         for (_, buffer, memory) in &memories {
             if !buffer.direction.reads() {
                 runtime.host_bytes(*memory).expect("idle").fill(0);
@@ -195,7 +188,7 @@ pub fn undivided(runtime: &mut dyn Runtime, case: &Case, seed: u64, steps: u32) 
     results
 }
 
-/// A seed, printed so that a failure can be repeated.
+/// A random seed, or PDAWL_TEST_SEED; printed so that a failure can be repeated.
 pub fn seed() -> u64 {
     let seed = std::env::var("PDAWL_TEST_SEED")
         .ok()
@@ -203,26 +196,4 @@ pub fn seed() -> u64 {
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     println!("PDAWL_TEST_SEED={seed}");
     seed
-}
-
-/// Runs this program's test `name` again with more compute units than the
-/// machine has, so that three sub-devices exist; false in the process that does so.
-pub fn with_three_units(name: &str) -> bool {
-    const MARK: &str = "PDAWL_TEST_UNITS";
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
-    let output = std::process::Command::new(std::env::current_exe().expect("this program"))
-        .args([name, "--exact", "--nocapture"])
-        .env(MARK, "3")
-        .env("POCL_MAX_PTHREAD_COUNT", "3")
-        .output()
-        .expect("this program runs again");
-    assert!(
-        output.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    false
 }

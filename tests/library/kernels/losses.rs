@@ -1,4 +1,4 @@
-//! Devices that fail or vanish while a kernel is divided: the results stay
+//! Devices that fail or vanish while a kernel is divided: the results still equal
 //! those of the undivided launch.
 
 use pdawl::balance::Strategy;
@@ -13,7 +13,8 @@ fn results_are_right_without_the_device_that_was_lost() {
     const STEPS: u32 = 4;
     let seed = seed();
     let mut first = open(&[false]);
-    // In place and by slices; in place over several versions; as whole images.
+    // Slices; a buffer updated in every step, divided in one and two dimensions;
+    // whole images.
     for name in ["vadd", "axpy in place", "rows times two", "reverse"] {
         let cases = suite::cases();
         let case = cases

@@ -1,5 +1,5 @@
-//! Kernels that users bring, divided over devices: whatever the division, the
-//! results are those of the undivided launch, bit for bit.
+//! Kernels of users, divided over devices: for every division the results equal
+//! those of the undivided launch, bit for bit.
 
 mod case;
 mod harness;

@@ -1,5 +1,4 @@
-//! Kernels that cannot be divided are told, with the reason, and the others
-//! are not.
+//! Kernels that cannot be divided are refused with the reason.
 
 use std::sync::atomic::AtomicBool;
 
@@ -80,7 +79,7 @@ fn a_single_group_is_not_divided() {
 
 #[test]
 fn a_value_handed_from_one_part_to_another_is_found() {
-    // PoCL runs the groups of one device in some order; each adds what it finds.
+    // PoCL runs the groups of a device in any order; each reads `out[0]` as it is.
     let case = Case {
         name: "depends on what others wrote",
         source: "__kernel void k(__global const int *in, __global int *out) {

@@ -1,15 +1,16 @@
-//! Every kernel of the suite, at every share, over two and three devices: in
-//! host memory, in memory of their own, and in both.
+//! Every kernel of the suite, at every share, over two and three devices: in host
+//! memory, in device memory, and in both.
 
 use std::collections::HashMap;
 
 use pdawl::balance::Strategy;
 use pdawl::balance::strategy::Shares;
 
-use super::harness::{Results, corun, examined, open, seed, undivided, with_three_units};
+use super::harness::{Results, corun, examined, open, seed, undivided};
 use super::suite::{self, Case};
+use crate::own_process::in_own_process;
 
-/// Percent of the first device.
+/// Shares of the first device, in percent.
 const SHARES: [u32; 6] = [0, 1, 33, 50, 99, 100];
 
 fn shares(first: u32, devices: usize) -> Strategy {
@@ -20,7 +21,7 @@ fn shares(first: u32, devices: usize) -> Strategy {
 }
 
 fn steps(case: &Case) -> u32 {
-    // What is read and written passes through several versions.
+    // Buffers that are read and written change in every step.
     if case.io.is_empty() { 1 } else { 3 }
 }
 
@@ -61,9 +62,9 @@ fn over_two_devices_results_are_those_of_the_undivided_launch() {
 
 #[test]
 fn over_three_devices_results_are_those_of_the_undivided_launch() {
-    if !with_three_units(
-        "kernels::splits::over_three_devices_results_are_those_of_the_undivided_launch",
-    ) {
+    // More compute units than the machine has, so that three sub-devices exist.
+    let name = "kernels::splits::over_three_devices_results_are_those_of_the_undivided_launch";
+    if !in_own_process(name, &[("POCL_MAX_PTHREAD_COUNT", "3")]) {
         return;
     }
     check(&[&[false, false, false], &[true, false, true]]);

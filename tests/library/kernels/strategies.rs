@@ -1,4 +1,4 @@
-//! Every balancer divides kernels, whatever memory the devices have.
+//! Every balancer divides kernels, on devices with and without device memory.
 
 use pdawl::balance::Strategy;
 use pdawl::workload::Divisible;

@@ -1,9 +1,10 @@
-//! The kernels: of one, two and three dimensions, with and without local sizes,
-//! asking for groups and sizes, with barriers and local memory, of odd sizes.
+//! The kernels under test: in one, two and three dimensions, with and without
+//! local sizes, with barriers and local memory, of odd sizes, and with functions
+//! that ask for group ids and sizes.
 
 pub use super::case::Case;
 
-/// All of them.
+/// All kernels under test.
 pub fn cases() -> Vec<Case> {
     vec![
         Case {

@@ -1,4 +1,4 @@
-//! A run on a device whose memory holds a kernel's buffers once.
+//! A run on a device whose memory is just large enough for a kernel's buffers.
 
 use std::collections::HashMap;
 use std::time::Duration;

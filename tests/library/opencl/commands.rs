@@ -1,15 +1,16 @@
-//! Queues, events, failures.
+//! Commands: their order over queues and events, and failures.
 
 use std::sync::Arc;
 
 use pdawl::codelet::{Codelet, Memory, Value};
 use pdawl::runtime::{Backend, CommandKind, EventId, QueueId, RuntimeError, Status};
 
-use super::harness::{Bench, alone, codelet, contents, launch, read, write};
+use super::harness::{Bench, codelet, contents, launch, read, write};
+use crate::own_process::in_own_process;
 
 const ADD: &str = "__kernel void add(__global uint *a, uint n) { a[get_global_id(0)] += n; }";
 
-/// Counts so long that a second launch is surely enqueued meanwhile.
+/// Runs long enough for a second launch to be enqueued meanwhile.
 const SLOW: &str = "__kernel void slow(__global uint *a, uint n)
 {
     uint s = a[get_global_id(0)];
@@ -58,8 +59,8 @@ fn a_chain_over_two_queues_keeps_its_order() {
     let order: Vec<_> = [written, slowed, added, back]
         .map(|event| bench.done(event))
         .into();
-    // Times of one queue come from one clock; a microsecond is left to the
-    // correction of its offset between two commands.
+    // Both queues have the device's clock, whose offset from the host's is
+    // corrected between commands: a millisecond is allowed for that.
     assert!(
         order
             .windows(2)
@@ -82,7 +83,7 @@ fn an_event_can_be_waited_for_long_after_it_ended() {
     let buffer = bench.buffer(32);
     let written = bench.submit(first, write(&input, buffer), &[]);
     bench.done(written);
-    // Other commands make the backend forget the first.
+    // The backend forgets the first event while it runs other commands.
     for _ in 0..50 {
         let event = bench.submit(first, launch(&add, 8, on(buffer, 1)), &[written]);
         bench.done(event);
@@ -92,7 +93,7 @@ fn an_event_can_be_waited_for_long_after_it_ended() {
     assert_eq!(contents::<u32>(&output), [50; 8]);
 }
 
-/// A launch that fails when it is submitted.
+/// Submits a launch that must be refused.
 fn refused(bench: &mut Bench, queue: QueueId, codelet: &Arc<Codelet>) -> RuntimeError {
     let buffer = bench.buffer(64);
     bench
@@ -129,7 +130,7 @@ fn a_kernel_that_does_not_compile_shows_the_compilers_log() {
     let text = refused(&mut bench, queue, &missing).to_string();
     assert!(text.contains("only-native"), "{text}");
 
-    // A refusal does not spoil the queue.
+    // The queue can be used after a refusal.
     let buffer = bench.buffer(64);
     let good = bench.submit(queue, launch(&codelet(ADD, "add"), 4, on(buffer, 1)), &[]);
     bench.done(good);
@@ -185,7 +186,10 @@ fn empty_commands_complete() {
 
 #[test]
 fn ten_thousand_small_commands_leave_nothing_behind() {
-    if !alone("opencl::commands::ten_thousand_small_commands_leave_nothing_behind") {
+    if !in_own_process(
+        "opencl::commands::ten_thousand_small_commands_leave_nothing_behind",
+        &[],
+    ) {
         return;
     }
     let mut bench = Bench::cpu();
@@ -200,7 +204,7 @@ fn ten_thousand_small_commands_leave_nothing_behind() {
         last = bench.submit(queues[i % 2], launch(&add, 16, on(buffer, 1)), &[last]);
         if i % 100 == 0 {
             bench.done(last);
-            // This test's own memory is not what is measured.
+            // The test's own memory must not count.
             bench.seen.clear();
         }
         if i == 10_000 {
@@ -216,7 +220,10 @@ fn ten_thousand_small_commands_leave_nothing_behind() {
 
 #[test]
 fn a_thousand_queues_leave_nothing_behind() {
-    if !alone("opencl::commands::a_thousand_queues_leave_nothing_behind") {
+    if !in_own_process(
+        "opencl::commands::a_thousand_queues_leave_nothing_behind",
+        &[],
+    ) {
         return;
     }
     let mut bench = Bench::cpu();
@@ -226,8 +233,8 @@ fn a_thousand_queues_leave_nothing_behind() {
     let buffer = bench.buffer(64);
     let first = bench.queue();
     let mut last = bench.submit(first, write(&input, buffer), &[]);
-    // Queues at once may each need a program of their own, which is kept. How
-    // many the cycles below have at once is the driver's timing: not new there.
+    // Queues that exist at the same time may each need a program, which is kept.
+    // Create as many here as the cycles below may have at the same time.
     let spare = bench.buffer(64);
     let mut warm = bench.submit(first, write(&input, spare), &[]);
     let queues: Vec<_> = (0..8).map(|_| bench.queue()).collect();
@@ -245,7 +252,7 @@ fn a_thousand_queues_leave_nothing_behind() {
         }
         let queue = bench.queue();
         last = bench.submit(queue, launch(&add, 16, on(buffer, 1)), &[last]);
-        // Released with a command on it.
+        // The queue is released while it has a command.
         bench.backend.free_queue(queue);
         let refused = bench.try_submit(queue, launch(&add, 16, on(buffer, 1)), &[]);
         assert!(matches!(

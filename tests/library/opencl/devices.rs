@@ -8,11 +8,13 @@ use pdawl::machine::RuntimeKind;
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::{Backend, DeviceId, RuntimeError};
 
-use super::harness::{Bench, again, alone, codelet, contents, cpu, launch, read, select, write};
+use super::harness::{Bench, codelet, contents, launch, read, select, write};
+use crate::own_process::{in_own_process, run_again};
+use crate::pocl::cpu_device;
 
 #[test]
 fn a_device_tells_all_of_itself() {
-    let found = cpu();
+    let found = cpu_device();
     let info = found.info;
     assert_eq!(
         info.name,
@@ -36,7 +38,7 @@ fn refusal(selection: &[Selected]) -> RuntimeError {
 
 #[test]
 fn what_cannot_be_selected_is_refused() {
-    let units = cpu().info.compute_units;
+    let units = cpu_device().info.compute_units;
     for selection in [
         vec![select(None), select(None)],
         vec![select(Some(units + 1))],
@@ -57,10 +59,13 @@ fn what_cannot_be_selected_is_refused() {
 
 #[test]
 fn sub_devices_of_one_device_work_side_by_side() {
-    if !alone("opencl::devices::sub_devices_of_one_device_work_side_by_side") {
+    if !in_own_process(
+        "opencl::devices::sub_devices_of_one_device_work_side_by_side",
+        &[],
+    ) {
         return;
     }
-    let units = cpu().info.compute_units;
+    let units = cpu_device().info.compute_units;
     assert!(
         units >= 2,
         "this test needs two cores, or POCL_MAX_PTHREAD_COUNT=2"
@@ -71,7 +76,7 @@ fn sub_devices_of_one_device_work_side_by_side() {
     assert!(infos.iter().all(|info| info.compute_units == 1));
     assert!(infos[0].name.ends_with(":1"), "{}", infos[0].name);
 
-    // Long enough for both to run at once, on parts of one host region.
+    // Long enough for both to run at the same time, on parts of one host region.
     let spin = codelet(
         "__kernel void spin(__global ulong *a, uint at, uint n)
         {
@@ -91,7 +96,7 @@ fn sub_devices_of_one_device_work_side_by_side() {
             Value::U32(8_000_000),
         ]
     };
-    // The first round compiles.
+    // The first round compiles the kernel.
     let mut ends = Vec::new();
     for _ in 0..2 {
         let events =
@@ -115,10 +120,9 @@ fn sub_devices_of_one_device_work_side_by_side() {
 fn a_machine_without_drivers_is_told_what_to_install() {
     let empty = tempfile::tempdir().expect("a directory");
     let vendors = empty.path().to_string_lossy();
-    let output = again(
+    let output = run_again(
         "opencl::devices::a_device_tells_all_of_itself",
-        "OCL_ICD_VENDORS",
-        &vendors,
+        &[("OCL_ICD_VENDORS", &vendors)],
     );
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{text}");
@@ -145,7 +149,7 @@ fn a_cpu_taken_for_a_device_apart_copies_its_data() {
         "__kernel void add(__global uint *a, uint n) { a[get_global_id(0)] += n; }",
         "add",
     );
-    // Both devices work on the pinned memory: one by copies, one in place.
+    // Both devices use the pinned memory: one by copies, one in place.
     let region = bench.host(&[1u32; 100]);
     let buffer = bench.buffer(400);
     let [first, second] = [0, 1].map(|d| bench.backend.queue(DeviceId(d)).expect("a queue"));
@@ -176,7 +180,7 @@ fn equal_parts_have_names_of_their_own() {
         ..select(Some(1))
     };
     let bench = Bench::open(&[own, own]);
-    let root = cpu().info.name;
+    let root = cpu_device().info.name;
     let names: Vec<&str> = (bench.backend.devices().iter())
         .map(|info| info.name.as_str())
         .collect();

@@ -1,4 +1,5 @@
-//! Devices to test on, and completions to wait for.
+//! Opens a backend on the OpenCL CPU device, submits commands, and waits for their
+//! completions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,32 +7,17 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
-use pdawl::machine::DeviceKind;
-use pdawl::runtime::opencl::{Found, OpenClBackend, Selected, discover};
+use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::{
     Backend, BufferId, Command, Completion, DeviceId, DeviceSpan, EventId, HostRegion, HostSpan,
     Launch, QueueId, RuntimeError, Status, Tag,
 };
 
-/// The OpenCL CPU device that every test here needs.
-pub fn cpu() -> Found {
-    let discovery = discover();
-    discovery
-        .devices
-        .into_iter()
-        .find(|found| found.info.kind == DeviceKind::Cpu)
-        .unwrap_or_else(|| {
-            panic!(
-                "these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd \
-                 (found none; {:?})",
-                discovery.warnings
-            )
-        })
-}
+use crate::pocl::cpu_device;
 
-/// A selection of the CPU device, or of a part of it.
+/// Selects the CPU device, or a sub-device with this number of compute units.
 pub fn select(units: Option<u32>) -> Selected {
-    let cpu = cpu();
+    let cpu = cpu_device();
     Selected {
         platform: cpu.platform,
         device: cpu.device,
@@ -45,7 +31,7 @@ pub struct Bench {
     pub backend: OpenClBackend,
     pub completions: Receiver<Completion>,
     pub epoch: Instant,
-    /// What came, by event.
+    /// Completions received so far, by event.
     pub seen: HashMap<EventId, Completion>,
 }
 
@@ -74,7 +60,7 @@ impl Bench {
         self.backend.alloc(DeviceId(0), bytes).expect("a buffer")
     }
 
-    /// Host memory with these contents.
+    /// Allocates host memory with these contents.
     pub fn host<T: bytemuck::Pod>(&mut self, contents: &[T]) -> HostRegion {
         let bytes: &[u8] = bytemuck::cast_slice(contents);
         let region = self
@@ -123,7 +109,7 @@ impl Bench {
         self.seen[&event].clone()
     }
 
-    /// Waits for an event that must end well.
+    /// Waits for an event that must succeed.
     pub fn done(&mut self, event: EventId) -> Completion {
         let completion = self.wait(event);
         assert_eq!(completion.status, Status::Done);
@@ -137,14 +123,14 @@ impl Bench {
 
 /// The contents of host memory.
 pub fn contents<T: bytemuck::Pod>(region: &HostRegion) -> Vec<T> {
-    // SAFETY: the region is that long, and the tests look at it only after
-    // the commands that use it have ended.
+    // SAFETY: the region is that long, and the tests read it only after the
+    // commands that use it have ended.
     let bytes =
         unsafe { std::slice::from_raw_parts(region.address.as_ptr(), region.bytes as usize) };
     bytemuck::cast_slice(bytes).to_vec()
 }
 
-/// All of a host region to the begin of a buffer.
+/// Copies a whole host region to the beginning of a buffer.
 pub fn write(from: &HostRegion, to: BufferId) -> Command {
     Command::Write {
         from: span(from),
@@ -155,7 +141,7 @@ pub fn write(from: &HostRegion, to: BufferId) -> Command {
     }
 }
 
-/// The begin of a buffer to all of a host region.
+/// Copies the beginning of a buffer to a whole host region.
 pub fn read(from: BufferId, to: &HostRegion) -> Command {
     Command::Read {
         from: DeviceSpan {
@@ -184,7 +170,7 @@ pub fn launch(codelet: &Arc<Codelet>, units: u64, args: Vec<Value>) -> Command {
     })
 }
 
-/// A codelet of one's own: one work-item a unit.
+/// A codelet with this OpenCL source and one work-item a unit.
 pub fn codelet(source: &'static str, entry: &'static str) -> Arc<Codelet> {
     Arc::new(Codelet {
         name: "test".into(),
@@ -192,37 +178,10 @@ pub fn codelet(source: &'static str, entry: &'static str) -> Arc<Codelet> {
         opencl: Some(OpenClKernel {
             source: KernelSource::new(source, "test.cl", entry, ""),
             fp64: false,
-            // Does not divide most sizes: the backend has to fit it.
+            // 64 does not divide most sizes, so the backend must adjust it.
             shape: Shape::Of(|units, _| {
                 NdRange::new(vec![(units.end - units.start) as usize]).near(vec![64])
             }),
         }),
     })
-}
-
-/// Whether this process runs the test `name` alone. Where it does not, the
-/// test is run, and has passed, in a process of its own: its figures would
-/// suffer from what other tests do meanwhile.
-pub fn alone(name: &str) -> bool {
-    const MARK: &str = "PDAWL_TEST_ALONE";
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
-    let output = again(name, MARK, "1");
-    assert!(
-        output.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    false
-}
-
-/// Runs one of these tests in a new process, with a variable set.
-pub fn again(name: &str, variable: &str, value: &str) -> std::process::Output {
-    std::process::Command::new(std::env::current_exe().expect("this program"))
-        .args([name, "--exact", "--nocapture"])
-        .env(variable, value)
-        .output()
-        .expect("this program runs again")
 }

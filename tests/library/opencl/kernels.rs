@@ -1,4 +1,4 @@
-//! Kernels that users bring: their values, local memory, sizes and arguments.
+//! Kernels of users: values, local memory, sizes and arguments.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pdawl::runtime::{Backend, DeviceId, Memory, RuntimeError};
 
 use super::harness::{Bench, contents, launch, read};
 
-/// Each group turns its part around by way of local memory, and adds two values.
+/// Each group reverses its part through local memory, and adds two values.
 const TURN: &str = "
 __kernel void turn(__global long *out, __constant int *in, __local long *part,
                    const char small, const float4 four) {
@@ -51,7 +51,7 @@ fn local_memory_small_values_exact_groups_and_offsets_arrive() {
         raw(&(-3i8).to_ne_bytes()),
         raw(bytemuck::cast_slice(&[20.0f32, 7.0, 7.0, 22.0])),
     ];
-    // Two halves, each with its own offset, in groups of six.
+    // Two halves with different offsets, in groups of six.
     for first in [0, 12] {
         let sizes = NdRange::new(vec![12])
             .exactly(vec![6])

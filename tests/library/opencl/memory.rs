@@ -1,16 +1,17 @@
-//! Buffers, and host memory that kernels compute in.
+//! Buffers, and host memory that kernels use in place.
 
 use std::sync::Arc;
 
 use pdawl::codelet::{HostMemoryId, Memory, Value};
 use pdawl::runtime::{Backend, Command, DeviceId, DeviceSpan, HostRegion, HostSpan, RuntimeError};
 
-use super::harness::{Bench, codelet, contents, cpu, launch, read, write};
+use super::harness::{Bench, codelet, contents, launch, read, write};
+use crate::pocl::cpu_device;
 
 #[test]
 fn more_memory_than_there_is_is_refused() {
     let mut bench = Bench::cpu();
-    let memory = cpu().info.memory;
+    let memory = cpu_device().info.memory;
     for bytes in [u64::MAX, 1 << 50, memory + 1] {
         let error = bench
             .backend
@@ -25,16 +26,16 @@ fn more_memory_than_there_is_is_refused() {
     }
     let error = bench.backend.alloc_host(u64::MAX).err().expect("too much");
     assert!(matches!(error, RuntimeError::OutOfMemory { .. }), "{error}");
-    // A refusal leaves the device whole.
+    // The device can be used after a refusal.
     bench.buffer(1 << 20);
 }
 
 #[test]
 fn what_is_freed_can_be_had_again() {
     let mut bench = Bench::cpu();
-    let info = cpu().info;
+    let info = cpu_device().info;
     let piece = info.max_allocation.min(info.memory / 2);
-    // More rounds than fit at once.
+    // More rounds than fit into memory at the same time.
     for _ in 0..6 {
         let buffer = bench.buffer(piece);
         bench.backend.free(buffer);
@@ -101,8 +102,8 @@ fn memory_of_another_backend_is_adopted() {
     );
     let args = vec![Value::Memory(Memory::Host(region.id))];
     bench.submit(queue, launch(&count, 1024, args.clone()), &[]);
-    // Two queues on one region at once: each its own half is the engine's
-    // affair; here one follows the other.
+    // Two queues use one region, one after the other. Only the engine lets them
+    // use halves of it at the same time.
     let again = bench.queue();
     let last = bench.submit(queue, launch(&count, 1024, args.clone()), &[]);
     let event = bench.submit(again, launch(&count, 1024, args), &[last]);

@@ -1,8 +1,9 @@
 //! The OpenCL backend and its kernels on a real device: PoCL's CPU.
 //!
-//! `harness` opens devices and waits for completions. `stencil` compares the
-//! kernels with plain loops, `spmv` those of products with the reference, `commands` covers queues, events and failures,
-//! `memory` buffers and host memory, `devices` discovery and sub-devices.
+//! `harness` opens devices and waits for completions. `stencil` and `spmv` compare
+//! the program's kernels with references, `kernels` covers those of users,
+//! `commands` queues, events and failures, `memory` buffers and host memory, and
+//! `devices` discovery and sub-devices.
 
 mod commands;
 mod devices;

@@ -1,5 +1,5 @@
-//! The product's kernel against the sequential reference: awkward matrices,
-//! whole and in rings that are too small for them.
+//! The kernel of sparse matrix products compared with the sequential reference:
+//! awkward matrices, whole and in rings that are smaller than the matrix.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,20 +24,20 @@ fn options(precision: Precision, form: Form, unit_weight: u64) -> Options {
     }
 }
 
-/// Bytes of so many numbers, at least one.
+/// Poison values for this number of elements, at least one.
 fn bytes(of: u64, each: u64) -> Vec<u8> {
     vec![POISON; (of.max(1) * each) as usize]
 }
 
-/// The device's memory of a product, and what is to be written to it.
-struct Ground<'a> {
+/// A product's buffers on the device.
+struct DeviceBuffers<'a> {
     bench: &'a mut Bench,
     spmv: &'a Spmv,
     placed: Placed,
 }
 
-impl<'a> Ground<'a> {
-    /// Rings of so many entries and rows.
+impl<'a> DeviceBuffers<'a> {
+    /// Allocates rings of this number of entries and rows.
     fn new(bench: &'a mut Bench, spmv: &'a Spmv, entries: u64, rows: u32) -> Self {
         let number = spmv.number();
         let (matrix, arrangement) = (spmv.matrix(), spmv.arrangement());
@@ -52,7 +52,7 @@ impl<'a> Ground<'a> {
             bench.done(event);
             Memory::Device(buffer)
         };
-        // One more unit behind the rings' ends.
+        // The rings have room for one more unit behind their ends.
         let (entry_room, row_room) = (entries + 2048, u64::from(rows) + 2048);
         let placed = Placed {
             x: buffer(&x),
@@ -73,7 +73,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Writes one unit to where the rings have it, and computes it.
+    /// Writes these units to their places in the rings, and computes them.
     fn unit(&mut self, units: Range<u64>) {
         let (number, arrangement) = (self.spmv.number(), self.spmv.arrangement());
         let queue = self.bench.queue();
@@ -137,7 +137,7 @@ impl<'a> Ground<'a> {
         all
     }
 
-    /// The result, long rows added up; and the units' sums.
+    /// The result, with the sums of long rows, and the units' sums.
     fn result(&mut self) -> (Vec<u8>, Vec<f64>) {
         let spmv = self.spmv;
         let mut y = self.numbers(self.placed.y, spmv.matrix().rows().into());
@@ -172,13 +172,13 @@ fn awkward_matrices_agree_with_the_reference() {
             let options = options(precision, Form::Product, weight);
             let spmv = product(name, matrix.clone(), options);
             let (entries, rows) = (spmv.matrix().nonzeros().max(1), spmv.matrix().rows().max(1));
-            let mut ground = Ground::new(&mut bench, &spmv, entries, rows);
+            let mut buffers = DeviceBuffers::new(&mut bench, &spmv, entries, rows);
             let units = spmv.arrangement().units();
-            ground.unit(units / 2..units);
+            buffers.unit(units / 2..units);
             if units > 1 {
-                ground.unit(0..units / 2);
+                buffers.unit(0..units / 2);
             }
-            let (error, right) = spmv.verify(1, &ground.result().0);
+            let (error, right) = spmv.verify(1, &buffers.result().0);
             assert!(right, "{name} {precision:?} {weight}: {error:e}");
         }
     }
@@ -195,13 +195,13 @@ fn rings_hold_any_units() {
         matrix(1200, &lengths, 3),
         options(Precision::F64, Form::Product, 64),
     );
-    // Less than a third of it, and primes.
-    let mut ground = Ground::new(&mut bench, &spmv, 1009, 211);
+    // Less than a third of the matrix; both are primes.
+    let mut buffers = DeviceBuffers::new(&mut bench, &spmv, 1009, 211);
     for first in (0..spmv.arrangement().units()).step_by(3) {
         let units = first..(first + 3).min(spmv.arrangement().units());
-        ground.unit(units);
+        buffers.unit(units);
     }
-    let (error, right) = spmv.verify(1, &ground.result().0);
+    let (error, right) = spmv.verify(1, &buffers.result().0);
     assert!(right, "{error:e}");
 }
 
@@ -216,10 +216,10 @@ fn units_know_their_part_of_the_length() {
         options(Precision::F64, Form::Iteration, 256),
     );
     let (entries, rows) = (spmv.matrix().nonzeros(), spmv.matrix().rows());
-    let mut ground = Ground::new(&mut bench, &spmv, entries, rows);
+    let mut buffers = DeviceBuffers::new(&mut bench, &spmv, entries, rows);
     let arrangement = spmv.arrangement();
-    ground.unit(0..arrangement.units());
-    let (y, sums) = ground.result();
+    buffers.unit(0..arrangement.units());
+    let (y, sums) = buffers.result();
     let y: Vec<f64> = spmv.read(&y).collect();
     assert!(arrangement.pieces() > 1);
     for unit in u64::from(arrangement.pieces())..arrangement.units() {

@@ -1,4 +1,4 @@
-//! The stencil kernels against plain loops, bit for bit.
+//! The stencil kernels compared with plain loops, bit for bit.
 
 use std::fmt::Debug;
 use std::ops::{Add, Mul};
@@ -46,7 +46,7 @@ impl Real for f32 {
     }
 }
 
-/// A launch to check: part of a grid, in rings.
+/// A launch to check, on a part of a grid in rings.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     nx: usize,
@@ -58,14 +58,14 @@ struct Case {
     count: usize,
     from: (usize, usize),
     to: (usize, usize),
-    /// One memory for both rings.
+    /// Whether both rings are in one memory.
     in_place: bool,
-    /// Compute in host memory instead of buffers.
+    /// Whether the kernel uses host memory instead of buffers.
     on_host: bool,
 }
 
 impl Case {
-    /// A whole grid, in rings just large enough.
+    /// A whole grid, in rings of its size.
     fn whole(nx: usize, ny: Option<usize>, units: usize) -> Self {
         Self {
             nx,
@@ -91,7 +91,7 @@ fn noise<T: Real>(points: usize) -> Vec<T> {
         .collect()
 }
 
-/// The next version of a whole grid: the reference.
+/// The reference: the next version of a whole grid.
 fn reference<T: Real>(grid: &[T], case: &Case) -> Vec<T> {
     let (nx, plane) = (case.nx, case.unit_points());
     let mut next = grid.to_vec();
@@ -123,7 +123,7 @@ fn check<T: Real>(bench: &mut Bench, case: Case) {
     let expected = reference(&grid, &case);
     let unit = |grid: &[T], u: usize| grid[u * points..][..points].to_vec();
 
-    // Whatever the launch should not read or write holds the poison.
+    // Elements that the launch must not read or write hold the poison value.
     let mut from = vec![T::POISON; case.from.1 * points];
     let read_first = case.first.saturating_sub(1);
     for u in read_first..(case.first + case.count + 1).min(case.units) {
@@ -255,8 +255,8 @@ fn rings_wrap_wherever_they_begin() {
 
 #[test]
 fn one_ring_holds_both_versions() {
-    // As when a grid moves through its ring: the next version begins two
-    // slots before the present one, and the slots written are free.
+    // A grid moves through its ring: the next version begins before the present
+    // one, and the slots that it is written to are free.
     let mut bench = Bench::cpu();
     for from_slot in 0..21 {
         let case = Case {

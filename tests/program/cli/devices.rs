@@ -1,4 +1,4 @@
-//! The devices of this machine: listed, chosen, and without OpenCL.
+//! `pdawl devices` and `--devices`, with and without OpenCL.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -86,7 +86,7 @@ fn an_opencl_cpu_can_be_taken_for_a_device_apart() {
         .assert()
         .code(1)
         .stderr(contains(name).and(contains("raise the memory limit")));
-    // What it holds lies in the host's memory, too.
+    // Its device memory is host memory as well.
     let size = format!(
         "--size 1024 --host-memory 20MiB --devices host:1,{}",
         cpu["name"].as_str().unwrap()
@@ -100,7 +100,7 @@ fn an_opencl_cpu_can_be_taken_for_a_device_apart() {
         .success();
 }
 
-/// The host must serve where OpenCL does not, and be told why.
+/// Without OpenCL the program runs on the host and says why.
 #[test]
 fn without_opencl_drivers_the_host_serves() {
     let folder = tempfile::tempdir().unwrap();

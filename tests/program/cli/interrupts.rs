@@ -1,4 +1,4 @@
-//! Ctrl-C: the first ends a run at its next barrier, the second at once.
+//! Ctrl-C: the first ends a run at its next barrier, the second immediately.
 
 #![cfg(target_os = "linux")]
 
@@ -26,13 +26,13 @@ fn ctrl_c_ends_a_run_with_the_report_so_far() {
 
 #[test]
 fn a_second_ctrl_c_does_not_wait_for_a_step() {
-    // A step of this takes long, and the reference after it longer.
+    // One step takes long, and the reference after it longer.
     let child = listening(process(
         "run stencil --size 4000 --steps 4000000 --devices host:1 --verify",
     ));
     let began = std::time::Instant::now();
     interrupt(&child);
-    // The handler runs on a thread of its own; two signals at once are one.
+    // The handler runs on a separate thread; two pending signals count as one.
     std::thread::sleep(Duration::from_millis(50));
     interrupt(&child);
     let output = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Machine files: measured, listed, shown, and refused.
+//! `pdawl machine`: machine files that are measured, listed, shown, and refused.
 
 use predicates::prelude::*;
 use predicates::str::contains;

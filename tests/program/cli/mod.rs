@@ -1,8 +1,8 @@
-//! The program as its users meet it.
+//! The command line.
 //!
-//! `usage` is what it says of itself and of wrong words, `machines` and
-//! `devices` what it lists, `runs` what it runs and compares, `output` where
-//! all that is written, and `interrupts` how it is ended early.
+//! `usage` covers help and wrong arguments, `machines` and `devices` the lists,
+//! `runs` runs and comparisons, `output` files and pipes, and `interrupts`
+//! Ctrl-C.
 
 mod devices;
 mod interrupts;

@@ -1,4 +1,4 @@
-//! Where results go: files, pipes, and readers that leave.
+//! Where results are written: files, pipes, and pipes that are closed early.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use crate::command::{pdawl, process};
 #[test]
 fn a_path_that_cannot_be_written_is_refused_before_the_run() {
     for option in ["--trace", "--csv"] {
-        // Nobody can create a file there, not even the administrator.
+        // Not even root can create a file there.
         for (path, part) in [
             ("/proc/pdawl.out", "no file can be created in that folder"),
             ("/dev/null/pdawl.out", "cannot write /dev/null/pdawl.out"),
@@ -49,7 +49,7 @@ fn a_reader_that_leaves_early_is_no_failure() {
         .read_line(&mut line)
         .unwrap();
     assert_eq!(line, "{\n");
-    // The reader is dropped here, with far more to come than a pipe holds.
+    // The reader is dropped here, while more output follows than a pipe holds.
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.status.success(), "{}", output.status);

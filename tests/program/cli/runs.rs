@@ -1,4 +1,5 @@
-//! Runs and comparisons of strategies: right, and told as what they are.
+//! `pdawl run` and `pdawl bench`: results are verified, and reports say whether
+//! they are measured or simulated.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -66,7 +67,7 @@ fn a_simulated_report_conforms_and_is_reproducible() {
     assert_eq!(report["comparison"][0]["strategy"], "cpu");
     let mut again = json(&line);
     for report in [&mut report, &mut again] {
-        // The engine's own time is real, in a simulation, too.
+        // The engine's own time is real even in a simulation.
         report["engine_seconds"].take();
     }
     assert_eq!(report, again);
@@ -172,7 +173,7 @@ fn the_papers_experiments_are_simulated_as_what_they_are() {
             .collect();
         let all = ["coarse", "clustering", "eager", "heft", "adaptive", "batch"];
         assert_eq!(names, all);
-        // One queue was among what was searched, and nothing is noisy there.
+        // The search includes one queue, and these simulations have no noise.
         assert!(point["ratios"]["coarse"].as_f64().unwrap() >= 0.999);
     }
     pdawl("bench transformer --machine k40 --heads 1 --beta 8 --repeats 1")

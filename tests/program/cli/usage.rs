@@ -1,4 +1,4 @@
-//! What the program says of itself, and of words that it does not understand.
+//! Help, versions, and arguments that the program does not understand.
 
 use predicates::prelude::*;
 use predicates::str::{contains, starts_with};

@@ -1,4 +1,4 @@
-//! How good models are, on runs that they have not learned.
+//! Accuracy of models on runs that they were not trained on.
 
 use pdawl::model::evaluate::evaluate;
 use pdawl_profiler::Sample;
@@ -49,8 +49,8 @@ fn held_out_runs_show_how_good_a_model_is() {
         .stdout(contains("held.csv of k40 simulated").and(contains("MAPE (simulated)")));
 }
 
-/// Errors of a model on held-out runs: the model's and the least of the
-/// baselines', for each kind of device.
+/// Errors on held-out runs for each kind of device: the model's, and the smallest
+/// of the baselines'.
 fn errors(home: &Home, model: &str, machine: &str) -> Vec<(f64, f64)> {
     let line = format!("model check {model} --machine {machine} --dataset {machine}-held.csv");
     let report = home.json(&line);
@@ -98,7 +98,7 @@ fn shipped_models_are_accurate_between_and_beyond_and_carry_over() {
     }
 }
 
-/// Runs of simulated configurations of `k40`.
+/// Profiles simulated configurations of `k40`.
 fn profiled(home: &Home, sizes: &str, out: &str) -> Vec<Sample> {
     let line = format!("profile stencil --machine k40 {sizes} --out {out}");
     home.pdawl(&line).assert().success();

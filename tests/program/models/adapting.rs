@@ -1,4 +1,4 @@
-//! Other machines' models, corrected by a few runs.
+//! `pdawl model adapt`: a model of one machine corrected by a few runs on another.
 
 use pdawl_profiler::bundle::Bundle;
 use predicates::str::contains;
@@ -31,7 +31,7 @@ fn a_foreign_model_is_adapted_by_eight_runs() {
     let foreign = Bundle::read(&home.model("k40")).unwrap();
     assert_eq!((from.machine.as_str(), from.runs), ("k40", 8));
     assert_eq!(from.checksum, foreign.checksum().unwrap());
-    // It is the model of that machine from now on.
+    // The adapted model is now the model of that machine.
     home.pdawl("predict stencil --machine titan --size 9000")
         .assert()
         .success()

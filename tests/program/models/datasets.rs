@@ -1,4 +1,5 @@
-//! Files that are no datasets, or of other machines.
+//! Datasets that training and checking refuse: malformed files, and files of
+//! another machine.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use pdawl_profiler::dataset::{self, Dataset, Provenance};
 use super::{refuses, with_model};
 use crate::synthetic_models::{machine, samples};
 
-/// A small dataset of made-up runs, one of them of 0.123456 seconds.
+/// Writes a small dataset of synthetic runs, one of which takes 0.123456 seconds.
 fn some_runs(path: &Path) {
     let machine = machine("k40");
     let mut samples = samples(&machine, |_| 1.0);

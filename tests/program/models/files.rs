@@ -1,5 +1,4 @@
-//! Models as files: they travel, hide nothing, and are refused when they are
-//! not whole.
+//! Model files: exported, imported, shown, and refused when damaged.
 
 use std::fs;
 
@@ -61,7 +60,7 @@ fn models_travel_as_files_and_hide_nothing() {
         lines(&shown.get_output().stdout),
         lines(&by_name.get_output().stdout)
     );
-    // Where a model is wanted by name, a file will do.
+    // A file is accepted wherever a model's name is.
     let predicted = home.json("predict stencil --machine titan --size 900 --model out.json");
     assert_eq!(predicted["model"]["name"], "k40");
     let run = home.json("run stencil --machine titan --size 900 --steps 2 --model ./out.json");
@@ -134,7 +133,7 @@ fn files_that_are_no_models_are_refused_with_the_reason() {
         "model import none.json",
         &["none.json", "cannot be read"],
     );
-    // A broken file among the user's models hides no other.
+    // A broken file among the user's models does not hide the others.
     fs::write(home.model("broken"), "{").unwrap();
     home.pdawl("model list")
         .assert()

@@ -1,9 +1,9 @@
-//! `pdawl train` and `pdawl model` as their users meet them, on simulated
-//! machines; and that nothing is overwritten when they fail.
+//! `pdawl train` and `pdawl model` on simulated machines. A command that fails must
+//! leave every file as it was.
 //!
-//! `training` makes models, `datasets` is about files that none can be made
-//! of, `files` about models that travel and are refused, `accuracy` about how
-//! good they are, and `adapting` about other machines' models.
+//! `training` trains models, `datasets` covers datasets that are refused, `files`
+//! model files, `accuracy` errors of predictions, and `adapting` models of other
+//! machines.
 
 mod accuracy;
 mod adapting;
@@ -21,8 +21,8 @@ fn with_model() -> Home {
     Home::with_k40_model("k40")
 }
 
-/// Runs a command that must fail with these words, and must leave every file
-/// as it was.
+/// Asserts that a command fails with a message that contains these words, and
+/// that it leaves every file as it was.
 fn refuses(home: &Home, line: &str, words: &[&str]) {
     let before = contents(home.folder());
     let assert = home.pdawl(line).assert().code(1);
@@ -36,7 +36,7 @@ fn refuses(home: &Home, line: &str, words: &[&str]) {
     );
 }
 
-/// All files below a folder, with what is in them.
+/// Paths and contents of all files below a folder.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

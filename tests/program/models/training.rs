@@ -1,4 +1,4 @@
-//! Training: what it keeps and says, what cannot be trained, and Ctrl-C.
+//! `pdawl train`: the model it stores, what it cannot train, and Ctrl-C.
 
 use std::fs;
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn what_cannot_be_trained_is_told_and_leaves_the_model_that_was_there() {
             ))
             .and(contains("`pdawl profile stencil --machine k40`")),
     );
-    // Now the runs are there, and a second try adds none.
+    // The first attempt stored its runs, so a second one adds none.
     refuses(
         &home,
         few,
@@ -118,7 +118,7 @@ fn ctrl_c_keeps_the_runs_and_writes_no_model() {
     let before = fs::read(home.model("k40")).unwrap();
     let line = "train --machine k40 --configurations 60 --max-size 2000";
     let child = listening(home.process(line));
-    // Its runs appear before there can be a model.
+    // Runs are stored before training starts.
     for _ in 0..600 {
         if fs::metadata(home.dataset("k40")).is_ok_and(|file| file.len() > 10_000) {
             break;

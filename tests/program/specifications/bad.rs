@@ -1,11 +1,11 @@
-//! Each field wrong in turn: one message that names the file, the place and
-//! what to do.
+//! A mistake in each field of a specification: one message names the file, the
+//! position and the remedy.
 
 use std::process::Command;
 
 use super::fixtures::{Folder, SOURCE, SPEC};
 
-/// What `pdawl spec check` says of a file, and its exit status.
+/// Returns what `pdawl spec check` prints for a file, and its exit status.
 fn checked(folder: &Folder, file: &str, more: &[&str]) -> (String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_pdawl"))
         .args(["spec", "check"])
@@ -18,7 +18,7 @@ fn checked(folder: &Folder, file: &str, more: &[&str]) -> (String, Option<i32>) 
     (text, output.status.code())
 }
 
-/// One clear message: it names the file and holds these parts.
+/// Asserts that the one message names the file and contains these parts.
 fn refuses(what: &str, said: &(String, Option<i32>), parts: &[&str]) {
     let (text, status) = said;
     assert_eq!(*status, Some(1), "{what}: {text}");
@@ -35,7 +35,7 @@ fn a_right_file_is_right() {
     assert_eq!(status, Some(0), "{text}");
 }
 
-/// What is replaced by what, and what is said then.
+/// The text to replace, its replacement, and parts of the expected message.
 const WRONG: [(&str, &str, &str); 34] = [
     (
         r#""src": "scale.cl""#,

@@ -1,11 +1,12 @@
-//! Files that are cut off, misspelt or too much, and values for what is not
-//! there.
+//! Specification files that are truncated, misspelt or oversized, and values for
+//! names that a file does not have.
 
 use std::process::Command;
 
 use super::fixtures::{Folder, SOURCE, SPEC, example};
 
-/// What `pdawl` says, on both ways, and its exit status.
+/// Returns what `pdawl` prints, standard output before standard error, and its
+/// exit status.
 fn pdawl(folder: &Folder, args: &[&str]) -> (String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_pdawl"))
         .args(args)
@@ -32,7 +33,7 @@ fn a_source_that_is_cut_off_is_told_with_its_line() {
     let whole = "__kernel void scale(__global const float *in, __global float *out,\n\
                  __local float *part, int n) { /* one\n line */ float x = in[get_global_id(0)];\n\
                  out[get_global_id(0)] = 2 * x;\n}\n";
-    // Every place at which a bracket is open.
+    // Truncate the file at every position where a bracket is open.
     let cuts = (0..whole.len()).filter(|at| {
         let before = &whole[..*at];
         let count = |signs: [char; 3]| before.matches(signs).count();
@@ -52,7 +53,7 @@ fn a_source_that_is_cut_off_is_told_with_its_line() {
     ] {
         refused(&folder, args, 1, &[part]);
     }
-    // Lines are counted over those that go on, comments and directives.
+    // Continued lines, comments and directives count as lines.
     let far = "#define A 1 \\\n + 2\n// b {\n/* c\n*/ kernel void v() {\n get_global_id(0;\n}\n";
     let folder = Folder::with(&[
         ("far.cl", far),

@@ -1,11 +1,11 @@
-//! Files in a folder of their own.
+//! Specification files in temporary folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use pdawl::expression::{Number, Symbols};
 
-/// A folder that goes when it is dropped.
+/// A temporary folder, removed when it is dropped.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -24,13 +24,13 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// The file that most tests are about.
+    /// Path of the specification file under test.
     pub fn spec(&self) -> PathBuf {
         self.path("spec.json")
     }
 }
 
-/// The examples that come with the program.
+/// Path of an example in kernels/examples.
 pub fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("kernels/examples")
@@ -51,7 +51,7 @@ pub const SOURCE: &str = "__kernel void scale(__global const float *in, __global
 }
 ";
 
-/// Its specification.
+/// The specification of [`SOURCE`].
 pub const SPEC: &str = r#"{
   "src": "scale.cl",
   "name": "scale",

@@ -1,4 +1,5 @@
-//! The forms in which PySchedCL's authors write fields and graphs.
+//! Specification files in the forms that PySchedCL's authors use for fields and
+//! graphs.
 
 use pdawl::graph::spec::dag::load;
 use pdawl::graph::spec::{Argument, Direction, KernelSpec, Specification};
@@ -76,8 +77,8 @@ fn a_field_that_nobody_knows_is_passed_over_with_a_warning() {
     );
 }
 
-/// In the authors' manner: sources and kernel files in folders of their own,
-/// a list of kernels as their program writes it.
+/// A graph as PySchedCL's authors lay it out: sources and kernel files in
+/// separate folders, and a list of kernels as their program writes it.
 #[test]
 fn the_authors_folders_and_lists_are_read() {
     let list = r#"[

@@ -1,4 +1,4 @@
-//! Kernel files made of sources.
+//! `pdawl spec infer`: kernel files made from OpenCL C sources.
 
 use std::process::Command;
 
@@ -43,7 +43,7 @@ fn what_the_source_tells_is_written_and_the_rest_is_asked_for() {
     ] {
         assert!(err.contains(part), "no {part} in {err}");
     }
-    // Filled in, it is right.
+    // With its blanks filled in, the file is valid.
     let filled = out.replacen("\"?\",\n    \"?\"", "64,\n    64", 1);
     let filled = filled.replace("\"size\": \"?\"", "\"size\": \"64*64\"");
     let filled = filled.replace("\"value\": \"?\"", "\"value\": \"64\"");
@@ -58,7 +58,7 @@ fn what_the_source_tells_is_written_and_the_rest_is_asked_for() {
         "--no-compile",
     ]);
     assert_eq!(status, Some(0), "{err}\n{filled}");
-    // And before that it is not.
+    // Before that, it is not.
     let folder = Folder::with(&[("m.json", &out), ("matmul.cl", &text)]);
     let (_, err, status) = pdawl(&[
         "spec",

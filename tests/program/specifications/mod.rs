@@ -1,5 +1,8 @@
-//! Specifications: the forms in which they are written, what is inferred from
-//! sources, and what is wrong in each field.
+//! Specification files of kernels and graphs.
+//!
+//! `forms` covers the accepted forms, `reader` and `infer` what is read from
+//! OpenCL C sources, `bad` a mistake in each field, `broken` damaged files, and
+//! `run` the program on valid ones.
 
 mod bad;
 mod broken;

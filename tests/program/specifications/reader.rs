@@ -1,4 +1,5 @@
-//! What the reader of OpenCL C sees.
+//! The reader of OpenCL C sources: kernels, arguments, and which buffers a
+//! kernel reads and writes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,8 @@ fn read(text: &str) -> Vec<KernelInfo> {
     kernels(text, &BTreeMap::new()).unwrap_or_default()
 }
 
-/// `r`, `w`, `rw` or `-` for each pointer, with `?` where it is assumed.
+/// Returns `r`, `w`, `rw` or `-` for each pointer argument; `?` marks access that
+/// is assumed.
 fn uses(text: &str) -> String {
     let info = read(text).pop().expect("a kernel");
     let word = |access: &Access| {
@@ -200,7 +202,7 @@ fn several_kernels_attributes_and_odd_layouts_are_read() {
 
 #[test]
 fn a_function_is_followed_once_however_often_it_is_called() {
-    // Each calls the one before twice: 2^40 ways down.
+    // Each function calls the previous one twice, so there are 2^40 call paths.
     let mut text = "void f0(__global float *x) { x[0] = 1; }\n".to_owned();
     for k in 1..40 {
         let before = k - 1;
@@ -208,7 +210,7 @@ fn a_function_is_followed_once_however_often_it_is_called() {
     }
     text += "kernel void all(__global float *x) { f39(x); f39(x); }";
     assert_eq!(uses(&text), "w");
-    // One that goes on and on, or round and round, is not followed to the end.
+    // Very deep and recursive calls are not followed to the end.
     let mut text = "void f0(__global float *x) { x[0] = 1; }\n".to_owned();
     for k in 1..20_000 {
         let before = k - 1;

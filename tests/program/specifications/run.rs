@@ -1,4 +1,4 @@
-//! Kernels and graphs of users, run by the program.
+//! `pdawl run kernel` and `pdawl run dag` on specification files of users.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::fixtures::{Folder, example};
 
-/// Two parts of the OpenCL CPU device, one of them with memory of its own.
+/// Option for two sub-devices of the OpenCL CPU device, one with device memory.
 fn two() -> String {
     let found = discover().devices.into_iter();
     let cpu = found
@@ -20,7 +20,7 @@ fn two() -> String {
     format!("--devices {cpu}:1,{cpu}:1=own")
 }
 
-/// What the program prints, and its exit status.
+/// Returns standard output, standard error and the exit status of the program.
 fn pdawl(args: &str) -> (String, String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_pdawl"))
         .args(args.split_whitespace())
@@ -35,7 +35,7 @@ fn pdawl(args: &str) -> (String, String, Option<i32>) {
     )
 }
 
-/// Its report, of a run that must end well.
+/// Returns the report of a run that must succeed.
 fn report(args: &str) -> Value {
     let (out, err, status) = pdawl(&format!("{args} --format json"));
     assert_eq!(status, Some(0), "{args}: {err}");
@@ -61,7 +61,7 @@ fn a_kernel_is_divided_and_verified() {
         assert_eq!(report["throughput"]["unit"], "work-items/s");
         let parameters = &report["workload"]["parameters"];
         assert_eq!(parameters["global"], serde_json::json!([128, 128]));
-        // Rows of a and c; b is whole everywhere.
+        // Rows of a and c are divided; every device has all of b.
         assert_eq!(parameters["sliced"], serde_json::json!([0, 2]));
         assert_eq!(report["steps"].as_array().map(Vec::len), Some(3));
     }
@@ -91,7 +91,7 @@ fn what_is_loaded_comes_out_computed() {
         std::fs::read(&c).expect("the result"),
         numbers(&|i| 1.5 * i as f32)
     );
-    // Wrong ones are told before anything runs.
+    // Invalid options are refused before anything runs.
     for (wrong, part) in [
         ("--load 2x=f", "write POS=FILE"),
         ("--load 0=a.bin", "cannot read a.bin"),

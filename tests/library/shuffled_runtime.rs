@@ -1,11 +1,9 @@
-//! A runtime for tests: runs commands one at a time, in any order that queues
-//! and wait lists allow, drawn from a seed; and a balancer that answers at
-//! random within the contract.
+//! A runtime that executes one command at a time, in a random order that queues and
+//! wait lists allow.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
 use pdawl::codelet::{HostValue, Name};
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use pdawl::runtime::{
@@ -13,29 +11,9 @@ use pdawl::runtime::{
     Runtime, RuntimeError, Status, Tag, Value,
 };
 
-/// A small deterministic generator (xorshift).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
+use crate::random::Random;
 
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// Uniform in `0..below` (0 if that is empty).
-    pub fn below(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        if below == 0 {
-            0
-        } else {
-            (self.0 >> 11) % below
-        }
-    }
-}
-
-/// A device for [`Shuffled`]; `memory` is `None` for one on host memory.
+/// A device for [`ShuffledRuntime`]; `memory` is `None` for one on host memory.
 pub fn device(name: &str, memory: Option<u64>) -> Device {
     Device {
         name: name.into(),
@@ -75,7 +53,7 @@ struct Pending {
     queued: Nanos,
 }
 
-pub struct Shuffled {
+pub struct ShuffledRuntime {
     devices: Vec<Device>,
     random: Random,
     clock: Nanos,
@@ -87,7 +65,7 @@ pub struct Shuffled {
     closed: HashSet<QueueId>,
     done: HashSet<EventId>,
     failed: HashSet<EventId>,
-    /// Queues with a command that failed: nothing in them runs any more.
+    /// Queues with a command that failed; their further commands do not run.
     poisoned: HashSet<QueueId>,
     /// Host memory: its words, and its length in bytes.
     host: HashMap<HostMemoryId, (Vec<u64>, usize)>,
@@ -98,7 +76,7 @@ pub struct Shuffled {
     pub most_allocated: Vec<u64>,
 }
 
-impl Shuffled {
+impl ShuffledRuntime {
     pub fn new(devices: Vec<Device>, seed: u64, fault: Option<Fault>) -> Self {
         Self {
             executed: vec![0; devices.len()],
@@ -196,14 +174,14 @@ impl Shuffled {
                     })
                     .collect();
                 let kernel = launch.codelet.host.expect("a host implementation");
-                // SAFETY: nothing else runs, and the memory is alive.
+                // SAFETY: nothing else runs, and the memory exists.
                 unsafe { kernel(&args, launch.units.start, launch.units.clone()) };
             }
         }
     }
 }
 
-impl Runtime for Shuffled {
+impl Runtime for ShuffledRuntime {
     fn devices(&self) -> &[Device] {
         &self.devices
     }
@@ -340,7 +318,7 @@ impl Runtime for Shuffled {
             }
         }
         if let Some(rest) = rest.filter(|_| !failed) {
-            // Other queues' commands may come between.
+            // Commands of other queues may run in between.
             pending.command = rest;
             self.queues
                 .get_mut(&queue)
@@ -375,95 +353,7 @@ impl Runtime for Shuffled {
     }
 }
 
-/// Plans, chunks, waiting and refusing at random, within the contract.
-pub struct Arbitrary {
-    random: Random,
-    setup: Setup,
-    alive: Vec<bool>,
-    last: StepPlan,
-    lookahead: u32,
-}
-
-impl Arbitrary {
-    pub fn new(setup: &Setup, seed: u64) -> Self {
-        Self {
-            random: Random::new(seed ^ 0x5eed),
-            setup: setup.clone(),
-            alive: vec![true; setup.devices.len()],
-            last: StepPlan::default(),
-            lookahead: (seed % 3) as u32,
-        }
-    }
-}
-
-impl Balancer for Arbitrary {
-    fn name(&self) -> String {
-        "arbitrary".into()
-    }
-
-    fn plan(&mut self, step: u32) -> StepPlan {
-        if self.again(step, 0) {
-            return self.last.clone();
-        }
-        let n = self.setup.devices.len();
-        let mut plan = StepPlan {
-            held: vec![0; n],
-            pooled: vec![0; n],
-        };
-        let mut left = self.setup.units;
-        if self.random.below(4) == 0 {
-            // All on one holder, if one can.
-            let all =
-                (0..n).find(|d| self.alive[*d] && self.setup.devices[*d].capacity >= Some(left));
-            if let Some(d) = all {
-                plan.held[d] = left;
-                left = 0;
-            }
-        }
-        for d in 0..n {
-            let most = self.setup.devices[d].capacity.unwrap_or(0).min(left);
-            if self.alive[d] {
-                plan.held[d] += self.random.below(most + 1);
-                left -= if left == 0 { 0 } else { plan.held[d] };
-            }
-        }
-        while left > 0 {
-            let d = self.random.below(n as u64) as usize;
-            if self.alive[d] {
-                let part = 1 + self.random.below(left);
-                plan.pooled[d] += part;
-                left -= part;
-            }
-        }
-        self.last = plan.clone();
-        plan
-    }
-
-    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
-        let n = self.setup.devices.len();
-        let still_good = !self.last.held.is_empty()
-            && (0..n).all(|d| self.alive[d] || self.last.held[d] + self.last.pooled[d] == 0);
-        still_good && self.random.below(3) > 0
-    }
-
-    fn next(&mut self, _device: usize, state: &StepState) -> Next {
-        let busy = state.in_flight.iter().any(|n| *n > 0);
-        if busy && self.random.below(3) == 0 {
-            return Next::Wait;
-        }
-        Next::Take(1 + self.random.below(1 + state.left.iter().sum::<u64>() / 2))
-    }
-
-    fn lost(&mut self, device: usize) {
-        self.alive[device] = false;
-    }
-
-    fn lookahead(&self) -> u32 {
-        self.lookahead
-    }
-}
-
-/// Leaves the first of a series; gives back the others.
+/// Leaves the first command of a series, and returns the others.
 fn rest_of(command: &mut Command) -> Option<Command> {
     let Command::Series(commands) = command else {
         return None;
