@@ -1,13 +1,13 @@
-"""What the PDAWL paper says of itself, each figure with its place.
+"""Figures that the PDAWL paper states, each with its place in the paper.
 
 T. Geng, M. Amaris, S. Zuckerman, A. Goldman, G. R. Gao, J.-L. Gaudiot: PDAWL:
 Profile-based Iterative Dynamic Adaptive WorkLoad Balance on Heterogeneous
-Architectures. Its figures' data points are not published as numbers, so only
-what its text and tables state is here. All of it was measured, on its own four
-machines.
+Architectures. The data points of its plots are not published as numbers, so this
+file contains only what its text and tables state. All figures were measured on
+the paper's four machines.
 """
 
-# Table 1: the machines, under the names that they have here.
+# Table 1: the machines, by their names in pdawl.
 MACHINES = {
     "k20-32": "Machine1 (K20, 32 cores)",
     "k20-40": "Machine2 (K20, 40 cores)",
@@ -21,10 +21,10 @@ STEPS = 30
 PRECISION = "f64"
 GPU_MEMORY = "2 GB"
 
-# Section 4.3, of PDAWL on the stencil (Figure 5): "up to 6x speedups compared
+# Section 4.3, PDAWL on the stencil (Figure 5): "up to 6x speedups compared
 # to sequential runs, 1.6x speedup compared to the multiple core version, and
-# 4.8x speedup compared to the pure GPU version". Which machine and size is not
-# said.
+# 4.8x speedup compared to the pure GPU version". The paper does not state the
+# machine and the size.
 UP_TO = {"sequential": 6.0, "cpu": 1.6, "gpu": 4.8}
 
 # Figure 5, caption: "when matrices are larger than 17K".

@@ -1,9 +1,9 @@
-"""Reads what pdawl writes: comparisons of strategies, datasets, models, and how
-models predicted.
+"""Reads files of pdawl: comparisons of strategies, datasets, models, and
+evaluations of models.
 
-Whatever is read is checked for its schema's name and version first, and a file
-that is something else, or newer, stops the notebook with its name. Simulated
-and measured figures stay apart: every table has a column `simulated`.
+Every function checks the schema and its version first. A file with another
+schema or a newer version raises `Unreadable` with the file's name. Every table
+has a column `simulated`, which separates simulated and measured figures.
 """
 
 import json
@@ -20,35 +20,35 @@ CHECK = "pdawl-model-check/1"
 
 
 class Unreadable(Exception):
-    """A file that is not what its place says."""
+    """A missing file, or one with an unexpected format."""
 
 
 def origin(simulated):
-    """The word for titles."""
+    """The word for titles: `simulated` or `measured`."""
     return "simulated" if simulated else "measured"
 
 
 def relative(path):
-    """A path as it is written in the text: from the repository's root."""
+    """The path relative to the repository's root."""
     return str(Path(path).resolve().relative_to(ROOT))
 
 
 def _require(found, wanted, path):
     if found != wanted:
-        raise Unreadable(f"{path} is of format {found!r}, and these notebooks read {wanted!r}")
+        raise Unreadable(f"{path} has the format {found!r}; these notebooks read {wanted!r}")
 
 
 # Comparisons of strategies
 
 
 def benches(folder=ROOT / "datasets"):
-    """Every comparison in the files bench.json below a folder, a row a strategy.
+    """The comparisons in all files bench.json below a folder, one row per strategy.
 
-    `seconds` are those of all steps, `whole_seconds` those of the whole run:
-    setup (the grid's copy to the devices, probes), steps, and gather (the
-    result's copy back). Both are medians over the runs. `cores` counts the
-    CPU's cores that took part, and `gpus` the GPUs that could. Entries without
-    a report, whose command failed, are left out.
+    `seconds` is the time of all steps. `whole_seconds` is the time of the whole
+    run: setup (transfer of the grid to the devices, probes), steps, and gather
+    (transfer of the result to the host). Both are medians over the runs. `cores`
+    and `gpus` count the CPU cores and the GPUs available to the run. Entries of
+    failed commands are left out.
     """
     rows = []
     for path in sorted(Path(folder).rglob("bench.json")):
@@ -57,7 +57,7 @@ def benches(folder=ROOT / "datasets"):
                 rows += _results(entry, path)
     if not rows:
         raise Unreadable(
-            f"there is no bench.json below {folder}; scripts/paper-reports.sh makes some"
+            f"no bench.json below {folder}; scripts/paper-reports.sh makes some"
         )
     return pd.DataFrame(rows)
 
@@ -99,12 +99,12 @@ def _times(result):
 
 
 def dataset(path):
-    """The runs of one dataset, a row a run: the columns of docs/datasets.md,
-    and `file`, `step_seconds` and `size_bytes` (of the whole grid)."""
+    """The runs of a dataset, one per row, with the columns of docs/datasets.md,
+    `file`, `step_seconds`, and `size_bytes` (of the whole grid)."""
     path = Path(path)
     with path.open() as lines:
         _require(lines.readline().strip().removeprefix("# "), SAMPLES, path)
-    # A machine or a device may be called `nan`; only an empty cell is unknown.
+    # Only empty cells are unknown values: `nan` is a valid name of a machine.
     runs = pd.read_csv(path, comment="#", keep_default_na=False, na_values=[""])
     return runs.assign(
         file=relative(path),
@@ -114,18 +114,17 @@ def dataset(path):
 
 
 def profiles(folder=ROOT / "datasets"):
-    """The runs that models learned: those of the files MACHINE.csv below a
-    folder, whatever the folders' names are."""
+    """The training runs of models: the files MACHINE.csv below a folder."""
     tables = [dataset(path) for path in sorted(Path(folder).rglob("*.csv"))]
     found = [runs for runs in tables if set(runs["machine"]) == {Path(runs["file"][0]).stem}]
     if not found:
-        raise Unreadable(f"there is no profile below {folder}; `pdawl profile` makes some")
+        raise Unreadable(f"no profile below {folder}; `pdawl profile` makes some")
     return pd.concat(found, ignore_index=True)
 
 
 def provenance(file):
-    """What the lines `key: value` of a dataset's head say, by key. Of a profile
-    that was continued, the last value."""
+    """The lines `key: value` at the head of a dataset, as a dictionary. A profile
+    that was continued has several values of a key; the last one counts."""
     pairs = {}
     with (ROOT / file).open() as lines:
         next(lines)
@@ -141,23 +140,24 @@ def provenance(file):
 
 
 def models(folder=ROOT / "models"):
-    """The model files of a folder, each as the program wrote it: a dictionary,
-    with `file`."""
+    """The model files of a folder, each as a dictionary with the additional key
+    `file`."""
     found = []
     for path in sorted(Path(folder).glob("*.json")):
         model = json.loads(path.read_text())
         _require(model.get("format"), MODEL, path)
         found.append(model | {"file": relative(path)})
     if not found:
-        raise Unreadable(f"there is no model in {folder}; `pdawl train` makes some")
+        raise Unreadable(f"no model in {folder}; `pdawl train` makes some")
     return found
 
 
 def candidates(found):
-    """How the families of models did in the cross-validation, a row a family.
-    `chosen` is the one that plans; "prior", "naive" and "roofline" learn nothing.
-    Models that were adapted from another machine's are left out: their
-    validation is of that machine."""
+    """Cross-validation errors of the model families, one row per family.
+
+    `chosen` marks the model that plans; "prior", "naive" and "roofline" learn
+    nothing. Adapted models are left out, since their validation belongs to the
+    original machine."""
     rows = []
     for model in found:
         if "adapted" in model:
@@ -171,8 +171,8 @@ def candidates(found):
                 "codelet": entry["codelet"],
                 "file": model["file"],
             }
-            for place, candidate in enumerate(validation["candidates"]):
-                chosen = place == validation["chosen"]
+            for index, candidate in enumerate(validation["candidates"]):
+                chosen = index == validation["chosen"]
                 more = {"clusters": candidate["clusters"], "inputs": candidate["inputs"]}
                 rows.append(common | _family(candidate["family"], chosen, candidate) | more)
             for baseline in validation["baselines"]:
@@ -192,18 +192,18 @@ def _family(name, chosen, of):
 
 
 def held_out(found, folder=ROOT / "datasets"):
-    """Runs that the models `found` had not learned, a row a run: the files
-    held.json below a folder, with the dataset held.csv beside each.
+    """Runs outside of the training data of the models `found`, one per row: the
+    files held.json below a folder, each with the dataset held.csv beside it.
 
-    `step_seconds`, what the run took, is virtual where `simulated` is true.
-    `model_seconds`, and one column `..._seconds` for each way that learns
-    nothing, are predictions of it.
+    `step_seconds` is the run's time; it is virtual where `simulated` is true.
+    `model_seconds` and one column `..._seconds` for each baseline are
+    predictions of it.
     """
     known = {model["checksum"] for model in found}
     tables = [_held_out(path, known) for path in sorted(Path(folder).rglob("held.json"))]
     if not tables:
         raise Unreadable(
-            f"there is no held.json below {folder}; scripts/paper-reports.sh makes some"
+            f"no held.json below {folder}; scripts/paper-reports.sh makes some"
         )
     return pd.concat(tables, ignore_index=True)
 
@@ -213,7 +213,7 @@ def _held_out(path, known):
     _require(report.get("schema"), CHECK, path)
     if report["checksum"] not in known:
         raise Unreadable(
-            f"{path} is of a model of {report['machine']} that is no longer in models/; "
+            f"the model of {report['machine']} in {path} is no longer in models/; "
             "run scripts/paper-reports.sh again"
         )
     rows = []
@@ -227,5 +227,5 @@ def _held_out(path, known):
     key = ["device", "codelet", "configuration", "repeat"]
     both = runs.merge(pd.DataFrame(rows), on=key, validate="one_to_one")
     if len(both) != len(runs):
-        raise Unreadable(f"{path} is not of the runs of held.csv beside it")
+        raise Unreadable(f"{path} does not match the runs of held.csv beside it")
     return both
