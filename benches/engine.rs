@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{self, Control, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, Options, Stream};
 use pdawl::engine::{Outcome, StepRecord};
 use pdawl::machine::{MachineFile, Shelf};
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -41,12 +41,16 @@ impl Case {
             verify: false,
             trace: false,
         };
-        let mut make = |setup: &_| self.strategy.build(setup).map_err(|e| e.to_string());
         let mut control = Control {
             stop: &AtomicBool::new(false),
             progress: &mut |_, _| {},
         };
-        corun::run(&mut sim, &stencil, &mut make, &options, &mut control).expect("a run")
+        let corun = Corun::open(&mut sim, &stencil, &options).expect("a grid that fits");
+        let balancer = self
+            .strategy
+            .build(corun.setup())
+            .expect("a strategy that suits");
+        corun.run(balancer, &mut control).expect("a run")
     }
 }
 

@@ -21,7 +21,7 @@
 //!
 //! use pdawl::balance::Strategy;
 //! use pdawl::codelet::stencil::Precision;
-//! use pdawl::engine::corun::{self, Control, Options, Stream};
+//! use pdawl::engine::corun::{Control, Corun, Options, Stream};
 //! use pdawl::machine::Shelf;
 //! use pdawl::runtime::sim::{Sim, SimOptions};
 //! use pdawl::workload::stencil::Stencil;
@@ -43,13 +43,9 @@
 //! let stop = AtomicBool::new(false);
 //! let mut control = Control { stop: &stop, progress: &mut |_done, _steps| {} };
 //!
-//! let outcome = corun::run(
-//!     &mut runtime,
-//!     &stencil,
-//!     &mut |setup| Strategy::Dawl.build(setup).map_err(|error| error.to_string()),
-//!     &options,
-//!     &mut control,
-//! )?;
+//! let corun = Corun::open(&mut runtime, &stencil, &options)?;
+//! let balancer = Strategy::Dawl.build(corun.setup())?;
+//! let outcome = corun.run(balancer, &mut control)?;
 //!
 //! assert_eq!(outcome.verified, Some(true));
 //! for step in &outcome.steps {

@@ -26,16 +26,17 @@ pub enum Unfound<E> {
     Nothing,
 }
 
-type Make<'a> = &'a mut dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String>;
+/// Makes the balancer of a trial.
+pub type Trial<'a> = &'a mut dyn FnMut(&Setup) -> Box<dyn Balancer>;
 
-/// Sweeps fixed shares. `trial` runs the workload with the balancer that it is
-/// given a maker of; a run's median step counts, so that data moved in the
+/// Sweeps fixed shares. `trial` opens the workload, and runs it with the
+/// balancer that it is given for the setup; a run's median step counts, so that data moved in the
 /// first one does not.
 ///
 /// # Errors
 /// When a trial fails or is interrupted, or when there is nothing to try.
 pub fn best_shares<E>(
-    mut trial: impl FnMut(Make) -> Result<Outcome, E>,
+    mut trial: impl FnMut(Trial) -> Result<Outcome, E>,
 ) -> Result<Best, Unfound<E>> {
     let mut sweep: Option<Sweep> = None;
     let mut trials = 0;
@@ -52,8 +53,12 @@ pub fn best_shares<E>(
             if shares.is_none() {
                 shares = sweep.next();
             }
-            let shares = shares.as_ref().ok_or("there are no shares to try")?;
-            Ok(Box::new(Fixed::new("oracle", setup, shares)))
+            let equal = vec![1.0; setup.devices.len()];
+            Box::new(Fixed::new(
+                "oracle",
+                setup,
+                shares.as_ref().unwrap_or(&equal),
+            ))
         })
         .map_err(Unfound::Failed)?;
         if outcome.interrupted {

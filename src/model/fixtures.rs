@@ -4,9 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use crate::balance::StepPlan;
 use crate::balance::planned::Planned;
+use crate::balance::{Balancer, Setup};
 use crate::codelet::stencil::Precision;
 use crate::engine::Outcome;
-use crate::engine::corun::{self, Control, MakeBalancer, Options, Stream};
+use crate::engine::corun::{Control, Corun, Options, Stream};
 use crate::machine::{MachineFile, Shelf};
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
 use crate::workload::stencil::Stencil;
@@ -43,7 +44,11 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs `stencil` with any balancer.
-    pub fn run(&self, stencil: &Stencil, make: MakeBalancer) -> Outcome {
+    pub fn run(
+        &self,
+        stencil: &Stencil,
+        make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
+    ) -> Outcome {
         let options = SimOptions {
             noise: Some(0.0),
             devices: self.devices.clone(),
@@ -61,14 +66,16 @@ impl<'a> Trial<'a> {
             stop: &AtomicBool::new(false),
             progress: &mut |_, _| {},
         };
-        corun::run(&mut sim, stencil, make, &options, &mut control).unwrap()
+        let corun = Corun::open(&mut sim, stencil, &options).unwrap();
+        let balancer = make(corun.setup());
+        corun.run(balancer, &mut control).unwrap()
     }
 
     /// Runs `stencil` with one plan and returns the steps' seconds.
     pub fn follow(&self, stencil: &Stencil, plan: &StepPlan, chunks: &[u64]) -> Vec<f64> {
-        let outcome = self.run(stencil, &mut |setup| {
+        let outcome = self.run(stencil, |setup| {
             let planned = Planned::new(setup, plan.clone(), chunks.to_vec());
-            Ok(Box::new(planned))
+            Box::new(planned)
         });
         outcome.steps.iter().map(|step| step.seconds).collect()
     }

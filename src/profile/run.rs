@@ -11,11 +11,11 @@ use super::instruments::RunInstruments;
 use super::machine::ProfiledMachine;
 use super::schedule::ProfileRun;
 use super::sums::sums;
-use crate::balance::{Balancer, Planned, Setup, StepPlan};
+use crate::balance::{Planned, Setup, StepPlan};
 use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::engine::Outcome;
 use crate::engine::corun::place::Division;
-use crate::engine::corun::{self, Control, CorunError, Options, Stream};
+use crate::engine::corun::{Control, Corun, CorunError, Options, Stream};
 use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
 use crate::workload::Divisible;
 use crate::workload::stencil::Stencil;
@@ -185,10 +185,9 @@ pub fn measure(
                 _ => {}
             },
         };
-        let make = &mut |setup: &Setup| -> Result<Box<dyn Balancer>, String> {
-            Ok(Box::new(planned(setup, prepared.case.part)))
-        };
-        corun::run(runtime, &prepared.stencil, make, &options, &mut control)
+        let corun = Corun::open(runtime, &prepared.stencil, &options)?;
+        let balancer = Box::new(planned(corun.setup(), prepared.case.part));
+        corun.run(balancer, &mut control)
     })?;
     let outcome = outcome.map_err(|source| ProfileError::Run {
         configuration: configuration.to_string(),

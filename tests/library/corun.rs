@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, CorunError, Options, Stream};
+use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream};
 use pdawl::workload::stencil::Stencil;
 use proptest::prelude::*;
 
@@ -21,17 +21,17 @@ fn corun(
     seed: u64,
     stream: Stream,
 ) -> Result<Outcome, CorunError> {
-    corun::run(
-        runtime,
-        stencil,
-        &mut |setup| Ok(Box::new(RandomBalancer::new(setup, seed))),
-        &Options {
-            steps: STEPS,
-            gpu_memory: None,
-            stream,
-            verify: true,
-            trace: true,
-        },
+    let options = Options {
+        steps: STEPS,
+        gpu_memory: None,
+        stream,
+        verify: true,
+        trace: true,
+    };
+    let corun = Corun::open(runtime, stencil, &options)?;
+    let balancer = Box::new(RandomBalancer::new(corun.setup(), seed));
+    corun.run(
+        balancer,
         &mut corun::Control {
             stop: &AtomicBool::new(false),
             progress: &mut |_, _| {},
@@ -175,26 +175,23 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
     let mut runtime =
         ShuffledRuntime::new(vec![device("a", None), device("b", Some(9000))], 5, None);
     let stop = AtomicBool::new(false);
-    let outcome = corun::run(
-        &mut runtime,
-        &stencil,
-        &mut |setup| Ok(Box::new(RandomBalancer::new(setup, 3))),
-        &Options {
-            steps: 1000,
-            gpu_memory: None,
-            stream: Stream::default(),
-            verify: true,
-            trace: false,
+    let options = Options {
+        steps: 1000,
+        gpu_memory: None,
+        stream: Stream::default(),
+        verify: true,
+        trace: false,
+    };
+    let corun = Corun::open(&mut runtime, &stencil, &options).unwrap();
+    let balancer = Box::new(RandomBalancer::new(corun.setup(), 3));
+    let mut control = corun::Control {
+        stop: &stop,
+        progress: &mut |done, of| {
+            assert_eq!(of, 1000);
+            stop.store(done >= 7, std::sync::atomic::Ordering::Relaxed);
         },
-        &mut corun::Control {
-            stop: &stop,
-            progress: &mut |done, of| {
-                assert_eq!(of, 1000);
-                stop.store(done >= 7, std::sync::atomic::Ordering::Relaxed);
-            },
-        },
-    )
-    .unwrap();
+    };
+    let outcome = corun.run(balancer, &mut control).unwrap();
     assert!(outcome.interrupted);
     assert!(
         (7..20).contains(&outcome.steps.len()),

@@ -60,9 +60,9 @@ fn planned_for(
         ),
         stream: planned.stream,
     };
-    case.run(start, steps, &mut |setup| {
+    case.run(start, steps, |setup| {
         let planner = planned.planner(&work, candidates).unwrap();
-        Ok(Box::new(Pdawl::new(setup, "model", Box::new(planner))))
+        Box::new(Pdawl::new(setup, "model", Box::new(planner)))
     })
 }
 
@@ -85,9 +85,7 @@ fn noise(random: &Cell<u64>) -> f64 {
 /// than DAWL's.
 fn shortfall(case: &Case, outcome: &Outcome) -> Option<String> {
     let oracle = case.oracle(&[]);
-    let dawl = case.run(Start::default(), STEPS, &mut |setup| {
-        Ok(Box::new(Dawl::new(setup)))
-    });
+    let dawl = case.run(Start::default(), STEPS, |setup| Box::new(Dawl::new(setup)));
     let mean = |outcome: &Outcome, count: usize| -> f64 {
         let seconds = outcome.steps[..count].iter().map(|s| s.seconds);
         seconds.sum::<f64>() / (count as f64 * oracle)
@@ -172,9 +170,7 @@ fn with_the_shipped_models_a_run_recovers_within_4_steps() {
 /// Seconds of `steps` steps as planned with the model, divided by DAWL's.
 fn to_dawl(case: &Case, candidates: &[CandidateDevice], steps: u32) -> f64 {
     let planned = planned_for(case, candidates, &[], steps);
-    let dawl = case.run(Start::default(), steps, &mut |setup| {
-        Ok(Box::new(Dawl::new(setup)))
-    });
+    let dawl = case.run(Start::default(), steps, |setup| Box::new(Dawl::new(setup)));
     planned.seconds / dawl.seconds
 }
 

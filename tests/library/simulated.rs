@@ -9,8 +9,8 @@ use pdawl::runtime::sim::{At, Fault, What};
 use crate::simulated_machines::{CASES, Case, STEPS, Start, late};
 
 fn dawl(case: &Case, faults: &[Fault]) -> Outcome {
-    case.run(Start::with(faults), STEPS, &mut |setup| {
-        Ok(Box::new(Dawl::new(setup).from_equal_shares()))
+    case.run(Start::with(faults), STEPS, |setup| {
+        Box::new(Dawl::new(setup).from_equal_shares())
     })
 }
 
@@ -29,9 +29,7 @@ fn with_probes_dawl_is_within_5_percent_from_the_first_step_on() {
     let mut all = Vec::new();
     for case in &CASES {
         let oracle = case.oracle(&[]);
-        let outcome = case.run(Start::default(), STEPS, &mut |setup| {
-            Ok(Box::new(Dawl::new(setup)))
-        });
+        let outcome = case.run(Start::default(), STEPS, |setup| Box::new(Dawl::new(setup)));
         all.extend(late(&case.name(), &outcome, oracle, 0, 1.05));
     }
     assert!(all.is_empty(), "{all:#?}");

@@ -4,8 +4,9 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
+use pdawl::balance::{Balancer, Setup};
 use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{self, Control, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, Options, Stream};
 use pdawl::engine::{Outcome, oracle};
 use pdawl::machine::{MachineFile, Shelf};
 use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
@@ -87,35 +88,38 @@ impl Case {
         Stencil::new(self.size, self.size, None, Precision::F64, 1).unwrap()
     }
 
-    pub fn run(&self, start: Start, steps: u32, make: corun::MakeBalancer) -> Outcome {
+    pub fn run(
+        &self,
+        start: Start,
+        steps: u32,
+        make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
+    ) -> Outcome {
         let options = SimOptions {
             faults: start.faults,
             devices: start.devices,
             ..SimOptions::default()
         };
         let mut sim = Sim::new(&self.file(), options).unwrap();
-        corun::run(
-            &mut sim,
-            &self.grid(),
-            make,
-            &Options {
-                steps,
-                gpu_memory: self.gpu_memory,
-                stream: start.stream,
-                verify: false,
-                trace: false,
-            },
-            &mut Control {
-                stop: &AtomicBool::new(false),
-                progress: &mut |_, _| {},
-            },
-        )
-        .unwrap()
+        let grid = self.grid();
+        let options = Options {
+            steps,
+            gpu_memory: self.gpu_memory,
+            stream: start.stream,
+            verify: false,
+            trace: false,
+        };
+        let mut control = Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        };
+        let corun = Corun::open(&mut sim, &grid, &options).unwrap();
+        let balancer = make(corun.setup());
+        corun.run(balancer, &mut control).unwrap()
     }
 
     /// Seconds of a step with the best fixed shares.
     pub fn oracle(&self, faults: &[Fault]) -> f64 {
-        let run = |make: corun::MakeBalancer| {
+        let run = |make: oracle::Trial| {
             Ok::<_, Infallible>(self.run(Start::with(faults), TRIAL_STEPS, make))
         };
         oracle::best_shares(run).unwrap().step_seconds

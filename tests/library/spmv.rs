@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::Strategy as Sharing;
+use pdawl::balance::{Balancer, Setup, Strategy as Sharing};
 use pdawl::codelet::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, CorunError, MakeBalancer, Options, Stream};
+use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream};
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{self, Form, Spmv};
 use proptest::prelude::*;
@@ -22,19 +22,19 @@ fn corun(
     runtime: &mut ShuffledRuntime,
     spmv: &Spmv,
     stream: Stream,
-    make: MakeBalancer,
+    make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
 ) -> Result<Outcome, CorunError> {
-    corun::run(
-        runtime,
-        spmv,
-        make,
-        &Options {
-            steps: STEPS,
-            gpu_memory: None,
-            stream,
-            verify: true,
-            trace: true,
-        },
+    let options = Options {
+        steps: STEPS,
+        gpu_memory: None,
+        stream,
+        verify: true,
+        trace: true,
+    };
+    let corun = Corun::open(runtime, spmv, &options)?;
+    let balancer = make(corun.setup());
+    corun.run(
+        balancer,
         &mut corun::Control {
             stop: &AtomicBool::new(false),
             progress: &mut |_, _| {},
@@ -164,8 +164,8 @@ proptest! {
     fn every_unit_once_and_right(case in case()) {
         let spmv = case.spmv();
         let mut runtime = case.runtime(&spmv, None);
-        let outcome = corun(&mut runtime, &spmv, case.stream, &mut |setup| {
-            Ok(Box::new(RandomBalancer::new(setup, case.seed)))
+        let outcome = corun(&mut runtime, &spmv, case.stream, |setup| {
+            Box::new(RandomBalancer::new(setup, case.seed))
         }).unwrap();
         prop_assert_eq!(outcome.verified, Some(true), "{:?}", outcome.max_abs_error);
         prop_assert_eq!(outcome.steps.len() as u32, STEPS);
@@ -189,8 +189,8 @@ proptest! {
         let spmv = case.spmv();
         let fault = Fault { device: victim.index(case.memories.len()), after };
         let mut runtime = case.runtime(&spmv, Some(fault));
-        let outcome = corun(&mut runtime, &spmv, case.stream, &mut |setup| {
-            Ok(Box::new(RandomBalancer::new(setup, case.seed)))
+        let outcome = corun(&mut runtime, &spmv, case.stream, |setup| {
+            Box::new(RandomBalancer::new(setup, case.seed))
         });
         match outcome {
             Ok(outcome) => {
@@ -231,8 +231,8 @@ fn awkward_matrices_under_every_strategy_and_split() {
                 let sharing: Sharing = strategy.parse().unwrap();
                 let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
                 let mut runtime = ShuffledRuntime::new(devices, 5, None);
-                let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
-                    sharing.build(setup).map_err(|error| error.to_string())
+                let outcome = corun(&mut runtime, &spmv, Stream::default(), |setup| {
+                    sharing.build(setup).expect("a strategy that suits")
                 })
                 .unwrap_or_else(|error| panic!("{name} {form:?} {strategy}: {error}"));
                 let error = outcome.max_abs_error;
@@ -269,8 +269,8 @@ fn the_iteration_finds_the_largest_eigenvalue_on_two_devices() {
     let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
     let mut runtime = ShuffledRuntime::new(devices, 5, None);
     let sharing: Sharing = "fixed:0.4".parse().unwrap();
-    let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
-        sharing.build(setup).map_err(|error| error.to_string())
+    let outcome = corun(&mut runtime, &spmv, Stream::default(), |setup| {
+        sharing.build(setup).expect("a strategy that suits")
     })
     .unwrap();
     let found = outcome.eigenvalue.unwrap();
@@ -297,8 +297,8 @@ fn only_what_the_other_side_reads_moves() {
     let devices = vec![device("cpu", None), device("gpu", Some(64 << 20))];
     let mut runtime = ShuffledRuntime::new(devices, 5, None);
     let sharing: Sharing = "fixed:0.5".parse().unwrap();
-    let outcome = corun(&mut runtime, &spmv, Stream::default(), &mut |setup| {
-        sharing.build(setup).map_err(|error| error.to_string())
+    let outcome = corun(&mut runtime, &spmv, Stream::default(), |setup| {
+        sharing.build(setup).expect("a strategy that suits")
     })
     .unwrap();
     assert_eq!(outcome.verified, Some(true));

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Setup, Strategy};
+use pdawl::balance::Strategy;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Control, CorunError, Options, Stream};
+use pdawl::engine::corun::{self, Control, Corun, CorunError, Options, Stream};
 use pdawl::machine::{MachineFile, Shelf};
 use pdawl::matrix::MatrixSource;
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -71,22 +71,22 @@ fn run(
 ) -> Result<Outcome, CorunError> {
     let mut sim = Sim::new(machine, SimOptions::default()).unwrap();
     let strategy: Strategy = strategy.parse().unwrap();
-    corun::run(
-        &mut sim,
-        spmv,
-        &mut |setup: &Setup| strategy.build(setup).map_err(|e| e.to_string()),
-        &Options {
-            steps: STEPS,
-            gpu_memory,
-            stream: Stream::default(),
-            verify: false,
-            trace: false,
-        },
-        &mut Control {
-            stop: &AtomicBool::new(false),
-            progress: &mut |_, _| {},
-        },
-    )
+    let options = Options {
+        steps: STEPS,
+        gpu_memory,
+        stream: Stream::default(),
+        verify: false,
+        trace: false,
+    };
+    let mut control = Control {
+        stop: &AtomicBool::new(false),
+        progress: &mut |_, _| {},
+    };
+    let corun = Corun::open(&mut sim, spmv, &options)?;
+    let balancer = strategy
+        .build(corun.setup())
+        .expect("a strategy that suits");
+    corun.run(balancer, &mut control)
 }
 
 /// Speed of the adaptive run relative to the best of the others, with all steps

@@ -16,16 +16,17 @@ mod threshold;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Fixed, Setup, Strategy};
+use pdawl::balance::{Balancer, Fixed, Setup, Strategy, StrategyError};
 use pdawl::codelet::copy;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Control, CorunError};
+use pdawl::engine::corun::{self, Control, Corun, CorunError};
 use pdawl::engine::measure::{self, MeasureOptions};
 use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
 use pdawl::report::schema::Single;
 use pdawl::runtime::DeviceId;
 use pdawl::workload::Divisible;
+use thiserror::Error;
 
 use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
 use super::machine_session::MachineSession;
@@ -54,7 +55,16 @@ pub struct Session {
     notes: Vec<String>,
 }
 
-type MakeBalancer<'a> = dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String> + 'a;
+/// Why a run has no outcome.
+#[derive(Debug, Error)]
+enum RunError {
+    #[error(transparent)]
+    Engine(#[from] CorunError),
+    #[error(transparent)]
+    Strategy(#[from] StrategyError),
+    #[error("a device's memory is too small for its stream buffers")]
+    StreamBuffers,
+}
 
 impl Session {
     /// Runs the workload once. `progress` is told the steps done and asked for.
@@ -71,7 +81,7 @@ impl Session {
             Strategy::Oracle => self.run_best(stop, progress),
             Strategy::Pdawl => self.run_planned(stop, progress),
             _ => {
-                let make = &mut |setup: &Setup| strategy.build(setup).map_err(|e| e.to_string());
+                let make = |setup: &Setup| Ok(strategy.build(setup)?);
                 self.corun(make, self.options, stop, progress)
             }
         }
@@ -96,13 +106,14 @@ impl Session {
             stream: serving.plan.stream,
             ..self.options
         };
-        let make = &mut |setup: &Setup| serving.balancer(setup);
         let mut control = Control { stop, progress };
         let mut devices = Vec::new();
         let cores = serving.cores();
         let outcome = machine.with(cores, |runtime| {
             devices = runtime.devices().to_vec();
-            corun::run(runtime, task.workload(), make, &options, &mut control)
+            let corun = Corun::open(runtime, task.workload(), &options)?;
+            let balancer = serving.balancer(corun.setup())?;
+            Ok(corun.run(balancer, &mut control)?)
         })?;
         self.planned = Some(devices);
         outcome.map_err(|error| self.failure(error))
@@ -121,7 +132,7 @@ impl Session {
                 Swept::Interrupted(outcome) => return Ok(*outcome),
             },
         };
-        let make = &mut |setup: &Setup| -> Result<Box<dyn Balancer>, String> {
+        let make = |setup: &Setup| -> Result<Box<dyn Balancer>, RunError> {
             Ok(Box::new(Fixed::new("oracle", setup, &shares)))
         };
         self.corun(make, self.options, stop, progress)
@@ -129,7 +140,7 @@ impl Session {
 
     fn corun(
         &mut self,
-        make: &mut MakeBalancer,
+        make: impl FnOnce(&Setup) -> Result<Box<dyn Balancer>, RunError>,
         options: corun::Options,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(u32, u32),
@@ -137,23 +148,25 @@ impl Session {
         let mut control = Control { stop, progress };
         let task = &self.task;
         let outcome = self.machine.with(None, |runtime| {
-            corun::run(runtime, task.workload(), make, &options, &mut control)
+            let corun = Corun::open(runtime, task.workload(), &options)?;
+            let balancer = make(corun.setup())?;
+            Ok(corun.run(balancer, &mut control)?)
         })?;
         outcome.map_err(|error| self.failure(error))
     }
 
-    /// An engine's error as the user's failure.
-    fn failure(&self, error: CorunError) -> Failure {
+    /// The user's message for a run without an outcome.
+    fn failure(&self, error: RunError) -> Failure {
         match error {
-            CorunError::Runtime(error) => refused(error),
-            CorunError::Strategy(why) => {
-                let all: Vec<&str> = std::iter::once(why.as_str())
-                    .chain(self.left_out.iter().map(String::as_str))
+            RunError::Engine(CorunError::Runtime(error)) => refused(error),
+            RunError::Engine(error @ CorunError::AllLost { .. }) => Failure::failed(error, LOST),
+            RunError::Engine(other) => Failure::of(other),
+            strategy => {
+                let all: Vec<String> = std::iter::once(strategy.to_string())
+                    .chain(self.left_out.iter().cloned())
                     .collect();
                 Failure::usage(all.join("; "), OTHER_STRATEGY)
             }
-            error @ CorunError::AllLost { .. } => Failure::failed(error, LOST),
-            other => Failure::of(other),
         }
     }
 

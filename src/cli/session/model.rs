@@ -9,6 +9,7 @@ use pdawl::model::{ModelStore, StepWork, command};
 use pdawl::report::prediction::Unseen;
 use pdawl_profiler::bundle::Bundle;
 
+use super::RunError;
 use crate::cli::args::ModelChoice;
 use crate::cli::failure::Failure;
 use crate::cli::model::Source;
@@ -265,9 +266,9 @@ impl Serving {
     ///
     /// # Errors
     /// When a device's memory is too small for what it streams with.
-    pub fn balancer(&self, setup: &Setup) -> Result<Box<dyn Balancer>, String> {
+    pub fn balancer(&self, setup: &Setup) -> Result<Box<dyn Balancer>, RunError> {
         let planner = self.plan.planner(&self.work, &self.candidates);
-        let planner = planner.ok_or("a device's memory is too small for its stream buffers")?;
+        let planner = planner.ok_or(RunError::StreamBuffers)?;
         let found: Vec<Option<u64>> = setup.devices.iter().map(|d| d.capacity).collect();
         let planner = planner.within(&found);
         Ok(Box::new(Pdawl::new(

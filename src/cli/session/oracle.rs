@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use pdawl::balance::Setup;
 use pdawl::engine::Outcome;
 use pdawl::engine::oracle::{Unfound, best_shares};
 
@@ -26,7 +27,10 @@ impl Session {
         if !self.machine.machine.simulated {
             options.steps = options.steps.min(TRIAL_STEPS);
         }
-        let best = best_shares(|make| self.corun(make, options, stop, &mut |_, _| {}));
+        let best = best_shares(|make| {
+            let make = |setup: &Setup| Ok(make(setup));
+            self.corun(make, options, stop, &mut |_, _| {})
+        });
         let best = match best {
             Ok(best) => best,
             Err(Unfound::Interrupted(outcome)) => return Ok(Swept::Interrupted(outcome)),

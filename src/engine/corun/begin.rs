@@ -12,10 +12,11 @@ use super::place::{LEAST_STREAM, Place, prepare, renew};
 use super::probe::Probes;
 use super::product::Product;
 use super::step::Piece;
-use super::{CorunError, MakeBalancer, Options, WARM, grids};
-use crate::balance::{DeviceView, Setup};
+use super::{CorunError, Options, WARM, grids};
+use crate::balance::{Balancer, DeviceView, Setup};
 use crate::engine::Outcome;
-use crate::runtime::{DeviceId, Runtime};
+use crate::runtime::{DeviceId, HostMemoryId, Runtime};
+use crate::time::Nanos;
 use crate::workload::{Data, Divisible};
 
 /// Bytes a core below which a chunk on a host-memory device is mostly
@@ -28,106 +29,136 @@ const KERNEL_CHUNKS: u64 = 128;
 /// Most units of a warm-up launch.
 const WARM_UNITS: u64 = 256;
 
-impl<'a> Drive<'a> {
-    /// Allocates everything and fills the first version.
-    pub fn open(
-        runtime: &'a mut dyn Runtime,
-        workload: &'a dyn Divisible,
-        make: MakeBalancer,
-        options: &Options,
-    ) -> Result<Self, CorunError> {
-        let mut runtime = Claims::on(runtime);
-        let (opened, opened_at) = (Instant::now(), runtime.now());
-        let devices = runtime.devices().to_vec();
-        if devices.is_empty() {
-            return Err(CorunError::NoDevice);
+/// A workload opened on the devices of a runtime.
+pub struct Corun<'a> {
+    runtime: Claims<'a>,
+    workload: &'a dyn Divisible,
+    options: Options,
+    pub(super) setup: Setup,
+    /// The present version and the next.
+    grids: [HostMemoryId; 2],
+    kept: Kept<'a>,
+    places: Vec<Place>,
+    opened: Instant,
+    opened_at: Nanos,
+}
+
+/// See [`Corun::open`].
+pub fn open<'a>(
+    runtime: &'a mut dyn Runtime,
+    workload: &'a dyn Divisible,
+    options: &Options,
+) -> Result<Corun<'a>, CorunError> {
+    let mut runtime = Claims::on(runtime);
+    let (opened, opened_at) = (Instant::now(), runtime.now());
+    let devices = runtime.devices().to_vec();
+    if devices.is_empty() {
+        return Err(CorunError::NoDevice);
+    }
+    if let Some(single) = devices.iter().find(|d| workload.fp64() && !d.fp64) {
+        return Err(CorunError::NoDouble {
+            device: single.name.clone(),
+            workload: workload.name(),
+        });
+    }
+    let (grids, kept) = match workload.data() {
+        Data::Grid(grid) => {
+            let bytes = workload.units() * workload.unit_bytes();
+            let grids = [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?];
+            (grids, Kept::Grid(grid))
         }
-        if let Some(single) = devices.iter().find(|d| workload.fp64() && !d.fp64) {
-            return Err(CorunError::NoDouble {
-                device: single.name.clone(),
-                workload: workload.name(),
-            });
+        Data::Product(spmv) => {
+            let (vectors, product) = Product::open(&mut runtime, spmv)?;
+            (vectors, Kept::Product(Box::new(product)))
         }
-        let (grids, kept) = match workload.data() {
-            Data::Grid(grid) => {
-                let bytes = workload.units() * workload.unit_bytes();
-                let grids = [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?];
-                (grids, Kept::Grid(grid))
+        Data::Kernel(user) => {
+            let (memories, whole) = Whole::open(&mut runtime, user)?;
+            (memories, Kept::Kernel(Box::new(whole)))
+        }
+    };
+    let mut places = Vec::new();
+    let mut views = Vec::new();
+    for (id, device) in devices.iter().enumerate() {
+        let (place, capacity) = prepare(&mut runtime, DeviceId(id), device, workload, options)?;
+        let min_chunk = match &place {
+            // Bytes say little of what a kernel computes.
+            _ if matches!(kept, Kept::Kernel(_)) => (workload.units() / KERNEL_CHUNKS).max(1),
+            Place::Host { .. } => {
+                let cores = u64::from(device.compute_units.max(1));
+                (cores * MIN_CHUNK_BYTES / workload.unit_bytes()).max(1)
             }
-            Data::Product(spmv) => {
-                let (vectors, product) = Product::open(&mut runtime, spmv)?;
-                (vectors, Kept::Product(Box::new(product)))
-            }
-            Data::Kernel(user) => {
-                let (memories, whole) = Whole::open(&mut runtime, user)?;
-                (memories, Kept::Kernel(Box::new(whole)))
-            }
+            own => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.longest_chunk()),
         };
-        let mut places = Vec::new();
-        let mut views = Vec::new();
-        for (id, device) in devices.iter().enumerate() {
-            let (place, capacity) = prepare(&mut runtime, DeviceId(id), device, workload, options)?;
-            let min_chunk = match &place {
-                // Bytes say little of what a kernel computes.
-                _ if matches!(kept, Kept::Kernel(_)) => (workload.units() / KERNEL_CHUNKS).max(1),
-                Place::Host { .. } => {
-                    let cores = u64::from(device.compute_units.max(1));
-                    (cores * MIN_CHUNK_BYTES / workload.unit_bytes()).max(1)
-                }
-                own => (LEAST_STREAM / workload.unit_bytes()).clamp(1, own.longest_chunk()),
-            };
-            views.push(DeviceView {
-                kind: device.kind,
-                compute_units: device.compute_units,
-                capacity,
-                slots: place.slots(),
-                // A kernel's buffers are mostly there; what moves is not known.
-                stream_limit: (device.link_bandwidth)
-                    .filter(|_| !matches!(kept, Kept::Kernel(_)))
-                    .map(|b| b / workload.unit_bytes() as f64),
-                min_chunk,
-            });
-            places.push(place);
-        }
-        let balancer = make(&Setup {
-            units: workload.units(),
-            steps: options.steps,
-            devices: views.clone(),
-        })
-        .map_err(CorunError::Strategy)?;
+        views.push(DeviceView {
+            kind: device.kind,
+            compute_units: device.compute_units,
+            capacity,
+            slots: place.slots(),
+            // A kernel's buffers are mostly there; what moves is not known.
+            stream_limit: (device.link_bandwidth)
+                .filter(|_| !matches!(kept, Kept::Kernel(_)))
+                .map(|b| b / workload.unit_bytes() as f64),
+            min_chunk,
+        });
+        places.push(place);
+    }
+    let setup = Setup {
+        units: workload.units(),
+        steps: options.steps,
+        devices: views,
+    };
+    Ok(Corun {
+        runtime,
+        workload,
+        options: *options,
+        setup,
+        grids,
+        kept,
+        places,
+        opened,
+        opened_at,
+    })
+}
+
+impl<'a> Drive<'a> {
+    /// A run's state before the first step, with the first version in place.
+    pub fn new(corun: Corun<'a>, balancer: Box<dyn Balancer>) -> Result<Self, CorunError> {
+        let devices = corun.runtime.devices();
+        let (count, units) = (devices.len(), corun.setup.units);
         let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
         let mut outcome = Outcome {
             devices: names.clone(),
             ..Outcome::default()
         };
         outcome.trace.devices = names;
+        let views = corun.setup.devices.iter();
         let mut drive = Self {
-            kept,
-            codelet: workload.codelet(),
-            options: *options,
+            kept: corun.kept,
+            codelet: corun.workload.codelet(),
+            options: corun.options,
             balancer,
-            capacity: views.iter().map(|v| v.capacity.unwrap_or(0)).collect(),
-            alive: vec![true; devices.len()],
-            layout: Layout::unplanned(workload.units(), devices.len()),
+            capacity: views.map(|v| v.capacity.unwrap_or(0)).collect(),
+            alive: vec![true; count],
+            layout: Layout::unplanned(units, count),
             planned: None,
-            entrusted: vec![false; devices.len()],
-            barrier: opened_at,
+            entrusted: vec![false; count],
+            barrier: corun.opened_at,
             unread: None,
             clock: Instant::now(),
-            runtime,
-            workload,
-            places,
-            grids,
+            runtime: corun.runtime,
+            workload: corun.workload,
+            places: corun.places,
+            grids: corun.grids,
             present: 0,
             ledger: Ledger::default(),
-            heard: vec![0; devices.len()],
-            probes: Probes::none(devices.len()),
+            heard: vec![0; count],
+            probes: Probes::none(count),
             spoiled: false,
             outcome,
             outside: Duration::ZERO,
             enqueueing: 0,
-            opened,
-            opened_at,
+            opened: corun.opened,
+            opened_at: corun.opened_at,
         };
         drive.fill()?;
         Ok(drive)

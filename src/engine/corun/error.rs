@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::runtime::RuntimeError;
 
-/// An error of [`super::run`].
+/// An error of a [`Corun`](super::Corun).
 #[derive(Debug, Error)]
 pub enum CorunError {
     #[error(transparent)]
@@ -12,9 +12,6 @@ pub enum CorunError {
 
     #[error("there is no device to run on")]
     NoDevice,
-
-    #[error("{0}")]
-    Strategy(String),
 
     #[error("a run of 0 steps computes nothing; ask for at least 1")]
     NoSteps,

@@ -1,5 +1,9 @@
 //! Co-running: a divisible workload, a balancer, and the devices of a runtime.
 //!
+//! A co-run has two phases. [`Corun::open`] allocates memory and queues for a
+//! workload on every device and says what a balancer has to know of them (its
+//! [`Setup`]). [`Corun::run`] computes the steps as a balancer divides them.
+//!
 //! Of a grid, the engine keeps two in host memory, the present version and the
 //! next, and on each device with memory of its own a ring of held units
 //! ([`held`]); what it keeps of a product is told in `product`, and the rest of
@@ -41,6 +45,7 @@ mod step;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use begin::Corun;
 pub use error::CorunError;
 pub use launches::{LEAD, SERIES};
 pub use product::{Division as ProductDivision, Estimate as ProductEstimate, fixed_bytes, lacking};
@@ -112,34 +117,52 @@ pub struct Control<'a> {
     pub progress: &'a mut dyn FnMut(u32, u32),
 }
 
-/// Makes a balancer for what the engine found; the error is shown to the user.
-pub type MakeBalancer<'a> = &'a mut dyn FnMut(&Setup) -> Result<Box<dyn Balancer>, String>;
-
-/// Computes `options.steps` steps of a workload over all devices of a runtime.
-///
-/// # Errors
-/// When nothing can run, memory does not fit, a kernel does not compile, all
-/// devices are lost, or the balancer's answers make no sense.
-pub fn run(
-    runtime: &mut dyn Runtime,
-    workload: &dyn Divisible,
-    make: MakeBalancer,
-    options: &Options,
-    control: &mut Control,
-) -> Result<Outcome, CorunError> {
-    if options.steps == 0 {
-        return Err(CorunError::NoSteps);
+impl<'a> Corun<'a> {
+    /// Opens a workload on all devices of a runtime: allocates its memory in the
+    /// host and on the devices.
+    ///
+    /// # Errors
+    /// When nothing can run, or memory does not fit.
+    pub fn open(
+        runtime: &'a mut dyn Runtime,
+        workload: &'a dyn Divisible,
+        options: &Options,
+    ) -> Result<Self, CorunError> {
+        if options.steps == 0 {
+            return Err(CorunError::NoSteps);
+        }
+        begin::open(runtime, workload, options)
     }
-    let mut drive = Drive::open(runtime, workload, make, options)?;
+
+    /// What a balancer for this run has to know.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Computes all steps, divided as the balancer says.
+    ///
+    /// # Errors
+    /// When a kernel does not compile, all devices are lost, or the balancer's
+    /// answers make no sense.
+    pub fn run(
+        self,
+        balancer: Box<dyn Balancer>,
+        control: &mut Control,
+    ) -> Result<Outcome, CorunError> {
+        compute(Drive::new(self, balancer)?, control)
+    }
+}
+
+fn compute(mut drive: Drive, control: &mut Control) -> Result<Outcome, CorunError> {
     drive.warm_up()?;
     drive.runtime.begin_driving();
     drive.probe()?;
     drive.begin()?;
     drive.book_probes();
     drive.set_up();
-    (control.progress)(0, options.steps);
+    (control.progress)(0, drive.options.steps);
     drive.start_clock();
-    let (mut step, mut steps) = (0, options.steps);
+    let (mut step, mut steps) = (0, drive.options.steps);
     loop {
         while step < steps {
             drive.plan(step)?;

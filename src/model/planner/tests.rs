@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::*;
 use crate::balance::pdawl::Planner;
 use crate::balance::{StepPlan, Strategy};
-use crate::engine::corun::MakeBalancer;
 use crate::engine::oracle;
 use crate::machine::MachineFile;
 use crate::model::fixtures::{Trial, grid, machine};
@@ -82,15 +81,15 @@ impl Case {
             steps: 5,
             ..self.trial()
         };
-        let run = |make: MakeBalancer| Ok::<_, ()>(trial.run(&grid(self.size), make));
+        let run = |make: oracle::Trial| Ok::<_, ()>(trial.run(&grid(self.size), make));
         oracle::best_shares(run).unwrap().step_seconds
     }
 
     /// The better of the CPU's and the GPU's median step.
     fn single(&self) -> f64 {
         let step = |strategy: Strategy| {
-            let outcome = self.trial().run(&grid(self.size), &mut |setup| {
-                strategy.build(setup).map_err(|error| error.to_string())
+            let outcome = self.trial().run(&grid(self.size), |setup| {
+                strategy.build(setup).expect("a strategy that suits")
             });
             outcome.median_step().unwrap()
         };
@@ -353,8 +352,8 @@ fn a_run_is_predicted_by_strategy() {
                 steps: 10,
                 ..case.trial()
             };
-            let outcome = trial.run(&grid(size), &mut |setup| {
-                strategy.build(setup).map_err(|error| error.to_string())
+            let outcome = trial.run(&grid(size), |setup| {
+                strategy.build(setup).expect("a strategy that suits")
             });
             let error = of(kind).seconds / outcome.seconds - 1.0;
             assert!(error.abs() < 0.02, "{name} {kind:?}: {error}");

@@ -5,9 +5,8 @@ use std::sync::atomic::AtomicBool;
 use pdawl_profiler::Sample;
 use pdawl_profiler::dataset::Key;
 
-use crate::balance::{Balancer, Setup};
 use crate::engine::Outcome;
-use crate::engine::corun::{self, Control, Options, Stream};
+use crate::engine::corun::{Control, Corun, Options, Stream};
 use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
 use crate::profile::configuration::{DeviceUse, ModelKind, Setting};
 use crate::profile::error::ProfileError;
@@ -187,10 +186,9 @@ impl Subject<'_> {
                     _ => {}
                 },
             };
-            let make = &mut |setup: &Setup| -> Result<Box<dyn Balancer>, String> {
-                Ok(Box::new(planned(setup, case.part)))
-            };
-            corun::run(runtime, self.spmv, make, &options, &mut control)
+            let corun = Corun::open(runtime, self.spmv, &options)?;
+            let balancer = Box::new(planned(corun.setup(), case.part));
+            corun.run(balancer, &mut control)
         })?;
         let outcome = outcome.map_err(|source| ProfileError::Run {
             configuration: configuration.clone(),

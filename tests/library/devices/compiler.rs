@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pdawl::balance::{Setup, Strategy};
+use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision::F64;
 use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
 use pdawl::engine::corun::CorunError;
@@ -11,7 +11,7 @@ use pdawl::runtime::RuntimeError;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{self, Data, Divisible, Ring};
 
-use super::harness::{Grid, corun, run};
+use super::harness::{Grid, by, corun, run};
 use crate::pocl::open;
 
 /// A stencil whose OpenCL kernel does not compile.
@@ -90,9 +90,13 @@ fn a_kernel_that_does_not_compile_shows_the_compilers_log() {
     let grid = Grid::new(17, 19, None, F64);
     for devices in ["cpu:1=own", "host:1,cpu:1=own", "host:1,cpu:1"] {
         let mut runtime = open(devices);
-        let make = &mut |setup: &Setup| Strategy::Dawl.build(setup).map_err(|e| e.to_string());
-        let error = corun(&mut runtime, &Mistaken(grid.stencil()), None, make)
-            .expect_err("it does not compile");
+        let error = corun(
+            &mut runtime,
+            &Mistaken(grid.stencil()),
+            None,
+            by(&Strategy::Dawl),
+        )
+        .expect_err("it does not compile");
         assert!(
             matches!(&error, CorunError::Runtime(RuntimeError::Build { .. })),
             "{devices}: {error:?}"

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Setup, Strategy};
+use pdawl::balance::{Balancer, Setup, Strategy};
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Control, CorunError, MakeBalancer, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream};
 use pdawl::runtime::Runtime;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
@@ -47,7 +47,7 @@ pub fn corun(
     runtime: &mut dyn Runtime,
     workload: &dyn Divisible,
     gpu_memory: Option<u64>,
-    make: MakeBalancer,
+    make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
 ) -> Result<Outcome, CorunError> {
     let options = Options {
         steps: STEPS,
@@ -60,7 +60,14 @@ pub fn corun(
         stop: &AtomicBool::new(false),
         progress: &mut |_, _| {},
     };
-    corun::run(runtime, workload, make, &options, &mut control)
+    let corun = Corun::open(runtime, workload, &options)?;
+    let balancer = make(corun.setup());
+    corun.run(balancer, &mut control)
+}
+
+/// Makes a strategy's balancer.
+pub fn by(strategy: &Strategy) -> impl FnOnce(&Setup) -> Box<dyn Balancer> {
+    move |setup| strategy.build(setup).expect("a strategy that suits")
 }
 
 /// Runs a grid with a strategy by name, and checks the result.
@@ -71,10 +78,9 @@ pub fn run(
     gpu_memory: Option<u64>,
 ) -> Outcome {
     let parsed: Strategy = strategy.parse().expect("a strategy");
-    let make = &mut |setup: &Setup| parsed.build(setup).map_err(|e| e.to_string());
     let stencil = grid.stencil();
     let what = format!("{strategy} on {grid:?} with {gpu_memory:?}");
-    let outcome = corun(runtime, &stencil, gpu_memory, make)
+    let outcome = corun(runtime, &stencil, gpu_memory, by(&parsed))
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     right(&outcome, &stencil, &what);
     outcome

@@ -1,14 +1,14 @@
 //! Devices that fail or vanish during a run, with and without device memory: the
 //! result is right, and the loss is reported.
 
-use pdawl::balance::{Setup, Strategy};
+use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision::F64;
 use pdawl::engine::corun::CorunError;
 use pdawl::runtime::DeviceId;
 use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
 use pdawl::workload::Divisible;
 
-use super::harness::{Grid, STEPS, corun, run};
+use super::harness::{Grid, STEPS, by, corun, run};
 use crate::pocl::open;
 
 const GRID: fn() -> Grid = || Grid::new(97, 101, None, F64);
@@ -90,8 +90,7 @@ fn of_the_only_device_is_the_end() {
             effect,
         };
         let mut runtime = Faulty::new(open("cpu:1=own"), vec![fault]);
-        let make = &mut |setup: &Setup| Strategy::Dawl.build(setup).map_err(|e| e.to_string());
-        let ended = corun(&mut runtime, &GRID().stencil(), None, make);
+        let ended = corun(&mut runtime, &GRID().stencil(), None, by(&Strategy::Dawl));
         assert!(
             matches!(&ended, Err(CorunError::AllLost { why }) if why.contains("on purpose")),
             "{ended:?}"

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use pdawl::balance::{Setup, Strategy};
+use pdawl::balance::Strategy;
 use pdawl::codelet::Precision;
 use pdawl::engine::corun::lacking;
 use pdawl::runtime::Runtime;
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Form, Options, Spmv};
 
-use super::harness::{STEPS, corun};
+use super::harness::{STEPS, by, corun};
 use crate::matrices::{awkward, matrix};
 use crate::pocl::open;
 
@@ -23,11 +23,10 @@ fn run(runtime: &mut dyn Runtime, spmv: &Spmv, strategy: &str, gpu_memory: Optio
         (other, _) => other,
     };
     let parsed: Strategy = name.parse().expect("a strategy");
-    let make = &mut |setup: &Setup| parsed.build(setup).map_err(|e| e.to_string());
     let (matrix, options) = (spmv.matrix_name(), spmv.options());
     let what = format!("{strategy} on {matrix}, {options:?}, {gpu_memory:?}");
-    let outcome =
-        corun(runtime, spmv, gpu_memory, make).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let outcome = corun(runtime, spmv, gpu_memory, by(&parsed))
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     let error = outcome.max_abs_error;
     assert_eq!(outcome.verified, Some(true), "{what}: {error:?}");
     assert_eq!(outcome.steps.len() as u32, STEPS, "{what}");

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use pdawl::balance::{Balancer, Setup};
 use pdawl::codelet::stencil::Precision;
 use pdawl::runtime::union::Union;
 use pdawl::workload::Divisible;
@@ -72,11 +71,10 @@ fn any_balancer_on_any_devices_is_right() {
         let stencil = case.grid.stencil();
         let limit = case.memory.map(|units| units * stencil.unit_bytes());
         let seed = case.grid.seed;
-        let make = &mut |setup: &Setup| {
-            Ok(Box::new(RandomBalancer::new(setup, seed)) as Box<dyn Balancer>)
-        };
-        let outcome = corun(runtime, &stencil, limit, make)
-            .map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let outcome = corun(runtime, &stencil, limit, |setup| {
+            Box::new(RandomBalancer::new(setup, seed))
+        })
+        .map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(outcome.verified, Some(true));
         prop_assert_eq!(outcome.max_abs_error, Some(0.0));
         prop_assert!(outcome.losses.is_empty());

@@ -8,7 +8,7 @@ use pdawl::balance::Strategy;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::kernel::{Examined, examine};
-use pdawl::engine::corun::{self, Control, CorunError, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream};
 use pdawl::expression::{Number, Symbols};
 use pdawl::graph::spec::{Kernel, KernelSpec};
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
@@ -96,22 +96,22 @@ pub fn run(
             .expect("nobody panicked")
             .push((position, bytes.to_vec()));
     }));
-    let outcome = corun::run(
-        runtime,
-        &user,
-        &mut |setup| strategy.build(setup).map_err(|error| error.to_string()),
-        &Options {
-            steps,
-            gpu_memory: None,
-            stream: Stream::default(),
-            verify,
-            trace: true,
-        },
-        &mut Control {
-            stop: &AtomicBool::new(false),
-            progress: &mut |_, _| {},
-        },
-    )?;
+    let options = Options {
+        steps,
+        gpu_memory: None,
+        stream: Stream::default(),
+        verify,
+        trace: true,
+    };
+    let mut control = Control {
+        stop: &AtomicBool::new(false),
+        progress: &mut |_, _| {},
+    };
+    let corun = Corun::open(runtime, &user, &options)?;
+    let balancer = strategy
+        .build(corun.setup())
+        .expect("a strategy that suits");
+    let outcome = corun.run(balancer, &mut control)?;
     let results = std::mem::take(&mut *taken.lock().expect("nobody panicked"));
     Ok((outcome, results))
 }
