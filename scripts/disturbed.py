@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How well DAWL keeps up with the best fixed share when nothing runs smoothly.
+"""Compares DAWL with the best fixed share under noise and disturbances.
 
-Simulates a stencil again and again, with noise on every command and with
-devices that are slower for some steps, by DAWL and by a fixed share under the
-same noise and disturbances, and prints what DAWL took over what the fixed
-share took, and how many steps moved units.
+Simulates a stencil with noise on every command and with devices that are slower
+during some steps. For every seed, DAWL and a fixed share run under the same noise
+and disturbances. Prints the time of DAWL over that of the fixed share, and the
+number of steps that moved units.
 
     scripts/disturbed.py [--pdawl target/release/pdawl] [--machine h200]
         [--size 16384] [--gpu-memory 2GiB] [--fixed 0.041] [--seeds 30]
 
-The fixed share is the best without disturbances; `pdawl run stencil --strategy
-oracle` finds it. Nothing of it is measured: every time is the simulator's.
+The fixed share is the best one without disturbances; `pdawl run stencil
+--strategy oracle` finds it. All times are simulated.
 """
 
 import argparse
@@ -20,31 +20,34 @@ import statistics
 import subprocess
 
 STEPS = 30
-# What a row of the table is called; the noise; how many disturbances a run has,
-# how many times as slow they make a device, and for how many steps.
+# Name of the row; noise; number of disturbances in a run; their slowdown factors;
+# their lengths in steps.
 CASES = [
     ("5 % noise", 0.05, 0, [], []),
     ("10 % noise", 0.1, 0, [], []),
     ("5 % noise, five single slow steps", 0.05, 5, [1.05, 1.1, 1.2, 1.3], [1]),
-    ("5 % noise, five slow whiles", 0.05, 5, [1.05, 1.1, 1.15], [1, 2, 5, 8]),
+    ("5 % noise, five slow periods", 0.05, 5, [1.05, 1.1, 1.15], [1, 2, 5, 8]),
     ("3 % noise, four of up to half the speed", 0.03, 4, [1.1, 1.15, 1.3, 2.0], [1, 1, 2, 4]),
 ]
 
 
 def faults(seed, count, factors, lengths):
-    """So many disturbances, the same for equal seeds."""
-    draw = random.Random(seed)
-    found = []
+    """`count` disturbances as options of pdawl, determined by the seed."""
+    generator = random.Random(seed)
+    options = []
     for _ in range(count):
-        device = draw.choice(["host", "host", "gpu0"])
-        factor, begin, length = draw.choice(factors), draw.randrange(STEPS - 2), draw.choice(lengths)
-        end = min(begin + length, STEPS - 1)
-        found += ["--fault", f"{device}:slow:{factor}@{begin}", "--fault", f"{device}:slow:1@{end}"]
-    return found
+        # The host is disturbed twice as often as the GPU.
+        device = generator.choice(["host", "host", "gpu0"])
+        factor = generator.choice(factors)
+        begin = generator.randrange(STEPS - 2)
+        end = min(begin + generator.choice(lengths), STEPS - 1)
+        options += ["--fault", f"{device}:slow:{factor}@{begin}"]
+        options += ["--fault", f"{device}:slow:1@{end}"]
+    return options
 
 
 def run(arguments, strategy, noise, seed, disturbances):
-    """A run's report."""
+    """Runs pdawl and returns its report."""
     command = [arguments.pdawl, "run", "stencil", "--machine", arguments.machine]
     command += ["--size", arguments.size, "--gpu-memory", arguments.gpu_memory]
     command += ["--steps", str(STEPS), "--strategy", strategy, "--noise", str(noise)]
@@ -67,7 +70,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=30)
     arguments = parser.parse_args()
     if arguments.seeds < 1:
-        parser.error("--seeds: at least 1 run a row is needed")
+        parser.error("--seeds must be at least 1")
 
     print("| simulated | dawl over fixed: mean | worst | steps with moves |")
     print("|---|---|---|---|")
