@@ -11,7 +11,7 @@ use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::corun::{Control, Corun, Options, Stream};
 use pdawl::engine::{Outcome, StepRecord};
-use pdawl::machine::{MachineFile, Shelf};
+use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::workload::stencil::Stencil;
 
@@ -71,7 +71,9 @@ fn engine(c: &mut Criterion) {
         for (memory, gpu_memory) in [("resident", None), ("2GiB", Some(2 << 30))] {
             for strategy in STRATEGIES {
                 let case = Case {
-                    machine: Shelf::of_user().find(name).expect("a shipped machine"),
+                    machine: MachineStore::of_user()
+                        .find(name)
+                        .expect("a shipped machine"),
                     strategy: strategy.parse().expect("a strategy"),
                     gpu_memory,
                 };

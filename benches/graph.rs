@@ -12,7 +12,7 @@ use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::numbers::problem;
 use pdawl::engine::graph::{Control, Options, Plan, abilities};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
-use pdawl::machine::Shelf;
+use pdawl::machine::MachineStore;
 use pdawl::policy::{Adaptive, Clustering, Eager, Policy};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -79,7 +79,9 @@ fn layer(heads: usize) -> (TaskGraph, Components) {
 }
 
 fn host_cost(c: &mut Criterion) {
-    let machine = Shelf::of_user().find("h200").expect("a shipped machine");
+    let machine = MachineStore::of_user()
+        .find("h200")
+        .expect("a shipped machine");
     let mut group = c.benchmark_group("graph");
     for heads in [16, 64] {
         group.throughput(Throughput::Elements((heads * HEAD) as u64));

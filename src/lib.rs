@@ -22,13 +22,13 @@
 //! use pdawl::balance::Strategy;
 //! use pdawl::codelet::stencil::Precision;
 //! use pdawl::engine::corun::{Control, Corun, Options, Stream};
-//! use pdawl::machine::Shelf;
+//! use pdawl::machine::MachineStore;
 //! use pdawl::runtime::sim::{Sim, SimOptions};
 //! use pdawl::workload::stencil::Stencil;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Real devices instead: pdawl::runtime::select::open(None, true)?.
-//! let machine = Shelf::of_user().find("k40")?;
+//! let machine = MachineStore::of_user().find("k40")?;
 //! let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
 //!
 //! // 300 rows of 200 points; a row is what devices share.

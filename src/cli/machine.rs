@@ -1,7 +1,7 @@
 //! `pdawl machine`: measures this machine, and lists and shows machine files.
 
 use clap::Subcommand;
-use pdawl::machine::{MachineError, MachineFile, Shelf};
+use pdawl::machine::{MachineError, MachineFile, MachineStore};
 use pdawl::quantity::{Bytes, Count};
 use pdawl::report::table;
 use serde::Serialize;
@@ -71,7 +71,7 @@ fn copy_size(text: &str) -> Result<ByteSize, String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let shelf = Shelf::of_user();
+    let shelf = MachineStore::of_user();
     match &args.what {
         What::Save {
             name,
@@ -87,7 +87,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn save(shelf: &Shelf, name: &str, copy_size: ByteSize, format: Format) -> Result<(), Failure> {
+fn save(
+    shelf: &MachineStore,
+    name: &str,
+    copy_size: ByteSize,
+    format: Format,
+) -> Result<(), Failure> {
     // Measuring takes long, so a wrong name is refused before.
     if let Err(error @ MachineError::Name { .. }) = shelf.find(name) {
         return Err(Failure::of(error));
@@ -128,7 +133,7 @@ struct Listing {
     machines: Vec<Entry>,
 }
 
-fn list(shelf: &Shelf, format: Format) -> Result<(), Failure> {
+fn list(shelf: &MachineStore, format: Format) -> Result<(), Failure> {
     let mut machines = Vec::new();
     for name in shelf.names() {
         match shelf.find(&name) {

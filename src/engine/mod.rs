@@ -1,13 +1,15 @@
 //! Acting: the only drivers of a runtime.
 //!
-//! [`outcome`] is what an engine gives back; [`measure`] drives a runtime to
-//! measure the machine behind it, [`trial`] to compare forms of a codelet.
+//! [`outcome`] is what an engine returns; [`measure`] drives a runtime to
+//! measure the machine behind it, [`trial`] to compare forms of a codelet, and
+//! [`scope`] releases what they allocate.
 
 pub mod corun;
 pub mod graph;
 pub mod measure;
 pub mod oracle;
 pub mod outcome;
+pub mod scope;
 pub mod trial;
 
 pub use outcome::{DeviceRecord, Loss, Outcome, StepRecord};

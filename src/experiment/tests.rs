@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::engine::graph::Control;
-use crate::machine::Shelf;
+use crate::machine::MachineStore;
 use crate::policy::{Configuration, Space};
 use crate::runtime::Runtime;
 use crate::runtime::select;
@@ -25,7 +25,7 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
 }
 
 fn simulated() -> Sim {
-    let file = Shelf::at("/nonexistent").find("k40").unwrap();
+    let file = MachineStore::at("/nonexistent").find("k40").unwrap();
     let options = SimOptions {
         data: true,
         ..SimOptions::default()
@@ -197,7 +197,7 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
         ("k40", 256, 3),
         ("titan", 64, 3),
     ] {
-        let file = Shelf::at("/nonexistent").find(machine).unwrap();
+        let file = MachineStore::at("/nonexistent").find(machine).unwrap();
         let options = SimOptions {
             noise: Some(0.0),
             ..SimOptions::default()

@@ -2,7 +2,7 @@
 //!
 //! * [`Device`] is a runtime's own account of a device.
 //! * [`Host`] describes the machine around the devices.
-//! * [`MachineFile`] is a machine as a TOML file describes it, [`Shelf`] finds
+//! * [`MachineFile`] is a machine as a TOML file describes it, [`MachineStore`] finds
 //!   and saves such files, and [`Fingerprint`] tells whether one describes this
 //!   machine.
 
@@ -12,7 +12,7 @@ pub mod error;
 pub mod file;
 pub mod fingerprint;
 pub mod host;
-pub mod shelf;
+pub mod store;
 
 #[cfg(test)]
 mod tests;
@@ -22,4 +22,4 @@ pub use error::MachineError;
 pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise};
 pub use fingerprint::Fingerprint;
 pub use host::Host;
-pub use shelf::{Shelf, load};
+pub use store::{MachineStore, load};

@@ -4,9 +4,9 @@ use super::*;
 
 const K40: &str = include_str!("../../datasets/machines/k40.toml");
 
-fn shelf() -> (tempfile::TempDir, Shelf) {
+fn shelf() -> (tempfile::TempDir, MachineStore) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let shelf = Shelf::at(directory.path().join("machines"));
+    let shelf = MachineStore::at(directory.path().join("machines"));
     (directory, shelf)
 }
 
@@ -183,7 +183,7 @@ fn saving_and_finding_again() {
 #[test]
 fn a_directory_that_is_a_file_cannot_be_saved_into() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    let shelf = Shelf::at(file.path());
+    let shelf = MachineStore::at(file.path());
     let machine = shelf.find("k40").expect("shipped");
     let message = shelf.save(&machine).expect_err("no directory").to_string();
     assert!(message.contains("PDAWL_MACHINES"), "{message}");

@@ -8,13 +8,13 @@ use crate::balance::{Balancer, Setup};
 use crate::codelet::stencil::Precision;
 use crate::engine::Outcome;
 use crate::engine::corun::{Control, Corun, Options, Stream};
-use crate::machine::{MachineFile, Shelf};
+use crate::machine::{MachineFile, MachineStore};
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
 use crate::workload::stencil::Stencil;
 
 /// A shipped machine, without noise.
 pub fn machine(name: &str) -> MachineFile {
-    Shelf::at("/nonexistent").find(name).unwrap()
+    MachineStore::at("/nonexistent").find(name).unwrap()
 }
 
 /// A square grid of doubles.

@@ -12,7 +12,7 @@ use pdawl_profiler::telemetry::{INTERVAL, Sampler, Sensor};
 
 use super::configuration::DeviceUse;
 use super::machine::ProfiledMachine;
-use crate::runtime::{Errand, Runtime};
+use crate::runtime::{BroadcastTask, Runtime};
 
 /// The instruments of one run; none over a simulated one.
 pub struct RunInstruments {
@@ -45,7 +45,7 @@ impl RunInstruments {
         if self.real {
             let opener = Arc::new(Opener::of(&threads_of_this_process()));
             let joining = Arc::clone(&opener);
-            let join: Errand = Arc::new(move || joining.join());
+            let join: BroadcastTask = Arc::new(move || joining.join());
             runtime.on_each_worker(&join);
             let counters = opener.open();
             self.notes.extend_from_slice(counters.notes());

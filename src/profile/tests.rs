@@ -10,13 +10,13 @@ use super::design::DesignRequest;
 use super::run::measure;
 use super::*;
 use crate::codelet::stencil::Precision;
-use crate::machine::Shelf;
+use crate::machine::MachineStore;
 use crate::model::{DevicePart, prior, record};
 
 const LONG: Duration = Duration::from_secs(3600);
 
 fn simulated(name: &str, noise: f64) -> ProfiledMachine {
-    let machine = Shelf::at("/nonexistent").find(name).unwrap();
+    let machine = MachineStore::at("/nonexistent").find(name).unwrap();
     ProfiledMachine::simulated(machine, noise)
 }
 

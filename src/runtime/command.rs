@@ -1,4 +1,4 @@
-//! What can be enqueued, and what comes back when it has ended.
+//! Commands, which a driver enqueues, and completions, which report their ends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +15,17 @@ pub struct HostSpan {
     pub bytes: u64,
 }
 
+impl HostSpan {
+    /// The bytes of a range.
+    pub fn new(memory: HostMemoryId, range: Range<u64>) -> Self {
+        Self {
+            memory,
+            offset: range.start,
+            bytes: range.end - range.start,
+        }
+    }
+}
+
 /// Where in a device's buffer a transfer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceSpan {
@@ -23,7 +34,7 @@ pub struct DeviceSpan {
     pub offset: u64,
 }
 
-/// A kernel over a range of a workload's units.
+/// A kernel on a range of a workload's units.
 #[derive(Clone, Debug)]
 pub struct Launch {
     pub codelet: Arc<Codelet>,
@@ -31,12 +42,12 @@ pub struct Launch {
     pub units: Range<u64>,
     /// Arguments in the codelet's order.
     pub args: Vec<Value>,
-    /// What the launch costs: operations and bytes of memory traffic.
+    /// Operations and bytes of memory traffic.
     pub cost: Cost,
 }
 
 impl Launch {
-    /// The memory among its arguments.
+    /// The memory among the arguments.
     pub fn memories(&self) -> impl Iterator<Item = Memory> + '_ {
         self.args.iter().filter_map(|value| match value {
             Value::Memory(memory) => Some(*memory),
@@ -52,19 +63,37 @@ pub enum Command {
     Write { from: HostSpan, to: DeviceSpan },
     /// An NDRange, or its host equivalent.
     Launch(Launch),
-    /// A launch that is made again and again just as it is: what makes it ready
-    /// may be kept, until its memory is freed or nobody else holds it.
+    /// A launch that is repeated without a change. The runtime may keep what it
+    /// prepares for it, until its memory is freed or nobody else holds it.
     Repeat(Arc<Launch>),
-    /// Commands that follow one another, at least one and none of them a series,
-    /// told of as one: from the start of the first to the end of the last. For
-    /// what a driver enqueues, which is spared an event for most of them; a host
-    /// pool has none, and refuses it.
+    /// Commands that follow one another, at least one and none of them a series.
+    /// They share one completion, from the start of the first to the end of the
+    /// last, so that a driver saves most of their events. Host pools refuse it.
     Series(Vec<Command>),
     /// Device to host (D2H).
     Read { from: DeviceSpan, to: HostSpan },
 }
 
 impl Command {
+    /// Writes a range of host memory into a buffer, from byte `offset` on.
+    pub fn write(from: HostMemoryId, range: Range<u64>, to: BufferId, offset: u64) -> Self {
+        Self::Write {
+            from: HostSpan::new(from, range),
+            to: DeviceSpan { buffer: to, offset },
+        }
+    }
+
+    /// Reads a buffer, from byte `offset` on, into a range of host memory.
+    pub fn read(from: BufferId, offset: u64, to: HostMemoryId, range: Range<u64>) -> Self {
+        Self::Read {
+            from: DeviceSpan {
+                buffer: from,
+                offset,
+            },
+            to: HostSpan::new(to, range),
+        }
+    }
+
     /// What kind of command this is.
     pub fn kind(&self) -> CommandKind {
         match self {
@@ -145,6 +174,17 @@ pub struct Tag {
     pub units: Range<u64>,
 }
 
+impl Tag {
+    /// A label alone, for a command that belongs to no step.
+    pub fn named(label: &'static str) -> Self {
+        Self {
+            step: 0,
+            label: label.into(),
+            units: 0..0,
+        }
+    }
+}
+
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -157,16 +197,16 @@ pub enum Status {
     DeviceLost(String),
 }
 
-/// How a pool's workers divided a kernel: how long they worked on it.
+/// How long the workers of a host pool worked on a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Workers {
     pub mean: Nanos,
-    /// Of the one that worked longest.
+    /// The time of the worker that worked longest.
     pub most: Nanos,
 }
 
-/// What is known of the parts of a series of transfers and launches. What it is
-/// at while no kernel runs is taken for its transfers.
+/// The parts of a series of transfers and launches. The time in which none of its
+/// kernels runs counts as its transfers'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages {
     /// Bytes written to the device.
@@ -178,7 +218,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Those of a command whose kernels run at a time.
+    /// The bytes of a command, with times still to be set.
     pub fn around(command: &Command, at: Nanos) -> Self {
         let [written, read] = command.moved();
         Self {
@@ -205,9 +245,48 @@ pub struct Completion {
     pub ended: Nanos,
     /// Bytes moved between host and device.
     pub bytes: u64,
-    /// Of a series of transfers and launches.
+    /// Only for a series of transfers and launches.
     pub stages: Option<Stages>,
-    /// Of a kernel on a pool that counts its workers' time.
+    /// Only for a kernel on a pool that measures its workers' time.
     pub workers: Option<Workers>,
     pub status: Status,
+}
+
+impl Completion {
+    /// The completion of a command that was enqueued, and did nothing, at
+    /// `queued`. Whoever runs the command sets its times and its status.
+    pub fn of(
+        command: &Command,
+        event: EventId,
+        (device, queue): (DeviceId, QueueId),
+        tag: Tag,
+        queued: Nanos,
+    ) -> Self {
+        Self {
+            event,
+            device,
+            queue,
+            kind: command.kind(),
+            tag,
+            queued,
+            submitted: queued,
+            started: queued,
+            ended: queued,
+            bytes: command.bytes(),
+            stages: None,
+            workers: None,
+            status: Status::Done,
+        }
+    }
+
+    /// The same command, which did not run: it ends at `now` with this status.
+    pub fn not_run(self, now: Nanos, status: Status) -> Self {
+        Self {
+            submitted: now,
+            started: now,
+            ended: now,
+            status,
+            ..self
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! What a runtime can refuse, each with the thing, the place and the remedy.
+//! The errors of a runtime. Each names what was tried, on which device, and what
+//! to do about it.
 
 use thiserror::Error;
 
@@ -31,7 +32,7 @@ pub enum RuntimeError {
     #[error("{device} was lost: {why}")]
     DeviceLost { device: String, why: String },
 
-    #[error("host memory cannot be looked at while commands are in flight")]
+    #[error("host memory cannot be read or filled while commands are in flight")]
     Busy,
 
     #[error("this simulated run carries no data; ask for verification to have some")]
@@ -44,6 +45,13 @@ pub enum RuntimeError {
     Call {
         device: String,
         call: &'static str,
+        why: String,
+    },
+
+    #[error("{device}: a {what} failed: {why}")]
+    Failed {
+        device: String,
+        what: &'static str,
         why: String,
     },
 

@@ -1,5 +1,5 @@
-//! Identifiers, unique within the process, so that runtimes can be united
-//! without translating them.
+//! Identifiers of devices, queues and events. Those of queues and events are
+//! unique within the process, so that a union of runtimes translates none.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -33,16 +33,16 @@ impl EventId {
     }
 }
 
-/// A map by ids. They are given out in turn and nobody chooses them, so that a
-/// multiplication scatters them well enough, in a fraction of the time of a hash
-/// that withstands an adversary: every command looks up several.
-pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Scatter>>;
+/// A map by ids. Ids count up and no adversary chooses them, so multiplicative
+/// hashing spreads them well enough, in a fraction of the default hasher's time.
+/// Every command looks up several.
+pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
-/// Multiplies by the golden ratio.
+/// Multiplicative (Fibonacci) hashing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Scatter(u64);
+pub struct IdHasher(u64);
 
-impl Hasher for Scatter {
+impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -55,7 +55,7 @@ impl Hasher for Scatter {
 
     fn write_u64(&mut self, number: u64) {
         let mixed = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        // A map takes the upper bits and the lower ones.
+        // The map uses both the upper bits and the lower ones.
         self.0 = mixed ^ (mixed >> 32);
     }
 

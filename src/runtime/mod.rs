@@ -7,16 +7,16 @@
 //! * [`Runtime`] is what an engine drives. [`sim`] implements it over virtual
 //!   time; [`union`] implements it over any number of real backends.
 //! * [`Backend`] is one real way to run commands: [`host`] (native code on
-//!   pinned thread pools) or [`opencl`]. A backend pushes its completions into
+//!   pinned worker threads) or [`opencl`]. A backend sends its completions into
 //!   the channel that the union owns, so that several act as one machine.
-//! * `tiles` says how a host pool cuts a command among its workers, to whoever
-//!   runs one, simulates one, or predicts one.
+//! * [`select`] opens the devices that a user names.
+//! * `tiles` divides a command among the workers of a host pool. The host
+//!   backend, the simulator and the models share it.
 //!
-//! Nothing blocks except [`Runtime::wait`].
+//! Nothing blocks except [`Runtime::wait`] and [`Runtime::finish`].
 
 pub mod command;
 pub mod error;
-pub mod faulty;
 pub mod host;
 pub mod ids;
 pub mod opencl;
@@ -40,8 +40,23 @@ use std::time::Duration;
 
 use crate::machine::Device;
 
-/// Something to be done on a thread, whatever it is to the runtime.
-pub type Errand = Arc<dyn Fn() + Send + Sync>;
+/// A function that every worker thread of a runtime calls once.
+pub type BroadcastTask = Arc<dyn Fn() + Send + Sync>;
+
+/// What the driver of a runtime is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// See [`Runtime::begin_batch`].
+    BatchBegins,
+    /// See [`Runtime::end_batch`].
+    BatchEnds,
+    /// See [`Runtime::mark_step`].
+    StepBegins(u32),
+    /// See [`Runtime::begin_driving`].
+    DrivingBegins,
+    /// See [`Runtime::end_driving`].
+    DrivingEnds,
+}
 
 /// Devices, their memory and queues, and a stream of completions.
 ///
@@ -82,15 +97,21 @@ pub trait Runtime {
     /// Releases device memory. Pending commands that use it keep it alive.
     fn free(&mut self, buffer: BufferId);
 
-    /// A new in-order queue of a device.
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
+    /// Opens an in-order queue. With `profiling` the completions of its commands
+    /// carry the times of the device; see [`Self::queue_without_profiling`].
+    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError>;
 
-    /// A new in-order queue whose commands' times need not be those of the
-    /// device: a completion may say that its command ran from when it was
-    /// queued until its end was heard of. Where stamping costs something (on
-    /// NVIDIA's OpenCL 7 us a command), such a queue saves it.
-    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.queue(device)
+    /// Opens an in-order queue of a device.
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.open_queue(device, true)
+    }
+
+    /// Opens an in-order queue whose commands need no time stamps of the device:
+    /// a completion may say that its command ran from when it was queued until
+    /// the host was notified of its end. On NVIDIA's OpenCL this saves 7 us a
+    /// command.
+    fn queue_without_profiling(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.open_queue(device, false)
     }
 
     /// Releases a queue. Commands that are still on it end as usual and
@@ -98,7 +119,7 @@ pub trait Runtime {
     fn free_queue(&mut self, queue: QueueId);
 
     /// Makes a codelet ready for a queue, so that its first launch there need
-    /// not wait for a compiler. Nothing to do where none is needed.
+    /// not wait for a compiler. Does nothing where none is needed.
     ///
     /// # Errors
     /// [`RuntimeError::Build`], [`RuntimeError::NoImplementation`].
@@ -106,13 +127,13 @@ pub trait Runtime {
         Ok(())
     }
 
-    /// Time spent so far in drivers' calls that set arguments, enqueue and flush,
-    /// with the look-ups between them; 0 where nobody counts it.
+    /// Time spent so far in driver calls that set arguments, enqueue and flush,
+    /// with the look-ups between them; 0 where it is not measured.
     fn driver_time(&self) -> Nanos {
         0
     }
 
-    /// Compiles a kernel for a device and tells its arguments, in their order.
+    /// Compiles a kernel for a device and returns its arguments, in their order.
     ///
     /// # Errors
     /// [`RuntimeError::Unsupported`] where kernels are not compiled,
@@ -122,11 +143,7 @@ pub trait Runtime {
         device: DeviceId,
         _kernel: &OpenClKernel,
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        Err(RuntimeError::Unsupported {
-            device: (self.devices().get(device.0))
-                .map_or_else(|| "no such device".to_owned(), |d| d.name.clone()),
-            what: "telling a kernel's arguments",
-        })
+        Err(not_compiled(self.devices(), device))
     }
 
     /// Enqueues a command that waits for `wait`, and makes sure that it starts
@@ -143,15 +160,14 @@ pub trait Runtime {
         tag: Tag,
     ) -> Result<EventId, RuntimeError>;
 
-    /// Enqueues a command of whose end nobody wants to hear by itself: a later
-    /// one of its queue, submitted as usual, tells of it by its own end, well or
-    /// not. So there is no event to wait for, and a driver can be spared making
-    /// one (1.3 us a command on NVIDIA's OpenCL). A completion may come of it all
-    /// the same, with an event that nobody knows.
+    /// Enqueues a command that nobody waits for by itself: the completion of a
+    /// later command of its queue, submitted as usual, covers it, whether it ends
+    /// well or not. A driver can then save its event (1.3 us a command on NVIDIA's
+    /// OpenCL). A completion with an unknown event may arrive for it all the same.
     ///
     /// # Errors
     /// As [`Runtime::submit`].
-    fn submit_quietly(
+    fn submit_without_event(
         &mut self,
         queue: QueueId,
         command: Command,
@@ -161,43 +177,56 @@ pub trait Runtime {
         self.submit(queue, command, wait, tag).map(drop)
     }
 
-    /// Waits for what was submitted quietly to a queue and has nothing behind it
-    /// that tells of its end, as after an error in between.
-    fn quiesce(&mut self, _queue: QueueId) {}
-
-    /// Several commands follow: until [`Runtime::end_batch`] they need not start,
-    /// which spares a driver telling its device of each. Nothing may be waited
-    /// for meanwhile.
-    fn begin_batch(&mut self) {}
-
-    /// Makes sure that what was submitted since [`Runtime::begin_batch`] starts.
-    fn end_batch(&mut self) {}
+    /// Waits until the commands that were submitted to a queue without an event,
+    /// and that no later completion covers, have ended. For use after an error
+    /// between such commands.
+    fn finish(&mut self, _queue: QueueId) {}
 
     /// The next completion; every submitted command yields exactly one.
     /// `Ok(None)` when nothing completed within `timeout` (`None`: wait for
     /// as long as anything is in flight) or nothing is in flight.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError>;
 
-    /// Tells the runtime that a step begins. The simulator's faults may be
-    /// scheduled by step; the host backend looks at its affinity mask again.
-    fn mark_step(&mut self, _step: u32) {}
+    /// Receives what the methods below tell a runtime.
+    fn notify(&mut self, _notice: Notice) {}
 
-    /// The calling thread is about to drive this runtime: to submit, and to wait.
+    /// Several commands follow. Until [`Runtime::end_batch`] they need not start,
+    /// which saves a driver one flush for each. Nothing may be waited for
+    /// meanwhile.
+    fn begin_batch(&mut self) {
+        self.notify(Notice::BatchBegins);
+    }
+
+    /// Makes sure that what was submitted since [`Runtime::begin_batch`] starts.
+    fn end_batch(&mut self) {
+        self.notify(Notice::BatchEnds);
+    }
+
+    /// A step begins. The simulator's faults may be scheduled by step; the host
+    /// backend reads its affinity mask again.
+    fn mark_step(&mut self, step: u32) {
+        self.notify(Notice::StepBegins(step));
+    }
+
+    /// The calling thread begins to drive this runtime: to submit and to wait.
     /// Until [`Runtime::end_driving`] it stays, where there are some, on cores
-    /// that no device has: on a core that it shares with a thread that computes
-    /// it would be late, and every device with it. Threads that it starts
-    /// meanwhile stay there, too. The process's main thread is left alone: its
-    /// affinity mask says which cores the process may use.
-    fn begin_driving(&mut self) {}
+    /// that no device has. On a core that it shares with a worker thread it would
+    /// be late, and every device with it. Threads that it starts meanwhile stay
+    /// there, too. The process's main thread is left alone: its affinity mask says
+    /// which cores the process may use.
+    fn begin_driving(&mut self) {
+        self.notify(Notice::DrivingBegins);
+    }
 
-    /// The thread that drove this runtime runs wherever it did before.
-    fn end_driving(&mut self) {}
+    /// The thread that drove this runtime may use its former cores again.
+    fn end_driving(&mut self) {
+        self.notify(Notice::DrivingEnds);
+    }
 
-    /// Runs an errand once on each thread of this runtime that computes
-    /// kernels, and returns when all have. A driver's own threads are not
-    /// reached, and the simulator has none. Meant for a setup: a thread that
-    /// computes is waited for.
-    fn on_each_worker(&mut self, _errand: &Errand) {}
+    /// Has every worker thread of this runtime run a task once, and returns when
+    /// all have. A driver's own threads are not reached, and the simulator has
+    /// none. Meant for a setup: busy workers are waited for.
+    fn on_each_worker(&mut self, _task: &BroadcastTask) {}
 }
 
 /// One real way to run commands, driven by the union.
@@ -215,7 +244,7 @@ pub trait Backend {
     /// Allocates host memory; see [`Runtime::alloc_host`].
     fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError>;
 
-    /// Makes a host region, allocated by any backend, known here.
+    /// Registers a host region that any backend allocated.
     fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError>;
 
     /// Forgets a region.
@@ -227,12 +256,12 @@ pub trait Backend {
     /// See [`Runtime::free`].
     fn free(&mut self, buffer: BufferId);
 
-    /// See [`Runtime::queue`].
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError>;
+    /// See [`Runtime::open_queue`].
+    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError>;
 
-    /// See [`Runtime::unstamped_queue`].
-    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.queue(device)
+    /// See [`Runtime::queue`].
+    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        self.open_queue(device, true)
     }
 
     /// See [`Runtime::free_queue`].
@@ -254,11 +283,7 @@ pub trait Backend {
         device: DeviceId,
         _kernel: &OpenClKernel,
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        Err(RuntimeError::Unsupported {
-            device: (self.devices().get(device.0))
-                .map_or_else(|| "no such device".to_owned(), |d| d.name.clone()),
-            what: "telling a kernel's arguments",
-        })
+        Err(not_compiled(self.devices(), device))
     }
 
     /// See [`Runtime::submit`]; `event` is chosen by the caller, and every id
@@ -272,14 +297,14 @@ pub trait Backend {
         event: EventId,
     ) -> Result<(), RuntimeError>;
 
-    /// Whether commands can be submitted quietly here.
-    fn quiet(&self) -> bool {
+    /// Whether commands can be submitted without an event here.
+    fn can_omit_events(&self) -> bool {
         false
     }
 
-    /// See [`Runtime::submit_quietly`]; meant for a backend that is
-    /// [`Backend::quiet`], and for what need not be held back.
-    fn submit_quietly(
+    /// See [`Runtime::submit_without_event`]. The union calls it only where
+    /// [`Backend::can_omit_events`].
+    fn submit_without_event(
         &mut self,
         queue: QueueId,
         command: Command,
@@ -289,37 +314,35 @@ pub trait Backend {
         self.submit(queue, command, wait, tag, EventId::fresh())
     }
 
-    /// See [`Runtime::quiesce`].
-    fn quiesce(&mut self, _queue: QueueId) {}
+    /// See [`Runtime::finish`].
+    fn finish(&mut self, _queue: QueueId) {}
 
-    /// See [`Runtime::begin_batch`].
-    fn begin_batch(&mut self) {}
-
-    /// See [`Runtime::end_batch`].
-    fn end_batch(&mut self) {}
-
-    /// Looks for ends that nothing tells of, and sends their completions.
-    /// True while such commands are in flight: who waits looks again at once.
-    fn look(&mut self) -> bool {
+    /// Polls the commands whose driver sends no notification, and sends the
+    /// completions of those that have ended. True while such commands are in
+    /// flight: the caller polls again at once.
+    fn poll(&mut self) -> bool {
         false
     }
 
-    /// Called when commands are in flight and none has ended for long. A
-    /// device that is gone without a word must be found out here, and its
-    /// commands completed as lost; what is merely slow is left alone.
+    /// Called when commands are in flight and none has ended for long. A device
+    /// that vanished silently must be detected here, and its commands completed
+    /// as lost. A slow command is left alone.
     fn inspect(&mut self) {}
 
-    /// See [`Runtime::mark_step`].
-    fn mark_step(&mut self, _step: u32) {}
-
-    /// See [`Runtime::begin_driving`].
-    fn begin_driving(&mut self) {}
-
-    /// See [`Runtime::end_driving`].
-    fn end_driving(&mut self) {}
+    /// See [`Runtime::notify`].
+    fn notify(&mut self, _notice: Notice) {}
 
     /// See [`Runtime::on_each_worker`].
-    fn on_each_worker(&mut self, _errand: &Errand) {}
+    fn on_each_worker(&mut self, _task: &BroadcastTask) {}
+}
+
+/// The error of asking a device without a kernel compiler for arguments.
+fn not_compiled(devices: &[Device], device: DeviceId) -> RuntimeError {
+    let name = devices.get(device.0).map(|d| d.name.clone());
+    RuntimeError::Unsupported {
+        device: name.unwrap_or_else(|| "no such device".to_owned()),
+        what: "listing a kernel's arguments",
+    }
 }
 
 /// A host allocation that several backends share; freed with its last clone.
@@ -332,11 +355,11 @@ pub struct HostRegion {
     /// Length in bytes.
     pub bytes: u64,
     /// What keeps the memory mapped.
-    pub keeper: std::sync::Arc<dyn Send + Sync>,
+    pub keeper: Arc<dyn Send + Sync>,
 }
 
 impl HostRegion {
-    /// The part from `at`, which it has, to its end.
+    /// The part from byte `at`, which lies within it, to its end.
     fn from(self, at: u64) -> Self {
         debug_assert!(at <= self.bytes);
         // SAFETY: the region has so many bytes, all of one allocation.

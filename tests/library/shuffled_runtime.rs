@@ -230,7 +230,7 @@ impl Runtime for ShuffledRuntime {
         self.buffers.remove(&buffer);
     }
 
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
         let id = QueueId::fresh();
         self.queues.insert(id, (device.0, VecDeque::new()));
         self.order.push(id);

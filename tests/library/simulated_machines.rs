@@ -8,7 +8,7 @@ use pdawl::balance::{Balancer, Setup};
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::corun::{Control, Corun, Options, Stream};
 use pdawl::engine::{Outcome, oracle};
-use pdawl::machine::{MachineFile, Shelf};
+use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
 use pdawl::workload::stencil::Stencil;
 
@@ -81,7 +81,7 @@ impl Case {
 
     pub fn file(&self) -> MachineFile {
         // The directory does not exist, so only shipped machines are found.
-        Shelf::at("/nonexistent").find(self.machine).unwrap()
+        MachineStore::at("/nonexistent").find(self.machine).unwrap()
     }
 
     pub fn grid(&self) -> Stencil {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::Strategy;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, Corun, CorunError, Options, Stream};
-use pdawl::machine::{MachineFile, Shelf};
+use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::matrix::MatrixSource;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::workload::Divisible;
@@ -40,7 +40,7 @@ const SHARES: [f64; 10] = [0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95];
 /// The machine `h200`, whose cores and GPU reach the parts of their bandwidths
 /// that were measured for products.
 fn machine() -> MachineFile {
-    let mut machine = Shelf::at("/nonexistent").find("h200").unwrap();
+    let mut machine = MachineStore::at("/nonexistent").find("h200").unwrap();
     let efficiency = |table: &mut std::collections::BTreeMap<String, f64>, ratio: f64| {
         table.insert("spmv".into(), ratio);
     };

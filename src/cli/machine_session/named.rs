@@ -2,7 +2,7 @@
 
 use std::path::{MAIN_SEPARATOR, Path};
 
-use pdawl::machine::{Fingerprint, MachineFile, Shelf, load};
+use pdawl::machine::{Fingerprint, MachineFile, MachineStore, load};
 
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
@@ -28,7 +28,7 @@ impl NamedMachine {
 
     /// This machine, if there is a machine file of it.
     pub fn here() -> Option<Self> {
-        let (shelf, here) = (Shelf::of_user(), this_machine::fingerprint());
+        let (shelf, here) = (MachineStore::of_user(), this_machine::fingerprint());
         // A broken file must not hide a right one.
         let mut files = (shelf.names().into_iter()).filter_map(|name| shelf.find(&name).ok());
         let file = files.find(|file| here.is(file.fingerprint.as_deref()))?;
@@ -87,7 +87,7 @@ pub fn machine_file(name: &str) -> Result<MachineFile, Failure> {
     let is_path = name.contains(MAIN_SEPARATOR) || name.ends_with(".toml");
     let file = match is_path {
         true => load(Path::new(name)),
-        false => Shelf::of_user().find(name),
+        false => MachineStore::of_user().find(name),
     };
     file.map_err(Failure::of)
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pdawl::machine::{DeviceKind, Shelf};
+use pdawl::machine::{DeviceKind, MachineStore};
 use pdawl::profile::ProfiledMachine;
 use pdawl::runtime::opencl;
 
@@ -60,7 +60,7 @@ fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
         ));
         return Ok(machine);
     }
-    let shelf = Shelf::of_user();
+    let shelf = MachineStore::of_user();
     let name = free_name(&shelf);
     let bar = terminal::spinner();
     let file = this_machine::measure(&name, COPIES, &mut |device, what| {
@@ -77,7 +77,7 @@ fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
 }
 
 /// The host's name, or one like it that no file has yet.
-fn free_name(shelf: &Shelf) -> String {
+fn free_name(shelf: &MachineStore) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = slug(&host);
     let taken = shelf.names();
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_name_that_is_taken_is_numbered() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::at(folder.path());
+        let shelf = MachineStore::at(folder.path());
         let first = free_name(&shelf);
         std::fs::write(folder.path().join(format!("{first}.toml")), "").unwrap();
         assert_eq!(free_name(&shelf), format!("{first}-2"));

@@ -275,7 +275,7 @@ impl Drive<'_> {
         let command = Command::Repeat(self.plan.launch(kernel, device)?);
         self.uses[device].kernels += 1;
         if !heard {
-            self.submit_quietly(whose, kernel, command, wait)?;
+            self.submit_without_event(whose, kernel, command, wait)?;
             return Ok(None);
         }
         let event = self.submit(whose, Purpose::Launch(kernel), command, wait)?;
@@ -349,7 +349,7 @@ impl Drive<'_> {
     }
 
     /// Submits a kernel of whose end nobody hears by itself.
-    fn submit_quietly(
+    fn submit_without_event(
         &mut self,
         whose: Whose,
         kernel: KernelId,
@@ -362,7 +362,8 @@ impl Drive<'_> {
             units: self.graph.kernel(kernel).units.clone(),
         };
         let queue = self.queues[whose.device][whose.queue];
-        self.runtime.submit_quietly(queue, command, wait, tag)?;
+        self.runtime
+            .submit_without_event(queue, command, wait, tag)?;
         self.books.unheard[kernel.0] = true;
         self.used[whose.device] = self.used[whose.device].max(whose.queue + 1);
         Ok(())

@@ -168,7 +168,7 @@ impl<'a> Drive<'a> {
             }
             if self.log.idle() {
                 if let Some(error) = self.error.take() {
-                    self.quiesce();
+                    self.finish();
                     return Err(error.into());
                 }
                 if !self.failing.is_empty() {
@@ -253,9 +253,9 @@ impl<'a> Drive<'a> {
 
     /// Waits for kernels whose end nothing tells, since not all that belongs to
     /// their component was submitted.
-    pub fn quiesce(&mut self) {
+    pub fn finish(&mut self) {
         for queue in self.queues.iter().flatten() {
-            self.runtime.quiesce(*queue);
+            self.runtime.finish(*queue);
         }
     }
 

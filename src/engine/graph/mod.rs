@@ -28,7 +28,7 @@
 //! use pdawl::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 //! use pdawl::engine::graph::{Control, Options, Plan, abilities, numbers::problem};
 //! use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
-//! use pdawl::machine::Shelf;
+//! use pdawl::machine::MachineStore;
 //! use pdawl::policy::Adaptive;
 //! use pdawl::runtime::Runtime;
 //! use pdawl::runtime::sim::{Sim, SimOptions};
@@ -79,7 +79,7 @@
 //! // All kernels together on one device.
 //! let components = Arc::new(Components::by(&graph, |_| ())?);
 //!
-//! let machine = Shelf::of_user().find("k40")?;
+//! let machine = MachineStore::of_user().find("k40")?;
 //! let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
 //! let devices = runtime.devices().to_vec();
 //! let able = abilities(&graph, &components, &devices);

@@ -144,12 +144,14 @@ mod tests {
     use super::*;
     use crate::engine::graph::abilities;
     use crate::graph::testbed::figure_6;
-    use crate::machine::Shelf;
+    use crate::machine::MachineStore;
     use crate::runtime::Runtime;
     use crate::runtime::sim::{Sim, SimOptions};
 
     fn devices() -> Vec<Device> {
-        let machine = Shelf::at("/nonexistent").find("k40").expect("a machine");
+        let machine = MachineStore::at("/nonexistent")
+            .find("k40")
+            .expect("a machine");
         let sim = Sim::new(&machine, SimOptions::default()).expect("a simulator");
         sim.devices().to_vec()
     }

@@ -178,7 +178,7 @@ impl Plan {
             open.push(if options.trace {
                 runtime.queue(device)?
             } else {
-                runtime.unstamped_queue(device)?
+                runtime.queue_without_profiling(device)?
             });
         }
         Ok(open[..wanted].to_vec())

@@ -8,7 +8,7 @@ use super::outcome::GraphLoss;
 impl Drive<'_> {
     /// Goes on without the devices that failed. Nothing is in flight.
     pub(super) fn recover(&mut self) -> Result<(), GraphRunError> {
-        self.quiesce();
+        self.finish();
         let failing = std::mem::take(&mut self.failing);
         self.fetching.clear();
         let lost: Vec<usize> = failing.iter().map(|(device, _)| *device).collect();

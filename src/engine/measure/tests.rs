@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::codelet::{HostValue, KernelSource, NdRange, OpenClKernel, Shape};
-use crate::machine::{Shelf, file};
+use crate::machine::{MachineStore, file};
 use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
 
 /// A copying codelet with the arguments that measuring relies on.
@@ -20,7 +20,7 @@ fn copy() -> Arc<Codelet> {
 }
 
 fn described(name: &str) -> MachineFile {
-    let shelf = Shelf::at("/nonexistent");
+    let shelf = MachineStore::at("/nonexistent");
     shelf.find(name).expect("a shipped machine")
 }
 
@@ -150,7 +150,7 @@ fn a_measured_machine_can_be_saved_and_simulated() {
     let mut found = measured(&described("k40"), SimOptions::default()).expect("measured");
     found.fingerprint = Some("Some CPU x8".into());
     let directory = tempfile::tempdir().expect("a directory");
-    let shelf = Shelf::at(directory.path());
+    let shelf = MachineStore::at(directory.path());
     shelf.save(&found).expect("saved");
     let again = shelf.find("measured").expect("found");
     assert_eq!(again, found);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::codelet::stencil::Precision;
-use crate::machine::Shelf;
+use crate::machine::MachineStore;
 use crate::workload::stencil::Stencil;
 
 fn sample(case: &Case, features: BTreeMap<String, f64>) -> Sample {
@@ -22,7 +22,7 @@ fn sample(case: &Case, features: BTreeMap<String, f64>) -> Sample {
 }
 
 fn cases() -> Vec<(Case, Descriptors)> {
-    let shelf = Shelf::at("/nonexistent");
+    let shelf = MachineStore::at("/nonexistent");
     let host = |units, chunk| DevicePart::Host {
         workers: 5,
         sockets: 2,

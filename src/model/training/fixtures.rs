@@ -9,14 +9,14 @@ use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Family, Recipe};
 
 use super::{ModelDescription, TrainingRequest, bundle, fit_all};
-use crate::machine::{MachineFile, Shelf};
+use crate::machine::{MachineFile, MachineStore};
 use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
 
 pub const CODELET: &str = "stencil5-f64";
 
 /// A shipped machine.
 pub fn machine(name: &str) -> MachineFile {
-    Shelf::at("/nonexistent").find(name).unwrap()
+    MachineStore::at("/nonexistent").find(name).unwrap()
 }
 
 /// A step of so many rows of 1000 doubles.

@@ -7,13 +7,13 @@ use crate::codelet::stencil::Precision;
 use crate::engine::corun::Stream;
 use crate::engine::corun::place::{Division, memory_limit};
 use crate::machine::host::Topology;
-use crate::machine::{MachineFile, Shelf};
+use crate::machine::{MachineFile, MachineStore};
 use crate::profile::configuration::Setting;
 
 const COUNT: usize = 130;
 
 fn machine(name: &str) -> MachineFile {
-    Shelf::at("/nonexistent").find(name).unwrap()
+    MachineStore::at("/nonexistent").find(name).unwrap()
 }
 
 fn request() -> DesignRequest {

@@ -15,8 +15,8 @@ use super::{affinity, crew::Crew, region};
 use crate::machine::host::{Host, allowed_cores};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::{
-    Backend, BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, HostRegion,
-    QueueId, RuntimeError, Tag,
+    Backend, BroadcastTask, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId,
+    HostRegion, Notice, QueueId, RuntimeError, Tag,
 };
 
 /// A pool to open: one worker thread on each of these cores.
@@ -155,6 +155,31 @@ impl HostBackend {
             None => Err(RuntimeError::Unknown { what: "device" }),
         }
     }
+
+    /// Reads the affinity mask again: workers whose cores were taken away move or
+    /// rest, and return with their cores.
+    fn follow_affinity_mask(&mut self) {
+        let allowed = allowed_cores(Some(self.watched));
+        if allowed == self.allowed {
+            return;
+        }
+        let cores: Vec<Option<usize>> = if allowed == self.first_allowed {
+            self.homes.iter().flatten().copied().map(Some).collect()
+        } else {
+            affinity::assign(&self.homes, &allowed).concat()
+        };
+        for (thread, core) in self.threads.iter().zip(&cores) {
+            if let Some(core) = core {
+                // Refused when the mask changed again; the next step sees it.
+                affinity::pin(Some(*thread), *core);
+            }
+        }
+        let active: Vec<bool> = cores.iter().map(Option::is_some).collect();
+        let spin = active.iter().filter(|active| **active).count() <= allowed.len();
+        self.crew.arrange(&active, spin);
+        self.driver.settle(&allowed, &cores);
+        self.allowed = allowed;
+    }
 }
 
 fn device(pool: &PoolSpec, host: &Host) -> Device {
@@ -218,7 +243,7 @@ impl Backend for HostBackend {
         self.memory.buffers.remove(&buffer);
     }
 
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
         self.known(device)?;
         let queue = QueueId::fresh();
         self.crew.with_board(|board| board.open(queue, device.0));
@@ -279,40 +304,16 @@ impl Backend for HostBackend {
         Ok(())
     }
 
-    /// Looks at the affinity mask again: workers whose cores were taken away
-    /// move or rest, and return with their cores.
-    fn mark_step(&mut self, _step: u32) {
-        let allowed = allowed_cores(Some(self.watched));
-        if allowed == self.allowed {
-            return;
+    fn notify(&mut self, notice: Notice) {
+        match notice {
+            Notice::StepBegins(_) => self.follow_affinity_mask(),
+            Notice::DrivingBegins => self.driver.begin(self.watched),
+            Notice::DrivingEnds => self.driver.end(),
+            Notice::BatchBegins | Notice::BatchEnds => {}
         }
-        let cores: Vec<Option<usize>> = if allowed == self.first_allowed {
-            self.homes.iter().flatten().copied().map(Some).collect()
-        } else {
-            affinity::assign(&self.homes, &allowed).concat()
-        };
-        for (thread, core) in self.threads.iter().zip(&cores) {
-            if let Some(core) = core {
-                // Refused when the mask changed again; the next step sees it.
-                affinity::pin(Some(*thread), *core);
-            }
-        }
-        let active: Vec<bool> = cores.iter().map(Option::is_some).collect();
-        let spin = active.iter().filter(|active| **active).count() <= allowed.len();
-        self.crew.arrange(&active, spin);
-        self.driver.settle(&allowed, &cores);
-        self.allowed = allowed;
     }
 
-    fn begin_driving(&mut self) {
-        self.driver.begin(self.watched);
-    }
-
-    fn end_driving(&mut self) {
-        self.driver.end();
-    }
-
-    fn on_each_worker(&mut self, errand: &Errand) {
+    fn on_each_worker(&mut self, errand: &BroadcastTask) {
         self.crew.on_each_worker(errand);
     }
 }

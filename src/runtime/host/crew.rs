@@ -15,7 +15,7 @@ use crossbeam_channel::Sender;
 use super::board::Board;
 use super::errand::Part;
 use super::job::Job;
-use crate::runtime::{Completion, Errand, EventId, Nanos};
+use crate::runtime::{BroadcastTask, Completion, EventId, Nanos};
 
 /// For how long a worker without work spins before it sleeps. Waking a sleeper
 /// takes a few to some tens of microseconds, which every step would pay.
@@ -131,7 +131,7 @@ impl Crew {
 
     /// Has every worker do something once, also one that rests, and waits until
     /// all have.
-    pub fn on_each_worker(&self, errand: &Errand) {
+    pub fn on_each_worker(&self, errand: &BroadcastTask) {
         let (parts, over) = Part::of(errand, self.seats.len());
         let mut state = self.lock();
         state.errands = parts.into_iter().map(Some).collect();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::runtime::Errand;
+use crate::runtime::BroadcastTask;
 
 /// A worker's part in an errand. The errand is over when all parts are gone,
 /// done or not.
 pub struct Part {
-    errand: Errand,
+    errand: BroadcastTask,
     _until: Sender<()>,
 }
 
@@ -27,7 +27,7 @@ impl Over {
 
 impl Part {
     /// An errand's parts for so many workers.
-    pub fn of(errand: &Errand, workers: usize) -> (Vec<Part>, Over) {
+    pub fn of(errand: &BroadcastTask, workers: usize) -> (Vec<Part>, Over) {
         let (until, over) = bounded(0);
         let part = || Part {
             errand: Arc::clone(errand),
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn it_is_over_when_every_part_is_done_or_dropped() {
         let done = Arc::new(AtomicU32::new(0));
-        let errand: Errand = {
+        let errand: BroadcastTask = {
             let done = Arc::clone(&done);
             Arc::new(move || {
                 assert_ne!(done.fetch_add(1, Ordering::Relaxed), 0, "a test's panic");

@@ -27,7 +27,7 @@ use super::watch::Watch;
 use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, EventId, HostRegion, IdMap, Nanos, QueueId,
+    Backend, Command, Completion, DeviceId, EventId, HostRegion, IdMap, Nanos, Notice, QueueId,
     RuntimeError, Stages, Status, Tag,
 };
 
@@ -119,17 +119,6 @@ impl OpenClBackend {
         }
     }
 
-    fn open_queue(&mut self, device: DeviceId, stamps: bool) -> Result<QueueId, RuntimeError> {
-        let open = self.device(device)?;
-        open.shared.check()?;
-        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
-        let raw = new_queue(&self.contexts[context].context, id, &shared, stamps)?;
-        let queue = QueueId::fresh();
-        self.queues
-            .insert(queue, OpenQueue::new(device.0, raw, stamps));
-        Ok(queue)
-    }
-
     /// The events to wait for, in terms of a context.
     fn wait_list(&mut self, wait: &[EventId], to: usize) -> Result<Vec<Arc<Event>>, RuntimeError> {
         let context = self.devices[to].context;
@@ -173,19 +162,8 @@ impl OpenClBackend {
         };
         let mixed = command.is_mixed().then(|| Stages::around(&command, now));
         let mut heard = heard.map(|(tag, event)| Completion {
-            event,
-            device: DeviceId(index),
-            queue,
-            kind: command.kind(),
-            tag,
-            queued: now,
-            submitted: now,
-            started: now,
-            ended: now,
-            bytes: command.bytes(),
             stages: mixed,
-            workers: None,
-            status: Status::Done,
+            ..Completion::of(&command, event, (DeviceId(index), queue), tag, now)
         });
         let Some(open) = self.queues.get_mut(&queue) else {
             return Err(RuntimeError::Unknown { what: "queue" });
@@ -323,12 +301,15 @@ impl Backend for OpenClBackend {
         }
     }
 
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.open_queue(device, true)
-    }
-
-    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.open_queue(device, false)
+    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError> {
+        let open = self.device(device)?;
+        open.shared.check()?;
+        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
+        let raw = new_queue(&self.contexts[context].context, id, &shared, profiling)?;
+        let queue = QueueId::fresh();
+        self.queues
+            .insert(queue, OpenQueue::new(device.0, raw, profiling));
+        Ok(queue)
     }
 
     fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
@@ -391,11 +372,11 @@ impl Backend for OpenClBackend {
         self.enqueue(queue, command, wait, Some((tag, event)))
     }
 
-    fn quiet(&self) -> bool {
+    fn can_omit_events(&self) -> bool {
         true
     }
 
-    fn submit_quietly(
+    fn submit_without_event(
         &mut self,
         queue: QueueId,
         command: Command,
@@ -405,25 +386,27 @@ impl Backend for OpenClBackend {
         self.enqueue(queue, command, wait, None)
     }
 
-    fn quiesce(&mut self, queue: QueueId) {
+    fn finish(&mut self, queue: QueueId) {
         if let Some(open) = self.queues.get_mut(&queue) {
             open.settle(&self.devices[open.device].shared);
         }
     }
 
-    fn begin_batch(&mut self) {
-        self.batch.begin();
-    }
-
-    fn end_batch(&mut self) {
-        let begun = Instant::now();
-        for (queue, device) in self.batch.end() {
-            self.devices[device].flush(&queue);
+    fn notify(&mut self, notice: Notice) {
+        match notice {
+            Notice::BatchBegins => self.batch.begin(),
+            Notice::BatchEnds => {
+                let begun = Instant::now();
+                for (queue, device) in self.batch.end() {
+                    self.devices[device].flush(&queue);
+                }
+                self.driver_time += begun.elapsed();
+            }
+            Notice::StepBegins(_) | Notice::DrivingBegins | Notice::DrivingEnds => {}
         }
-        self.driver_time += begun.elapsed();
     }
 
-    fn look(&mut self) -> bool {
+    fn poll(&mut self) -> bool {
         self.watch.look(&self.devices)
     }
 
@@ -480,7 +463,7 @@ impl OpenClBackend {
                 let _ = finish(flight.queue.raw());
             }
         }
-        self.look();
+        self.poll();
         let deadline = Instant::now() + LAST_CALLBACKS;
         while !self.live.is_empty() {
             let Ok(ended) = self.ended.recv_deadline(deadline) else {

@@ -206,7 +206,7 @@ fn looked(
     let mut told = Vec::new();
     while told.len() < count {
         assert!(Instant::now() < deadline, "{} were told", told.len());
-        backend.look();
+        backend.poll();
         told.extend(completions.try_iter());
     }
     told
@@ -233,7 +233,7 @@ fn a_watched_devices_commands_are_told_once_when_looked_at_and_in_order() {
         assert_eq!(completion.status, Status::Done);
         assert!(completion.queued <= completion.started && completion.started <= completion.ended);
     }
-    assert!(!backend.look(), "nothing is left to look for");
+    assert!(!backend.poll(), "nothing is left to look for");
     assert!(completions.is_empty(), "all were told once");
 }
 
@@ -248,7 +248,7 @@ fn a_watched_devices_failure_and_loss_are_told() {
     let precursor = EventId::fresh();
     launched(&mut backend, precursor, &gate, 0);
     let waiting = submit(&mut backend, queue, memory, &[precursor]);
-    assert!(backend.look(), "it waits");
+    assert!(backend.poll(), "it waits");
     backend.outlets.failures.note(precursor);
     set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
     let told = looked(&mut backend, &completions, 1);

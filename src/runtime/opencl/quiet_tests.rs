@@ -29,7 +29,7 @@ fn what_was_submitted_quietly_has_ended_when_the_next_has() {
     };
     let repeat = Arc::new(launch);
     backend
-        .submit_quietly(queue, to, &[], tag())
+        .submit_without_event(queue, to, &[], tag())
         .expect("submitted");
     for _ in 0..20 {
         for command in [
@@ -37,7 +37,7 @@ fn what_was_submitted_quietly_has_ended_when_the_next_has() {
             Command::Repeat(Arc::clone(&repeat)),
         ] {
             backend
-                .submit_quietly(queue, command, &[], tag())
+                .submit_without_event(queue, command, &[], tag())
                 .expect("submitted");
         }
     }
@@ -59,11 +59,11 @@ fn a_queue_may_be_freed_with_something_quiet_behind() {
         let queue = backend.queue(DeviceId(0)).expect("a queue");
         for _ in 0..5 {
             backend
-                .submit_quietly(queue, add(Memory::Host(region.id), 1), &[], tag())
+                .submit_without_event(queue, add(Memory::Host(region.id), 1), &[], tag())
                 .expect("submitted");
         }
         if round % 2 == 0 {
-            backend.quiesce(queue);
+            backend.finish(queue);
             assert_eq!(numbers(&region), vec![round * 5; 64]);
         }
         backend.free_queue(queue);
@@ -82,7 +82,7 @@ fn what_is_quiet_and_waits_for_a_failure_fails_the_next() {
     let precursor = EventId::fresh();
     launched(&mut backend, precursor, &gate, 0);
     backend
-        .submit_quietly(first, add(memory, 1), &[precursor], tag())
+        .submit_without_event(first, add(memory, 1), &[precursor], tag())
         .expect("submitted");
     let behind = submit(&mut backend, first, memory, &[]);
     backend.outlets.failures.note(precursor);
@@ -94,7 +94,7 @@ fn what_is_quiet_and_waits_for_a_failure_fails_the_next() {
     );
     // One that comes after the failure.
     backend
-        .submit_quietly(second, add(memory, 1), &[precursor], tag())
+        .submit_without_event(second, add(memory, 1), &[precursor], tag())
         .expect("submitted");
     let behind = submit(&mut backend, second, memory, &[]);
     let completion = next(&completions);

@@ -7,7 +7,9 @@ use super::series::Member;
 use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
-use crate::runtime::{Command, Completion, DeviceId, EventId, QueueId, Runtime, RuntimeError, Tag};
+use crate::runtime::{
+    Command, Completion, DeviceId, EventId, Notice, QueueId, Runtime, RuntimeError, Tag,
+};
 use crate::time::Nanos;
 
 impl Runtime for Sim {
@@ -61,7 +63,7 @@ impl Runtime for Sim {
         self.store.free(Memory::Device(buffer));
     }
 
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
         self.present(device)?;
         let id = QueueId::fresh();
         self.queues.insert(
@@ -130,7 +132,10 @@ impl Runtime for Sim {
         }
     }
 
-    fn mark_step(&mut self, step: u32) {
+    fn notify(&mut self, notice: Notice) {
+        let Notice::StepBegins(step) = notice else {
+            return;
+        };
         self.advance(self.now);
         let due = self.stepped.extract_if(.., |(at, _)| *at <= step);
         let faults: Vec<Fault> = due.map(|(_, fault)| fault).collect();

@@ -2,14 +2,15 @@
 //!
 //! The union owns what backends cannot know of one another: device ids of the
 //! whole machine, host memory known to all, and waits for events of another
-//! backend. [`Union`] keeps the books, `runtime` is its face; `order` decides,
-//! without touching a backend, which commands must be held back and when they
-//! can go.
+//! backend. This file holds its state, `runtime` implements the trait; `order`
+//! decides, without touching a backend, which commands must be held back and when
+//! they can be sent. `faults` makes commands fail on purpose.
 //!
 //! A backend keeps its own queues in order and waits for its own events. So
 //! only a command that waits for a foreign event is held back here, with
 //! everything behind it in its queue.
 
+pub mod faults;
 mod order;
 mod runtime;
 
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
+use self::faults::{Fault, Faults};
 use self::order::{Order, Step};
 use super::{
     Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, IdMap,
@@ -25,17 +27,16 @@ use super::{
 };
 use crate::machine::{Device, DeviceKind};
 
-/// After so long without a completion backends look after their devices.
-/// Longer than any sensible command; nothing happens to one that is longer.
+/// After so long without a completion the backends inspect their devices.
+/// Longer than any sensible command; a longer one is left alone.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Bytes from a page's begin to where every other host allocation begins.
 ///
-/// Many processors tell by the lowest twelve bits of addresses whether a load
-/// may need what an earlier store writes, and wait where they are alike. Of two
-/// vectors that both begin with a page, every number that is read beside one
-/// that was just written is waited for: products of bands on one Xeon core
-/// took up to nine times as long.
+/// Many processors compare the lowest twelve bits of addresses to decide whether a
+/// load depends on an earlier store, and wait where they agree (4K aliasing). With
+/// two vectors that both begin at a page, each load beside a recent store waits:
+/// products of bands on one Xeon core took up to nine times as long.
 const SHIFT: u64 = 2048;
 
 /// The runtime over any number of real backends.
@@ -43,12 +44,13 @@ pub struct Union {
     backends: Vec<Box<dyn Backend>>,
     devices: Vec<Device>,
     /// Each device's backend, and its id there.
-    places: Vec<(usize, DeviceId)>,
+    local_ids: Vec<(usize, DeviceId)>,
     queues: IdMap<QueueId, DeviceId>,
     buffers: IdMap<BufferId, usize>,
     regions: IdMap<HostMemoryId, HostRegion>,
     order: Order<Held>,
-    flying: IdMap<EventId, Flying>,
+    in_flight: IdMap<EventId, InFlight>,
+    faults: Faults,
     /// Completions that nobody has asked for yet.
     arrived: VecDeque<Completion>,
     /// What was released while commands that may use it were held back.
@@ -60,25 +62,26 @@ pub struct Union {
     /// See [`SILENCE`].
     silence: Duration,
     /// When something was last submitted, completed or inspected.
-    quiet_since: Instant,
+    silent_since: Instant,
 }
 
 /// A command that is held back.
 struct Held {
     command: Command,
     tag: Tag,
-    /// How it failed, if its backend refused it.
+    /// How it fails, if its backend refused it or a fault struck it.
     refusal: Option<Status>,
 }
 
 /// A command in flight.
 #[derive(Clone, Copy)]
-struct Flying {
+struct InFlight {
     queue: QueueId,
     device: DeviceId,
     queued: Nanos,
-    /// Whether a later command of its queue tells of its end.
-    quiet: bool,
+    /// Whether it was submitted without an event, so that the completion of a
+    /// later command covers it.
+    without_event: bool,
 }
 
 enum Released {
@@ -97,34 +100,42 @@ impl Union {
         epoch: Instant,
     ) -> Self {
         let mut devices = Vec::new();
-        let mut places = Vec::new();
+        let mut local_ids = Vec::new();
         for (index, backend) in backends.iter().enumerate() {
             for (local, device) in backend.devices().iter().enumerate() {
                 devices.push(device.clone());
-                places.push((index, DeviceId(local)));
+                local_ids.push((index, DeviceId(local)));
             }
         }
         Self {
             backends,
             devices,
-            places,
+            local_ids,
             queues: IdMap::default(),
             buffers: IdMap::default(),
             regions: IdMap::default(),
             order: Order::default(),
-            flying: IdMap::default(),
+            in_flight: IdMap::default(),
+            faults: Faults::default(),
             arrived: VecDeque::new(),
             released: Vec::new(),
             completions,
             epoch,
             shift: 0,
             silence: SILENCE,
-            quiet_since: epoch,
+            silent_since: epoch,
         }
     }
 
-    /// By what a host allocation is shifted: one or the other, in turns, unless
-    /// a GPU computes in host memory, which may want whole pages.
+    /// The same machine, some of whose devices have faults.
+    pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
+        self.faults = Faults::new(faults, self.devices.len());
+        self
+    }
+
+    /// The shift of the next host allocation: 0 and [`SHIFT`] alternate. It is
+    /// always 0 beside a GPU that computes in host memory, which may need whole
+    /// pages.
     fn next_shift(&mut self) -> u64 {
         let in_place = |d: &Device| d.kind == DeviceKind::Gpu && d.shares_host_memory;
         match self.devices.iter().any(in_place) {
@@ -136,11 +147,25 @@ impl Union {
         }
     }
 
-    fn place(&self, device: DeviceId) -> Result<(usize, DeviceId), RuntimeError> {
-        self.places
-            .get(device.0)
-            .copied()
-            .ok_or(RuntimeError::Unknown { what: "device" })
+    /// A device's backend, and its id there.
+    ///
+    /// # Errors
+    /// For a device that does not exist, or whose injected loss was reported.
+    fn locate(&self, device: DeviceId) -> Result<(usize, DeviceId), RuntimeError> {
+        if self.faults.refuses(device) {
+            return Err(RuntimeError::DeviceLost {
+                device: self.devices[device.0].name.clone(),
+                why: faults::LOST.to_owned(),
+            });
+        }
+        let found = self.local_ids.get(device.0).copied();
+        found.ok_or(RuntimeError::Unknown { what: "device" })
+    }
+
+    /// A queue's device.
+    fn device_of(&self, queue: QueueId) -> Result<DeviceId, RuntimeError> {
+        let device = self.queues.get(&queue).copied();
+        device.ok_or(RuntimeError::Unknown { what: "queue" })
     }
 
     /// Takes in what has completed so far.
@@ -150,43 +175,41 @@ impl Union {
         }
     }
 
-    /// Has every backend look for ends that nothing tells of; true while there
-    /// is more to look for.
-    fn look(&mut self) -> bool {
-        let looks = self.backends.iter_mut().map(|backend| backend.look());
-        looks.fold(false, |more, looking| more | looking)
+    /// Has every backend poll for ends that no driver notifies of; true while
+    /// there is more to poll for.
+    fn poll(&mut self) -> bool {
+        let polls = self.backends.iter_mut().map(|backend| backend.poll());
+        polls.fold(false, |more, polling| more | polling)
     }
 
-    /// A completion, if one is there; else a moment for others on this core.
-    fn glance(&self) -> Result<Completion, RecvTimeoutError> {
-        self.completions
-            .try_recv()
-            .map_err(|nothing| match nothing {
-                TryRecvError::Empty => {
-                    std::thread::yield_now();
-                    RecvTimeoutError::Timeout
-                }
-                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-            })
+    /// A completion, if one is there; else yields the core for a moment.
+    fn try_receive(&self) -> Result<Completion, RecvTimeoutError> {
+        self.completions.try_recv().map_err(|error| match error {
+            TryRecvError::Empty => {
+                std::thread::yield_now();
+                RecvTimeoutError::Timeout
+            }
+            TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+        })
     }
 
-    /// Takes in a backend's completion, and sends on what it lets go.
+    /// Takes in a backend's completion, and sends the commands that it releases.
     fn take_in(&mut self, mut completion: Completion) {
-        let Some(flying) = self.flying.remove(&completion.event) else {
+        let Some(command) = self.in_flight.remove(&completion.event) else {
             // Nothing that was submitted here; it must not count twice.
             return;
         };
-        completion.queue = flying.queue;
-        completion.device = flying.device;
-        completion.queued = flying.queued;
-        self.quiet_since = Instant::now();
+        completion.queue = command.queue;
+        completion.device = command.device;
+        completion.queued = command.queued;
+        self.silent_since = Instant::now();
         let failed = completion.status != Status::Done;
         self.order.ended(completion.event, failed);
         self.arrived.push_back(completion);
         self.advance();
     }
 
-    /// Sends on, or fails, every held command whose time has come.
+    /// Sends, or fails, every held command that is due.
     fn advance(&mut self) {
         while let Some(step) = self.order.next() {
             match step {
@@ -210,12 +233,6 @@ impl Union {
         }
     }
 
-    /// Notes a queue that a backend has opened.
-    fn opened(&mut self, queue: QueueId, device: DeviceId, backend: usize) {
-        self.queues.insert(queue, device);
-        self.order.open(queue, backend);
-    }
-
     fn send(
         &mut self,
         event: EventId,
@@ -224,33 +241,22 @@ impl Union {
         tag: Tag,
     ) -> Result<(), RuntimeError> {
         let unknown = RuntimeError::Unknown { what: "queue" };
-        let flying = *self.flying.get(&event).ok_or(unknown)?;
-        let (backend, _) = self.place(flying.device)?;
-        self.backends[backend].submit(flying.queue, command, wait, tag, event)
+        let InFlight { queue, device, .. } = *self.in_flight.get(&event).ok_or(unknown)?;
+        let (backend, _) = self.locate(device)?;
+        self.backends[backend].submit(queue, command, wait, tag, event)
     }
 
     /// Ends a command that its backend never got or refused.
     fn fail(&mut self, event: EventId, held: Held) {
-        let Some(flying) = self.flying.remove(&event) else {
+        let Some(command) = self.in_flight.remove(&event) else {
             return;
         };
-        let now = self.now();
         self.order.ended(event, true);
-        self.arrived.push_back(Completion {
-            event,
-            device: flying.device,
-            queue: flying.queue,
-            kind: held.command.kind(),
-            tag: held.tag,
-            queued: flying.queued,
-            submitted: now,
-            started: now,
-            ended: now,
-            bytes: held.command.bytes(),
-            stages: None,
-            workers: None,
-            status: held.refusal.unwrap_or(Status::Skipped),
-        });
+        let owner = (command.device, command.queue);
+        let completion = Completion::of(&held.command, event, owner, held.tag, command.queued);
+        let status = held.refusal.unwrap_or(Status::Skipped);
+        self.arrived
+            .push_back(completion.not_run(self.now(), status));
     }
 
     fn release(&mut self, released: Released) {

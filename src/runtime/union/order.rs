@@ -1,4 +1,4 @@
-//! Which commands go on to their backends, and which are held back.
+//! Which commands are sent to their backends, and which are held back.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,32 +6,34 @@ use crate::runtime::{EventId, IdMap, QueueId};
 
 /// The order of commands across backends. `H` is what is held of a command.
 pub struct Order<H> {
-    lanes: IdMap<QueueId, Lane<H>>,
+    queues: IdMap<QueueId, QueueState<H>>,
     /// Commands that have not ended.
-    events: IdMap<EventId, Place>,
-    /// Commands that failed. Every other event that is not in `events` is done.
+    pending: IdMap<EventId, Pending>,
+    /// Commands that failed. Every other event that is not in `pending` is done.
     failed: HashSet<EventId>,
     /// Queues that hold commands back, in the order in which they began to.
     holding: Vec<QueueId>,
 }
 
-struct Lane<H> {
+struct QueueState<H> {
     backend: usize,
-    held: VecDeque<Waiting<H>>,
-    /// Commands that the backend has and has not ended.
+    held: VecDeque<HeldCommand<H>>,
+    /// Commands that the backend has and that have not ended.
     sent: usize,
     /// Whether a command failed: so does everything behind it.
     failed: bool,
 }
 
-struct Waiting<H> {
+struct HeldCommand<H> {
     event: EventId,
     wait: Vec<EventId>,
     held: H,
+    /// Whether it fails whatever it waits for.
+    refused: bool,
 }
 
-/// Where a command that has not ended is.
-struct Place {
+/// A command that has not ended.
+struct Pending {
     queue: QueueId,
     backend: usize,
     sent: bool,
@@ -59,8 +61,8 @@ enum Verdict {
 impl<H> Default for Order<H> {
     fn default() -> Self {
         Self {
-            lanes: IdMap::default(),
-            events: IdMap::default(),
+            queues: IdMap::default(),
+            pending: IdMap::default(),
             failed: HashSet::new(),
             holding: Vec::new(),
         }
@@ -70,18 +72,18 @@ impl<H> Default for Order<H> {
 impl<H> Order<H> {
     /// Opens a queue of a backend.
     pub fn open(&mut self, queue: QueueId, backend: usize) {
-        let lane = Lane {
+        let state = QueueState {
             backend,
             held: VecDeque::new(),
             sent: 0,
             failed: false,
         };
-        self.lanes.insert(queue, lane);
+        self.queues.insert(queue, state);
     }
 
     /// Closes a queue that holds nothing back.
     pub fn close(&mut self, queue: QueueId) {
-        self.lanes.remove(&queue);
+        self.queues.remove(&queue);
     }
 
     /// Whether no command is held back.
@@ -89,129 +91,118 @@ impl<H> Order<H> {
         self.holding.is_empty()
     }
 
-    /// Lets a new command pass to its backend if it need not be held back;
-    /// answers what it waits for there.
-    pub fn pass(
-        &mut self,
-        queue: QueueId,
-        event: EventId,
-        wait: &[EventId],
-    ) -> Option<Vec<EventId>> {
-        let lane = self.lanes.get(&queue)?;
-        if !lane.held.is_empty() {
+    /// What a new command waits for at its backend, if it can be sent now. It is
+    /// to be noted by [`Self::sent`], unless it has no event.
+    pub fn pass(&self, queue: QueueId, wait: &[EventId]) -> Option<Vec<EventId>> {
+        let state = self.queues.get(&queue)?;
+        if !state.held.is_empty() {
             return None;
         }
-        let Verdict::Send(wait) = self.judge(lane, wait) else {
-            return None;
-        };
-        self.send(queue, event);
-        Some(wait)
-    }
-
-    /// What a command that passes would wait for at its backend, if it may pass;
-    /// it is not taken into the books, for nobody hears of its end.
-    pub fn pass_quietly(&self, queue: QueueId, wait: &[EventId]) -> Option<Vec<EventId>> {
-        let lane = self.lanes.get(&queue)?;
-        if !lane.held.is_empty() {
-            return None;
-        }
-        match self.judge(lane, wait) {
+        match self.judge(state, wait, false) {
             Verdict::Send(wait) => Some(wait),
             Verdict::Fail | Verdict::Hold => None,
         }
     }
 
-    /// Holds a command back behind everything in its queue.
-    pub fn hold(&mut self, queue: QueueId, event: EventId, wait: &[EventId], held: H) {
-        let Some(lane) = self.lanes.get_mut(&queue) else {
+    /// Holds a command back behind everything in its queue. One that is `refused`
+    /// fails when its turn comes, with all behind it.
+    pub fn hold(
+        &mut self,
+        queue: QueueId,
+        event: EventId,
+        wait: &[EventId],
+        held: H,
+        refused: bool,
+    ) {
+        let Some(state) = self.queues.get_mut(&queue) else {
             return;
         };
-        if lane.held.is_empty() {
+        if state.held.is_empty() {
             self.holding.push(queue);
         }
-        lane.held.push_back(Waiting {
+        state.held.push_back(HeldCommand {
             event,
             wait: wait.to_vec(),
             held,
+            refused,
         });
-        let place = Place {
+        let pending = Pending {
             queue,
-            backend: lane.backend,
+            backend: state.backend,
             sent: false,
         };
-        self.events.insert(event, place);
+        self.pending.insert(event, pending);
     }
 
     /// A command has ended.
     pub fn ended(&mut self, event: EventId, failed: bool) {
         if failed {
             self.failed.insert(event);
-            let lane = self.events.get(&event).map(|place| place.queue);
-            if let Some(lane) = lane.and_then(|queue| self.lanes.get_mut(&queue)) {
-                lane.failed = true;
+            let queue = self.pending.get(&event).map(|pending| pending.queue);
+            if let Some(state) = queue.and_then(|queue| self.queues.get_mut(&queue)) {
+                state.failed = true;
             }
         }
         self.withdrawn(event);
     }
 
-    /// A command's backend would not have it: it comes back to the front of its
-    /// queue, and fails with all behind it once everything before has ended.
+    /// A command's backend refused it: it returns to the front of its queue, and
+    /// fails with all behind it once everything before has ended.
     pub fn put_back(&mut self, event: EventId, held: H) {
-        let Some(place) = self.events.get_mut(&event) else {
+        let Some(pending) = self.pending.get_mut(&event) else {
             return;
         };
-        place.sent = false;
-        let queue = place.queue;
-        let Some(lane) = self.lanes.get_mut(&queue) else {
+        pending.sent = false;
+        let queue = pending.queue;
+        let Some(state) = self.queues.get_mut(&queue) else {
             return;
         };
-        lane.sent -= 1;
-        lane.failed = true;
-        if lane.held.is_empty() {
+        state.sent -= 1;
+        if state.held.is_empty() {
             self.holding.push(queue);
         }
-        lane.held.push_front(Waiting {
+        state.held.push_front(HeldCommand {
             event,
             wait: Vec::new(),
             held,
+            refused: true,
         });
     }
 
     /// A command was refused and counts as never submitted.
     pub fn withdrawn(&mut self, event: EventId) {
-        let Some(place) = self.events.remove(&event) else {
+        let Some(pending) = self.pending.remove(&event) else {
             return;
         };
-        if place.sent
-            && let Some(lane) = self.lanes.get_mut(&place.queue)
+        if pending.sent
+            && let Some(state) = self.queues.get_mut(&pending.queue)
         {
-            lane.sent -= 1;
+            state.sent -= 1;
         }
     }
 
-    /// The next held command to send on or to fail, if any can go.
+    /// The next held command to send or to fail, if any is due.
     pub fn next(&mut self) -> Option<Step<H>> {
         for index in 0..self.holding.len() {
             let queue = self.holding[index];
-            let Some(lane) = self.lanes.get(&queue) else {
+            let Some(state) = self.queues.get(&queue) else {
                 continue;
             };
-            let Some(first) = lane.held.front() else {
+            let Some(first) = state.held.front() else {
                 continue;
             };
-            let verdict = self.judge(lane, &first.wait);
+            let verdict = self.judge(state, &first.wait, first.refused);
             if matches!(verdict, Verdict::Hold) {
                 continue;
             }
-            let lane = self.lanes.get_mut(&queue)?;
-            let first = lane.held.pop_front()?;
-            if lane.held.is_empty() {
+            let state = self.queues.get_mut(&queue)?;
+            let HeldCommand { event, held, .. } = state.held.pop_front()?;
+            if state.held.is_empty() {
                 self.holding.remove(index);
             }
-            let (event, held) = (first.event, first.held);
             return Some(match verdict {
                 Verdict::Send(wait) => {
-                    self.send(queue, event);
+                    self.sent(queue, event);
                     Step::Send { event, held, wait }
                 }
                 _ => Step::Fail { event, held },
@@ -220,24 +211,27 @@ impl<H> Order<H> {
         None
     }
 
-    fn send(&mut self, queue: QueueId, event: EventId) {
-        if let Some(lane) = self.lanes.get_mut(&queue) {
-            lane.sent += 1;
-            let place = Place {
+    /// Notes that a backend gets a command.
+    pub fn sent(&mut self, queue: QueueId, event: EventId) {
+        if let Some(state) = self.queues.get_mut(&queue) {
+            state.sent += 1;
+            let pending = Pending {
                 queue,
-                backend: lane.backend,
+                backend: state.backend,
                 sent: true,
             };
-            self.events.insert(event, place);
+            self.pending.insert(event, pending);
         }
     }
 
-    fn judge(&self, lane: &Lane<H>, wait: &[EventId]) -> Verdict {
+    fn judge(&self, state: &QueueState<H>, wait: &[EventId], refused: bool) -> Verdict {
         let mut local = Vec::new();
-        let (mut hold, mut fail) = (false, lane.failed);
+        let (mut hold, mut fail) = (false, state.failed || refused);
         for event in wait {
-            match self.events.get(event) {
-                Some(place) if place.sent && place.backend == lane.backend => local.push(*event),
+            match self.pending.get(event) {
+                Some(pending) if pending.sent && pending.backend == state.backend => {
+                    local.push(*event);
+                }
                 Some(_) => hold = true,
                 None => fail |= self.failed.contains(event),
             }
@@ -245,7 +239,7 @@ impl<H> Order<H> {
         // A command fails only after everything that it waits for has ended,
         // so that a queue's completions come in order.
         if fail {
-            hold |= lane.sent > 0 || !local.is_empty();
+            hold |= state.sent > 0 || !local.is_empty();
         }
         match (hold, fail) {
             (true, _) => Verdict::Hold,

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 
-use super::{Flying, Held, Released, Union};
+use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    BufferId, Command, Completion, DeviceId, Errand, EventId, HostMemoryId, Nanos, QueueId,
-    Runtime, RuntimeError, Tag,
+    BroadcastTask, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Nanos, Notice,
+    QueueId, Runtime, RuntimeError, Tag,
 };
 
 impl Runtime for Union {
@@ -50,8 +50,13 @@ impl Runtime for Union {
 
     fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
         self.drain();
-        // What is quiet has ended by now, even where that is told later.
-        if self.flying.values().any(|flying| !flying.quiet) {
+        // Commands without an event have ended here, even if their completions
+        // are still to come: a later completion covers them.
+        if self
+            .in_flight
+            .values()
+            .any(|command| !command.without_event)
+        {
             return Err(RuntimeError::Busy);
         }
         let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
@@ -66,7 +71,7 @@ impl Runtime for Union {
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
-        let (backend, local) = self.place(device)?;
+        let (backend, local) = self.locate(device)?;
         let buffer = self.backends[backend].alloc(local, bytes)?;
         self.buffers.insert(buffer, backend);
         Ok(buffer)
@@ -76,24 +81,23 @@ impl Runtime for Union {
         self.release_in_time(Released::Buffer(buffer));
     }
 
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        let (backend, local) = self.place(device)?;
-        let queue = self.backends[backend].queue(local)?;
-        self.opened(queue, device, backend);
+    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError> {
+        let (backend, local) = self.locate(device)?;
+        let queue = self.backends[backend].open_queue(local, profiling)?;
+        self.queues.insert(queue, device);
+        self.order.open(queue, backend);
         Ok(queue)
     }
 
-    fn unstamped_queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        let (backend, local) = self.place(device)?;
-        let queue = self.backends[backend].unstamped_queue(local)?;
-        self.opened(queue, device, backend);
-        Ok(queue)
+    fn free_queue(&mut self, queue: QueueId) {
+        if let Some(device) = self.queues.remove(&queue) {
+            let (backend, _) = self.local_ids[device.0];
+            self.release_in_time(Released::Queue(queue, backend));
+        }
     }
 
     fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
-        let device = self.queues.get(&queue).copied();
-        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let (backend, _) = self.place(device)?;
+        let (backend, _) = self.locate(self.device_of(queue)?)?;
         self.backends[backend].load(queue, codelet)
     }
 
@@ -106,15 +110,8 @@ impl Runtime for Union {
         device: DeviceId,
         kernel: &OpenClKernel,
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        let (backend, local) = self.place(device)?;
+        let (backend, local) = self.locate(device)?;
         self.backends[backend].arguments(local, kernel)
-    }
-
-    fn free_queue(&mut self, queue: QueueId) {
-        let device = self.queues.remove(&queue);
-        if let Some((backend, _)) = device.and_then(|device| self.place(device).ok()) {
-            self.release_in_time(Released::Queue(queue, backend));
-        }
     }
 
     fn submit(
@@ -125,93 +122,79 @@ impl Runtime for Union {
         tag: Tag,
     ) -> Result<EventId, RuntimeError> {
         self.drain();
-        let device = self.queues.get(&queue).copied();
-        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let device = self.device_of(queue)?;
+        self.locate(device)?;
+        let refusal = self.faults.strike(device, &command);
         let event = EventId::fresh();
-        self.quiet_since = Instant::now();
-        let queued = self.now();
-        let flying = Flying {
+        self.silent_since = Instant::now();
+        let entry = InFlight {
             queue,
             device,
-            queued,
-            quiet: false,
+            queued: self.now(),
+            without_event: false,
         };
-        self.flying.insert(event, flying);
-        if let Some(wait) = self.order.pass(queue, event, wait) {
+        self.in_flight.insert(event, entry);
+        let passes = match refusal {
+            None => self.order.pass(queue, wait),
+            Some(_) => None,
+        };
+        if let Some(wait) = passes {
+            self.order.sent(queue, event);
             if let Err(error) = self.send(event, command, &wait, tag) {
-                self.flying.remove(&event);
+                self.in_flight.remove(&event);
                 self.order.withdrawn(event);
                 return Err(error);
             }
         } else {
-            self.order.hold(
-                queue,
-                event,
-                wait,
-                Held {
-                    command,
-                    tag,
-                    refusal: None,
-                },
-            );
+            let refused = refusal.is_some();
+            let held = Held {
+                command,
+                tag,
+                refusal,
+            };
+            self.order.hold(queue, event, wait, held, refused);
             self.advance();
         }
         Ok(event)
     }
 
-    fn submit_quietly(
+    fn submit_without_event(
         &mut self,
         queue: QueueId,
         command: Command,
         wait: &[EventId],
         tag: Tag,
     ) -> Result<(), RuntimeError> {
-        let device = self.queues.get(&queue).copied();
-        let device = device.ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let (backend, _) = self.place(device)?;
-        let passes = match self.backends[backend].quiet() {
-            true => self.order.pass_quietly(queue, wait),
-            false => None,
-        };
-        match passes {
-            Some(wait) => self.backends[backend].submit_quietly(queue, command, &wait, tag),
-            None => {
-                let event = self.submit(queue, command, wait, tag)?;
-                if let Some(flying) = self.flying.get_mut(&event) {
-                    flying.quiet = true;
-                }
-                Ok(())
-            }
+        let (backend, _) = self.locate(self.device_of(queue)?)?;
+        let backend = &mut self.backends[backend];
+        if backend.can_omit_events()
+            && self.faults.is_empty()
+            && let Some(wait) = self.order.pass(queue, wait)
+        {
+            return backend.submit_without_event(queue, command, &wait, tag);
         }
+        let event = self.submit(queue, command, wait, tag)?;
+        if let Some(entry) = self.in_flight.get_mut(&event) {
+            entry.without_event = true;
+        }
+        Ok(())
     }
 
-    fn quiesce(&mut self, queue: QueueId) {
-        let device = self.queues.get(&queue).copied();
-        if let Some((backend, _)) = device.and_then(|device| self.place(device).ok()) {
-            self.backends[backend].quiesce(queue);
-        }
-    }
-
-    fn begin_batch(&mut self) {
-        for backend in &mut self.backends {
-            backend.begin_batch();
-        }
-    }
-
-    fn end_batch(&mut self) {
-        for backend in &mut self.backends {
-            backend.end_batch();
+    fn finish(&mut self, queue: QueueId) {
+        if let Some(device) = self.queues.get(&queue) {
+            let (backend, _) = self.local_ids[device.0];
+            self.backends[backend].finish(queue);
         }
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.drain();
-        while self.arrived.is_empty() && !self.flying.is_empty() {
-            let suspicious = self.quiet_since + self.silence;
+        while self.arrived.is_empty() && !self.in_flight.is_empty() {
+            let suspicious = self.silent_since + self.silence;
             let until = deadline.map_or(suspicious, |deadline| deadline.min(suspicious));
-            let received = if self.look() {
-                self.glance()
+            let received = if self.poll() {
+                self.try_receive()
             } else {
                 self.completions.recv_deadline(until)
             };
@@ -223,7 +206,7 @@ impl Runtime for Union {
                     for backend in &mut self.backends {
                         backend.inspect();
                     }
-                    self.quiet_since = Instant::now();
+                    self.silent_since = Instant::now();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(RuntimeError::Call {
@@ -231,36 +214,31 @@ impl Runtime for Union {
                         call: "waiting for a completion",
                         why: format!(
                             "all backends have ended with {} commands in flight",
-                            self.flying.len()
+                            self.in_flight.len()
                         ),
                     });
                 }
             }
         }
-        Ok(self.arrived.pop_front())
+        let next = self.arrived.pop_front();
+        if let Some(completion) = &next {
+            self.faults.report(completion.device, &completion.status);
+        }
+        Ok(next)
     }
 
-    fn mark_step(&mut self, step: u32) {
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::StepBegins(step) = notice {
+            self.faults.step = step;
+        }
         for backend in &mut self.backends {
-            backend.mark_step(step);
+            backend.notify(notice);
         }
     }
 
-    fn begin_driving(&mut self) {
+    fn on_each_worker(&mut self, task: &BroadcastTask) {
         for backend in &mut self.backends {
-            backend.begin_driving();
-        }
-    }
-
-    fn end_driving(&mut self) {
-        for backend in &mut self.backends {
-            backend.end_driving();
-        }
-    }
-
-    fn on_each_worker(&mut self, errand: &Errand) {
-        for backend in &mut self.backends {
-            backend.on_each_worker(errand);
+            backend.on_each_worker(task);
         }
     }
 }

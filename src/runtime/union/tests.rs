@@ -1,6 +1,7 @@
 //! The union over backends that complete what the test chooses.
 
-mod quiet;
+mod faults;
+mod without_event;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -33,9 +34,10 @@ struct Fake {
     silent: bool,
     refuses: bool,
     refuses_memory: bool,
-    /// Whether commands can be quiet, and those that were.
-    quiet: bool,
-    quietly: Vec<QueueId>,
+    /// Whether commands can be submitted without an event, and the queues of
+    /// those that were.
+    omits_events: bool,
+    without_event: Vec<QueueId>,
 }
 
 impl Fake {
@@ -131,7 +133,7 @@ impl Backend for Handle {
         assert!(self.0.borrow_mut().buffers.remove(&buffer));
     }
 
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
         let queue = QueueId::fresh();
         self.0.borrow_mut().queues.insert(queue, device);
         Ok(queue)
@@ -169,11 +171,11 @@ impl Backend for Handle {
         Ok(())
     }
 
-    fn quiet(&self) -> bool {
-        self.0.borrow().quiet
+    fn can_omit_events(&self) -> bool {
+        self.0.borrow().omits_events
     }
 
-    fn submit_quietly(
+    fn submit_without_event(
         &mut self,
         queue: QueueId,
         _command: Command,
@@ -184,7 +186,7 @@ impl Backend for Handle {
         for awaited in wait {
             assert!(fake.seen.contains(awaited), "a foreign event was passed on");
         }
-        fake.quietly.push(queue);
+        fake.without_event.push(queue);
         Ok(())
     }
 
@@ -242,8 +244,8 @@ fn world(sizes: &[usize]) -> World {
             silent: false,
             refuses: false,
             refuses_memory: false,
-            quiet: false,
-            quietly: Vec::new(),
+            omits_events: false,
+            without_event: Vec::new(),
         }));
         fakes.push(Rc::clone(&fake));
         let devices = (0..*size)
@@ -291,14 +293,14 @@ impl World {
         self.union.submit(queue, command, wait, tag)
     }
 
-    fn submit_quietly(&mut self, queue: usize, wait: &[EventId]) {
+    fn submit_without_event(&mut self, queue: usize, wait: &[EventId]) {
         let (queue, command, tag) = self.write(queue);
-        let submitted = self.union.submit_quietly(queue, command, wait, tag);
+        let submitted = self.union.submit_without_event(queue, command, wait, tag);
         submitted.unwrap();
     }
 
-    fn quietly(&self, fake: usize) -> usize {
-        self.fakes[fake].borrow().quietly.len()
+    fn without_event(&self, fake: usize) -> usize {
+        self.fakes[fake].borrow().without_event.len()
     }
 
     fn poll(&mut self) -> Option<Completion> {

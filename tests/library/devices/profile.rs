@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pdawl::codelet::stencil::Precision;
-use pdawl::machine::{Device, MachineFile, Shelf};
+use pdawl::machine::{Device, MachineFile, MachineStore};
 use pdawl::model::{DevicePart, record};
 use pdawl::profile::design::DesignRequest;
 use pdawl::profile::{
@@ -18,7 +18,9 @@ fn device_apart() -> (Device, MachineFile) {
     let mut device = cpu_device().info;
     device.name = format!("{}:1=own", device.name);
     device.shares_host_memory = false;
-    let mut machine = Shelf::at("/nonexistent").find("k40").expect("shipped");
+    let mut machine = MachineStore::at("/nonexistent")
+        .find("k40")
+        .expect("shipped");
     machine.devices[0].name.clone_from(&device.name);
     (device, machine)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::Options;
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
-use pdawl::machine::Shelf;
+use pdawl::machine::MachineStore;
 use pdawl::policy::{Adaptive, Clustering};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -62,7 +62,9 @@ fn the_fourth_layer_is_near_the_best_map() {
     let mut on_cpu = Vec::new();
     for machine in ["k40", "k20-40", "laptop", "h200"] {
         for (flops, traffic) in [(1e9, 1e6), (1e7, 4e7), (3e7, 1e6)] {
-            let file = Shelf::at("/nonexistent").find(machine).expect("a machine");
+            let file = MachineStore::at("/nonexistent")
+                .find(machine)
+                .expect("a machine");
             let options = SimOptions {
                 noise: Some(0.0),
                 ..SimOptions::default()

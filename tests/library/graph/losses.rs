@@ -4,8 +4,8 @@
 use fastrand::Rng;
 use pdawl::engine::graph::{GraphRunError, Options};
 use pdawl::policy::Clustering;
-use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
 use pdawl::runtime::sim::{self, At, Sim, SimOptions, What};
+use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, Runtime};
 
 use super::random::{Case, case};
@@ -98,7 +98,7 @@ fn on_real_devices_at_any_launch() {
                     Effect::Fail
                 },
             };
-            let mut runtime = Faulty::new(open(devices), vec![fault]);
+            let mut runtime = open(devices).with_faults(vec![fault]);
             let case = case(&mut rng, 10);
             let what = format!("{devices}, seed {seed}, case {number}, {fault:?}");
             survives(&mut rng, &mut runtime, &case, 100_000, &what);
@@ -118,16 +118,15 @@ fn a_plan_remembers_who_is_gone() {
             sim::SimDevice::Named("gpu0".into()),
             sim::SimDevice::Named("gpu1".into()),
         ]),
+        // With its first commands.
+        faults: vec![sim::Fault {
+            device: 0,
+            at: At::Seconds(1e-9),
+            what: What::Lost,
+        }],
         ..SimOptions::default()
     };
-    let mut runtime = Faulty::new(
-        Sim::new(&machine(), options).expect("a simulator"),
-        vec![Fault {
-            device: DeviceId(0),
-            when: When::Launch(0),
-            effect: Effect::Lose,
-        }],
-    );
+    let mut runtime = Sim::new(&machine(), options).expect("a simulator");
     let problem = numbers(&runtime, &case);
     let mut plan = plan(&mut runtime, &case);
     let options = Options::queues(vec![2, 2]);

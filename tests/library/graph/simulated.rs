@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fastrand::Rng;
-use pdawl::machine::{MachineFile, Shelf};
+use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 
@@ -12,7 +12,7 @@ use super::run::{check_order, check_results, numbers, once, options, plan, polic
 
 /// A host with many cores and two GPUs.
 pub fn machine() -> MachineFile {
-    let shelf = Shelf::at("/nonexistent");
+    let shelf = MachineStore::at("/nonexistent");
     let mut machine = shelf.find("k20-40").expect("a shipped machine");
     let mut second = machine.devices[0].clone();
     second.name = "gpu1".into();

@@ -3,7 +3,7 @@
 
 use pdawl::balance::Strategy;
 use pdawl::runtime::DeviceId;
-use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
+use pdawl::runtime::union::faults::{Effect, Fault, When};
 
 use super::harness::{examined, open, run, seed, undivided};
 use super::suite;
@@ -36,7 +36,7 @@ fn results_are_right_without_the_device_that_was_lost() {
                     when: When::Step(step),
                     effect,
                 };
-                let mut runtime = Faulty::new(open(&own), vec![fault]);
+                let mut runtime = open(&own).with_faults(vec![fault]);
                 let strategy: Strategy = strategy.parse().expect("a strategy");
                 let what = format!("{name}, {own:?}, {strategy}, {fault:?}");
                 let (outcome, results) = run(&mut runtime, &found.user, &strategy, STEPS, false)

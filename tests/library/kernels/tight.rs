@@ -59,8 +59,8 @@ impl Runtime for Tight {
         self.inner.host_bytes(memory)
     }
 
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.inner.queue(device)
+    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError> {
+        self.inner.open_queue(device, profiling)
     }
 
     fn free_queue(&mut self, queue: QueueId) {

@@ -38,7 +38,10 @@ fn raw(bytes: &[u8]) -> Value {
 #[test]
 fn local_memory_small_values_exact_groups_and_offsets_arrive() {
     let mut bench = Bench::cpu();
-    let queue = bench.backend.unstamped_queue(DeviceId(0)).expect("a queue");
+    let queue = bench
+        .backend
+        .open_queue(DeviceId(0), false)
+        .expect("a queue");
     let out = bench.host(&[-1i64; 24]);
     let buffer = bench.buffer(24 * 8);
     let constant = bench.host(&[1000i32]);

@@ -3,6 +3,7 @@
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 
 use super::*;
+use crate::runtime::Notice;
 
 #[test]
 fn a_core_that_no_machine_has_is_warned_of_and_the_pool_works() {
@@ -59,10 +60,10 @@ fn workers_leave_cores_that_are_taken_away_and_return_with_them() {
             .collect::<Vec<_>>()
     };
     set(&all[1..2]);
-    backend.mark_step(1);
+    backend.notify(Notice::StepBegins(1));
     assert_eq!(cores_used(&mut backend), all[1..2]);
     set(&all);
-    backend.mark_step(2);
+    backend.notify(Notice::StepBegins(2));
     let used = cores_used(&mut backend);
     assert!(used.iter().all(|core| all[..2].contains(core)));
     // A busy machine may keep one worker from its core for a while.
@@ -94,19 +95,19 @@ fn whoever_drives_stays_on_the_spare_cores_and_makes_way() {
     };
     let backend = HostBackend::watching(watched, &[spec], sender, Instant::now()).unwrap();
     let mut backend = backend.sparing(all[1..2].to_vec());
-    backend.begin_driving();
+    backend.notify(Notice::DrivingBegins);
     assert_eq!(allowed_cores(None), all[1..2]);
     // The worker's core is taken away: it moves to the one that was spared.
     allow(&all[1..2]);
-    backend.mark_step(1);
+    backend.notify(Notice::StepBegins(1));
     assert_eq!(allowed_cores(None), all[1..2]);
     allow(&all[..1]);
-    backend.mark_step(2);
+    backend.notify(Notice::StepBegins(2));
     assert_eq!(allowed_cores(None), all[..1]);
     allow(&all);
-    backend.mark_step(3);
+    backend.notify(Notice::StepBegins(3));
     assert_eq!(allowed_cores(None), all[1..2]);
-    backend.end_driving();
+    backend.notify(Notice::DrivingEnds);
     assert_eq!(allowed_cores(None), all);
     drop(stop);
     process.join().unwrap();
@@ -118,6 +119,6 @@ fn whose_mask_is_watched_is_never_bound() {
     let (sender, _receiver) = unbounded();
     let backend = HostBackend::watching(gettid(), &[pool(1)], sender, Instant::now()).unwrap();
     let mut backend = backend.sparing(all[1..].to_vec());
-    backend.begin_driving();
+    backend.notify(Notice::DrivingBegins);
     assert_eq!(allowed_cores(None), all);
 }

@@ -6,10 +6,10 @@ use std::thread::ThreadId;
 
 use super::super::crew::Crew;
 use super::*;
-use crate::runtime::Errand;
+use crate::runtime::BroadcastTask;
 
 /// An errand that notes who did it, and the notes.
-fn noted() -> (Errand, Arc<Mutex<Vec<ThreadId>>>) {
+fn noted() -> (BroadcastTask, Arc<Mutex<Vec<ThreadId>>>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let inside = Arc::clone(&notes);
     let errand = move || inside.lock().unwrap().push(std::thread::current().id());
@@ -17,7 +17,7 @@ fn noted() -> (Errand, Arc<Mutex<Vec<ThreadId>>>) {
 }
 
 /// Who did an errand, each once, when `all` are told of it.
-fn who(all: impl FnOnce(&Errand)) -> HashSet<ThreadId> {
+fn who(all: impl FnOnce(&BroadcastTask)) -> HashSet<ThreadId> {
     let (errand, notes) = noted();
     all(&errand);
     let notes = notes.lock().unwrap();
@@ -74,7 +74,7 @@ fn commands_in_flight_are_neither_lost_nor_done_twice() {
 #[test]
 fn one_that_panics_takes_no_worker_away() {
     let (mut backend, receiver) = open(&[pool(2)]);
-    let errand: Errand = Arc::new(|| panic!("a test's panic"));
+    let errand: BroadcastTask = Arc::new(|| panic!("a test's panic"));
     backend.on_each_worker(&errand);
     assert_eq!(who(|errand| backend.on_each_worker(errand)).len(), 2);
     let queue = backend.queue(DeviceId(0)).unwrap();

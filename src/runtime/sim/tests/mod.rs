@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::*;
 use crate::codelet::Value;
 use crate::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
-use crate::machine::Shelf;
+use crate::machine::MachineStore;
 use crate::runtime::{
     BufferId, CommandKind, DeviceSpan, HostMemoryId, HostSpan, Launch, Runtime, Stages,
 };
@@ -24,7 +24,7 @@ fn machine(name: &str) -> MachineFile {
         let text = include_str!("pcie5.toml");
         return MachineFile::parse(text, "pcie5.toml").expect("a machine");
     }
-    let nowhere = Shelf::at("/nonexistent");
+    let nowhere = MachineStore::at("/nonexistent");
     nowhere.find(name).expect("a shipped machine")
 }
 

@@ -1,18 +1,17 @@
+//! Faults that are injected on purpose.
+
 use std::ops::Range;
-use std::sync::Arc;
-use std::time::Instant;
 
 use super::*;
 use crate::codelet::{Codelet, Cost, HostValue};
 use crate::runtime::Launch;
-use crate::runtime::host::{HostBackend, PoolSpec};
-use crate::runtime::union::Union;
+use crate::runtime::union::faults::{Effect, LOST, When};
 
 unsafe fn nothing(_args: &[HostValue], _first: u64, _units: Range<u64>) {}
 
 /// Two pools of one worker, a queue each, and a second queue of the first.
-fn open(faults: Vec<Fault>) -> (Faulty<Union>, [QueueId; 3]) {
-    let (sender, receiver) = crossbeam_channel::unbounded();
+fn open(faults: Vec<Fault>) -> (Union, [QueueId; 3]) {
+    let (sender, receiver) = unbounded();
     let epoch = Instant::now();
     let pool = PoolSpec {
         name: "host:1".to_owned(),
@@ -20,9 +19,9 @@ fn open(faults: Vec<Fault>) -> (Faulty<Union>, [QueueId; 3]) {
     };
     let backend = HostBackend::open(&[pool.clone(), pool], sender, epoch).unwrap();
     let union = Union::new(vec![Box::new(backend)], receiver, epoch);
-    let mut faulty = Faulty::new(union, faults);
-    let queues = [0, 1, 0].map(|device| faulty.queue(DeviceId(device)).unwrap());
-    (faulty, queues)
+    let mut union = union.with_faults(faults);
+    let queues = [0, 1, 0].map(|device| union.queue(DeviceId(device)).unwrap());
+    (union, queues)
 }
 
 fn nothing_to_launch() -> Launch {
@@ -45,12 +44,7 @@ fn launch(
     wait: &[EventId],
 ) -> Result<EventId, RuntimeError> {
     let command = Command::Launch(nothing_to_launch());
-    let tag = Tag {
-        step: 0,
-        label: "test".into(),
-        units: 0..1,
-    };
-    runtime.submit(queue, command, wait, tag)
+    runtime.submit(queue, command, wait, Tag::named("test"))
 }
 
 fn statuses(runtime: &mut impl Runtime) -> HashMap<EventId, Status> {
@@ -160,7 +154,7 @@ fn the_launches_of_a_series_count_each() {
         }]);
         let launch = Command::Launch(nothing_to_launch());
         let series = Command::Series(vec![launch.clone(), launch.clone(), launch]);
-        let struck = runtime.strike(DeviceId(0), &series);
+        let struck = runtime.faults.strike(DeviceId(0), &series);
         assert_eq!(struck.is_some(), is_struck, "launch {number}");
     }
 }

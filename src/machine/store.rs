@@ -34,11 +34,11 @@ static MACHINES: Sort = Sort {
 
 /// The machine files that can be found by name.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct MachineStore {
     files: Files,
 }
 
-impl Shelf {
+impl MachineStore {
     /// The user's shelf: `$PDAWL_MACHINES`, else `$XDG_CONFIG_HOME/pdawl/machines`,
     /// else `~/.config/pdawl/machines`, before the shipped files.
     pub fn of_user() -> Self {

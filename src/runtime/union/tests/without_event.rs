@@ -1,17 +1,17 @@
-//! Commands of whose end nobody hears by itself.
+//! Commands submitted without an event.
 
 use super::*;
 
 #[test]
-fn what_is_quiet_goes_to_a_backend_that_can_be() {
+fn a_backend_that_can_omit_events_does() {
     let mut world = world(&[1, 1]);
-    world.fakes[0].borrow_mut().quiet = true;
+    world.fakes[0].borrow_mut().omits_events = true;
     let before = world.submit(0, &[]).unwrap();
-    world.submit_quietly(0, &[]);
-    world.submit_quietly(1, &[before]);
-    assert_eq!((world.quietly(0), world.pending(0).len()), (2, 1));
-    // The other has commands like all others.
-    world.submit_quietly(2, &[]);
+    world.submit_without_event(0, &[]);
+    world.submit_without_event(1, &[before]);
+    assert_eq!((world.without_event(0), world.pending(0).len()), (2, 1));
+    // The other backend gets ordinary commands.
+    world.submit_without_event(2, &[]);
     let [ordinary] = world.pending(1)[..] else {
         panic!("one command");
     };
@@ -27,15 +27,15 @@ fn what_is_quiet_goes_to_a_backend_that_can_be() {
 }
 
 #[test]
-fn what_is_quiet_stays_behind_what_is_held() {
+fn commands_without_an_event_stay_behind_held_ones() {
     let mut world = world(&[1, 1]);
-    world.fakes[1].borrow_mut().quiet = true;
+    world.fakes[1].borrow_mut().omits_events = true;
     let first = world.submit(0, &[]).unwrap();
     let second = world.submit(2, &[first]).unwrap();
-    world.submit_quietly(2, &[]);
+    world.submit_without_event(2, &[]);
     // One that would itself have to be held.
-    world.submit_quietly(3, &[first]);
-    assert_eq!((world.quietly(1), world.pending(1).len()), (0, 0));
+    world.submit_without_event(3, &[first]);
+    assert_eq!((world.without_event(1), world.pending(1).len()), (0, 0));
     world.end(0, first);
     assert_eq!(world.poll().unwrap().event, first);
     let pending = world.pending(1);

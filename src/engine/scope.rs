@@ -1,0 +1,236 @@
+//! Short-lived use of a runtime: memory and queues that are released together.
+//!
+//! [`RuntimeScope`] wraps a runtime. What is allocated through it is freed when
+//! it is dropped, after a success and after an error alike. It also runs commands
+//! one after the other, for what measures, compares or checks kernels:
+//! [`RuntimeScope::run`] enqueues a command and waits for its end,
+//! [`DeviceArray`] is memory for a kernel that the host fills and reads.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::runtime::{
+    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory, QueueId, Runtime,
+    RuntimeError, Status, Tag,
+};
+
+/// A runtime, with the memory and the queues to release at the end.
+pub struct RuntimeScope<'a> {
+    runtime: &'a mut dyn Runtime,
+    host: Vec<HostMemoryId>,
+    buffers: Vec<BufferId>,
+    queues: Vec<QueueId>,
+    /// Commands enqueued by [`Self::enqueue`] whose completions are still to come.
+    in_flight: usize,
+}
+
+/// Memory that a device's kernels work on, with host memory of the same length
+/// to fill it and to read it back.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceArray {
+    pub host: HostMemoryId,
+    /// `None` where the device computes in host memory.
+    pub buffer: Option<BufferId>,
+    pub bytes: u64,
+}
+
+impl DeviceArray {
+    /// The memory that a kernel takes as its argument.
+    pub fn memory(&self) -> Memory {
+        self.buffer.map_or(Memory::Host(self.host), Memory::Device)
+    }
+}
+
+impl<'a> RuntimeScope<'a> {
+    pub fn new(runtime: &'a mut dyn Runtime) -> Self {
+        Self {
+            runtime,
+            host: Vec::new(),
+            buffers: Vec::new(),
+            queues: Vec::new(),
+            in_flight: 0,
+        }
+    }
+}
+
+impl RuntimeScope<'_> {
+    /// See [`Runtime::alloc_host`].
+    pub fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        let memory = self.runtime.alloc_host(bytes)?;
+        self.host.push(memory);
+        Ok(memory)
+    }
+
+    /// See [`Runtime::alloc`].
+    pub fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
+        let buffer = self.runtime.alloc(device, bytes)?;
+        self.buffers.push(buffer);
+        Ok(buffer)
+    }
+
+    /// See [`Runtime::queue`].
+    pub fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
+        let queue = self.runtime.queue(device)?;
+        self.queues.push(queue);
+        Ok(queue)
+    }
+
+    /// Memory for kernels of a device. Its contents are unspecified.
+    pub fn array(&mut self, device: DeviceId, bytes: u64) -> Result<DeviceArray, RuntimeError> {
+        let shared = (self.devices().get(device.0)).is_none_or(|d| d.shares_host_memory);
+        // Drivers refuse to allocate nothing.
+        let size = bytes.max(1);
+        Ok(DeviceArray {
+            host: self.alloc_host(size)?,
+            buffer: match shared {
+                true => None,
+                false => Some(self.alloc(device, size)?),
+            },
+            bytes,
+        })
+    }
+
+    /// Sets the first bytes of an array, by a command on `queue` where the device
+    /// has memory of its own.
+    ///
+    /// # Errors
+    /// What the runtime refuses, and a transfer that fails.
+    pub fn fill(
+        &mut self,
+        queue: QueueId,
+        array: &DeviceArray,
+        contents: &[u8],
+    ) -> Result<(), RuntimeError> {
+        self.host_bytes(array.host)?[..contents.len()].copy_from_slice(contents);
+        match array.buffer.filter(|_| array.bytes > 0) {
+            Some(buffer) => self.run(
+                queue,
+                Command::write(array.host, 0..array.bytes, buffer, 0),
+                "fill",
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// The contents of an array.
+    ///
+    /// # Errors
+    /// As [`Self::fill`].
+    pub fn contents(
+        &mut self,
+        queue: QueueId,
+        array: &DeviceArray,
+    ) -> Result<&mut [u8], RuntimeError> {
+        if let Some(buffer) = array.buffer.filter(|_| array.bytes > 0) {
+            self.run(
+                queue,
+                Command::read(buffer, 0, array.host, 0..array.bytes),
+                "look",
+            )?;
+        }
+        Ok(&mut self.host_bytes(array.host)?[..array.bytes as usize])
+    }
+
+    /// Enqueues a command that waits for `wait`; `label` names it in traces.
+    pub fn enqueue(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        label: &'static str,
+    ) -> Result<EventId, RuntimeError> {
+        let event = (self.runtime).submit(queue, command, wait, Tag::named(label))?;
+        self.in_flight += 1;
+        Ok(event)
+    }
+
+    /// Waits for the completions of this many enqueued commands.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Failed`] for the first that did not end well; all of them
+    /// have ended then.
+    pub fn completions(&mut self, commands: usize) -> Result<Vec<Completion>, RuntimeError> {
+        let mut all = Vec::with_capacity(commands);
+        let mut failure = None;
+        while all.len() < commands {
+            let Some(completion) = self.runtime.wait(None)? else {
+                self.in_flight = 0;
+                break;
+            };
+            self.in_flight = self.in_flight.saturating_sub(1);
+            failure = failure.or_else(|| self.failure(&completion));
+            all.push(completion);
+        }
+        if all.len() < commands {
+            failure = failure.or(Some(RuntimeError::Failed {
+                device: "the runtime".to_owned(),
+                what: "command",
+                why: "it never completed".to_owned(),
+            }));
+        }
+        failure.map_or(Ok(all), Err)
+    }
+
+    /// Enqueues a command and waits for its end.
+    ///
+    /// # Errors
+    /// What the runtime refuses, and a command that fails.
+    pub fn run(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        label: &'static str,
+    ) -> Result<(), RuntimeError> {
+        self.enqueue(queue, command, &[], label)?;
+        self.completions(self.in_flight).map(drop)
+    }
+
+    /// The error of a command that did not end well.
+    fn failure(&self, completion: &Completion) -> Option<RuntimeError> {
+        let why = match &completion.status {
+            Status::Done => return None,
+            Status::Failed(why) | Status::DeviceLost(why) => why.clone(),
+            Status::Skipped => "a command before it failed".to_owned(),
+        };
+        Some(RuntimeError::Failed {
+            device: self.devices()[completion.device.0].name.clone(),
+            what: completion.kind.name(),
+            why,
+        })
+    }
+
+    /// Frees all device memory before the scope ends.
+    pub fn free_buffers(&mut self) {
+        for buffer in self.buffers.drain(..) {
+            self.runtime.free(buffer);
+        }
+    }
+}
+
+impl<'a> Deref for RuntimeScope<'a> {
+    type Target = dyn Runtime + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        self.runtime
+    }
+}
+
+impl DerefMut for RuntimeScope<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.runtime
+    }
+}
+
+impl Drop for RuntimeScope<'_> {
+    fn drop(&mut self) {
+        // The next user of the runtime must not meet these completions.
+        let _ = self.completions(self.in_flight);
+        self.runtime.end_driving();
+        for queue in self.queues.drain(..) {
+            self.runtime.free_queue(queue);
+        }
+        self.free_buffers();
+        for memory in self.host.drain(..) {
+            self.runtime.free_host(memory);
+        }
+    }
+}
