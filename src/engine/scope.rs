@@ -41,7 +41,7 @@ impl DeviceArray {
 }
 
 impl<'a> RuntimeScope<'a> {
-    pub fn new(runtime: &'a mut dyn Runtime) -> Self {
+    pub fn on(runtime: &'a mut dyn Runtime) -> Self {
         Self {
             runtime,
             host: Vec::new(),

@@ -5,7 +5,7 @@ use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision::F64;
 use pdawl::engine::corun::CorunError;
 use pdawl::runtime::DeviceId;
-use pdawl::runtime::faulty::{Effect, Fault, Faulty, When};
+use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::workload::Divisible;
 
 use super::harness::{Grid, STEPS, by, corun, run};
@@ -25,7 +25,7 @@ fn survives(devices: &str, strategy: &str, units: Option<u64>) {
                     when: When::Step(step),
                     effect,
                 };
-                let mut runtime = Faulty::new(open(devices), vec![fault]);
+                let mut runtime = open(devices).with_faults(vec![fault]);
                 let limit = units.map(|units| units * unit_bytes);
                 let outcome = run(&mut runtime, GRID(), strategy, limit);
                 let what = format!("{devices}, {strategy}, {units:?}, {fault:?}");
@@ -89,7 +89,7 @@ fn of_the_only_device_is_the_end() {
             when: When::Step(step),
             effect,
         };
-        let mut runtime = Faulty::new(open("cpu:1=own"), vec![fault]);
+        let mut runtime = open("cpu:1=own").with_faults(vec![fault]);
         let ended = corun(&mut runtime, &GRID().stencil(), None, by(&Strategy::Dawl));
         assert!(
             matches!(&ended, Err(CorunError::AllLost { why }) if why.contains("on purpose")),

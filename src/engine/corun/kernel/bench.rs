@@ -46,7 +46,7 @@ impl<'a> Bench<'a> {
         user: &UserKernel,
         stop: &'a AtomicBool,
     ) -> Result<Self, CorunError> {
-        let mut runtime = Claims::new(runtime);
+        let mut runtime = Claims::on(runtime);
         let shares = (runtime.devices().get(device)).is_none_or(|d| d.shares_host_memory);
         let device = DeviceId(device);
         let queue = runtime.queue(device)?;
