@@ -1,4 +1,4 @@
-//! The program `pdawl`: parse, dispatch, and tell the shell how it went.
+//! The program `pdawl`: runs the command line and returns its exit status.
 
 mod cli;
 

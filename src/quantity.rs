@@ -1,4 +1,4 @@
-//! Quantities as people read them: three figures and a unit.
+//! Displays quantities with three significant figures and a unit.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::time::Nanos;
 pub struct Seconds(pub f64);
 
 impl Seconds {
-    /// From the house's unit of time.
+    /// From nanoseconds.
     pub fn from_nanos(nanos: Nanos) -> Self {
         Self(nanos as f64 / 1e9)
     }
@@ -66,10 +66,10 @@ impl fmt::Display for Percent {
     }
 }
 
-/// Three significant figures in the largest unit that is not above the value;
-/// `scales` fall.
+/// Writes three significant figures in the largest unit that is not above the value.
+/// `scales` are in descending order.
 fn scaled(f: &mut fmt::Formatter, value: f64, scales: &[(f64, impl AsRef<str>)]) -> fmt::Result {
-    // Half a unit of the third figure below the scale still rounds up to it.
+    // A value half a unit of the third figure below a scale rounds up to it.
     let fits = |scale: f64| value.abs() >= scale * 0.9995;
     let chosen = scales.iter().find(|(scale, _)| fits(*scale));
     let Some((scale, unit)) = chosen.or(scales.last()) else {

@@ -1,4 +1,4 @@
-//! The unit of time inside the house.
+//! The unit of time within the library.
 
-/// Nanoseconds on a runtime's one clock, counted from the runtime's creation.
+/// Nanoseconds on the clock of a runtime, since the runtime was created.
 pub type Nanos = u64;

@@ -1,28 +1,29 @@
-//! From entries in any order to compressed sparse rows.
+//! Sorts entries in any order into compressed sparse rows.
 //!
-//! Rows are divided among threads. Each looks at all entries and takes those of
-//! its rows, so nothing is written by two, and entries of a row stay in their
-//! order: duplicates are summed in that order, whatever the number of threads.
+//! Rows are divided among threads. Each thread reads all entries and takes those of
+//! its rows, so no two threads write the same memory, and entries of a row keep
+//! their order. Duplicates are therefore summed in the same order for every number
+//! of threads.
 
-use std::mem::take;
 use std::ops::Range;
 
 use super::control::Control;
 use super::csr::Csr;
 use super::error::MatrixError;
 use super::memory::zeros;
-use super::parallel::{each, threads};
+use super::parallel::{map, threads};
+use super::rows::{RowBlock, accumulate, divide};
 
-/// Some of a matrix's entries, indices from 0.
+/// A part of a matrix's entries, with indices from 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries {
     pub rows: Vec<u32>,
     pub columns: Vec<u32>,
-    /// As many as rows, or none where all values are 1.
+    /// As many values as rows, or none where all values are 1.
     pub values: Vec<f64>,
 }
 
-/// Whether an entry off the diagonal stands for its mirror image, too.
+/// Whether an entry off the diagonal also stands for its mirror image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mirror {
     No,
@@ -31,15 +32,14 @@ pub enum Mirror {
     Negated,
 }
 
-/// So few entries are not worth a thread more.
+/// Fewest entries for which another thread is worth its start.
 const LEAST_SHARE: u64 = 1 << 16;
 
-/// The matrix that has these entries, in order. Several of one place are
-/// summed. Rows must be within the matrix, and where entries are mirrored it
-/// must be square.
+/// Makes a matrix of entries. Entries of the same row and column are summed. Rows
+/// must lie within the matrix; a matrix with mirrored entries must be square.
 ///
 /// # Errors
-/// When memory is refused, a column is outside the matrix, or on request.
+/// When memory is refused or a column lies outside the matrix, and on interruption.
 pub fn assemble(
     rows: u32,
     columns: u32,
@@ -51,24 +51,18 @@ pub fn assemble(
     let shares = (found / LEAST_SHARE).clamp(1, threads() as u64);
     let mut starts = zeros::<u64>(u64::from(rows) + 1)?;
     count(&mut starts[1..], &parts, mirror, shares, control)?;
-    for row in 1..starts.len() {
-        starts[row] += starts[row - 1];
-    }
+    accumulate(&mut starts);
     let total = starts.last().copied().unwrap_or(0);
     let mut column_of = zeros::<u32>(total)?;
     let mut values = zeros::<f64>(total)?;
-    let places = Places {
-        starts: &starts,
-        column_of: &mut column_of,
-        values: &mut values,
-    };
-    let merged = each(places.divide(shares), "sorting", control, |share| {
-        share.fill(&parts, mirror)
+    let blocks = divide_evenly(&starts, &mut column_of, &mut values, shares);
+    let shortened = map(blocks, "sorting", control, |block| {
+        fill(block, &parts, mirror)
     })?;
     drop(parts);
-    let merged: Vec<Merged> = merged.into_iter().flatten().collect();
-    if !merged.is_empty() {
-        close_gaps(&merged, &mut starts, &mut column_of, &mut values);
+    let shortened: Vec<Shortened> = shortened.into_iter().flatten().collect();
+    if !shortened.is_empty() {
+        close_gaps(&shortened, &mut starts, &mut column_of, &mut values);
     }
     Ok(Csr::new(rows, columns, starts, column_of, values)?)
 }
@@ -103,7 +97,7 @@ fn count(
         .step_by(each_share)
         .zip(lengths.chunks_mut(each_share))
         .collect();
-    each(pieces, "counting", control, |(first, lengths)| {
+    map(pieces, "counting", control, |(first, lengths)| {
         let rows = first..first + lengths.len() as u32;
         visit(parts, mirror, &rows, |row, _, _| {
             lengths[(row - first) as usize] += 1;
@@ -112,99 +106,60 @@ fn count(
     Ok(())
 }
 
-/// Where entries go.
-struct Places<'a> {
-    /// One more than there are rows.
+/// Divides the arrays so that all blocks have about as many entries.
+fn divide_evenly<'a>(
     starts: &'a [u64],
     column_of: &'a mut [u32],
     values: &'a mut [f64],
+    shares: u64,
+) -> Vec<RowBlock<'a>> {
+    let rows = starts.len() - 1;
+    let total = starts.last().copied().unwrap_or(0);
+    // A row across a border belongs to the block before the border.
+    let mut borders = (1..shares).map(|share| {
+        let border = u128::from(total) * u128::from(share) / u128::from(shares);
+        starts.partition_point(|start| u128::from(*start) < border)
+    });
+    divide(starts, column_of, values, |first| {
+        borders.find(|end| *end > first).unwrap_or(rows)
+    })
 }
 
-/// The same for some of the rows.
-struct Share<'a> {
-    first: u32,
-    places: Places<'a>,
-}
-
-/// A row that has fewer entries than places.
-struct Merged {
+/// A row that has fewer entries than it had before duplicates were summed.
+struct Shortened {
     row: u32,
     kept: u64,
 }
 
-impl<'a> Places<'a> {
-    /// Divides the rows so that all shares have about as many entries.
-    fn divide(mut self, shares: u64) -> Vec<Share<'a>> {
-        let total = self.starts.last().copied().unwrap_or(0);
-        let rows = self.starts.len() - 1;
-        let mut divided = Vec::new();
-        let mut first = 0;
-        for share in 1..=shares {
-            let end = match share == shares {
-                true => rows,
-                // A row that crosses the border stays in the share before it.
-                false => {
-                    let border =
-                        (u128::from(total) * u128::from(share) / u128::from(shares)) as u64;
-                    self.starts
-                        .partition_point(|start| *start < border)
-                        .min(rows)
-                }
-            };
-            if end <= first {
-                continue;
-            }
-            let entries = (self.starts[end] - self.starts[first]) as usize;
-            let (column_of, columns_left) = take(&mut self.column_of).split_at_mut(entries);
-            let (values, values_left) = take(&mut self.values).split_at_mut(entries);
-            (self.column_of, self.values) = (columns_left, values_left);
-            divided.push(Share {
-                first: first as u32,
-                places: Places {
-                    starts: &self.starts[first..=end],
-                    column_of,
-                    values,
-                },
-            });
-            first = end;
+/// Writes the entries of a block, sorts each row, and returns the rows that had
+/// duplicates.
+fn fill(block: RowBlock<'_>, parts: &[Entries], mirror: Mirror) -> Vec<Shortened> {
+    let mut next: Vec<usize> = block.rows().map(|(_, entries)| entries.start).collect();
+    let rows = block.first..block.first + next.len() as u32;
+    visit(parts, mirror, &rows, |row, column, value| {
+        let place = &mut next[(row - rows.start) as usize];
+        block.column_of[*place] = column;
+        block.values[*place] = value;
+        *place += 1;
+    });
+    let mut shortened = Vec::new();
+    for (row, entries) in block.rows() {
+        let length = entries.len();
+        let (columns, values) = (
+            &mut block.column_of[entries.clone()],
+            &mut block.values[entries],
+        );
+        let kept = settle(columns, values);
+        if kept < length {
+            let kept = kept as u64;
+            shortened.push(Shortened { row, kept });
         }
-        divided
     }
+    shortened
 }
 
-impl Share<'_> {
-    /// Puts the entries in their places and sorts each row.
-    fn fill(self, parts: &[Entries], mirror: Mirror) -> Vec<Merged> {
-        let Places {
-            starts,
-            column_of,
-            values,
-        } = self.places;
-        let (base, count) = (starts[0], starts.len() - 1);
-        let mut next: Vec<u64> = starts[..count].iter().map(|start| start - base).collect();
-        let rows = self.first..self.first + count as u32;
-        visit(parts, mirror, &rows, |row, column, value| {
-            let place = &mut next[(row - self.first) as usize];
-            column_of[*place as usize] = column;
-            values[*place as usize] = value;
-            *place += 1;
-        });
-        let mut merged = Vec::new();
-        for (row, bounds) in rows.zip(starts.windows(2)) {
-            let places = (bounds[0] - base) as usize..(bounds[1] - base) as usize;
-            let length = places.len();
-            let kept = settle(&mut column_of[places.clone()], &mut values[places]);
-            if kept < length {
-                let kept = kept as u64;
-                merged.push(Merged { row, kept });
-            }
-        }
-        merged
-    }
-}
-
-/// Sorts a row by column and sums what is of one column, in order. Returns how
-/// many entries are left, which are the first ones.
+/// Sorts a row by column and sums entries of the same column, in their order. Returns
+/// the number of entries that remain, at the front.
 fn settle(column_of: &mut [u32], values: &mut [f64]) -> usize {
     if column_of.is_sorted_by(|a, b| a < b) {
         return column_of.len();
@@ -226,19 +181,19 @@ fn settle(column_of: &mut [u32], values: &mut [f64]) -> usize {
     row.len()
 }
 
-/// Moves entries together where rows have fewer than places.
+/// Closes the gaps behind shortened rows.
 fn close_gaps(
-    merged: &[Merged],
+    shortened: &[Shortened],
     starts: &mut [u64],
     column_of: &mut Vec<u32>,
     values: &mut Vec<f64>,
 ) {
-    let mut merged = merged.iter().peekable();
+    let mut shortened = shortened.iter().peekable();
     let (mut from, mut to) = (starts[0], 0);
     for row in 0..starts.len() - 1 {
         let end = starts[row + 1];
-        let of_row = merged.next_if(|merged| merged.row as usize == row);
-        let kept = of_row.map_or(end - from, |merged| merged.kept);
+        let of_row = shortened.next_if(|each| each.row as usize == row);
+        let kept = of_row.map_or(end - from, |each| each.kept);
         let moved = from as usize..(from + kept) as usize;
         column_of.copy_within(moved.clone(), to as usize);
         values.copy_within(moved, to as usize);
@@ -350,21 +305,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_hold_every_row_once(lengths in prop::collection::vec(0u64..20, 0..60), shares in 1u64..9) {
+        fn blocks_hold_every_row_once(lengths in prop::collection::vec(0u64..20, 0..60), shares in 1u64..9) {
             let starts: Vec<u64> = [0].into_iter()
                 .chain(lengths.iter().scan(0, |sum, length| { *sum += length; Some(*sum) }))
                 .collect();
             let total = *starts.last().unwrap() as usize;
             let (mut column_of, mut values) = (vec![0; total], vec![0.0; total]);
-            let places = Places { starts: &starts, column_of: &mut column_of, values: &mut values };
             let mut next = 0;
-            for share in places.divide(shares) {
-                prop_assert_eq!(share.first, next);
-                let rows = share.places.starts.len() as u32 - 1;
+            for block in divide_evenly(&starts, &mut column_of, &mut values, shares) {
+                prop_assert_eq!(block.first, next);
+                let rows = block.starts.len() as u32 - 1;
                 prop_assert!(rows > 0);
-                let of_share = share.places.starts[rows as usize] - share.places.starts[0];
-                prop_assert_eq!(share.places.column_of.len() as u64, of_share);
-                prop_assert_eq!(share.places.values.len() as u64, of_share);
+                let entries = block.starts[rows as usize] - block.starts[0];
+                prop_assert_eq!(block.column_of.len() as u64, entries);
+                prop_assert_eq!(block.values.len() as u64, entries);
                 next += rows;
             }
             prop_assert_eq!(next as usize, lengths.len());

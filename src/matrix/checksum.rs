@@ -1,18 +1,18 @@
-//! Which content a file has: XXH3 with 128 bits, which costs less than reading
-//! the file. It tells files apart that changed, not files that someone forged.
+//! The checksum of a file's content: XXH3 with 128 bits, which takes less time than
+//! reading the file. It detects changes, but not forgery.
 
 use std::io::{self, Read};
 
 use twox_hash::xxhash3_128::Hasher;
 
-/// The checksum of bytes that come piece by piece.
+/// The checksum of bytes that are added piece by piece.
 #[derive(Clone, Default)]
 pub struct Checksum {
     hasher: Hasher,
     bytes: u64,
 }
 
-/// How many bytes there were, and their checksum.
+/// A number of bytes and their checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     pub bytes: u64,
@@ -25,7 +25,7 @@ impl Checksum {
         self.bytes += bytes.len() as u64;
     }
 
-    /// Of all that was added.
+    /// The digest of all bytes added.
     pub fn digest(&self) -> Digest {
         Digest {
             bytes: self.bytes,
@@ -34,13 +34,13 @@ impl Checksum {
     }
 }
 
-/// A reader that knows the checksum of what was read.
-pub struct Summed<R> {
+/// A reader that computes the checksum of what it reads.
+pub struct ChecksumReader<R> {
     reader: R,
     checksum: Checksum,
 }
 
-impl<R> Summed<R> {
+impl<R> ChecksumReader<R> {
     pub fn new(reader: R) -> Self {
         Self {
             reader,
@@ -48,18 +48,18 @@ impl<R> Summed<R> {
         }
     }
 
-    /// Of all that was read.
+    /// The digest of all bytes read.
     pub fn digest(&self) -> Digest {
         self.checksum.digest()
     }
 
-    /// Bytes that were read.
-    pub fn so_far(&self) -> u64 {
+    /// The number of bytes read.
+    pub fn bytes_read(&self) -> u64 {
         self.checksum.bytes
     }
 }
 
-impl<R: Read> Read for Summed<R> {
+impl<R: Read> Read for ChecksumReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
         self.checksum.add(&buffer[..count]);
@@ -88,8 +88,8 @@ mod tests {
         assert_ne!(of(&other, 997).checksum, whole.checksum);
         assert_ne!(of(&text[..99_999], 997).checksum, whole.checksum);
 
-        let mut summed = Summed::new(&text[..]);
+        let mut summed = ChecksumReader::new(&text[..]);
         io::copy(&mut summed, &mut io::sink()).unwrap();
-        assert_eq!((summed.digest(), summed.so_far()), (whole, 100_000));
+        assert_eq!((summed.digest(), summed.bytes_read()), (whole, 100_000));
     }
 }

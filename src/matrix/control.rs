@@ -1,20 +1,19 @@
-//! What a long load tells and hears.
+//! Progress and interruption of long work on a matrix.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::MatrixError;
 
-/// Whoever waits for a matrix: what may end the work early, and who is told
-/// how far it is.
+/// Receives the progress of work on a matrix, and can interrupt it.
 pub struct Control<'a> {
     /// Ends the work with [`MatrixError::Interrupted`] once it is set.
     pub stop: &'a AtomicBool,
-    /// Told now and then, on the thread that asked for the matrix.
+    /// Called from time to time, on the thread that asked for the matrix.
     pub progress: &'a mut dyn FnMut(Progress),
 }
 
-/// How far a part of the work is; `done` and `total` have the same unit, and
-/// `total` is 0 where it is not known.
+/// The progress of a part of the work. `done` and `total` have the same unit; `total`
+/// is 0 where it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Such as `reading`.
@@ -24,11 +23,11 @@ pub struct Progress {
 }
 
 impl Control<'_> {
-    /// Tells how far the work is, and hears whether it shall go on.
+    /// Reports progress.
     ///
     /// # Errors
-    /// [`MatrixError::Interrupted`].
-    pub fn tell(&mut self, what: &'static str, done: u64, total: u64) -> Result<(), MatrixError> {
+    /// [`MatrixError::Interrupted`], if the work is to stop.
+    pub fn report(&mut self, what: &'static str, done: u64, total: u64) -> Result<(), MatrixError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(MatrixError::Interrupted);
         }
@@ -36,8 +35,8 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// The same for a part of the work that tells nothing.
-    pub fn silently<T>(&self, act: impl FnOnce(&mut Control) -> T) -> T {
+    /// Calls `act` with a control that can interrupt and gets no progress.
+    pub fn without_progress<T>(&self, act: impl FnOnce(&mut Control) -> T) -> T {
         act(&mut Control {
             stop: self.stop,
             progress: &mut |_| {},
@@ -45,7 +44,7 @@ impl Control<'_> {
     }
 }
 
-/// Works for somebody who neither watches nor interrupts.
+/// Calls `act` with a control that neither interrupts nor gets progress.
 pub fn quietly<T>(act: impl FnOnce(&mut Control) -> T) -> T {
     act(&mut Control {
         stop: &AtomicBool::new(false),

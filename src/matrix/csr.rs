@@ -1,13 +1,12 @@
-//! Compressed sparse rows.
+//! A sparse matrix in memory: compressed sparse rows, checked once.
 
 use thiserror::Error;
 
-/// The most rows or columns that a matrix can have: kernels count both in 32
-/// bits with a sign.
+/// The most rows or columns of a matrix: kernels count both in signed 32-bit integers.
 pub const MOST: u32 = i32::MAX as u32;
 
-/// Compressed sparse rows: row `r`'s entries are at
-/// `row_starts[r]..row_starts[r + 1]`, columns ascending, no duplicates.
+/// Compressed sparse rows: the entries of row `r` are at
+/// `row_starts[r]..row_starts[r + 1]`, with ascending columns and no duplicates.
 ///
 /// ```
 /// use pdawl::matrix::Csr;
@@ -30,7 +29,7 @@ pub struct Csr {
     values: Vec<f64>,
 }
 
-/// Why arrays are no matrix. Rows and columns are counted from 0.
+/// Why arrays are not a matrix. Rows and columns are counted from 0.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CsrError {
     #[error("{count} {what} are more than the {MOST} that a matrix can have")]
@@ -54,11 +53,11 @@ pub enum CsrError {
 }
 
 impl Csr {
-    /// A matrix of these arrays, all of which are checked.
+    /// A matrix of these arrays, which are checked.
     ///
     /// # Errors
-    /// Naming the first row that is wrong, when the arrays contradict each
-    /// other, a column is outside the matrix, or a row's columns do not ascend.
+    /// When the arrays contradict each other, a column lies outside the matrix, or the
+    /// columns of a row do not ascend. The error names the first wrong row.
     pub fn new(
         rows: u32,
         columns: u32,
@@ -93,13 +92,12 @@ impl Csr {
         self.columns
     }
 
-    /// Entries that are kept, explicit zeros included.
+    /// The number of stored entries, explicit zeros included.
     pub fn nonzeros(&self) -> u64 {
         self.values.len() as u64
     }
 
-    /// Where each row starts, and at last where the last one ends:
-    /// `rows + 1` numbers.
+    /// Where each row starts, and where the last one ends: `rows + 1` numbers.
     pub fn row_starts(&self) -> &[u64] {
         &self.row_starts
     }
@@ -114,21 +112,21 @@ impl Csr {
         &self.values
     }
 
-    /// A row's columns and values.
+    /// The columns and values of a row.
     pub fn row(&self, row: u32) -> (&[u32], &[f64]) {
         let row = row as usize;
         let entries = self.row_starts[row] as usize..self.row_starts[row + 1] as usize;
         (&self.column_of[entries.clone()], &self.values[entries])
     }
 
-    /// Entries of a row.
+    /// The number of entries of a row.
     pub fn row_length(&self, row: u32) -> u64 {
         let row = row as usize;
         self.row_starts[row + 1] - self.row_starts[row]
     }
 }
 
-/// Whether the starts rise from 0 to the number of entries.
+/// Checks that the starts ascend from 0 to the number of entries.
 fn check_starts(
     rows: u32,
     starts: &[u64],
@@ -167,7 +165,7 @@ fn check_starts(
     Ok(())
 }
 
-/// Whether a row's columns ascend and end within the matrix.
+/// Checks that the columns of a row ascend and lie within the matrix.
 fn check_row(row: u32, found: &[u32], columns: u32) -> Result<(), CsrError> {
     if let Some(pair) = found.windows(2).find(|pair| pair[0] >= pair[1]) {
         return Err(CsrError::Order {

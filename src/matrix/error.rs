@@ -1,4 +1,4 @@
-//! Why there is no matrix, each with the remedy.
+//! Errors of matrices. Each message contains a remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub enum MatrixError {
         fault: Fault,
     },
     #[error(
-        "{}: what gzip compressed ends too early, after line {lines}; the file is truncated: \
+        "{}: the gzip data ends too early, after line {lines}; the file is truncated: \
          fetch or compress it again", .file.display()
     )]
     Truncated { file: PathBuf, lines: u64 },
@@ -46,15 +46,15 @@ pub enum MatrixError {
         needed: u64,
         available: u64,
     },
-    #[error("the system refuses {} of memory; look at `ulimit -v`, or take a smaller matrix", Bytes(*.bytes))]
+    #[error("the system refuses {} of memory; check `ulimit -v`, or take a smaller matrix", Bytes(*.bytes))]
     Refused { bytes: u64 },
     #[error("the arrays of the matrix contradict each other: {0}")]
     Csr(#[from] CsrError),
-    #[error("interrupted before the matrix was there")]
+    #[error("interrupted before the matrix was complete")]
     Interrupted,
 }
 
-/// Why a file of a matrix could not be written, or not be read back.
+/// Why a file of a matrix cannot be written or read.
 #[derive(Debug, Error)]
 pub enum FileError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Whether a matrix has room, before the work begins.
+//! Checks whether a matrix fits into memory before the work begins.
 
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_vec;
@@ -7,24 +7,24 @@ use super::error::MatrixError;
 use crate::machine::host::Memory;
 
 /// Bytes of a matrix in memory.
-pub fn of_matrix(rows: u64, nonzeros: u64) -> u64 {
+pub fn matrix_bytes(rows: u64, nonzeros: u64) -> u64 {
     let entry = (size_of::<u32>() + size_of::<f64>()) as u64;
     nonzeros
         .saturating_mul(entry)
-        .saturating_add(of_starts(rows))
+        .saturating_add(starts_bytes(rows))
 }
 
-/// Bytes of a number for each row, such as where it starts.
-pub fn of_starts(rows: u64) -> u64 {
+/// Bytes of the row starts of a matrix.
+pub fn starts_bytes(rows: u64) -> u64 {
     rows.saturating_add(1)
         .saturating_mul(size_of::<u64>() as u64)
 }
 
-/// Checks that `needed` bytes can be had. `most` is how many may be taken;
-/// `None`: what is available on this host without swapping.
+/// Checks that `needed` bytes are available. `most` is the limit in bytes; `None` is
+/// the memory of this host that can be had without swapping.
 ///
 /// # Errors
-/// Naming `what` needs them, and both figures.
+/// An error that names `what` needs them, and both figures.
 pub fn check(what: &str, needed: u64, most: Option<u64>) -> Result<(), MatrixError> {
     let available = most.or_else(available).unwrap_or(u64::MAX);
     if needed <= available {
@@ -37,7 +37,7 @@ pub fn check(what: &str, needed: u64, most: Option<u64>) -> Result<(), MatrixErr
     })
 }
 
-/// What this process can have.
+/// Bytes that this process can have without swapping.
 fn available() -> Option<u64> {
     let memory = Memory::read()?;
     let without_swap = Memory {
@@ -47,7 +47,7 @@ fn available() -> Option<u64> {
     Some(without_swap.obtainable(0))
 }
 
-/// So many zeros, not yet touched.
+/// `count` zeros, in memory that the system has not provided yet.
 ///
 /// # Errors
 /// When the system refuses the memory.
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_the_arrays() {
-        assert_eq!(of_matrix(3, 5), 4 * 8 + 5 * 12);
-        assert_eq!(of_matrix(u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(matrix_bytes(3, 5), 4 * 8 + 5 * 12);
+        assert_eq!(matrix_bytes(u64::MAX, u64::MAX), u64::MAX);
         assert_eq!(zeros::<f64>(3).unwrap(), [0.0; 3]);
         assert!(matches!(
             zeros::<f64>(u64::MAX),

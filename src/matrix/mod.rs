@@ -1,17 +1,13 @@
-//! Sparse matrices: what they are, where they come from, and what can be told
-//! of them without a device.
+//! Sparse matrices in memory, and where they come from. A matrix knows no workload and
+//! no device.
 //!
-//! * [`csr`] is a matrix in memory, compressed sparse rows, checked once.
-//! * [`source`] is where one comes from, as users say it: [`market`] reads and
-//!   writes Matrix Market files, `cache` keeps a binary copy beside them, and
-//!   [`generate`] makes matrices.
-//! * [`stats`] is what can be told of one.
-//! * `assemble` turns entries in any order into rows, `parallel` shares work
-//!   among threads, `memory` asks for room before it begins, `checksum` tells
-//!   files apart, and [`control`] is who waits for all that.
-//!
-//! A matrix knows no workload and no device; workloads and models are built on
-//! top of it.
+//! * [`csr`] is a matrix in memory, in compressed sparse rows, checked once.
+//! * [`source`] names a source of matrices: [`market`] reads and writes Matrix Market
+//!   files, `cache` keeps binary copies beside them, and [`generate`] makes matrices.
+//! * [`stats`] has the statistics of a matrix.
+//! * `assemble` sorts entries into rows, `rows` divides a matrix's arrays among
+//!   threads, and `parallel` runs these. `memory` checks that a matrix fits,
+//!   `checksum` detects changed files, and [`control`] is progress and interruption.
 
 mod assemble;
 mod cache;
@@ -23,11 +19,12 @@ pub mod generate;
 pub mod market;
 mod memory;
 pub(crate) mod parallel;
+mod rows;
 pub mod source;
 pub mod stats;
 
 #[cfg(test)]
-mod testbed;
+mod fixtures;
 
 pub use cache::{is_binary, write as write_binary};
 pub use control::{Control, Progress};

@@ -1,4 +1,4 @@
-//! Pieces of work shared among threads.
+//! Maps items to results on all cores, with progress and interruption.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use crossbeam_channel::unbounded;
 use super::control::Control;
 use super::error::MatrixError;
 
-/// Threads that may work at once: the cores that this process may use.
+/// The number of threads: the cores that this process may use.
 pub fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Does the work of each item and gives the results in the items' order. Who
-/// waits is told after each item; an item cannot be interrupted.
+/// Calls `work` with each item and returns the results in the order of the items.
+/// Progress is reported, and an interruption noticed, after each item.
 ///
 /// # Errors
 /// [`MatrixError::Interrupted`].
-pub fn each<T: Send, R: Send>(
+pub fn map<T: Send, R: Send>(
     items: Vec<T>,
     what: &'static str,
     control: &mut Control,
@@ -28,7 +28,7 @@ pub fn each<T: Send, R: Send>(
     let count = items.len();
     let (todo, items_left) = unbounded();
     for numbered in items.into_iter().enumerate() {
-        // The receiver lives, and the channel has no bound.
+        // The channel is unbounded and its receiver alive, so this cannot fail.
         let _ = todo.send(numbered);
     }
     drop(todo);
@@ -50,7 +50,7 @@ pub fn each<T: Send, R: Send>(
         drop(done);
         for (so_far, (number, result)) in results_come.into_iter().enumerate() {
             results[number] = Some(result);
-            if let Err(error) = control.tell(what, so_far as u64 + 1, count as u64) {
+            if let Err(error) = control.report(what, so_far as u64 + 1, count as u64) {
                 enough.store(true, Ordering::Relaxed);
                 return Err(error);
             }
@@ -69,10 +69,10 @@ mod tests {
 
     #[test]
     fn results_are_in_order() {
-        let squares = quietly(|control| each((0..1000u64).collect(), "", control, |i| i * i));
+        let squares = quietly(|control| map((0..1000u64).collect(), "", control, |i| i * i));
         let expected: Vec<u64> = (0..1000).map(|i| i * i).collect();
         assert_eq!(squares.unwrap(), expected);
-        let none = quietly(|control| each(Vec::<u64>::new(), "", control, |i| i));
+        let none = quietly(|control| map(Vec::<u64>::new(), "", control, |i| i));
         assert!(none.unwrap().is_empty());
     }
 
@@ -83,7 +83,7 @@ mod tests {
             stop: &stop,
             progress: &mut |_| stop.store(true, Ordering::Relaxed),
         };
-        let result = each((0..100_000u64).collect(), "", &mut control, |_| {
+        let result = map((0..100_000u64).collect(), "", &mut control, |_| {
             worked.fetch_add(1, Ordering::Relaxed);
             thread::yield_now();
         });

@@ -1,4 +1,4 @@
-//! Where a matrix comes from, as users say it.
+//! The sources of matrices, as users name them: files, look-alikes and generators.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::cache::{self, Found};
 use super::control::Control;
 use super::csr::{Csr, MOST};
 use super::error::{FileError, MatrixError};
-use super::generate::lookalike::{KNOWN, Known, LookAlike};
+use super::generate::lookalike::{KNOWN, KnownMatrix, LookAlike};
 use super::generate::{banded, rmat, uniform};
 use super::market;
 
@@ -28,15 +28,15 @@ use super::market;
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixSource {
     pub origin: Origin,
-    /// Of what is generated.
+    /// Seed of a generated matrix.
     pub seed: u64,
-    /// Whether a binary copy of a file is used and kept beside it.
+    /// Whether a file's binary copy is used, and kept beside it.
     pub cache: bool,
-    /// Bytes that loading may take; `None`: what is available.
+    /// Bytes of memory that loading may take; `None`: what is available.
     pub memory: Option<u64>,
 }
 
-/// Where its entries come from.
+/// Where the entries of a matrix come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     /// A Matrix Market file, or a binary one.
@@ -56,13 +56,13 @@ pub enum Origin {
     },
 }
 
-/// A matrix that was loaded.
+/// A loaded matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
-    /// What outputs call it; a look-alike is called so.
+    /// The name in outputs, which says so if the matrix is a look-alike.
     pub name: String,
     pub csr: Csr,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl MatrixSource {
     /// Loads the matrix.
     ///
     /// # Errors
-    /// When a file is not right, the matrix has no room, or on request.
+    /// When a file is wrong or the matrix does not fit into memory, and on interruption.
     pub fn load(&self, control: &mut Control) -> Result<Loaded, MatrixError> {
         let (seed, memory) = (self.seed, self.memory);
         let mut notes = Vec::new();
@@ -88,7 +88,7 @@ impl MatrixSource {
         })
     }
 
-    /// What outputs call the matrix.
+    /// The name of the matrix in outputs.
     pub fn name(&self) -> String {
         match &self.origin {
             Origin::File(path) => file_name(path),
@@ -112,7 +112,7 @@ impl MatrixSource {
                 Found::Matrix(csr) => return Ok(csr),
                 Found::Nothing => {}
                 Found::Damaged(why) => notes.push(format!(
-                    "{} is no use as a cache ({why}); the matrix is read from its text",
+                    "{} is not usable as a cache ({why}); the matrix is read from its text",
                     cache::path(path).display()
                 )),
             }
@@ -123,8 +123,8 @@ impl MatrixSource {
                 Ok(()) => {}
                 Err(FileError::Matrix(error)) => return Err(error),
                 Err(FileError::Io(error)) => notes.push(format!(
-                    "no cache was kept as {} ({error}), so the text is parsed again next time; \
-                     --no-cache says not to try",
+                    "no cache was saved as {} ({error}), so the text is parsed again next time; \
+                     --no-cache avoids the attempt",
                     cache::path(path).display()
                 )),
             }
@@ -133,8 +133,8 @@ impl MatrixSource {
     }
 }
 
-/// Whether a path will be the same file another time. A pipe is not, and neither
-/// is what `/dev/stdin` stands for.
+/// Whether a path names the same file the next time. A pipe does not, and neither does
+/// `/dev/stdin`.
 fn is_lasting(path: &Path) -> bool {
     let passing = ["/dev", "/proc"]
         .iter()
@@ -169,75 +169,42 @@ impl FromStr for Origin {
     type Err = MatrixError;
 
     fn from_str(text: &str) -> Result<Self, MatrixError> {
-        let wrong = |why: String, remedy| MatrixError::Source {
+        let (kind, rest) = text.split_once(':').unwrap_or(("", text));
+        let (parsed, remedy) = match kind {
+            "like" => (like(rest), "write like:NAME or like:NAME@SCALE"),
+            "banded" => (
+                banded_of(rest),
+                "write banded:ROWS,HALF_BANDWIDTH, such as banded:1000000,4",
+            ),
+            "uniform" => (
+                uniform_of(rest),
+                "write uniform:ROWS,PER_ROW, such as uniform:1000000,12",
+            ),
+            "rmat" => (
+                rmat_of(rest),
+                "write rmat:SCALE,PER_ROW, such as rmat:20,16 for 2^20 rows",
+            ),
+            "web" | "circuit" => (
+                shape(kind, rest),
+                "write web:ROWS or circuit:ROWS, such as web:1000000, and after a comma the entries \
+                 a row, unless the default is wanted: web:1000000,30",
+            ),
+            _ if text.is_empty() => (
+                Err("it is empty".to_owned()),
+                "give a Matrix Market file, or a generator such as rmat:20,16",
+            ),
+            _ => return Ok(Self::File(text.into())),
+        };
+        parsed.map_err(|why| MatrixError::Source {
             text: text.to_owned(),
             why,
             remedy,
-        };
-        let (sort, rest) = text.split_once(':').unwrap_or(("", text));
-        let numbers = |form, remedy| two(rest).ok_or_else(|| wrong(form, remedy));
-        match sort {
-            "like" => like(rest).map_err(|why| wrong(why, "write like:NAME or like:NAME@SCALE")),
-            "banded" => {
-                let remedy = "write banded:ROWS,HALF_BANDWIDTH, such as banded:1000000,4";
-                let (rows, half) = numbers("two whole numbers are needed".into(), remedy)?;
-                let rows = dimension(rows).map_err(|why| wrong(why, remedy))?;
-                Ok(Self::Banded { rows, half })
-            }
-            "uniform" => {
-                let remedy = "write uniform:ROWS,PER_ROW, such as uniform:1000000,12";
-                let (rows, per_row) = numbers("two whole numbers are needed".into(), remedy)?;
-                let rows = dimension(rows).map_err(|why| wrong(why, remedy))?;
-                match per_row <= rows {
-                    true => Ok(Self::Uniform { rows, per_row }),
-                    false => Err(wrong(
-                        format!("a row of {rows} columns cannot have {per_row} entries"),
-                        remedy,
-                    )),
-                }
-            }
-            "rmat" => {
-                let remedy = "write rmat:SCALE,PER_ROW, such as rmat:20,16 for 2^20 rows";
-                let (scale, per_row) = numbers("two whole numbers are needed".into(), remedy)?;
-                match scale <= 30 {
-                    true => Ok(Self::Rmat { scale, per_row }),
-                    false => Err(wrong(
-                        format!("the scale is {scale}, and at most 30"),
-                        remedy,
-                    )),
-                }
-            }
-            "web" | "circuit" => {
-                let remedy = "write web:ROWS or circuit:ROWS, such as web:1000000, and the entries a \
-                              row behind a comma if they shall be others: web:1000000,30";
-                let (rows, per_row) = match rest.split_once(',') {
-                    None => (rest, None),
-                    Some((rows, per_row)) => (rows, Some(per_row)),
-                };
-                let whole = |text: &str| {
-                    let number = text.trim().parse::<u32>();
-                    number.map_err(|_| wrong(format!("`{text}` is no whole number"), remedy))
-                };
-                let rows = whole(rows)?;
-                let per_row = per_row.map(whole).transpose()?;
-                let Some(shape) = Known::shape(sort) else {
-                    return Ok(Self::File(text.into()));
-                };
-                LookAlike::shaped(shape, rows, per_row)
-                    .map(Self::LookAlike)
-                    .map_err(|why| wrong(why, remedy))
-            }
-            _ if text.is_empty() => Err(wrong(
-                "it is empty".into(),
-                "give a Matrix Market file, or a generator such as rmat:20,16",
-            )),
-            _ => Ok(Self::File(text.into())),
-        }
+        })
     }
 }
 
 impl fmt::Display for Origin {
-    /// As users say it.
+    /// As on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -249,9 +216,53 @@ impl fmt::Display for Origin {
     }
 }
 
-fn two(text: &str) -> Option<(u32, u32)> {
-    let (first, second) = text.split_once(',')?;
-    Some((first.trim().parse().ok()?, second.trim().parse().ok()?))
+/// Parses `ROWS,HALF_BANDWIDTH`.
+fn banded_of(text: &str) -> Result<Origin, String> {
+    let (rows, half) = two(text)?;
+    let rows = dimension(rows)?;
+    Ok(Origin::Banded { rows, half })
+}
+
+/// Parses `ROWS,PER_ROW`.
+fn uniform_of(text: &str) -> Result<Origin, String> {
+    let (rows, per_row) = two(text)?;
+    let rows = dimension(rows)?;
+    match per_row <= rows {
+        true => Ok(Origin::Uniform { rows, per_row }),
+        false => Err(format!(
+            "a row of {rows} columns cannot have {per_row} entries"
+        )),
+    }
+}
+
+/// Parses `SCALE,PER_ROW`.
+fn rmat_of(text: &str) -> Result<Origin, String> {
+    let (scale, per_row) = two(text)?;
+    match scale <= 30 {
+        true => Ok(Origin::Rmat { scale, per_row }),
+        false => Err(format!("the scale is {scale}, and at most 30")),
+    }
+}
+
+/// Parses `ROWS` or `ROWS,PER_ROW` of a shape.
+fn shape(name: &str, text: &str) -> Result<Origin, String> {
+    let number = |text: &str| {
+        let number = text.trim().parse::<u32>();
+        number.map_err(|_| format!("`{text}` is not a whole number"))
+    };
+    let (rows, per_row) = match text.split_once(',') {
+        None => (text, None),
+        Some((rows, per_row)) => (rows, Some(number(per_row)?)),
+    };
+    let shape = KnownMatrix::shape(name).ok_or("there is no such shape")?;
+    LookAlike::shaped(shape, number(rows)?, per_row).map(Origin::LookAlike)
+}
+
+fn two(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text.split_once(',').and_then(|(first, second)| {
+        Some((first.trim().parse().ok()?, second.trim().parse().ok()?))
+    });
+    numbers.ok_or_else(|| "two whole numbers are needed".to_owned())
 }
 
 fn dimension(rows: u32) -> Result<u32, String> {
@@ -261,20 +272,18 @@ fn dimension(rows: u32) -> Result<u32, String> {
     }
 }
 
-/// `NAME` or `NAME@SCALE`.
+/// Parses `NAME` or `NAME@SCALE`.
 fn like(text: &str) -> Result<Origin, String> {
     let (name, scale) = match text.split_once('@') {
-        Some((name, scale)) => match scale.parse::<f64>() {
-            Ok(scale) if scale > 0.0 && scale.is_finite() => (name, scale),
-            _ => {
-                return Err(format!(
-                    "`{scale}` is no scale; it is a number above 0, such as 0.1"
-                ));
-            }
-        },
+        Some((name, scale)) => {
+            let number = scale.parse().ok();
+            let number = number.filter(|scale: &f64| *scale > 0.0 && scale.is_finite());
+            let wrong = || format!("`{scale}` is no scale; it is a number above 0, such as 0.1");
+            (name, number.ok_or_else(wrong)?)
+        }
         None => (text, 1.0),
     };
-    let Some(known) = Known::find(name) else {
+    let Some(known) = KnownMatrix::find(name) else {
         let known: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
         return Err(format!(
             "there is no look-alike of `{name}`; known are {}",

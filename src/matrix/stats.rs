@@ -1,6 +1,7 @@
-//! What can be told of a matrix without computing with it: the statistics of
-//! the PDAWL paper's section 4.1 and Table 3, and how row lengths are
-//! distributed.
+//! Statistics of a matrix: those of the PDAWL paper's section 4.1 and Table 3, and the
+//! distribution of row lengths.
+
+use serde::Serialize;
 
 use super::csr::Csr;
 
@@ -10,8 +11,8 @@ pub struct Stats {
     pub rows: u32,
     pub columns: u32,
     pub nonzeros: u64,
-    /// Entries a row: mean, standard deviation (of all rows, not of a sample),
-    /// least and most. 0 for a matrix without rows.
+    /// Entries in a row: mean, standard deviation of the population, least and most.
+    /// All are 0 for a matrix without rows.
     pub mean: f64,
     pub deviation: f64,
     pub least: u64,
@@ -19,12 +20,12 @@ pub struct Stats {
     pub empty_rows: u32,
     /// Greatest distance of an entry from the diagonal; 0 without entries.
     pub bandwidth: u32,
-    /// Rows by length, shortest first, without classes that no row is in.
+    /// Rows by length, shortest first, without empty classes.
     pub histogram: Vec<LengthClass>,
 }
 
 /// Rows with `least` to `most` entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LengthClass {
     pub least: u64,
     pub most: u64,
@@ -34,7 +35,7 @@ pub struct LengthClass {
 }
 
 impl Stats {
-    /// Of a matrix.
+    /// The statistics of a matrix.
     pub fn of(matrix: &Csr) -> Self {
         let mut stats = Self {
             rows: matrix.rows(),
@@ -71,7 +72,7 @@ impl Stats {
         stats.empty_rows = classes[0].0;
         let (rows, total) = (u128::from(stats.rows), u128::from(stats.nonzeros));
         stats.mean = total as f64 / rows as f64;
-        // Exact until the last step: long rows would cancel what short ones add.
+        // Sums are exact integers: in floating point, long rows would cancel short ones.
         let variance = (rows * squares - total * total) as f64 / (rows * rows) as f64;
         stats.deviation = variance.sqrt();
         stats.histogram = (classes.iter().enumerate())
@@ -96,7 +97,7 @@ impl Stats {
     }
 }
 
-/// Classes double in width: 0, 1, 2, 3 to 4, 5 to 8, and so on.
+/// The class of a length. Classes double in width: 0, 1, 2, 3 to 4, 5 to 8, and so on.
 fn class_of(length: u64) -> usize {
     match length {
         0 => 0,
@@ -104,7 +105,7 @@ fn class_of(length: u64) -> usize {
     }
 }
 
-/// The lengths of a class.
+/// The least and greatest length of a class.
 fn bounds(class: usize) -> (u64, u64) {
     match class {
         0 => (0, 0),

@@ -46,7 +46,7 @@ pub(super) fn footprints(spmv: &Spmv, kinds: &[Windows]) -> Vec<Footprint> {
     });
     let windows: Vec<(usize, Range<u64>)> = windows.collect();
     let count = |(kind, units)| (kind, Counts::of(spmv, units));
-    let all = matrix::control::quietly(|control| parallel::each(windows, "", control, count));
+    let all = matrix::control::quietly(|control| parallel::map(windows, "", control, count));
     let mut counts = vec![Counts::default(); kinds.len()];
     // Nobody interrupts what is done quietly.
     for (kind, window) in all.unwrap_or_default() {

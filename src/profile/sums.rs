@@ -55,7 +55,7 @@ mod tests {
     use crate::engine::StepRecord;
     use crate::engine::corun::{CHUNK, MOVE};
     use crate::trace::Trace;
-    use crate::trace::samples::span;
+    use crate::trace::fixtures::span;
 
     #[test]
     fn what_lies_outside_the_steps_does_not_count() {

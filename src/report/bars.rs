@@ -1,12 +1,12 @@
-//! A series of fractions as a row of block characters.
+//! Draws a series of fractions as a row of block characters.
 
 /// Most characters of a row.
 const WIDTH: usize = 60;
 
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The fractions (0 to 1) as bars, each the mean of its part of the series
-/// when the series is longer than the row.
+/// The fractions, 0 to 1, as bars. If the series is longer than the row, a bar is the
+/// mean of a part of the series.
 pub fn row(values: &[f64]) -> String {
     let width = values.len().min(WIDTH);
     (0..width)
@@ -17,7 +17,7 @@ pub fn row(values: &[f64]) -> String {
         .collect()
 }
 
-/// A share above 0 is never invisible.
+/// The character of a fraction. A fraction above 0 is always visible.
 fn block(value: f64) -> char {
     let top = BLOCKS.len() - 1;
     let least = usize::from(value > 0.0);

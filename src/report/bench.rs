@@ -1,4 +1,4 @@
-//! The comparison of strategies as JSON, schema `pdawl-bench/1`.
+//! The report of a comparison of strategies as JSON, schema `pdawl-bench/1`.
 
 use serde::Serialize;
 
@@ -8,11 +8,11 @@ use crate::engine::Outcome;
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-bench/1";
 
-/// Strategies that were run in turns on one workload and machine.
+/// Strategies that ran in turns on one workload and machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bench {
     pub schema: &'static str,
-    /// Of the program.
+    /// The version of the program.
     pub version: &'static str,
     pub workload: Workload,
     pub machine: Machine,
@@ -24,40 +24,36 @@ pub struct Bench {
     pub notes: Vec<String>,
 }
 
-/// One strategy's runs.
+/// The result of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchResult {
+    #[serde(flatten)]
+    pub runs: Runs,
+    /// The throughput of the median run.
+    pub throughput: Throughput,
+    /// That throughput over the throughput of the best single device; `None` if no
+    /// device ran alone.
+    pub to_best_single: Option<f64>,
+    /// That throughput over the oracle's; `None` if the oracle did not run.
+    pub to_oracle: Option<f64>,
+}
+
+/// The times of a strategy's runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Runs {
     pub strategy: String,
     /// Seconds of all steps, by run.
     pub seconds: Vec<f64>,
     /// Seconds before the first step, by run.
     pub setup_seconds: Vec<f64>,
-    /// Of these, seconds of probes, by run.
+    /// The part of `setup_seconds` in which devices were probed, by run.
     pub probe_seconds: Vec<f64>,
     /// Seconds after the last step, by run.
-    pub gather_seconds: Vec<f64>,
-    /// Of the median run.
-    pub throughput: Throughput,
-    /// Its throughput over that of the best device alone; `None` if none was
-    /// run alone.
-    pub to_best_single: Option<f64>,
-    /// Its throughput over the oracle's; `None` if that was not run.
-    pub to_oracle: Option<f64>,
-}
-
-/// A strategy's runs as they come in.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Runs {
-    pub strategy: String,
-    /// As in [`BenchResult`].
-    pub seconds: Vec<f64>,
-    pub setup_seconds: Vec<f64>,
-    pub probe_seconds: Vec<f64>,
     pub gather_seconds: Vec<f64>,
 }
 
 impl Runs {
-    /// None yet.
+    /// A strategy without runs.
     pub fn of(strategy: impl ToString) -> Self {
         Self {
             strategy: strategy.to_string(),
@@ -74,27 +70,27 @@ impl Runs {
     }
 }
 
-/// How near the host alone comes to what its memory allows.
+/// The host's throughput compared with what its memory bandwidth allows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostRatio {
-    /// Bytes a second that a copy reads and writes, measured (or, simulated,
-    /// from the machine file).
+    /// Bytes a second that a copy reads and writes: measured, or in a simulation from
+    /// the machine file.
     pub copy_bandwidth: f64,
-    /// Bytes that a point must move.
+    /// Bytes of memory traffic that a point needs at least.
     pub bytes_per_point: f64,
-    /// What that bandwidth allows.
+    /// The throughput that this bandwidth allows.
     pub allowed: Throughput,
-    /// The throughput of `cpu` over that.
+    /// The throughput of `cpu` over `allowed`.
     pub ratio: f64,
-    /// Seconds of a product by one core in a plain loop, where it was timed.
+    /// Seconds of one step of a product by one core in a plain loop, if it was timed.
     pub sequential_seconds: Option<f64>,
-    /// How many times as fast a step of `cpu` is.
+    /// `sequential_seconds` over the seconds of a step of `cpu`.
     pub speedup: Option<f64>,
 }
 
 impl HostRatio {
-    /// With one core's seconds of what is `points` of the throughput.
-    pub fn beside(mut self, sequential: Option<f64>, points: u64) -> Self {
+    /// The ratio with the seconds that one core takes for `points` points.
+    pub fn with_sequential(mut self, sequential: Option<f64>, points: u64) -> Self {
         let step = points as f64 / (self.allowed.value * self.ratio);
         self.sequential_seconds = sequential;
         self.speedup = sequential.map(|seconds| seconds / step);
@@ -102,8 +98,8 @@ impl HostRatio {
     }
 }
 
-/// The results on a workload in the order of the strategies. Strategies that never ran are
-/// left out. `singles` are the strategies that use one device alone.
+/// The results on a workload, in the order of the strategies and without those that
+/// never ran. `singles` are the strategies that use one device alone.
 pub fn results(workload: &Workload, runs: &[Runs], singles: &[String]) -> Vec<BenchResult> {
     let points = (workload.points()).saturating_mul(workload.steps().into());
     let throughput =
@@ -123,11 +119,7 @@ pub fn results(workload: &Workload, runs: &[Runs], singles: &[String]) -> Vec<Be
         .filter_map(|runs| {
             let throughput = throughput(&runs.seconds)?;
             Some(BenchResult {
-                strategy: runs.strategy.clone(),
-                seconds: runs.seconds.clone(),
-                setup_seconds: runs.setup_seconds.clone(),
-                probe_seconds: runs.probe_seconds.clone(),
-                gather_seconds: runs.gather_seconds.clone(),
+                runs: runs.clone(),
                 to_best_single: single.map(|s| throughput.value / s),
                 to_oracle: oracle.map(|o| throughput.value / o),
                 throughput,
@@ -136,13 +128,15 @@ pub fn results(workload: &Workload, runs: &[Runs], singles: &[String]) -> Vec<Be
         .collect()
 }
 
-/// The host's ratio, if `cpu` was run.
+/// The host's ratio, if `cpu` ran.
 pub fn host_ratio(
     results: &[BenchResult],
     copy_bandwidth: f64,
     bytes_per_point: f64,
 ) -> Option<HostRatio> {
-    let cpu = results.iter().find(|r| r.strategy == "cpu")?;
+    let cpu = results
+        .iter()
+        .find(|result| result.runs.strategy == "cpu")?;
     let allowed = copy_bandwidth / bytes_per_point;
     Some(HostRatio {
         copy_bandwidth,
@@ -157,7 +151,7 @@ pub fn host_ratio(
     })
 }
 
-/// The median; of an even number the mean of the two in the middle.
+/// The median. For an even number of values it is the mean of the middle two.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -216,12 +210,12 @@ mod tests {
         assert_eq!(results[2].to_oracle, Some(0.8));
         let host = host_ratio(&results, 10_000.0, 16.0).unwrap();
         assert_eq!((host.allowed.value, host.ratio), (625.0, 0.8));
-        let beside = host.clone().beside(Some(1.5), 250);
+        let beside = host.clone().with_sequential(Some(1.5), 250);
         assert_eq!(
             (beside.sequential_seconds, beside.speedup),
             (Some(1.5), Some(3.0))
         );
-        assert_eq!(host.beside(None, 250).speedup, None);
+        assert_eq!(host.with_sequential(None, 250).speedup, None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The comparison of strategies for people.
+//! The report of a comparison of strategies as text.
 
 use std::fmt::{self, Write};
 
@@ -37,11 +37,11 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
         let seconds =
             |value: Option<f64>| value.map_or_else(String::new, |v| Seconds(v).to_string());
         let ratio = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.3}"));
-        let runs = || result.seconds.iter().copied();
+        let runs = || result.runs.seconds.iter().copied();
         table.add_row(vec![
-            result.strategy.clone(),
+            result.runs.strategy.clone(),
             Count(result.throughput.value, result.throughput.each()).to_string(),
-            seconds(median(&result.seconds)),
+            seconds(median(&result.runs.seconds)),
             seconds(runs().min_by(f64::total_cmp)),
             seconds(runs().max_by(f64::total_cmp)),
             ratio(result.to_best_single),
@@ -85,7 +85,7 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::super::bench::{Runs, SCHEMA, host_ratio, results};
-    use super::super::samples::context;
+    use super::super::fixtures::context;
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! From an engine's outcome to a report.
+//! Fills in the report of a run from the outcome of the engine.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::DeviceKind;
 use crate::trace::summary;
 
-/// Strategies that may leave devices out.
+/// Strategies that can leave devices without work.
 const ADAPTIVE: [&str; 3] = ["dawl", "pdawl", "oracle"];
 
-/// What a report tells beyond the outcome.
+/// The content of a report that is not in the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Context {
     pub workload: Workload,
-    /// Its devices in the order of the outcome's.
+    /// Its devices are in the order of the outcome's.
     pub machine: Machine,
     pub strategy: String,
     pub comparison: Vec<Single>,
@@ -26,13 +26,9 @@ pub struct Context {
 
 /// The report of a run.
 pub fn report(outcome: &Outcome, context: &Context) -> Report {
-    let points = {
-        let distinct: BTreeSet<u32> = outcome.steps.iter().map(|s| s.step).collect();
-        context
-            .workload
-            .points()
-            .saturating_mul(distinct.len() as u64)
-    };
+    // A step that was computed again has two records.
+    let distinct: BTreeSet<u32> = outcome.steps.iter().map(|s| s.step).collect();
+    let points = (context.workload.points()).saturating_mul(distinct.len() as u64);
     Report {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -67,10 +63,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
         interrupted: outcome.interrupted,
         alone: alone(outcome, &context.strategy),
         comparison: context.comparison.clone(),
-        model: outcome
-            .model
-            .as_ref()
-            .map(|account| model(outcome, account)),
+        model: (outcome.model.as_ref()).map(|account| model(outcome, account)),
         notes: context.notes.clone(),
     }
 }
@@ -92,11 +85,8 @@ fn model(outcome: &Outcome, account: &Account) -> Model {
 }
 
 fn device_name(outcome: &Outcome, device: usize) -> String {
-    outcome
-        .devices
-        .get(device)
-        .cloned()
-        .unwrap_or_else(|| format!("device {device}"))
+    let name = outcome.devices.get(device).cloned();
+    name.unwrap_or_else(|| format!("device {device}"))
 }
 
 /// See [`Report::alone`].
@@ -113,11 +103,8 @@ fn device_parts(outcome: &Outcome, context: &Context) -> Vec<DevicePart> {
     let all: u64 = records(outcome).map(|r| r.units).sum();
     (0..outcome.devices.len())
         .map(|device| {
-            let own: Vec<&DeviceRecord> = outcome
-                .steps
-                .iter()
-                .filter_map(|s| s.devices.get(device))
-                .collect();
+            let steps = outcome.steps.iter();
+            let own: Vec<&DeviceRecord> = steps.filter_map(|s| s.devices.get(device)).collect();
             let units = own.iter().map(|r| r.units).sum();
             let busy: f64 = own.iter().map(|r| r.busy_seconds).sum();
             DevicePart {
@@ -155,11 +142,7 @@ fn step(record: &StepRecord) -> Step {
     Step {
         step: record.step,
         seconds: record.seconds,
-        shares: record
-            .devices
-            .iter()
-            .map(|d| fraction(d.units, all))
-            .collect(),
+        shares: (record.devices.iter().map(|d| fraction(d.units, all))).collect(),
         imbalance: record.imbalance(),
         moved: record.moved,
     }
@@ -185,15 +168,15 @@ fn records(outcome: &Outcome) -> impl Iterator<Item = &DeviceRecord> {
 }
 
 fn fraction(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        return 0.0;
+    match whole {
+        0 => 0.0,
+        whole => part as f64 / whole as f64,
     }
-    part as f64 / whole as f64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{account, context, outcome};
+    use super::super::fixtures::{account, context, outcome};
     use super::*;
     use crate::engine::Loss;
 

@@ -1,11 +1,12 @@
-//! What a matrix is like, `pdawl-matrix/1`, and how people read it.
+//! The report of a matrix, as JSON of schema `pdawl-matrix/1` and as text.
 
 use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::style::{STRONG, line, styled};
+use super::style::{STRONG, line, notes, styled, written};
 use super::table;
+use crate::matrix::stats::LengthClass;
 use crate::matrix::{MatrixSource, Origin, Stats};
 use crate::quantity::{Bytes, Percent, Seconds};
 
@@ -20,15 +21,15 @@ const BAR: f64 = 24.0;
 pub struct MatrixReport {
     pub schema: &'static str,
     pub version: &'static str,
-    /// What outputs call it; a look-alike is called so.
+    /// The name in outputs, which says so if the matrix is a look-alike.
     pub name: String,
     /// As on the command line.
     pub source: String,
     /// `file`, `generated` or `look-alike`.
     pub origin: &'static str,
-    /// Of what is not a file.
+    /// The seed; `None` for a file.
     pub seed: Option<u64>,
-    /// That it took to read or to make it.
+    /// Seconds to read or to generate the matrix.
     pub load_seconds: f64,
     pub rows: u32,
     pub columns: u32,
@@ -36,30 +37,21 @@ pub struct MatrixReport {
     pub row_length: RowLength,
     pub empty_rows: u32,
     pub bandwidth: u32,
-    pub histogram: Vec<HistogramClass>,
-    /// The file that it was written to.
+    pub histogram: Vec<LengthClass>,
+    /// The file that the matrix was written to.
     pub written: Option<Written>,
     pub notes: Vec<String>,
 }
 
-/// Entries a row.
+/// Statistics of the number of entries in a row.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RowLength {
     pub mean: f64,
     pub deviation: f64,
-    /// Deviation over mean; null for a matrix without entries.
+    /// Deviation over mean; `None` for a matrix without entries.
     pub variation: Option<f64>,
     pub least: u64,
     pub most: u64,
-}
-
-/// Rows of similar length.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct HistogramClass {
-    pub least: u64,
-    pub most: u64,
-    pub rows: u32,
-    pub nonzeros: u64,
 }
 
 /// A file that was written.
@@ -70,19 +62,13 @@ pub struct Written {
 }
 
 impl MatrixReport {
-    /// Of a matrix, where it came from, and how long that took.
+    /// The report of a matrix from a source, and the seconds that loading took.
     pub fn of(source: &MatrixSource, stats: &Stats, load_seconds: f64) -> Self {
         let origin = match source.origin {
             Origin::File(_) => "file",
             Origin::LookAlike(_) => "look-alike",
             Origin::Banded { .. } | Origin::Uniform { .. } | Origin::Rmat { .. } => "generated",
         };
-        let classes = stats.histogram.iter().map(|class| HistogramClass {
-            least: class.least,
-            most: class.most,
-            rows: class.rows,
-            nonzeros: class.nonzeros,
-        });
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -103,7 +89,7 @@ impl MatrixReport {
             },
             empty_rows: stats.empty_rows,
             bandwidth: stats.bandwidth,
-            histogram: classes.collect(),
+            histogram: stats.histogram.clone(),
             written: None,
             notes: Vec::new(),
         }
@@ -111,10 +97,7 @@ impl MatrixReport {
 
     /// The report with ANSI styles.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
+        written(|out| self.write(out))
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
@@ -140,10 +123,9 @@ impl MatrixReport {
         if let Some(seed) = self.seed {
             line(out, "Seed", seed)?;
         }
-        let verb = if self.origin == "file" {
-            "Read in"
-        } else {
-            "Made in"
+        let verb = match self.origin {
+            "file" => "Read in",
+            _ => "Made in",
         };
         line(out, verb, Seconds(self.load_seconds))?;
         if let Some(Written { file, bytes }) = &self.written {
@@ -152,10 +134,7 @@ impl MatrixReport {
         if !self.histogram.is_empty() {
             writeln!(out, "\n{}", self.table())?;
         }
-        for note in &self.notes {
-            writeln!(out, "{} {note}", styled(STRONG, "Note:"))?;
-        }
-        Ok(())
+        notes(out, &self.notes)
     }
 
     fn table(&self) -> String {
@@ -166,7 +145,7 @@ impl MatrixReport {
             let of_rows = share(class.rows.into(), self.rows.into());
             let of_nonzeros = share(class.nonzeros as f64, self.nonzeros as f64);
             table.add_row(vec![
-                class.lengths(),
+                lengths(class),
                 class.rows.to_string(),
                 Percent(of_rows).to_string(),
                 class.nonzeros.to_string(),
@@ -178,12 +157,11 @@ impl MatrixReport {
     }
 }
 
-impl HistogramClass {
-    fn lengths(&self) -> String {
-        match self.least == self.most {
-            true => self.least.to_string(),
-            false => format!("{} to {}", self.least, self.most),
-        }
+/// The lengths of a class as text.
+fn lengths(class: &LengthClass) -> String {
+    match class.least == class.most {
+        true => class.least.to_string(),
+        false => format!("{} to {}", class.least, class.most),
     }
 }
 

@@ -1,27 +1,22 @@
-//! What a run's user reads: reports as JSON and as text.
+//! Reports: what a command prints, as JSON and as text. Everything here is pure.
 //!
-//! * [`schema`] is the report of a run, `pdawl-report/1`, and [`mod@bench`] that of
-//!   a comparison of strategies, `pdawl-bench/1`.
-//! * [`profile`] is the report of a profile, [`training`] that of a training,
-//!   and [`mod@model`] has those of models.
-//! * [`build`] makes the former from an [`Outcome`](crate::engine::Outcome) and
-//!   what the engine does not know.
-//! * [`text`] and [`bench_text`] write them for people, with `bars`,
-//!   [`table`] and `style`.
-//! * [`mod@graph`] is the report of a graph's runs, `pdawl-graph/1`;
-//! * [`prediction`] is what a cost model expects, `pdawl-predict/1`;
-//! * [`mod@matrix`] is what a sparse matrix is like, `pdawl-matrix/1`;
-//! * [`mod@spec`] is what a specification describes, `pdawl-spec/1`, and
-//!   [`drawing`] draws a graph;
-//! * [`transformer`] has the experiments on transformers;
-//! * [`trial`] is codelets by themselves, `pdawl-trial/1`;
-//! * [`mod@instruments`] tells what runs on a machine can be observed with.
+//! * [`schema`] is the report of a run, `pdawl-report/1`. [`build`] fills it in from an
+//!   [`Outcome`](crate::engine::Outcome), and [`text`] writes it as text.
+//! * [`mod@bench`] is the report of a comparison of strategies, `pdawl-bench/1`;
+//!   [`bench_text`] writes it as text.
+//! * [`mod@graph`] is the report of a graph's runs, `pdawl-graph/1`, and
+//!   [`transformer`] has the experiments on transformers.
+//! * [`profile`], [`training`] and [`mod@model`] are the reports on cost models, and
+//!   [`prediction`] is what a model predicts, `pdawl-predict/1`.
+//! * [`mod@matrix`] describes a sparse matrix, `pdawl-matrix/1`.
+//! * [`mod@spec`] describes a specification, `pdawl-spec/1`, and [`drawing`] draws a
+//!   graph.
+//! * [`trial`] compares variants of a codelet, `pdawl-trial/1`.
+//! * [`mod@instruments`] lists the counters and sensors of a machine.
+//! * `bars`, [`table`] and `style` format text.
 //!
-//! docs/report.md describes all of them field by field, and docs/predict.md the
-//! prediction.
-//!
-//! Everything here is pure. Text carries ANSI styles; whoever prints it strips
-//! them where they are not wanted.
+//! docs/report.md describes all fields, and docs/predict.md the prediction. Text has
+//! ANSI styles, which the command line drops where they are not wanted.
 
 mod bars;
 pub mod bench;
@@ -44,7 +39,7 @@ pub mod transformer;
 pub mod trial;
 
 #[cfg(test)]
-mod samples;
+mod fixtures;
 
 pub use bench::Bench;
 pub use build::{Context, report};

@@ -1,6 +1,6 @@
 //! The report of a run as JSON, schema `pdawl-report/1`.
 //!
-//! A field may be added within version 1; none may go or change its meaning.
+//! Version 1 may gain fields. No field may be removed or change its meaning.
 
 use serde::Serialize;
 
@@ -9,63 +9,62 @@ use crate::machine::{Device, DeviceKind};
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-report/1";
 
-/// A whole run. Times are seconds, on the simulator's virtual clock if
+/// The report of a run. Times are seconds, on the simulator's virtual clock if
 /// `machine.simulated`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     pub schema: &'static str,
-    /// Of the program.
+    /// The version of the program.
     pub version: &'static str,
     pub workload: Workload,
     pub machine: Machine,
     pub strategy: String,
-    /// All steps, barrier to barrier.
+    /// The time of all steps, from barrier to barrier.
     pub seconds: f64,
     pub setup_seconds: f64,
-    /// Of these, the balancer's probes.
+    /// The part of `setup_seconds` in which devices were probed.
     pub probe_seconds: f64,
     pub gather_seconds: f64,
-    /// Points, or nonzeros of a product, computed in all completed steps; a step
-    /// that had to be computed again counts once.
+    /// Points, nonzeros or work-items computed in all completed steps. A step that was
+    /// computed again counts once.
     pub points: u64,
     pub throughput: Throughput,
     pub devices: Vec<DevicePart>,
     pub steps: Vec<Step>,
-    /// Mean of the steps' imbalance, weighted by their seconds.
+    /// The mean imbalance of steps, weighted by their seconds.
     pub imbalance: f64,
-    /// Fraction of the time of copies during which a kernel ran on the same
-    /// device; `None` without copies.
+    /// The fraction of the time of copies in which a kernel ran on the same device;
+    /// `None` without copies.
     pub overlap: Option<f64>,
     /// Time that the engine and the balancer took, within `seconds`.
     pub engine_seconds: f64,
     /// Time that the drivers took to enqueue commands, within `seconds`.
     pub enqueue_seconds: f64,
-    /// Whether the result was found right; `None` if not asked.
+    /// Whether the result was right; `None` if it was not verified.
     pub verified: Option<bool>,
     pub max_abs_error: Option<f64>,
-    /// The estimate of the largest eigenvalue's magnitude; `None` if the run
-    /// was no iteration, or carried no data.
+    /// The estimate of the largest eigenvalue's magnitude; `None` if the run was no
+    /// iteration, or a simulation without data.
     pub eigenvalue: Option<f64>,
     pub lost: Vec<Lost>,
     pub interrupted: bool,
-    /// The device that did all of the last step by itself, where the strategy
-    /// had the choice.
+    /// The device that computed all of the last step, if the strategy chose it.
     pub alone: Option<String>,
-    /// What single devices reach on the same workload and machine, where known.
+    /// The throughput of single devices on the same workload and machine, if known.
     pub comparison: Vec<Single>,
-    /// The cost model's part; `None` if the strategy works without one.
+    /// The cost model of the run; `None` if the strategy uses none.
     pub model: Option<Model>,
     pub notes: Vec<String>,
 }
 
-/// What was computed.
+/// The workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Workload {
     pub name: &'static str,
     pub parameters: Parameters,
 }
 
-/// The workload's parameters.
+/// The parameters of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Parameters {
@@ -74,7 +73,7 @@ pub enum Parameters {
     Kernel(KernelParameters),
 }
 
-/// A stencil's.
+/// The parameters of a stencil.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StencilParameters {
     pub nx: u64,
@@ -83,33 +82,33 @@ pub struct StencilParameters {
     pub nz: Option<u64>,
     /// `f64` or `f32`.
     pub precision: &'static str,
-    /// Steps asked for.
+    /// Requested steps.
     pub steps: u32,
-    /// Of the first data.
+    /// The seed of the initial data.
     pub seed: u64,
 }
 
-/// A product's.
+/// The parameters of a product with a sparse matrix.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpmvParameters {
-    /// The matrix's name; a look-alike is called so.
+    /// The name of the matrix, which says so if it is a look-alike.
     pub matrix: String,
     pub rows: u64,
     pub columns: u64,
     pub nonzeros: u64,
     /// `product` or `iteration`.
     pub form: &'static str,
-    /// The part of the rows that may count as irregular.
+    /// The fraction of the rows that may count as irregular.
     pub irregular: f64,
     /// `f64` or `f32`.
     pub precision: &'static str,
-    /// Steps asked for.
+    /// Requested steps.
     pub steps: u32,
-    /// Of the first vector, and of a generated matrix.
+    /// The seed of the first vector, and of a generated matrix.
     pub seed: u64,
 }
 
-/// A user's kernel's.
+/// The parameters of a user's kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelParameters {
     /// The kernel file's name.
@@ -120,27 +119,27 @@ pub struct KernelParameters {
     pub source: String,
     /// Work-items along each dimension.
     pub global: Vec<u64>,
-    /// Of a work-group; `None`: the driver chooses.
+    /// Work-items of a work-group along each dimension; `None`: the driver chooses.
     pub local: Option<Vec<u64>>,
-    /// The dimension along which it is divided.
+    /// The dimension along which the kernel is divided.
     pub dimension: usize,
-    /// Parts into which it can be divided.
+    /// The number of units that it can be divided into.
     pub units: u64,
-    /// Of all buffers.
+    /// Bytes of all buffers.
     pub bytes: u64,
-    /// Positions of the buffers that are divided with it; the others are whole
-    /// on every device.
+    /// Positions of the buffers that are divided along with the kernel. Every device has
+    /// the others as a whole.
     pub sliced: Vec<usize>,
-    /// `f64` if it computes in double precision at all, else `f32`.
+    /// `f64` if the kernel uses double precision, else `f32`.
     pub precision: &'static str,
-    /// Steps asked for.
+    /// Requested steps.
     pub steps: u32,
-    /// Of the buffers' first contents.
+    /// The seed of the buffers' initial contents.
     pub seed: u64,
 }
 
 impl Workload {
-    /// One line: `stencil 4096 x 4096 f64`.
+    /// The title, such as `stencil 4096 x 4096 f64`.
     pub fn title(&self) -> String {
         match &self.parameters {
             Parameters::Stencil(grid) => {
@@ -172,7 +171,7 @@ impl Workload {
         }
     }
 
-    /// Steps asked for.
+    /// Requested steps.
     pub fn steps(&self) -> u32 {
         match &self.parameters {
             Parameters::Stencil(grid) => grid.steps,
@@ -181,8 +180,8 @@ impl Workload {
         }
     }
 
-    /// What throughput counts, computed in each step: points of a grid,
-    /// nonzeros of a matrix, or work-items of a kernel.
+    /// What throughput counts, for one step: points of a grid, nonzeros of a matrix, or
+    /// work-items of a kernel.
     pub fn points(&self) -> u64 {
         match &self.parameters {
             Parameters::Stencil(StencilParameters { nx, ny, nz, .. }) => {
@@ -196,7 +195,7 @@ impl Workload {
         }
     }
 
-    /// So many of them in so many seconds.
+    /// The throughput of computing `count` of them in `seconds`.
     pub fn throughput(&self, count: u64, seconds: f64) -> Throughput {
         let unit = match &self.parameters {
             Parameters::Stencil(_) => "points/s",
@@ -210,7 +209,7 @@ impl Workload {
     }
 }
 
-/// What it was computed on.
+/// The machine of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
     pub name: String,
@@ -221,7 +220,7 @@ pub struct Machine {
     pub devices: Vec<Device>,
 }
 
-/// The host, as far as a reader needs it.
+/// The host of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostInfo {
     pub cpu: String,
@@ -230,7 +229,7 @@ pub struct HostInfo {
     pub memory: u64,
 }
 
-/// Work a second.
+/// Work per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Throughput {
     pub value: f64,
@@ -238,20 +237,18 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Points a second; 0 when nothing was done.
+    /// Points per second; 0 for 0 seconds.
     pub fn of_points(points: u64, seconds: f64) -> Self {
-        let value = if seconds > 0.0 {
-            points as f64 / seconds
-        } else {
-            0.0
-        };
         Self {
-            value,
+            value: match seconds > 0.0 {
+                true => points as f64 / seconds,
+                false => 0.0,
+            },
             unit: "points/s",
         }
     }
 
-    /// Its unit for one: `point/s`.
+    /// The unit in the singular, such as `point/s`.
     pub fn each(&self) -> &'static str {
         match self.unit {
             "nonzeros/s" => "nonzero/s",
@@ -261,39 +258,39 @@ impl Throughput {
     }
 }
 
-/// A device's part in the run.
+/// A device's part in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DevicePart {
     pub name: String,
     pub kind: DeviceKind,
-    /// Fraction of all units that were computed.
+    /// The fraction of all units that it computed.
     pub share: f64,
     pub units: u64,
-    /// At least one of its commands ran.
+    /// The time in which at least one of its commands ran.
     pub busy_seconds: f64,
     /// The rest of `seconds`.
     pub idle_seconds: f64,
     pub chunks: u64,
     pub bytes_h2d: u64,
     pub bytes_d2h: u64,
-    /// From ready to start, summed over its commands; `None` if the run kept no
-    /// spans.
+    /// The time from ready to start, summed over its commands; `None` without a trace of
+    /// commands.
     pub wait_seconds: Option<f64>,
-    /// 1 - mean / longest of its workers' times in a kernel, over all kernels;
-    /// `None` for a device whose workers are not known.
+    /// 1 - mean / longest of its workers' times in a kernel, over all kernels; `None` for
+    /// a device without known workers.
     pub worker_imbalance: Option<f64>,
 }
 
-/// One step.
+/// A step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
     pub step: u32,
     pub seconds: f64,
-    /// Fraction of the step's units, by device.
+    /// The fraction of the step's units, by device.
     pub shares: Vec<f64>,
     /// 1 - mean / latest of the finishing times of the devices that had work.
     pub imbalance: f64,
-    /// Units that changed hands at its begin.
+    /// Units that moved to another device at the begin of the step.
     pub moved: u64,
 }
 
@@ -303,42 +300,41 @@ pub struct Lost {
     pub device: String,
     pub step: u32,
     pub why: String,
-    /// Steps computed again.
+    /// Steps that were computed again.
     pub repeated: u32,
 }
 
-/// A cost model's part in the run. Its seconds are expected, not measured.
+/// The cost model of a run. Its seconds are expected, not measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Model {
     pub name: String,
-    /// Of the first step as planned, before anything ran; `None` if the model
-    /// had no plan.
+    /// Seconds of the first step, predicted before the run; `None` without a plan.
     pub predicted_step_seconds: Option<f64>,
-    /// Of each step when it was planned, by step; `None` where the model was
-    /// not asked.
+    /// Seconds of each step, as expected when it was planned; `None` where the model was
+    /// not used.
     pub expected_step_seconds: Vec<Option<f64>>,
-    /// Plans made anew, since measured and expected seconds parted or a device
-    /// was lost.
+    /// New plans, made since measured and expected seconds differed or a device was
+    /// lost.
     pub replans: u32,
-    /// The step from which on the model was not asked any more.
+    /// The step from which on the model was not used any more.
     pub handed_over: Option<u32>,
     pub devices: Vec<Trust>,
 }
 
-/// How far the model was trusted on a device, at the end.
+/// How far the model was trusted on a device at the end of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trust {
     pub device: String,
     /// Measured over expected seconds; `None` if the device was lost.
     pub slowdown: Option<f64>,
-    /// Relative deviation from that which is no surprise.
+    /// The relative deviation from `slowdown` within which a measurement is expected.
     pub interval: f64,
 }
 
-/// A single device's throughput on the same workload.
+/// The throughput of a single device on the same workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Single {
-    /// `cpu` or `gpu`: the strategy that uses it alone.
+    /// The strategy that uses this device alone, `cpu` or `gpu`.
     pub strategy: String,
     pub throughput: Throughput,
 }

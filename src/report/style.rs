@@ -1,4 +1,4 @@
-//! What the texts for people share: styles, how a line is set, and notes.
+//! Styles, lines and notes that all text reports share.
 
 use std::fmt::{self, Write};
 
@@ -8,9 +8,9 @@ use anstyle::{AnsiColor, Style};
 pub const STRONG: Style = Style::new().bold();
 /// For the main figure.
 pub const MAIN: Style = AnsiColor::Green.on_default().bold();
-/// For what is less important.
+/// For less important text.
 pub const FAINT: Style = Style::new().dimmed();
-/// For what should not be missed.
+/// For warnings.
 pub const ALARM: Style = AnsiColor::Yellow.on_default().bold();
 
 /// `word` in a style.
@@ -26,7 +26,7 @@ pub fn origin(simulated: bool) -> String {
     }
 }
 
-/// A column's heading, which says if its figures are simulated.
+/// The heading of a column, which says whether its figures are simulated.
 pub fn column(name: &str, simulated: bool) -> String {
     match simulated {
         true => format!("{name} (simulated)"),
@@ -34,17 +34,17 @@ pub fn column(name: &str, simulated: bool) -> String {
     }
 }
 
-/// A name and its value, values below each other.
+/// Writes a name and its value; values are aligned.
 pub fn line(out: &mut String, name: &str, value: impl fmt::Display) -> fmt::Result {
     writeln!(out, "  {name:<12}{value}")
 }
 
-/// What a reader should know of a report, a line each.
+/// Writes each note on a line of its own.
 pub fn notes(out: &mut String, notes: &[String]) -> fmt::Result {
     notes.iter().try_for_each(|text| note(out, text))
 }
 
-/// One of them.
+/// Writes a note.
 pub fn note(out: &mut String, text: impl fmt::Display) -> fmt::Result {
     writeln!(out, "{} {text}", styled(STRONG, "Note:"))
 }

@@ -1,9 +1,8 @@
-//! Tables of text.
+//! Tables in text reports.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-/// A table without frames: the first column left, the others right where
-/// `right` says so.
+/// A table without borders. Columns for which `right` holds are aligned to the right.
 pub fn plain(header: &[&str], right: impl Fn(usize) -> bool) -> Table {
     let mut table = Table::new();
     table

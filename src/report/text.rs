@@ -1,4 +1,4 @@
-//! The report of a run for people.
+//! The report of a run as text.
 
 use std::fmt::{self, Write};
 
@@ -98,7 +98,7 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
         }
     }
     if let Some(device) = &report.alone {
-        let why = format!("{device}: with others, a step would take longer");
+        let why = format!("{device}: a step on several devices would take longer");
         line(out, "Alone", why)?;
     }
     if let Some(overlap) = report.overlap {
@@ -159,7 +159,7 @@ fn figures(report: &Report, out: &mut String) -> fmt::Result {
     writeln!(out)
 }
 
-/// What a model said, and what became of it.
+/// The line of a cost model: its prediction, and how far it was followed.
 fn in_words(model: &Model, first: Option<&Step>) -> String {
     let mut words = model.name.clone();
     if let (Some(predicted), Some(first)) = (model.predicted_step_seconds, first) {
@@ -208,9 +208,7 @@ fn devices(report: &Report, out: &mut String) -> fmt::Result {
             device.units.to_string(),
             Seconds(device.busy_seconds).to_string(),
             Seconds(device.idle_seconds).to_string(),
-            device
-                .wait_seconds
-                .map_or_else(|| "-".into(), |w| Seconds(w).to_string()),
+            (device.wait_seconds).map_or_else(|| "-".into(), |w| Seconds(w).to_string()),
             device.chunks.to_string(),
             Bytes(device.bytes_h2d).to_string(),
             Bytes(device.bytes_d2h).to_string(),
@@ -237,12 +235,8 @@ fn shares(report: &Report, out: &mut String) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "  Shares over steps {} to {}", first.step, last.step)?;
-    let width = report
-        .devices
-        .iter()
-        .map(|d| d.name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let widths = report.devices.iter().map(|d| d.name.chars().count());
+    let width = widths.max().unwrap_or(0);
     for (i, device) in report.devices.iter().enumerate() {
         let of = |step: &Step| step.shares.get(i).copied().unwrap_or(0.0);
         let series: Vec<f64> = report.steps.iter().map(of).collect();
@@ -285,7 +279,7 @@ fn remarks(report: &Report, out: &mut String) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::super::build::report;
-    use super::super::samples::{account, context, outcome};
+    use super::super::fixtures::{account, context, outcome};
     use super::super::schema::{Single, Throughput};
     use super::*;
     use crate::balance::Account;

@@ -1,4 +1,5 @@
-//! Codelets by themselves, as JSON of schema `pdawl-trial/1` and as text.
+//! The report of a comparison of a codelet's variants, as JSON of schema `pdawl-trial/1`
+//! and as text.
 
 use std::fmt::{self, Write};
 
@@ -15,18 +16,18 @@ use crate::quantity::{Count, Seconds};
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-trial/1";
 
-/// Variants of a codelet that took turns on each device.
+/// Variants of a codelet that ran in turns on each device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
     pub schema: &'static str,
-    /// Of the program.
+    /// The version of the program.
     pub version: &'static str,
-    /// What was computed.
+    /// The codelet and its sizes.
     pub codelet: String,
     /// Operations and bytes of memory traffic of a launch.
     pub flops: f64,
     pub bytes: f64,
-    /// Queues that launches went to at once.
+    /// Queues that got launches at the same time.
     pub queues: usize,
     /// Launches of each queue that were timed together.
     pub launches: usize,
@@ -37,7 +38,7 @@ pub struct Trial {
     pub notes: Vec<String>,
 }
 
-/// A device's part.
+/// The variants on one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OnDevice {
     pub name: String,
@@ -45,28 +46,28 @@ pub struct OnDevice {
     pub variants: Vec<Figures>,
 }
 
-/// A variant's figures.
+/// The figures of a variant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
     pub name: String,
     /// Whether the codelet chooses it for these sizes.
     pub chosen: bool,
-    /// Whether its result was right; `None` if it does not run here.
+    /// Whether its result was right; `None` if it does not run on this device.
     pub right: Option<bool>,
-    /// The largest error of the numbers looked at, of their root mean square;
-    /// `None` if it is infinite, or there is no result.
+    /// The largest error over the root mean square of the numbers compared; `None` if it
+    /// is infinite, or there is no result.
     pub error: Option<f64>,
-    /// Why it does not run here.
+    /// Why it does not run on this device.
     pub refused: Option<String>,
     /// Seconds of a launch, by turn.
     pub seconds: Vec<f64>,
-    /// Of the median turn; `None` without one, or where there is nothing to count.
+    /// Rates of the median turn; `None` without a turn, or where nothing is counted.
     pub flops_per_second: Option<f64>,
     pub bytes_per_second: Option<f64>,
 }
 
 impl Trial {
-    /// Nothing tried yet.
+    /// A report without devices.
     pub fn of(case: &Case, options: Options) -> Self {
         Self {
             schema: SCHEMA,
@@ -84,7 +85,7 @@ impl Trial {
         }
     }
 
-    /// Adds what came of a device.
+    /// Adds the variants tried on a device.
     pub fn add(&mut self, device: &Device, tried: &[Tried], cost: Cost) {
         self.devices.push(OnDevice {
             name: device.name.clone(),
@@ -93,7 +94,7 @@ impl Trial {
         });
     }
 
-    /// Whether every variant that runs is right.
+    /// Whether the results of all variants that ran are right.
     pub fn right(&self) -> bool {
         let variants = self.devices.iter().flat_map(|device| &device.variants);
         variants
@@ -101,7 +102,7 @@ impl Trial {
             .all(|variant| variant.right != Some(false))
     }
 
-    /// The trial for people, with ANSI styles.
+    /// The report as text with ANSI styles.
     pub fn render(&self) -> String {
         written(|out| self.write(out))
     }
@@ -245,7 +246,7 @@ mod tests {
         };
         let case = Case::gemm(Gemm::square(8));
         let mut trial = Trial::of(&case, options);
-        let device = crate::report::samples::context().machine.devices[0].clone();
+        let device = crate::report::fixtures::context().machine.devices[0].clone();
         trial.add(
             &device,
             &[tried("r", Verdict::Refused("too large".into()), &[])],

@@ -227,7 +227,7 @@ fn us(time: Nanos) -> f64 {
 mod tests {
     use serde_json::Value;
 
-    use super::super::samples::{about, span, two_devices};
+    use super::super::fixtures::{about, span, two_devices};
     use super::*;
     use crate::runtime::CommandKind;
 

@@ -93,7 +93,7 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{about, two_devices};
+    use super::super::fixtures::{about, two_devices};
     use super::*;
 
     fn text(trace: &Trace) -> String {

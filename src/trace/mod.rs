@@ -96,8 +96,8 @@ impl About {
 }
 
 #[cfg(test)]
-pub(crate) mod samples {
-    //! Hand-made traces for the exporters' tests.
+pub(crate) mod fixtures {
+    //! Traces for the tests of exporters.
 
     use super::{About, Span, Trace};
     use crate::runtime::CommandKind;

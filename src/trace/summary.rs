@@ -71,7 +71,7 @@ fn of_spans(spans: &[&Span]) -> DeviceSummary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{span, two_devices};
+    use super::super::fixtures::{span, two_devices};
     use super::*;
 
     #[test]

@@ -280,7 +280,7 @@ fn truncated_or_damaged_compressed_files_are_told() {
     let lines: String = (1..=3000).map(|i| format!("{i} {i} {}\n", i * i)).collect();
     let whole = compressed(general("3000 3000 3000", &lines));
     let folder = Folder::with("m.mtx.gz", &whole[..whole.len() / 2]);
-    let told = contains("m.mtx.gz: what gzip compressed ends too early, after line ");
+    let told = contains("m.mtx.gz: the gzip data ends too early, after line ");
     folder
         .matrix("stats m.mtx.gz")
         .assert()
@@ -375,7 +375,7 @@ fn a_cache_is_kept_used_and_renewed() {
     let report = folder.json("stats m.mtx");
     assert_eq!(report["nonzeros"], 2);
     let note = report["notes"][0].as_str().unwrap();
-    assert!(note.contains("m.mtx.pdawl is no use as a cache"), "{note}");
+    assert!(note.contains("m.mtx.pdawl is not usable as a cache"), "{note}");
     assert_eq!(
         folder.json("stats m.mtx")["notes"]
             .as_array()
@@ -389,7 +389,7 @@ fn a_cache_is_kept_used_and_renewed() {
 fn where_no_cache_can_be_kept_the_matrix_is_read_all_the_same() {
     let folder = Folder::with("m.mtx", general("2 2 1", "1 1 1\n"));
     fs::create_dir(folder.path("m.mtx.pdawl")).unwrap();
-    let note = contains("Note: no cache was kept as m.mtx.pdawl").and(contains("--no-cache"));
+    let note = contains("Note: no cache was saved as m.mtx.pdawl").and(contains("--no-cache"));
     folder
         .matrix("stats m.mtx")
         .assert()

@@ -1,4 +1,4 @@
-//! The first bytes of a cache: which text it belongs to, and how large it is.
+//! The header of a binary file: the text that it belongs to, and its size.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -7,12 +7,12 @@ use crate::matrix::csr::Csr;
 use crate::matrix::memory;
 
 const MAGIC: [u8; 8] = *b"PDAWLCSR";
-/// Raised whenever the form of the file changes.
+/// Increased whenever the form of the file changes.
 const VERSION: u32 = 1;
-/// Reads otherwise where bytes have another order.
+/// Has another value when it is read in another byte order.
 const ORDER: u32 = 0x0102_0304;
 
-/// The beginning of a cache.
+/// The first bytes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
@@ -24,23 +24,23 @@ pub struct Header {
     pub rows: u64,
     pub columns: u64,
     pub nonzeros: u64,
-    /// Of rows, columns, nonzeros and what follows the header.
+    /// The checksum of rows, columns, nonzeros and all that follows the header.
     checksum: [u64; 2],
 }
 
-/// What a header is of.
+/// The kind of file that a header belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A cache as this version writes it on this machine.
+    /// A file as this version writes it on this machine.
     Ours,
-    /// A cache of another version, or of a machine with another order of bytes.
+    /// A file of another version, or of a machine with another byte order.
     Another,
     /// Something else.
     Strange,
 }
 
 impl Header {
-    /// Of a matrix that was read from this text; its checksum is still to come.
+    /// The header of a matrix that was read from this text, without the checksum.
     pub fn of(source: Digest, csr: &Csr) -> Self {
         Self {
             magic: MAGIC,
@@ -65,7 +65,7 @@ impl Header {
 
     /// Bytes of the whole file.
     pub fn length(&self) -> u64 {
-        (size_of::<Self>() as u64).saturating_add(memory::of_matrix(self.rows, self.nonzeros))
+        (size_of::<Self>() as u64).saturating_add(memory::matrix_bytes(self.rows, self.nonzeros))
     }
 
     /// Whether the matrix was read from this text.
@@ -73,8 +73,8 @@ impl Header {
         (self.source_bytes, self.source_checksum) == (source.bytes, halves(source.checksum))
     }
 
-    /// The checksum of what is in the header, to which the arrays are added.
-    pub fn begun(&self) -> Checksum {
+    /// The checksum of the sizes in the header, to which the arrays are added.
+    pub fn checksum_of_sizes(&self) -> Checksum {
         let mut checksum = Checksum::default();
         checksum.add(bytemuck::cast_slice(&[
             self.rows,
@@ -84,7 +84,7 @@ impl Header {
         checksum
     }
 
-    /// With the checksum of everything.
+    /// The header with the checksum.
     pub fn completed(self, checksum: &Checksum) -> Self {
         Self {
             checksum: halves(checksum.digest().checksum),
@@ -92,7 +92,7 @@ impl Header {
         }
     }
 
-    /// Whether this is the checksum of everything.
+    /// Whether this is the checksum in the header.
     pub fn fits(&self, checksum: &Checksum) -> bool {
         self.checksum == halves(checksum.digest().checksum)
     }

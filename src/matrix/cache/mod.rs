@@ -1,15 +1,14 @@
-//! A matrix as a binary file: beside the text that it was read from, so that the
-//! text is parsed once, or by itself.
+//! A matrix as a binary file: beside the text that it was read from, so that the text
+//! is parsed only once, or by itself.
 //!
-//! The file consists of a `header` and the three arrays of the matrix, in
-//! the byte order of the machine. It belongs to the content of the text: the
-//! header has the digest of the text's bytes, and the text is read, though not
-//! parsed, whenever its cache is to be used.
+//! The file consists of a `header` and the three arrays of the matrix, in the byte
+//! order of the machine. The header has the digest of the text. Before a cache is
+//! used, the text is read, though not parsed, and its digest compared.
 
 mod header;
 
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Read, Seek, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,18 +18,18 @@ use pdawl_profiler::atomic_file::Beside;
 
 use header::{Form, Header};
 
-use super::checksum::{Digest, Summed};
+use super::checksum::{ChecksumReader, Digest};
 use super::control::Control;
 use super::csr::Csr;
 use super::error::{FileError, MatrixError};
 use super::memory;
 
-/// What is added to the text's name.
+/// The ending that is added to the name of the text.
 const ENDING: &str = ".pdawl";
 /// Bytes that are read or written at a time.
 const PIECE: usize = 1 << 20;
 
-/// What became of looking for a cache.
+/// The result of a search for a cache.
 #[derive(Debug)]
 pub enum Found {
     /// The matrix, as it would be read from the text.
@@ -41,7 +40,33 @@ pub enum Found {
     Damaged(String),
 }
 
-/// Where the cache of a text lies.
+/// Why a binary file gives no matrix.
+enum Unusable {
+    /// The file cannot be read, or its content is wrong.
+    Io(io::Error),
+    /// It was written by another version, or on a machine of another byte order.
+    OtherForm,
+    /// The matrix does not fit into memory, or the work was interrupted.
+    Matrix(MatrixError),
+}
+
+impl From<MatrixError> for Unusable {
+    fn from(error: MatrixError) -> Self {
+        Self::Matrix(error)
+    }
+}
+
+impl From<io::Error> for Unusable {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn damaged(why: impl Into<String>) -> Unusable {
+    Unusable::Io(io::Error::new(ErrorKind::InvalidData, why.into()))
+}
+
+/// The path of a text's cache.
 pub fn path(source: &Path) -> PathBuf {
     let mut name = source.as_os_str().to_owned();
     name.push(ENDING);
@@ -51,79 +76,70 @@ pub fn path(source: &Path) -> PathBuf {
 /// Looks for the matrix that was read from this text.
 ///
 /// # Errors
-/// When the text cannot be read, the matrix has no room, or on request. A cache
-/// that cannot be used is none.
+/// When the text cannot be read or the matrix does not fit into memory, and on
+/// interruption. A cache that cannot be used is no error.
 pub fn load(
     source: &Path,
     memory: Option<u64>,
     control: &mut Control,
 ) -> Result<Found, MatrixError> {
-    let path = path(source);
-    let unreadable = |error: io::Error| Found::Damaged(error.to_string());
-    let (mut cache, length) = match open(&path) {
-        Ok(opened) => opened,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
-        Err(error) => return Ok(unreadable(error)),
-    };
-    let mut header = Header::zeroed();
-    if let Err(error) = cache.read_exact(bytemuck::bytes_of_mut(&mut header)) {
-        return Ok(unreadable(error));
+    match load_cache(source, memory, control) {
+        Ok(csr) => Ok(csr.map_or(Found::Nothing, Found::Matrix)),
+        Err(Unusable::OtherForm) => Ok(Found::Nothing),
+        Err(Unusable::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(Unusable::Io(error)) => Ok(Found::Damaged(error.to_string())),
+        Err(Unusable::Matrix(error)) => Err(error),
     }
-    match header.form() {
-        Form::Ours => {}
-        Form::Another => return Ok(Found::Nothing),
-        Form::Strange => return Ok(Found::Damaged("it begins like no cache".into())),
-    }
-    if header.length() != length {
-        return Ok(Found::Damaged(format!(
-            "it has {length} bytes and should have {}",
-            header.length()
-        )));
-    }
+}
+
+/// The matrix; `None` if the cache is of another text.
+fn load_cache(
+    source: &Path,
+    memory: Option<u64>,
+    control: &mut Control,
+) -> Result<Option<Csr>, Unusable> {
+    let (mut cache, header) = open(&path(source))?;
     if source_length(source)? != header.source_bytes {
-        return Ok(Found::Nothing);
+        return Ok(None);
     }
     let what = format!("{}: loading its cache", source.display());
-    let needed = memory::of_matrix(header.rows, header.nonzeros);
+    let needed = memory::matrix_bytes(header.rows, header.nonzeros);
     memory::check(&what, needed, memory)?;
 
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
-        // The text is checked while the arrays are read.
+        // The digest of the text is computed while the arrays are read.
         let digest = scope.spawn(|| digest(source, &enough));
-        let arrays = read_arrays(&header, &mut cache, control);
-        if arrays.is_err() {
+        let csr = read_arrays(&header, &mut cache, control);
+        if csr.is_err() {
             enough.store(true, Ordering::Relaxed);
         }
         let digest = match digest.join() {
             Ok(digest) => digest,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        let found = match arrays {
-            Ok(found) => found,
-            Err(FileError::Matrix(error)) => return Err(error),
-            Err(FileError::Io(error)) => return Ok(unreadable(error)),
-        };
-        match header.is_of(digest?) {
-            true => Ok(found),
-            false => Ok(Found::Nothing),
-        }
+        let csr = csr?;
+        Ok(header.is_of(digest?).then_some(csr))
     })
 }
 
-/// Keeps a matrix beside the text that it was read from.
+/// Saves the cache of a text. It is not synchronised with the disk: its checksum
+/// detects a file that is not complete.
 ///
 /// # Errors
-/// When it cannot be written, or on request; what was there before is there
-/// still.
+/// When it cannot be written, and on interruption. A file that was there before then
+/// stays.
 pub fn save(
     source: &Path,
     digest: Digest,
     csr: &Csr,
     control: &mut Control,
 ) -> Result<(), FileError> {
-    let path = path(source);
-    Beside::create(&path)?.fill(|file| fill(file, digest, csr, control))
+    Beside::create(&path(source))?.fill(|file| {
+        let mut writer = BufWriter::with_capacity(PIECE, file);
+        write_with(digest, csr, &mut writer, control)?;
+        Ok(writer.flush()?)
+    })
 }
 
 /// Whether a path names a matrix in this form, rather than a text.
@@ -132,107 +148,97 @@ pub fn is_binary(path: &Path) -> bool {
     name.ends_with(ENDING.as_bytes())
 }
 
-/// A matrix from a file of this form, whatever text it was read from.
+/// Reads a matrix from a file of this form, without regard to a text.
 ///
 /// # Errors
-/// When there is no such file or it is not whole, the matrix has no room, or on
-/// request.
+/// When there is no such file, it is damaged, or the matrix does not fit into memory,
+/// and on interruption.
 pub fn read(path: &Path, memory: Option<u64>, control: &mut Control) -> Result<Csr, MatrixError> {
-    let refused = |why: io::Error| MatrixError::Read {
-        file: path.to_owned(),
-        source: why,
-        remedy: "give a file that `pdawl matrix generate` has written, or a Matrix Market file",
+    let csr = open(path).and_then(|(mut file, header)| {
+        let what = format!("{}: loading it", path.display());
+        let needed = memory::matrix_bytes(header.rows, header.nonzeros);
+        memory::check(&what, needed, memory)?;
+        read_arrays(&header, &mut file, control)
+    });
+    let source = match csr {
+        Ok(csr) => return Ok(csr),
+        Err(Unusable::Matrix(error)) => return Err(error),
+        Err(Unusable::Io(error)) => error,
+        Err(Unusable::OtherForm) => {
+            io::Error::other("it was written by another version of pdawl, or on another machine")
+        }
     };
-    let strange = |why: &str| refused(io::Error::new(ErrorKind::InvalidData, why));
-    let (mut file, length) = open(path).map_err(refused)?;
-    let mut header = Header::zeroed();
-    file.read_exact(bytemuck::bytes_of_mut(&mut header))
-        .map_err(refused)?;
-    match header.form() {
-        Form::Ours => {}
-        Form::Another => return Err(strange("it is of another version of pdawl, or machine")),
-        Form::Strange => return Err(strange("it does not begin like a matrix of pdawl")),
-    }
-    if header.length() != length {
-        return Err(strange("it has another length than its begin says"));
-    }
-    let what = format!("{}: loading it", path.display());
-    memory::check(
-        &what,
-        memory::of_matrix(header.rows, header.nonzeros),
-        memory,
-    )?;
-    match read_arrays(&header, &mut file, control) {
-        Ok(Found::Matrix(csr)) => Ok(csr),
-        Ok(Found::Damaged(why)) => Err(strange(&why)),
-        Ok(Found::Nothing) => Err(strange("it has no matrix")),
-        Err(FileError::Matrix(error)) => Err(error),
-        Err(FileError::Io(error)) => Err(refused(error)),
-    }
+    Err(MatrixError::Read {
+        file: path.to_owned(),
+        source,
+        remedy: "give a file that `pdawl matrix generate` has written, or a Matrix Market file",
+    })
 }
 
-/// Writes a matrix that was read from no text in this form.
+/// Writes a matrix in this form that was not read from a text.
 ///
 /// # Errors
-/// When it cannot be written, or on request.
+/// When it cannot be written, and on interruption.
 pub fn write(csr: &Csr, out: &mut dyn Write, control: &mut Control) -> Result<(), FileError> {
-    let header = Header::of(Digest::default(), csr);
-    let mut checksum = header.begun();
-    arrays(csr)
-        .into_iter()
-        .for_each(|array| checksum.add(array));
-    out.write_all(bytemuck::bytes_of(&header.completed(&checksum)))?;
-    let (mut done, total) = (0, header.length());
-    for piece in arrays(csr)
-        .into_iter()
-        .flat_map(|array| array.chunks(PIECE))
-    {
-        out.write_all(piece)?;
-        done += piece.len() as u64;
-        control.tell("writing", done, total)?;
-    }
-    Ok(())
+    write_with(Digest::default(), csr, out, control)
 }
 
-/// Writes a cache. It is not synchronised with the disk: its checksum tells
-/// whether all of it got there.
-fn fill(
-    file: &mut File,
-    digest: Digest,
+fn write_with(
+    source: Digest,
     csr: &Csr,
+    out: &mut (impl Write + ?Sized),
     control: &mut Control,
 ) -> Result<(), FileError> {
-    let header = Header::of(digest, csr);
-    let mut writer = BufWriter::with_capacity(PIECE, &mut *file);
-    writer.write_all(bytemuck::bytes_of(&header))?;
-    let mut checksum = header.begun();
+    let header = Header::of(source, csr);
+    let arrays: [&[u8]; 3] = [
+        bytemuck::cast_slice(csr.row_starts()),
+        bytemuck::cast_slice(csr.column_of()),
+        bytemuck::cast_slice(csr.values()),
+    ];
+    let mut checksum = header.checksum_of_sizes();
+    arrays.iter().for_each(|array| checksum.add(array));
+    out.write_all(bytemuck::bytes_of(&header.completed(&checksum)))?;
     let (mut done, total) = (0, header.length());
-    for array in arrays(csr) {
-        for piece in array.chunks(PIECE) {
-            writer.write_all(piece)?;
-            checksum.add(piece);
-            done += piece.len() as u64;
-            control.tell("keeping", done, total)?;
-        }
+    for piece in arrays.iter().flat_map(|array| array.chunks(PIECE)) {
+        out.write_all(piece)?;
+        done += piece.len() as u64;
+        control.report("writing", done, total)?;
     }
-    writer.flush()?;
-    drop(writer);
-    let header = header.completed(&checksum);
-    file.rewind()?;
-    file.write_all(bytemuck::bytes_of(&header))?;
     Ok(())
+}
+
+/// Opens a file and reads its header.
+fn open(path: &Path) -> Result<(File, Header), Unusable> {
+    let mut file = File::open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(Unusable::Io(io::Error::other("it is no file")));
+    }
+    let mut header = Header::zeroed();
+    file.read_exact(bytemuck::bytes_of_mut(&mut header))?;
+    match header.form() {
+        Form::Ours => {}
+        Form::Another => return Err(Unusable::OtherForm),
+        Form::Strange => return Err(damaged("it does not begin like a matrix of pdawl")),
+    }
+    match (about.len(), header.length()) {
+        (found, expected) if found == expected => Ok((file, header)),
+        (found, expected) => Err(damaged(format!(
+            "it has {found} bytes and should have {expected}"
+        ))),
+    }
 }
 
 /// Reads the arrays that follow the header, and checks them.
 fn read_arrays(
     header: &Header,
-    cache: &mut impl Read,
+    file: &mut impl Read,
     control: &mut Control,
-) -> Result<Found, FileError> {
+) -> Result<Csr, Unusable> {
     let mut starts = memory::zeros::<u64>(header.rows.saturating_add(1))?;
     let mut column_of = memory::zeros::<u32>(header.nonzeros)?;
     let mut values = memory::zeros::<f64>(header.nonzeros)?;
-    let mut checksum = header.begun();
+    let mut checksum = header.checksum_of_sizes();
     let (mut done, total) = (0, header.length());
     for array in [
         bytemuck::cast_slice_mut::<_, u8>(&mut starts),
@@ -240,40 +246,19 @@ fn read_arrays(
         bytemuck::cast_slice_mut(&mut values),
     ] {
         for piece in array.chunks_mut(PIECE) {
-            cache.read_exact(piece)?;
+            file.read_exact(piece)?;
             checksum.add(piece);
             done += piece.len() as u64;
-            control.tell("loading", done, total)?;
+            control.report("loading", done, total)?;
         }
     }
     if !header.fits(&checksum) {
-        return Ok(Found::Damaged("its checksum does not fit".into()));
+        return Err(damaged("its checksum does not fit"));
     }
     let (Ok(rows), Ok(columns)) = (header.rows.try_into(), header.columns.try_into()) else {
-        return Ok(Found::Damaged("it has too many rows or columns".into()));
+        return Err(damaged("it has too many rows or columns"));
     };
-    Ok(match Csr::new(rows, columns, starts, column_of, values) {
-        Ok(csr) => Found::Matrix(csr),
-        Err(error) => Found::Damaged(error.to_string()),
-    })
-}
-
-/// A matrix's arrays as bytes, in the order of the file.
-fn arrays(csr: &Csr) -> [&[u8]; 3] {
-    [
-        bytemuck::cast_slice(csr.row_starts()),
-        bytemuck::cast_slice(csr.column_of()),
-        bytemuck::cast_slice(csr.values()),
-    ]
-}
-
-fn open(path: &Path) -> io::Result<(File, u64)> {
-    let file = File::open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    Ok((file, about.len()))
+    Csr::new(rows, columns, starts, column_of, values).map_err(|error| damaged(error.to_string()))
 }
 
 fn unreadable(source: &Path) -> impl Fn(io::Error) -> MatrixError {
@@ -289,20 +274,20 @@ fn source_length(source: &Path) -> Result<u64, MatrixError> {
     Ok(about.len())
 }
 
-/// The digest of a text; whatever was read when it was `enough`.
+/// The digest of a text, or of a part of it once `enough` is set.
 fn digest(source: &Path, enough: &AtomicBool) -> Result<Digest, MatrixError> {
     let file = File::open(source).map_err(unreadable(source))?;
-    let mut summed = Summed::new(file);
+    let mut reader = ChecksumReader::new(file);
     let mut piece = vec![0; PIECE];
     while !enough.load(Ordering::Relaxed) {
-        match summed.read(&mut piece) {
+        match reader.read(&mut piece) {
             Ok(0) => break,
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(unreadable(source)(error)),
         }
     }
-    Ok(summed.digest())
+    Ok(reader.digest())
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ fn a_binary_file_is_read_by_itself_and_refused_if_it_is_not_whole() {
         (changed(0), "does not begin like"),
         (changed(8), "another version"),
         (changed(bytes.len() - 1), "checksum"),
-        (bytes[..bytes.len() - 1].to_vec(), "another length"),
+        (bytes[..bytes.len() - 1].to_vec(), "bytes and should have"),
         (Vec::new(), ""),
     ] {
         fs::write(&path, &bytes).unwrap();

@@ -1,19 +1,18 @@
-//! Choosing a row's columns: as many different ones as the row has entries.
+//! Draws the columns of a row: as many different ones as the row has entries.
 
 use super::random::Random;
 
-/// Draws so often before the rest is taken as it comes.
+/// Rounds of draws, after which neighbours of the columns drawn make up the rest.
 const ROUNDS: u32 = 12;
 
-/// Fills `out` with different columns, ascending, that `draw` gives. `out` must
-/// not be longer than the matrix has columns. Where the draws repeat too much,
-/// the neighbours of what was drawn make up the rest.
+/// Fills `out` with different columns from `draw`, ascending. `out` must not be longer
+/// than the matrix has columns. Where draws repeat too often, neighbours of the
+/// columns drawn make up the rest.
 pub fn distinct(out: &mut [u32], columns: u32, mut draw: impl FnMut() -> u32) {
     distinct_beside(out, 0, columns, &mut draw);
 }
 
-/// As [`distinct`], where the first `given` are there already, each once and in
-/// any order.
+/// As [`distinct`], where `out` begins with `given` different columns in any order.
 pub fn distinct_beside(out: &mut [u32], given: usize, columns: u32, mut draw: impl FnMut() -> u32) {
     let mut have = given;
     for _ in 0..ROUNDS {
@@ -27,14 +26,14 @@ pub fn distinct_beside(out: &mut [u32], given: usize, columns: u32, mut draw: im
     add_neighbours(out, have, columns);
 }
 
-/// Fills `out` with different columns, ascending, each as likely as another.
-pub fn spread(out: &mut [u32], columns: u32, random: &mut Random) {
+/// Fills `out` with different columns, ascending, all equally likely.
+pub fn uniform(out: &mut [u32], columns: u32, random: &mut Random) {
     let many = out.len() as u64 > u64::from(columns) / 8;
     if !many {
         return distinct(out, columns, || random.below(columns));
     }
-    // Each column is taken with the probability that makes it as many as wanted
-    // (Knuth, volume 2, 3.4.2, algorithm S).
+    // Each column is taken with the probability of the columns still needed among
+    // those left (Knuth, volume 2, 3.4.2, algorithm S).
     let mut taken = 0;
     for column in 0..columns {
         let left = (out.len() - taken) as u32;
@@ -48,7 +47,7 @@ pub fn spread(out: &mut [u32], columns: u32, random: &mut Random) {
     }
 }
 
-/// Moves what differs to the front of the sorted list; returns how many.
+/// Moves the different columns of a sorted list to its front, and returns their number.
 fn keep_different(sorted: &mut [u32]) -> usize {
     let mut kept = 0;
     for i in 0..sorted.len() {
@@ -60,8 +59,8 @@ fn keep_different(sorted: &mut [u32]) -> usize {
     kept
 }
 
-/// Fills `out`, of which the first `have` are sorted, with the columns after the
-/// middle one that are not there yet.
+/// Completes `out`, whose first `have` columns are sorted, with the columns that follow
+/// the middle one and are not in it.
 fn add_neighbours(out: &mut [u32], have: usize, columns: u32) {
     let (old, new) = out.split_at_mut(have);
     let mut next = old.get(have / 2).copied().unwrap_or(0);
@@ -99,7 +98,7 @@ mod tests {
             distinct(&mut out, columns, || random.below(range.min(columns)));
             prop_assert!(ascending(&out, columns), "{out:?}");
             out.fill(0);
-            spread(&mut out, columns, &mut random);
+            uniform(&mut out, columns, &mut random);
             prop_assert!(ascending(&out, columns), "{out:?}");
         }
     }
@@ -113,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_is_even() {
+    fn uniform_columns_are_even() {
         let mut counts = [0u32; 20];
         for stream in 0..4000 {
             let mut out = [0; 5];
-            spread(&mut out, 20, &mut Random::of(3, stream));
+            uniform(&mut out, 20, &mut Random::of(3, stream));
             out.iter().for_each(|column| counts[*column as usize] += 1);
         }
         assert!(

@@ -1,10 +1,10 @@
-//! Matrices that are made instead of read: seeded, and the same on every
-//! machine whatever the number of its cores.
+//! Generates matrices from a seed. They are the same on every machine and for every
+//! number of cores.
 //!
 //! * [`lookalike`] imitates the matrices of the PDAWL paper; `simple` and `rmat`
-//!   are plain shapes.
-//! * `fill` makes a matrix row by row, `columns` chooses a row's columns, and
-//!   `random` is where chance comes from.
+//!   make simple shapes.
+//! * `fill` fills a matrix row by row, `columns` draws the columns of a row, and
+//!   `random` has the random numbers.
 
 mod columns;
 mod fill;

@@ -1,5 +1,5 @@
-//! Random numbers that are the same on every machine and for every number of
-//! threads: each row has a sequence of its own (splitmix64).
+//! Random numbers that are the same on every machine and for every number of threads:
+//! each row has its own sequence (splitmix64).
 
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]

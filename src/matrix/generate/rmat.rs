@@ -1,4 +1,4 @@
-//! Power-law matrices by R-MAT: D. Chakrabarti, Y. Zhan, C. Faloutsos: *R-MAT: A
+//! Generates power-law matrices by R-MAT: D. Chakrabarti, Y. Zhan, C. Faloutsos: *R-MAT: A
 //! Recursive Model for Graph Mining*, SIAM Data Mining 2004.
 
 use super::random::Random;
@@ -7,20 +7,20 @@ use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
 use crate::matrix::error::MatrixError;
 use crate::matrix::memory;
-use crate::matrix::parallel::each;
+use crate::matrix::parallel::map;
 
-/// Probabilities of the quarters of a matrix, those of Graph 500: top left, top
-/// right, bottom left, and the rest.
+/// Probabilities of the quarters of a matrix, as in Graph 500: top left, top right,
+/// bottom left. The bottom right has the rest.
 const QUARTERS: [f64; 3] = [0.57, 0.19, 0.19];
 
 /// Entries that a thread draws at a time.
 const PIECE: u64 = 1 << 18;
 
-/// A matrix of `2^scale` rows and columns, for which `per_row` entries a row are
-/// drawn on average. Entries that are drawn again are added, so fewer are left.
+/// A matrix of `2^scale` rows and columns, with `per_row` draws for each row on
+/// average. Draws of the same entry are summed, so fewer entries remain.
 ///
 /// # Errors
-/// When it has no room, or on request.
+/// When the matrix does not fit into memory, and on interruption.
 pub fn rmat(
     scale: u32,
     per_row: u32,
@@ -31,12 +31,12 @@ pub fn rmat(
     let rows = 1u32 << scale;
     let drawn = u64::from(rows) * u64::from(per_row);
     let entry = (2 * size_of::<u32>() + size_of::<f64>()) as u64;
-    let needed = (memory::of_matrix(rows.into(), drawn))
+    let needed = (memory::matrix_bytes(rows.into(), drawn))
         .saturating_add(drawn.saturating_mul(entry))
-        .saturating_add(memory::of_starts(rows.into()));
+        .saturating_add(memory::starts_bytes(rows.into()));
     memory::check("making an R-MAT matrix", needed, memory)?;
     let pieces = (0..drawn.div_ceil(PIECE)).collect();
-    let parts = each(pieces, "generating", control, |piece| {
+    let parts = map(pieces, "generating", control, |piece| {
         let mut random = Random::of(seed, piece);
         let count = (drawn - piece * PIECE).min(PIECE);
         let room = count as usize;
@@ -56,7 +56,7 @@ pub fn rmat(
     assemble(rows, rows, parts, Mirror::No, control)
 }
 
-/// The place of an entry: a quarter, a quarter of that, and so on.
+/// Draws the row and column of an entry: a quarter, a quarter of that, and so on.
 fn place(scale: u32, random: &mut Random) -> (u32, u32) {
     let [a, b, c] = QUARTERS;
     let (mut row, mut column) = (0, 0);

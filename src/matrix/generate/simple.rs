@@ -1,16 +1,17 @@
-//! Generators of plain shapes: a band, and rows with columns anywhere.
+//! Generates banded matrices, and matrices with uniformly distributed columns.
 
-use super::columns::spread;
-use super::fill::{Plan, check_room, fill, starts};
+use super::columns;
+use super::fill::{fill, starts};
 use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
 use crate::matrix::error::MatrixError;
+use crate::matrix::memory;
 
 /// A square matrix with all entries of row `r` from column `r - half` to
 /// `r + half`.
 ///
 /// # Errors
-/// When it has no room, or on request.
+/// When the matrix does not fit into memory, and on interruption.
 pub fn banded(
     rows: u32,
     half: u32,
@@ -20,17 +21,13 @@ pub fn banded(
 ) -> Result<Csr, MatrixError> {
     let half = half.min(rows.saturating_sub(1));
     let band = |row: u32| row.saturating_sub(half)..row.saturating_add(half).min(rows - 1) + 1;
-    // What the band lacks in both corners.
+    // The band lacks a triangle in two corners.
     let (wide, half) = (2 * u64::from(half) + 1, u64::from(half));
     let nonzeros = u64::from(rows).saturating_mul(wide) - half * (half + 1) * u64::from(rows > 0);
-    check_room("a banded matrix", rows.into(), nonzeros, memory)?;
-    let plan = Plan {
-        rows,
-        columns: rows,
-        seed,
-        starts: starts(rows, control, |row| band(row).len() as u64)?,
-    };
-    fill(plan, control, |row, _, columns| {
+    let needed = memory::matrix_bytes(rows.into(), nonzeros);
+    memory::check("making a banded matrix", needed, memory)?;
+    let starts = starts(rows, control, |row| band(row).len() as u64)?;
+    fill(starts, seed, control, |row, _, columns| {
         for (slot, column) in columns.iter_mut().zip(band(row)) {
             *slot = column;
         }
@@ -41,7 +38,7 @@ pub fn banded(
 /// uniformly distributed.
 ///
 /// # Errors
-/// When it has no room, or on request.
+/// When the matrix does not fit into memory, and on interruption.
 pub fn uniform(
     rows: u32,
     per_row: u32,
@@ -50,15 +47,11 @@ pub fn uniform(
     control: &mut Control,
 ) -> Result<Csr, MatrixError> {
     let nonzeros = u64::from(rows) * u64::from(per_row);
-    check_room("a uniform matrix", rows.into(), nonzeros, memory)?;
-    let plan = Plan {
-        rows,
-        columns: rows,
-        seed,
-        starts: starts(rows, control, |_| per_row.into())?,
-    };
-    fill(plan, control, |_, random, columns| {
-        spread(columns, rows, random);
+    let needed = memory::matrix_bytes(rows.into(), nonzeros);
+    memory::check("making a uniform matrix", needed, memory)?;
+    let starts = starts(rows, control, |_| per_row.into())?;
+    fill(starts, seed, control, |_, random, out| {
+        columns::uniform(out, rows, random);
     })
 }
 

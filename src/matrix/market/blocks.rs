@@ -1,26 +1,25 @@
-//! A file's text in pieces of whole lines, decompressed where it is
-//! compressed.
+//! Divides a file's text into blocks of whole lines, and decompresses it.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::matrix::checksum::{Digest, Summed};
+use crate::matrix::checksum::{ChecksumReader, Digest};
 
-/// How a file begins that gzip compressed.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-type Raw<R> = BufReader<Summed<R>>;
+type Raw<R> = BufReader<ChecksumReader<R>>;
 
-/// A file's text.
+/// The blocks of a file's text.
 pub struct Blocks<R> {
     text: Text<R>,
     /// Bytes of a block.
     size: usize,
-    /// Of the line that the last block did not end with.
+    /// The begin of a line that the last block does not contain.
     left: Vec<u8>,
     ended: bool,
-    /// What went wrong after the last block.
+    /// The error after the last block.
     failed: Option<BlockError>,
 }
 
@@ -32,9 +31,9 @@ enum Text<R> {
 /// Why there is no next block.
 #[derive(Debug)]
 pub enum BlockError {
-    /// Reading the file itself failed, or its compression is not right.
+    /// The file cannot be read, or its compressed data is wrong.
     Read(io::Error),
-    /// What is compressed ends too early.
+    /// The compressed data ends too early.
     Truncated,
     /// A line is longer than a block.
     LongLine(usize),
@@ -44,9 +43,9 @@ impl<R: Read> Blocks<R> {
     /// Blocks of about `size` bytes.
     ///
     /// # Errors
-    /// When not even the first bytes can be read.
+    /// When the first bytes cannot be read.
     pub fn new(reader: R, size: usize) -> io::Result<Self> {
-        let mut raw = BufReader::with_capacity(1 << 16, Summed::new(reader));
+        let mut raw = BufReader::with_capacity(1 << 16, ChecksumReader::new(reader));
         let compressed = raw.fill_buf()?.starts_with(&GZIP);
         Ok(Self {
             text: match compressed {
@@ -64,12 +63,12 @@ impl<R: Read> Blocks<R> {
         matches!(self.text, Text::Gzip(_))
     }
 
-    /// Bytes of the file, not of the text, that were read.
+    /// The number of bytes read of the file, which may be compressed.
     pub fn bytes(&self) -> u64 {
-        self.raw().get_ref().so_far()
+        self.raw().get_ref().bytes_read()
     }
 
-    /// Of the file's bytes that were read: of all, after the last block.
+    /// The digest of the bytes read of the file; of all of them, after the last block.
     pub fn digest(&self) -> Digest {
         self.raw().get_ref().digest()
     }
@@ -78,7 +77,7 @@ impl<R: Read> Blocks<R> {
     /// with a line's end.
     ///
     /// # Errors
-    /// When the file cannot be read on; the lines before that were given.
+    /// When the file cannot be read any further. Earlier blocks have all lines before.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>, BlockError> {
         if let Some(error) = self.failed.take() {
             return Err(error);

@@ -1,4 +1,4 @@
-//! The entries of a piece of a Matrix Market file.
+//! Parses the entries in a block of a Matrix Market file.
 
 use memchr::memchr;
 
@@ -7,52 +7,52 @@ use super::header::{Field, Header, Symmetry};
 use super::line::{Line, integer, real};
 use crate::matrix::assemble::Entries;
 
-/// A piece that was read.
+/// The entries of a block.
 #[derive(Debug, Default)]
-pub struct Piece {
+pub struct ParsedBlock {
     pub entries: Entries,
     pub lines: u64,
-    /// The first lines with an entry below and above the diagonal, counted from
-    /// 1 in the piece. Only looked for where one triangle is to be written.
+    /// The first lines with an entry below and above the diagonal, counted from 1 in
+    /// the block. Only set for files that have one triangle.
     pub below: Option<u64>,
     pub above: Option<u64>,
 }
 
-/// A fault and its line, counted from 1 in the piece.
+/// A fault and its line, counted from 1 in the block.
 #[derive(Debug, PartialEq, Eq)]
-pub struct AtLine {
+pub struct LineFault {
     pub line: u64,
     pub fault: Fault,
 }
 
-/// Reads whole lines.
+/// Parses whole lines.
 ///
 /// # Errors
-/// The first line that is neither an entry nor a comment nor blank.
-pub fn read(text: &[u8], header: &Header) -> Result<Piece, AtLine> {
-    let mut piece = Piece::default();
-    // Lines have some twenty characters; a guess saves most of the growing.
+/// The first line that is neither an entry, a comment nor blank.
+pub fn read(text: &[u8], header: &Header) -> Result<ParsedBlock, LineFault> {
+    let mut block = ParsedBlock::default();
+    // An estimate from the usual length of lines avoids most reallocations.
     let guess = text.len() / 16;
-    piece.entries.rows.reserve(guess);
-    piece.entries.columns.reserve(guess);
+    block.entries.rows.reserve(guess);
+    block.entries.columns.reserve(guess);
     if header.field != Field::Pattern {
-        piece.entries.values.reserve(guess);
+        block.entries.values.reserve(guess);
     }
     for text in lines(text) {
-        piece.lines += 1;
+        block.lines += 1;
         let mut line = Line::new(text);
         if line.is_comment_or_blank() {
             continue;
         }
-        if let Err(fault) = entry(&mut line, header, &mut piece) {
-            let line = piece.lines;
-            return Err(AtLine { line, fault });
+        if let Err(fault) = entry(&mut line, header, &mut block) {
+            let line = block.lines;
+            return Err(LineFault { line, fault });
         }
     }
-    Ok(piece)
+    Ok(block)
 }
 
-/// The line of the entry with this number, both counted from 1.
+/// The line of the entry with this number. Both are counted from 1.
 pub fn line_of(text: &[u8], entry: u64) -> u64 {
     let is_entry = |line: &[u8]| !Line::new(line).is_comment_or_blank();
     let numbered = lines(text).zip(1..).filter(|(line, _)| is_entry(line));
@@ -74,7 +74,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn entry(line: &mut Line, header: &Header, piece: &mut Piece) -> Result<(), Fault> {
+fn entry(line: &mut Line, header: &Header, block: &mut ParsedBlock) -> Result<(), Fault> {
     let row = index(line, "row", header.rows, header)?;
     let column = index(line, "column", header.columns, header)?;
     if header.field != Field::Pattern {
@@ -82,7 +82,7 @@ fn entry(line: &mut Line, header: &Header, piece: &mut Piece) -> Result<(), Faul
         if header.symmetry == Symmetry::SkewSymmetric && row == column && value != 0.0 {
             return Err(Fault::Diagonal(value.to_string()));
         }
-        piece.entries.values.push(value);
+        block.entries.values.push(value);
     }
     if !line.at_end() {
         return Err(Fault::Extra {
@@ -90,20 +90,20 @@ fn entry(line: &mut Line, header: &Header, piece: &mut Piece) -> Result<(), Faul
             expected: form(header.field),
         });
     }
-    piece.entries.rows.push(row);
-    piece.entries.columns.push(column);
+    block.entries.rows.push(row);
+    block.entries.columns.push(column);
     if header.symmetry != Symmetry::General {
-        let lines = piece.lines;
+        let lines = block.lines;
         match row.cmp(&column) {
-            std::cmp::Ordering::Greater => piece.below.get_or_insert(lines),
-            std::cmp::Ordering::Less => piece.above.get_or_insert(lines),
+            std::cmp::Ordering::Greater => block.below.get_or_insert(lines),
+            std::cmp::Ordering::Less => block.above.get_or_insert(lines),
             std::cmp::Ordering::Equal => return Ok(()),
         };
     }
     Ok(())
 }
 
-/// An index, from 0.
+/// Parses an index, and returns it counted from 0.
 fn index(line: &mut Line, what: &'static str, size: u32, header: &Header) -> Result<u32, Fault> {
     let before = line.clone();
     match line.number() {
@@ -146,7 +146,7 @@ fn value(line: &mut Line, header: &Header) -> Result<f64, Fault> {
     }
 }
 
-/// What an entry consists of.
+/// What an entry consists of, for messages.
 fn form(field: Field) -> &'static str {
     match field {
         Field::Pattern => "a row and a column",
@@ -177,29 +177,29 @@ mod tests {
     #[test]
     fn entries_are_read_whatever_is_between_them() {
         let text = b"1 1 1.5\r\n\n% no entry\n   \t\n 4\t5   -2e1 \n2 3 nan";
-        let piece = read(text, &header(Field::Real, Symmetry::General)).unwrap();
-        assert_eq!(piece.lines, 6);
-        assert_eq!(piece.entries.rows, [0, 3, 1]);
-        assert_eq!(piece.entries.columns, [0, 4, 2]);
-        assert_eq!(piece.entries.values[..2], [1.5, -20.0]);
-        assert!(piece.entries.values[2].is_nan());
+        let block = read(text, &header(Field::Real, Symmetry::General)).unwrap();
+        assert_eq!(block.lines, 6);
+        assert_eq!(block.entries.rows, [0, 3, 1]);
+        assert_eq!(block.entries.columns, [0, 4, 2]);
+        assert_eq!(block.entries.values[..2], [1.5, -20.0]);
+        assert!(block.entries.values[2].is_nan());
         assert_eq!([1, 2, 3, 4].map(|entry| line_of(text, entry)), [1, 5, 6, 0]);
     }
 
     #[test]
     fn a_pattern_has_no_values_and_integers_are_whole() {
-        let piece = read(b"1 2\n", &header(Field::Pattern, Symmetry::General)).unwrap();
-        assert!(piece.entries.values.is_empty());
-        let piece = read(b"1 2 -7", &header(Field::Integer, Symmetry::General)).unwrap();
-        assert_eq!(piece.entries.values, [-7.0]);
-        assert_eq!((piece.below, piece.above), (None, None));
+        let block = read(b"1 2\n", &header(Field::Pattern, Symmetry::General)).unwrap();
+        assert!(block.entries.values.is_empty());
+        let block = read(b"1 2 -7", &header(Field::Integer, Symmetry::General)).unwrap();
+        assert_eq!(block.entries.values, [-7.0]);
+        assert_eq!((block.below, block.above), (None, None));
     }
 
     #[test]
     fn sides_of_the_diagonal_are_told_apart() {
         let symmetric = header(Field::Pattern, Symmetry::Symmetric);
-        let piece = read(b"1 1\n\n2 1\n3 1\n1 2\n", &symmetric).unwrap();
-        assert_eq!((piece.below, piece.above), (Some(3), Some(5)));
+        let block = read(b"1 1\n\n2 1\n3 1\n1 2\n", &symmetric).unwrap();
+        assert_eq!((block.below, block.above), (Some(3), Some(5)));
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What can be wrong with a line of a Matrix Market file, each with the remedy.
+//! The errors of lines of a Matrix Market file. Each message contains a remedy.
 
 use thiserror::Error;
 
 use crate::matrix::csr::MOST;
 
-/// A fault of a line, or of the place where a file ends.
+/// A fault of a line, or of the end of the file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Fault {
     #[error("the file is empty; a Matrix Market file begins with %%MatrixMarket")]
@@ -128,7 +128,7 @@ pub enum Fault {
     },
 }
 
-/// A single word of the format in quotes; an enumeration as it is.
+/// Puts a single word in quotes, and leaves an enumeration as it is.
 fn quoted(words: &str) -> String {
     match words.contains(' ') {
         true => words.to_owned(),

@@ -1,45 +1,45 @@
-//! The first lines of a Matrix Market file: the banner, comments, and the size
+//! Parses the first lines of a Matrix Market file: the banner, comments, and the size
 //! line.
 
 use super::fault::{Fault, excerpt};
 use super::line::Line;
 use crate::matrix::csr::MOST;
 
-/// What an entry's value is.
+/// The kind of values in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     Real,
     Integer,
-    /// None is written; it is 1.
+    /// The file has no values; all are 1.
     Pattern,
 }
 
-/// Which entries are written of a matrix.
+/// Which entries of the matrix the file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symmetry {
     /// All.
     General,
-    /// Those of one triangle, the diagonal included.
+    /// Those of one triangle, including the diagonal.
     Symmetric,
-    /// Those of one triangle; the other has them with the sign changed.
+    /// Those of one triangle. Their mirror images have the opposite sign.
     SkewSymmetric,
 }
 
-/// What the first lines say.
+/// The content of the first lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub field: Field,
     pub symmetry: Symmetry,
     pub rows: u32,
     pub columns: u32,
-    /// Entries that follow, as the size line declares them.
+    /// Entries that the size line declares.
     pub entries: u64,
-    /// Where the size line is, counted from 1.
+    /// The number of the size line, counted from 1.
     pub size_line: u64,
 }
 
 impl Header {
-    /// Entries of the matrix in memory at most, the mirrored ones included.
+    /// Most entries of the matrix in memory, including mirrored ones.
     pub fn expanded(&self) -> u64 {
         match self.symmetry {
             Symmetry::General => self.entries,
@@ -47,7 +47,7 @@ impl Header {
         }
     }
 
-    /// Bytes of the shortest line that an entry can have.
+    /// Bytes of the shortest possible line of an entry.
     pub fn shortest_line(&self) -> u64 {
         match self.field {
             Field::Pattern => "1 1\n".len() as u64,
@@ -56,7 +56,7 @@ impl Header {
     }
 }
 
-/// Reads a header line by line.
+/// Parses a header line by line.
 #[derive(Debug, Default)]
 pub struct HeaderReader {
     lines: u64,
@@ -64,12 +64,12 @@ pub struct HeaderReader {
 }
 
 impl HeaderReader {
-    /// Lines that were read.
+    /// The number of lines parsed.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// What is missing where the file ends now.
+    /// The fault of a file that ends here.
     pub fn unfinished(&self) -> Fault {
         match (self.banner, self.lines) {
             (None, 0) => Fault::Empty,
@@ -78,11 +78,11 @@ impl HeaderReader {
         }
     }
 
-    /// Reads the next line; the header, once the size line is reached.
+    /// Parses the next line. Returns the header after the size line.
     ///
     /// # Errors
-    /// When the line is not what the format has there, or describes what cannot
-    /// be read here.
+    /// When the line violates the format, or describes a feature that is not
+    /// supported.
     pub fn line(&mut self, text: &[u8]) -> Result<Option<Header>, Fault> {
         self.lines += 1;
         let Some((field, symmetry)) = self.banner else {

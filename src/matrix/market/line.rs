@@ -1,18 +1,18 @@
-//! Words and numbers of one line.
+//! Parses the words and numbers of one line.
 
-/// A line that is read from left to right.
+/// A line that is parsed from left to right.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Line<'a> {
-    /// Of a line, with or without its end.
+    /// A line, with or without its end-of-line characters.
     pub fn new(text: &'a [u8]) -> Self {
         Self { rest: text }
     }
 
-    /// Whether it has nothing to read, from here on.
+    /// Whether only a comment or blanks are left.
     pub fn is_comment_or_blank(&mut self) -> bool {
         self.at_end() || self.rest.first() == Some(&b'%')
     }
@@ -32,8 +32,8 @@ impl<'a> Line<'a> {
         word
     }
 
-    /// The next word as a whole number without a sign, `u64::MAX` for all that
-    /// are too large; `None`, and nothing is read, if it is no such number.
+    /// The next word as a whole number without a sign, or `u64::MAX` for a larger one;
+    /// `None` if it is no such number, and then it is not consumed.
     pub fn number(&mut self) -> Option<u64> {
         self.skip_blanks();
         let (mut number, mut digits) = (0u64, 0);
@@ -65,12 +65,12 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
 }
 
-/// A word as a real number: what Rust reads, and Fortran's `1.0D+05`.
+/// A word as a real number: what Rust parses, and Fortran's `1.0D+05`.
 pub fn real(word: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(word).ok()?;
     text.parse().ok().or_else(|| {
         let text = text.replace(['d', 'D'], "e");
-        // Letters of Fortran's exponents occur in no number that Rust reads.
+        // A finite number that Rust parses contains no `d`.
         text.parse().ok().filter(|number: &f64| number.is_finite())
     })
 }

@@ -1,17 +1,16 @@
 //! Matrix Market files: coordinate format, real, integer or pattern, general,
 //! symmetric or skew-symmetric, plain or compressed with gzip.
 //!
-//! * [`read()`] reads one, [`write()`] writes one.
-//! * `header` is what the first lines say, `entries` are those of the others,
-//!   and `line` is what both are made of; [`fault`] is all that can be wrong
-//!   with them.
-//! * `blocks` is a file as pieces of whole lines, decompressed.
+//! * [`read()`] and [`write()`] read and write a file.
+//! * `header` parses the first lines, `entries` the others, and `line` words and
+//!   numbers. [`fault`] has the errors of lines.
+//! * `blocks` divides a file into blocks of whole lines, and decompresses it.
 //!
 //! The format is that of R. F. Boisvert, R. Pozo and K. A. Remington: *The
-//! Matrix Market Exchange Formats: Initial Design*, NISTIR 5935, 1996. Beyond it
-//! comments and blank lines may stand anywhere after the first line, words of
-//! the banner are of any case, the triangle of a symmetric file may be the upper
-//! one, and a value may have Fortran's exponent (`1.0D+05`).
+//! Matrix Market Exchange Formats: Initial Design*, NISTIR 5935, 1996. In addition,
+//! comments and blank lines may follow anywhere after the first line, words of the
+//! banner may be in any case, a symmetric file may have the upper triangle, and a
+//! value may have Fortran's exponent (`1.0D+05`).
 
 mod blocks;
 mod entries;

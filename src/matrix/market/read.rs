@@ -1,5 +1,5 @@
-//! Reading a Matrix Market file: one thread reads and decompresses blocks of
-//! lines, others turn them into entries, and the caller's puts them in order.
+//! Reads a Matrix Market file. One thread reads and decompresses blocks of lines,
+//! others parse their entries, and the calling thread collects these in order.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::blocks::{BlockError, Blocks};
-use super::entries::{self, AtLine, Piece};
+use super::entries::{self, LineFault, ParsedBlock};
 use super::fault::Fault;
 use super::header::{Field, Header, HeaderReader, Symmetry};
 use crate::matrix::assemble::{Entries, Mirror, assemble};
@@ -22,23 +22,22 @@ use crate::matrix::error::MatrixError;
 use crate::matrix::memory;
 use crate::matrix::parallel::threads;
 
-/// Bytes of a block of lines, and with that the longest line.
+/// Bytes of a block of lines, and so of the longest line.
 const BLOCK: usize = 2 << 20;
 
-/// A file that was read, and the digest of its bytes.
+/// The matrix of a file, and the digest of the file's bytes.
 #[derive(Debug)]
 pub struct Market {
     pub csr: Csr,
     pub digest: Digest,
 }
 
-/// Reads a file. `memory` is how many bytes the work may take; `None`: what is
-/// available.
+/// Reads a file. `memory` is the limit of the work in bytes; `None`: what is available.
 ///
 /// # Errors
-/// Naming the line, when the file is not in the format, is damaged, or holds
-/// what is not read here; when the matrix has no room, which is told before it
-/// is read; or on request.
+/// When the file is not in the format, is damaged, or has features that are not
+/// supported; the error names the line. When the matrix does not fit into memory,
+/// which is checked first. On interruption.
 pub fn read(
     path: &Path,
     memory: Option<u64>,
@@ -60,44 +59,43 @@ pub fn read(
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     let blocks = Blocks::new(file, BLOCK).map_err(failed)?;
-    let reading = Reading {
+    let reader = Reader {
         path,
-        // Of a pipe nobody knows how long it is.
+        // The length of a pipe is unknown.
         length: about.is_file().then_some(about.len()),
         memory,
         failed: &failed,
     };
-    reading.all(blocks, control)
+    reader.all(blocks, control)
 }
 
-/// What is known of the file.
-struct Reading<'a> {
+/// The file to read, and the limit of memory.
+struct Reader<'a> {
     path: &'a Path,
     length: Option<u64>,
     memory: Option<u64>,
     failed: &'a (dyn Fn(io::Error) -> MatrixError + Sync),
 }
 
-/// Blocks with their numbers, or what ended them.
+/// A block and its number.
 type Numbered<T> = (u64, T);
 
-/// A block that was turned into entries. Its text is kept for whoever asks
-/// which line an entry was in.
+/// A block with its parsed entries. Its text serves to find the line of an entry.
 struct Parsed {
     text: Vec<u8>,
-    piece: Result<Piece, AtLine>,
+    piece: Result<ParsedBlock, LineFault>,
 }
 
-impl Reading<'_> {
+impl Reader<'_> {
     fn all<R: Read + Send>(
         &self,
         mut blocks: Blocks<R>,
         control: &mut Control,
     ) -> Result<Market, MatrixError> {
         let (header, lines, first) = self.header(&mut blocks)?;
-        self.check_room(&header, blocks.is_compressed())?;
-        let mut tally = Tally {
-            reading: self,
+        self.check_memory(&header, blocks.is_compressed())?;
+        let mut collector = Collector {
+            reader: self,
             header,
             lines,
             entries: 0,
@@ -105,8 +103,8 @@ impl Reading<'_> {
             above: None,
             parts: Vec::new(),
         };
-        let digest = self.entries(blocks, first, &mut tally, control)?;
-        let parts = tally.finish()?;
+        let digest = self.entries(blocks, first, &mut collector, control)?;
+        let parts = collector.finish()?;
         let mirror = match header.symmetry {
             Symmetry::General => Mirror::No,
             Symmetry::Symmetric => Mirror::Same,
@@ -116,7 +114,7 @@ impl Reading<'_> {
         Ok(Market { csr, digest })
     }
 
-    /// The header, how many lines it has, and what follows it in its block.
+    /// The header, its number of lines, and the rest of its block.
     fn header<R: Read>(
         &self,
         blocks: &mut Blocks<R>,
@@ -137,8 +135,8 @@ impl Reading<'_> {
         Err(self.line(reader.lines().max(1), reader.unfinished()))
     }
 
-    /// Refuses what the file cannot hold or memory has no room for.
-    fn check_room(&self, header: &Header, compressed: bool) -> Result<(), MatrixError> {
+    /// Refuses entries that the file cannot contain, or that do not fit into memory.
+    fn check_memory(&self, header: &Header, compressed: bool) -> Result<(), MatrixError> {
         let Header {
             entries, size_line, ..
         } = *header;
@@ -161,9 +159,9 @@ impl Reading<'_> {
         };
         let as_read = (2 * size_of::<u32>() + value) as u64;
         let needed = (entries.saturating_mul(as_read))
-            .saturating_add(memory::of_matrix(rows, header.expanded()))
-            // Where each row's next entry goes.
-            .saturating_add(memory::of_starts(rows));
+            .saturating_add(memory::matrix_bytes(rows, header.expanded()))
+            // `assemble` also keeps the next entry of each row.
+            .saturating_add(memory::starts_bytes(rows));
         let what = format!(
             "{}: reading {entries} entries of {} rows",
             self.path.display(),
@@ -172,22 +170,22 @@ impl Reading<'_> {
         memory::check(&what, needed, self.memory)
     }
 
-    /// Reads the entries, of which `first` are the first, into `tally`.
+    /// Reads the entries into `collector`; `first` is the text behind the header.
     fn entries<R: Read + Send>(
         &self,
         mut blocks: Blocks<R>,
         first: Vec<u8>,
-        tally: &mut Tally,
+        collector: &mut Collector,
         control: &mut Control,
     ) -> Result<Digest, MatrixError> {
-        let header = tally.header;
+        let header = collector.header;
         let so_far = AtomicU64::new(blocks.bytes());
-        // Few blocks wait, since each is memory.
+        // The channels are bounded, since waiting blocks take memory.
         let (todo, blocks_come) = bounded(threads());
         let (done, pieces_come) = bounded(threads());
         thread::scope(|scope| {
             let so_far = &so_far;
-            let reader = scope.spawn(move || {
+            let reading = scope.spawn(move || {
                 let ended = read_blocks(&mut blocks, first, &todo, so_far);
                 (blocks.digest(), ended)
             });
@@ -196,24 +194,24 @@ impl Reading<'_> {
                 scope.spawn(move || parse_blocks(&blocks_come, &done, &header));
             }
             drop((blocks_come, done));
-            // When this thread leaves early, workers find nobody to send to and
-            // end, and so does the reader.
+            // If this thread leaves early, the channels close, and the other threads
+            // end.
             let pieces_come = pieces_come;
             let mut early = BTreeMap::new();
             let mut next = 0;
             for (number, parsed) in &pieces_come {
                 early.insert(number, parsed);
                 while let Some(parsed) = early.remove(&next) {
-                    tally.add(parsed)?;
+                    collector.add(parsed)?;
                     next += 1;
                 }
                 let total = self.length.unwrap_or(0);
-                control.tell("reading", so_far.load(Ordering::Relaxed), total)?;
+                control.report("reading", so_far.load(Ordering::Relaxed), total)?;
             }
-            // A panic of another thread is passed on by the scope.
-            match reader.join() {
+            // The scope passes panics of the other threads on.
+            match reading.join() {
                 Ok((digest, None)) => Ok(digest),
-                Ok((_, Some(error))) => Err(self.ended(error, tally.lines)),
+                Ok((_, Some(error))) => Err(self.ended(error, collector.lines)),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
@@ -227,7 +225,7 @@ impl Reading<'_> {
         block.map_err(|error| self.ended(error, lines))
     }
 
-    /// Why there are no more than so many lines.
+    /// The error that ended the file after `lines` lines.
     fn ended(&self, error: BlockError, lines: u64) -> MatrixError {
         match error {
             BlockError::Read(error) => (self.failed)(error),
@@ -248,7 +246,7 @@ impl Reading<'_> {
     }
 }
 
-/// Passes blocks on until there are no more, or nobody wants them.
+/// Sends blocks until the file ends or the receivers are gone.
 fn read_blocks<R: Read>(
     blocks: &mut Blocks<R>,
     first: Vec<u8>,
@@ -270,7 +268,7 @@ fn read_blocks<R: Read>(
     None
 }
 
-/// Turns blocks into entries until there are no more, or nobody wants them.
+/// Parses blocks until there are no more, or the receiver is gone.
 fn parse_blocks(
     blocks: &Receiver<Numbered<Vec<u8>>>,
     done: &Sender<Numbered<Parsed>>,
@@ -284,11 +282,11 @@ fn parse_blocks(
     }
 }
 
-/// Entries in the order of the file, and what must agree in all of it.
-struct Tally<'a> {
-    reading: &'a Reading<'a>,
+/// Collects entries in the order of the file, and checks what concerns all of it.
+struct Collector<'a> {
+    reader: &'a Reader<'a>,
     header: Header,
-    /// Lines so far, the header's included.
+    /// Lines so far, including the header.
     lines: u64,
     entries: u64,
     /// The first lines with entries below and above the diagonal.
@@ -297,7 +295,7 @@ struct Tally<'a> {
     parts: Vec<Entries>,
 }
 
-impl Tally<'_> {
+impl Collector<'_> {
     fn add(&mut self, parsed: Parsed) -> Result<(), MatrixError> {
         let Parsed { text, piece } = parsed;
         let piece = piece.map_err(|at| self.fault(self.lines + at.line, at.fault))?;
@@ -318,8 +316,8 @@ impl Tally<'_> {
         Ok(())
     }
 
-    /// Whether a file of one triangle has only one.
-    fn check_triangle(&mut self, piece: &Piece) -> Result<(), MatrixError> {
+    /// Checks that a symmetric file has entries of one triangle only.
+    fn check_triangle(&mut self, piece: &ParsedBlock) -> Result<(), MatrixError> {
         let line_of = |line: Option<u64>| line.map(|line| self.lines + line);
         self.below = self.below.or(line_of(piece.below));
         self.above = self.above.or(line_of(piece.above));
@@ -351,6 +349,6 @@ impl Tally<'_> {
     }
 
     fn fault(&self, line: u64, fault: Fault) -> MatrixError {
-        self.reading.line(line, fault)
+        self.reader.line(line, fault)
     }
 }

@@ -12,7 +12,7 @@ use super::*;
 use crate::matrix::MatrixError;
 use crate::matrix::control::quietly;
 use crate::matrix::csr::Csr;
-use crate::matrix::testbed::{bits, matrices};
+use crate::matrix::fixtures::{bits, matrices};
 
 fn read_bytes(bytes: &[u8], memory: Option<u64>) -> Result<Csr, MatrixError> {
     let file = tempfile::NamedTempFile::new().unwrap();

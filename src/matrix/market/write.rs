@@ -1,4 +1,4 @@
-//! Writing a Matrix Market file: `coordinate real general`, row by row.
+//! Writes a Matrix Market file: `coordinate real general`, row by row.
 
 use std::io::{self, Write};
 
@@ -8,19 +8,19 @@ use flate2::write::GzEncoder;
 use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
 use crate::matrix::error::FileError;
-use crate::matrix::parallel::{each, threads};
+use crate::matrix::parallel::{map, threads};
 
-/// Entries that a thread turns into text at a time.
+/// Entries that a thread formats at a time.
 const PIECE: usize = 1 << 16;
 
-/// Writes a matrix, with `comments` a line each. A value is written with as few
-/// digits as give the same number when it is read.
+/// Writes a matrix, with a line for each of `comments`. A value has the fewest digits
+/// that give the same number when they are read.
 ///
-/// Compressed, the file consists of several gzip members, made at the same time;
-/// gzip and what follows its specification (RFC 1952) read them as one.
+/// A compressed file consists of several gzip members, which are compressed in
+/// parallel; gzip and other readers by its specification (RFC 1952) read them as one.
 ///
 /// # Errors
-/// When it cannot be written, or on request.
+/// When it cannot be written, and on interruption.
 pub fn write(
     csr: &Csr,
     comments: &[String],
@@ -38,10 +38,10 @@ pub fn write(
 
     let pieces: Vec<usize> = (0..csr.values().len()).step_by(PIECE).collect();
     let total = pieces.len() as u64;
-    // Only so many at a time are in memory.
+    // Batches limit the memory that texts take.
     for (round, batch) in pieces.chunks(4 * threads()).enumerate() {
-        let texts = control.silently(|control| {
-            each(batch.to_vec(), "writing", control, |first| {
+        let texts = control.without_progress(|control| {
+            map(batch.to_vec(), "writing", control, |first| {
                 packed(lines(csr, first), compressed)
             })
         })?;
@@ -49,7 +49,7 @@ pub fn write(
             out.write_all(&text?)?;
         }
         let done = (round * 4 * threads() + batch.len()) as u64;
-        control.tell("writing", done, total)?;
+        control.report("writing", done, total)?;
     }
     Ok(())
 }

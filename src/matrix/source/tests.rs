@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::matrix::control::quietly;
-use crate::matrix::testbed::{bits, matrices};
+use crate::matrix::fixtures::{bits, matrices};
 
 fn origin(text: &str) -> Result<Origin, String> {
     text.parse().map_err(|error: MatrixError| error.to_string())

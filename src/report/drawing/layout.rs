@@ -1,6 +1,6 @@
-//! Where the parts of a drawing are. Each kernel has a cell with its inputs
-//! above it and its outputs below; cells are in layers from top to bottom, and
-//! each component has columns of its own, so that frames never overlap.
+//! The positions in a drawing. Each kernel has a cell, with its inputs above and its
+//! outputs below. Cells are in layers from top to bottom. Each component has its own
+//! columns, so that frames never overlap.
 
 use super::Drawing;
 
@@ -9,7 +9,7 @@ pub(super) const BUFFER: (f64, f64) = (92.0, 24.0);
 /// A kernel's ellipse.
 pub(super) const KERNEL: (f64, f64) = (150.0, 44.0);
 pub(super) const GAP: f64 = 14.0;
-/// Between layers, for the edges.
+/// The distance of layers, which leaves room for edges.
 const BETWEEN: f64 = 46.0;
 const MARGIN: f64 = 30.0;
 pub(super) const TITLE: f64 = 34.0;
@@ -26,9 +26,9 @@ pub(super) struct Point {
 /// A kernel's cell.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
-    /// The ellipse's middle.
+    /// The centre of the ellipse.
     pub kernel: Point,
-    /// The rectangles' middles.
+    /// The centres of the rectangles.
     pub inputs: Vec<Point>,
     pub outputs: Vec<Point>,
     /// Left, top, right, bottom.
@@ -41,13 +41,13 @@ pub(super) struct Layout {
     pub height: f64,
 }
 
-/// The longest way to each kernel.
+/// The layer of each kernel: the length of the longest path to it.
 pub(super) fn layers(drawing: &Drawing) -> Vec<usize> {
     let count = drawing.kernels.len();
     let edges = drawing.edges.iter().map(|(from, to)| (from.0, to.0));
     let pairs: Vec<(usize, usize)> = edges.chain(drawing.order.iter().copied()).collect();
     let mut layers = vec![0; count];
-    // Without a circle, as many rounds as there are kernels are enough.
+    // Without a cycle, as many rounds as there are kernels suffice.
     for _ in 0..count {
         let mut changed = false;
         for (from, to) in &pairs {
@@ -123,7 +123,7 @@ impl Layout {
     }
 }
 
-fn width(shown: &super::Shown) -> f64 {
+fn width(shown: &super::DrawnKernel) -> f64 {
     let buffers = shown.inputs.len().max(shown.outputs.len()).max(1) as f64;
     (buffers * (BUFFER.0 + GAP) - GAP).max(KERNEL.0)
 }
@@ -155,11 +155,11 @@ fn cell(bounds: (f64, f64, f64, f64), inputs: usize, outputs: usize) -> Cell {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Shown;
+    use super::super::DrawnKernel;
     use super::*;
 
     fn drawing(kernels: usize, pairs: &[(usize, usize)], group: usize) -> Drawing {
-        let shown = |index: usize| Shown {
+        let shown = |index: usize| DrawnKernel {
             name: index.to_string(),
             device: None,
             inputs: vec![(0, "1 int".to_owned()); index % 4],

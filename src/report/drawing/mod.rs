@@ -1,7 +1,7 @@
-//! A graph of kernels as a drawing: kernels as ellipses, buffers as rectangles,
-//! components as frames, in the paper's manner (Figures 1, 3 and 6).
+//! Draws a graph of kernels: kernels as ellipses, buffers as rectangles, components as
+//! frames, as in the PySchedCL paper (Figures 1, 3 and 6).
 //!
-//! `layout` says where everything is, and is pure arithmetic; `svg` writes it.
+//! `layout` computes the positions, and `svg` writes the drawing.
 
 mod layout;
 mod svg;
@@ -11,35 +11,35 @@ use crate::machine::DeviceKind;
 
 pub use svg::write;
 
-/// What a drawing shows.
+/// The content of a drawing.
 #[derive(Clone, Debug, Default)]
 pub struct Drawing {
     pub title: String,
-    pub kernels: Vec<Shown>,
-    /// Kernels and outputs that others read: who, its output's position, who
-    /// reads, at which position.
+    pub kernels: Vec<DrawnKernel>,
+    /// Edges: the producer and the position of its output, and the reader and the
+    /// position of its input.
     pub edges: Vec<((usize, u64), (usize, u64))>,
-    /// Order without data.
+    /// Edges without data, which only order kernels.
     pub order: Vec<(usize, usize)>,
-    /// Kernels of one component; empty: none are shown.
+    /// The kernels of each component; empty if components are not shown.
     pub components: Vec<Vec<usize>>,
 }
 
 /// A kernel in a drawing.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct DrawnKernel {
     /// Its id and name.
     pub name: String,
-    /// `cpu` or `gpu`, where the file wants it.
+    /// `cpu` or `gpu`, if the file assigns the kernel to a kind of device.
     pub device: Option<&'static str>,
-    /// Buffers that no other kernel makes: positions, and what they are.
+    /// Buffers that no other kernel writes: positions and descriptions.
     pub inputs: Vec<(u64, String)>,
     /// Buffers that it writes.
     pub outputs: Vec<(u64, String)>,
 }
 
 impl Drawing {
-    /// A graph with its kernels, one for each of `dag`'s in their order.
+    /// The drawing of a graph and its kernels, in the order of `dag`.
     pub fn of(dag: &DagSpec, kernels: &[Kernel]) -> Self {
         let shown = |(index, kernel): (usize, &Kernel)| {
             let node = &dag.kernels[index];
@@ -57,7 +57,7 @@ impl Drawing {
                     outputs.push((position, what));
                 }
             }
-            Shown {
+            DrawnKernel {
                 name: format!("{} {}", node.id, kernel.name),
                 device: node.device.map(|kind| match kind {
                     DeviceKind::Cpu => "cpu",

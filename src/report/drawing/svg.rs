@@ -1,9 +1,9 @@
-//! The drawing as SVG.
+//! Writes a drawing as SVG.
 
 use std::io::{self, Write};
 
 use super::layout::{BUFFER, Cell, FRAME, KERNEL, Layout, Point, TITLE};
-use super::{Drawing, Shown};
+use super::{Drawing, DrawnKernel};
 use crate::trace::escape::Escaped;
 
 /// Writes the drawing as an SVG file.
@@ -98,7 +98,7 @@ fn frame(index: usize, kernels: &[usize], layout: &Layout, out: &mut dyn Write) 
     )
 }
 
-fn kernel(shown: &Shown, cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
+fn kernel(shown: &DrawnKernel, cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     for (place, buffer) in cell.inputs.iter().zip(&shown.inputs) {
         rectangle(*place, buffer, "#ddf4ff", out)?;
         curve(
@@ -162,7 +162,7 @@ fn rectangle(
     )
 }
 
-/// At most so many characters.
+/// The text with at most `most` characters.
 fn shortened(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => text.chars().take(most - 1).chain(['…']).collect(),

@@ -56,9 +56,9 @@ pub fn draw(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::fixtures::two_devices;
     use crate::trace::gantt::layout::tops;
     use crate::trace::gantt::rows::rows;
-    use crate::trace::samples::two_devices;
 
     fn drawn(flows: Vec<(usize, usize)>) -> String {
         let mut trace = two_devices();

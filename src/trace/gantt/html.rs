@@ -43,7 +43,7 @@ const SCRIPT: &str = include_str!("zoom.js");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::samples::{about, two_devices};
+    use crate::trace::fixtures::{about, two_devices};
 
     fn page() -> String {
         let mut out = Vec::new();

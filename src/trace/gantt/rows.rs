@@ -126,7 +126,7 @@ fn bars<'a>(spans: &[&'a Span], resolution: Nanos) -> Vec<Bar<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::samples::{span, two_devices};
+    use crate::trace::fixtures::{span, two_devices};
 
     #[test]
     fn one_row_a_queue_and_every_device_has_one() {

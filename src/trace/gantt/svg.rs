@@ -73,7 +73,7 @@ mod tests {
     use super::super::layout::{GAP, Pixels, ROW};
     use super::*;
     use crate::runtime::CommandKind;
-    use crate::trace::samples::{about, span, two_devices};
+    use crate::trace::fixtures::{about, span, two_devices};
 
     fn drawn(trace: &Trace) -> String {
         let mut out = Vec::new();

@@ -1,13 +1,13 @@
-//! Columns of circuits: a diagonal, neighbours in the netlist's order, and the
-//! few nets that reach everything.
+//! Draws the columns of circuits: the diagonal, neighbours in the order of the netlist,
+//! and the few nets that connect many nodes.
 
-use crate::matrix::generate::columns::{distinct_beside, spread};
+use crate::matrix::generate::columns::{distinct_beside, uniform};
 use crate::matrix::generate::random::Random;
 
-/// Nets that reach less of all nodes are not treated as dense.
+/// The fraction of all nodes from which on a net counts as dense.
 const DENSE: f64 = 0.01;
-/// Neighbours that are near; the others are anywhere up to half the matrix, the
-/// farther the rarer.
+/// The fraction of neighbours that are near. Others are up to half the matrix away,
+/// with a probability that falls with the distance.
 const NEAR: f64 = 0.8;
 /// Mean distance of near neighbours in a short row.
 const NEAR_DISTANCE: f64 = 4.0;
@@ -15,12 +15,12 @@ const NEAR_DISTANCE: f64 = 4.0;
 /// A circuit's nodes.
 pub struct Circuit {
     nodes: u32,
-    /// Rows of dense nets, and the share of all nodes that each reaches.
+    /// Rows of dense nets, and the fraction of all nodes that each connects.
     dense: Vec<(u32, f64)>,
 }
 
 impl Circuit {
-    /// Of a matrix with these row starts.
+    /// The nodes of a matrix with these row starts.
     pub fn new(starts: &[u64]) -> Self {
         let nodes = (starts.len() - 1) as u32;
         let reached = |bounds: &[u64]| (bounds[1] - bounds[0]) as f64 / f64::from(nodes);
@@ -31,10 +31,10 @@ impl Circuit {
         }
     }
 
-    /// Fills in a row's columns.
+    /// Writes the columns of a row.
     pub fn row(&self, row: u32, random: &mut Random, out: &mut [u32]) {
         if out.len() as f64 > DENSE * f64::from(self.nodes) {
-            return spread(out, self.nodes, random);
+            return uniform(out, self.nodes, random);
         }
         let mut given = 0;
         let mut give = |column: u32| {
@@ -45,7 +45,7 @@ impl Circuit {
         };
         give(row);
         for (net, share) in &self.dense {
-            // Whom a net reaches, it is reached by, as often.
+            // The matrix is about symmetric: a net's column is as full as its row.
             if *net != row && random.chance(*share) {
                 give(*net);
             }
@@ -62,7 +62,7 @@ impl Circuit {
         let distance = distance as i64;
         let (row, last) = (i64::from(row), i64::from(self.nodes) - 1);
         let sign = if random.chance(0.5) { 1 } else { -1 };
-        // Beyond an edge is as far on the other side.
+        // A neighbour beyond the edge is mirrored to the other side of the row.
         let column = match row + sign * distance {
             inside if (0..=last).contains(&inside) => inside,
             _ => row - sign * distance,

@@ -1,25 +1,24 @@
-//! The matrices of the PDAWL paper's Table 3, as far as they are known here.
+//! Statistics of the matrices in the PDAWL paper's Table 3.
 //!
-//! Dimension, nonzeros, deviation and maximum are from that table. It rounds the
-//! first two, so they were taken, consistent with it, from the SuiteSparse
-//! Matrix Collection, which has the matrices themselves. What else is known:
+//! Dimension, nonzeros, deviation and maximum are from that table. The table rounds
+//! the first two, so their exact values are from the SuiteSparse Matrix Collection,
+//! which has the matrices themselves. Other sources:
 //!
-//! * FullChip: its page in the collection tells of about 6 nodes with more than
-//!   1000 neighbours, and 2 with more than 2 million. The deviation then gives
-//!   the length of the second.
+//! * FullChip: its page in the collection mentions about 6 nodes with more than 1000
+//!   neighbours, and 2 with more than 2 million. The deviation then gives the length
+//!   of the second.
 //! * circuit5M: the README of merge-spmv (D. Merrill, M. Garland: *Merge-based
 //!   Parallel Sparse Matrix-Vector Multiplication*, SC 2016) has the number of
 //!   rows for each power of ten of their length, and the skewness, from which
 //!   the lengths of the 20 longest follow.
 //!
-//! Lengths within a class, and shapes that are written here as numbers, are
-//! assumptions.
+//! Lengths within a class, and shapes given as numbers, are assumptions.
 
 use std::ops::RangeInclusive;
 
 /// A matrix that can be imitated.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct KnownMatrix {
     pub name: &'static str,
     pub rows: u32,
     pub nonzeros: u64,
@@ -27,31 +26,31 @@ pub struct Known {
     pub deviation: f64,
     pub longest: u32,
     pub kind: Kind,
-    /// Rows that reach a good part of all columns, beside the longest.
-    pub dense: &'static [Dense],
-    /// Other rows that are unlike the rest.
-    pub classes: &'static [Class],
-    pub rest: Rest,
+    /// Rows with entries in many columns, beside the longest.
+    pub dense: &'static [DenseRows],
+    /// Classes of rows that are longer than most.
+    pub classes: &'static [RowClass],
+    pub others: OtherRows,
 }
 
-/// Where a matrix comes from, and with that which columns its rows have.
+/// The origin of a matrix, which decides the columns of its rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Mostly near the diagonal, with a few dense rows and columns.
     Circuit,
-    /// Pages that link to pages of their own host with this probability, and
-    /// else to popular hosts.
+    /// Pages, which link to pages of their own host with this probability, and
+    /// otherwise to popular hosts.
     Web { local: f64 },
-    /// Nearly random.
+    /// Nearly uniform.
     Kmer,
 }
 
-/// Some dense rows, and how long they are.
+/// Dense rows and their lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Dense {
-    /// All the same, and such that the matrix has its deviation.
+pub enum DenseRows {
+    /// Rows of equal length, which follows from the deviation of the matrix.
     ByDeviation { rows: u32 },
-    /// Each shorter than the one before by the same factor.
+    /// Rows each of which is shorter than the one before by the same factor.
     Falling {
         rows: u32,
         longest: u32,
@@ -59,9 +58,9 @@ pub enum Dense {
     },
 }
 
-/// Some rows whose lengths are log-logistic with this mean and shape.
+/// Rows with log-logistic lengths of this mean and shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Class {
+pub struct RowClass {
     pub rows: u32,
     pub least: u32,
     pub most: u32,
@@ -69,18 +68,18 @@ pub struct Class {
     pub shape: f64,
 }
 
-/// All other rows. Their mean makes up the nonzeros of the matrix.
+/// All other rows. Their mean follows from the nonzeros of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rest {
+pub struct OtherRows {
     pub least: u32,
     pub most: u32,
-    /// `None`: such that the matrix has its deviation.
+    /// `None`: the shape follows from the deviation of the matrix.
     pub shape: Option<f64>,
 }
 
-/// All of them, in the order of the table.
-pub static KNOWN: [Known; 5] = [
-    Known {
+/// The matrices, in the order of the table.
+pub static KNOWN: [KnownMatrix; 5] = [
+    KnownMatrix {
         name: "circuit5M",
         rows: 5_558_326,
         nonzeros: 59_524_291,
@@ -88,8 +87,8 @@ pub static KNOWN: [Known; 5] = [
         longest: 1_290_501,
         kind: Kind::Circuit,
         dense: &[
-            Dense::ByDeviation { rows: 5 },
-            Dense::Falling {
+            DenseRows::ByDeviation { rows: 5 },
+            DenseRows::Falling {
                 rows: 14,
                 longest: 410_000,
                 shortest: 105_000,
@@ -100,29 +99,29 @@ pub static KNOWN: [Known; 5] = [
             class(20_298, 100, 999, 250.0),
             class(325_350, 10, 99, 20.0),
         ],
-        rest: Rest {
+        others: OtherRows {
             least: 1,
             most: 9,
             shape: Some(4.0),
         },
     },
-    Known {
+    KnownMatrix {
         name: "eu-2005",
         rows: 862_664,
         nonzeros: 19_235_140,
         deviation: 29.33,
         longest: 6985,
-        // The collection says of it that its locality is very low.
+        // The collection calls its locality very low.
         kind: Kind::Web { local: 0.5 },
         dense: &[],
         classes: &[],
-        rest: Rest {
+        others: OtherRows {
             least: 0,
             most: 6984,
             shape: None,
         },
     },
-    Known {
+    KnownMatrix {
         name: "in-2004",
         rows: 1_382_908,
         nonzeros: 16_917_053,
@@ -131,13 +130,13 @@ pub static KNOWN: [Known; 5] = [
         kind: Kind::Web { local: 0.8 },
         dense: &[],
         classes: &[],
-        rest: Rest {
+        others: OtherRows {
             least: 0,
             most: 7752,
             shape: None,
         },
     },
-    Known {
+    KnownMatrix {
         name: "FullChip",
         rows: 2_987_012,
         nonzeros: 26_621_983,
@@ -147,21 +146,21 @@ pub static KNOWN: [Known; 5] = [
         longest: 2_312_481,
         kind: Kind::Circuit,
         dense: &[
-            Dense::ByDeviation { rows: 1 },
-            Dense::Falling {
+            DenseRows::ByDeviation { rows: 1 },
+            DenseRows::Falling {
                 rows: 4,
                 longest: 50_000,
                 shortest: 2000,
             },
         ],
         classes: &[],
-        rest: Rest {
+        others: OtherRows {
             least: 1,
             most: 999,
             shape: Some(3.0),
         },
     },
-    Known {
+    KnownMatrix {
         name: "kmer_U1a",
         rows: 67_716_231,
         nonzeros: 138_778_562,
@@ -170,7 +169,7 @@ pub static KNOWN: [Known; 5] = [
         kind: Kind::Kmer,
         dense: &[],
         classes: &[],
-        rest: Rest {
+        others: OtherRows {
             least: 1,
             most: 34,
             shape: None,
@@ -178,10 +177,10 @@ pub static KNOWN: [Known; 5] = [
     },
 ];
 
-/// Shapes of no matrix in particular: webs and circuits of any size, whose
-/// statistics are invented, beside those that are imitated.
-pub static SHAPES: [Known; 2] = [
-    Known {
+/// Shapes of matrices of any size. Their statistics are invented, and similar to those
+/// of the matrices above.
+pub static SHAPES: [KnownMatrix; 2] = [
+    KnownMatrix {
         name: "web",
         rows: 1_000_000,
         nonzeros: 15_000_000,
@@ -190,13 +189,13 @@ pub static SHAPES: [Known; 2] = [
         kind: Kind::Web { local: 0.65 },
         dense: &[],
         classes: &[],
-        rest: Rest {
+        others: OtherRows {
             least: 0,
             most: 7999,
             shape: None,
         },
     },
-    Known {
+    KnownMatrix {
         name: "circuit",
         rows: 1_000_000,
         nonzeros: 8_000_000,
@@ -204,15 +203,15 @@ pub static SHAPES: [Known; 2] = [
         longest: 600_000,
         kind: Kind::Circuit,
         dense: &[
-            Dense::ByDeviation { rows: 2 },
-            Dense::Falling {
+            DenseRows::ByDeviation { rows: 2 },
+            DenseRows::Falling {
                 rows: 4,
                 longest: 20_000,
                 shortest: 2000,
             },
         ],
         classes: &[class(20_000, 10, 99, 20.0)],
-        rest: Rest {
+        others: OtherRows {
             least: 1,
             most: 9,
             shape: Some(3.5),
@@ -220,11 +219,11 @@ pub static SHAPES: [Known; 2] = [
     },
 ];
 
-/// Entries a row that a shape can be given.
+/// The mean entries in a row that a shape can have.
 const MEANS: RangeInclusive<u32> = 4..=64;
 
-const fn class(rows: u32, least: u32, most: u32, mean: f64) -> Class {
-    Class {
+const fn class(rows: u32, least: u32, most: u32, mean: f64) -> RowClass {
+    RowClass {
         rows,
         least,
         most,
@@ -233,8 +232,8 @@ const fn class(rows: u32, least: u32, most: u32, mean: f64) -> Class {
     }
 }
 
-impl Known {
-    /// The one of this name, whatever the case of its letters.
+impl KnownMatrix {
+    /// The matrix of this name, in any case of letters.
     pub fn find(name: &str) -> Option<&'static Self> {
         let mut known = KNOWN.iter();
         known.find(|known| known.name.eq_ignore_ascii_case(name))
@@ -245,8 +244,8 @@ impl Known {
         SHAPES.iter().find(|shape| shape.name == name)
     }
 
-    /// The shape with so many entries a row: the lengths of rows that are not
-    /// dense are multiplied.
+    /// The shape with a mean of `per_row` entries in a row. The lengths of rows that are
+    /// not dense are multiplied.
     pub(super) fn with_mean(&self, per_row: u32) -> Result<Self, String> {
         let bounds = MEANS;
         if !bounds.contains(&per_row) {
@@ -260,20 +259,20 @@ impl Known {
         let nonzeros = u64::from(self.rows) * u64::from(per_row);
         let factor = nonzeros as f64 / self.nonzeros as f64;
         let longer = |length: u32| (f64::from(length) * factor).ceil() as u32;
-        let rest = Rest {
-            most: longer(self.rest.most),
-            ..self.rest
+        let others = OtherRows {
+            most: longer(self.others.most),
+            ..self.others
         };
         Ok(match self.kind {
-            // Dense rows reach the same part of all columns.
+            // Dense rows have entries in the same fraction of the columns.
             Kind::Circuit => Self {
                 nonzeros,
-                rest,
+                others,
                 ..*self
             },
             Kind::Web { .. } | Kind::Kmer => Self {
                 nonzeros,
-                rest,
+                others,
                 deviation: self.deviation * factor,
                 longest: longer(self.longest),
                 ..*self
@@ -281,13 +280,13 @@ impl Known {
         })
     }
 
-    /// Entries a row, of a shape that has others than the shape of its name.
-    pub(super) fn mean_of_its_own(&self) -> Option<u64> {
+    /// The mean entries in a row, if they are not those of the shape of this name.
+    pub(super) fn changed_mean(&self) -> Option<u64> {
         let shape = Self::shape(self.name)?;
         (self.nonzeros != shape.nonzeros).then(|| self.nonzeros / u64::from(self.rows))
     }
 
-    /// Whether it is a shape, and no matrix that is imitated.
+    /// Whether it is a shape, rather than an imitated matrix.
     pub fn is_shape(&self) -> bool {
         Self::shape(self.name).is_some()
     }

@@ -1,18 +1,19 @@
-//! Matrices that look like those of the PDAWL paper's Table 3.
+//! Generates look-alikes of the matrices in the PDAWL paper's Table 3.
 //!
-//! * `known` is what is known of the originals.
-//! * `fit` finds row lengths with their statistics, out of `spread`s; `lengths`
-//!   are what it found, and `permutation` says which row has which.
-//! * `circuit` and `web` choose columns; those of k-mer graphs are anywhere.
+//! * `known` has the statistics of the originals.
+//! * `fit` finds row lengths with these statistics, from `log_logistic`
+//!   distributions. `lengths` looks them up by rank, and `permutation` orders the
+//!   rows.
+//! * `circuit` and `web` choose columns. The columns of k-mer graphs are uniform.
 //!
-//! docs/matrices.md says what is alike and what is not.
+//! docs/matrices.md compares look-alikes with their originals.
 
 mod circuit;
 mod fit;
 mod known;
 mod lengths;
+mod log_logistic;
 mod permutation;
-mod spread;
 mod web;
 
 use std::fmt;
@@ -23,21 +24,22 @@ use lengths::{RowLengths, Size};
 use permutation::Permutation;
 use web::Web;
 
-use super::columns::spread as anywhere;
-use super::fill::{Plan, check_room, fill, starts};
+use super::columns;
+use super::fill::{fill, starts};
 use crate::matrix::control::Control;
 use crate::matrix::csr::{Csr, MOST};
 use crate::matrix::error::MatrixError;
+use crate::matrix::memory;
 
-pub use known::{KNOWN, Known};
+pub use known::{KNOWN, KnownMatrix};
 
-/// The fewest rows that can have the statistics of thousands of times as many.
+/// The fewest rows of a look-alike; fewer cannot have the original's statistics.
 const FEWEST: u32 = 100;
 
 /// A look-alike of a known matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LookAlike {
-    known: Known,
+    known: KnownMatrix,
     size: Size,
 }
 
@@ -45,8 +47,8 @@ impl LookAlike {
     /// A look-alike whose dimension is `scale` times that of `known`.
     ///
     /// # Errors
-    /// Saying why, when there is no matrix of that size.
-    pub fn new(known: Known, scale: f64) -> Result<Self, String> {
+    /// The reason, when there can be no matrix of that size.
+    pub fn new(known: KnownMatrix, scale: f64) -> Result<Self, String> {
         let rows = f64::from(known.rows) * scale;
         if !(scale > 0.0 && rows <= f64::from(MOST)) {
             return Err(format!("a matrix has 1 to {MOST} rows, not {rows:.0}"));
@@ -65,13 +67,12 @@ impl LookAlike {
         Ok(Self { known, size })
     }
 
-    /// A matrix of a shape with so many rows, and so many entries a row instead
-    /// of the shape's own.
+    /// A matrix of a shape with `rows` rows, and `per_row` entries in a row instead of
+    /// the shape's own mean.
     ///
     /// # Errors
-    /// As [`Self::new`], or when the shape has no room for as many, or needs
-    /// more.
-    pub fn shaped(shape: &Known, rows: u32, per_row: Option<u32>) -> Result<Self, String> {
+    /// As [`Self::new`], and when the shape does not allow that mean.
+    pub fn shaped(shape: &KnownMatrix, rows: u32, per_row: Option<u32>) -> Result<Self, String> {
         let known = match per_row {
             None => *shape,
             Some(per_row) => shape.with_mean(per_row)?,
@@ -79,7 +80,7 @@ impl LookAlike {
         Self::new(known, f64::from(rows) / f64::from(shape.rows))
     }
 
-    /// Says what it is a look-alike of.
+    /// The name in outputs, which says what the matrix imitates.
     pub fn name(&self) -> String {
         if self.known.is_shape() {
             return self.to_string();
@@ -90,10 +91,10 @@ impl LookAlike {
         }
     }
 
-    /// Makes it.
+    /// Generates the matrix.
     ///
     /// # Errors
-    /// When it has no room, or on request.
+    /// When the matrix does not fit into memory, and on interruption.
     pub fn generate(
         &self,
         seed: u64,
@@ -101,43 +102,38 @@ impl LookAlike {
         control: &mut Control,
     ) -> Result<Csr, MatrixError> {
         let Size { rows, nonzeros, .. } = self.size;
-        check_room(&format!("a {}", self.name()), rows.into(), nonzeros, memory)?;
-        control.tell("generating", 0, 0)?;
+        let needed = memory::matrix_bytes(rows.into(), nonzeros);
+        memory::check(&format!("making a {}", self.name()), needed, memory)?;
+        control.report("generating", 0, 0)?;
         let lengths = RowLengths::of(&self.known, self.size);
         let order = Permutation::new(rows, seed);
         let starts = starts(rows, control, |row| lengths.of_rank(order.of(row)).into())?;
-        let plan = |starts| Plan {
-            rows,
-            columns: rows,
-            seed,
-            starts,
-        };
         match self.known.kind {
             Kind::Circuit => {
                 let circuit = Circuit::new(&starts);
-                fill(plan(starts), control, |row, random, out| {
+                fill(starts, seed, control, |row, random, out| {
                     circuit.row(row, random, out);
                 })
             }
             Kind::Web { local } => {
                 let web = Web::new(rows, local, seed);
-                fill(plan(starts), control, |row, random, out| {
+                fill(starts, seed, control, |row, random, out| {
                     web.row(row, random, out);
                 })
             }
-            Kind::Kmer => fill(plan(starts), control, |_, random, out| {
-                anywhere(out, rows, random);
+            Kind::Kmer => fill(starts, seed, control, |_, random, out| {
+                columns::uniform(out, rows, random);
             }),
         }
     }
 }
 
 impl fmt::Display for LookAlike {
-    /// As users say it.
+    /// As on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.known.is_shape() {
             write!(f, "{}:{}", self.known.name, self.size.rows)?;
-            return match self.known.mean_of_its_own() {
+            return match self.known.changed_mean() {
                 None => Ok(()),
                 Some(per_row) => write!(f, ",{per_row}"),
             };

@@ -1,9 +1,9 @@
-//! A random order of rows that needs no memory: a Feistel network over the
-//! numbers of rows, applied again where it leads outside.
+//! A random permutation of rows that takes no memory: a Feistel network on row numbers,
+//! applied again while its result is too large.
 
 use crate::matrix::generate::random::mix;
 
-/// Rounds after which the order looks random; each changes both parts.
+/// Rounds after which the order looks random. A round changes both parts.
 const ROUNDS: u64 = 2;
 
 /// A permutation of `0..count`.
@@ -12,7 +12,7 @@ pub struct Permutation {
     count: u32,
     /// Bits of a number's lower part.
     low_bits: u32,
-    /// Which bits of each part there are.
+    /// Masks of the bits of both parts.
     low: u64,
     high: u64,
     seed: u64,
@@ -30,7 +30,7 @@ impl Permutation {
         }
     }
 
-    /// The place of a number below `count`.
+    /// The image of a number below `count`.
     pub fn of(&self, number: u32) -> u32 {
         let mut place = self.once(number.into());
         while place >= self.count.into() {
@@ -39,7 +39,7 @@ impl Permutation {
         place as u32
     }
 
-    /// Each part is changed in turn by what the other one says.
+    /// One application of the network: each part in turn is changed by the other.
     fn once(&self, number: u64) -> u64 {
         let (mut high, mut low) = (number >> self.low_bits, number & self.low);
         for round in 0..ROUNDS {

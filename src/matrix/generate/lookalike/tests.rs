@@ -3,7 +3,7 @@ use crate::matrix::control::quietly;
 use crate::matrix::stats::Stats;
 
 fn look_alike(name: &str, scale: f64) -> LookAlike {
-    LookAlike::new(*Known::find(name).unwrap(), scale).unwrap()
+    LookAlike::new(*KnownMatrix::find(name).unwrap(), scale).unwrap()
 }
 
 fn made(name: &str, scale: f64) -> Csr {
@@ -26,7 +26,7 @@ const TABLE: [(&str, f64, f64, f64, f64, f64, u32); 5] = [
 fn row_lengths_have_the_papers_statistics() {
     for (name, dimension, nonzeros, mean, deviation, cv, most) in TABLE {
         let size = look_alike(name, 1.0).size;
-        let lengths = RowLengths::of(Known::find(name).unwrap(), size);
+        let lengths = RowLengths::of(KnownMatrix::find(name).unwrap(), size);
         let (mut total, mut squares, mut longest) = (0u128, 0u128, 0);
         for rank in 0..size.rows {
             let length = lengths.of_rank(rank);
@@ -66,7 +66,7 @@ fn row_lengths_have_the_papers_statistics() {
 /// merge-spmv has them.
 #[test]
 fn circuit5m_has_as_many_rows_of_each_magnitude() {
-    let known = Known::find("circuit5M").unwrap();
+    let known = KnownMatrix::find("circuit5M").unwrap();
     let lengths = RowLengths::of(known, look_alike("circuit5M", 1.0).size);
     let mut decades = [0u32; 7];
     for rank in 0..known.rows {
@@ -79,7 +79,7 @@ fn circuit5m_has_as_many_rows_of_each_magnitude() {
 fn smaller_ones_keep_mean_and_shape() {
     for (name, _, _, mean, deviation, _, most) in TABLE {
         let scale = if name == "kmer_U1a" { 0.001 } else { 0.01 };
-        let (known, matrix) = (Known::find(name).unwrap(), made(name, scale));
+        let (known, matrix) = (KnownMatrix::find(name).unwrap(), made(name, scale));
         let stats = Stats::of(&matrix);
         let rows = (f64::from(known.rows) * scale).round();
         assert_eq!(f64::from(stats.rows), rows, "{name}");
@@ -116,7 +116,7 @@ fn smaller_ones_keep_mean_and_shape() {
 
 /// The deviation of a circuit whose dense rows are shorter and fewer than the
 /// others by `scale`: their squares by its square.
-fn scaled_deviation(known: &'static Known, scale: f64) -> f64 {
+fn scaled_deviation(known: &'static KnownMatrix, scale: f64) -> f64 {
     let lengths = RowLengths::of(known, look_alike(known.name, 1.0).size);
     let dense_rows = 20;
     let mut squares = 0.0;
@@ -175,7 +175,7 @@ fn columns_are_where_each_kind_has_them() {
 #[test]
 fn shapes_can_have_other_means() {
     for (shape, per_row) in [("web", 30), ("web", 9), ("circuit", 5), ("circuit", 20)] {
-        let known = Known::shape(shape).unwrap();
+        let known = KnownMatrix::shape(shape).unwrap();
         let like = LookAlike::shaped(known, 20_000, Some(per_row)).unwrap();
         assert_eq!(like.to_string(), format!("{shape}:20000,{per_row}"));
         let matrix = quietly(|control| like.generate(3, None, control)).unwrap();
@@ -188,9 +188,10 @@ fn shapes_can_have_other_means() {
             assert!((variation / usual - 1.0).abs() < 0.05, "{variation}");
         }
     }
-    let own = LookAlike::shaped(Known::shape("web").unwrap(), 500, None);
+    let own = LookAlike::shaped(KnownMatrix::shape("web").unwrap(), 500, None);
     assert_eq!(own.unwrap().to_string(), "web:500");
-    let error = LookAlike::shaped(Known::shape("circuit").unwrap(), 500, Some(3)).unwrap_err();
+    let error =
+        LookAlike::shaped(KnownMatrix::shape("circuit").unwrap(), 500, Some(3)).unwrap_err();
     assert!(error.contains("4 to 64 entries a row, not 3"), "{error}");
 }
 

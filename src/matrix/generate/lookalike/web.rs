@@ -1,16 +1,16 @@
-//! Columns of web graphs whose pages are sorted by host: links within the host,
-//! often to several pages in a row, and links to popular hosts.
+//! Draws the columns of web graphs, whose pages are sorted by host: links within the
+//! host, often to consecutive pages, and links to popular hosts.
 
 use crate::matrix::generate::columns::distinct;
 use crate::matrix::generate::random::{Random, mix};
 
-/// Probability that a link leads to the page after the last link's.
+/// The probability that a link leads to the page after that of the previous link.
 const RUN: f64 = 0.6;
-/// Exponent of the distribution of hosts' pages, and the fewest pages.
+/// The exponent of the distribution of a host's pages, and the fewest pages.
 const HOSTS: (f64, f64) = (1.1, 10.0);
-/// Of the sequence that hosts are drawn from.
+/// The stream of random numbers that hosts are drawn from.
 const STREAM: u64 = u64::MAX;
-/// How much more popular the first hosts are.
+/// The exponent of the popularity of hosts.
 const POPULARITY: i32 = 3;
 
 /// A web's pages.
@@ -40,7 +40,7 @@ impl Web {
         }
     }
 
-    /// Fills in a row's columns.
+    /// Writes the columns of a row.
     pub fn row(&self, row: u32, random: &mut Random, out: &mut [u32]) {
         let host = self.host_of(row);
         let mut last = None;
@@ -59,13 +59,13 @@ impl Web {
         self.hosts.partition_point(|first| *first <= page) - 1
     }
 
-    /// Where a host's pages begin and end.
+    /// The range of a host's pages.
     fn bounds(&self, host: usize) -> (u32, u32) {
         let end = self.hosts.get(host + 1).copied().unwrap_or(self.pages);
         (self.hosts[host], end)
     }
 
-    /// A page of the same host, the nearer the likelier.
+    /// A page of the same host; near pages are likelier.
     fn nearby(&self, page: u32, host: usize, random: &mut Random) -> u32 {
         let (first, end) = self.bounds(host);
         let before = random.chance(0.5);
@@ -81,7 +81,7 @@ impl Web {
     fn popular(&self, random: &mut Random) -> u32 {
         let hosts = self.hosts.len() as u64;
         let rank = (random.unit().powi(POPULARITY) * hosts as f64) as u64;
-        // Popular hosts are anywhere in the order.
+        // Popular hosts are scattered over the order.
         let (first, end) = self.bounds((mix(rank) % hosts) as usize);
         let pages = f64::from(end - first);
         first + ((random.unit().powi(POPULARITY) * pages) as u32).min(end - first - 1)

@@ -1,4 +1,4 @@
-//! Hand-made outcomes and contexts for tests.
+//! Outcomes and contexts for the tests of reports.
 
 use super::build::Context;
 use super::schema::{HostInfo, Machine, Parameters, StencilParameters, Workload};
@@ -7,7 +7,7 @@ use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::CommandKind;
 use crate::trace::Trace;
-use crate::trace::samples::span;
+use crate::trace::fixtures::span;
 
 /// Four steps of 0.1 s on 100 rows, the host's share 0.5 and then 0.4.
 pub fn outcome() -> Outcome {
@@ -54,7 +54,7 @@ pub fn outcome() -> Outcome {
     }
 }
 
-/// A model that took the GPU for a tenth faster than it was.
+/// A model that predicted the GPU to be a tenth faster than it was.
 pub fn account() -> Account {
     let trusted = |slowdown| Trusted {
         slowdown: Some(slowdown),

@@ -1,33 +1,33 @@
-//! Row lengths that are log-logistic: most are near a scale, and long ones
-//! become rarer by a power of their length.
+//! Log-logistic row lengths: most lie near a scale, and the frequency of long rows
+//! falls with a power of their length.
 
 /// A log-logistic distribution of whole numbers from `least` to `most`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct LogLogistic {
     pub least: u32,
     pub most: u32,
-    /// The length about which the distribution lies.
+    /// The median of the distribution without bounds.
     scale: f64,
-    /// The larger, the narrower.
+    /// The larger the shape, the narrower is the distribution.
     shape: f64,
-    /// What would be below `least`, and what is within the bounds.
+    /// The probability below `least`, and that within the bounds.
     below: f64,
     within: f64,
 }
 
-/// So many rows of a length.
+/// A number of rows of the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct LengthCount {
     pub length: u32,
     pub rows: u32,
 }
 
-/// Halvings of an interval, after which it is as narrow as it matters.
+/// Halvings of an interval, after which it is narrow enough.
 const HALVINGS: u32 = 40;
 
-impl Spread {
-    /// The distribution of this shape with this mean, or the nearest that lies
-    /// between the bounds.
+impl LogLogistic {
+    /// The distribution of this shape with this mean, or with the nearest mean that the
+    /// bounds allow.
     pub fn with_mean(least: u32, most: u32, shape: f64, mean: f64) -> Self {
         let of = |scale: f64| {
             let up_to = |length: u32| log_logistic(f64::from(length), scale, shape);
@@ -65,25 +65,25 @@ impl Spread {
     }
 
     /// How many of `rows` rows have each length.
-    pub fn runs(&self, rows: u32) -> Vec<Run> {
+    pub fn counts(&self, rows: u32) -> Vec<LengthCount> {
         let mut before = 0;
-        let mut runs = Vec::new();
+        let mut counts = Vec::new();
         for length in self.least..=self.most {
-            // Rounding sums keeps their end: all rows have a length.
+            // Rounding the cumulated counts gives every row a length.
             let up_to = (self.up_to(length) * f64::from(rows)).round() as u32;
             if up_to > before {
                 let rows = up_to - before;
-                runs.push(Run { length, rows });
+                counts.push(LengthCount { length, rows });
                 before = up_to;
             }
         }
-        runs
+        counts
     }
 
-    /// The share of rows that are not longer.
+    /// The fraction of rows that are not longer.
     fn up_to(&self, length: u32) -> f64 {
         let share = log_logistic(f64::from(length), self.scale, self.shape) - self.below;
-        // Nothing is within where the scale is far outside the bounds.
+        // Nothing lies within the bounds if the scale is far outside them.
         match length < self.most && self.within > 0.0 {
             true => share / self.within,
             false => 1.0,
@@ -91,7 +91,7 @@ impl Spread {
     }
 }
 
-/// The share of lengths that round to `length` or less.
+/// The probability of lengths that round to `length` or less.
 fn log_logistic(length: f64, scale: f64, shape: f64) -> f64 {
     1.0 / (1.0 + (scale / (length + 0.5)).powf(shape))
 }
@@ -108,12 +108,12 @@ mod tests {
             (1000, 9999, 3.0, 1600.0),
             (1, 34, 12.0, 2.05),
         ] {
-            let spread = Spread::with_mean(least, most, shape, mean);
-            let found = spread.mean();
+            let lengths = LogLogistic::with_mean(least, most, shape, mean);
+            let found = lengths.mean();
             assert!((found / mean - 1.0).abs() < 1e-6, "{found} {mean}");
-            let runs = spread.runs(1_000_000);
-            assert_eq!(runs.iter().map(|run| run.rows).sum::<u32>(), 1_000_000);
-            let total: f64 = runs
+            let counts = lengths.counts(1_000_000);
+            assert_eq!(counts.iter().map(|run| run.rows).sum::<u32>(), 1_000_000);
+            let total: f64 = counts
                 .iter()
                 .map(|r| f64::from(r.rows) * f64::from(r.length))
                 .sum();
@@ -123,14 +123,14 @@ mod tests {
 
     #[test]
     fn a_mean_that_cannot_be_is_met_as_far_as_it_can() {
-        let mean = |wanted| Spread::with_mean(3, 5, 2.0, wanted).mean();
+        let mean = |wanted| LogLogistic::with_mean(3, 5, 2.0, wanted).mean();
         assert!(mean(1.0) >= 3.0 && mean(1.0) < 3.6, "{}", mean(1.0));
         assert!(mean(100.0) <= 5.0 && mean(100.0) > 4.1, "{}", mean(100.0));
         assert!((mean(4.0) - 4.0).abs() < 1e-6);
         assert_eq!(
-            Spread::with_mean(7, 7, 2.0, 3.0).runs(4),
-            [Run { length: 7, rows: 4 }]
+            LogLogistic::with_mean(7, 7, 2.0, 3.0).counts(4),
+            [LengthCount { length: 7, rows: 4 }]
         );
-        assert_eq!(Spread::with_mean(1, 9, 2.0, 3.0).runs(0), []);
+        assert_eq!(LogLogistic::with_mean(1, 9, 2.0, 3.0).counts(0), []);
     }
 }

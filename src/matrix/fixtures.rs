@@ -1,10 +1,10 @@
-//! What tests of several parts need.
+//! Strategies and helpers that the tests of several modules share.
 
 use proptest::prelude::*;
 
 use super::csr::Csr;
 
-/// Any matrix, values of all sorts included.
+/// Any small matrix, with values of all kinds.
 pub fn matrices() -> impl Strategy<Value = Csr> {
     let value = prop_oneof![
         any::<f64>().prop_filter("nan is not equal to itself", |value| !value.is_nan()),

@@ -1,0 +1,59 @@
+//! Divides the arrays of a matrix into blocks of whole rows, which threads fill
+//! without sharing anything.
+
+use std::mem::take;
+use std::ops::Range;
+
+/// A block of rows and its parts of the matrix's arrays.
+pub struct RowBlock<'a> {
+    /// The number of the first row.
+    pub first: u32,
+    /// Where each row starts in the whole matrix, and where the last one ends.
+    pub starts: &'a [u64],
+    pub column_of: &'a mut [u32],
+    pub values: &'a mut [f64],
+}
+
+impl<'a> RowBlock<'a> {
+    /// The rows, each with the range of its entries within the block.
+    pub fn rows(&self) -> impl Iterator<Item = (u32, Range<usize>)> + use<'a> {
+        let (starts, base) = (self.starts, self.starts[0]);
+        let entries =
+            move |bounds: &[u64]| (bounds[0] - base) as usize..(bounds[1] - base) as usize;
+        (self.first..).zip(starts.windows(2).map(entries))
+    }
+}
+
+/// Divides the arrays. `end_of` gives the end of the block that begins with a row; a
+/// block has at least one row.
+pub fn divide<'a>(
+    starts: &'a [u64],
+    mut column_of: &'a mut [u32],
+    mut values: &'a mut [f64],
+    mut end_of: impl FnMut(usize) -> usize,
+) -> Vec<RowBlock<'a>> {
+    let rows = starts.len() - 1;
+    let (mut blocks, mut first) = (Vec::new(), 0);
+    while first < rows {
+        let end = end_of(first).clamp(first + 1, rows);
+        let entries = (starts[end] - starts[first]) as usize;
+        let (columns_of_block, columns_left) = take(&mut column_of).split_at_mut(entries);
+        let (values_of_block, values_left) = take(&mut values).split_at_mut(entries);
+        (column_of, values) = (columns_left, values_left);
+        blocks.push(RowBlock {
+            first: first as u32,
+            starts: &starts[first..=end],
+            column_of: columns_of_block,
+            values: values_of_block,
+        });
+        first = end;
+    }
+    blocks
+}
+
+/// Turns the lengths of rows, which are in `starts[1..]`, into row starts.
+pub fn accumulate(starts: &mut [u64]) {
+    for row in 1..starts.len() {
+        starts[row] += starts[row - 1];
+    }
+}
