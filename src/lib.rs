@@ -1,20 +1,27 @@
-//! pdawl splits data-parallel work across the CPU and the GPUs of one machine
-//! so that all of them finish together, and keeps refining the split while the
-//! work runs.
+//! pdawl divides data-parallel work among the CPU and the GPUs of one machine so that
+//! all devices finish at the same time. It corrects the division while the work runs.
 //!
-//! A co-run needs four things: a *machine* to run on (a [`runtime`]), a
-//! [`workload`] of units that can be divided, a balancer from [`balance`] that
-//! says who does how many of them, and the engine ([`engine::corun`]) that acts
-//! on it. Back comes an [`engine::Outcome`], which [`report`] and [`trace`]
-//! turn into what people and programs read. A task [`graph`] is run by
-//! [`engine::graph`], which has an example, under a [`policy`]. ARCHITECTURE.md, in the
-//! repository, says what each part owns and must not know.
+//! There are two kinds of work:
+//!
+//! * A [`workload`] consists of units that can be divided, such as the rows of a grid
+//!   or of a sparse matrix. A balancer from [`balance`] decides how many units each
+//!   device computes, and [`engine::corun`] runs them.
+//! * A task [`graph`] consists of kernels that depend on each other. A [`policy`]
+//!   decides which device runs which kernels, and when. [`engine::graph`] runs them; its
+//!   page has an example.
+//!
+//! Both run on a [`runtime`]: on OpenCL devices and the cores of the host, or in a
+//! simulator of a [`machine`]. A run returns an [`engine::Outcome`], from which
+//! [`report`] and [`trace`] make reports and charts. A cost [`model`], trained on the
+//! measured runs of a [`profile`], can predict the first division.
+//!
+//! ARCHITECTURE.md in the repository describes the parts and their dependencies.
 //!
 //! # Example
 //!
-//! A stencil on a simulated machine of eight cores and a Tesla K40. The
-//! simulation carries data, so the result can be compared with the sequential
-//! reference; its times are virtual.
+//! This example runs a stencil on a simulated machine of eight cores and a Tesla K40.
+//! The simulator also computes the data, so that the result can be compared with the
+//! sequential reference. Its times are virtual.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -27,11 +34,11 @@
 //! use pdawl::workload::stencil::Stencil;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Real devices instead: pdawl::runtime::select::open(None, true)?.
+//! // pdawl::runtime::select::open(None, true) opens the devices of this machine instead.
 //! let machine = MachineStore::of_user().find("k40")?;
 //! let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
 //!
-//! // 300 rows of 200 points; a row is what devices share.
+//! // A grid of 300 rows of 200 points. A unit is a row.
 //! let stencil = Stencil::new(200, 300, None, Precision::F64, 1)?;
 //! let options = Options {
 //!     steps: 5,
@@ -43,10 +50,12 @@
 //! let stop = AtomicBool::new(false);
 //! let mut control = Control { stop: &stop, progress: &mut |_done, _steps| {} };
 //!
+//! // DAWL learns the shares of the devices during the run.
 //! let corun = Corun::open(&mut runtime, &stencil, &options)?;
 //! let balancer = Strategy::Dawl.build(corun.setup())?;
 //! let outcome = corun.run(balancer, &mut control)?;
 //!
+//! // The result is right, and each step computed every row once.
 //! assert_eq!(outcome.verified, Some(true));
 //! for step in &outcome.steps {
 //!     let rows: u64 = step.devices.iter().map(|device| device.units).sum();
@@ -61,6 +70,7 @@ pub mod codelet;
 pub mod engine;
 pub mod experiment;
 pub mod expression;
+mod file_store;
 pub mod graph;
 pub mod machine;
 pub mod matrix;
@@ -71,12 +81,11 @@ pub mod quantity;
 mod random;
 pub mod report;
 pub mod runtime;
-mod shelf;
 pub mod time;
 pub mod trace;
 pub mod workload;
 
-// So that what tests share with the tests within the library has one name.
+// Fixtures that unit tests share with the integration tests refer to the crate by name.
 #[cfg(test)]
 extern crate self as pdawl;
 #[cfg(test)]

@@ -185,7 +185,7 @@ fn compare<'a>(
     let host =
         median(&copies).and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
     let points = context.workload.points();
-    let host = host.map(|host| host.beside(median(&plain), points));
+    let host = host.map(|host| host.with_sequential(median(&plain), points));
     let bench = Bench {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

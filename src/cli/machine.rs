@@ -1,7 +1,7 @@
 //! `pdawl machine`: measures this machine, and lists and shows machine files.
 
 use clap::Subcommand;
-use pdawl::machine::{MachineError, MachineFile, MachineStore};
+use pdawl::machine::{MachineError, MachineFile, MachineStore, StoreError};
 use pdawl::quantity::{Bytes, Count};
 use pdawl::report::table;
 use serde::Serialize;
@@ -71,14 +71,14 @@ fn copy_size(text: &str) -> Result<ByteSize, String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let shelf = MachineStore::of_user();
+    let store = MachineStore::of_user();
     match &args.what {
         What::Save {
             name,
             copy_size,
             format,
-        } => save(&shelf, name, *copy_size, *format),
-        What::List { format } => list(&shelf, *format),
+        } => save(&store, name, *copy_size, *format),
+        What::List { format } => list(&store, *format),
         What::Show { name, format } => {
             let machine = machine_file(name)?;
             let toml = machine.to_toml().map_err(Failure::of)?;
@@ -88,13 +88,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn save(
-    shelf: &MachineStore,
+    store: &MachineStore,
     name: &str,
     copy_size: ByteSize,
     format: Format,
 ) -> Result<(), Failure> {
     // Measuring takes long, so a wrong name is refused before.
-    if let Err(error @ MachineError::Name { .. }) = shelf.find(name) {
+    if let Err(error @ MachineError::Store(StoreError::Name { .. })) = store.find(name) {
         return Err(Failure::of(error));
     }
     let bar = terminal::spinner();
@@ -103,7 +103,7 @@ fn save(
     });
     bar.finish_and_clear();
     let machine = machine?;
-    let path = shelf.save(&machine).map_err(Failure::of)?;
+    let path = store.save(&machine).map_err(Failure::of)?;
     let text = format!("{}saved in {}\n", list_text(&[machine]), path.display());
     let saved = SavedReport {
         kind: "machine",
@@ -133,10 +133,10 @@ struct Listing {
     machines: Vec<Entry>,
 }
 
-fn list(shelf: &MachineStore, format: Format) -> Result<(), Failure> {
+fn list(store: &MachineStore, format: Format) -> Result<(), Failure> {
     let mut machines = Vec::new();
-    for name in shelf.names() {
-        match shelf.find(&name) {
+    for name in store.names() {
+        match store.find(&name) {
             Ok(machine) => machines.push(machine),
             // A broken file must not hide the others.
             Err(error) => terminal::warn(&error.to_string()),

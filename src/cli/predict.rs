@@ -141,22 +141,22 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         })?,
     };
     let (file, simulated) = (&machine.file, machine.is_simulated());
-    let task = asked(Budget {
+    let workload = asked(Budget {
         memory: ByteSize(file.host.memory),
         grids: 2,
     })?;
     let mut notes = Vec::new();
-    let codelet = task.workload().codelet();
+    let codelet = workload.divisible().codelet();
     let bundle = model(args.model.as_deref(), &machine, &codelet.name, &mut notes)?;
     let modelled = ModelledMachine {
         bundle: &bundle,
         machine: file,
         codelet: &codelet.name,
-        fp64: task.workload().fp64(),
+        fp64: workload.divisible().fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
     let candidates = candidates(&modelled, simulated).map_err(Failure::of)?;
-    let work = task.work().ok_or_else(|| {
+    let work = workload.work().ok_or_else(|| {
         Failure::usage(
             format!("models know nothing of {}", codelet.name),
             "a stencil or a matrix",
@@ -168,7 +168,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         PredictedStrategy::Pdawl,
     ]
     .into_iter()
-    .filter_map(|kind| predict_run(kind, &work, &candidates, task.steps()))
+    .filter_map(|kind| predict_run(kind, &work, &candidates, workload.steps()))
     .collect();
     if predictions.is_empty() {
         return Err(Failure::failed(
@@ -186,7 +186,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
     Ok(PredictionReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
-        workload: task.described(),
+        workload: workload.described(),
         machine: PredictedMachine {
             name: file.name.clone(),
             simulated,

@@ -68,7 +68,7 @@ impl WorkloadRequest<'_> {
 }
 
 impl PreparedWorkload {
-    pub fn workload(&self) -> &dyn Divisible {
+    pub fn divisible(&self) -> &dyn Divisible {
         match self {
             Self::Stencil(_, stencil) => stencil,
             Self::Spmv(_, spmv) => spmv.as_ref(),

@@ -7,15 +7,11 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::{DeviceSpec, HostSpec, LinkSpec, MachineError, MachineFile};
-use crate::shelf::is_name;
+use crate::file_store::check_name;
 
 /// Checks every figure of `machine`; `file` is its name in messages.
 pub(super) fn check(machine: &MachineFile, file: &str) -> Result<(), MachineError> {
-    if !is_name(&machine.name) {
-        return Err(MachineError::Name {
-            name: machine.name.clone(),
-        });
-    }
+    check_name("machine", &machine.name)?;
     let check = Check { file };
     check.host(&machine.host)?;
     for (i, device) in machine.devices.iter().enumerate() {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::file_store::StoreError;
+
 /// An error of machine files.
 #[derive(Debug, Error)]
 pub enum MachineError {
@@ -41,28 +43,8 @@ pub enum MachineError {
         remedy: String,
     },
 
-    #[error(
-        "no machine is called `{name}`; known are {}. \
-         Add one with `pdawl machine save NAME`, or put NAME.toml into {}",
-        .known.join(", "), .directory
-    )]
-    Unknown {
-        name: String,
-        known: Vec<String>,
-        directory: String,
-    },
-
-    #[error(
-        "`{name}` cannot name a machine: use 1 to 64 letters, digits, `-`, `_` or `.`, \
-         beginning with a letter or digit"
-    )]
-    Name { name: String },
-
-    #[error(
-        "no directory for machine files: neither PDAWL_MACHINES, XDG_CONFIG_HOME nor HOME is set; \
-         set PDAWL_MACHINES to one"
-    )]
-    NoDirectory,
+    #[error(transparent)]
+    Store(#[from] StoreError),
 
     #[error("{}: cannot be written: {source}; set PDAWL_MACHINES to a writable directory", .file.display())]
     Write {

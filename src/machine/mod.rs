@@ -17,6 +17,7 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 
+pub use crate::file_store::StoreError;
 pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 pub use error::MachineError;
 pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise};

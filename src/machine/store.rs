@@ -4,12 +4,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pdawl_profiler::atomic_file;
 use pdawl_profiler::file::bounded;
 
 use super::{MachineError, MachineFile};
-use crate::shelf::{self, Files, Found, Sort};
+use crate::file_store::{FileStore, Found, StoreKind};
 
-static MACHINES: Sort = Sort {
+static MACHINES: StoreKind = StoreKind {
+    what: "machine",
     variable: "PDAWL_MACHINES",
     folder: "machines",
     ending: "toml",
@@ -30,27 +32,29 @@ static MACHINES: Sort = Sort {
         ),
         ("titan", include_str!("../../datasets/machines/titan.toml")),
     ],
+    remedy: "Add one with `pdawl machine save NAME`, or as a file NAME.toml",
+    instead: "",
 };
 
 /// The machine files that can be found by name.
 #[derive(Clone, Debug)]
 pub struct MachineStore {
-    files: Files,
+    files: FileStore,
 }
 
 impl MachineStore {
-    /// The user's shelf: `$PDAWL_MACHINES`, else `$XDG_CONFIG_HOME/pdawl/machines`,
+    /// The user's store: `$PDAWL_MACHINES`, else `$XDG_CONFIG_HOME/pdawl/machines`,
     /// else `~/.config/pdawl/machines`, before the shipped files.
     pub fn of_user() -> Self {
         Self {
-            files: Files::of_user(&MACHINES),
+            files: FileStore::of_user(&MACHINES),
         }
     }
 
-    /// A shelf with this directory before the shipped files.
+    /// A store with this directory before the shipped files.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self {
-            files: Files::at(&MACHINES, directory),
+            files: FileStore::at(&MACHINES, directory),
         }
     }
 
@@ -65,21 +69,11 @@ impl MachineStore {
     /// An unknown name, with the known ones; a file that cannot be read or is
     /// wrong.
     pub fn find(&self, name: &str) -> Result<MachineFile, MachineError> {
-        if !shelf::is_name(name) {
-            return Err(MachineError::Name {
-                name: name.to_owned(),
-            });
-        }
-        match self.files.find(name) {
-            Some(Found::File(path)) => load(&path),
-            Some(Found::Shipped(text)) => {
+        match self.files.find(name)? {
+            Found::File(path) => load(&path),
+            Found::Shipped(text) => {
                 MachineFile::parse(text, &format!("{} (shipped)", self.files.file(name)))
             }
-            None => Err(MachineError::Unknown {
-                name: name.to_owned(),
-                known: self.names(),
-                directory: self.files.place(),
-            }),
         }
     }
 
@@ -92,8 +86,9 @@ impl MachineStore {
     pub fn save(&self, machine: &MachineFile) -> Result<PathBuf, MachineError> {
         super::check::check(machine, &self.files.file(&machine.name))?;
         let text = machine.to_toml()?;
-        let path = (self.files.path(&machine.name)).ok_or(MachineError::NoDirectory)?;
-        shelf::write(&path, &text).map_err(|source| MachineError::Write {
+        let path = self.files.path_to_write(&machine.name)?;
+        let written = atomic_file::write(&path, |out| out.write_all(text.as_bytes()));
+        written.map_err(|source| MachineError::Write {
             file: path.clone(),
             source,
         })?;

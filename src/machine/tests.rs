@@ -4,10 +4,10 @@ use super::*;
 
 const K40: &str = include_str!("../../datasets/machines/k40.toml");
 
-fn shelf() -> (tempfile::TempDir, MachineStore) {
+fn store() -> (tempfile::TempDir, MachineStore) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let shelf = MachineStore::at(directory.path().join("machines"));
-    (directory, shelf)
+    let store = MachineStore::at(directory.path().join("machines"));
+    (directory, store)
 }
 
 /// The message for the K40's file with `from` replaced by `to`.
@@ -20,13 +20,13 @@ fn message(from: &str, to: &str) -> String {
 
 #[test]
 fn every_shipped_file_is_right_and_survives_writing() {
-    let (_directory, shelf) = shelf();
+    let (_directory, store) = store();
     assert_eq!(
-        shelf.names(),
+        store.names(),
         ["h200", "k20-32", "k20-40", "k40", "laptop", "titan"]
     );
-    for name in shelf.names() {
-        let machine = shelf.find(&name).expect("a shipped file is right");
+    for name in store.names() {
+        let machine = store.find(&name).expect("a shipped file is right");
         assert_eq!(machine.name, name);
         assert!(!machine.source.is_empty(), "{name} says its sources");
         let text = machine.to_toml().expect("it can be written");
@@ -39,9 +39,9 @@ fn every_shipped_file_is_right_and_survives_writing() {
 
 #[test]
 fn shipped_files_carry_table_1_of_the_pdawl_paper() {
-    let (_directory, shelf) = shelf();
+    let (_directory, store) = store();
     let row = |name: &str| {
-        let m = shelf.find(name).expect("shipped");
+        let m = store.find(name).expect("shipped");
         let gpu = &m.devices[0];
         (
             m.host.cores,
@@ -151,31 +151,31 @@ fn a_wrong_file_is_told_by_file_key_and_remedy() {
 
 #[test]
 fn saving_and_finding_again() {
-    let (directory, shelf) = shelf();
-    let mut machine = shelf.find("k40").expect("shipped");
+    let (directory, store) = store();
+    let mut machine = store.find("k40").expect("shipped");
     machine.name = "mine".into();
     machine.fingerprint = Some("Some CPU x2".into());
-    let path = shelf.save(&machine).expect("saved");
+    let path = store.save(&machine).expect("saved");
     assert_eq!(load(&path).expect("loaded"), machine);
-    assert_eq!(shelf.find("mine").expect("found"), machine);
-    assert!(shelf.names().contains(&"mine".to_owned()));
+    assert_eq!(store.find("mine").expect("found"), machine);
+    assert!(store.names().contains(&"mine".to_owned()));
     let left = std::fs::read_dir(path.parent().expect("a parent")).expect("listed");
     assert_eq!(left.count(), 1, "nothing but the file is left");
 
     machine.name = "k40".into();
     machine.title = "my own".into();
-    shelf.save(&machine).expect("saved");
-    let found = shelf.find("k40").expect("found");
+    store.save(&machine).expect("saved");
+    let found = store.find("k40").expect("found");
     assert_eq!(found.title, "my own", "a user's file hides the shipped one");
 
-    let message = shelf.find("none").expect_err("unknown").to_string();
+    let message = store.find("none").expect_err("unknown").to_string();
     for word in ["`none`", "k20-32", "mine", "pdawl machine save"] {
         assert!(message.contains(word), "no {word:?} in {message}");
     }
     for odd in ["", "../k40", ".hidden", "-x", "a/b", "a b", &"x".repeat(65)] {
         machine.name = odd.into();
-        assert!(shelf.save(&machine).is_err(), "{odd:?} names a file");
-        assert!(shelf.find(odd).is_err(), "{odd:?} is looked for");
+        assert!(store.save(&machine).is_err(), "{odd:?} names a file");
+        assert!(store.find(odd).is_err(), "{odd:?} is looked for");
     }
     drop(directory);
 }
@@ -183,9 +183,9 @@ fn saving_and_finding_again() {
 #[test]
 fn a_directory_that_is_a_file_cannot_be_saved_into() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    let shelf = MachineStore::at(file.path());
-    let machine = shelf.find("k40").expect("shipped");
-    let message = shelf.save(&machine).expect_err("no directory").to_string();
+    let store = MachineStore::at(file.path());
+    let machine = store.find("k40").expect("shipped");
+    let message = store.save(&machine).expect_err("no directory").to_string();
     assert!(message.contains("PDAWL_MACHINES"), "{message}");
 }
 

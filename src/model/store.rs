@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use pdawl_profiler::bundle::{Bundle, BundleError};
 use thiserror::Error;
 
-use crate::shelf::{self, Files, Found, Sort};
+use crate::file_store::{FileStore, Found, StoreError, StoreKind};
 
-static MODELS: Sort = Sort {
+static MODELS: StoreKind = StoreKind {
+    what: "model",
     variable: "PDAWL_MODELS",
     folder: "models",
     ending: "json",
@@ -18,55 +19,25 @@ static MODELS: Sort = Sort {
         ("k40", include_str!("../../models/k40.json")),
         ("titan", include_str!("../../models/titan.json")),
     ],
+    remedy: "Make one with `pdawl train --machine NAME`, or get one with `pdawl model import \
+             FILE`",
+    instead: "",
 };
 
 /// The models that can be found by name.
 #[derive(Clone, Debug)]
 pub struct ModelStore {
-    files: Files,
+    files: FileStore,
 }
 
 /// Why there is no model of a name.
 #[derive(Debug, Error)]
 pub enum ModelStoreError {
-    #[error(
-        "`{name}` cannot name a model: use 1 to 64 letters, digits, `-`, `_` or `.`, \
-         beginning with a letter or digit"
-    )]
-    Name { name: String },
-
-    #[error(
-        "no model is called `{name}`; {}. Make one with `pdawl train --machine NAME`, or get one \
-         with `pdawl model import FILE`; they are kept in {directory}",
-        listed(.known)
-    )]
-    Unknown {
-        name: String,
-        known: Vec<String>,
-        directory: String,
-    },
-
-    #[error(
-        "no directory for models: neither PDAWL_MODELS, XDG_CONFIG_HOME nor HOME is set; \
-         set PDAWL_MODELS to one"
-    )]
-    NoDirectory,
-
-    #[error("{directory}: cannot be made: {source}; set PDAWL_MODELS to a writable directory")]
-    Make {
-        directory: String,
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Store(#[from] StoreError),
 
     #[error(transparent)]
     Bundle(#[from] BundleError),
-}
-
-fn listed(names: &[String]) -> String {
-    match names {
-        [] => "there are none".to_owned(),
-        names => format!("known are {}", names.join(", ")),
-    }
 }
 
 /// Which machine a model is wanted for.
@@ -90,18 +61,18 @@ pub struct ModelSearch {
 }
 
 impl ModelStore {
-    /// The user's shelf: `$PDAWL_MODELS`, else `$XDG_CONFIG_HOME/pdawl/models`,
+    /// The user's store: `$PDAWL_MODELS`, else `$XDG_CONFIG_HOME/pdawl/models`,
     /// else `~/.config/pdawl/models`, before the shipped models.
     pub fn of_user() -> Self {
         Self {
-            files: Files::of_user(&MODELS),
+            files: FileStore::of_user(&MODELS),
         }
     }
 
-    /// A shelf with this directory before the shipped models.
+    /// A store with this directory before the shipped models.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self {
-            files: Files::at(&MODELS, directory),
+            files: FileStore::at(&MODELS, directory),
         }
     }
 
@@ -112,7 +83,7 @@ impl ModelStore {
 
     /// Whether the model of this name is the user's, and not shipped.
     pub fn is_own(&self, name: &str) -> bool {
-        matches!(self.files.find(name), Some(Found::File(_)))
+        matches!(self.files.get(name), Some(Found::File(_)))
     }
 
     /// The model of this name. A user's hides a shipped one.
@@ -121,19 +92,8 @@ impl ModelStore {
     /// An unknown name, with the known ones; a file that cannot be read or is
     /// wrong.
     pub fn find(&self, name: &str) -> Result<Bundle, ModelStoreError> {
-        if !shelf::is_name(name) {
-            return Err(ModelStoreError::Name {
-                name: name.to_owned(),
-            });
-        }
-        match self.files.find(name) {
-            Some(found) => Ok(self.read(name, found)?),
-            None => Err(ModelStoreError::Unknown {
-                name: name.to_owned(),
-                known: self.names(),
-                directory: self.files.place(),
-            }),
-        }
+        let found = self.files.find(name)?;
+        Ok(self.read(name, found)?)
     }
 
     /// The model that fits a machine best: one that was trained on it, or
@@ -148,7 +108,7 @@ impl ModelStore {
         let mut search = ModelSearch::default();
         let mut best = None;
         for name in self.names() {
-            let Some(found) = self.files.find(&name) else {
+            let Some(found) = self.files.get(&name) else {
                 continue;
             };
             let shipped = matches!(found, Found::Shipped(_));
@@ -181,13 +141,7 @@ impl ModelStore {
     /// # Errors
     /// A name that no file can have; a directory that cannot be written.
     pub fn save(&self, bundle: &Bundle) -> Result<PathBuf, ModelStoreError> {
-        let path = self.path(&bundle.name)?;
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| ModelStoreError::Make {
-                directory: directory.display().to_string(),
-                source,
-            })?;
-        }
+        let path = self.files.path_to_write(&bundle.name)?;
         bundle.write(&path)?;
         Ok(path)
     }
@@ -196,18 +150,13 @@ impl ModelStore {
     ///
     /// # Errors
     /// A name that no file can have; no directory.
-    pub fn path(&self, name: &str) -> Result<PathBuf, ModelStoreError> {
-        if !shelf::is_name(name) {
-            return Err(ModelStoreError::Name {
-                name: name.to_owned(),
-            });
-        }
-        self.files.path(name).ok_or(ModelStoreError::NoDirectory)
+    pub fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
+        self.files.path(name)
     }
 
     /// Where a model is, for people.
     pub fn place(&self, name: &str) -> String {
-        match self.files.find(name) {
+        match self.files.get(name) {
             Some(Found::File(path)) => path.display().to_string(),
             Some(Found::Shipped(_)) => "the program, with which it ships".to_owned(),
             None => self.files.place(),
@@ -256,11 +205,11 @@ mod tests {
 
     #[test]
     fn every_shipped_model_is_whole_and_is_its_machines() {
-        let shelf = ModelStore::at("/nonexistent");
-        assert!(shelf.names().len() >= 4);
-        for name in shelf.names() {
-            let bundle = shelf.find(&name).expect("a shipped model is right");
-            assert!(!shelf.is_own(&name));
+        let store = ModelStore::at("/nonexistent");
+        assert!(store.names().len() >= 4);
+        for name in store.names() {
+            let bundle = store.find(&name).expect("a shipped model is right");
+            assert!(!store.is_own(&name));
             assert_eq!(bundle.name, name);
             let machine = machine(&bundle.machine);
             let described = serde_json::to_value(&machine).unwrap();
@@ -271,7 +220,7 @@ mod tests {
                 simulated: bundle.simulated,
                 codelet: bundle.models.first().map(|entry| entry.codelet.as_str()),
             };
-            assert_eq!(shelf.for_machine(wanted).bundle, Some(bundle.clone()));
+            assert_eq!(store.for_machine(wanted).bundle, Some(bundle.clone()));
             let keys: Vec<&str> = bundle
                 .provenance
                 .pairs()
@@ -313,15 +262,15 @@ mod tests {
     #[test]
     fn saving_and_finding_again() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = ModelStore::at(folder.path().join("deep"));
+        let store = ModelStore::at(folder.path().join("deep"));
         let mut bundle = bundle();
-        let path = shelf.save(&bundle).unwrap();
+        let path = store.save(&bundle).unwrap();
         assert_eq!(Bundle::read(&path).unwrap(), bundle);
-        assert_eq!(shelf.find("mine").unwrap(), bundle);
-        assert!(shelf.names().contains(&"mine".to_owned()));
-        assert!(shelf.is_own("mine"));
+        assert_eq!(store.find("mine").unwrap(), bundle);
+        assert!(store.names().contains(&"mine".to_owned()));
+        assert!(store.is_own("mine"));
 
-        let message = shelf.find("none").unwrap_err().to_string();
+        let message = store.find("none").unwrap_err().to_string();
         for word in [
             "`none`",
             "known are",
@@ -333,8 +282,8 @@ mod tests {
         }
         for odd in ["", "../mine", ".hidden", "a/b"] {
             bundle.name = odd.into();
-            assert!(shelf.save(&bundle).is_err(), "{odd:?} names a file");
-            assert!(shelf.find(odd).is_err(), "{odd:?} is looked for");
+            assert!(store.save(&bundle).is_err(), "{odd:?} names a file");
+            assert!(store.find(odd).is_err(), "{odd:?} is looked for");
         }
         let blocked = ModelStore::at(path.join("below a file"));
         bundle.name = "mine".into();
@@ -345,16 +294,16 @@ mod tests {
     #[test]
     fn the_model_that_fits_best_is_found() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = ModelStore::at(folder.path());
+        let store = ModelStore::at(folder.path());
         let name = |search: &ModelSearch| search.bundle.as_ref().map(|b| b.name.clone());
         let save = |name: &str, change: &dyn Fn(&mut Bundle)| {
             let mut bundle = bundle();
             bundle.name = name.into();
             bundle.machine = "lab".into();
             change(&mut bundle);
-            shelf.save(&bundle).unwrap();
+            store.save(&bundle).unwrap();
         };
-        assert_eq!(name(&shelf.for_machine(wanted("lab"))), None);
+        assert_eq!(name(&store.for_machine(wanted("lab"))), None);
         save("adapted", &|bundle| {
             bundle.adapted = Some(pdawl_profiler::bundle::Adapted {
                 machine: "k40".into(),
@@ -363,23 +312,23 @@ mod tests {
             });
         });
         assert_eq!(
-            name(&shelf.for_machine(wanted("lab"))),
+            name(&store.for_machine(wanted("lab"))),
             Some("adapted".into())
         );
         save("another", &|_| {});
         assert_eq!(
-            name(&shelf.for_machine(wanted("lab"))),
+            name(&store.for_machine(wanted("lab"))),
             Some("another".into())
         );
         save("lab", &|_| {});
-        assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
+        assert_eq!(name(&store.for_machine(wanted("lab"))), Some("lab".into()));
         save("measured", &|bundle| bundle.simulated = false);
-        assert_eq!(name(&shelf.for_machine(wanted("lab"))), Some("lab".into()));
+        assert_eq!(name(&store.for_machine(wanted("lab"))), Some("lab".into()));
         let real = ModelQuery {
             simulated: false,
             ..wanted("lab")
         };
-        assert_eq!(name(&shelf.for_machine(real)), Some("measured".into()));
+        assert_eq!(name(&store.for_machine(real)), Some("measured".into()));
         save("products", &|bundle| {
             for entry in &mut bundle.models {
                 entry.codelet = "spmv-f64".into();
@@ -390,25 +339,25 @@ mod tests {
                 codelet: Some(codelet),
                 ..wanted("lab")
             };
-            assert_eq!(name(&shelf.for_machine(about)), Some(found.into()));
+            assert_eq!(name(&store.for_machine(about)), Some(found.into()));
         }
     }
 
     #[test]
     fn a_fingerprint_says_more_than_a_name() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = ModelStore::at(folder.path());
+        let store = ModelStore::at(folder.path());
         let mut bundle = bundle();
         bundle.machine = "lab".into();
         bundle.fingerprint = Some("Some CPU x2".into());
-        shelf.save(&bundle).unwrap();
+        store.save(&bundle).unwrap();
         std::fs::write(folder.path().join("broken.json"), "{").unwrap();
         let found = |machine, fingerprint| {
             let wanted = ModelQuery {
                 fingerprint,
                 ..wanted(machine)
             };
-            let search = shelf.for_machine(wanted);
+            let search = store.for_machine(wanted);
             assert_eq!(search.broken.len(), 1, "a broken file hides no other");
             search.bundle.is_some()
         };

@@ -375,7 +375,10 @@ fn a_cache_is_kept_used_and_renewed() {
     let report = folder.json("stats m.mtx");
     assert_eq!(report["nonzeros"], 2);
     let note = report["notes"][0].as_str().unwrap();
-    assert!(note.contains("m.mtx.pdawl is not usable as a cache"), "{note}");
+    assert!(
+        note.contains("m.mtx.pdawl is not usable as a cache"),
+        "{note}"
+    );
     assert_eq!(
         folder.json("stats m.mtx")["notes"]
             .as_array()

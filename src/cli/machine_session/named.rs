@@ -28,9 +28,9 @@ impl NamedMachine {
 
     /// This machine, if there is a machine file of it.
     pub fn here() -> Option<Self> {
-        let (shelf, here) = (MachineStore::of_user(), this_machine::fingerprint());
+        let (store, here) = (MachineStore::of_user(), this_machine::fingerprint());
         // A broken file must not hide a right one.
-        let mut files = (shelf.names().into_iter()).filter_map(|name| shelf.find(&name).ok());
+        let mut files = (store.names().into_iter()).filter_map(|name| store.find(&name).ok());
         let file = files.find(|file| here.is(file.fingerprint.as_deref()))?;
         Some(Self { file, here })
     }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pdawl::machine::StoreError;
 use pdawl::model::ModelStore;
-use pdawl::model::store::ModelStoreError;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::cli::args::Format;
@@ -54,7 +54,7 @@ pub fn import(store: &ModelStore, args: &Import) -> Result<(), Failure> {
     }
     let path = store.path(&bundle.name).map_err(|error| match error {
         // The file's own name may be none that a file can have.
-        ModelStoreError::Name { .. } if args.name.is_none() => {
+        StoreError::Name { .. } if args.name.is_none() => {
             Failure::failed(error, "--name NAME, to call it otherwise")
         }
         error => Failure::of(error),

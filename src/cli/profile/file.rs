@@ -24,7 +24,7 @@ pub fn open(
         Some(path) => path.clone(),
         None => {
             let store = DatasetStore::of_user();
-            store.ready(&machine.name).map_err(Failure::of)?
+            store.path_to_write(&machine.name).map_err(Failure::of)?
         }
     };
     if wanted.fresh {

@@ -60,15 +60,15 @@ fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
         ));
         return Ok(machine);
     }
-    let shelf = MachineStore::of_user();
-    let name = free_name(&shelf);
+    let store = MachineStore::of_user();
+    let name = free_name(&store);
     let bar = terminal::spinner();
     let file = this_machine::measure(&name, COPIES, &mut |device, what| {
         bar.set_message(format!("measuring this machine first: {device}: {what}"));
     });
     bar.finish_and_clear();
     let file = file?;
-    let path = shelf.save(&file).map_err(Failure::of)?;
+    let path = store.save(&file).map_err(Failure::of)?;
     notes.push(format!(
         "there was no file of this machine: it was measured, and is `{name}` from now on ({})",
         path.display()
@@ -77,10 +77,10 @@ fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
 }
 
 /// The host's name, or one like it that no file has yet.
-fn free_name(shelf: &MachineStore) -> String {
+fn free_name(store: &MachineStore) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = slug(&host);
-    let taken = shelf.names();
+    let taken = store.names();
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
     names
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn a_name_that_is_taken_is_numbered() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = MachineStore::at(folder.path());
-        let first = free_name(&shelf);
+        let store = MachineStore::at(folder.path());
+        let first = free_name(&store);
         std::fs::write(folder.path().join(format!("{first}.toml")), "").unwrap();
-        assert_eq!(free_name(&shelf), format!("{first}-2"));
+        assert_eq!(free_name(&store), format!("{first}-2"));
     }
 }

@@ -16,20 +16,20 @@ pub struct WithMemory {
     pub notes: Vec<String>,
 }
 
-/// Those of `devices` that have memory for a part of the task; at most `limit`
+/// Those of `devices` that have memory for a part of the workload; at most `limit`
 /// of each device's memory counts. If none has, all stay, and the run says why.
 pub fn with_memory(
-    task: &PreparedWorkload,
+    workload: &PreparedWorkload,
     devices: &[Device],
     limit: Option<ByteSize>,
 ) -> WithMemory {
     let limit = limit.map(|size| size.0);
-    let lacks = |device: &Device| match task {
+    let lacks = |device: &Device| match workload {
         PreparedWorkload::Stencil(..) => None,
         PreparedWorkload::Spmv(_, spmv) => lacking(spmv, device, limit),
         PreparedWorkload::Kernel(kernel) => kernel::lacking(&kernel.user, device, limit),
     };
-    let what = match task {
+    let what = match workload {
         PreparedWorkload::Kernel(_) => "the kernel's buffers",
         PreparedWorkload::Stencil(..) | PreparedWorkload::Spmv(..) => {
             "the vectors and the smallest part of the matrix"

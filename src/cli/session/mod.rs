@@ -31,26 +31,25 @@ use thiserror::Error;
 use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
 use super::machine_session::MachineSession;
 use super::workload::PreparedWorkload;
-use model::{Missing, Serving};
-use oracle::Swept;
+use model::{NoModel, ServingModel};
+use oracle::SweepResult;
 
-/// Bytes of the copies that the host's bandwidth is measured with: more than
-/// any cache.
+/// Bytes of the copies that measure the host's bandwidth, more than any cache has.
 const COPY_BYTES: u64 = 512 << 20;
 
-/// A workload on a machine, to be run as often as one likes.
+/// A workload on a machine, which can run any number of times.
 pub struct Session {
     machine: MachineSession,
-    task: PreparedWorkload,
+    workload: PreparedWorkload,
     options: corun::Options,
     /// The cost model, or why there is none.
-    model: Result<Serving, Missing>,
-    /// The devices of the last run as the model planned them.
-    planned: Option<Vec<Device>>,
-    /// What the oracle found, once it was asked.
+    model: Result<ServingModel, NoModel>,
+    /// The devices of the last run that the model planned.
+    devices_of_plan: Option<Vec<Device>>,
+    /// The oracle's shares, once it has run.
     oracle: Option<Vec<f64>>,
     comparison: Vec<Single>,
-    /// Why devices have no part in it.
+    /// Why devices are left out.
     left_out: Vec<String>,
     notes: Vec<String>,
 }
@@ -67,7 +66,7 @@ enum RunError {
 }
 
 impl Session {
-    /// Runs the workload once. `progress` is told the steps done and asked for.
+    /// Runs the workload once. `progress` gets the steps done and requested.
     ///
     /// # Errors
     /// What the engine refuses, or cannot recover from.
@@ -96,7 +95,7 @@ impl Session {
         let Session {
             model,
             machine,
-            task,
+            workload,
             notes,
             ..
         } = self;
@@ -111,15 +110,15 @@ impl Session {
         let cores = serving.cores();
         let outcome = machine.with(cores, |runtime| {
             devices = runtime.devices().to_vec();
-            let corun = Corun::open(runtime, task.workload(), &options)?;
+            let corun = Corun::open(runtime, workload.divisible(), &options)?;
             let balancer = serving.balancer(corun.setup())?;
             Ok(corun.run(balancer, &mut control)?)
         })?;
-        self.planned = Some(devices);
+        self.devices_of_plan = Some(devices);
         outcome.map_err(|error| self.failure(error))
     }
 
-    /// Runs with the best fixed shares, which are looked for once.
+    /// Runs with the best fixed shares, which are searched for once.
     fn run_best(
         &mut self,
         stop: &AtomicBool,
@@ -127,9 +126,9 @@ impl Session {
     ) -> Result<Outcome, Failure> {
         let shares = match &self.oracle {
             Some(shares) => shares.clone(),
-            None => match self.sweep(stop)? {
-                Swept::Best(shares) => self.oracle.insert(shares).clone(),
-                Swept::Interrupted(outcome) => return Ok(*outcome),
+            None => match self.search_shares(stop)? {
+                SweepResult::Best(shares) => self.oracle.insert(shares).clone(),
+                SweepResult::Interrupted(outcome) => return Ok(*outcome),
             },
         };
         let make = |setup: &Setup| -> Result<Box<dyn Balancer>, RunError> {
@@ -146,9 +145,9 @@ impl Session {
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Outcome, Failure> {
         let mut control = Control { stop, progress };
-        let task = &self.task;
+        let workload = &self.workload;
         let outcome = self.machine.with(None, |runtime| {
-            let corun = Corun::open(runtime, task.workload(), &options)?;
+            let corun = Corun::open(runtime, workload.divisible(), &options)?;
             let balancer = make(corun.setup())?;
             Ok(corun.run(balancer, &mut control)?)
         })?;
@@ -170,8 +169,8 @@ impl Session {
         }
     }
 
-    /// How work is shared while it runs: as the model plans, or where there is
-    /// none, as DAWL learns, with a note that says why.
+    /// The strategy that learns during a run: as the model plans, or without a model
+    /// DAWL, with a note that says why.
     pub fn adaptive(&mut self) -> Strategy {
         match &self.model {
             Ok(_) => Strategy::Pdawl,
@@ -182,10 +181,9 @@ impl Session {
         }
     }
 
-    /// How the work is shared: as `asked`, or as a kernel's file says, or while
-    /// it runs.
+    /// The strategy of a run: `asked`, or that of a kernel's file, or the adaptive one.
     pub fn strategy(&mut self, asked: Option<&Strategy>, adaptive: bool) -> Strategy {
-        if let Some(kernel) = self.task.kernel() {
+        if let Some(kernel) = self.workload.kernel() {
             let devices = &self.machine.machine.devices;
             match (
                 kernel.strategy(devices),
@@ -208,27 +206,27 @@ impl Session {
         asked.cloned().unwrap_or_else(|| self.adaptive())
     }
 
-    /// A kernel's results of the last run that are to be saved.
+    /// The results of a kernel's last run that are to be saved.
     pub fn results(&self) -> std::collections::BTreeMap<usize, Vec<u8>> {
-        self.task
+        self.workload
             .kernel()
             .map(|kernel| kernel.results())
             .unwrap_or_default()
     }
 
-    /// Whether a cost model serves here.
+    /// Whether a cost model serves the session.
     pub fn has_model(&self) -> bool {
         self.model.is_ok()
     }
 
-    /// What a report tells beyond the outcome.
+    /// The content of a report that is not in the outcome.
     pub fn context(&self, strategy: &Strategy) -> Context {
         let mut machine = self.machine.machine.clone();
-        if let (Strategy::Pdawl, Some(devices)) = (strategy, &self.planned) {
+        if let (Strategy::Pdawl, Some(devices)) = (strategy, &self.devices_of_plan) {
             machine.devices.clone_from(devices);
         }
         Context {
-            workload: self.task.described(),
+            workload: self.workload.described(),
             machine,
             strategy: strategy.to_string(),
             comparison: self.comparison.clone(),
@@ -238,34 +236,33 @@ impl Session {
 
     /// Steps of a run.
     pub fn steps(&self) -> u32 {
-        self.task.steps()
+        self.workload.steps()
     }
 
-    /// Points of a grid, or nonzeros of a matrix, computed in all steps.
+    /// The points, nonzeros or work-items of all steps.
     pub fn points(&self) -> u64 {
-        let step = self.task.described().points();
+        let step = self.workload.described().points();
         step.saturating_mul(self.steps().into())
     }
 
-    /// Bytes of memory traffic that one of them needs at least.
+    /// Bytes of memory traffic that one point needs at least.
     pub fn bytes_per_point(&self) -> f64 {
-        let workload = self.task.workload();
+        let workload = self.workload.divisible();
         let step = workload.cost(&(0..workload.units())).bytes;
-        step / self.task.described().points().max(1) as f64
+        step / self.workload.described().points().max(1) as f64
     }
 
-    /// Seconds of the workload's step by one core in a plain loop, where there is
-    /// one to be timed here.
+    /// Seconds of a step of the workload by one core in a plain loop; `None` where there
+    /// is no such loop, and in simulations.
     pub fn time_plainly(&self) -> Option<f64> {
-        match (self.machine.machine.simulated, &self.task) {
+        match (self.machine.machine.simulated, &self.workload) {
             (false, PreparedWorkload::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
             _ => None,
         }
     }
 
-    /// Bytes a second that a copy by the host's cores reads and writes:
-    /// measured now, or the machine file's. `None` if no cores take part
-    /// through the embedded runtime.
+    /// Bytes a second that a copy by the host's cores reads and writes: measured now, or
+    /// from the machine file. `None` if the embedded runtime takes no part.
     ///
     /// # Errors
     /// When the measurement fails.

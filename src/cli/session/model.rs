@@ -1,5 +1,5 @@
-//! The cost model of a session: which one serves on its devices, and the run
-//! that it plans.
+//! The cost model of a session: the one that serves its devices, and the run that it
+//! plans.
 
 use pdawl::balance::{Balancer, Pdawl, Setup};
 use pdawl::machine::{Device, MachineFile};
@@ -15,28 +15,28 @@ use crate::cli::failure::Failure;
 use crate::cli::model::Source;
 use crate::cli::terminal;
 
-/// A model that serves, and what it plans.
-pub struct Serving {
+/// A model that serves the session, and its plan.
+pub struct ServingModel {
     model: String,
     work: StepWork,
     candidates: Vec<CandidateDevice>,
     pub plan: RunPlan,
-    /// Whether the user has said how many cores work.
+    /// Whether the user chose the devices, and so the number of cores.
     all_cores: bool,
-    /// What a reader of its runs should know.
+    /// Notes for the reports of its runs.
     pub notes: Vec<String>,
 }
 
-/// Why none does; empty if the user wants none.
+/// Why no model serves the session; empty if the user wants none.
 #[derive(Clone, Debug, Default)]
-pub struct Missing {
+pub struct NoModel {
     what: String,
-    /// `None` where `what` says it.
+    /// `None` if `what` contains the remedy.
     remedy: Option<String>,
 }
 
-impl Missing {
-    /// For who has asked for a plan.
+impl NoModel {
+    /// The failure of a run that needs a model.
     pub fn failure(&self) -> Failure {
         if self.what.is_empty() {
             return Failure::usage(
@@ -52,7 +52,7 @@ impl Missing {
         }
     }
 
-    /// For who has not; nothing if the user wants none.
+    /// The note of a run that does without a model; `None` if the user wants none.
     pub fn note(&self) -> Option<String> {
         if self.what.is_empty() {
             return None;
@@ -68,29 +68,29 @@ impl Missing {
 
 /// A search for the model that serves a workload on a session's devices.
 pub struct ModelSearch<'a> {
-    /// The machine, if there is a file of it.
+    /// The machine's file, if there is one.
     pub file: Option<&'a MachineFile>,
     pub simulated: bool,
     pub devices: &'a [Device],
-    /// Whether the user has said which devices, and so how many cores.
+    /// Whether the user chose the devices, and so the number of cores.
     pub chosen: bool,
-    /// What is to be computed, and whether in double precision.
+    /// The codelet, and whether it needs double precision.
     pub codelet: &'a str,
     pub fp64: bool,
-    /// A step of it, unless models know nothing of such work. Asked for when
-    /// there is a model: to know a matrix takes a while.
+    /// The work of a step, unless models do not support the codelet. It is only called
+    /// if there is a model, since a matrix takes time to analyse.
     pub work: &'a dyn Fn() -> Option<StepWork>,
     pub gpu_memory: Option<u64>,
 }
 
 impl ModelSearch<'_> {
-    /// Looks for a model that serves here.
+    /// Looks for a model that serves the session.
     ///
     /// # Errors
-    /// When a model that the user named is not there, or does not serve.
-    pub fn find(&self, choice: ModelChoice) -> Result<Result<Serving, Missing>, Failure> {
+    /// When a model that the user named does not exist or does not serve.
+    pub fn find(&self, choice: ModelChoice) -> Result<Result<ServingModel, NoModel>, Failure> {
         let named = match choice {
-            ModelChoice::None => return Ok(Err(Missing::default())),
+            ModelChoice::None => return Ok(Err(NoModel::default())),
             ModelChoice::Named(name) => {
                 let source = Source::find(&ModelStore::of_user(), name)?;
                 Some(source.bundle)
@@ -104,13 +104,13 @@ impl ModelSearch<'_> {
         }
     }
 
-    fn serving(&self, named: Option<Bundle>) -> Result<Serving, Missing> {
+    fn serving(&self, named: Option<Bundle>) -> Result<ServingModel, NoModel> {
         let file = self.file.ok_or_else(|| match &named {
-            None => Missing {
+            None => NoModel {
                 what: "there is no model of this machine".to_owned(),
                 remedy: Some(format!("pdawl train{}", self.training_options())),
             },
-            Some(bundle) => Missing {
+            Some(bundle) => NoModel {
                 what: format!(
                     "there is no file of this machine, which model {} would predict it by",
                     bundle.name
@@ -129,20 +129,20 @@ impl ModelSearch<'_> {
             fp64: self.fp64,
             gpu_memory: self.gpu_memory,
         };
-        let candidates = modelled.running(self.devices).map_err(|error| Missing {
+        let candidates = modelled.running(self.devices).map_err(|error| NoModel {
             what: error.to_string(),
             remedy: None,
         })?;
-        let work = (self.work)().ok_or_else(|| Missing {
+        let work = (self.work)().ok_or_else(|| NoModel {
             what: format!("models know nothing of {}", self.codelet),
             remedy: None,
         })?;
         let plan = planned(&work, &candidates, self.chosen);
-        let plan = plan.ok_or_else(|| Missing {
+        let plan = plan.ok_or_else(|| NoModel {
             what: format!("model {} finds no plan for these devices", bundle.name),
             remedy: Some("a larger --gpu-memory".to_owned()),
         })?;
-        Ok(Serving {
+        Ok(ServingModel {
             notes: self.notes(&bundle, file, &plan, &work, &candidates),
             model: bundle.name,
             all_cores: self.chosen,
@@ -153,7 +153,7 @@ impl ModelSearch<'_> {
     }
 
     /// The model that fits the machine.
-    fn fitting(&self, file: &MachineFile) -> Result<Bundle, Missing> {
+    fn fitting(&self, file: &MachineFile) -> Result<Bundle, NoModel> {
         let search = ModelStore::of_user().for_machine(ModelQuery {
             machine: &file.name,
             fingerprint: file.fingerprint.as_deref(),
@@ -163,7 +163,7 @@ impl ModelSearch<'_> {
         for broken in &search.broken {
             terminal::warn(&broken.to_string());
         }
-        search.bundle.ok_or_else(|| Missing {
+        search.bundle.ok_or_else(|| NoModel {
             what: format!("there is no model of machine {}", file.name),
             remedy: Some(format!(
                 "pdawl train --machine {}{}",
@@ -173,7 +173,7 @@ impl ModelSearch<'_> {
         })
     }
 
-    /// What a model has to be trained with, to serve here.
+    /// The options of `pdawl train` for a model that serves the session.
     fn training_options(&self) -> String {
         command::options(self.codelet)
     }
@@ -231,8 +231,8 @@ fn planned(work: &StepWork, candidates: &[CandidateDevice], all_cores: bool) -> 
     }
 }
 
-impl Serving {
-    /// What the same model plans for other work.
+impl ServingModel {
+    /// The plan of the same model for other work.
     pub fn planned_for(&self, work: StepWork) -> Option<Self> {
         Some(Self {
             model: self.model.clone(),
@@ -249,14 +249,14 @@ impl Serving {
         self.plan.forecast.step_seconds
     }
 
-    /// Whether several devices are to work.
+    /// Whether the plan gives work to several devices.
     pub fn shares(&self) -> bool {
         let plan = &self.plan.forecast.plan;
         let has_work = |d: &usize| plan.held[*d] + plan.pooled[*d] > 0;
         (0..self.candidates.len()).filter(has_work).count() > 1
     }
 
-    /// The cores of the host's pool, if the plan wants fewer than there are.
+    /// The number of cores, if the plan uses fewer than there are.
     pub fn cores(&self) -> Option<u32> {
         let all = self.candidates.first()?.compute_units;
         self.plan.workers.first().copied().filter(|n| *n < all)

@@ -40,21 +40,21 @@ impl Session {
         let file = named.as_ref().map(|named| named.file.clone());
         let notes_of_workload = request.notes();
         let seed = request.seed();
-        let mut task = request.prepare(budget(args, named.as_ref(), verify)?)?;
+        let mut workload = request.prepare(budget(args, named.as_ref(), verify)?)?;
         let needs = Needs {
-            fp64: task.workload().fp64(),
+            fp64: workload.divisible().fp64(),
             data: verify,
             seed,
         };
         let mut machine = MachineSession::open(args, named, needs)?;
-        let suitable = with_memory(&task, &machine.machine.devices, args.gpu_memory);
+        let suitable = with_memory(&workload, &machine.machine.devices, args.gpu_memory);
         if let Some(list) = &suitable.list {
             machine.keep_only(list)?;
         }
-        machine.inject(&args.fault, (task.steps(), "--steps"))?;
+        machine.inject(&args.fault, (workload.steps(), "--steps"))?;
         let mut notes = std::mem::take(&mut machine.notes);
         notes.extend_from_slice(&suitable.notes);
-        if let PreparedWorkload::Kernel(kernel) = &mut task {
+        if let PreparedWorkload::Kernel(kernel) = &mut workload {
             if let Some(only) = machine.with(None, |runtime| kernel.examine(runtime))?? {
                 let only = machine.machine.devices[only].name.clone();
                 machine.keep_only(&only)?;
@@ -66,26 +66,26 @@ impl Session {
             simulated: machine.machine.simulated,
             devices: &machine.machine.devices,
             chosen: args.devices.is_some(),
-            codelet: &task.workload().codelet().name,
+            codelet: &workload.divisible().codelet().name,
             fp64: needs.fp64,
-            work: &|| task.work(),
+            work: &|| workload.work(),
             gpu_memory: args.gpu_memory.map(|size| size.0),
         }
         .find(choice)?;
-        let (task, model) = threshold::planned(task, model);
+        let (workload, model) = threshold::planned(workload, model);
         notes.extend(notes_of_workload);
         Ok(Self {
             machine,
             options: corun::Options {
-                steps: task.steps(),
+                steps: workload.steps(),
                 gpu_memory: args.gpu_memory.map(|size| size.0),
                 stream: corun::Stream::default(),
                 verify,
                 trace: true,
             },
-            task,
+            workload,
             model,
-            planned: None,
+            devices_of_plan: None,
             oracle: None,
             comparison: Vec::new(),
             left_out: suitable.notes,

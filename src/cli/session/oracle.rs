@@ -9,18 +9,18 @@ use pdawl::engine::oracle::{Unfound, best_shares};
 use super::Session;
 use crate::cli::failure::Failure;
 
-/// Steps of a trial run on real devices, where each takes time.
+/// Steps of a trial run on real devices, where steps take time.
 const TRIAL_STEPS: u32 = 8;
 
-/// How a sweep ended.
-pub(super) enum Swept {
+/// The result of a search for the best shares.
+pub(super) enum SweepResult {
     Best(Vec<f64>),
     Interrupted(Box<Outcome>),
 }
 
 impl Session {
-    /// Measures fixed shares until the best are found.
-    pub(super) fn sweep(&mut self, stop: &AtomicBool) -> Result<Swept, Failure> {
+    /// Runs with fixed shares until the best are found.
+    pub(super) fn search_shares(&mut self, stop: &AtomicBool) -> Result<SweepResult, Failure> {
         let mut options = self.options;
         options.verify = false;
         options.trace = false;
@@ -33,7 +33,7 @@ impl Session {
         });
         let best = match best {
             Ok(best) => best,
-            Err(Unfound::Interrupted(outcome)) => return Ok(Swept::Interrupted(outcome)),
+            Err(Unfound::Interrupted(outcome)) => return Ok(SweepResult::Interrupted(outcome)),
             Err(Unfound::Failed(failure)) => return Err(failure),
             Err(Unfound::Nothing) => {
                 return Err(Failure::failed(
@@ -50,6 +50,6 @@ impl Session {
             told.join(", "),
             best.trials
         ));
-        Ok(Swept::Best(best.shares))
+        Ok(SweepResult::Best(best.shares))
     }
 }

@@ -1,5 +1,4 @@
-//! The strategies that a machine's devices allow, and comparing with each
-//! device alone.
+//! The strategies that the devices allow, and comparisons with single devices.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,8 +10,8 @@ use super::Session;
 use crate::cli::failure::Failure;
 
 impl Session {
-    /// Runs the single devices too, where that costs no time: in a simulation
-    /// without faults.
+    /// Runs the workload on single devices for comparison, in a simulation without
+    /// faults. Real devices would take too long.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -32,7 +31,8 @@ impl Session {
             if !outcome.interrupted {
                 self.comparison.push(Single {
                     strategy: single.to_string(),
-                    throughput: (self.task.described()).throughput(self.points(), outcome.seconds),
+                    throughput: (self.workload.described())
+                        .throughput(self.points(), outcome.seconds),
                 });
             }
         }
@@ -43,8 +43,8 @@ impl Session {
         Ok(())
     }
 
-    /// Each device alone: `cpu` or `gpu` where there is one of that kind,
-    /// else a share of 1 for one device and 0 for the others.
+    /// The strategies that use one device: `cpu` or `gpu` for the only device of that
+    /// kind, else a share of 1 for one device and 0 for the others.
     pub fn single_devices(&self) -> Vec<Strategy> {
         let devices = &self.machine.machine.devices;
         let is_cpu = |d: &Device| d.kind == DeviceKind::Cpu;
@@ -59,7 +59,7 @@ impl Session {
         (0..devices.len()).map(alone).collect()
     }
 
-    /// `cpu` and `gpu`, where the machine has such a device.
+    /// `cpu` and `gpu`, if the machine has such a device.
     fn singles(&self) -> Vec<Strategy> {
         let has = |cpu: bool| {
             let mut devices = self.machine.machine.devices.iter();
@@ -71,7 +71,7 @@ impl Session {
             .collect()
     }
 
-    /// The strategies that a comparison is made of on these devices.
+    /// The strategies of a comparison on these devices.
     pub fn strategies(&self) -> Vec<Strategy> {
         let mut all = self.singles();
         for single in self.single_devices() {

@@ -1,7 +1,7 @@
 //! Chooses the fraction of a matrix's rows that counts as irregular, by a cost model.
 //! Where several devices share a product, it decides which rows the host gets.
 
-use super::model::{Missing, Serving};
+use super::model::{NoModel, ServingModel};
 use crate::cli::workload::PreparedWorkload;
 
 /// Fractions that are tried beside the default.
@@ -13,12 +13,12 @@ const WORTH_IT: f64 = 0.99;
 /// The workload with the best predicted fraction, where a model serves and the user
 /// left the fraction open.
 pub fn planned(
-    task: PreparedWorkload,
-    model: Result<Serving, Missing>,
-) -> (PreparedWorkload, Result<Serving, Missing>) {
+    workload: PreparedWorkload,
+    model: Result<ServingModel, NoModel>,
+) -> (PreparedWorkload, Result<ServingModel, NoModel>) {
     let mut best = match model {
-        Ok(serving) if serving.shares() => (task, serving),
-        other => return (task, other),
+        Ok(serving) if serving.shares() => (workload, serving),
+        other => return (workload, other),
     };
     for part in PARTS {
         let Some(other) = best.0.with_irregular(part) else {

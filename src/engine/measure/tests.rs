@@ -20,8 +20,8 @@ fn copy() -> Arc<Codelet> {
 }
 
 fn described(name: &str) -> MachineFile {
-    let shelf = MachineStore::at("/nonexistent");
-    shelf.find(name).expect("a shipped machine")
+    let store = MachineStore::at("/nonexistent");
+    store.find(name).expect("a shipped machine")
 }
 
 fn about() -> About {
@@ -150,9 +150,9 @@ fn a_measured_machine_can_be_saved_and_simulated() {
     let mut found = measured(&described("k40"), SimOptions::default()).expect("measured");
     found.fingerprint = Some("Some CPU x8".into());
     let directory = tempfile::tempdir().expect("a directory");
-    let shelf = MachineStore::at(directory.path());
-    shelf.save(&found).expect("saved");
-    let again = shelf.find("measured").expect("found");
+    let store = MachineStore::at(directory.path());
+    store.save(&found).expect("saved");
+    let again = store.find("measured").expect("found");
     assert_eq!(again, found);
     let twice = measured(&again, SimOptions::default()).expect("measured");
     assert_same_figures(&twice, &found, 0.02);

@@ -140,7 +140,7 @@ fn a_useless_cache_is_noted_and_replaced() {
     let source: MatrixSource = path.to_str().unwrap().parse().unwrap();
     let loaded = quietly(|control| source.load(control)).unwrap();
     assert!(
-        loaded.notes[0].contains("m.mtx.pdawl is no use"),
+        loaded.notes[0].contains("m.mtx.pdawl is not usable"),
         "{:?}",
         loaded.notes
     );

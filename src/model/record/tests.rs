@@ -22,7 +22,7 @@ fn sample(case: &Case, features: BTreeMap<String, f64>) -> Sample {
 }
 
 fn cases() -> Vec<(Case, Descriptors)> {
-    let shelf = MachineStore::at("/nonexistent");
+    let store = MachineStore::at("/nonexistent");
     let host = |units, chunk| DevicePart::Host {
         workers: 5,
         sockets: 2,
@@ -39,7 +39,7 @@ fn cases() -> Vec<(Case, Descriptors)> {
     };
     let mut cases = Vec::new();
     for name in ["k40", "h200", "laptop"] {
-        let machine = shelf.find(name).unwrap();
+        let machine = store.find(name).unwrap();
         let device = &machine.devices[0];
         for (grid, precision) in [
             ((4000, 3000, None), Precision::F64),

@@ -12,8 +12,8 @@ use super::run::{check_order, check_results, numbers, once, options, plan, polic
 
 /// A host with many cores and two GPUs.
 pub fn machine() -> MachineFile {
-    let shelf = MachineStore::at("/nonexistent");
-    let mut machine = shelf.find("k20-40").expect("a shipped machine");
+    let store = MachineStore::at("/nonexistent");
+    let mut machine = store.find("k20-40").expect("a shipped machine");
     let mut second = machine.devices[0].clone();
     second.name = "gpu1".into();
     machine.devices.push(second);
