@@ -16,9 +16,17 @@ PDAWL_MACHINES=datasets/machines
 export PDAWL_MODELS PDAWL_DATASETS PDAWL_MACHINES
 
 mkdir -p "$PDAWL_MODELS" "$PDAWL_DATASETS"
+profile() {
+    $pdawl profile "$@" --out "$PDAWL_DATASETS/$machine.csv"
+}
 for machine in $machines; do
-    $pdawl profile stencil --machine "$machine" --configurations 66 \
-        --max-size 18000 --fresh --out "$PDAWL_DATASETS/$machine.csv"
+    profile stencil --machine "$machine" --configurations 66 --max-size 18000 --fresh
+    for options in "--dims 3 --max-size 690" "--precision f32 --max-size 18000" \
+        "--dims 3 --precision f32 --max-size 690"; do
+        # shellcheck disable=SC2086 # several options
+        profile stencil --machine "$machine" --configurations 44 --repeats 2 $options
+    done
+    profile spmv --machine "$machine" --count 25 --repeats 1
     rm -f "$PDAWL_DATASETS/$machine.csv.bak"
     $pdawl train --dataset "$PDAWL_DATASETS/$machine.csv"
 done

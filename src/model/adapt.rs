@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::case::Case;
 use super::command;
 use super::descriptors::Descriptors;
-use super::features;
+use super::features::{self, Facts};
 use crate::machine::MachineFile;
 
 /// What a correction depends on: the parts of a step's time that each resource
@@ -155,9 +155,10 @@ pub fn bundle(
 
 /// A run as the correction wants it.
 fn calibration(entry: &Entry, probe: &Probe, seconds: f64) -> Result<Calibration, AdaptationError> {
-    let values = features::values(&probe.case, &probe.descriptors);
-    let figure = |name: &str| {
-        (features::index(name).map(|place| values[place]))
+    let mut facts = Facts::of(&probe.case, &probe.descriptors);
+    let prior = facts.prior_seconds();
+    let mut figure = |name: &str| {
+        (features::index(name).map(|index| facts.value(index)))
             .filter(|value| !value.is_nan())
             .ok_or_else(|| AdaptationError::Unknown {
                 kind: entry.kind.clone(),
@@ -174,7 +175,7 @@ fn calibration(entry: &Entry, probe: &Probe, seconds: f64) -> Result<Calibration
             .iter()
             .map(|name| figure(name))
             .collect::<Result<_, _>>()?,
-        prior: values[features::PRIOR],
+        prior,
         seconds,
     })
 }
@@ -193,9 +194,8 @@ mod tests {
     use crate::model::training::fixtures::{CODELET, machine, recipe};
     use crate::model::training::{ModelDescription, TrainingRequest, bundle as trained, fit_all};
     use crate::profile::design::DesignRequest;
-    use crate::profile::run::{Prepared, measure};
     use crate::profile::{
-        Configuration, ModelKind, ProfileRun, ProfiledMachine, Settings, Space, design,
+        Configuration, ModelKind, ProfileRun, ProfiledMachine, Settings, Space, design, stencil,
     };
 
     /// Configurations of a kind, without the first ones.
@@ -225,14 +225,13 @@ mod tests {
         let stop = AtomicBool::new(false);
         (configurations.iter())
             .map(|configuration| {
-                let prepared = Prepared::new(&described, configuration, settings).unwrap();
                 let run = ProfileRun {
                     configuration: configuration.clone(),
                     repeat: 0,
                 };
-                let sample = measure(&mut profiled, &run, settings, &stop)
-                    .unwrap()
-                    .unwrap();
+                let prepared = stencil::prepare(&described, &run, settings).unwrap();
+                let real = stencil::prepare(&profiled, &run, settings).unwrap();
+                let sample = real.measure(&mut profiled, 0, &stop).unwrap().unwrap();
                 let probe = Probe {
                     case: prepared.case,
                     descriptors: prepared.descriptors,

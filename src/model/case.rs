@@ -6,10 +6,8 @@ use crate::workload::spmv::Spmv;
 use crate::workload::{Divisible, Grid};
 
 /// A step of a workload, by its units.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepWork {
-    /// The codelet's name, such as `stencil5-f64`.
-    pub codelet: String,
     /// Units a step, whoever computes them.
     pub units: u64,
     /// Bytes, points, and bytes of a point, of a unit.
@@ -25,39 +23,37 @@ pub struct StepWork {
 }
 
 impl StepWork {
-    /// A step of `workload`. What its units cost is their average.
+    /// A step of `workload`. The cost of a unit is the average of all units.
     pub fn of(workload: &dyn Grid) -> Self {
-        let units = workload.units();
-        let cost = workload.cost(&(0..units));
-        let each = |total: f64| total / units.max(1) as f64;
         Self {
-            codelet: workload.codelet().name.to_string(),
-            units,
-            unit_bytes: workload.unit_bytes(),
             unit_points: workload.unit_points(),
             element_bytes: workload.unit_bytes() / workload.unit_points().max(1),
             dimensions: workload.dimensions(),
-            unit_flops: each(cost.flops),
-            unit_traffic: each(cost.bytes),
-            matrix: None,
+            ..Self::of_units(workload)
         }
     }
 
     /// A step of a product. Its units have about equally many entries.
     pub fn of_product(spmv: &Spmv) -> Self {
-        let units = spmv.units();
-        let cost = spmv.cost(&(0..units));
-        let each = |total: f64| total / units.max(1) as f64;
         Self {
-            codelet: spmv.codelet().name.to_string(),
-            units,
-            unit_bytes: spmv.unit_bytes(),
-            unit_points: spmv.matrix().nonzeros() / units.max(1),
+            unit_points: spmv.matrix().nonzeros() / spmv.units().max(1),
             element_bytes: spmv.entry_bytes(),
             dimensions: 1,
-            unit_flops: each(cost.flops),
-            unit_traffic: each(cost.bytes),
             matrix: Some(MatrixFigures::of(spmv)),
+            ..Self::of_units(spmv)
+        }
+    }
+
+    /// What every workload tells of its units.
+    fn of_units(workload: &dyn Divisible) -> Self {
+        let units = workload.units();
+        let cost = workload.cost(&(0..units));
+        Self {
+            units,
+            unit_bytes: workload.unit_bytes(),
+            unit_flops: cost.flops / units.max(1) as f64,
+            unit_traffic: cost.bytes / units.max(1) as f64,
+            ..Self::default()
         }
     }
 
@@ -96,6 +92,16 @@ pub enum DevicePart {
 }
 
 impl DevicePart {
+    /// All of `units` at once, by `workers` cores of one socket.
+    pub fn whole_on_host(workers: u32, units: u64) -> Self {
+        Self::Host {
+            workers,
+            sockets: 1,
+            units,
+            chunk: units,
+        }
+    }
+
     /// Units of the part.
     pub fn units(&self) -> u64 {
         match *self {
@@ -132,7 +138,7 @@ impl DevicePart {
 }
 
 /// A part of a step of a workload.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
     pub work: StepWork,
     pub part: DevicePart,

@@ -24,7 +24,7 @@ const fn windows(length: u64, count: u64) -> Windows {
 }
 
 /// Figures of a matrix.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MatrixFigures {
     pub rows: u64,
     pub columns: u64,

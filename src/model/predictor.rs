@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::case::{Case, DevicePart, StepWork};
 use super::command;
 use super::descriptors::Descriptors;
-use super::features;
+use super::features::{self, Facts};
 use super::matrix::MatrixFigures;
 use super::prior;
 use super::step_time::{INTERVAL, Outside, StepTime};
@@ -122,13 +122,13 @@ impl Predictor {
 
     /// Seconds of a step of `case` by itself. Allocates nothing.
     pub fn step_seconds(&self, case: &Case) -> f64 {
-        let values = features::values(case, &self.descriptors);
+        let mut facts = Facts::of(case, &self.descriptors);
         let mut inputs = [0.0; features::NAMES.len()];
         for (input, feature) in inputs.iter_mut().zip(&self.inputs) {
-            *input = values[*feature];
+            *input = facts.value(*feature);
         }
-        let prior = values[features::PRIOR];
-        self.fitted.predict(&inputs[..self.inputs.len()], prior)
+        self.fitted
+            .predict(&inputs[..self.inputs.len()], facts.prior_seconds())
     }
 
     /// The same, with an interval and what of it was never seen.
@@ -164,16 +164,16 @@ impl StepTime for Predictor {
     }
 
     fn outside(&self, case: &Case) -> Vec<Outside> {
-        let values = features::values(case, &self.descriptors);
-        (self.ranges.iter())
-            .filter(|(feature, range)| {
+        let mut facts = Facts::of(case, &self.descriptors);
+        let value = |(feature, range): &(usize, Range)| (*feature, *range, facts.value(*feature));
+        (self.ranges.iter().map(value))
+            .filter(|(_, range, value)| {
                 let slack = 1e-9 * range.min.abs().max(range.max.abs());
-                let value = values[*feature];
-                value < range.min - slack || value > range.max + slack
+                *value < range.min - slack || *value > range.max + slack
             })
-            .map(|(feature, range)| Outside {
-                feature: features::NAMES[*feature].to_owned(),
-                value: values[*feature],
+            .map(|(feature, range, value)| Outside {
+                feature: features::NAMES[feature].to_owned(),
+                value,
                 min: range.min,
                 max: range.max,
             })
@@ -202,12 +202,7 @@ pub(super) fn contents(bundle: &Bundle) -> String {
 /// A case as the device computes: to know which features there will be.
 fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
     let part = match descriptors.device.and_then(|device| device.link) {
-        None => DevicePart::Host {
-            workers: 1,
-            sockets: 1,
-            units: 8,
-            chunk: 8,
-        },
+        None => DevicePart::whole_on_host(1, 8),
         Some(_) => DevicePart::Discrete {
             held: 4,
             slots: 19,
@@ -218,7 +213,6 @@ fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
         },
     };
     let work = StepWork {
-        codelet: String::new(),
         units: 8,
         unit_bytes: 64,
         unit_points: 8,

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use crate::codelet::stencil::Precision;
+use crate::engine::corun::Stream;
 use crate::machine::host::Placement;
+use crate::model::DevicePart;
 use crate::workload::stencil::{Stencil, StencilError};
 
 /// Which of a machine's models a run teaches.
@@ -111,6 +113,96 @@ pub enum Setting {
     },
 }
 
+impl Setting {
+    /// The part of a step that a device does which computes all `units`; its ring has
+    /// so many slots, if it has memory of its own.
+    pub fn part(self, units: u64, slots: u64) -> DevicePart {
+        match self {
+            Self::Host {
+                workers,
+                sockets,
+                chunk,
+                ..
+            } => DevicePart::Host {
+                workers,
+                sockets,
+                units,
+                chunk,
+            },
+            Self::Shared { workers, chunk } => DevicePart::Host {
+                workers,
+                sockets: 1,
+                units,
+                chunk,
+            },
+            Self::Discrete {
+                held,
+                chunk,
+                queues,
+                ahead,
+                ..
+            } => DevicePart::Discrete {
+                held,
+                slots,
+                streamed: units - held,
+                chunk,
+                queues,
+                solo: held == units && ahead,
+            },
+        }
+    }
+
+    /// The same with chunks of another length.
+    pub fn with_chunk(mut self, length: u64) -> Self {
+        match &mut self {
+            Self::Host { chunk, .. } | Self::Shared { chunk, .. } => *chunk = length,
+            Self::Discrete { chunk, .. } => *chunk = length,
+        }
+        self
+    }
+
+    /// What to ask the engine for of a device that streams.
+    pub fn stream(self) -> Stream {
+        match self {
+            Self::Discrete { chunk, queues, .. } => Stream {
+                chunk: Some(chunk),
+                queues: Some(queues),
+            },
+            _ => Stream::default(),
+        }
+    }
+
+    /// Bytes of the device's own memory that are used.
+    pub fn memory(self) -> Option<u64> {
+        match self {
+            Self::Discrete { memory, .. } => Some(memory),
+            _ => None,
+        }
+    }
+}
+
+/// Everything but the device, as the end of a configuration's name.
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host { chunk, .. } | Self::Shared { chunk, .. } => write!(f, "chunk {chunk}"),
+            Self::Discrete {
+                memory,
+                held,
+                chunk,
+                queues,
+                ahead,
+            } => {
+                write!(
+                    f,
+                    "memory {memory}; held {held}; chunk {chunk}; queues {queues}"
+                )?;
+                f.write_str(if *ahead { "; ahead" } else { "" })
+            }
+        }
+    }
+}
+
 /// The device of a run, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceUse {
@@ -165,23 +257,8 @@ impl Configuration {
 /// All that was asked for, so that equal names mean equal runs.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.grid, self.selection())?;
-        match self.setting {
-            Setting::Host { chunk, .. } | Setting::Shared { chunk, .. } => {
-                write!(f, "; chunk {chunk}")
-            }
-            Setting::Discrete {
-                memory,
-                held,
-                chunk,
-                queues,
-                ahead,
-            } => {
-                write!(f, "; memory {memory}; held {held}; chunk {chunk}")?;
-                write!(f, "; queues {queues}")?;
-                f.write_str(if ahead { "; ahead" } else { "" })
-            }
-        }
+        let (grid, device) = (&self.grid, self.selection());
+        write!(f, "{grid}; {device}; {}", self.setting)
     }
 }
 

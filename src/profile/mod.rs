@@ -3,13 +3,13 @@
 //!
 //! * [`configuration`] is one thing to run: a grid, a device and its setting.
 //! * [`design`](mod@design) chooses configurations that span a machine's sizes, workers,
-//!   chunks and memory limits, the most telling first; pure.
+//!   chunks and memory limits, the most informative first; pure.
 //! * [`schedule`](mod@schedule) orders their repeats; pure.
-//! * [`product`] does the same for products of matrices.
-//! * [`machine`] is where they run: this machine, or a simulated one.
-//! * [`run`] measures one, [`mod@sums`] and `watch` make figures of what was seen
-//!   on the way, [`expectation`] tells how long it will take, and [`session`] goes through all of them within a time
-//!   budget, handing on each row as it is measured.
+//! * [`machine`] is the machine under profile: this one, or a simulated one.
+//! * [`run`] measures one run; [`mod@sums`] and `instruments` turn its trace, counters
+//!   and sensors into features.
+//! * [`session`] measures a list of runs within a time budget, and [`expectation`]
+//!   estimates how long they take. [`stencil`] and [`product`] prepare the runs.
 
 pub mod configuration;
 pub mod design;
@@ -21,6 +21,7 @@ pub mod product;
 pub mod run;
 pub mod schedule;
 pub mod session;
+pub mod stencil;
 pub mod sums;
 
 #[cfg(test)]
@@ -30,6 +31,6 @@ pub use configuration::{Configuration, DeviceUse, Grid, ModelKind, Setting};
 pub use design::{Space, design};
 pub use error::ProfileError;
 pub use machine::ProfiledMachine;
-pub use run::Settings;
+pub use run::{PreparedRun, Settings};
 pub use schedule::{ProfileRun, schedule};
-pub use session::{ProfilingSession, SessionProgress, SessionSummary};
+pub use session::{ProfilingSession, RowStore, SessionProgress, SessionSummary};

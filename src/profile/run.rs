@@ -1,238 +1,162 @@
-//! One run, from its configuration to a row of a dataset.
+//! One run: what is known of it beforehand, and its measurement, which gives a row
+//! of a dataset.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pdawl_profiler::Sample;
 use pdawl_profiler::dataset::Key;
 
-use super::configuration::{Configuration, Setting};
+use super::configuration::{DeviceUse, ModelKind};
 use super::error::ProfileError;
 use super::instruments::RunInstruments;
 use super::machine::ProfiledMachine;
-use super::schedule::ProfileRun;
 use super::sums::sums;
 use crate::balance::{Planned, Setup, StepPlan};
-use crate::codelet::stencil::{self, Dimensions, Precision};
-use crate::engine::Outcome;
-use crate::engine::corun::place::Division;
-use crate::engine::corun::{Control, Corun, CorunError, Options, Stream};
-use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
+use crate::engine::corun::{Control, Corun, Options};
+use crate::model::{Case, Descriptors, DevicePart, prior, record};
 use crate::workload::Divisible;
-use crate::workload::stencil::Stencil;
 
 /// Steps of a simulated run: its noise is drawn anew for every command.
 const SIMULATED_STEPS: u32 = 10;
 
-/// Seconds that the steps of a real run should take, and how many they may be.
-const LASTING: f64 = 0.3;
-const FEWEST: u32 = 3;
-const MOST: u32 = 100;
+/// The least and the greatest number of steps of a run on a real device.
+const FEWEST_STEPS: u32 = 3;
+const MOST_STEPS: u32 = 100;
 
-/// The seed of the grids' first version: times do not depend on it.
-const DATA_SEED: u64 = 1;
-
-/// What is asked of every run.
+/// Settings of all runs of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Steps of each run; `None` for as many as tell enough.
+    /// Steps of each run; `None` for as many as the measurement needs.
     pub steps: Option<u32>,
-    /// Of the noise of simulated runs.
+    /// The seed of the noise of simulated runs.
     pub seed: u64,
 }
 
-/// What is known of a run before it begins.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    pub stencil: Stencil,
+/// A workload on one device, ready to be measured.
+pub struct PreparedRun {
+    pub kind: ModelKind,
+    pub device_use: DeviceUse,
+    /// Everything that was asked for, so that equal names mean equal runs.
+    pub configuration: String,
+    /// The number of the repeat, from 0.
+    pub repeat: u32,
     pub case: Case,
     pub descriptors: Descriptors,
     pub steps: u32,
+    pub(super) workload: Arc<dyn Divisible>,
 }
 
-impl Prepared {
-    /// Prepares a configuration's run on a machine.
-    ///
-    /// # Errors
-    /// When there is no such grid, or its device's memory is too small.
-    pub fn new(
-        profiled: &ProfiledMachine,
-        configuration: &Configuration,
-        settings: Settings,
-    ) -> Result<Self, ProfileError> {
-        let grid = &configuration.grid;
-        let stencil = grid
-            .stencil(DATA_SEED)
-            .map_err(|source| ProfileError::Grid {
-                configuration: configuration.to_string(),
-                source,
-            })?;
-        let case = Case {
-            part: part(configuration)?,
-            work: StepWork::of(&stencil),
-        };
-        let descriptors = Descriptors::of(
-            profiled.machine(),
-            profiled.spec(&configuration.device),
-            &case.work.codelet,
-            grid.precision == Precision::F64,
-        );
-        let steps = settings.steps.unwrap_or_else(|| {
-            if profiled.is_simulated() {
-                return SIMULATED_STEPS;
-            }
-            let step = prior::seconds(&case, &descriptors);
-            ((LASTING / step) as u32).clamp(FEWEST, MOST)
-        });
-        Ok(Self {
-            stencil,
-            case,
-            descriptors,
-            steps,
-        })
-    }
+/// What a machine file says of the device, and the steps of a run: as asked for, or
+/// on a real device as many as take about `seconds` together.
+pub(super) fn expected(
+    profiled: &ProfiledMachine,
+    workload: &dyn Divisible,
+    case: &Case,
+    device: &str,
+    (steps, seconds): (Option<u32>, f64),
+) -> (Descriptors, u32) {
+    let descriptors = Descriptors::of(
+        profiled.machine(),
+        profiled.spec(device),
+        &workload.codelet().name,
+        workload.fp64(),
+    );
+    let steps = steps.unwrap_or_else(|| match profiled.is_simulated() {
+        true => SIMULATED_STEPS,
+        false => {
+            let step = prior::seconds(case, &descriptors);
+            ((seconds / step) as u32).clamp(FEWEST_STEPS, MOST_STEPS)
+        }
+    });
+    (descriptors, steps)
 }
 
-/// The part of a step that a configuration is: all of it.
-fn part(configuration: &Configuration) -> Result<DevicePart, ProfileError> {
-    let (units, unit_bytes) = (configuration.grid.units(), configuration.grid.unit_bytes());
-    match configuration.setting {
-        Setting::Host {
-            workers,
-            sockets,
-            chunk,
-            ..
-        } => Ok(DevicePart::Host {
-            workers,
-            sockets,
-            units,
-            chunk,
-        }),
-        Setting::Shared { chunk, workers } => Ok(DevicePart::Host {
-            workers,
-            sockets: 1,
-            units,
-            chunk,
-        }),
-        Setting::Discrete {
-            memory,
-            held,
-            queues,
-            ahead,
-            ..
-        } => {
-            let stream = stream(configuration);
-            let division =
-                Division::of(units, unit_bytes, memory, u64::MAX, stream).map_err(|needed| {
-                    ProfileError::Run {
-                        configuration: configuration.to_string(),
-                        source: CorunError::DeviceMemory {
-                            device: configuration.device.clone(),
-                            limit: memory,
-                            needed,
-                        },
-                    }
-                })?;
-            Ok(DevicePart::Discrete {
-                held,
-                slots: division.slots,
-                streamed: units - held,
-                chunk: division.chunk,
-                queues,
-                solo: held == units && ahead,
-            })
+impl PreparedRun {
+    /// What distinguishes the run from others in a dataset.
+    pub fn key(&self, profiled: &ProfiledMachine) -> Key {
+        Key {
+            machine: profiled.machine().name.clone(),
+            device: self.device_use.selection(),
+            codelet: self.workload.codelet().name.to_string(),
+            configuration: self.configuration.clone(),
+            repeat: self.repeat,
         }
     }
-}
 
-fn stream(configuration: &Configuration) -> Stream {
-    match configuration.setting {
-        Setting::Discrete { chunk, queues, .. } => Stream {
-            chunk: Some(chunk),
-            queues: Some(queues),
-        },
-        _ => Stream::default(),
+    /// The device and what it computes, for people.
+    pub fn title(&self) -> String {
+        let what = self.configuration.split(';').next().unwrap_or_default();
+        format!("{}, {what}", self.device_use.selection())
+    }
+
+    /// Measures the run. `None` if it was interrupted: a part of a run is no row.
+    /// `seed` is the session's.
+    ///
+    /// # Errors
+    /// When the device cannot be opened, or the run fails.
+    pub fn measure(
+        &self,
+        profiled: &mut ProfiledMachine,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<Option<Sample>, ProfileError> {
+        let key = self.key(profiled);
+        let mut instruments = RunInstruments::over(profiled, &self.device_use);
+        let outcome = profiled.with(&self.device_use, seed_of(&key, seed), |runtime| {
+            instruments.open(runtime);
+            let options = Options {
+                steps: self.steps,
+                gpu_memory: self.device_use.setting.memory(),
+                stream: self.device_use.setting.stream(),
+                verify: false,
+                trace: true,
+            };
+            let mut control = Control {
+                stop,
+                progress: &mut |done, steps| match done {
+                    0 => instruments.begin(),
+                    done if done == steps => instruments.end(),
+                    _ => {}
+                },
+            };
+            let corun = Corun::open(runtime, &*self.workload, &options)?;
+            let balancer = Box::new(planned(corun.setup(), self.case.part));
+            corun.run(balancer, &mut control)
+        })?;
+        let outcome = outcome.map_err(|source| ProfileError::Run {
+            configuration: self.configuration.clone(),
+            source,
+        })?;
+        if outcome.interrupted {
+            return Ok(None);
+        }
+        let (source, readings, notes) = instruments.close();
+        for note in notes {
+            profiled.note(note);
+        }
+        let mut features = record::features(&self.case, &self.descriptors);
+        let sums = sums(&outcome).into_iter();
+        features.extend(sums.map(|(name, seconds)| (name.to_owned(), seconds)));
+        features.extend(readings);
+        Ok(Some(Sample {
+            machine: key.machine,
+            simulated: profiled.is_simulated(),
+            device: key.device,
+            kind: self.kind.to_string(),
+            codelet: key.codelet,
+            configuration: key.configuration,
+            repeat: self.repeat,
+            counters: source.to_string(),
+            steps: self.steps,
+            seconds: outcome.seconds,
+            features,
+        }))
     }
 }
 
-/// Does a run. `None` if it was interrupted: a part of a run is no row.
-///
-/// # Errors
-/// When the device cannot be opened, or the run fails.
-pub fn measure(
-    profiled: &mut ProfiledMachine,
-    run: &ProfileRun,
-    settings: Settings,
-    stop: &AtomicBool,
-) -> Result<Option<Sample>, ProfileError> {
-    let configuration = &run.configuration;
-    let prepared = Prepared::new(profiled, configuration, settings)?;
-    let seed = run.seed(&profiled.machine().name, settings.seed);
-    let mut watch = RunInstruments::over(profiled, &configuration.device_use());
-    let outcome = profiled.with(&configuration.device_use(), seed, |runtime| {
-        watch.open(runtime);
-        let options = Options {
-            steps: prepared.steps,
-            gpu_memory: memory(configuration),
-            stream: stream(configuration),
-            verify: false,
-            trace: true,
-        };
-        let mut control = Control {
-            stop,
-            progress: &mut |done, steps| match done {
-                0 => watch.begin(),
-                done if done == steps => watch.end(),
-                _ => {}
-            },
-        };
-        let corun = Corun::open(runtime, &prepared.stencil, &options)?;
-        let balancer = Box::new(planned(corun.setup(), prepared.case.part));
-        corun.run(balancer, &mut control)
-    })?;
-    let outcome = outcome.map_err(|source| ProfileError::Run {
-        configuration: configuration.to_string(),
-        source,
-    })?;
-    if outcome.interrupted {
-        return Ok(None);
-    }
-    let (source, seen, notes) = watch.close();
-    for note in notes {
-        profiled.note(note);
-    }
-    let mut sample = sample(profiled, run, &prepared, &outcome);
-    sample.counters = source.to_string();
-    sample.features.extend(seen);
-    Ok(Some(sample))
-}
-
-/// What tells a run from others in a dataset.
-pub fn key(profiled: &ProfiledMachine, run: &ProfileRun) -> Key {
-    let grid = &run.configuration.grid;
-    let dimensions = match grid.nz {
-        None => Dimensions::Two,
-        Some(_) => Dimensions::Three,
-    };
-    Key {
-        machine: profiled.machine().name.clone(),
-        device: run.configuration.selection(),
-        codelet: stencil::codelet(dimensions, grid.precision)
-            .name
-            .to_string(),
-        configuration: run.configuration.to_string(),
-        repeat: run.repeat,
-    }
-}
-
-fn memory(configuration: &Configuration) -> Option<u64> {
-    match configuration.setting {
-        Setting::Discrete { memory, .. } => Some(memory),
-        _ => None,
-    }
-}
-
-/// A balancer that does a part, on the only device.
-pub(super) fn planned(setup: &Setup, part: DevicePart) -> Planned {
+/// A balancer that gives a part to the only device.
+fn planned(setup: &Setup, part: DevicePart) -> Planned {
     let (held, pooled, chunk) = match part {
         DevicePart::Host { units, chunk, .. } => (0, units, chunk),
         DevicePart::Discrete {
@@ -253,27 +177,37 @@ pub(super) fn planned(setup: &Setup, part: DevicePart) -> Planned {
     }
 }
 
-fn sample(
-    profiled: &ProfiledMachine,
-    run: &ProfileRun,
-    prepared: &Prepared,
-    outcome: &Outcome,
-) -> Sample {
-    let configuration = &run.configuration;
-    let mut features = record::features(&prepared.case, &prepared.descriptors);
-    let sums = sums(outcome).into_iter();
-    features.extend(sums.map(|(name, seconds)| (name.to_owned(), seconds)));
-    Sample {
-        machine: profiled.machine().name.clone(),
-        simulated: profiled.is_simulated(),
-        device: configuration.selection(),
-        kind: configuration.kind.to_string(),
-        codelet: prepared.stencil.codelet().name.to_string(),
-        configuration: configuration.to_string(),
-        repeat: run.repeat,
-        counters: String::new(),
-        steps: prepared.steps,
-        seconds: outcome.seconds,
-        features,
+/// The seed of a run's noise, equal whenever the run is repeated: an interruption
+/// must not change what a profile measures.
+fn seed_of(key: &Key, seed: u64) -> u64 {
+    // FNV-1a, which stays the same from release to release.
+    let text = format!(
+        "{}; {}; {}; {seed}",
+        key.machine, key.configuration, key.repeat
+    );
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_seeds_of_their_own() {
+        let key = |machine: &str, repeat| Key {
+            machine: machine.into(),
+            device: "gpu0".into(),
+            codelet: "stencil5-f64".into(),
+            configuration: "3x3 f64; gpu0; chunk 1".into(),
+            repeat,
+        };
+        let seed = seed_of(&key("k40", 0), 1);
+        // The rows of the stored datasets were drawn with this seed.
+        assert_eq!(seed, 15_375_302_962_951_293_356);
+        assert_ne!(seed, seed_of(&key("k40", 1), 1));
+        assert_ne!(seed, seed_of(&key("k40", 0), 2));
+        assert_ne!(seed, seed_of(&key("k20", 0), 1));
     }
 }

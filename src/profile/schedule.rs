@@ -45,18 +45,6 @@ pub fn schedule(designs: &[Vec<Configuration>], repeats: u32, seed: u64) -> Vec<
     runs
 }
 
-impl ProfileRun {
-    /// A seed of its own, equal whenever the run is repeated: whether a
-    /// profile was interrupted must not change what is measured.
-    pub fn seed(&self, machine: &str, seed: u64) -> u64 {
-        // FNV-1a, which stays the same from release to release.
-        let text = format!("{machine}; {}; {}; {seed}", self.configuration, self.repeat);
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -115,23 +103,5 @@ mod tests {
         let as_set = |runs: &[ProfileRun]| runs.iter().cloned().collect::<HashSet<_>>();
         assert_eq!(as_set(&a), as_set(&c));
         assert_eq!(schedule(&[], 3, 1), []);
-    }
-
-    #[test]
-    fn runs_have_seeds_of_their_own() {
-        let runs = schedule(&[configurations(ModelKind::Cpu, 20)], 3, 1);
-        let seeds: HashSet<u64> = runs.iter().map(|run| run.seed("k40", 5)).collect();
-        assert_eq!(seeds.len(), runs.len());
-        assert_ne!(runs[0].seed("k40", 5), runs[0].seed("k40", 6));
-        assert_ne!(runs[0].seed("k40", 5), runs[0].seed("k20", 5));
-        // A stored dataset's rows were drawn with these.
-        assert_eq!(
-            ProfileRun {
-                configuration: configurations(ModelKind::Cpu, 1).remove(0),
-                repeat: 0
-            }
-            .seed("k40", 1),
-            15_375_302_962_951_293_356
-        );
     }
 }

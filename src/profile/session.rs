@@ -1,50 +1,78 @@
-//! Going through many runs within a time budget.
+//! A profiling session: measuring a list of runs within a time budget.
+//!
+//! Every row is kept as soon as it is measured, and a run that a dataset already
+//! has is not measured again, so an interrupted session can be continued.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pdawl_profiler::Sample;
+use pdawl_profiler::dataset::{Appender, DatasetError, Key};
 
 use super::configuration::ModelKind;
 use super::error::ProfileError;
 use super::expectation::{Expectation, guess};
 use super::machine::ProfiledMachine;
-use super::run::{Prepared, Settings, measure};
-use super::schedule::ProfileRun;
+use super::run::{PreparedRun, Settings};
 
-/// When so many runs failed and none succeeded, the others will not either.
+/// When so many runs have failed and none has succeeded, the session fails.
 const HOPELESS: usize = 3;
 
-/// How runs are gone through.
+/// Where rows are kept.
+pub trait RowStore {
+    /// Whether a run has been measured before.
+    fn contains(&self, key: &Key) -> bool;
+
+    /// Keeps a row.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn append(&mut self, row: &Sample) -> Result<(), DatasetError>;
+}
+
+impl RowStore for Appender {
+    fn contains(&self, key: &Key) -> bool {
+        Self::contains(self, key)
+    }
+
+    fn append(&mut self, row: &Sample) -> Result<(), DatasetError> {
+        Self::append(self, row)
+    }
+}
+
+/// Runs that are measured within one budget.
 pub struct ProfilingSession<'a> {
     pub profiled: &'a mut ProfiledMachine,
     pub settings: Settings,
-    /// No run is begun that is not expected to end within this time.
-    pub budget: Duration,
-    /// Set from outside: end now, with what there is.
+    /// Set from outside: end now, with the rows that there are.
     pub stop: &'a AtomicBool,
+    pub summary: SessionSummary,
+    budget: Duration,
+    began: Instant,
+    rows: &'a mut dyn RowStore,
     /// Told of each run before it begins.
-    pub watch: &'a mut dyn FnMut(&SessionProgress),
-    /// Given each row as soon as it is measured.
-    pub keep: &'a mut dyn FnMut(&Sample) -> Result<(), ProfileError>,
+    watch: &'a mut dyn FnMut(&SessionProgress),
+    /// Of runs on CPUs and on GPUs: the times of one say nothing of the other.
+    expectations: [Expectation; 2],
 }
 
-/// How far it has come.
-#[derive(Clone, Copy, Debug)]
+/// How far a session has come.
+#[derive(Clone, Copy)]
 pub struct SessionProgress<'r> {
     /// The run that begins.
-    pub run: &'r ProfileRun,
-    /// Runs that are over, and all.
+    pub run: &'r PreparedRun,
+    /// Runs that are over, or were measured before.
     pub over: usize,
-    pub runs: usize,
-    /// Expected seconds until the end, within the budget.
+    /// Expected seconds until the end of the given runs, within the budget.
     pub left: f64,
 }
 
-/// What came of it.
+/// What a session has done.
 #[derive(Clone, Debug, Default)]
 pub struct SessionSummary {
     pub measured: usize,
+    /// Runs that had been measured before.
+    pub kept: usize,
     /// Runs for which there was no time.
     pub left: usize,
     /// Expected seconds of the shortest of these.
@@ -55,107 +83,130 @@ pub struct SessionSummary {
     pub seconds: f64,
 }
 
-impl ProfilingSession<'_> {
-    /// Does `runs` in their order; those that no longer fit into the budget
-    /// are left out.
+impl<'a> ProfilingSession<'a> {
+    /// Begins a session. No run is begun that is not expected to end within
+    /// `budget`.
+    pub fn begin(
+        profiled: &'a mut ProfiledMachine,
+        settings: Settings,
+        budget: Duration,
+        stop: &'a AtomicBool,
+        rows: &'a mut dyn RowStore,
+        watch: &'a mut dyn FnMut(&SessionProgress),
+    ) -> Self {
+        Self {
+            profiled,
+            settings,
+            stop,
+            summary: SessionSummary::default(),
+            budget,
+            began: Instant::now(),
+            rows,
+            watch,
+            expectations: [Expectation::default(); 2],
+        }
+    }
+
+    /// Measures `runs` in their order. Runs that no longer fit into the budget are
+    /// left out.
     ///
-    /// A run that fails is noted and left behind, since a size or a setting
-    /// can be what a driver does not bear; not so if all fail.
+    /// A run that fails is noted and skipped, since a driver may refuse a size or a
+    /// setting. If the first runs all fail, the session fails.
     ///
     /// # Errors
-    /// When `keep` fails, when the first runs all fail, and when the budget is
-    /// too small for any.
-    pub fn carry_out(self, runs: &[ProfileRun]) -> Result<SessionSummary, ProfileError> {
-        let began = Instant::now();
-        let mut summary = SessionSummary::default();
-        let guesses = self.guesses(runs, &mut summary);
-        let mut expectations = [Expectation::default(); 2];
-        for (over, (run, guess)) in runs.iter().zip(&guesses).enumerate() {
-            if self.stop.load(Ordering::Relaxed) {
-                summary.interrupted = true;
-                summary.left += runs.len() - over;
+    /// When a row cannot be kept, and when the first runs all fail.
+    pub fn measure(&mut self, mut runs: Vec<PreparedRun>) -> Result<(), ProfileError> {
+        let all = runs.len();
+        runs.retain(|run| !self.rows.contains(&run.key(self.profiled)));
+        self.summary.kept += all - runs.len();
+        let simulated = self.profiled.is_simulated();
+        let guesses: Vec<f64> = (runs.iter())
+            .map(|run| guess(&run.case, &run.descriptors, run.steps, simulated))
+            .collect();
+        for (index, (run, guess)) in runs.iter().zip(&guesses).enumerate() {
+            if self.is_interrupted() {
+                self.summary.left += runs.len() - index;
                 break;
             }
-            let Some(guess) = *guess else {
-                continue;
-            };
-            let left = self.budget.as_secs_f64() - began.elapsed().as_secs_f64();
-            let expected = expectations[at(run)].of(guess);
+            let left = self.seconds_left();
+            let expected = self.expectations[at(run)].of(*guess);
             if expected > left {
-                summary.left += 1;
-                let shortest = summary.shortest.unwrap_or(f64::INFINITY);
-                summary.shortest = Some(shortest.min(expected));
+                self.leave_out(expected);
                 continue;
             }
-            let to_come = runs.iter().zip(&guesses).skip(over);
-            let to_come =
-                to_come.map(|(run, guess)| expectations[at(run)].of(guess.unwrap_or(0.0)));
+            let to_come = runs.iter().zip(&guesses).skip(index);
+            let to_come = to_come.map(|(run, guess)| self.expectations[at(run)].of(*guess));
+            let SessionSummary {
+                measured,
+                kept,
+                left: skipped,
+                failed,
+                ..
+            } = &self.summary;
             (self.watch)(&SessionProgress {
                 run,
-                over,
-                runs: runs.len(),
+                over: measured + kept + skipped + failed.len(),
                 left: to_come.sum::<f64>().min(left),
             });
             let before = Instant::now();
-            match measure(self.profiled, run, self.settings, self.stop) {
+            match run.measure(self.profiled, self.settings.seed, self.stop) {
                 Ok(Some(sample)) => {
-                    (self.keep)(&sample)?;
-                    summary.measured += 1;
+                    self.rows.append(&sample)?;
+                    self.summary.measured += 1;
                 }
-                // The stop is seen at the loop's begin, or by its end.
                 Ok(None) => {
-                    summary.interrupted = true;
-                    summary.left += runs.len() - over;
+                    self.summary.interrupted = true;
+                    self.summary.left += runs.len() - index;
                     break;
                 }
                 Err(error) => {
-                    // What failed may not be usable any more.
+                    // The device may not be usable after a failure.
                     self.profiled.close();
-                    summary.failed.push(error.to_string());
-                    if summary.measured == 0 && summary.failed.len() >= HOPELESS {
+                    self.summary.failed.push(error.to_string());
+                    if self.summary.measured == 0 && self.summary.failed.len() >= HOPELESS {
                         return Err(error);
                     }
                 }
             }
-            expectations[at(run)].learn(guess, before.elapsed().as_secs_f64());
+            self.expectations[at(run)].learn(*guess, before.elapsed().as_secs_f64());
         }
-        summary.seconds = began.elapsed().as_secs_f64();
-        match summary.shortest {
-            Some(shortest) if summary.measured == 0 && !summary.interrupted => {
-                Err(ProfileError::Budget {
-                    budget: self.budget,
-                    shortest,
-                })
-            }
-            _ => Ok(summary),
+        Ok(())
+    }
+
+    /// Ends the session.
+    ///
+    /// # Errors
+    /// When the budget was too small for any run.
+    pub fn finish(mut self) -> Result<SessionSummary, ProfileError> {
+        self.summary.seconds = self.began.elapsed().as_secs_f64();
+        let nothing = self.summary.measured + self.summary.kept == 0;
+        match self.summary.shortest {
+            Some(shortest) if nothing && !self.summary.interrupted => Err(ProfileError::Budget {
+                budget: self.budget,
+                shortest,
+            }),
+            _ => Ok(self.summary),
         }
     }
 
-    /// Seconds that each run may take, `None` for one that cannot be.
-    fn guesses(&self, runs: &[ProfileRun], summary: &mut SessionSummary) -> Vec<Option<f64>> {
-        (runs.iter())
-            .map(
-                |run| match Prepared::new(self.profiled, &run.configuration, self.settings) {
-                    Ok(prepared) => Some(guess(
-                        &prepared.case,
-                        &prepared.descriptors,
-                        prepared.steps,
-                        self.profiled.is_simulated(),
-                    )),
-                    Err(error) => {
-                        summary.failed.push(error.to_string());
-                        None
-                    }
-                },
-            )
-            .collect()
+    /// Whether the session is to end; remembers that.
+    pub(super) fn is_interrupted(&mut self) -> bool {
+        self.summary.interrupted |= self.stop.load(Ordering::Relaxed);
+        self.summary.interrupted
+    }
+
+    pub(super) fn seconds_left(&self) -> f64 {
+        self.budget.as_secs_f64() - self.began.elapsed().as_secs_f64()
+    }
+
+    /// Notes a run, or a matrix with all of its runs, for which there is no time.
+    pub(super) fn leave_out(&mut self, expected: f64) {
+        let shortest = self.summary.shortest.unwrap_or(f64::INFINITY);
+        self.summary.shortest = Some(shortest.min(expected));
+        self.summary.left += 1;
     }
 }
 
-/// What CPU runs take tells nothing of GPU runs.
-fn at(run: &ProfileRun) -> usize {
-    match run.configuration.kind {
-        ModelKind::Cpu => 0,
-        ModelKind::Gpu => 1,
-    }
+fn at(run: &PreparedRun) -> usize {
+    usize::from(run.kind == ModelKind::Gpu)
 }

@@ -1,13 +1,14 @@
-//! Campaigns on simulated machines.
+//! Profiling sessions on simulated machines.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pdawl_profiler::Sample;
+use pdawl_profiler::dataset::{DatasetError, Key};
 
 use super::design::DesignRequest;
-use super::run::measure;
 use super::*;
 use crate::codelet::stencil::Precision;
 use crate::machine::MachineStore;
@@ -36,29 +37,46 @@ fn designs(profiled: &ProfiledMachine, count: usize) -> Vec<Vec<Configuration>> 
         .into()
 }
 
+/// Rows in memory.
+#[derive(Default)]
+pub struct Rows {
+    samples: Vec<Sample>,
+    /// The session ends after so many rows.
+    most: Option<usize>,
+    stop: Arc<AtomicBool>,
+}
+
+impl RowStore for Rows {
+    fn contains(&self, _: &Key) -> bool {
+        false
+    }
+
+    fn append(&mut self, row: &Sample) -> Result<(), DatasetError> {
+        self.samples.push(row.clone());
+        let is_over = self.most.is_some_and(|most| self.samples.len() >= most);
+        self.stop.store(is_over, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 /// Goes through runs; stops after `most` rows.
 fn run_session(
     profiled: &mut ProfiledMachine,
     runs: &[ProfileRun],
     budget: Duration,
-    most: usize,
+    most: Option<usize>,
 ) -> (Vec<Sample>, Result<SessionSummary, ProfileError>) {
-    let stop = AtomicBool::new(false);
-    let mut rows = Vec::new();
-    let summary = ProfilingSession {
-        profiled,
-        settings: Settings::default(),
-        budget,
-        stop: &stop,
-        watch: &mut |_| {},
-        keep: &mut |sample| {
-            rows.push(sample.clone());
-            stop.store(rows.len() >= most, Ordering::Relaxed);
-            Ok(())
-        },
-    }
-    .carry_out(runs);
-    (rows, summary)
+    let mut rows = Rows {
+        most,
+        ..Rows::default()
+    };
+    let (stop, mut watch) = (Arc::clone(&rows.stop), |_: &SessionProgress| {});
+    let settings = Settings::default();
+    let mut session =
+        ProfilingSession::begin(profiled, settings, budget, &stop, &mut rows, &mut watch);
+    let done = stencil::profile(&mut session, runs);
+    let summary = done.and_then(|()| session.finish());
+    (rows.samples, summary)
 }
 
 #[test]
@@ -66,7 +84,7 @@ fn a_simulated_machine_is_profiled_as_its_physics_says() {
     for name in ["k40", "laptop"] {
         let mut profiled = simulated(name, 0.0);
         let runs = schedule(&designs(&profiled, 20), 1, 1);
-        let (rows, summary) = run_session(&mut profiled, &runs, LONG, usize::MAX);
+        let (rows, summary) = run_session(&mut profiled, &runs, LONG, None);
         let summary = summary.unwrap();
         assert_eq!(
             (rows.len(), summary.measured),
@@ -105,8 +123,8 @@ fn a_simulated_machine_is_profiled_as_its_physics_says() {
 fn repeats_differ_by_noise_and_a_profile_is_reproducible() {
     let mut profiled = simulated("k40", 0.02);
     let runs = schedule(&designs(&profiled, 6), 3, 1);
-    let (rows, _) = run_session(&mut profiled, &runs, LONG, usize::MAX);
-    let (again, _) = run_session(&mut profiled, &runs, LONG, usize::MAX);
+    let (rows, _) = run_session(&mut profiled, &runs, LONG, None);
+    let (again, _) = run_session(&mut profiled, &runs, LONG, None);
     assert_eq!(rows, again);
     let mut repeats: HashMap<&str, Vec<f64>> = HashMap::new();
     for row in &rows {
@@ -129,12 +147,12 @@ fn repeats_differ_by_noise_and_a_profile_is_reproducible() {
 fn what_was_interrupted_goes_on_and_ends_alike() {
     let mut profiled = simulated("k40", 0.02);
     let runs = schedule(&designs(&profiled, 5), 2, 1);
-    let (whole, _) = run_session(&mut profiled, &runs, LONG, usize::MAX);
-    let (first, summary) = run_session(&mut profiled, &runs, LONG, 7);
+    let (whole, _) = run_session(&mut profiled, &runs, LONG, None);
+    let (first, summary) = run_session(&mut profiled, &runs, LONG, Some(7));
     let summary = summary.unwrap();
     assert_eq!((first.len(), summary.measured, summary.left), (7, 7, 13));
     assert!(summary.interrupted);
-    let (second, summary) = run_session(&mut profiled, &runs[7..], LONG, usize::MAX);
+    let (second, summary) = run_session(&mut profiled, &runs[7..], LONG, None);
     assert!(!summary.unwrap().interrupted);
     assert_eq!([first, second].concat(), whole);
 }
@@ -144,7 +162,8 @@ fn an_interrupted_run_is_no_row() {
     let mut profiled = simulated("k40", 0.02);
     let runs = schedule(&designs(&profiled, 1), 1, 1);
     let stop = AtomicBool::new(true);
-    let sample = measure(&mut profiled, &runs[0], Settings::default(), &stop).unwrap();
+    let prepared = stencil::prepare(&profiled, &runs[0], Settings::default()).unwrap();
+    let sample = prepared.measure(&mut profiled, 0, &stop).unwrap();
     assert_eq!(sample, None);
 }
 
@@ -152,14 +171,14 @@ fn an_interrupted_run_is_no_row() {
 fn a_budget_that_is_too_small_is_told_with_what_it_takes() {
     let mut profiled = simulated("k40", 0.02);
     let runs = schedule(&designs(&profiled, 2), 1, 1);
-    let (rows, summary) = run_session(&mut profiled, &runs, Duration::from_nanos(1), usize::MAX);
+    let (rows, summary) = run_session(&mut profiled, &runs, Duration::from_nanos(1), None);
     assert_eq!(rows, []);
     let message = summary.unwrap_err().to_string();
     assert!(
         message.starts_with("a budget of 1.00 ns is too small: "),
         "{message}"
     );
-    let (rows, summary) = run_session(&mut profiled, &[], Duration::from_nanos(1), usize::MAX);
+    let (rows, summary) = run_session(&mut profiled, &[], Duration::from_nanos(1), None);
     assert_eq!((rows.len(), summary.unwrap().left), (0, 0));
 }
 
@@ -172,7 +191,7 @@ fn a_run_that_fails_is_left_behind_unless_all_do() {
         .iter_mut()
         .find(|run| run.configuration.kind == ModelKind::Gpu);
     broken.unwrap().configuration.device = "gpu7".into();
-    let (rows, summary) = run_session(&mut profiled, &runs, LONG, usize::MAX);
+    let (rows, summary) = run_session(&mut profiled, &runs, LONG, None);
     let summary = summary.unwrap();
     assert_eq!((rows.len(), summary.failed.len()), (7, 1));
     assert!(summary.failed[0].contains("gpu7"), "{:?}", summary.failed);
@@ -184,7 +203,7 @@ fn a_run_that_fails_is_left_behind_unless_all_do() {
             chunk: 1,
         };
     }
-    let (rows, summary) = run_session(&mut profiled, &runs, LONG, usize::MAX);
+    let (rows, summary) = run_session(&mut profiled, &runs, LONG, None);
     assert_eq!(rows, []);
     assert!(summary.unwrap_err().to_string().contains("gpu7"));
 }

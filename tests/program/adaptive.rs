@@ -71,9 +71,9 @@ fn it_is_dawl_where_none_does_and_says_why() {
         ),
         (
             &home,
-            "run stencil --size 200 --dims 3 --machine k40 --steps 3",
-            "has nothing for stencil7-f64 on cpu; it has stencil5-f64 on cpu, stencil5-f64 on gpu. \
-             Profile and train that too: pdawl train --machine k40 --dims 3",
+            "run spmv --matrix banded:2000,3 --precision f32 --machine k40 --steps 3",
+            "has nothing for spmv-f32 on cpu; it has stencil5-f64 on cpu, stencil5-f64 on gpu. \
+             Profile and train that too: pdawl train --machine k40 --workload spmv --precision f32",
         ),
     ] {
         let report = home.json(line);

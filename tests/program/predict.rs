@@ -86,10 +86,10 @@ fn what_cannot_be_predicted_says_what_to_do() {
             ],
         ),
         (
-            "predict stencil --machine k40 --precision f32",
+            "predict spmv --matrix banded:2000,3 --machine k40 --precision f32",
             [
-                "nothing for stencil5-f32 on cpu; it has stencil5-f64 on cpu",
-                "pdawl train --machine k40 --precision f32\n",
+                "nothing for spmv-f32 on cpu; it has stencil5-f64 on cpu",
+                "pdawl train --machine k40 --workload spmv --precision f32\n",
             ],
         ),
         (

@@ -100,9 +100,9 @@ fn what_cannot_be_is_refused() {
         ("profile spmv --irregular 2", 2, "from 0 to 1"),
         ("profile spmv --matrices web:few", 2, "write web:ROWS"),
         (
-            "predict spmv --matrix web:2000 --machine k40",
+            "predict spmv --matrix web:2000 --machine k40 --precision f32",
             1,
-            "pdawl train --machine k40 --workload spmv",
+            "pdawl train --machine k40 --workload spmv --precision f32",
         ),
     ] {
         home.pdawl(line)

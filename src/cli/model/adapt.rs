@@ -7,8 +7,9 @@ use std::time::Duration;
 use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::model::ModelStore;
 use pdawl::model::adapt::{Probe, Target, bundle, choose, correct};
-use pdawl::profile::run::{Prepared, measure};
-use pdawl::profile::{Configuration, ProfileRun, ProfiledMachine, Settings};
+use pdawl::profile::{
+    Configuration, ProfileRun, ProfiledMachine, Settings, stencil as stencil_run,
+};
 use pdawl::report::model::AdaptReport;
 use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun, SCHEMA};
 use pdawl_profiler::bundle::{Bundle, Entry};
@@ -18,7 +19,7 @@ use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
 use crate::cli::integer::integer;
-use crate::cli::profile::{self, Budget, ProfileOptions};
+use crate::cli::profile::{self, Budget, ProfileOptions, SessionOptions};
 use crate::cli::{interrupt, invocation, terminal};
 
 /// Configurations of a kind that the runs are chosen from.
@@ -138,7 +139,7 @@ type Done = (String, Probe, f64);
 impl<'a> Calibration<'a> {
     fn open(args: &'a Args, notes: &mut Vec<String>) -> Result<Self, Failure> {
         let wanted = wanted(args, 2, PrecisionArg::F64);
-        let (profiled, found) = profile::machine::find(&wanted)?;
+        let (profiled, found) = profile::machine::find(&wanted.session)?;
         notes.extend(found);
         Ok(Self {
             args,
@@ -164,7 +165,7 @@ impl<'a> Calibration<'a> {
             return Ok(Vec::new());
         };
         let wanted = wanted(self.args, dims, precision);
-        let designs = profile::designs(&wanted, &self.profiled, &mut self.notes)?;
+        let designs = wanted.design_for(&self.profiled, &mut self.notes)?;
         let designs: Vec<(&Entry, &[Configuration])> = (designs.iter())
             .filter_map(|design| {
                 let kind = design.first()?.kind.to_string();
@@ -191,10 +192,14 @@ impl<'a> Calibration<'a> {
     ) -> Result<Vec<Done>, Failure> {
         let mut candidates = Vec::new();
         for configuration in design {
-            // What the device's memory does not bear is no candidate.
-            if let Ok(prepared) = Prepared::new(&self.profiled, configuration, self.settings) {
+            let run = ProfileRun {
+                configuration: configuration.clone(),
+                repeat: 0,
+            };
+            // A configuration that does not fit the device's memory is no candidate.
+            if let Ok(prepared) = stencil_run::prepare(&self.profiled, &run, self.settings) {
                 let (case, descriptors) = (prepared.case, prepared.descriptors);
-                candidates.push((configuration, Probe { case, descriptors }));
+                candidates.push((prepared, Probe { case, descriptors }));
             }
         }
         let probes: Vec<Probe> = candidates.iter().map(|(_, probe)| probe.clone()).collect();
@@ -204,14 +209,11 @@ impl<'a> Calibration<'a> {
         let mut repeats: HashMap<usize, u32> = HashMap::new();
         let mut done = Vec::new();
         for place in chosen {
-            let (configuration, probe) = &candidates[place];
+            let (prepared, probe) = &mut candidates[place];
             let repeat = repeats.entry(place).or_default();
-            let run = ProfileRun {
-                configuration: (*configuration).clone(),
-                repeat: *repeat,
-            };
+            prepared.repeat = *repeat;
             *repeat += 1;
-            let sample = measure(&mut self.profiled, &run, self.settings, stop);
+            let sample = prepared.measure(&mut self.profiled, self.settings.seed, stop);
             let Some(sample) = sample.map_err(Failure::of)? else {
                 bar.finish_and_clear();
                 terminal::warn("interrupted: no model was written");
@@ -269,24 +271,26 @@ fn of_stencil(codelet: &str) -> Option<(u8, PrecisionArg)> {
     Some((dims, precision))
 }
 
-/// What a profile would be asked for, to have its machine and its design.
+/// The options of a profile of the same machine: for its design.
 fn wanted(args: &Args, dims: u8, precision: PrecisionArg) -> ProfileOptions {
     ProfileOptions {
-        machine: args.machine.clone(),
-        budget: Budget(Duration::MAX),
+        session: SessionOptions {
+            machine: args.machine.clone(),
+            budget: Budget(Duration::MAX),
+            kinds: Vec::new(),
+            steps: None,
+            seed: args.seed,
+            precision,
+            gpu_memory: None,
+            host_memory: None,
+            noise: args.noise,
+            out: None,
+            fresh: false,
+        },
         repeats: 1,
         configurations: CANDIDATES,
-        kinds: Vec::new(),
-        steps: None,
-        seed: args.seed,
         sizes: Vec::new(),
         max_size: None,
         dims,
-        precision,
-        gpu_memory: None,
-        host_memory: None,
-        noise: args.noise,
-        out: None,
-        fresh: false,
     }
 }

@@ -7,7 +7,7 @@ use pdawl::model::DatasetStore;
 use pdawl::profile::ProfiledMachine;
 use pdawl_profiler::dataset::{Appender, Provenance};
 
-use super::ProfileOptions;
+use super::SessionOptions;
 use crate::cli::failure::Failure;
 use crate::cli::{invocation, terminal};
 
@@ -16,18 +16,18 @@ use crate::cli::{invocation, terminal};
 /// # Errors
 /// When it cannot be written, and when it is of another machine.
 pub fn open(
-    wanted: &ProfileOptions,
+    options: &SessionOptions,
     profiled: &ProfiledMachine,
 ) -> Result<(PathBuf, Appender), Failure> {
     let machine = profiled.machine();
-    let path = match &wanted.out {
+    let path = match &options.out {
         Some(path) => path.clone(),
         None => {
             let store = DatasetStore::of_user();
             store.path_to_write(&machine.name).map_err(Failure::of)?
         }
     };
-    if wanted.fresh {
+    if options.fresh {
         set_aside(&path)?;
     }
     let appender = Appender::open(&path, &provenance(profiled)).map_err(Failure::of)?;

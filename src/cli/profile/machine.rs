@@ -6,7 +6,7 @@ use pdawl::machine::{DeviceKind, MachineStore};
 use pdawl::profile::ProfiledMachine;
 use pdawl::runtime::opencl;
 
-use super::ProfileOptions;
+use super::SessionOptions;
 use crate::cli::failure::Failure;
 use crate::cli::machine_session::{NamedMachine, only_simulated};
 use crate::cli::size::ByteSize;
@@ -26,18 +26,18 @@ const NAMELESS: &str = "this-machine";
 ///
 /// # Errors
 /// When there is no such machine, or this one cannot be measured.
-pub fn find(wanted: &ProfileOptions) -> Result<(ProfiledMachine, Vec<String>), Failure> {
+pub fn find(options: &SessionOptions) -> Result<(ProfiledMachine, Vec<String>), Failure> {
     let mut notes = Vec::new();
-    let machine = match &wanted.machine {
+    let machine = match &options.machine {
         Some(name) => NamedMachine::find(name)?,
         None => this_machine(&mut notes)?,
     };
     if machine.is_simulated() {
         notes.push(machine.simulated_note());
-        let noise = wanted.noise.unwrap_or(NOISE);
+        let noise = options.noise.unwrap_or(NOISE);
         return Ok((ProfiledMachine::simulated(machine.file, noise), notes));
     }
-    if wanted.noise.is_some() {
+    if options.noise.is_some() {
         return Err(only_simulated("--noise is", "profile is"));
     }
     let found = opencl::discover().devices.into_iter();

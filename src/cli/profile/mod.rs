@@ -1,14 +1,15 @@
 //! `pdawl profile`: measured runs, for a cost model to learn from.
 //!
-//! [`ProfileOptions`] is what users say and [`carry_out`] does it, for `pdawl profile`
-//! as for who else needs runs; `machine` finds the machine, and `file` the
-//! dataset.
+//! `options` are the options of users; `stencil` and `product` measure what they ask
+//! for in a `session`, for `pdawl profile` and for `pdawl train`. `machine` finds the
+//! machine, and `file` the dataset.
 
 mod file;
 pub(super) mod machine;
+mod options;
 mod product;
-mod wanted;
-mod work;
+mod session;
+mod stencil;
 
 use clap::Subcommand;
 
@@ -17,9 +18,8 @@ use super::failure::Failure;
 use super::{interrupt, terminal};
 
 pub use file::provenance;
+pub use options::{Budget, ProfileOptions, SessionOptions};
 pub use product::ProductProfileOptions;
-pub use wanted::{Budget, ProfileOptions};
-pub use work::{carry_out, designs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  pdawl profile stencil --budget 5m")]
@@ -51,7 +51,7 @@ enum Workload {
                         pdawl profile stencil --machine k40 --sizes 1200,25000 --out held-out.csv")]
 struct Stencil {
     #[command(flatten)]
-    wanted: ProfileOptions,
+    options: ProfileOptions,
 
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
@@ -75,7 +75,7 @@ struct Spmv {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     let (report, format) = match &args.workload {
-        Workload::Stencil(args) => (carry_out(&args.wanted, args.format, stop)?, args.format),
+        Workload::Stencil(args) => (args.options.carry_out(args.format, stop)?, args.format),
         Workload::Spmv(args) => (args.products.carry_out(args.format, stop)?, args.format),
     };
     terminal::print_report(format, &report, |report| report.render())?;

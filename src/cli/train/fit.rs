@@ -68,7 +68,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         dataset: runs.path.display().to_string(),
         rows: runs.dataset.samples.len(),
         measured_now: runs.measured_now,
-        seed: args.wanted.seed,
+        seed: args.wanted.session.seed,
         seconds,
         groups: models.groups.into_iter().map(group).collect(),
         plots: plots
@@ -81,7 +81,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
 
 fn fitted(args: &Args, runs: &Runs, stop: &AtomicBool) -> Result<TrainedModels, Failure> {
     let recipe = Recipe {
-        seed: args.wanted.seed,
+        seed: args.wanted.session.seed,
         ..Recipe::default()
     };
     let kinds: Vec<String> = runs.kinds.iter().map(ToString::to_string).collect();

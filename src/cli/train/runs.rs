@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use pdawl::codelet::spmv;
-use pdawl::codelet::stencil::{self, Dimensions};
-use pdawl::machine::{DeviceKind, MachineFile};
+use pdawl::machine::{DeviceKind, DeviceSpec, MachineFile};
 use pdawl::model::DatasetStore;
 use pdawl::profile::ModelKind;
 use pdawl_profiler::dataset::{self, Dataset};
@@ -14,7 +13,7 @@ use pdawl_profiler::dataset::{self, Dataset};
 use super::{Args, Workload};
 use crate::cli::failure::Failure;
 use crate::cli::machine_session::{NamedMachine, machine_file};
-use crate::cli::profile::{self, ProductProfileOptions, ProfileOptions};
+use crate::cli::profile::{ProductProfileOptions, ProfileOptions};
 use crate::cli::terminal;
 
 /// Runs of a machine.
@@ -94,7 +93,14 @@ fn of_file(args: &Args, path: &Path) -> Result<Runs, Failure> {
         .samples
         .first()
         .map(|sample| sample.machine.as_str());
-    let machine = machine_file(wanted.machine.as_deref().or(name).unwrap_or_default())?;
+    let machine = machine_file(
+        wanted
+            .session
+            .machine
+            .as_deref()
+            .or(name)
+            .unwrap_or_default(),
+    )?;
     Ok(Runs {
         machine,
         path: path.to_owned(),
@@ -108,11 +114,11 @@ fn of_file(args: &Args, path: &Path) -> Result<Runs, Failure> {
 
 fn measured_before(args: &Args) -> Result<Runs, Failure> {
     let wanted = &args.wanted;
-    let machine = match &wanted.machine {
+    let machine = match &wanted.session.machine {
         Some(name) => machine_file(name)?,
         None => this_machine()?,
     };
-    let path = match &wanted.out {
+    let path = match &wanted.session.out {
         Some(path) => path.clone(),
         None => DatasetStore::of_user()
             .path(&machine.name)
@@ -134,7 +140,7 @@ fn measured_before(args: &Args) -> Result<Runs, Failure> {
 fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
     let wanted = &args.wanted;
     let report = match args.workload() {
-        Workload::Stencil => profile::carry_out(wanted, args.format, stop)?,
+        Workload::Stencil => wanted.carry_out(args.format, stop)?,
         Workload::Spmv => ProductProfileOptions::of(wanted).carry_out(args.format, stop)?,
     };
     if report.interrupted {
@@ -144,7 +150,7 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
         ));
         return Err(Failure::Interrupted);
     }
-    let machine = machine_file(wanted.machine.as_ref().unwrap_or(&report.machine))?;
+    let machine = machine_file(wanted.session.machine.as_ref().unwrap_or(&report.machine))?;
     let path = PathBuf::from(&report.dataset);
     let mut notes = report.notes;
     if report.rows.left > 0 {
@@ -167,27 +173,17 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
 }
 
 fn asked_codelet(args: &Args) -> &'static str {
-    let wanted = &args.wanted;
-    if args.workload() == Workload::Spmv {
-        return spmv::name(wanted.precision());
+    match args.workload() {
+        Workload::Spmv => spmv::name(args.wanted.session.precision()),
+        Workload::Stencil => args.wanted.codelet(),
     }
-    let dimensions = match wanted.dims {
-        3 => Dimensions::Three,
-        _ => Dimensions::Two,
-    };
-    stencil::name(dimensions, wanted.precision())
 }
 
 /// The kinds that the user named, else those that the machine has.
 fn asked_kinds(wanted: &ProfileOptions, machine: &MachineFile) -> Vec<ModelKind> {
-    let (mut kinds, named) = wanted.kinds();
-    let fp64 = wanted.precision().bytes() == 8;
-    let has_gpu = (machine.devices.iter())
-        .any(|device| device.kind != DeviceKind::Cpu && (device.fp64 || !fp64));
-    if !named && !has_gpu {
-        kinds.retain(|kind| *kind != ModelKind::Gpu);
-    }
-    kinds
+    let fp64 = wanted.session.fp64();
+    let is_gpu = |device: &DeviceSpec| device.kind != DeviceKind::Cpu && (device.fp64 || !fp64);
+    wanted.session.kinds(machine.devices.iter().any(is_gpu))
 }
 
 /// The file of this machine.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::arguments::{arguments, strange};
 use super::error::{SpecError, read};
 use super::raw::RawKernel;
+use super::repeated::last_of_each;
 use super::scalar::ElementType;
 use crate::expression::Expression;
 use crate::machine::DeviceKind;
@@ -116,9 +117,11 @@ impl KernelSpec {
     /// When the file is not there, is no JSON, or a field has not the form
     /// that it should have.
     pub fn load(file: &Path) -> Result<Self, SpecError> {
-        let text = read(file)?;
+        let (text, mut warnings) = last_of_each(&read(file)?);
         let raw: RawKernel = parse(file, &text)?;
-        Self::of(file, String::new(), raw)
+        let mut kernel = Self::of(file, String::new(), raw)?;
+        kernel.warnings.append(&mut warnings);
+        Ok(kernel)
     }
 
     /// Checks a kernel that was read from `file`, at `prefix` in it.

@@ -27,6 +27,7 @@ pub mod fill;
 pub mod infer;
 mod kernel;
 mod raw;
+mod repeated;
 mod resolve;
 pub mod scalar;
 pub mod source;

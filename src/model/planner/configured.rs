@@ -139,7 +139,7 @@ impl ConfiguredDevice {
             work: StepWork {
                 units,
                 matrix: work.matrix.map(|matrix| matrix.part(units, work.units)),
-                ..work.clone()
+                ..*work
             },
             part,
         }
@@ -190,7 +190,7 @@ impl ConfiguredDevice {
     fn barrier(&self, case: &Case) -> f64 {
         let descriptors = self.time.descriptors();
         let solo = prior::seconds(case, descriptors);
-        let mut beside = case.clone();
+        let mut beside = *case;
         beside.work.units += 1;
         if let DevicePart::Discrete { solo, .. } = &mut beside.part {
             *solo = false;

@@ -66,7 +66,7 @@ impl RunPlan {
     /// `candidates`. `None` if one of their memories is too small.
     pub fn planner(&self, work: &StepWork, candidates: &[CandidateDevice]) -> Option<StepPlanner> {
         let workers = search::configured(work, candidates, &self.workers, self.stream)?;
-        Some(StepPlanner::new(work.clone(), workers))
+        Some(StepPlanner::new(*work, workers))
     }
 
     /// What of the first step lies outside what the models were trained on.

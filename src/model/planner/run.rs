@@ -107,7 +107,7 @@ fn fixed(
         })
         .collect();
     let (chunks, queues) = (chunks(&workers), queues(&workers));
-    let planner = StepPlanner::new(work.clone(), workers);
+    let planner = StepPlanner::new(*work, workers);
     Ok(Some(RunPlan {
         devices: candidates.iter().map(|m| m.name.clone()).collect(),
         forecast: planner.expect(&plan, &vec![1.0; candidates.len()]),

@@ -104,7 +104,7 @@ struct Found {
 impl Found {
     fn of(work: &StepWork, candidates: &[CandidateDevice], choice: Choice) -> Option<Self> {
         let workers = configured(work, candidates, &choice.workers, choice.stream)?;
-        let planner = StepPlanner::new(work.clone(), workers);
+        let planner = StepPlanner::new(*work, workers);
         let forecast = planner.forecast(&vec![1.0; candidates.len()])?;
         Some(Self {
             choice,

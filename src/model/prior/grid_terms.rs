@@ -118,6 +118,7 @@ mod tests {
     use super::*;
     use crate::model::StepWork;
     use crate::model::fixtures::{grid, machine};
+    use crate::model::training::fixtures::CODELET;
 
     fn host() -> HostFigures {
         HostFigures {
@@ -131,7 +132,7 @@ mod tests {
     /// What a step of a square grid on some of an h200's cores is made of.
     fn grid_terms(size: u64, workers: u32, chunk: u64) -> GridTerms {
         let work = StepWork::of(&grid(size));
-        let descriptors = Descriptors::of(&machine("h200"), None, &work.codelet, true);
+        let descriptors = Descriptors::of(&machine("h200"), None, CODELET, true);
         let part = DevicePart::Host {
             workers,
             sockets: 1,
@@ -168,7 +169,7 @@ mod tests {
         let machine = machine("h200");
         let work = StepWork::of(&grid(1000));
         let device = Some(&machine.devices[0]);
-        let on_device = Descriptors::of(&machine, device, &work.codelet, true);
+        let on_device = Descriptors::of(&machine, device, CODELET, true);
         let part = DevicePart::Host {
             workers: 4,
             sockets: 1,

@@ -118,7 +118,6 @@ mod tests {
     fn case(held: u64, streamed: u64, chunk: u64, solo: bool) -> Case {
         Case {
             work: StepWork {
-                codelet: "spmv-f64".into(),
                 units: 1000,
                 unit_bytes: 24_000,
                 unit_points: 2000,

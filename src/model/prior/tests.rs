@@ -9,6 +9,7 @@ use crate::engine::corun::place::{Division, memory_limit};
 use crate::machine::MachineFile;
 use crate::model::StepWork;
 use crate::model::fixtures::{Trial, grid, machine};
+use crate::model::training::fixtures::CODELET;
 use crate::runtime::sim::SimDevice;
 use crate::workload::Divisible;
 
@@ -41,7 +42,7 @@ fn pools(name: &str, errors: &mut Errors) {
     for size in [200, 1000, 4000, 16_000] {
         let stencil = grid(size);
         let work = StepWork::of(&stencil);
-        let descriptors = Descriptors::of(&machine, None, &work.codelet, true);
+        let descriptors = Descriptors::of(&machine, None, CODELET, true);
         for workers in [1, 2, cores / 2, cores] {
             for chunk in [size, size / 4, 64, 9] {
                 let trial = Trial {
@@ -61,10 +62,7 @@ fn pools(name: &str, errors: &mut Errors) {
                     units: size,
                     chunk,
                 };
-                let case = Case {
-                    work: work.clone(),
-                    part,
-                };
+                let case = Case { work, part };
                 let what = format!("{name} {size} {part:?}");
                 errors.add(seconds(&case, &descriptors), measured, what);
             }
@@ -105,7 +103,7 @@ fn gpu(machine: &MachineFile, size: u64, limit: Option<u64>, stream: Stream, err
     let stencil = grid(size);
     let work = StepWork::of(&stencil);
     let device = &machine.devices[0];
-    let descriptors = Descriptors::of(machine, Some(device), &work.codelet, true);
+    let descriptors = Descriptors::of(machine, Some(device), CODELET, true);
     let bytes = memory_limit(device.memory, limit);
     let division = Division::of(size, stencil.unit_bytes(), bytes, device.memory, stream).unwrap();
     for held in [0, division.capacity / 2, division.capacity] {
@@ -129,10 +127,7 @@ fn gpu(machine: &MachineFile, size: u64, limit: Option<u64>, stream: Stream, err
             queues: division.queues,
             solo: held == size,
         };
-        let case = Case {
-            work: work.clone(),
-            part,
-        };
+        let case = Case { work, part };
         let what = format!("{} {size} {limit:?} {part:?}", machine.name);
         errors.add(seconds(&case, &descriptors), measured, what);
     }
@@ -165,7 +160,7 @@ fn a_device_on_host_memory_steps_as_in_the_simulator() {
         let stencil = grid(size);
         let work = StepWork::of(&stencil);
         let device = &machine.devices[0];
-        let descriptors = Descriptors::of(&machine, Some(device), &work.codelet, true);
+        let descriptors = Descriptors::of(&machine, Some(device), CODELET, true);
         for chunk in [size, 64] {
             let trial = Trial {
                 devices: Some(vec![SimDevice::Named(device.name.clone())]),
@@ -182,10 +177,7 @@ fn a_device_on_host_memory_steps_as_in_the_simulator() {
                 units: size,
                 chunk,
             };
-            let case = Case {
-                work: work.clone(),
-                part,
-            };
+            let case = Case { work, part };
             let what = format!("{size} {part:?}");
             errors.add(seconds(&case, &descriptors), measured, what);
         }
@@ -218,8 +210,8 @@ proptest! {
         };
         let host = DevicePart::Host { workers: queues, sockets: 1, units: size, chunk };
         for (part, device) in [(own, Some(&machine.devices[0])), (host, None)] {
-            let descriptors = Descriptors::of(&machine, device, &work.codelet, true);
-            let case = Case { work: work.clone(), part };
+            let descriptors = Descriptors::of(&machine, device, CODELET, true);
+            let case = Case { work, part };
             let alone = terms(&case, &descriptors);
             let others = beside(&case, &descriptors, flow);
             for terms in [alone, others] {

@@ -3,15 +3,18 @@
 use super::*;
 use crate::codelet::stencil::Precision;
 use crate::machine::MachineStore;
+use crate::model::descriptors::HostFigures;
+use crate::model::{DevicePart, StepWork};
+use crate::workload::Divisible;
 use crate::workload::stencil::Stencil;
 
-fn sample(case: &Case, features: BTreeMap<String, f64>) -> Sample {
+fn sample(features: BTreeMap<String, f64>) -> Sample {
     Sample {
         machine: "k40".into(),
         simulated: true,
         device: "gpu0".into(),
         kind: "gpu".into(),
-        codelet: case.work.codelet.clone(),
+        codelet: "a codelet".into(),
         configuration: "a configuration".into(),
         repeat: 1,
         counters: "none".into(),
@@ -47,12 +50,11 @@ fn cases() -> Vec<(Case, Descriptors)> {
         ] {
             let (nx, ny, nz) = grid;
             let stencil = Stencil::new(nx, ny, nz, precision, 1).unwrap();
-            let work = StepWork::of(&stencil);
+            let (work, codelet) = (StepWork::of(&stencil), stencil.codelet());
             let fp64 = precision == Precision::F64;
-            let on_host = Descriptors::of(&machine, None, &work.codelet, fp64);
-            let on_device = Descriptors::of(&machine, Some(device), &work.codelet, fp64);
+            let on_host = Descriptors::of(&machine, None, &codelet.name, fp64);
+            let on_device = Descriptors::of(&machine, Some(device), &codelet.name, fp64);
             let mut add = |part, descriptors| {
-                let work = work.clone();
                 cases.push((Case { work, part }, descriptors));
             };
             add(host(3000, 3000), on_host);
@@ -72,7 +74,7 @@ fn cases() -> Vec<(Case, Descriptors)> {
 #[test]
 fn what_is_written_is_read_back() {
     for (case, descriptors) in cases() {
-        let written = sample(&case, features(&case, &descriptors));
+        let written = sample(features(&case, &descriptors));
         // A device by itself shares the host's memory with nobody.
         let host = HostFigures {
             shared_bandwidth: descriptors.host.bandwidth,
@@ -96,8 +98,8 @@ fn each_feature_of_the_case_is_needed_and_named_when_it_is_missing() {
         for name in all.keys().filter(|k| !k.starts_with("derived.")) {
             let mut some = all.clone();
             some.remove(name);
-            match read(&sample(&case, some)) {
-                Ok(other) => assert_ne!(other, (case.clone(), descriptors), "{name}"),
+            match read(&sample(some)) {
+                Ok(other) => assert_ne!(other, (case, descriptors), "{name}"),
                 Err(error) => assert!(
                     matches!(&error, RecordError::Missing { .. }),
                     "{name}: {error}"
@@ -108,7 +110,7 @@ fn each_feature_of_the_case_is_needed_and_named_when_it_is_missing() {
     let (case, descriptors) = cases().remove(0);
     let mut some = features(&case, &descriptors);
     some.remove("known.units_count");
-    let error = read(&sample(&case, some)).unwrap_err().to_string();
+    let error = read(&sample(some)).unwrap_err().to_string();
     assert!(error.contains("a configuration, repeat 1: `known.units_count` is missing"));
 }
 
@@ -124,7 +126,7 @@ fn impossible_values_are_refused_by_name() {
     ] {
         let mut wrong = features(&case, &descriptors);
         wrong.insert(name.into(), value);
-        let error = read(&sample(&case, wrong)).unwrap_err();
+        let error = read(&sample(wrong)).unwrap_err();
         assert!(
             matches!(error, RecordError::Impossible { feature, .. } if feature == name),
             "{error}"

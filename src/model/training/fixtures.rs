@@ -23,7 +23,6 @@ pub fn machine(name: &str) -> MachineFile {
 pub fn work(units: u64) -> StepWork {
     StepWork {
         matrix: None,
-        codelet: CODELET.into(),
         units,
         unit_bytes: 8000,
         unit_points: 1000,

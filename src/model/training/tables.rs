@@ -36,27 +36,27 @@ pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
     for (row, values) in rows.iter_mut().zip(&all) {
         row.values = columns.iter().map(|column| values[*column]).collect();
     }
-    let passes = places(&columns, &features::GRID_TERMS);
-    let complete = passes.len() == features::GRID_TERMS.len();
+    let summands = places(&columns, features::is_summand);
+    let all_summands = (0..features::NAMES.len()).filter(|i| features::is_summand(*i));
+    let complete = summands.len() == all_summands.count();
     Ok(Table {
         names: (columns.iter())
             .map(|column| features::NAMES[*column].to_owned())
             .collect(),
         baselines: baseline::NAMES.map(str::to_owned).to_vec(),
         parts: match complete {
-            true => passes,
-            false => places(&columns, &features::PARTS),
+            true => summands,
+            false => places(&columns, features::is_bound),
         },
         complete,
         rows,
     })
 }
 
-/// Where features of these names stand among the columns.
-fn places(columns: &[usize], names: &[&str]) -> Vec<usize> {
-    let is_one = |column: &usize| names.contains(&features::NAMES[*column]);
+/// The places of those columns whose feature `is_one`.
+fn places(columns: &[usize], is_one: impl Fn(usize) -> bool) -> Vec<usize> {
     (0..columns.len())
-        .filter(|place| is_one(&columns[*place]))
+        .filter(|place| is_one(columns[*place]))
         .collect()
 }
 
@@ -179,7 +179,9 @@ mod tests {
         };
         assert!(table.complete);
         assert_eq!(table.hidden(), table.parts);
-        assert_eq!(named(&table), features::GRID_TERMS);
+        let summands = (0..features::NAMES.len()).filter(|i| features::is_summand(*i));
+        let summands: Vec<&str> = summands.map(|index| features::NAMES[index]).collect();
+        assert_eq!(named(&table), summands);
         table.complete = false;
         assert!(table.hidden().is_empty());
     }

@@ -8,8 +8,10 @@ use pdawl::machine::{Device, MachineFile, MachineStore};
 use pdawl::model::{DevicePart, record};
 use pdawl::profile::design::DesignRequest;
 use pdawl::profile::{
-    ModelKind, ProfiledMachine, ProfilingSession, Settings, Space, design, schedule,
+    ModelKind, ProfiledMachine, ProfilingSession, SessionProgress, Settings, Space, design,
+    schedule, stencil,
 };
+use pdawl_profiler::dataset::{Appender, Provenance};
 
 use crate::pocl::cpu_device;
 
@@ -42,27 +44,30 @@ fn what_is_held_and_streamed_is_measured_as_designed() {
     let space = Space::of(&host, topology, gpus, 1 << 30, true, &request).expect("a space");
     let runs = schedule(&[design(&space, ModelKind::Gpu, 10)], 1, 1);
     assert_eq!(runs.len(), 10);
-    let mut rows = Vec::new();
-    let summary = ProfilingSession {
-        profiled: &mut profiled,
-        settings: Settings {
-            steps: Some(4),
-            seed: 1,
-        },
-        budget: Duration::from_secs(60),
-        stop: &AtomicBool::new(false),
-        watch: &mut |_| {},
-        keep: &mut |row| {
-            rows.push(row.clone());
-            Ok(())
-        },
-    }
-    .carry_out(&runs)
-    .expect("a profile");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows.csv");
+    let mut rows = Appender::open(&path, &Provenance::default()).expect("a dataset");
+    let settings = Settings {
+        steps: Some(4),
+        seed: 1,
+    };
+    let (budget, stop) = (Duration::from_secs(60), AtomicBool::new(false));
+    let mut watch = |_: &SessionProgress| {};
+    let mut session = ProfilingSession::begin(
+        &mut profiled,
+        settings,
+        budget,
+        &stop,
+        &mut rows,
+        &mut watch,
+    );
+    stencil::profile(&mut session, &runs).expect("a profile");
+    let summary = session.finish().expect("a profile");
+    let rows = rows.samples();
     assert_eq!(summary.failed, [] as [String; 0]);
     assert_eq!(rows.len(), 10);
     let mut kinds = [0; 3];
-    for row in &rows {
+    for row in rows {
         assert!(!row.simulated && row.steps == 4 && row.seconds > 0.0);
         let (case, _) = record::read(row).expect("a case");
         let DevicePart::Discrete {

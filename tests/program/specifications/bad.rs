@@ -256,6 +256,20 @@ const KERNEL: &str = r#"{"src": "add.cl", "name": "add", "workDimension": 1,
     "outputBuffers": [{"type": "float", "size": "n", "pos": 1}]}"#;
 
 #[test]
+fn of_a_field_that_is_given_twice_the_last_counts() {
+    let twice = KERNEL.replace(
+        "\"workDimension\": 1,",
+        "\"workDimension\": 7,\n\"workDimension\": 1,",
+    );
+    assert_ne!(twice, KERNEL);
+    let folder = Folder::with(&[("spec.json", &twice), ("add.cl", VADD)]);
+    let (text, status) = checked(&folder, "spec.json", &["-D", "n=16"]);
+    assert_eq!(status, Some(0), "{text}");
+    let warning = "`workDimension` is on line 1 and again on line 2; the value on line 2 counts";
+    assert!(text.contains(warning), "{text}");
+}
+
+#[test]
 fn wrong_lists_of_kernels_are_told() {
     let from = |kernel: u32, pos: u32| format!(r#", "from": {{"kernel": {kernel}, "pos": {pos}}}"#);
     let two = |first: &str, second: &str| format!("[{}, {}]", node(0, first), node(1, second));

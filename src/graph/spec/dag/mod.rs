@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{SpecError, read};
 use super::kernel::{KernelSpec, parse};
-use super::raw::RawKernel;
+use super::repeated::last_of_each;
 use crate::expression::Symbols;
 use crate::machine::DeviceKind;
 
@@ -87,15 +87,19 @@ pub fn load(file: &Path) -> Result<Specification, SpecError> {
     let content = read(file)?;
     let dag = match content.trim_start().chars().next() {
         None => return Err(SpecError::file(file, "it is empty")),
-        Some('[') => list::read(file, &content)?,
-        Some('{') => {
+        Some('[' | '{') => {
+            let (content, mut warnings) = last_of_each(&content);
             let whole: serde_json::Value = parse(file, &content)?;
-            if whole.get("kernels").is_none() {
-                let raw: RawKernel = parse(file, &content)?;
-                let kernel = KernelSpec::of(file, String::new(), raw)?;
-                return Ok(Specification::Kernel(Box::new(kernel)));
-            }
-            figure::read(file, &content)?
+            let mut dag = match whole.get("kernels") {
+                Some(_) => figure::read(file, &content)?,
+                None if whole.is_array() => list::read(file, &content)?,
+                None => {
+                    let kernel = KernelSpec::load(file)?;
+                    return Ok(Specification::Kernel(Box::new(kernel)));
+                }
+            };
+            dag.warnings.append(&mut warnings);
+            dag
         }
         Some(_) => text::read(file, &content)?,
     };

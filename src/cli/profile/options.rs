@@ -1,4 +1,4 @@
-//! What users say of a profile.
+//! The command-line options of profiles.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pdawl::codelet::stencil::Precision;
+use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::profile::ModelKind;
 
 use crate::cli::args::noise;
@@ -14,14 +14,14 @@ use crate::cli::grid::{PrecisionArg, points};
 use crate::cli::integer::integer;
 use crate::cli::size::ByteSize;
 
-/// What is to be profiled, and how long.
+/// The options of every profile: where it runs, how long, and where rows are kept.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Profile")]
-pub struct ProfileOptions {
+pub struct SessionOptions {
     /// A machine by name; simulated unless it is this one [default: this one]
     ///
     /// This machine is measured first if there is no file of it.
-    /// `pdawl machine list` shows the names; a path of a machine file works, too.
+    /// `pdawl machine list` shows the names; the path of a machine file works, too.
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
@@ -34,48 +34,21 @@ pub struct ProfileOptions {
     )]
     pub budget: Budget,
 
-    /// Runs of each configuration
-    #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = integer(1u32..=1000), allow_negative_numbers = true)]
-    pub repeats: u32,
-
-    /// Configurations of each kind of device
-    #[arg(long, value_name = "N", default_value_t = 130,
-          value_parser = integer(1u32..=10_000), allow_negative_numbers = true)]
-    pub configurations: u32,
-
     /// Which devices: cpu, gpu [default: both, where there are both]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
     pub kinds: Vec<KindArg>,
 
-    /// Steps of each run [default: 10 in a simulation, else as many as 0.3 s
-    /// allow, 3 to 100]
+    /// Steps of each run [default: 10 in a simulation, else as many as 0.3 s allow
+    /// (80 ms of a product), 3 to 100]
     #[arg(long, value_name = "N", value_parser = integer(1u32..=100_000),
           allow_negative_numbers = true)]
     pub steps: Option<u32>,
 
-    /// Of the order of runs, and of a simulation's noise
+    /// The seed of the order of runs, of generated matrices, and of a simulation's
+    /// noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     pub seed: u64,
-
-    /// Points along each axis, instead of the design's own sizes: 1000,3000
-    ///
-    /// With sizes of their own held-out runs are made, to try a model on.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = points,
-          allow_negative_numbers = true, help_heading = "Workload")]
-    pub sizes: Vec<u64>,
-
-    /// Points along each axis at most [default: 20000 in 2-D, 737 in 3-D, or
-    /// what fits into memory]
-    #[arg(long, value_name = "N", value_parser = points, conflicts_with = "sizes",
-          allow_negative_numbers = true, help_heading = "Workload")]
-    pub max_size: Option<u64>,
-
-    /// 2: 5-point, 3: 7-point
-    #[arg(long, value_name = "2|3", default_value_t = 2,
-          value_parser = integer(2u8..=3), allow_negative_numbers = true, help_heading = "Workload")]
-    pub dims: u8,
 
     /// Floating-point type
     #[arg(long, value_enum, default_value_t, help_heading = "Workload")]
@@ -111,25 +84,78 @@ pub struct ProfileOptions {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
 
-    /// Measure everything again; what was there is kept as FILE.bak
+    /// Measure everything again; the old file is kept as FILE.bak
     #[arg(long, help_heading = "Output")]
     pub fresh: bool,
 }
 
+/// The options of a profile of stencils.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Profile")]
+pub struct ProfileOptions {
+    #[command(flatten)]
+    pub session: SessionOptions,
+
+    /// Runs of each configuration
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = integer(1u32..=1000), allow_negative_numbers = true)]
+    pub repeats: u32,
+
+    /// Configurations of each kind of device
+    #[arg(long, value_name = "N", default_value_t = 130,
+          value_parser = integer(1u32..=10_000), allow_negative_numbers = true)]
+    pub configurations: u32,
+
+    /// Points along each axis, instead of the design's own sizes: 1000,3000
+    ///
+    /// Sizes of your own give held-out runs, to try a model on.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = points,
+          allow_negative_numbers = true, help_heading = "Workload")]
+    pub sizes: Vec<u64>,
+
+    /// Points along each axis at most [default: 20000 in 2-D, 737 in 3-D, or
+    /// what fits into memory]
+    #[arg(long, value_name = "N", value_parser = points, conflicts_with = "sizes",
+          allow_negative_numbers = true, help_heading = "Workload")]
+    pub max_size: Option<u64>,
+
+    /// 2: 5-point, 3: 7-point
+    #[arg(long, value_name = "2|3", default_value_t = 2,
+          value_parser = integer(2u8..=3), allow_negative_numbers = true, help_heading = "Workload")]
+    pub dims: u8,
+}
+
 impl ProfileOptions {
+    /// The stencil's codelet.
+    pub fn codelet(&self) -> &'static str {
+        let dimensions = match self.dims {
+            3 => Dimensions::Three,
+            _ => Dimensions::Two,
+        };
+        stencil::name(dimensions, self.session.precision())
+    }
+}
+
+impl SessionOptions {
     /// The floating-point type.
     pub fn precision(&self) -> Precision {
         self.precision.into()
     }
 
-    /// The kinds of devices, and whether the user named them.
-    pub fn kinds(&self) -> (Vec<ModelKind>, bool) {
-        let asked = |kind: &ModelKind| {
-            let mut asked = self.kinds.iter().map(|arg| ModelKind::from(*arg));
-            self.kinds.is_empty() || asked.any(|a| a == *kind)
-        };
-        let kinds = [ModelKind::Cpu, ModelKind::Gpu].into_iter().filter(asked);
-        (kinds.collect(), !self.kinds.is_empty())
+    /// Whether it is double precision.
+    pub fn fp64(&self) -> bool {
+        self.precision().bytes() == 8
+    }
+
+    /// The kinds of devices that the user named, or all that there are.
+    pub fn kinds(&self, has_gpu: bool) -> Vec<ModelKind> {
+        match self.kinds.is_empty() {
+            true if has_gpu => vec![ModelKind::Cpu, ModelKind::Gpu],
+            true => vec![ModelKind::Cpu],
+            false => ([ModelKind::Cpu, ModelKind::Gpu].into_iter())
+                .filter(|kind| self.kinds.iter().any(|arg| ModelKind::from(*arg) == *kind))
+                .collect(),
+        }
     }
 }
 

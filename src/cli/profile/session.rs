@@ -1,0 +1,130 @@
+//! A profiling session of the command line: devices, rows and the report.
+
+use std::sync::atomic::AtomicBool;
+
+use pdawl::machine::Host;
+use pdawl::profile::design::Gpu;
+use pdawl::profile::{
+    ModelKind, ProfileError, ProfiledMachine, ProfilingSession, SessionProgress, Settings,
+};
+use pdawl::report::profile::{KindReport, ProfileReport, Rows, SCHEMA};
+use pdawl_profiler::counters::availability;
+
+use super::{SessionOptions, file, machine};
+use crate::cli::failure::Failure;
+
+/// A machine that can be profiled as asked.
+pub struct Opened {
+    pub profiled: ProfiledMachine,
+    pub kinds: Vec<ModelKind>,
+    pub gpus: Vec<Gpu>,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+}
+
+/// The devices of a machine that are wanted and present.
+///
+/// # Errors
+/// When the user named GPUs and there is none.
+pub fn devices(
+    options: &SessionOptions,
+    profiled: &ProfiledMachine,
+    notes: &mut Vec<String>,
+) -> Result<(Vec<ModelKind>, Vec<Gpu>), Failure> {
+    let limit = options.gpu_memory.map(|size| size.0);
+    let gpus = profiled.gpus(limit, options.fp64());
+    let mut kinds = options.kinds(true);
+    if gpus.is_empty() && kinds.contains(&ModelKind::Gpu) {
+        let none = format!(
+            "machine {} has no GPU that computes in {} and can be profiled",
+            profiled.machine().name,
+            options.precision().name()
+        );
+        if !options.kinds.is_empty() {
+            let remedy = "--kinds cpu; `pdawl devices` shows what there is";
+            return Err(Failure::usage(none, remedy));
+        }
+        notes.push(none);
+        kinds.retain(|kind| *kind != ModelKind::Gpu);
+    }
+    Ok((kinds, gpus))
+}
+
+/// Bytes of this computer's memory that are free.
+pub fn free_memory() -> u64 {
+    Host::detect().memory.obtainable(0)
+}
+
+impl Opened {
+    /// Finds the machine and its devices.
+    ///
+    /// # Errors
+    /// When there is no such machine or device.
+    pub fn find(options: &SessionOptions) -> Result<Self, Failure> {
+        let (profiled, mut notes) = machine::find(options)?;
+        let (kinds, gpus) = devices(options, &profiled, &mut notes)?;
+        Ok(Self {
+            profiled,
+            kinds,
+            gpus,
+            notes,
+        })
+    }
+
+    /// Opens the dataset, measures, and reports what was done. `remedy` helps when
+    /// every run fails.
+    ///
+    /// # Errors
+    /// No time for a run, no place to keep rows, or no run that succeeds.
+    pub fn profile(
+        mut self,
+        options: &SessionOptions,
+        codelet: &str,
+        remedy: &str,
+        stop: &AtomicBool,
+        watch: &mut dyn FnMut(&SessionProgress),
+        measure: impl FnOnce(&mut ProfilingSession) -> Result<(), ProfileError>,
+    ) -> Result<ProfileReport, Failure> {
+        let (path, mut appender) = file::open(options, &self.profiled)?;
+        let settings = Settings {
+            steps: options.steps,
+            seed: options.seed,
+        };
+        let budget = options.budget.0;
+        let profiled = &mut self.profiled;
+        let mut session =
+            ProfilingSession::begin(profiled, settings, budget, stop, &mut appender, watch);
+        let done = measure(&mut session);
+        let summary = done.and_then(|()| session.finish()).map_err(Failure::of)?;
+        let rows = Rows {
+            measured: summary.measured,
+            kept: summary.kept,
+            left: summary.left,
+            failed: summary.failed.len(),
+        };
+        if rows.measured + rows.kept == 0
+            && let Some(why) = summary.failed.first()
+        {
+            let what = format!("every run failed; the first: {why}");
+            return Err(Failure::failed(what, remedy));
+        }
+        self.notes.extend_from_slice(self.profiled.notes());
+        let simulated = self.profiled.is_simulated();
+        Ok(ProfileReport {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            machine: self.profiled.machine().name.clone(),
+            simulated,
+            codelet: codelet.to_owned(),
+            dataset: path.display().to_string(),
+            rows,
+            seconds: summary.seconds,
+            budget_seconds: budget.as_secs_f64(),
+            interrupted: summary.interrupted,
+            kinds: KindReport::of(appender.samples(), codelet),
+            counters: (!simulated).then(availability),
+            failed: summary.failed,
+            notes: self.notes,
+        })
+    }
+}
