@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
-use pdawl::engine::graph::numbers::problem;
-use pdawl::engine::graph::{Control, Options, Plan, abilities};
+use pdawl::engine::graph::problem::problem;
+use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
 use pdawl::machine::MachineStore;
 use pdawl::policy::{Adaptive, Clustering, Eager, Policy};
@@ -64,7 +64,7 @@ fn layer(heads: usize) -> (TaskGraph, Components) {
                 name: format!("{head}.{kernel}").into(),
                 codelet: Arc::clone(&codelet),
                 units: 0..1,
-                arguments: arguments.chain([Argument::Output(out)]).collect(),
+                arguments: arguments.chain([Argument::FullOutput(out)]).collect(),
                 cost: Cost {
                     flops: 1e6,
                     bytes: 1e6,
@@ -105,7 +105,7 @@ fn host_cost(c: &mut Criterion) {
                 "adaptive" => Box::new(Adaptive::new(problem)),
                 _ => Box::new(Eager::new(problem)),
             };
-            let mut plan = Plan::new(&sim, graph, components).expect("a plan");
+            let mut prepared = PreparedGraph::new(&sim, graph, components).expect("a prepared");
             let mut options = Options::queues(vec![if single { 1 } else { 8 }; devices.len()]);
             options.widths = vec![1; devices.len()];
             let stop = AtomicBool::new(false);
@@ -115,13 +115,13 @@ fn host_cost(c: &mut Criterion) {
                         stop: &stop,
                         progress: &mut |_, _| {},
                     };
-                    let outcome = plan
+                    let outcome = prepared
                         .run(&mut sim, policy.as_mut(), &options, &mut control)
                         .expect("a run");
                     black_box(outcome)
                 });
             });
-            plan.release(&mut sim);
+            prepared.release(&mut sim);
         }
     }
     group.finish();

@@ -3,7 +3,8 @@
 //!
 //! [`Codelet`] is the description that a runtime needs to run the computation;
 //! [`memory`] holds what arguments are made of, [`stencil`] the stencils, [`spmv`]
-//! sparse matrix times vector, [`copy`] the yardstick of memory bandwidth, and
+//! sparse matrix times vector, [`copy`] the yardstick of memory bandwidth,
+//! [`zeros`] what outputs hold before a kernel that writes them in part, and
 //! `host` what native kernels share. A codelet knows nothing of runtimes, shares or steps.
 
 pub mod add_norm;
@@ -18,6 +19,7 @@ pub mod softmax;
 pub mod spmv;
 pub mod stencil;
 pub mod transpose;
+pub mod zeros;
 
 use std::ops::Range;
 

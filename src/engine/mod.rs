@@ -6,6 +6,7 @@
 
 pub mod corun;
 pub mod graph;
+mod in_flight;
 pub mod measure;
 pub mod oracle;
 pub mod outcome;

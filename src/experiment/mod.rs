@@ -1,20 +1,27 @@
-//! Policies on a transformer, so that they can take turns: the experiments of
-//! the PySchedCL paper (section 5).
+//! The experiments of the PySchedCL paper (section 5): a transformer under every
+//! policy.
 //!
-//! [`Bout`] holds one transformer ready for all of them on a runtime: its heads
-//! as components (an `arena`), for clustering and adaptive; every kernel as a
-//! component, for eager and heft; and its kernels' measured times. Nothing here
-//! reads a clock or prints; figures are those of the outcomes.
+//! * A [`Division`] is a graph divided into components, ready on a runtime, with
+//!   what policies know of it.
+//! * A [`Comparison`] runs one transformer under any [`CandidatePolicy`]: heads are
+//!   components for clustering and adaptive, single kernels for eager and heft.
+//! * [`Point::measure`] measures one size: it searches for the best clustering, then
+//!   the candidates take turns.
+//!
+//! Nothing here reads a clock or prints; the figures are those of the outcomes.
 
-mod arena;
-mod bout;
+mod comparison;
+mod division;
+mod point;
 
 #[cfg(test)]
 mod tests;
 
 use thiserror::Error;
 
-pub use bout::{Bout, Contender};
+pub use comparison::{CandidatePolicy, Comparison};
+pub use division::Division;
+pub use point::{Candidate, Point, PointOptions};
 
 use crate::engine::graph::GraphRunError;
 use crate::runtime::RuntimeError;

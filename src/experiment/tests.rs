@@ -42,60 +42,62 @@ fn mc(q_gpu: usize, q_cpu: usize, h_cpu: usize, width: usize) -> Configuration {
     }
 }
 
-/// Runs contenders on it and looks at every result.
-fn right(runtime: &mut dyn Runtime, transformer: &Transformer, contenders: &[Contender]) {
+/// Runs the candidates and verifies every result.
+fn right(runtime: &mut dyn Runtime, transformer: &Transformer, candidates: &[CandidatePolicy]) {
     let stop = AtomicBool::new(false);
     for keep in [false, true] {
-        let mut bout = Bout::new(runtime, transformer, keep).unwrap();
-        for contender in contenders {
+        let mut comparison = Comparison::new(runtime, transformer, keep).unwrap();
+        for candidate in candidates {
             for trace in [false, true] {
                 let mut control = Control {
                     stop: &stop,
                     progress: &mut |_, _| {},
                 };
-                let outcome = bout.run(runtime, *contender, trace, &mut control).unwrap();
-                let verification = bout
+                let outcome = comparison
+                    .run(runtime, *candidate, trace, &mut control)
+                    .unwrap();
+                let verification = comparison
                     .verify(runtime, &AtomicBool::new(false))
                     .unwrap()
                     .unwrap();
-                let place = format!("{contender:?} {transformer:?} {keep} {trace}");
+                let place = format!("{candidate:?} {transformer:?} {keep} {trace}");
                 assert!(verification.right(), "{place}: {verification:?}");
                 let kernels = transformer.layers().unwrap().graph.kernels().len();
                 assert_eq!(outcome.kernels(), kernels as u64, "{place}");
             }
         }
-        bout.release(runtime);
+        comparison.release(runtime);
     }
 }
 
-const ALL: [Contender; 7] = [
-    Contender::Clustering(Configuration {
+const ALL: [CandidatePolicy; 7] = [
+    CandidatePolicy::Clustering(Configuration {
         q_gpu: 1,
         q_cpu: 1,
         h_cpu: 0,
         width: 1,
     }),
-    Contender::Clustering(Configuration {
+    CandidatePolicy::Clustering(Configuration {
         q_gpu: 3,
         q_cpu: 2,
         h_cpu: 1,
         width: 1,
     }),
-    Contender::Clustering(Configuration {
+    CandidatePolicy::Clustering(Configuration {
         q_gpu: 5,
         q_cpu: 1,
         h_cpu: 2,
         width: 5,
     }),
-    Contender::Eager,
-    Contender::Heft,
-    Contender::Adaptive(Configuration {
+    CandidatePolicy::Eager,
+    CandidatePolicy::Heft,
+    CandidatePolicy::Adaptive(Configuration {
         q_gpu: 2,
         q_cpu: 1,
         h_cpu: 0,
         width: 1,
     }),
-    Contender::Adaptive(Configuration {
+    CandidatePolicy::Adaptive(Configuration {
         q_gpu: 4,
         q_cpu: 2,
         h_cpu: 0,
@@ -107,12 +109,12 @@ const ALL: [Contender; 7] = [
 fn every_policy_is_right_on_a_simulated_machine() {
     for (heads, beta, layers) in [(1, 1, 1), (1, 37, 2), (3, 29, 3), (5, 16, 1)] {
         let transformer = transformer(heads, beta, layers, Form::Heads);
-        let fits = |contender: &&Contender| match contender {
-            Contender::Clustering(c) => c.h_cpu <= heads as usize,
+        let fits = |candidate: &&CandidatePolicy| match candidate {
+            CandidatePolicy::Clustering(c) => c.h_cpu <= heads as usize,
             _ => true,
         };
-        let contenders: Vec<_> = ALL.iter().filter(fits).copied().collect();
-        right(&mut simulated(), &transformer, &contenders);
+        let candidates: Vec<_> = ALL.iter().filter(fits).copied().collect();
+        right(&mut simulated(), &transformer, &candidates);
     }
 }
 
@@ -123,15 +125,15 @@ fn batches_are_right_on_a_simulated_machine() {
         &mut simulated(),
         &one,
         &[
-            Contender::Clustering(mc(1, 1, 0, 1)),
-            Contender::Clustering(mc(3, 1, 1, 3)),
+            CandidatePolicy::Clustering(mc(1, 1, 0, 1)),
+            CandidatePolicy::Clustering(mc(3, 1, 1, 3)),
         ],
     );
     let two = transformer(4, 21, 3, Form::Batches(vec![3, 1]));
     right(
         &mut simulated(),
         &two,
-        &[Contender::Clustering(mc(2, 1, 1, 2)), ALL[5]],
+        &[CandidatePolicy::Clustering(mc(2, 1, 1, 2)), ALL[5]],
     );
 }
 
@@ -140,20 +142,20 @@ fn every_policy_is_right_on_the_host() {
     let host = "host:1".parse().unwrap();
     let (mut runtime, _) = select::open(Some(&host), false).unwrap();
     let transformer = transformer(2, 67, 2, Form::Heads);
-    let contenders = [
-        Contender::Clustering(mc(1, 2, 2, 1)),
-        Contender::Eager,
-        Contender::Heft,
+    let candidates = [
+        CandidatePolicy::Clustering(mc(1, 2, 2, 1)),
+        CandidatePolicy::Eager,
+        CandidatePolicy::Heft,
         ALL[5],
     ];
-    right(&mut *runtime, &transformer, &contenders);
+    right(&mut *runtime, &transformer, &candidates);
 }
 
 #[test]
 fn a_search_finds_the_fastest_of_a_simulated_machine() {
     let mut sim = simulated();
     let transformer = transformer(4, 64, 1, Form::Heads);
-    let mut bout = Bout::new(&sim, &transformer, false).unwrap();
+    let mut comparison = Comparison::new(&sim, &transformer, false).unwrap();
     let stop = AtomicBool::new(false);
     let mut control = Control {
         stop: &stop,
@@ -165,7 +167,9 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
         h_cpu: vec![0, 1, 4],
         widths: vec![1, 3],
     };
-    let found = bout.search(&mut sim, &space, 2, &mut control).unwrap();
+    let found = comparison
+        .search(&mut sim, &space, 2, &mut control)
+        .unwrap();
     let (_, least) = found.best.unwrap();
     // Without noise a run takes the same each time: none is faster.
     for configuration in space.configurations(4) {
@@ -173,9 +177,9 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
             stop: &stop,
             progress: &mut |_, _| {},
         };
-        let contender = Contender::Clustering(configuration);
-        let seconds = bout
-            .run(&mut sim, contender, false, &mut control)
+        let candidate = CandidatePolicy::Clustering(configuration);
+        let seconds = comparison
+            .run(&mut sim, candidate, false, &mut control)
             .unwrap()
             .seconds;
         assert!(
@@ -183,7 +187,7 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
             "{configuration:?} {found:?} {seconds}"
         );
     }
-    bout.release(&mut sim);
+    comparison.release(&mut sim);
 }
 
 /// Copies cost time, too: what adaptive has learned is as good as the best of the
@@ -204,7 +208,7 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
         };
         let mut sim = Sim::new(&file, options).unwrap();
         let transformer = transformer(16, beta, layers, Form::Heads);
-        let mut bout = Bout::new(&sim, &transformer, true).unwrap();
+        let mut comparison = Comparison::new(&sim, &transformer, true).unwrap();
         let stop = AtomicBool::new(false);
         let mut control = Control {
             stop: &stop,
@@ -212,8 +216,10 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
         };
         let mut runs = Vec::new();
         for _ in 0..4 {
-            let contender = Contender::Adaptive(mc(4, 1, 0, 1));
-            let outcome = bout.run(&mut sim, contender, false, &mut control).unwrap();
+            let candidate = CandidatePolicy::Adaptive(mc(4, 1, 0, 1));
+            let outcome = comparison
+                .run(&mut sim, candidate, false, &mut control)
+                .unwrap();
             runs.push((outcome.seconds, outcome.uses));
         }
         let space = Space {
@@ -222,12 +228,14 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
             h_cpu: (0..=16).collect(),
             widths: vec![1],
         };
-        let found = bout.search(&mut sim, &space, 1, &mut control).unwrap();
+        let found = comparison
+            .search(&mut sim, &space, 1, &mut control)
+            .unwrap();
         let (best, least) = found.best.unwrap();
         assert!(
             runs[3].0 <= least * 1.05,
             "{machine}, beta {beta}, {layers} layers: {runs:#?}, at best {best:?} {least}"
         );
-        bout.release(&mut sim);
+        comparison.release(&mut sim);
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an expression, and where.
+//! Errors of expressions, with their positions.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use thiserror::Error;
 
 use super::excerpt::excerpt;
 
-/// An expression that cannot be read or has no value.
+/// The error of an expression that cannot be read or has no value.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("`{text}`{place}: {cause}", place = Place(*.at))]
 pub struct ExpressionError {
-    /// The expression; of a long one, what is around the place.
+    /// The expression; of a long one, the part around the position.
     pub text: String,
-    /// Where in it, in characters, counted from 0.
+    /// The position in it, in characters, counted from 0.
     pub at: usize,
     pub cause: Cause,
 }
 
-/// The kinds of faults.
+/// The kinds of errors.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Cause {
-    #[error("`{0}` has no place in an expression")]
+    #[error("`{0}` is not allowed in an expression")]
     Character(char),
-    #[error("`{0}` is no number that fits in 64 bits")]
+    #[error("`{0}` is not a number that fits in 64 bits")]
     Number(String),
-    #[error("it ends where a number, a name or `(` should follow")]
+    #[error("it is incomplete")]
     Ends,
-    #[error("`{found}` stands where {wanted} should")]
+    #[error("`{found}` is found instead of {wanted}")]
     Unexpected { found: String, wanted: &'static str },
     #[error("it is nested more than {0} deep")]
     Deep(usize),
@@ -38,7 +38,7 @@ pub enum Cause {
     DivisionByZero,
     #[error("the result does not fit in 64 bits")]
     Overflow,
-    #[error("the exponent {0} is too large, or negative for whole numbers")]
+    #[error("the exponent {0} is too large, or negative for integers")]
     Exponent(String),
     #[error("there is no function `{0}`; known are min, max, abs, int, float and partition_round")]
     Function(String),
@@ -51,12 +51,12 @@ pub enum Cause {
     #[error("{0}")]
     Domain(&'static str),
     #[error(
-        "a whole number is wanted, and the value is the fraction {0:?}; int(...) makes it whole"
+        "an integer is needed, and the value is the fraction {0:?}; int(...) makes it an integer"
     )]
     NotWhole(f64),
 }
 
-/// A cause at a character offset, before the text is known.
+/// An error at a character position, before the text is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct At(pub usize, pub Cause);
 

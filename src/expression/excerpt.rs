@@ -1,10 +1,10 @@
-//! Texts as messages quote them.
+//! Excerpts of texts, for messages.
 
-/// Characters that are quoted before and behind a place.
+/// Characters that are quoted before and after a position.
 const AROUND: usize = 40;
 
-/// The text, or of a long one what is around the character `at`. Characters
-/// that control a terminal are escaped.
+/// The text, or of a long one the part around the character `at`. Control characters
+/// are escaped.
 pub fn excerpt(text: &str, at: usize) -> String {
     let characters = text.chars().count();
     let begin = match characters > 2 * AROUND {

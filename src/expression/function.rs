@@ -1,4 +1,4 @@
-//! What expressions can call.
+//! The functions that expressions can call.
 
 use std::str::FromStr;
 
@@ -26,7 +26,7 @@ impl FromStr for Function {
             "abs" => Self::Abs,
             "int" => Self::Int,
             "float" => Self::Float,
-            // The authors' files use both names.
+            // The authors' files have both names.
             "partition_round" | "part_round" => Self::PartitionRound,
             other => return Err(Cause::Function(other.to_owned())),
         })
@@ -87,22 +87,20 @@ fn best(
 fn truncated(number: Number) -> Result<Number, Cause> {
     match number {
         Number::Int(_) => Ok(number),
-        // 2^63 itself is a double, and does not fit.
+        // 2^63 is a double, but does not fit.
         Number::Float(x) if x.abs() < i64::MAX as f64 => Ok(Number::Int(x.trunc() as i64)),
         Number::Float(_) => Err(Cause::Overflow),
     }
 }
 
-/// A device's part of `elements` elements, `percent` of them, as PySchedCL
-/// rounds it: the smaller part of the greatest even number is rounded
-/// downwards, and an odd one's last element belongs to the smaller part. The
-/// parts of `percent` and `100 - percent` together are always everything. At 0
-/// and 100 percent that is nothing and everything, where PySchedCL gives an odd
-/// number's last element to the part that should be empty.
+/// `percent` of `elements` elements, rounded as PySchedCL does: of the greatest even
+/// number the smaller part is rounded downwards, and the last element of an odd
+/// number belongs to the smaller part. The parts of `percent` and `100 - percent` add
+/// up to all elements. 0 and 100 percent are none and all, where PySchedCL gives the
+/// last element of an odd number to the part that should be empty.
 ///
 /// # Errors
-/// When there are fewer than no elements, or the percentage is outside 0 to
-/// 100.
+/// When the number of elements is negative, or the percentage outside 0 to 100.
 pub fn partition_round(elements: i64, percent: i64) -> Result<i64, Cause> {
     if elements < 0 {
         return Err(Cause::Domain("partition_round of fewer than 0 elements"));

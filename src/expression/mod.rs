@@ -1,18 +1,16 @@
-//! Arithmetic over named numbers, as kernel specifications use it for sizes
-//! and arguments: `dataset`, `m1*p1`, `[m1/wpt, n1]`, `partition_round(dataset,
+//! Arithmetic over named numbers. Specifications of kernels use it for sizes and
+//! arguments: `dataset`, `m1*p1`, `[m1/wpt, n1]`, `partition_round(dataset,
 //! size_percent)`.
 //!
-//! The grammar and its meaning are Python's, in which PySchedCL's authors wrote
-//! their specifications: `/` and `//` on whole numbers round downwards, `%` has the
-//! sign of its divisor, and `**` binds tighter than a sign before it. Names are
-//! tokens: a symbol `m` never touches another one called `m1`. Whole numbers
-//! are 64 bits wide, and what does not fit is an error, never a wrapped figure.
+//! Grammar and meaning are Python's, since PySchedCL's authors use that: `/` and `//`
+//! on integers round downwards, `%` has the sign of its divisor, and `**` binds
+//! tighter than a sign before it. Names are tokens: a symbol `m` does not affect
+//! another one `m1`. Integers have 64 bits, and an overflow is an error.
 //!
-//! * `token` cuts the text, `parse` makes a tree of it, `value` is the
-//!   arithmetic, [`function`] what can be called; [`ExpressionError`] says
-//!   where it went wrong.
+//! * `token` splits the text, `parse` makes a tree of it, `value` is the arithmetic,
+//!   [`function`] the functions; an [`ExpressionError`] has its position.
 //!
-//! Pure; it knows neither specifications nor kernels.
+//! This folder is pure; it knows neither specifications nor kernels.
 
 mod error;
 mod excerpt;
@@ -35,7 +33,7 @@ use excerpt::excerpt;
 use function::Function;
 use parse::{Node, Tree};
 
-/// Values of names.
+/// The values of names.
 pub type Symbols = BTreeMap<String, Number>;
 
 /// A parsed expression.
@@ -46,19 +44,19 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Its value, with these values of its names.
+    /// The value, with these values of names.
     ///
     /// # Errors
-    /// When a name has no value, a division is by zero, a number does not fit
-    /// in 64 bits, or a function is called with what it does not take.
+    /// When a name has no value, a division is by zero, a number does not fit in 64
+    /// bits, or a function has wrong arguments.
     pub fn value(&self, symbols: &Symbols) -> Result<Number, ExpressionError> {
         evaluate(&self.tree, symbols).map_err(|fault| fault.within(&self.text))
     }
 
-    /// Its value as a whole number.
+    /// The value as an integer.
     ///
     /// # Errors
-    /// As [`value`](Self::value), and when it is a fraction.
+    /// As [`value`](Self::value), and when the value is a fraction.
     pub fn whole(&self, symbols: &Symbols) -> Result<i64, ExpressionError> {
         match self.value(symbols)? {
             Number::Int(n) => Ok(n),
@@ -66,7 +64,7 @@ impl Expression {
         }
     }
 
-    /// The names that it uses, each once, in order.
+    /// The names that it uses, each once, sorted.
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         collect(&self.tree, &mut names);
@@ -75,7 +73,7 @@ impl Expression {
         names
     }
 
-    /// As it was written.
+    /// The text that was read.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -111,7 +109,7 @@ impl From<f64> for Expression {
     }
 }
 
-/// For messages: of a long one the begin; [`Expression::text`] is all of it.
+/// For messages: the begin of a long one; [`Expression::text`] is all of it.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&excerpt(&self.text, 0))
@@ -124,7 +122,7 @@ impl fmt::Display for Expression {
 /// When one of them cannot be read.
 pub fn list(text: &str) -> Result<Vec<Expression>, ExpressionError> {
     let parts = parse::list(text).map_err(|fault| fault.within(text))?;
-    // Each is read again by itself, so that its faults are placed in it.
+    // Each is read again by itself, so that errors have positions within it.
     parts.into_iter().map(|part| text[part].parse()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! From tokens to a tree, by recursive descent.
+//! Parsing: from tokens to a tree, by recursive descent.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use super::excerpt::excerpt;
 use super::token::{Placed, Token, tokens};
 use super::value::{Number, Operator};
 
-/// Deeper expressions are nobody's; the limit keeps the stack.
+/// Most levels of nesting; the limit protects the stack.
 const DEEPEST: usize = 100;
 
-/// Operators of a text, at most: each makes a chain such as `1 + 1 + 1` a tree
-/// that is one deeper.
+/// Most operators of a text. Each makes the tree of a chain such as `1 + 1 + 1` one
+/// level deeper.
 const MOST_OPERATORS: usize = 1000;
 
-/// Something of the text, with the place of its first token or its operator.
+/// A node of the tree, with the position of its first token or its operator.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree {
     pub at: usize,
@@ -36,7 +36,7 @@ impl Tree {
     }
 }
 
-/// A whole text as one expression.
+/// Parses a text as one expression.
 pub(super) fn parse(text: &str) -> Result<Tree, At> {
     let mut parser = Parser::of(text)?;
     let tree = parser.sum()?;
@@ -44,7 +44,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, At> {
     Ok(tree)
 }
 
-/// The bytes of each expression in a text of one or several.
+/// The bytes of each expression in a text with one or several.
 pub(super) fn list(text: &str) -> Result<Vec<Range<usize>>, At> {
     let mut parser = Parser::of(text)?;
     let close = match parser.list_bracket() {
@@ -80,7 +80,7 @@ struct Parser {
     next: usize,
     depth: usize,
     operators: usize,
-    /// Characters and bytes of the text.
+    /// Length of the text, in characters and bytes.
     length: (usize, usize),
 }
 
@@ -219,7 +219,7 @@ impl Parser {
         }
     }
 
-    /// The closing bracket, if the text is a list in brackets: `(a)*b` is none.
+    /// The closing bracket, if the text is a list in brackets; `(a)*b` is not one.
     fn list_bracket(&self) -> Option<&'static str> {
         let first = &self.tokens.first()?.token;
         let last = &self.tokens.last()?.token;
@@ -230,7 +230,7 @@ impl Parser {
         }
     }
 
-    /// Whether the first bracket closes at the end and holds a comma of its own.
+    /// Whether the first bracket closes at the end and has a comma of its own.
     fn is_tuple(&self) -> bool {
         let (mut depth, mut comma) = (0u32, false);
         for (index, placed) in self.tokens.iter().enumerate() {

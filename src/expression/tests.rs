@@ -86,15 +86,15 @@ fn faults_are_told_with_their_place() {
     for (text, part) in [
         ("n/z", "character 2: division by zero"),
         ("n%(z*2)", "division by zero"),
-        ("n + * 2", "character 5: `*` stands where a number"),
-        ("n +", "character 4: it ends"),
-        ("", "it ends"),
-        ("n 4", "character 3: `4` stands where an operator"),
-        ("(n", "it ends"),
-        ("n)", "`)` stands where"),
-        ("n ^ 2", "character 3: `^` has no place"),
-        ("9223372036854775808", "no number that fits"),
-        ("1x", "`1x` is no number"),
+        ("n + * 2", "character 5: `*` is found instead of a number"),
+        ("n +", "character 4: it is incomplete"),
+        ("", "it is incomplete"),
+        ("n 4", "character 3: `4` is found instead of an operator"),
+        ("(n", "it is incomplete"),
+        ("n)", "`)` is found instead of"),
+        ("n ^ 2", "character 3: `^` is not allowed"),
+        ("9223372036854775808", "not a number that fits"),
+        ("1x", "`1x` is not a number"),
         ("9223372036854775807 + 1", "does not fit in 64 bits"),
         ("2**64", "does not fit"),
         ("2**-1", "exponent -1"),
@@ -104,7 +104,7 @@ fn faults_are_told_with_their_place() {
         ("min()", "takes one or more"),
         (
             "1.5*n",
-            "a whole number is wanted, and the value is the fraction 6.0; int",
+            "an integer is needed, and the value is the fraction 6.0; int",
         ),
     ] {
         let message = message(text, &pairs);

@@ -1,10 +1,10 @@
-//! Cutting a text into tokens, each with its place.
+//! Splitting a text into tokens, each with its position.
 
 use super::error::{At, Cause};
 use super::excerpt::excerpt;
 use super::value::Number;
 
-/// A piece of an expression.
+/// The kinds of tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Number(Number),
@@ -13,8 +13,7 @@ pub(super) enum Token {
     Sign(&'static str),
 }
 
-/// A token, and where it begins and ends: in characters for messages, in bytes
-/// for cutting the text.
+/// A token, with its begin in characters, for messages, and its range in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub token: Token,
@@ -22,10 +21,10 @@ pub(super) struct Placed {
     pub bytes: std::ops::Range<usize>,
 }
 
-/// The longest come first.
+/// The longest operators first.
 const SIGNS: [&str; 12] = ["**", "//", "+", "-", "*", "/", "%", "(", ")", "[", "]", ","];
 
-/// Cuts the whole text.
+/// Splits the whole text.
 pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, At> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -61,8 +60,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, At> {
     Ok(tokens)
 }
 
-/// Digits, a point, and an exponent with its sign; letters too, so that `1x` is
-/// told as a whole.
+/// Digits, a point, an exponent with its sign, and letters, so that an error names
+/// all of `1x`.
 fn number_length(text: &str) -> usize {
     let mut before = ' ';
     let end = |c: char| {
@@ -78,7 +77,7 @@ fn number(digits: &str) -> Option<Number> {
     if digits.bytes().all(|b| b.is_ascii_digit()) {
         return digits.parse().ok().map(Number::Int);
     }
-    // C's `0.5f` is common in files that hold C's arguments.
+    // `0.5f` is common in files with arguments of C functions.
     let plain = digits.strip_suffix(['f', 'F']).unwrap_or(digits);
     let spelled = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     if !plain.chars().all(spelled) {

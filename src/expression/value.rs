@@ -1,11 +1,11 @@
-//! Numbers and what operators make of them.
+//! Numbers and the operators on them.
 
 use std::fmt;
 
 use super::error::Cause;
 
-/// A whole number or a fraction. Operators on two whole numbers give a whole
-/// number; with a fraction, a fraction.
+/// An integer or a fraction. An operator on two integers gives an integer, and with a
+/// fraction a fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     Int(i64),
@@ -13,7 +13,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// As a fraction; large whole numbers are rounded.
+    /// The number as a fraction; large integers are rounded.
     pub fn float(self) -> f64 {
         match self {
             Self::Int(n) => n as f64,
@@ -33,7 +33,7 @@ impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(n) => n.fmt(f),
-            // With its point, so that it reads as a fraction again.
+            // With a point, so that it is read as a fraction again.
             Self::Float(x) => write!(f, "{x:?}"),
         }
     }
@@ -44,7 +44,7 @@ pub(super) enum Operator {
     Add,
     Subtract,
     Multiply,
-    /// `/`: of whole numbers as Python 2 has it, rounded downwards.
+    /// `/`: of integers rounded downwards, as in Python 2.
     Divide,
     /// `//`: always rounded downwards.
     Floor,
@@ -69,7 +69,7 @@ fn whole(operator: Operator, a: i64, b: i64) -> Result<i64, Cause> {
             return Err(Cause::DivisionByZero);
         }
         Operator::Divide | Operator::Floor => a.checked_div_euclid(b).map(|quotient| {
-            // Euclid's remainder is never negative; Python's has b's sign.
+            // Euclid's remainder is never negative; Python's has the sign of b.
             match b < 0 && a.wrapping_rem_euclid(b) != 0 {
                 true => quotient - 1,
                 false => quotient,

@@ -1,8 +1,8 @@
-//! From data and kernels to a checked graph.
+//! Building a task graph: data and kernels are collected and checked.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 
+use super::topology::topological_order;
 use super::{Argument, Datum, DatumId, GraphError, Kernel, KernelId, TaskGraph};
 use crate::codelet::Value;
 
@@ -28,7 +28,7 @@ impl GraphBuilder {
         KernelId(self.kernels.len() - 1)
     }
 
-    /// Puts one kernel before another, whatever data they have in common.
+    /// Lets one kernel end before another begins, whatever data they exchange.
     pub fn order(&mut self, before: KernelId, after: KernelId) {
         self.order.push((before, after));
     }
@@ -46,9 +46,9 @@ impl GraphBuilder {
     /// Checks everything.
     ///
     /// # Errors
-    /// A [`GraphError`] that names the datum, kernel and argument: what is
-    /// read and never made, made twice, overwritten twice, of another length;
-    /// kernels that wait for one another in a circle.
+    /// A [`GraphError`] that names the datum, kernel and argument: a datum that is
+    /// read but never made, made twice, overwritten twice or of another length, and
+    /// kernels that wait for one another in a cycle.
     pub fn build(self) -> Result<TaskGraph, GraphError> {
         if self.kernels.is_empty() {
             return Err(GraphError::Empty);
@@ -62,25 +62,28 @@ impl GraphBuilder {
             }
         }
         let predecessors = self.predecessors(&producers, &readers, &overwriters)?;
+        let order = topological_order(&predecessors).map_err(|cycle| {
+            let name = |kernel: &usize| self.kernels[*kernel].name.to_string();
+            GraphError::Cycle(cycle.iter().map(name).collect())
+        })?;
+        let ids = |kernels: Vec<usize>| kernels.into_iter().map(KernelId).collect();
         let mut successors = vec![Vec::new(); self.kernels.len()];
         for (after, list) in predecessors.iter().enumerate() {
             for before in list {
-                successors[before.0].push(KernelId(after));
+                successors[*before].push(KernelId(after));
             }
         }
-        let order = topological(&predecessors, &successors).map_err(|cycle| {
-            let name = |kernel: &KernelId| self.kernels[kernel.0].name.to_string();
-            GraphError::Cycle(cycle.iter().map(name).collect())
-        })?;
         Ok(TaskGraph {
             data: self.data,
             kernels: self.kernels,
             producers,
             readers,
             overwriters,
-            predecessors,
+            predecessors: (predecessors.into_iter())
+                .map(|before| ids(before.into_iter().collect()))
+                .collect(),
             successors,
-            order,
+            order: ids(order),
         })
     }
 
@@ -106,7 +109,7 @@ impl GraphBuilder {
         self.data.get(id.0).ok_or(GraphError::NoDatum(id.0))
     }
 
-    /// Who makes each datum.
+    /// By datum: the kernel that makes it.
     fn producers(&self) -> Result<Vec<Option<KernelId>>, GraphError> {
         let mut producers: Vec<Option<KernelId>> = vec![None; self.data.len()];
         for (id, kernel) in self.kernels.iter().enumerate() {
@@ -135,7 +138,7 @@ impl GraphBuilder {
         Ok(producers)
     }
 
-    /// Who reads and who overwrites each datum.
+    /// By datum: the kernels that read it, and the one that overwrites it.
     #[allow(clippy::type_complexity)]
     fn readers(
         &self,
@@ -199,19 +202,19 @@ impl GraphBuilder {
         })
     }
 
-    /// Whom each kernel waits for.
+    /// By kernel: the kernels that it waits for.
     fn predecessors(
         &self,
         producers: &[Option<KernelId>],
         readers: &[Vec<KernelId>],
         overwriters: &[Option<KernelId>],
-    ) -> Result<Vec<Vec<KernelId>>, GraphError> {
-        let mut before: Vec<BTreeSet<KernelId>> = vec![BTreeSet::new(); self.kernels.len()];
+    ) -> Result<Vec<BTreeSet<usize>>, GraphError> {
+        let mut before = vec![BTreeSet::new(); self.kernels.len()];
         for datum in 0..self.data.len() {
             for reader in &readers[datum] {
-                before[reader.0].extend(producers[datum]);
+                before[reader.0].extend(producers[datum].map(|producer| producer.0));
                 if let Some(last) = overwriters[datum].filter(|last| last != reader) {
-                    before[last.0].insert(*reader);
+                    before[last.0].insert(reader.0);
                 }
             }
         }
@@ -221,66 +224,10 @@ impl GraphBuilder {
                     return Err(GraphError::NoKernel(kernel.0));
                 }
             }
-            before[second.0].insert(*first);
+            before[second.0].insert(first.0);
         }
-        Ok(before
-            .into_iter()
-            .map(|set| set.into_iter().collect())
-            .collect())
+        Ok(before)
     }
-}
-
-/// A topological order, the smallest id first where there is a choice; else a
-/// circle.
-fn topological(
-    predecessors: &[Vec<KernelId>],
-    successors: &[Vec<KernelId>],
-) -> Result<Vec<KernelId>, Vec<KernelId>> {
-    let mut waits: Vec<usize> = predecessors.iter().map(Vec::len).collect();
-    let mut ready: BinaryHeap<Reverse<KernelId>> = (0..waits.len())
-        .filter(|kernel| waits[*kernel] == 0)
-        .map(|kernel| Reverse(KernelId(kernel)))
-        .collect();
-    let mut order = Vec::with_capacity(waits.len());
-    while let Some(Reverse(kernel)) = ready.pop() {
-        order.push(kernel);
-        for next in &successors[kernel.0] {
-            waits[next.0] -= 1;
-            if waits[next.0] == 0 {
-                ready.push(Reverse(*next));
-            }
-        }
-    }
-    if order.len() == waits.len() {
-        return Ok(order);
-    }
-    let left = |kernel: KernelId| waits[kernel.0] > 0;
-    Err(circle(
-        (0..waits.len()).map(KernelId).filter(|k| left(*k)),
-        |kernel| {
-            let before = predecessors[kernel.0].iter().copied();
-            before.filter(|k| left(*k)).min()
-        },
-    ))
-}
-
-/// The circle into which one runs from any of `left` by way of `before`; from
-/// first to last, and the first again.
-pub(super) fn circle<T: Copy + PartialEq>(
-    mut left: impl Iterator<Item = T>,
-    before: impl Fn(T) -> Option<T>,
-) -> Vec<T> {
-    let mut path: Vec<T> = left.next().into_iter().collect();
-    while let Some(next) = path.last().and_then(|last| before(*last)) {
-        if let Some(begin) = path.iter().position(|seen| *seen == next) {
-            path.drain(..begin);
-            path.push(next);
-            path.reverse();
-            break;
-        }
-        path.push(next);
-    }
-    path
 }
 
 #[cfg(test)]

@@ -1,33 +1,33 @@
-//! Task components: which kernels go to one device together.
+//! Task components: the kernels that run on one device together.
 
 use std::collections::BTreeSet;
 
-use super::build::circle;
+use super::topology::topological_order;
 use super::{DatumId, GraphError, KernelId, TaskGraph};
 use crate::machine::DeviceKind;
 
-/// Kernels that run on one device (PySchedCL, section 3).
+/// A component: kernels that run on one device (PySchedCL, section 3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Component {
     /// In topological order.
     pub kernels: Vec<KernelId>,
-    /// FRONT: kernels that read what another component makes, or that wait for
-    /// none of their own. The paper's definition 1 says it of *every* input; a
-    /// kernel with inputs of both kinds must have its copies, too.
+    /// FRONT: kernels that read what another component makes, or that wait for no
+    /// kernel of their component. The paper's definition 1 asks it of *every* input,
+    /// but a kernel with inputs of both kinds needs its copies, too.
     pub front: Vec<KernelId>,
-    /// END: kernels that make what another component reads, or for which none
-    /// of their own waits (definition 2, with the same widening).
+    /// END: kernels that make what another component reads, or for which no kernel
+    /// of their component waits (definition 2, extended likewise).
     pub end: Vec<KernelId>,
-    /// IN: neither (definition 3).
+    /// IN: the others (definition 3).
     pub inner: Vec<KernelId>,
-    /// Components that must have ended before it begins, sorted.
+    /// Components that it waits for, sorted.
     pub predecessors: Vec<usize>,
     /// Components that wait for it, sorted.
     pub successors: Vec<usize>,
-    /// The longest path of components to it: 0 for one that waits for nobody.
-    /// Components of one level are independent, and make up a layer.
+    /// The longest path of components to it: 0 for one that waits for none.
+    /// Components of one level are independent and make up a layer.
     pub level: usize,
-    /// The kind of device that its kernels are meant for.
+    /// The kind of device that its kernels are to run on.
     pub prefers: Option<DeviceKind>,
 }
 
@@ -35,20 +35,20 @@ pub struct Component {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Components {
     list: Vec<Component>,
-    /// By kernel: its component, and its place in that.
+    /// By kernel: its component, and its index in that.
     of: Vec<usize>,
-    places: Vec<usize>,
+    indices: Vec<usize>,
     /// By datum: the other components that read it.
     readers: Vec<Vec<usize>>,
 }
 
 impl Components {
-    /// These components.
+    /// Divides the kernels into these components.
     ///
     /// # Errors
-    /// A [`GraphError`] when a kernel is in none or in two, when one is empty
-    /// or mixes kernels for different kinds of device, and when components
-    /// wait for one another in a circle.
+    /// A [`GraphError`] when a kernel is in no component or in two, when a component
+    /// is empty or mixes kernels for different kinds of device, and when components
+    /// wait for one another in a cycle.
     pub fn new(graph: &TaskGraph, kernels: &[Vec<KernelId>]) -> Result<Self, GraphError> {
         let of = owners(graph, kernels)?;
         let mut list = vec![Component::default(); kernels.len()];
@@ -62,10 +62,10 @@ impl Components {
             component.prefers = preference(graph, index, &component.kernels)?;
             classify(graph, &of, index, component);
         }
-        let mut places = vec![0; of.len()];
+        let mut indices = vec![0; of.len()];
         for component in &list {
             for (place, kernel) in component.kernels.iter().enumerate() {
-                places[kernel.0] = place;
+                indices[kernel.0] = place;
             }
         }
         let readers = graph.datum_ids().map(|datum| others(graph, &of, datum));
@@ -73,13 +73,13 @@ impl Components {
             readers: readers.collect(),
             list,
             of,
-            places,
+            indices,
         };
         all.connect(graph)?;
         Ok(all)
     }
 
-    /// Kernels with equal keys together, components in the order of their first
+    /// Divides the kernels by keys. Components are in the order of their first
     /// kernels.
     ///
     /// # Errors
@@ -100,15 +100,15 @@ impl Components {
         Self::new(graph, &kernels)
     }
 
-    /// Every kernel by itself, as eager and heft schedule.
+    /// A component for each kernel, as eager and heft schedule.
     pub fn single_kernels(graph: &TaskGraph) -> Self {
         let kernels: Vec<_> = graph.kernel_ids().map(|kernel| vec![kernel]).collect();
-        // Each kernel once, each component of one kernel, and the graph has no
-        // circle: nothing of what is checked can be wrong.
+        // Each kernel is in one component, each component has one kernel, and the
+        // graph has no cycle, so no check can fail.
         Self::new(graph, &kernels).unwrap_or_else(|_| Self {
             list: Vec::new(),
             of: Vec::new(),
-            places: Vec::new(),
+            indices: Vec::new(),
             readers: Vec::new(),
         })
     }
@@ -123,7 +123,7 @@ impl Components {
         self.list.len()
     }
 
-    /// Whether there are none; never, for a graph has kernels.
+    /// Whether there are none; never so, since a graph has kernels.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -133,9 +133,9 @@ impl Components {
         self.of[kernel.0]
     }
 
-    /// A kernel's place in its component.
-    pub fn place(&self, kernel: KernelId) -> usize {
-        self.places[kernel.0]
+    /// A kernel's index in its component.
+    pub fn index_in(&self, kernel: KernelId) -> usize {
+        self.indices[kernel.0]
     }
 
     /// Whether a datum that a kernel reads comes from another component.
@@ -144,12 +144,12 @@ impl Components {
         producer.is_some_and(|producer| self.of(producer) != self.of(reader))
     }
 
-    /// The components, its maker's left out, that read a datum; sorted.
+    /// The components that read a datum, except the one that makes it; sorted.
     pub fn readers(&self, datum: DatumId) -> &[usize] {
         &self.readers[datum.0]
     }
 
-    /// Finds who waits for whom, and the levels.
+    /// Finds the precedences of components, and their levels.
     fn connect(&mut self, graph: &TaskGraph) -> Result<(), GraphError> {
         let mut before: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.list.len()];
         for kernel in graph.kernel_ids() {
@@ -163,32 +163,16 @@ impl Components {
                 self.list[*other].successors.push(index);
             }
         }
-        let mut waits: Vec<usize> = before.iter().map(BTreeSet::len).collect();
-        let mut ready: Vec<usize> = (0..waits.len()).filter(|c| waits[*c] == 0).collect();
-        let mut done = 0;
-        while let Some(index) = ready.pop() {
-            done += 1;
-            let level = self.list[index].level + 1;
-            for next in self.list[index].successors.clone() {
-                self.list[next].level = self.list[next].level.max(level);
-                waits[next] -= 1;
-                if waits[next] == 0 {
-                    ready.push(next);
-                }
-            }
+        let order = topological_order(&before).map_err(GraphError::ComponentCycle)?;
+        for index in order {
+            let levels = before[index].iter().map(|b| self.list[*b].level + 1);
+            self.list[index].level = levels.max().unwrap_or(0);
         }
-        if done == waits.len() {
-            return Ok(());
-        }
-        let left = |c: &usize| waits[*c] > 0;
-        let cycle = circle((0..waits.len()).filter(left), |c| {
-            before[c].iter().copied().find(left)
-        });
-        Err(GraphError::ComponentCycle(cycle))
+        Ok(())
     }
 }
 
-/// The components, its maker's left out, that read a datum.
+/// The components that read a datum, except the one that makes it.
 fn others(graph: &TaskGraph, of: &[usize], datum: DatumId) -> Vec<usize> {
     let own = graph.producer(datum).map(|producer| of[producer.0]);
     let readers = graph.readers(datum).iter().map(|reader| of[reader.0]);
@@ -223,18 +207,18 @@ fn owners(graph: &TaskGraph, kernels: &[Vec<KernelId>]) -> Result<Vec<usize>, Gr
         .collect()
 }
 
-/// The kind of device that all of these kernels are meant for, as far as any is.
+/// The kind of device that these kernels are to run on, if any of them has one.
 fn preference(
     graph: &TaskGraph,
     component: usize,
     kernels: &[KernelId],
 ) -> Result<Option<DeviceKind>, GraphError> {
-    let choosy = kernels.iter().map(|k| graph.kernel(*k));
-    let mut choosy = choosy.filter_map(|k| Some((&k.name, k.prefers?)));
-    let Some((first, first_kind)) = choosy.next() else {
+    let kinds = kernels.iter().map(|k| graph.kernel(*k));
+    let mut kinds = kinds.filter_map(|k| Some((&k.name, k.prefers?)));
+    let Some((first, first_kind)) = kinds.next() else {
         return Ok(None);
     };
-    match choosy.find(|(_, kind)| *kind != first_kind) {
+    match kinds.find(|(_, kind)| *kind != first_kind) {
         None => Ok(Some(first_kind)),
         Some((second, second_kind)) => Err(GraphError::MixedComponent {
             component,
@@ -254,7 +238,7 @@ fn kind_name(kind: DeviceKind) -> &'static str {
     }
 }
 
-/// Finds FRONT, IN and END.
+/// Sorts a component's kernels into FRONT, IN and END.
 fn classify(graph: &TaskGraph, of: &[usize], index: usize, component: &mut Component) {
     let own = |kernel: &KernelId| of[kernel.0] == index;
     for kernel in component.kernels.clone() {

@@ -1,4 +1,4 @@
-//! What kernels hand on.
+//! The data of a task graph.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use crate::codelet::Name;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DatumId(pub usize);
 
-/// A piece of memory with one meaning: written by one kernel, or by the host
-/// before the graph runs, and read by any number of kernels.
+/// A piece of memory that is written once, by one kernel or by the host before the
+/// graph runs, and read by any number of kernels.
 #[derive(Clone, Debug)]
 pub struct Datum {
-    /// Its name in messages and drawings.
+    /// Its name in messages and charts.
     pub name: Name,
     /// Length in bytes, at least 1.
     pub bytes: u64,
-    /// What it holds when the graph begins; `None` if a kernel makes it.
+    /// Its contents when the graph begins; `None` if a kernel makes it.
     pub contents: Option<Contents>,
     /// Whether the host wants it when the graph has ended.
     pub wanted: bool,
 }
 
 impl Datum {
-    /// What a kernel makes.
+    /// A datum that a kernel makes.
     pub fn new(name: impl Into<Name>, bytes: u64) -> Self {
         Self {
             name: name.into(),
@@ -34,7 +34,7 @@ impl Datum {
         }
     }
 
-    /// With contents from the host.
+    /// The datum with contents from the host.
     pub fn with(self, contents: Contents) -> Self {
         Self {
             contents: Some(contents),
@@ -42,7 +42,7 @@ impl Datum {
         }
     }
 
-    /// Wanted by the host at the end.
+    /// The datum as the host wants it at the end.
     pub fn wanted(self) -> Self {
         Self {
             wanted: true,
@@ -51,18 +51,19 @@ impl Datum {
     }
 }
 
-/// Where contents come from. They are written once into host memory when a
+/// The contents of a given datum. They are written once into host memory, when a
 /// graph is prepared, and stay there unchanged however often it runs.
 #[derive(Clone)]
 pub enum Contents {
     /// These bytes; as many as the datum has.
     Bytes(Arc<[u8]>),
-    /// What this function writes into all of the datum's bytes. They are
-    /// page-aligned, and their former contents are unspecified.
+    /// What this function writes into the datum's bytes. The memory is
+    /// page-aligned, its former contents are unspecified, and the function writes
+    /// all of it.
     Filled(Filler),
 }
 
-/// Writes contents.
+/// A function that writes contents.
 pub type Filler = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
 impl Contents {

@@ -1,8 +1,8 @@
-//! What is wrong with a graph, each with the thing, the place and the remedy.
+//! Errors of task graphs, each with the thing, the place and the remedy.
 
 use thiserror::Error;
 
-/// Why a graph, or its division into components, cannot be.
+/// What is wrong with a graph, or with its division into components.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GraphError {
     #[error("there is no datum number {0}; data are counted from 0 as they are added")]
@@ -14,13 +14,10 @@ pub enum GraphError {
     #[error("the graph has no kernels; add at least one")]
     Empty,
 
-    #[error("datum `{0}` has no bytes; give it at least one")]
+    #[error("datum `{0}` has a length of 0 bytes; give it at least one")]
     NoBytes(String),
 
-    #[error(
-        "datum `{datum}` has {wanted} bytes, but contents of {given} bytes; give it as many \
-         as it has"
-    )]
+    #[error("datum `{datum}` has {wanted} bytes, but contents of {given} bytes; make both equal")]
     Contents {
         datum: String,
         wanted: u64,
@@ -85,14 +82,14 @@ pub enum GraphError {
     },
 
     #[error(
-        "kernel `{kernel}`, argument {argument} is memory by value; memory is handed on as data"
+        "kernel `{kernel}`, argument {argument} is memory by value; memory is passed as a datum"
     )]
     MemoryValue { kernel: String, argument: usize },
 
-    #[error("the kernels {} wait for one another in a circle; remove one of these edges", chain(.0))]
+    #[error("the kernels {} wait for one another in a cycle; remove one of these edges", chain(.0))]
     Cycle(Vec<String>),
 
-    #[error("component {component} has no kernels; leave it out")]
+    #[error("component {component} has no kernels; remove it")]
     EmptyComponent { component: usize },
 
     #[error("kernel `{kernel}` is in no component; add it to one")]
@@ -118,7 +115,7 @@ pub enum GraphError {
     },
 
     #[error(
-        "the components {} wait for one another in a circle; join them, or divide one",
+        "the components {} wait for one another in a cycle; join them, or divide one",
         .0.iter().map(usize::to_string).collect::<Vec<_>>().join(" -> ")
     )]
     ComponentCycle(Vec<usize>),

@@ -1,4 +1,4 @@
-//! What is computed.
+//! The kernels of a task graph, and their arguments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,13 +16,18 @@ pub struct KernelId(pub usize);
 pub enum Argument {
     /// Memory that it reads.
     Input(DatumId),
-    /// Memory that it writes, and whose former contents it does not see.
+    /// Memory that it writes, perhaps only in part. The memory holds zeros when
+    /// the kernel starts.
     Output(DatumId),
-    /// Memory that it reads and writes: it finds `from` and leaves `to`, both
-    /// of the same length. Every other reader of `from` runs before it, and it
-    /// is the only one that overwrites `from`.
+    /// Memory of which it writes every byte and reads none that it has not
+    /// written. The memory holds anything when the kernel starts, which saves
+    /// the zeros of [`Argument::Output`].
+    FullOutput(DatumId),
+    /// Memory that it reads and writes: it reads `from` and leaves `to`, of the
+    /// same length. Every other reader of `from` runs before it, and no other
+    /// kernel overwrites `from`.
     InOut { from: DatumId, to: DatumId },
-    /// A plain value, or local memory; never memory.
+    /// A plain value or local memory, but no other memory.
     Value(Value),
 }
 
@@ -31,14 +36,16 @@ impl Argument {
     pub fn reads(&self) -> Option<DatumId> {
         match self {
             Self::Input(datum) | Self::InOut { from: datum, .. } => Some(*datum),
-            Self::Output(_) | Self::Value(_) => None,
+            Self::Output(_) | Self::FullOutput(_) | Self::Value(_) => None,
         }
     }
 
     /// The datum that is written, if any.
     pub fn writes(&self) -> Option<DatumId> {
         match self {
-            Self::Output(datum) | Self::InOut { to: datum, .. } => Some(*datum),
+            Self::Output(datum) | Self::FullOutput(datum) | Self::InOut { to: datum, .. } => {
+                Some(*datum)
+            }
             Self::Input(_) | Self::Value(_) => None,
         }
     }
@@ -50,13 +57,13 @@ pub struct Kernel {
     /// Its name in messages, traces and drawings.
     pub name: Name,
     pub codelet: Arc<Codelet>,
-    /// The units that are launched, all at once.
+    /// The units of the launch.
     pub units: Range<u64>,
     /// In the codelet's order.
     pub arguments: Vec<Argument>,
     /// Operations, and bytes of memory traffic, of the launch.
     pub cost: Cost,
-    /// The kind of device that it is meant for; `None` for any.
+    /// The kind of device that it is to run on; `None` for any.
     pub prefers: Option<DeviceKind>,
 }
 
@@ -66,13 +73,21 @@ impl Kernel {
         once(self.arguments.iter().map(Argument::reads))
     }
 
+    /// The data that it may write only in part; they begin with zeros.
+    pub fn partial_outputs(&self) -> impl Iterator<Item = DatumId> + '_ {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Output(datum) => Some(*datum),
+            _ => None,
+        })
+    }
+
     /// The data that it writes, in the order of the arguments.
     pub fn outputs(&self) -> impl Iterator<Item = DatumId> + '_ {
         once(self.arguments.iter().map(Argument::writes))
     }
 }
 
-/// Each datum once, at its first place.
+/// Each datum once, where it is first.
 fn once(data: impl Iterator<Item = Option<DatumId>>) -> impl Iterator<Item = DatumId> {
     let mut seen = Vec::new();
     data.flatten().filter(move |datum| {

@@ -1,14 +1,15 @@
-//! The command queue structure of a component: what is enqueued where, and
-//! what waits for what (PySchedCL, definition 4 and procedure `setup_cq`).
+//! The command queue structure of a component: which command goes to which queue,
+//! and the precedences between queues (PySchedCL, definition 4 and procedure
+//! `setup_cq`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::{Components, DatumId, KernelId, TaskGraph};
 
-/// A command for a queue.
+/// A command of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Planned {
+pub enum QueueCommand {
     /// Host to device, before the kernel: an isolated or dependent write.
     Write(DatumId, KernelId),
     NdRange(KernelId),
@@ -16,9 +17,9 @@ pub enum Planned {
     Read(KernelId, DatumId),
 }
 
-/// A place in the structure: a queue, and a position in it.
+/// A queue, and a position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct QueueSlot {
     pub queue: usize,
     pub position: usize,
 }
@@ -30,7 +31,7 @@ pub trait Transfers {
     fn write(&self, datum: DatumId) -> bool;
 
     /// Whether the datum must be read from the device when it was made: another
-    /// device or the host wants it.
+    /// device or the host needs it.
     fn read(&self, datum: DatumId) -> bool;
 }
 
@@ -38,24 +39,24 @@ pub trait Transfers {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandQueues {
     /// Commands by queue, in order.
-    pub queues: Vec<Vec<Planned>>,
-    /// All commands, in the order in which they are to be enqueued: whatever a
-    /// command waits for comes before it.
-    pub order: Vec<Place>,
-    /// E_Q: the first must have ended before the second starts. Places are of
-    /// different queues; within a queue commands are in order anyhow. Sorted.
-    pub precedences: Vec<(Place, Place)>,
+    pub queues: Vec<Vec<QueueCommand>>,
+    /// All commands, in the order in which they are to be enqueued: a command comes
+    /// after all that it waits for.
+    pub order: Vec<QueueSlot>,
+    /// E_Q: the first must end before the second starts. Both are of different
+    /// queues, since commands within a queue are in order. Sorted.
+    pub precedences: Vec<(QueueSlot, QueueSlot)>,
 }
 
 impl CommandQueues {
-    /// The structure of a component on a device with `queues` queues (at least
-    /// one is taken). Kernels go to the queues in turns, beginning with the
-    /// kernels of FRONT; of those whose predecessors have been enqueued that
-    /// of the highest rank is next, the one that became so first among equals.
+    /// The structure of a component on a device with `queues` queues (at least 1).
+    /// Kernels go to the queues in turns. The next one is, of the kernels whose
+    /// predecessors have been enqueued, that of the highest rank, and among equals
+    /// the one whose predecessors were enqueued first.
     ///
-    /// A kernel's queue gets its writes, then the kernel, then its reads. A
-    /// datum that several kernels of the component read is written once, for
-    /// the first of them, and the others wait for that write.
+    /// A kernel's queue gets its writes, the kernel and its reads, in this order. A
+    /// datum that several kernels of the component read is written once, before the
+    /// first of them, and the others wait for that write.
     pub fn new(
         graph: &TaskGraph,
         components: &Components,
@@ -65,7 +66,7 @@ impl CommandQueues {
         transfers: &dyn Transfers,
     ) -> Self {
         let own = &components.list()[component].kernels;
-        let mut made = Maker {
+        let mut builder = QueueBuilder {
             graph,
             components,
             component,
@@ -89,64 +90,63 @@ impl CommandQueues {
             arrivals += 1;
         };
         for kernel in own {
-            let place = components.place(*kernel);
-            waits[place] = graph.predecessors(*kernel).iter().filter(inside).count();
-            if waits[place] == 0 {
+            let index = components.index_in(*kernel);
+            waits[index] = graph.predecessors(*kernel).iter().filter(inside).count();
+            if waits[index] == 0 {
                 push(&mut unprocessed, *kernel);
             }
         }
         let mut turn = 0;
         while let Some((_, _, kernel)) = unprocessed.pop() {
-            made.enqueue(kernel, turn % queues.max(1));
+            builder.enqueue(kernel, turn % queues.max(1));
             turn += 1;
             for next in graph.successors(kernel).iter().filter(inside) {
-                let place = components.place(*next);
-                waits[place] -= 1;
-                if waits[place] == 0 {
+                let index = components.index_in(*next);
+                waits[index] -= 1;
+                if waits[index] == 0 {
                     push(&mut unprocessed, *next);
                 }
             }
         }
-        made.result.precedences = made.precedences.into_iter().collect();
-        made.result
+        builder.result.precedences = builder.precedences.into_iter().collect();
+        builder.result
     }
 
-    /// Queues by which the next component's first queue lies behind this one's:
-    /// the turns go on where components are spread over all queues, and where
-    /// they have `width` queues of their own the next has others.
+    /// By how many queues the next component's first queue follows this one's: with
+    /// components over all queues the turns go on, and with components over `width`
+    /// queues the next one begins behind them.
     pub fn steps(&self, width: usize) -> usize {
         let launches = self.queues.iter().flatten();
-        let launches = launches.filter(|command| matches!(command, Planned::NdRange(_)));
+        let launches = launches.filter(|command| matches!(command, QueueCommand::NdRange(_)));
         launches.count().min(width.max(1))
     }
 
-    /// The command at a place.
-    pub fn at(&self, place: Place) -> Planned {
-        self.queues[place.queue][place.position]
+    /// The command in a slot.
+    pub fn at(&self, slot: QueueSlot) -> QueueCommand {
+        self.queues[slot.queue][slot.position]
     }
 
-    /// What each command waits for, in the order of [`CommandQueues::order`],
-    /// without what follows from the rest: of several places in one queue only
-    /// the last is needed, since queues are in order.
-    pub fn waits(&self) -> Vec<Vec<Place>> {
-        let mut by_place: Vec<Vec<Vec<Place>>> = self
+    /// What each command waits for, in the order of [`CommandQueues::order`]. Of
+    /// several commands of one queue it is only the last, which implies the others.
+    pub fn waits(&self) -> Vec<Vec<QueueSlot>> {
+        let mut by_slot: Vec<Vec<Vec<QueueSlot>>> = self
             .queues
             .iter()
             .map(|queue| vec![Vec::new(); queue.len()])
             .collect();
         for (before, after) in &self.precedences {
-            let list = &mut by_place[after.queue][after.position];
-            match list.iter_mut().find(|place| place.queue == before.queue) {
-                Some(place) => place.position = place.position.max(before.position),
+            let list = &mut by_slot[after.queue][after.position];
+            match list.iter_mut().find(|slot| slot.queue == before.queue) {
+                Some(slot) => slot.position = slot.position.max(before.position),
                 None => list.push(*before),
             }
         }
-        let take = |place: &Place| std::mem::take(&mut by_place[place.queue][place.position]);
+        let take = |slot: &QueueSlot| std::mem::take(&mut by_slot[slot.queue][slot.position]);
         self.order.iter().map(take).collect()
     }
 }
 
-/// A rank as a key.
+/// A rank as a key for sorting.
 #[derive(PartialEq)]
 struct Rank(f64);
 
@@ -164,71 +164,70 @@ impl Ord for Rank {
     }
 }
 
-/// A structure in the making.
-struct Maker<'a> {
+/// Builds the structure, kernel by kernel.
+struct QueueBuilder<'a> {
     graph: &'a TaskGraph,
     components: &'a Components,
     component: usize,
     transfers: &'a dyn Transfers,
     result: CommandQueues,
-    precedences: BTreeSet<(Place, Place)>,
-    /// By place in the component: where the kernel's NDRange is.
-    launches: Vec<Option<Place>>,
-    writes: Vec<(DatumId, Place)>,
-    reads: Vec<(DatumId, Place)>,
+    precedences: BTreeSet<(QueueSlot, QueueSlot)>,
+    /// By index in the component: the slot of the kernel's NDRange.
+    launches: Vec<Option<QueueSlot>>,
+    writes: Vec<(DatumId, QueueSlot)>,
+    reads: Vec<(DatumId, QueueSlot)>,
 }
 
-impl Maker<'_> {
+impl QueueBuilder<'_> {
     /// The paper's `enq(k, q)` and `set_dependencies`.
     fn enqueue(&mut self, kernel: KernelId, queue: usize) {
         let graph = self.graph;
         let what = graph.kernel(kernel);
-        let mut waits: Vec<Place> = Vec::new();
+        let mut waits: Vec<QueueSlot> = Vec::new();
         for datum in what.inputs() {
             let written = self.writes.iter().find(|(d, _)| *d == datum);
-            if let Some((_, place)) = written {
-                waits.push(*place);
+            if let Some((_, slot)) = written {
+                waits.push(*slot);
             } else if self.transfers.write(datum) {
-                let place = self.push(queue, Planned::Write(datum, kernel));
-                self.writes.push((datum, place));
+                let slot = self.push(queue, QueueCommand::Write(datum, kernel));
+                self.writes.push((datum, slot));
             }
-            // What is read from the device must have been when it is
-            // overwritten there.
+            // A datum is read from the device before it is overwritten there.
             if graph.overwriter(datum) == Some(kernel) {
                 let read = self.reads.iter().find(|(d, _)| *d == datum);
-                waits.extend(read.map(|(_, place)| *place));
+                waits.extend(read.map(|(_, slot)| *slot));
             }
         }
         let launches = graph.predecessors(kernel).iter();
         waits.extend(launches.filter_map(|before| self.launched(*before)));
-        let launch = self.push(queue, Planned::NdRange(kernel));
-        self.launches[self.components.place(kernel)] = Some(launch);
+        let launch = self.push(queue, QueueCommand::NdRange(kernel));
+        self.launches[self.components.index_in(kernel)] = Some(launch);
         for before in waits {
             self.precede(before, launch);
         }
         for datum in what.outputs() {
             if self.transfers.read(datum) {
-                let place = self.push(queue, Planned::Read(kernel, datum));
-                self.reads.push((datum, place));
+                let slot = self.push(queue, QueueCommand::Read(kernel, datum));
+                self.reads.push((datum, slot));
             }
         }
     }
 
-    /// Where a kernel of this component was enqueued.
-    fn launched(&self, kernel: KernelId) -> Option<Place> {
+    /// The slot of a kernel of this component that was enqueued.
+    fn launched(&self, kernel: KernelId) -> Option<QueueSlot> {
         let own = self.components.of(kernel) == self.component;
-        own.then(|| self.launches[self.components.place(kernel)])?
+        own.then(|| self.launches[self.components.index_in(kernel)])?
     }
 
-    fn push(&mut self, queue: usize, command: Planned) -> Place {
+    fn push(&mut self, queue: usize, command: QueueCommand) -> QueueSlot {
         let position = self.result.queues[queue].len();
         self.result.queues[queue].push(command);
-        let place = Place { queue, position };
-        self.result.order.push(place);
-        place
+        let slot = QueueSlot { queue, position };
+        self.result.order.push(slot);
+        slot
     }
 
-    fn precede(&mut self, before: Place, after: Place) {
+    fn precede(&mut self, before: QueueSlot, after: QueueSlot) {
         if before.queue != after.queue {
             self.precedences.insert((before, after));
         }

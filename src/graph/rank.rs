@@ -1,12 +1,11 @@
-//! Bottom-level ranks.
+//! Bottom-level ranks of kernels.
 
 use super::{KernelId, TaskGraph};
 
-/// The seconds left from each kernel's begin to the graph's end along the
-/// longest path below it, its own `seconds` included (Topcuoglu et al., HEFT,
-/// TPDS 2002, equation 8; PySchedCL, section 5). `transfer` is the mean time of
-/// handing a datum of so many bytes from one device to another; 0 if kernels
-/// are never apart.
+/// By kernel: the seconds from its begin to the graph's end along the longest path,
+/// its own `seconds` included (Topcuoglu et al., HEFT, TPDS 2002, equation 8;
+/// PySchedCL, section 5). `transfer` is the mean time of moving so many bytes from
+/// one device to another; 0 if all kernels run on one device.
 pub fn bottom_levels(
     graph: &TaskGraph,
     seconds: impl Fn(KernelId) -> f64,
@@ -31,10 +30,10 @@ pub fn bottom_levels(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::testbed::figure_6;
+    use crate::graph::fixtures::figure_6;
 
     #[test]
-    fn a_rank_is_the_longest_way_down() {
+    fn a_rank_is_the_longest_path_to_the_end() {
         let graph = figure_6();
         let seconds = |kernel: KernelId| kernel.0 as f64 + 1.0;
         assert_eq!(

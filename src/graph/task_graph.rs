@@ -1,8 +1,8 @@
-//! A checked graph, and who makes, reads and follows what.
+//! A checked task graph: which kernel makes, reads and follows what.
 
 use super::{Datum, DatumId, Kernel, KernelId};
 
-/// A datum on its way from the kernel that makes it to one that reads it.
+/// A datum that one kernel makes and another reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Edge {
     pub from: KernelId,
@@ -21,7 +21,8 @@ pub struct TaskGraph {
     pub(super) producers: Vec<Option<KernelId>>,
     pub(super) readers: Vec<Vec<KernelId>>,
     pub(super) overwriters: Vec<Option<KernelId>>,
-    /// By kernel, sorted, each once: whom it waits for, and who for it.
+    /// By kernel, sorted, each once: the kernels that it waits for, and those that
+    /// wait for it.
     pub(super) predecessors: Vec<Vec<KernelId>>,
     pub(super) successors: Vec<Vec<KernelId>>,
     /// A topological order.
@@ -55,12 +56,12 @@ impl TaskGraph {
         &self.kernels[id.0]
     }
 
-    /// All kernels' ids, as they were added.
+    /// The ids of all kernels, in the order in which they were added.
     pub fn kernel_ids(&self) -> impl DoubleEndedIterator<Item = KernelId> + use<> {
         (0..self.kernels.len()).map(KernelId)
     }
 
-    /// All data's ids, as they were added.
+    /// The ids of all data, in the order in which they were added.
     pub fn datum_ids(&self) -> impl DoubleEndedIterator<Item = DatumId> + use<> {
         (0..self.data.len()).map(DatumId)
     }
@@ -75,29 +76,28 @@ impl TaskGraph {
         &self.readers[datum.0]
     }
 
-    /// The kernel that leaves another version in a datum's storage.
+    /// The kernel that overwrites a datum with another version.
     pub fn overwriter(&self, datum: DatumId) -> Option<KernelId> {
         self.overwriters[datum.0]
     }
 
-    /// Whom a kernel waits for: those that make what it reads, those that read
-    /// what it overwrites, and those that it was explicitly put after.
+    /// The kernels that a kernel waits for: those that make what it reads, those
+    /// that read what it overwrites, and those that it explicitly follows.
     pub fn predecessors(&self, kernel: KernelId) -> &[KernelId] {
         &self.predecessors[kernel.0]
     }
 
-    /// Who waits for a kernel.
+    /// The kernels that wait for a kernel.
     pub fn successors(&self, kernel: KernelId) -> &[KernelId] {
         &self.successors[kernel.0]
     }
 
-    /// Every kernel after all that it waits for; the same for equal graphs.
+    /// A topological order, the same for equal graphs.
     pub fn order(&self) -> &[KernelId] {
         &self.order
     }
 
-    /// Who hands what to whom. What comes from the host has no edge, and order
-    /// without data has none either.
+    /// The edges. Data from the host have none, and neither has order without data.
     pub fn edges(&self) -> impl Iterator<Item = Edge> + '_ {
         self.datum_ids().flat_map(move |datum| {
             let from = self.producer(datum);

@@ -1,71 +1,67 @@
-//! Adaptive: shares learned from layers place the components of the next layer,
-//! or of the next run.
+//! Adaptive: shares that are learned from layers place the components of the next
+//! layer, or of the next run.
 //!
-//! Components of one level are a layer. A layer is divided among the devices as
-//! DAWL divides a step: the first by what is expected of each device, so that
-//! every device that is worth anything shows its speed; each later one such that
-//! all are expected to end together, by what the devices took for the layers
-//! before. Unlike a step's units components are few and whole, so what is
-//! searched for is the whole number of them with the least expected end, and no
-//! device need have any.
+//! The components of one level are a layer. The first layer is divided by estimates,
+//! such that every useful device is measured. Each later one is divided such that all
+//! devices are expected to end together, by their times of the layers before, as DAWL
+//! divides steps. Components are few and whole, so the search is for the numbers of
+//! them with the earliest expected end, and a device may have none.
 //!
-//! Devices slow each other down, by the host's cores and its memory. What one
-//! takes alone does not follow from what it took beside others, so where it may be
-//! near the best it is tried once.
+//! Devices slow each other down through the host's cores and memory, so the time of
+//! the busiest device alone does not follow from its time beside others. If it may be
+//! near the best, all components run on it once.
 
 mod divide;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::learned::Learned;
-use super::ready::Ready;
+use super::learned_times::LearnedTimes;
+use super::ready_queue::ReadyQueue;
 use super::{Assignment, Finished, Policy, Problem};
 use crate::time::Nanos;
 
-/// The part of a layer's time that its copies to a device must take for them to
-/// count: what is written once and stays slows the first run alone.
-const LADEN: f64 = 0.1;
+/// The part of a layer's time from which on copies count. Data that stay on the device
+/// slow only the first run.
+const COPY_FRACTION: f64 = 0.1;
 
 /// The policy.
 pub struct Adaptive {
     problem: Problem,
     levels: Vec<Vec<usize>>,
-    ready: Ready,
-    learned: Vec<Learned>,
+    ready: ReadyQueue,
+    learned: Vec<LearnedTimes>,
     lost: Vec<bool>,
-    /// By device: components that it has.
+    /// By device: how many components it has.
     running: Vec<usize>,
     /// By component: its device, once its layer has been divided in this run.
     placed: Vec<Option<usize>>,
-    /// By component: where it would go by what is known, once the level before
-    /// its own was divided. What only one device needs so stays there; should it
-    /// go elsewhere after all, the engine fetches what it needs.
-    foreseen: Vec<Option<usize>>,
-    /// By level: what is left of it, and what the devices did.
-    layers: Vec<Layer>,
-    /// By a layer's number of components: how many each device had of the last
-    /// such layer.
+    /// By component: its expected device, once the level before was divided. Data that
+    /// only this device needs stay there; if the component goes elsewhere, the engine
+    /// fetches them.
+    expected: Vec<Option<usize>>,
+    /// By level.
+    layers: Vec<LayerProgress>,
+    /// By number of components: how many each device had of the last such layer.
     last: BTreeMap<usize, Vec<usize>>,
-    /// Numbers of components for which it has been looked at what the busiest
-    /// device would take alone.
+    /// Numbers of components for which the busiest device alone was considered.
     alone: BTreeSet<usize>,
 }
 
-/// A layer on its way.
+/// A layer in progress.
 #[derive(Clone, Debug)]
-struct Layer {
+struct LayerProgress {
     left: usize,
     began: Nanos,
-    /// By device: what it has done of it.
-    done: Vec<Done>,
-    /// Whether a device was lost meanwhile: it says nothing then.
-    spoilt: bool,
+    /// By device.
+    done: Vec<DevicePart>,
+    /// Whether a device was lost meanwhile, so that the times cannot be used.
+    unusable: bool,
 }
 
 /// A device's part of a layer.
 #[derive(Clone, Copy, Debug, Default)]
-struct Done {
-    /// The work that it ended, and when it ended the last of it.
+struct DevicePart {
+    /// The work of its components that have ended, and the last end.
     amount: f64,
     ended: Nanos,
     /// Bytes that were written to it meanwhile.
@@ -74,14 +70,14 @@ struct Done {
 
 impl Adaptive {
     pub fn new(problem: Problem) -> Self {
-        let devices = problem.spots.len();
+        let devices = problem.devices.len();
         let mut made = Self {
             levels: problem.levels(),
             placed: vec![None; problem.tasks.len()],
-            foreseen: vec![None; problem.tasks.len()],
+            expected: vec![None; problem.tasks.len()],
             problem,
-            ready: Ready::default(),
-            learned: vec![Learned::default(); devices],
+            ready: ReadyQueue::default(),
+            learned: vec![LearnedTimes::default(); devices],
             lost: vec![false; devices],
             running: vec![0; devices],
             layers: Vec::new(),
@@ -92,19 +88,19 @@ impl Adaptive {
         made
     }
 
-    /// How many components each device had of the last layer of so many.
+    /// How many components each device had of the last layer with so many.
     pub fn division(&self, components: usize) -> Option<&[usize]> {
         self.last.get(&components).map(Vec::as_slice)
     }
 
-    /// Divides a layer: a device for each of its components. And foresees how the
-    /// next one will be, since that says what of this one's results stays.
+    /// Divides a layer: each component gets a device. The next layer is divided
+    /// tentatively, which decides what data stay on their devices.
     fn divide(&mut self, level: usize) {
         let mut parts = self.parts(level, true);
         let count = self.levels[level].len();
         if !self.alone.contains(&count) && self.knows_all(&parts) {
             self.alone.insert(count);
-            parts = self.alone_instead(level, &parts).unwrap_or(parts);
+            parts = self.single_device_instead(level, &parts).unwrap_or(parts);
         }
         for (device, part) in parts.iter().enumerate() {
             for component in part {
@@ -116,7 +112,7 @@ impl Adaptive {
         if level + 1 < self.levels.len() {
             for (device, part) in self.parts(level + 1, false).iter().enumerate() {
                 for component in part {
-                    self.foreseen[*component] = Some(device);
+                    self.expected[*component] = Some(device);
                 }
             }
         }
@@ -133,7 +129,7 @@ impl Policy for Adaptive {
     }
 
     fn certain(&self, component: usize) -> Option<usize> {
-        let device = self.placed[component].or(self.foreseen[component]);
+        let device = self.placed[component].or(self.expected[component]);
         device.filter(|device| !self.lost[*device])
     }
 
@@ -141,13 +137,13 @@ impl Policy for Adaptive {
         self.ready.clear();
         self.running.fill(0);
         self.placed.fill(None);
-        self.foreseen.fill(None);
+        self.expected.fill(None);
         let devices = self.lost.len();
-        let layer = |components: &Vec<usize>| Layer {
+        let layer = |components: &Vec<usize>| LayerProgress {
             left: components.len(),
             began: Nanos::MAX,
-            done: vec![Done::default(); devices],
-            spoilt: false,
+            done: vec![DevicePart::default(); devices],
+            unusable: false,
         };
         self.layers = self.levels.iter().map(layer).collect();
     }
@@ -183,13 +179,13 @@ impl Policy for Adaptive {
         done.ended = done.ended.max(finished.ended);
         done.written += finished.written;
         layer.left = layer.left.saturating_sub(1);
-        if layer.left > 0 || layer.spoilt {
+        if layer.left > 0 || layer.unusable {
             return;
         }
         for (device, done) in layer.done.iter().enumerate() {
             let seconds = done.ended.saturating_sub(layer.began) as f64 / 1e9;
-            let copying = self.problem.spots[device].transfer(done.written);
-            self.learned[device].learn(done.amount, seconds, copying > seconds * LADEN);
+            let copying = self.problem.devices[device].transfer(done.written);
+            self.learned[device].learn(done.amount, seconds, copying > seconds * COPY_FRACTION);
         }
     }
 
@@ -199,9 +195,9 @@ impl Policy for Adaptive {
         self.running.fill(0);
         self.last.clear();
         self.alone.clear();
-        self.foreseen.fill(None);
+        self.expected.fill(None);
         for layer in &mut self.layers {
-            layer.spoilt = true;
+            layer.unusable = true;
         }
         for placed in &mut self.placed {
             if *placed == Some(device) {

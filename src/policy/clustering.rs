@@ -1,16 +1,15 @@
-//! Clustering: every component has its device beforehand, and goes there as
-//! soon as it is ready, the highest bottom-level rank first (PySchedCL,
-//! experiment 1); of components for several devices, that for the device with
-//! the least to do.
+//! Clustering: a map fixes the device of every component. A component goes there as
+//! soon as it is ready, the highest bottom-level rank first (PySchedCL, experiment 1),
+//! and the device with the fewest components first.
 
 use thiserror::Error;
 
-use super::ready::Ready;
+use super::ready_queue::ReadyQueue;
 use super::{Assignment, Finished, Policy, Problem};
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
 
-/// Why components cannot be mapped as asked.
+/// Why components cannot be mapped.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MapError {
     #[error("the map has {given} components, the graph {wanted}")]
@@ -26,16 +25,16 @@ pub enum MapError {
 /// The policy.
 pub struct Clustering {
     problem: Problem,
-    ready: Ready,
+    ready: ReadyQueue,
     /// By component: its device.
     map: Vec<usize>,
     lost: Vec<bool>,
-    /// By device: components that it has.
+    /// By device: how many components it has.
     running: Vec<usize>,
 }
 
 impl Clustering {
-    /// Components on these devices.
+    /// The policy with a map from components to devices.
     ///
     /// # Errors
     /// A [`MapError`] when a component has no device, or one that cannot run it.
@@ -50,27 +49,26 @@ impl Clustering {
             }
         }
         Ok(Self {
-            lost: vec![false; problem.spots.len()],
-            running: vec![0; problem.spots.len()],
+            lost: vec![false; problem.devices.len()],
+            running: vec![0; problem.devices.len()],
             problem,
-            ready: Ready::default(),
+            ready: ReadyQueue::default(),
             map,
         })
     }
 
-    /// The paper's mapping: `on_cpu` components of each level on CPUs, the
-    /// others on GPUs; several devices of a kind in turns by weight. Components
-    /// that are meant for a kind go to it, and one that the chosen kind cannot
-    /// run goes where it can. The last components of a level are the CPUs', so
-    /// that those of the highest rank begin on GPUs. A level of no more than
-    /// `on_cpu`, such as what joins a layer's heads, keeps one on GPUs, as long
-    /// as the widest level does.
+    /// The paper's map: `on_cpu` components of each level on CPUs, the others on GPUs;
+    /// several devices of a kind share them by weight. A component with a preferred
+    /// kind goes to that, and one that the chosen kind cannot run goes to the other.
+    /// CPUs get the last components of a level, so that those of the highest rank begin
+    /// on GPUs. A level of no more than `on_cpu` components, such as the sum of a
+    /// layer's heads, keeps one on GPUs if the widest level does.
     ///
     /// # Errors
     /// [`MapError::Nowhere`].
     pub fn map(problem: &Problem, on_cpu: usize) -> Result<Vec<usize>, MapError> {
         let mut map = vec![0; problem.tasks.len()];
-        let mut load = vec![0.0_f64; problem.spots.len()];
+        let mut load = vec![0.0_f64; problem.devices.len()];
         let free = |level: &Vec<usize>| {
             let free = level.iter();
             free.filter(|c| problem.tasks[**c].prefers.is_none())
@@ -96,9 +94,9 @@ impl Clustering {
                     }
                 });
                 let able = |d: &usize| problem.able(component, *d);
-                let right = |d: &usize| problem.spots[*d].kind == kind;
+                let right = |d: &usize| problem.devices[*d].kind == kind;
                 let least = |one: &usize, other: &usize| load[*one].total_cmp(&load[*other]);
-                let devices = || (0..problem.spots.len()).filter(able);
+                let devices = || (0..problem.devices.len()).filter(able);
                 let device = devices()
                     .filter(right)
                     .min_by(least)
@@ -111,8 +109,8 @@ impl Clustering {
         Ok(map)
     }
 
-    /// The device that has a component now: the map's, or, when that is lost,
-    /// the able one that is left with the fewest components.
+    /// A component's device now: that of the map or, if it is lost, the device with the
+    /// fewest components of those that can run it.
     fn device(&self, component: usize) -> Option<usize> {
         let mapped = self.map[component];
         if !self.lost[mapped] {
@@ -177,7 +175,7 @@ impl Policy for Clustering {
 mod tests {
     use super::*;
     use crate::policy::Task;
-    use crate::policy::testbed::{layers, run};
+    use crate::policy::fixtures::{layers, run};
 
     #[test]
     fn each_level_leaves_its_last_components_to_the_cpu() {

@@ -1,28 +1,28 @@
-//! Eager: the ready component of the highest rank goes to whichever device is
-//! idle (PySchedCL, experiment 2, after StarPU's `eager`).
+//! Eager: the ready component of the highest rank goes to any idle device (PySchedCL,
+//! experiment 2, after StarPU's `eager`).
 
-use super::ready::Ready;
+use super::ready_queue::ReadyQueue;
 use super::{Assignment, Finished, Policy, Problem};
 use crate::time::Nanos;
 
-/// The policy. Devices are idle or busy: each has one component at a time.
-/// What a component is meant for does not matter to it.
+/// The policy. Each device has one component at a time. The kind of device that a
+/// component is to run on does not matter.
 pub struct Eager {
     problem: Problem,
-    ready: Ready,
+    ready: ReadyQueue,
     /// By device: whether it has a component, and whether it is lost.
     busy: Vec<bool>,
     lost: Vec<bool>,
-    /// The device at which the next look begins.
+    /// The device that is considered first next time.
     turn: usize,
 }
 
 impl Eager {
     pub fn new(problem: Problem) -> Self {
-        let devices = problem.spots.len();
+        let devices = problem.devices.len();
         Self {
             problem,
-            ready: Ready::default(),
+            ready: ReadyQueue::default(),
             busy: vec![false; devices],
             lost: vec![false; devices],
             turn: 0,
@@ -75,10 +75,10 @@ impl Policy for Eager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::testbed::{layers, run};
+    use crate::policy::fixtures::{layers, run};
 
     #[test]
-    fn whoever_is_idle_gets_the_next() {
+    fn an_idle_device_gets_the_next_component() {
         let problem = layers(1, 8, [3.0, 1.0]);
         let told = run(&mut Eager::new(problem.clone()), &problem, |d, _| {
             [3.0, 1.0][d]

@@ -1,42 +1,42 @@
-//! HEFT: the ready component of the highest bottom-level rank goes to the
-//! device on which it will be finished earliest (PySchedCL, experiment 3;
-//! Topcuoglu et al., "Performance-effective and low-complexity task scheduling
-//! for heterogeneous computing", TPDS 2002).
+//! HEFT: the ready component of the highest bottom-level rank goes to the device with
+//! the earliest finishing time (PySchedCL, experiment 3; Topcuoglu et al.,
+//! "Performance-effective and low-complexity task scheduling for heterogeneous
+//! computing", TPDS 2002).
 
-use super::ready::Ready;
+use super::ready_queue::ReadyQueue;
 use super::{Assignment, Finished, Policy, Problem};
 use crate::time::Nanos;
 
-/// The policy. A component's earliest finishing time on a device is when that
-/// has finished what it was given before, plus the copies that the component
-/// needs there, plus the component's own seconds.
+/// The policy. The finishing time of a component on a device is when the device has
+/// finished its earlier components, plus the copies that the component needs there,
+/// plus the seconds of the component.
 pub struct Heft {
     problem: Problem,
-    ready: Ready,
-    /// By device: when it will be free, in seconds of the clock; and what it has.
+    ready: ReadyQueue,
+    /// By device: when it will be free, in seconds of the clock, and its components.
     free: Vec<f64>,
     running: Vec<Vec<usize>>,
     lost: Vec<bool>,
-    /// By component: where it ran in this run.
+    /// By component: its device in this run.
     ran_on: Vec<Option<usize>>,
 }
 
 impl Heft {
     pub fn new(problem: Problem) -> Self {
-        let devices = problem.spots.len();
+        let devices = problem.devices.len();
         Self {
             ran_on: vec![None; problem.tasks.len()],
             problem,
-            ready: Ready::default(),
+            ready: ReadyQueue::default(),
             free: vec![0.0; devices],
             running: vec![Vec::new(); devices],
             lost: vec![false; devices],
         }
     }
 
-    /// Seconds of copies before a component can begin on a device: what comes
-    /// from elsewhere is written to it. What was made on another device has been
-    /// read into host memory when its maker ended.
+    /// Seconds of copies before a component can begin on a device, to which all data
+    /// from elsewhere are written. Data of other devices are in host memory when the
+    /// component that makes them has ended.
     fn copies(&self, component: usize, device: usize) -> f64 {
         let task = &self.problem.tasks[component];
         let from_others = task
@@ -44,10 +44,10 @@ impl Heft {
             .iter()
             .filter_map(|(before, bytes)| (self.ran_on[*before] != Some(device)).then_some(*bytes));
         let bytes = task.given + from_others.sum::<u64>();
-        self.problem.spots[device].transfer(bytes)
+        self.problem.devices[device].transfer(bytes)
     }
 
-    /// When a component would be finished on a device; `None` if never.
+    /// The finishing time of a component on a device; `None` if it cannot run there.
     fn finish(&self, component: usize, device: usize, now: f64) -> Option<f64> {
         if self.lost[device] {
             return None;
@@ -97,7 +97,7 @@ impl Policy for Heft {
         let device = finished.device;
         let running = &mut self.running[device];
         running.retain(|component| *component != finished.component);
-        // The clock corrects what was estimated.
+        // The measured end replaces the estimate.
         let left: f64 = running
             .iter()
             .filter_map(|c| self.problem.tasks[*c].seconds[device])
@@ -116,7 +116,7 @@ impl Policy for Heft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::testbed::{layers, run};
+    use crate::policy::fixtures::{layers, run};
 
     #[test]
     fn components_go_where_they_are_finished_first() {

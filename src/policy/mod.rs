@@ -1,38 +1,37 @@
-//! What goes where, and when: one file a policy.
+//! Scheduling policies, one a file: which component goes to which device, and when.
 //!
-//! A policy is a state machine. It is told which component became ready, which
-//! ended and when, and which device was lost; it answers which component goes
-//! to which device next. It takes no lock, reads no clock and calls no device,
-//! so that it is the same on real devices and in the simulator.
+//! A policy is a state machine. It is told which component became ready, which ended
+//! and when, and which device was lost; it answers which component goes to which
+//! device next. It takes no lock, reads no clock and calls no device, so it is the
+//! same on real devices and in the simulator.
 //!
 //! * [`Problem`] is all that a policy knows: numbers, no kernels.
-//! * [`Clustering`] has a given map, [`Eager`] takes whatever is idle, [`Heft`]
-//!   looks for the earliest finish, [`Adaptive`] learns how much of a layer is
-//!   best for whom.
-//! * [`Search`] goes through maps and queue counts for the best of them.
+//! * [`Clustering`] has a given map, [`Eager`] takes any idle device, [`Heft`] the
+//!   earliest finishing time, and [`Adaptive`] learns the best division of a layer.
+//! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
 mod clustering;
 mod eager;
 mod heft;
-mod learned;
+mod learned_times;
 mod problem;
-mod ready;
+mod ready_queue;
 mod search;
 
 #[cfg(test)]
-mod testbed;
+mod fixtures;
 
 pub use adaptive::Adaptive;
 pub use clustering::{Clustering, MapError};
 pub use eager::Eager;
 pub use heft::Heft;
-pub use problem::{Problem, Spot, Task};
+pub use problem::{DeviceModel, Problem, Task};
 pub use search::{Configuration, Search, Space};
 
 use crate::time::Nanos;
 
-/// A component for a device.
+/// A component that a device is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assignment {
     pub component: usize,
@@ -52,37 +51,37 @@ pub struct Finished {
     pub written: u64,
 }
 
-/// Who decides. Devices and components are counted as in the [`Problem`].
+/// A scheduling policy. Devices and components are numbered as in the [`Problem`].
 pub trait Policy {
     /// Its name in reports: `clustering`, `eager` ...
     fn name(&self) -> &'static str;
 
-    /// Whether it may ever give this component to this device. Memory is
-    /// prepared for all that may be.
+    /// Whether it may ever assign this component to this device. Memory is prepared
+    /// for all such pairs.
     fn may_run(&self, component: usize, device: usize) -> bool;
 
-    /// The one device that will get this component, if that is certain now, or
-    /// nearly so: what only that device needs does not leave it. If another gets
-    /// it after all, that is right, but waits for a copy.
+    /// The device that will get this component, if that is certain or likely now.
+    /// Data that only that device needs do not leave it. If another device gets the
+    /// component, the result is right, but waits for a copy.
     fn certain(&self, _component: usize) -> Option<usize> {
         None
     }
 
-    /// The graph runs from its begin. What was learned stays.
+    /// A run of the graph begins. What was learned stays.
     fn begin(&mut self);
 
     /// All that a component waits for has ended. After a loss a component may
     /// become ready again.
     fn ready(&mut self, component: usize, now: Nanos);
 
-    /// The next component to hand out now; asked until there is none, and again
-    /// whenever something ended.
+    /// The next component to dispatch now. It is called until there is none, and again
+    /// whenever a command ended.
     fn next(&mut self, now: Nanos) -> Option<Assignment>;
 
     /// A component has ended well.
     fn finished(&mut self, finished: &Finished);
 
-    /// A device is gone, and nothing may be given to it any more. Nothing runs at
-    /// that moment. What was ready is told again, with what has to be done again.
+    /// A device was lost, and gets nothing more. Nothing runs at that moment. Ready
+    /// components are told again, with those that must be repeated.
     fn lost(&mut self, device: usize);
 }

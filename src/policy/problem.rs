@@ -1,39 +1,39 @@
-//! What a policy knows.
+//! The scheduling problem: what a policy knows of components and devices.
 
 use crate::machine::DeviceKind;
 
 /// A component, in numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
-    /// The longest path of components to it; those of one level are independent
+    /// The longest path of components to it. Components of one level are independent
     /// and make up a layer.
     pub level: usize,
-    /// The components that it waits for, and the bytes that each hands it.
+    /// The components that it waits for, and the bytes that it reads of each.
     pub predecessors: Vec<(usize, u64)>,
-    /// Bytes that it reads of what the host has from the begin.
+    /// Bytes that it reads of given data.
     pub given: u64,
     /// Its bottom-level rank in seconds: the greatest of its FRONT kernels.
     pub rank: f64,
-    /// How much it is to compute, against other components: any unit, above 0.
+    /// Its work, relative to other components: any unit, above 0.
     pub weight: f64,
-    /// Seconds that it takes by itself, by device; `None` where it cannot run.
-    /// Where it can and nobody knows, an estimate of the same order for all.
+    /// By device: the seconds that it takes alone, measured or estimated; `None` where
+    /// it cannot run.
     pub seconds: Vec<Option<f64>>,
-    /// The kind of device that it is meant for.
+    /// The kind of device that it is to run on.
     pub prefers: Option<DeviceKind>,
 }
 
 /// A device, in numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spot {
+pub struct DeviceModel {
     pub kind: DeviceKind,
     /// Bytes a second to and from its own memory; `None` where it computes in
     /// the host's.
     pub bandwidth: Option<f64>,
 }
 
-impl Spot {
-    /// Seconds that bytes take from the host's memory to this device's, or back.
+impl DeviceModel {
+    /// Seconds of a copy between the memories of the host and the device.
     pub fn transfer(&self, bytes: u64) -> f64 {
         self.bandwidth.map_or(0.0, |rate| bytes as f64 / rate)
     }
@@ -43,22 +43,23 @@ impl Spot {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Problem {
     pub tasks: Vec<Task>,
-    pub spots: Vec<Spot>,
+    pub devices: Vec<DeviceModel>,
 }
 
 impl Problem {
-    /// Whether a device has what it takes to run a component.
+    /// Whether a device can run a component.
     pub fn able(&self, component: usize, device: usize) -> bool {
         let task = self.tasks.get(component);
         task.and_then(|task| task.seconds.get(device).copied().flatten())
             .is_some()
     }
 
-    /// Whether it has, and is of the kind that the component is meant for.
+    /// Whether it can, and is of the kind that the component is to run on.
     pub fn suits(&self, component: usize, device: usize) -> bool {
-        let kinds = self.tasks.get(component).zip(self.spots.get(device));
+        let kinds = self.tasks.get(component).zip(self.devices.get(device));
         self.able(component, device)
-            && kinds.is_some_and(|(task, spot)| task.prefers.is_none_or(|kind| kind == spot.kind))
+            && kinds
+                .is_some_and(|(task, device)| task.prefers.is_none_or(|kind| kind == device.kind))
     }
 
     /// The components of each level.

@@ -1,11 +1,13 @@
 //! The search for the best map and queue counts: the paper's configurations
-//! mc = (q_gpu, q_cpu, h_cpu), and how wide a component is spread.
+//! mc = (q_gpu, q_cpu, h_cpu), and over how many queues a component is spread.
 
-/// How much longer than the best of all the best run with some number of
-/// components on CPUs may take, for more of them to be tried.
-pub const HOPELESS: f64 = 1.5;
+use crate::machine::DeviceKind;
 
-/// A way to run a graph by clustering.
+/// More components on CPUs are tried as long as the best run with so many takes at
+/// most this many times the best of all.
+pub const MOST_SLOWDOWN: f64 = 1.5;
+
+/// A configuration of clustering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
     /// Queues of each GPU and of each CPU device.
@@ -17,20 +19,42 @@ pub struct Configuration {
     pub width: usize,
 }
 
-/// What is searched: every combination of these.
+/// The space of a search: all combinations of these values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     pub q_gpu: Vec<usize>,
     pub q_cpu: Vec<usize>,
     pub h_cpu: Vec<usize>,
-    /// Widths; each is cut to the number of queues, and what becomes equal is
-    /// tried once.
+    /// Queues that a component is spread over, at most all of the GPU.
     pub widths: Vec<usize>,
 }
 
 impl Space {
-    /// All configurations of the space, each once. Without components on CPUs
-    /// their queues do not matter, and without any on GPUs theirs do not.
+    /// The space on devices of these kinds: queue counts of GPUs and of CPUs, where
+    /// there are any, and up to `on_cpu` of so many components of a level on CPUs,
+    /// or all where there is no GPU. A component is spread over all queues, or over
+    /// one.
+    pub fn on(
+        kinds: impl Iterator<Item = DeviceKind>,
+        (q_gpu, q_cpu): (Vec<usize>, Vec<usize>),
+        components: usize,
+        on_cpu: usize,
+    ) -> Self {
+        let (cpus, gpus): (Vec<_>, Vec<_>) = kinds.partition(|kind| *kind == DeviceKind::Cpu);
+        Self {
+            q_gpu: if gpus.is_empty() { vec![1] } else { q_gpu },
+            q_cpu: if cpus.is_empty() { vec![1] } else { q_cpu },
+            h_cpu: match (cpus.is_empty(), gpus.is_empty()) {
+                (true, _) => vec![0],
+                (false, true) => vec![components],
+                (false, false) => (0..=on_cpu.min(components)).collect(),
+            },
+            widths: vec![usize::MAX, 1],
+        }
+    }
+
+    /// All configurations of the space, each once. Queue counts of devices without
+    /// components do not matter.
     pub fn configurations(&self, components: usize) -> Vec<Configuration> {
         let mut all: Vec<Configuration> = Vec::new();
         for h_cpu in self.h_cpu.iter().copied().filter(|h| *h <= components) {
@@ -59,23 +83,23 @@ impl Space {
     }
 }
 
-/// A search in rounds: the first round tries everything once, each later one the
-/// better half again, so that the best is known from the median of several
-/// runs, and noise does not choose it.
+/// A search in rounds. The first round runs every configuration once, each later one
+/// the better half again, so that the best has the median of several runs and is not
+/// chosen by noise.
 ///
-/// More components on CPUs are tried as long as there is hope: when the best run
-/// with so many took a few times the best of all, and more than the best
-/// with one less, still more would take longer, and are left out.
+/// When the best run with some number of components on CPUs takes
+/// [`MOST_SLOWDOWN`] times the best of all, and more than the best with fewer, larger
+/// numbers are left out.
 #[derive(Clone, Debug)]
 pub struct Search {
     tried: Vec<(Configuration, Vec<f64>)>,
-    /// Indices into `tried` that this round still has to try, last first.
+    /// Indices of `tried` that are left in this round, the last one first.
     round: Vec<usize>,
     rounds_left: usize,
 }
 
 impl Search {
-    /// A search in so many rounds, at least one.
+    /// A search in so many rounds, at least 1.
     pub fn new(configurations: Vec<Configuration>, rounds: usize) -> Self {
         let tried: Vec<_> = configurations
             .into_iter()
@@ -88,7 +112,7 @@ impl Search {
         }
     }
 
-    /// What to try next; `None` when the search is over.
+    /// The next configuration to run; `None` when the search is over.
     pub fn propose(&mut self) -> Option<Configuration> {
         self.give_up();
         if self.round.is_empty() && self.rounds_left > 0 {
@@ -96,7 +120,7 @@ impl Search {
             let mut order: Vec<usize> = (0..self.tried.len())
                 .filter(|index| !self.tried[*index].1.is_empty())
                 .collect();
-            // Those with the most runs are the better ones of the round before.
+            // Those with the most runs are the better half of the round before.
             order.sort_by(|a, b| {
                 let key = |i: usize| (std::cmp::Reverse(self.tried[i].1.len()), self.median(i));
                 let (one, other) = (key(*a), key(*b));
@@ -111,15 +135,16 @@ impl Search {
         self.round.last().map(|index| self.tried[*index].0)
     }
 
-    /// What the configuration that was proposed last took; infinity if it
-    /// cannot run.
+    /// The seconds of the configuration that was proposed last; infinity if it cannot
+    /// run.
     pub fn tell(&mut self, seconds: f64) {
         if let Some(index) = self.round.pop() {
             self.tried[index].1.push(seconds);
         }
     }
 
-    /// Leaves out of the first round what cannot be any better.
+    /// Leaves numbers of components on CPUs out of the first round that would be
+    /// slower.
     fn give_up(&mut self) {
         let Some(next) = self.round.last().map(|index| self.tried[*index].0.h_cpu) else {
             return;
@@ -138,7 +163,7 @@ impl Search {
             return;
         };
         let (best, last_best) = (seconds(&|_| true), seconds(&|h| h == last));
-        if last_best > best * HOPELESS && last_best > seconds(&|h| h == before) {
+        if last_best > best * MOST_SLOWDOWN && last_best > seconds(&|h| h == before) {
             let tried = &self.tried;
             self.round.retain(|index| tried[*index].0.h_cpu < next);
         }
@@ -153,8 +178,7 @@ impl Search {
             .unwrap_or(f64::INFINITY)
     }
 
-    /// The best so far and its median seconds, among those that were tried most
-    /// often.
+    /// The best so far and its median seconds, among those with the most runs.
     pub fn best(&self) -> Option<(Configuration, f64)> {
         let most = self.tried.iter().map(|(_, s)| s.len()).max()?;
         (0..self.tried.len())
@@ -188,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_difference_is_tried_once() {
+    fn equivalent_configurations_are_tried_once() {
         let all = space().configurations(16);
         // 5 GPU queues, of two widths but for one queue: 9; CPU queues do not
         // matter without work for them, nor GPU queues without any for it.
@@ -221,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn hopeless_numbers_are_left_out() {
+    fn slower_numbers_are_left_out() {
         let mut search = Search::new(space().configurations(16), 1);
         let mut most = 0;
         while let Some(configuration) = search.propose() {

@@ -1,5 +1,5 @@
-//! The report of `pdawl spec check`, `pdawl-spec/1`: what a specification
-//! describes, with its sizes.
+//! The report of `pdawl spec check`, schema `pdawl-spec/1`: the kernels and the graph
+//! of a specification, with their sizes.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::quantity::Bytes;
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-spec/1";
 
-/// A specification that was found right.
+/// A specification without errors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpecReport {
     pub schema: &'static str,
@@ -22,7 +22,7 @@ pub struct SpecReport {
     pub edges: Vec<EdgeReport>,
     /// Ids of each component's kernels; empty if the file has none.
     pub components: Vec<Vec<u64>>,
-    /// The device whose compiler agreed; `None` if none was asked.
+    /// The device that compiled the kernels; `None` if none did.
     pub compiled_on: Option<String>,
     pub warnings: Vec<String>,
 }
@@ -56,7 +56,7 @@ pub struct ArgumentReport {
     pub bytes: u64,
 }
 
-/// An output that is another kernel's input.
+/// An output of a kernel that is an input of another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EdgeReport {
     pub from_kernel: u64,
@@ -66,7 +66,7 @@ pub struct EdgeReport {
 }
 
 impl KernelReport {
-    /// A kernel with its sizes.
+    /// The report of a kernel.
     pub fn of(kernel: &Kernel) -> Self {
         let argument = |argument: &Argument| match argument {
             Argument::Buffer(buffer) => ArgumentReport {
@@ -106,7 +106,7 @@ impl KernelReport {
 }
 
 impl SpecReport {
-    /// A report of kernels, and of the graph that they are of.
+    /// The report of kernels, and of their graph if there is one.
     pub fn new(
         file: &Path,
         kernels: Vec<KernelReport>,
@@ -114,7 +114,7 @@ impl SpecReport {
         compiled_on: Option<String>,
         warnings: Vec<String>,
     ) -> Self {
-        let id = |place: usize| dag.map_or(0, |dag| dag.kernels[place].id);
+        let id = |kernel: usize| dag.map_or(0, |dag| dag.kernels[kernel].id);
         let edges = dag.map_or(&[][..], |dag| &dag.edges);
         let components = dag.and_then(|dag| dag.components.as_deref()).unwrap_or(&[]);
         Self {
@@ -137,7 +137,7 @@ impl SpecReport {
         }
     }
 
-    /// For people.
+    /// The report as text.
     pub fn render(&self) -> String {
         let mut text = format!("{}: right", self.file);
         match &self.compiled_on {

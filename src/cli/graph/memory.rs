@@ -1,16 +1,16 @@
-//! Whether a graph's data have room, before anything is allocated.
+//! The check that a graph's data fit in memory, before anything is allocated.
 
 use pdawl::graph::TaskGraph;
 use pdawl::machine::{Device, Host};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::Machine;
 
-use super::Job;
+use super::GraphJob;
 use crate::cli::failure::Failure;
 
-/// Refuses a job whose data have no room in the memory of the machine's host,
-/// or of this one where data are computed.
-pub fn fits(job: &Job<'_>, machine: &Machine, verify: bool) -> Result<(), Failure> {
+/// Checks that the data of a job fit in the memory of the machine's host, and of this
+/// one if they are computed here.
+pub fn fits(job: &GraphJob<'_>, machine: &Machine, verify: bool) -> Result<(), Failure> {
     let data = in_host(&job.graph, &machine.devices);
     let here = || Host::detect().memory.obtainable(0);
     match (machine.simulated, verify) {
@@ -19,33 +19,43 @@ pub fn fits(job: &Job<'_>, machine: &Machine, verify: bool) -> Result<(), Failur
         (true, false) => check(job, data, machine.host.memory),
         (true, true) => {
             check(job, data, machine.host.memory)?;
-            // The simulated devices' memory is here as well.
+            // The memory of simulated devices is here, too.
             let both = all(&job.graph).saturating_mul(2);
             check(job, both.saturating_add(job.verification), here())
         }
     }
 }
 
-fn check(job: &Job<'_>, needed: u64, free: u64) -> Result<(), Failure> {
-    if needed <= free {
-        return Ok(());
-    }
+fn check(job: &GraphJob<'_>, needed: u64, free: u64) -> Result<(), Failure> {
     let greatest = job.graph.data().iter().max_by_key(|datum| datum.bytes);
     let greatest = greatest.map_or(String::new(), |datum| {
         format!(
-            "; the greatest of its data, {}, is {}",
+            "; the largest of its data, {}, is {}",
             datum.name,
             Bytes(datum.bytes)
         )
     });
+    host_memory(&job.title, (needed, free), &greatest, job.smaller)
+}
+
+/// Checks that `needed` bytes of host memory are `free`. An error names what needs
+/// them, with details and a remedy.
+pub fn host_memory(
+    title: &str,
+    (needed, free): (u64, u64),
+    details: &str,
+    remedy: &str,
+) -> Result<(), Failure> {
+    if needed <= free {
+        return Ok(());
+    }
     Err(Failure::failed(
         format!(
-            "{}: it needs {} of host memory, and {} are free{greatest}",
-            job.title,
+            "{title}: it needs {} of host memory, and {} are free{details}",
             Bytes(needed),
             Bytes(free)
         ),
-        job.smaller,
+        remedy,
     ))
 }
 
@@ -55,8 +65,8 @@ fn all(graph: &TaskGraph) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Bytes that lie in host memory: all where some device computes there, else
-/// what the host gives and gets.
+/// Bytes of data in host memory: all if a device computes there, otherwise those that
+/// the host gives or wants.
 fn in_host(graph: &TaskGraph, devices: &[Device]) -> u64 {
     if devices.iter().any(|device| device.shares_host_memory) {
         return all(graph);

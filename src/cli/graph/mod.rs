@@ -1,18 +1,18 @@
-//! What commands that run graphs share.
+//! Running graphs: what the commands that do so share.
 //!
-//! * [`sharing`] is what users type: policy, queues, map, search;
-//! * [`open_machine`] opens the devices; [`memory`] checks that the data fit;
-//! * [`conduct`] runs a [`Job`] on them as asked, and reports.
+//! * [`scheduling_args`] has the options: policy, queues, map, search;
+//! * [`open_machine`] opens the devices, and [`memory`] checks that the data fit;
+//! * [`run_job`] runs a [`GraphJob`] on them and reports.
 
-mod conduct;
 mod memory;
-mod sharing;
+mod run_job;
+mod scheduling_args;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::graph::{GraphRunError, Plan};
+use pdawl::engine::graph::{GraphRunError, PreparedGraph};
 use pdawl::graph::{Components, TaskGraph};
 use pdawl::policy::MapError;
 use pdawl::runtime::Runtime;
@@ -23,14 +23,15 @@ use super::failure::{Failure, LOST, refused};
 use super::files::TraceFiles;
 use super::machine_session::{MachineSession, NamedMachine, Needs};
 
-pub use conduct::run;
-pub use sharing::{Queues, Sharing};
+pub use memory::host_memory;
+pub use run_job::run;
+pub use scheduling_args::{Queues, SchedulingArgs};
 
-/// Where a graph runs, how, and what comes of it.
+/// The options of commands that run graphs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct GraphArgs {
     #[command(flatten)]
-    pub sharing: Sharing,
+    pub scheduling: SchedulingArgs,
 
     #[command(flatten)]
     pub machine: MachineArgs,
@@ -51,8 +52,8 @@ pub struct GraphArgs {
 /// of a simulation may happen.
 ///
 /// # Errors
-/// When there is no such machine or device, and limits of memory, which graphs
-/// do not keep.
+/// When there is no such machine or device, and for limits of memory, which graphs do
+/// not support.
 pub fn open_machine(
     args: &MachineArgs,
     needs: Needs,
@@ -70,16 +71,16 @@ pub fn open_machine(
     Ok(machine)
 }
 
-/// Compares what a plan's last run left with a reference: whether it is right,
-/// and the greatest error; `None` if the flag was set meanwhile.
+/// Compares the results of the last run with a reference. `None` if the flag was set
+/// meanwhile.
 pub type Verify<'a> =
-    dyn FnMut(&Plan, &mut dyn Runtime, &AtomicBool) -> Result<Verified, Failure> + 'a;
+    dyn FnMut(&PreparedGraph, &mut dyn Runtime, &AtomicBool) -> Result<Verified, Failure> + 'a;
 
-/// What a comparison says.
+/// Whether results are right, and the greatest error.
 pub type Verified = Option<(bool, f64)>;
 
 /// A graph to be run.
-pub struct Job<'a> {
+pub struct GraphJob<'a> {
     /// `transformer`, `dag` ...
     pub name: &'static str,
     /// One line for people.
@@ -90,23 +91,23 @@ pub struct Job<'a> {
     /// The components of clustering and adaptive; eager and heft take every
     /// kernel by itself.
     pub components: Arc<Components>,
-    /// Queues where the user names none.
+    /// Queues unless the user names some.
     pub queues: Option<Queues>,
     /// Whether any kernel needs double precision.
     pub fp64: bool,
-    /// Of random data, and of a simulation.
+    /// Seeds random data and simulations.
     pub seed: u64,
-    /// Bytes of host memory that `--verify` takes beside the graph's data.
+    /// Bytes of host memory that `--verify` needs beside the graph's data.
     pub verification: u64,
-    /// What makes it smaller.
+    /// The remedy when memory does not suffice.
     pub smaller: &'static str,
-    /// Files that it was made of, which no output may go over.
+    /// Files that it was read from, which no output may overwrite.
     pub reads: Vec<PathBuf>,
     /// What `--verify` does.
     pub verify: Box<Verify<'a>>,
 }
 
-/// An engine's error as the user's failure.
+/// The failure of an engine's error.
 pub fn failure(error: GraphRunError) -> Failure {
     match error {
         GraphRunError::Runtime(error) => refused(error),

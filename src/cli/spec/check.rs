@@ -1,4 +1,4 @@
-//! `pdawl spec check`.
+//! `pdawl spec check`: checking a kernel file or a graph before anything runs.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub struct Args {
     #[command(flatten)]
     values: Values,
 
-    /// The OpenCL device whose compiler is asked [default: the first]
+    /// The OpenCL device whose compiler checks the kernels [default: the first]
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
 
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     terminal::print_report(args.format, &report, |report| report.render())
 }
 
-/// Everything that the file describes, checked.
+/// Checks everything that the file describes.
 fn described(args: &Args) -> Result<(Vec<Described>, Option<DagSpec>), Failure> {
     match args.values.load(&args.file)? {
         Specification::Kernel(spec) => {
@@ -100,7 +100,7 @@ pub(super) fn files<'a>(dag: &'a DagSpec, kernels: &'a [Kernel]) -> Vec<&'a Path
     all
 }
 
-/// The kernels of a graph, which must be right.
+/// Checks the kernels of a graph, and the graph.
 pub(super) fn all(dag: &DagSpec, values: &Values) -> Result<Vec<Described>, Failure> {
     let given = values.symbols();
     let kernels: Vec<Described> = (dag.kernels.iter().enumerate())

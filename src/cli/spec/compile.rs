@@ -1,4 +1,4 @@
-//! What a device's compiler says of a kernel.
+//! Checking a kernel with a device's compiler.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use super::described::{Described, refused};
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::{Failure, wrong_names};
 
-/// A device whose compiler is asked.
+/// The compiler of a device.
 pub struct Compiler {
     runtime: Box<dyn Runtime>,
-    /// Kernels that were compiled, with their arguments.
+    /// The arguments of the kernels that were compiled.
     known: HashMap<KernelSource, Vec<KernelArgument>>,
     /// The device's name.
     pub name: String,
 }
 
 impl Compiler {
-    /// The device named, or the first OpenCL device; `None` without one.
+    /// The compiler of this device, or of the first OpenCL device; `None` without one.
     ///
     /// # Errors
-    /// When the device named cannot be opened.
+    /// When the device cannot be opened.
     pub fn open(device: Option<&str>) -> Result<Option<Self>, Failure> {
         let first = || {
             let discovery = opencl::discover();
@@ -69,11 +69,11 @@ impl Compiler {
         })
     }
 
-    /// Compiles a kernel, unless it has been, and compares its arguments with
-    /// its file.
+    /// Compiles a kernel unless that was done before, and compares its arguments with its
+    /// file.
     ///
     /// # Errors
-    /// With the compiler's words when it does not compile, and as
+    /// The compiler's message when it does not compile, and as
     /// [`KernelSpec::agrees_with_compiler`].
     pub fn check(&mut self, described: &Described) -> Result<(), Failure> {
         let compiled = self.arguments(&described.kernel);
@@ -104,7 +104,7 @@ impl Compiler {
     }
 }
 
-/// A kernel that does not compile.
+/// The failure of a kernel that does not compile.
 fn failed(spec: &KernelSpec, error: &RuntimeError) -> Failure {
     refused(spec.fault("src", error.to_string()))
 }

@@ -1,13 +1,13 @@
-//! A graph to be run, as users describe it: `pdawl run dag`.
+//! `pdawl run dag`: running a graph of a specification.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::graph::Plan;
+use pdawl::engine::graph::PreparedGraph;
 use pdawl::engine::graph::reference::reference;
 use pdawl::graph::spec::scalar::Base;
-use pdawl::graph::spec::task::{Built, build};
+use pdawl::graph::spec::task::{BuiltGraph, build};
 use pdawl::graph::spec::{Argument, DagSpec, Kernel, Specification};
 use pdawl::machine::DeviceKind;
 use pdawl::runtime::{Runtime, opencl};
@@ -19,7 +19,7 @@ use super::compile::Compiler;
 use super::described::{Values, refused};
 use super::devices::opencl_only;
 use crate::cli::failure::Failure;
-use crate::cli::graph::{GraphArgs, Job, Queues, Verified, failure, run as conduct};
+use crate::cli::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
 use crate::cli::integer::integer;
 use crate::cli::terminal;
 
@@ -37,7 +37,7 @@ pub struct Args {
     #[command(flatten)]
     values: Values,
 
-    /// Of the random numbers that buffers begin with
+    /// Seed of the random numbers that buffers begin with
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let machine = opencl_only(&args.graph.machine)?;
     let described = check::all(&dag, &args.values)?;
-    let dag = at_home(dag, machine.devices.as_deref().unwrap_or_default());
+    let dag = without_missing_kinds(dag, machine.devices.as_deref().unwrap_or_default());
     if let Some(mut compiler) = Compiler::first_of(&machine)? {
         for kernel in &described {
             compiler.check(kernel)?;
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let graph = Arc::new(built.graph.clone());
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
     let name = name.to_string_lossy().into_owned();
-    let mut job = Job {
+    let mut job = GraphJob {
         name: "dag",
         title: format!("dag {name}, {} kernels", kernels.len()),
         parameters: json!({ "file": name, "seed": args.seed }),
@@ -86,15 +86,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         queues: queues(&dag, machine.devices.as_deref().unwrap_or_default())?,
         fp64,
         seed: args.seed,
-        // Every datum as the reference makes it.
+        // The reference keeps every datum.
         verification: built.graph.data().iter().map(|datum| datum.bytes).sum(),
         smaller: "smaller sizes, in the graph or with -D",
         reads,
-        verify: Box::new(move |plan, runtime, stop| {
-            verify(plan, (runtime, stop), &built, &kernels)
+        verify: Box::new(move |prepared, runtime, stop| {
+            verify(prepared, (runtime, stop), &built, &kernels)
         }),
     };
-    conduct(
+    run_job(
         &mut job,
         &GraphArgs {
             machine,
@@ -103,8 +103,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     )
 }
 
-/// The graph without wishes for kinds of devices of which none takes part.
-fn at_home(mut dag: DagSpec, devices: &str) -> DagSpec {
+/// The graph without preferences for kinds of devices of which none takes part.
+fn without_missing_kinds(mut dag: DagSpec, devices: &str) -> DagSpec {
     let listed = |name: &str| devices.split(',').any(|item| of(item) == name);
     let found = opencl::discover().devices.into_iter();
     let kinds: Vec<DeviceKind> = found
@@ -112,7 +112,7 @@ fn at_home(mut dag: DagSpec, devices: &str) -> DagSpec {
         .map(|f| f.info.kind)
         .collect();
     for (kind, name) in [(DeviceKind::Cpu, "CPU"), (DeviceKind::Gpu, "GPU")] {
-        let mut homeless = 0;
+        let mut count = 0;
         for node in dag
             .kernels
             .iter_mut()
@@ -120,21 +120,20 @@ fn at_home(mut dag: DagSpec, devices: &str) -> DagSpec {
         {
             if !kinds.contains(&kind) {
                 node.device = None;
-                homeless += 1;
+                count += 1;
             }
         }
-        if homeless > 0 {
+        if count > 0 {
             terminal::warn(&format!(
-                "{homeless} kernels are meant for a {name}, and none takes part; they run where \
-                 they can"
+                "{count} kernels are meant for a {name}, and none takes part; they run on any \
+                 device"
             ));
         }
     }
     dag
 }
 
-/// The device of an item of a list: `opencl0.1:4=own` is of device opencl0.1,
-/// and not of opencl0.10.
+/// The device of an item of a list: opencl0.1 of `opencl0.1:4=own`.
 fn of(item: &str) -> &str {
     item.trim()
         .split([':', '=', '@'])
@@ -142,7 +141,7 @@ fn of(item: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// The queues of the file: by kind or name of device, or as the paper has it:
+/// The queues of the file: by kind or name of device, or by number, as in the paper:
 /// `r1` is the first device.
 fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
     if dag.queues.is_empty() {
@@ -166,7 +165,7 @@ fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
             }
             None => device.as_str(),
             Some(Some(name)) => name,
-            // A file may be written for more devices than there are.
+            // A file may name more devices than there are.
             Some(None) => continue,
         };
         items.push(format!("{name}={count}"));
@@ -177,12 +176,12 @@ fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
     }
 }
 
-/// Compares the results with those of one kernel after the other: bit for bit
-/// if all devices are of one model.
+/// Compares the results with the sequential reference: bit for bit if all devices are
+/// of one model.
 fn verify(
-    plan: &Plan,
+    prepared: &PreparedGraph,
     (runtime, stop): (&mut dyn Runtime, &AtomicBool),
-    built: &Built,
+    built: &BuiltGraph,
     kernels: &[Kernel],
 ) -> Result<Verified, Failure> {
     let devices = runtime.devices();
@@ -190,7 +189,7 @@ fn verify(
         .iter()
         .all(|device| device.model == devices[0].model);
     let best = (devices.iter()).position(|device| device.kind != DeviceKind::Cpu);
-    let made = reference(runtime, plan.graph(), best.unwrap_or(0), stop).map_err(failure)?;
+    let made = reference(runtime, prepared.graph(), best.unwrap_or(0), stop).map_err(failure)?;
     let Some(wanted) = made else {
         return Ok(None);
     };
@@ -203,7 +202,9 @@ fn verify(
             Some(Argument::Buffer(buffer)) => buffer.element.base,
             _ => Base::Uchar,
         };
-        let ours = plan.bytes(runtime, *datum).map_err(|e| failure(e.into()))?;
+        let ours = prepared
+            .bytes(runtime, *datum)
+            .map_err(|e| failure(e.into()))?;
         let difference = compare(base, ours, &wanted[datum.0], alike);
         right &= difference.right;
         largest = largest.max(difference.largest);
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_not_another_that_begins_alike() {
+    fn a_device_is_told_from_one_with_a_longer_name() {
         assert_eq!(of("opencl0.1"), "opencl0.1");
         assert_eq!(of(" opencl0.10:4=own"), "opencl0.10");
         assert_eq!(of("host@spread"), "host");

@@ -1,5 +1,5 @@
-//! A specification as users name it: a file, values of its symbols, and where
-//! sources are.
+//! Reading a specification that a user names: a file, values of its symbols, and the
+//! folder of sources.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,12 @@ use pdawl::graph::spec::{Kernel, KernelSpec, SpecError, Specification, load};
 
 use crate::cli::failure::Failure;
 
-/// What goes with a file.
+/// The options of a specification.
 #[derive(Clone, Debug, Args)]
 pub struct Values {
     /// The value of a symbol, such as dataset=1048576 or n=2**20
     ///
-    /// It goes before the file's own. May be given several times.
+    /// It replaces the file's value. May be given several times.
     #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = symbol)]
     symbols: Vec<(String, Number)>,
 
@@ -25,13 +25,13 @@ pub struct Values {
     sources: Option<PathBuf>,
 }
 
-/// A kernel with its file's description.
+/// A kernel with its kernel file.
 pub struct Described {
     pub spec: KernelSpec,
     pub kernel: Kernel,
-    /// What its source says of it.
+    /// What its source says.
     pub info: KernelInfo,
-    /// What looks wrong and does not matter.
+    /// What looks wrong but is no error.
     pub warnings: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ fn symbol(text: &str) -> Result<(String, Number), String> {
     Ok((name.to_owned(), value))
 }
 
-/// Whether a symbol or a macro can be called so.
+/// Whether a symbol or a macro may have this name.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_alphanumeric() || c == '_')
@@ -59,7 +59,7 @@ impl Values {
         self.symbols.iter().cloned().collect()
     }
 
-    /// Where sources are, if the user said so.
+    /// The folder of sources, if the user names one.
     pub fn sources(&self) -> Option<&Path> {
         self.sources.as_deref()
     }
@@ -67,8 +67,8 @@ impl Values {
     /// Reads a file of any form.
     ///
     /// # Errors
-    /// When it is wrong, when a value is given to a symbol that it has not, and
-    /// when there is no such folder of sources.
+    /// When it has an error, when it lacks a symbol that a value is given to, and when
+    /// there is no such folder of sources.
     pub fn load(&self, file: &Path) -> Result<Specification, Failure> {
         if let Some(folder) = self.sources().filter(|folder| !folder.is_dir()) {
             return Err(Failure::usage(
@@ -88,7 +88,7 @@ impl Values {
         Ok(specification)
     }
 
-    /// A kernel with sizes, compared with its source.
+    /// Resolves a kernel and compares it with its source.
     ///
     /// # Errors
     /// As [`KernelSpec::resolve`] and [`KernelSpec::agrees_with_source`].
@@ -104,10 +104,10 @@ impl Values {
         })
     }
 
-    /// Reads a file that must be of a single kernel.
+    /// Reads a file that must describe a single kernel.
     ///
     /// # Errors
-    /// As the others, and when it is a graph.
+    /// As [`Self::load`] and [`Self::describe`], and when it is a graph.
     pub fn kernel(&self, file: &Path) -> Result<Described, Failure> {
         match self.load(file)? {
             Specification::Kernel(spec) => (self.describe(*spec, &self.symbols())).map_err(refused),
@@ -119,7 +119,7 @@ impl Values {
     }
 }
 
-/// A specification's fault, which tells by itself what to do.
+/// The failure of a specification's error, which has its own remedy.
 pub fn refused(error: SpecError) -> Failure {
     Failure::of(error)
 }

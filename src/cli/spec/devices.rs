@@ -1,4 +1,4 @@
-//! Where kernels of users run: on OpenCL devices, and nowhere else.
+//! The devices of users' kernels: OpenCL devices only.
 
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{Selection, Source};
@@ -49,14 +49,14 @@ fn every() -> Result<String, Failure> {
         return Ok(names.join(","));
     }
     let what = "there is no OpenCL device here, and kernels in OpenCL C run on nothing else";
-    // What the loader complains of, with its remedy.
+    // Warnings of the loader, with their remedies.
     let of_loader = |warning: &String| warning.contains("OpenCL") || warning.contains("OCL_");
-    let complaints: Vec<String> = discovery.warnings.into_iter().filter(of_loader).collect();
-    Err(match complaints.as_slice() {
+    let warnings: Vec<String> = discovery.warnings.into_iter().filter(of_loader).collect();
+    Err(match warnings.as_slice() {
         [] => Failure::failed(
             what,
             "an OpenCL driver; for the CPU, PoCL (apt-get install pocl-opencl-icd)",
         ),
-        complaints => Failure::failed(what, complaints.join("; ")),
+        warnings => Failure::failed(what, warnings.join("; ")),
     })
 }

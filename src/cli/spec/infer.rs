@@ -1,4 +1,4 @@
-//! `pdawl spec infer`.
+//! `pdawl spec infer`: writing a kernel file from a kernel's source.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// How the result is printed; json tells what to fill in beside the file
+    /// How the result is printed; json has the fields to fill in beside the file
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -55,7 +55,7 @@ struct Part {
     notes: Vec<String>,
 }
 
-/// A macro with its value, which is 1 where none is given.
+/// A macro with its value, by default 1.
 fn macro_of(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').unwrap_or((text, "1"));
     match is_name(name) {
@@ -105,7 +105,7 @@ fn files(made: &[Inference]) -> Result<String, Failure> {
     text.map(|text| text + "\n").map_err(Failure::of)
 }
 
-/// On standard error, so that the file can go elsewhere.
+/// Prints a summary on standard error, apart from the file.
 fn tell(made: &Inference) {
     let name = &made.file.name;
     let kind = |buffers: &[_], what: &str| match buffers.len() {
@@ -113,7 +113,7 @@ fn tell(made: &Inference) {
         count => format!(" {count} {what}"),
     };
     terminal::message(&format!(
-        "{name}: {} dimensions, buffers:{}{}{}; still to be filled in:",
+        "{name}: {} dimensions, buffers:{}{}{}; to be filled in:",
         made.file.work_dimension,
         kind(&made.file.input_buffers, "in"),
         kind(&made.file.output_buffers, "out"),

@@ -1,4 +1,4 @@
-//! A kernel to be run, as users describe it; `task` is what becomes of it.
+//! A kernel of a specification that is to be run; `task` checks and divides it.
 
 mod task;
 
@@ -25,7 +25,7 @@ use crate::cli::output::Output;
 use crate::cli::paths::Paths;
 use crate::cli::terminal;
 
-/// A kernel file, with what it does not say.
+/// The options of a kernel: its file, symbols, steps and data.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Workload")]
 pub struct KernelArgs {
@@ -38,27 +38,26 @@ pub struct KernelArgs {
 
     /// Steps, each a launch over the whole range, with a barrier after it
     ///
-    /// Of buffers that are read and written, a step begins with what the one
-    /// before left.
+    /// A buffer that is read and written begins a step as the step before left it.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = integer(1..=u32::MAX),
           allow_negative_numbers = true)]
     pub steps: u32,
 
-    /// Of the random numbers that buffers begin with
+    /// Seed of the random numbers that buffers begin with
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     pub seed: u64,
 
-    /// What the buffer at a position begins with: the bytes of a file
+    /// The initial contents of the buffer at a position: the bytes of a file
     #[arg(long, value_name = "POS=FILE", value_parser = at)]
     load: Vec<(usize, PathBuf)>,
 
-    /// Where the buffer at a position goes at the end, as bytes
+    /// A file for the bytes of the buffer at a position at the end
     #[arg(long, value_name = "POS=FILE", value_parser = at)]
     save: Vec<(usize, PathBuf)>,
 }
 
-/// Files that results go to.
+/// The files of results.
 pub struct Saves(Vec<(usize, Output)>);
 
 fn at(text: &str) -> Result<(usize, PathBuf), String> {
@@ -72,11 +71,11 @@ fn at(text: &str) -> Result<(usize, PathBuf), String> {
 }
 
 impl KernelArgs {
-    /// Reads the kernel and what it begins with, checks it against its source
-    /// and a compiler, and tries the paths of the results.
+    /// Reads the kernel and its initial data, compares it with its source and a compiler,
+    /// and checks the paths of the results.
     ///
     /// # Errors
-    /// When anything of that is wrong.
+    /// When any of these fails.
     pub fn prepare(
         &self,
         asked: Option<Strategy>,
@@ -93,8 +92,8 @@ impl KernelArgs {
         let mut user = UserKernel::new(described.kernel, described.info, self.seed);
         if let (None, Some(local)) = (&user.kernel().local, user.local()) {
             notes.push(format!(
-                "the kernel asks for its work-groups and the file leaves their size open; they \
-                 are of {local:?} work-items"
+                "the kernel uses its work-groups and the file does not say their size; it is \
+                 {local:?} work-items"
             ));
         }
         if user.buffers().all(|(_, buffer)| !buffer.direction.writes()) {
@@ -165,7 +164,7 @@ impl KernelArgs {
     }
 }
 
-/// The kernel with a file's bytes in the buffer at a position.
+/// Loads a file's bytes into the buffer at a position.
 fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Failure> {
     let wrong = |what: String| {
         Failure::usage(
@@ -189,7 +188,7 @@ fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Fa
     let bytes = bounded(file, wanted).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => match file.metadata().map(|about| about.len()) {
             Ok(given) if given > wanted => other(&given.to_string()),
-            // No regular file; such as a device, it has no length.
+            // Not a regular file; a device, say, has no length.
             _ => other("more"),
         },
         _ => Failure::failed(
@@ -203,7 +202,7 @@ fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Fa
 }
 
 impl Saves {
-    /// Leaves the files as they were, and says so.
+    /// Leaves the files unchanged, and says so.
     pub fn drop_unwritten(self) {
         if !self.0.is_empty() {
             terminal::warn("interrupted before the last step: --save wrote nothing");

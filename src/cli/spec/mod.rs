@@ -1,8 +1,8 @@
 //! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
 //!
-//! [`described`] reads one with the user's symbols, for any command that needs
-//! it; [`compile`] asks a device's compiler; [`kernel`] is a kernel
-//! to be run, [`dag`] a graph, and [`devices`] where they run.
+//! [`described`] reads a specification with the user's symbols, for any command;
+//! [`compile`] asks a device's compiler; [`kernel`] and [`dag`] run a kernel and a
+//! graph, on the devices of [`devices`].
 
 mod check;
 pub mod compile;

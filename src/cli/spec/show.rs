@@ -1,4 +1,4 @@
-//! `pdawl graph show`.
+//! `pdawl graph show`: drawing a graph as SVG.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE.svg", value_parser = svg)]
     out: Option<PathBuf>,
 
-    /// What is printed: the drawing, or with json what it shows
+    /// What is printed: the drawing, or with json its contents
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -46,7 +46,7 @@ struct Report {
     kernels: usize,
     edges: usize,
     components: usize,
-    /// Where the drawing is; `None` if it was not written.
+    /// The file of the drawing; `None` if it was not written.
     drawing: Option<String>,
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use pdawl::report::transformer::{Experiments, SCHEMA, claims};
+use pdawl::experiment::{Point, PointOptions};
+use pdawl::report::transformer::{Experiments, PointReport, SCHEMA, claims};
 use pdawl::workload::transformer::{Form, Transformer};
 
-use super::point::{Plan, measure};
-use super::{beta, check_memory, heads};
+use super::{beta, check_memory, failure, heads};
 use crate::cli::args::{Format, MachineArgs};
 use crate::cli::failure::Failure;
 use crate::cli::graph::open_machine;
@@ -14,7 +14,7 @@ use crate::cli::integer::integer;
 use crate::cli::machine_session::Needs;
 use crate::cli::{interrupt, terminal};
 
-/// The paper's: H 1 to 16 at this beta, and these betas at this H.
+/// The paper's points: H of 1 to 16 at this beta, and these betas at this H.
 const PAPER_BETA: u32 = 256;
 const PAPER_BETAS: [u32; 4] = [64, 128, 256, 512];
 const PAPER_HEADS: u32 = 16;
@@ -58,14 +58,13 @@ pub struct Args {
           allow_negative_numbers = true)]
     most_on_cpu: usize,
 
-    /// Leave inputs and weights on the devices from run to run, and results, too
+    /// Leave inputs, weights and results on the devices from run to run
     ///
-    /// Without it everything is written to the devices and read back in every
-    /// run, as in the paper.
+    /// Without it all of them are copied in every run, as in the paper.
     #[arg(long)]
     resident: bool,
 
-    /// Of the input and the weights, and of the order of turns
+    /// Seed of the input, the weights and the order of turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
@@ -83,7 +82,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Heads and beta of every point.
+    /// The heads and the beta of every point.
     fn points(&self) -> Vec<(u32, u32)> {
         if self.heads.is_empty() && self.beta.is_empty() {
             let by_heads = (1..=PAPER_HEADS).map(|heads| (heads, PAPER_BETA));
@@ -125,14 +124,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut session = open_machine(&args.machine, needs, args.layers)?;
     if args.verify || !session.machine.simulated {
         for point in &points {
-            // By heads, by kernels and in a batch, each on its own.
+            // Three copies: by heads, by kernels and as a batch.
             check_memory(&args.transformer(*point), 3, args.verify)?;
         }
     }
-    let plan = Plan {
+    let options = PointOptions {
         repeats: args.repeats,
-        queues: args.most_queues,
-        on_cpu: args.most_on_cpu,
+        most_queues: args.most_queues,
+        most_on_cpu: args.most_on_cpu,
         rounds: 3,
         resident: args.resident,
         verify: args.verify,
@@ -146,9 +145,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             bar.set_message(format!("{} x {}: {what}", point.0, point.1));
         };
         let point = session.with(None, |runtime| {
-            measure(runtime, &transformer, plan, stop, tell)
+            Point::measure(runtime, &transformer, options, stop, tell)
         })?;
-        measured.extend(point?);
+        measured.extend(point.map_err(failure)?.as_ref().map(PointReport::of));
         bar.inc(1);
         if stop.load(Ordering::Relaxed) {
             break;

@@ -1,15 +1,13 @@
 //! `pdawl run transformer` and `pdawl bench transformer`.
 //!
-//! [`run`] hands a transformer to what all graphs share; [`bench`] goes through
-//! the paper's experiments, and `point` lets policies take turns on one size.
+//! [`run`] runs a transformer as any graph; [`bench`] makes the experiments of the
+//! PySchedCL paper.
 
 pub mod bench;
-mod point;
 pub mod run;
 
 use pdawl::experiment::ExperimentError;
 use pdawl::machine::Host;
-use pdawl::quantity::Bytes;
 use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 
 use super::failure::Failure;
@@ -26,7 +24,7 @@ fn beta(text: &str) -> Result<u32, String> {
     integer(1..=MOST_ROWS)(text)
 }
 
-/// A library's error as the user's failure.
+/// The failure of an experiment's error.
 fn failure(error: ExperimentError) -> Failure {
     match error {
         ExperimentError::Run(error) => graph::failure(error),
@@ -34,11 +32,11 @@ fn failure(error: ExperimentError) -> Failure {
     }
 }
 
-/// What makes a transformer smaller.
+/// The remedy when memory does not suffice.
 const SMALLER: &str = "a smaller --beta, fewer --heads or --layers";
 
-/// Refuses a transformer whose data do not fit this machine's memory, `times`
-/// over, with their comparison if `verify`.
+/// Checks that `times` copies of a transformer's data fit in the memory of this
+/// machine, with their comparison if `verify`.
 fn check_memory(transformer: &Transformer, times: u64, verify: bool) -> Result<(), Failure> {
     let data = transformer.memory().saturating_mul(times);
     let needed = data.saturating_add(match verify {
@@ -46,18 +44,7 @@ fn check_memory(transformer: &Transformer, times: u64, verify: bool) -> Result<(
         false => 0,
     });
     let free = Host::detect().memory.obtainable(0);
-    if needed <= free {
-        return Ok(());
-    }
-    Err(Failure::failed(
-        format!(
-            "{}: it needs {} of host memory, and {} are free",
-            title(transformer),
-            Bytes(needed),
-            Bytes(free)
-        ),
-        SMALLER,
-    ))
+    graph::host_memory(&title(transformer), (needed, free), "", SMALLER)
 }
 
 /// One line for people.

@@ -1,16 +1,16 @@
-//! `pdawl run transformer`.
+//! `pdawl run transformer`: running a transformer as a task graph.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::graph::Plan;
+use pdawl::engine::graph::PreparedGraph;
 use pdawl::runtime::Runtime;
 use pdawl::workload::transformer::{Form, Layers, Transformer};
 use serde_json::json;
 
 use super::{SMALLER, beta, heads, title};
 use crate::cli::failure::{Failure, refused};
-use crate::cli::graph::{self, GraphArgs, Job, Verified};
+use crate::cli::graph::{self, GraphArgs, GraphJob, Verified};
 use crate::cli::integer::integer;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512 --adaptive\n  \
@@ -32,15 +32,15 @@ pub struct Args {
           allow_negative_numbers = true)]
     beta: u32,
 
-    /// Layers, each of the output of the one before
+    /// Layers; the output of each is the input of the next
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32),
           allow_negative_numbers = true)]
     layers: u32,
 
-    /// Run the heads that are together on a device as one: five kernels of all
-    /// of them instead of eight each
+    /// Run the heads of a device as one batch: five kernels for all of them instead
+    /// of eight each
     ///
-    /// With --map h_cpu=N that many heads are by themselves, for CPUs.
+    /// With --map h_cpu=N, N heads are separate, for CPUs.
     #[arg(long)]
     batch: bool,
 
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "verify")]
     leave_results: bool,
 
-    /// Of the input and the weights
+    /// Seed of the input and the weights
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
           allow_negative_numbers = true)]
     seed: u64,
@@ -73,7 +73,7 @@ impl Args {
         if !self.batch {
             return Form::Heads;
         }
-        let apart = self.graph.sharing.map.unwrap_or(0) as u32;
+        let apart = self.graph.scheduling.map.unwrap_or(0) as u32;
         let apart = apart.min(self.heads);
         let together = self.heads - apart;
         let groups = (together > 0).then_some(together).into_iter();
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let layers = transformer.layers().map_err(Failure::of)?;
     let components = layers.components().map_err(Failure::of)?;
     let flops = layers.flops();
-    let mut job = Job {
+    let mut job = GraphJob {
         name: "transformer",
         title: title(&transformer),
         parameters: json!({
@@ -107,8 +107,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         verification: transformer.verification_memory(),
         smaller: SMALLER,
         reads: Vec::new(),
-        verify: Box::new(|plan, runtime, stop| {
-            verify(&transformer, &layers, plan, (runtime, stop))
+        verify: Box::new(|prepared, runtime, stop| {
+            verify(&transformer, &layers, prepared, (runtime, stop))
         }),
     };
     graph::run(&mut job, &args.graph)
@@ -117,10 +117,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn verify(
     transformer: &Transformer,
     layers: &Layers,
-    plan: &Plan,
+    prepared: &PreparedGraph,
     (runtime, stop): (&mut dyn Runtime, &AtomicBool),
 ) -> Result<Verified, Failure> {
-    let results = layers.results(|datum| plan.bytes(runtime, datum).map(<[u8]>::to_vec));
+    let results = layers.results(|datum| prepared.bytes(runtime, datum).map(<[u8]>::to_vec));
     let verification = transformer.verify(&results.map_err(refused)?, stop);
     Ok(verification.map(|verification| (verification.right(), verification.error)))
 }

@@ -1,19 +1,17 @@
-//! Enqueueing components.
+//! Dispatching components: enqueueing their commands on the queues of a device.
 
 use std::sync::Arc;
 
-use super::books::There;
-use super::drive::Drive;
-use super::log::{Entry, Purpose};
-use super::score::Score;
+use super::command_plan::CommandPlan;
+use super::interleaving::Dispatch;
+use super::run::GraphRun;
+use super::state::{ComponentState, Residency};
 use super::storage::COPY_UNIT;
-use super::wave::Begun;
+use super::timeline::{Purpose, Submission};
 use crate::codelet::{Name, copy};
-use crate::graph::{
-    Argument, Components, DatumId, Kernel, KernelId, Planned, TaskGraph, Transfers,
-};
+use crate::graph::{Argument, Components, DatumId, KernelId, QueueCommand, TaskGraph, Transfers};
 use crate::policy::{Assignment, Policy};
-use crate::runtime::{Command, DeviceSpan, EventId, HostSpan, Launch, Memory, RuntimeError, Tag};
+use crate::runtime::{BufferId, Command, EventId, HostMemoryId, Launch, Memory, RuntimeError, Tag};
 
 /// The copies that a component needs on a device.
 struct Copies<'a> {
@@ -21,8 +19,8 @@ struct Copies<'a> {
     components: &'a Components,
     policy: &'a dyn Policy,
     /// By datum: whether the device has it, and whether the host has.
-    there: &'a [There],
-    host: &'a [bool],
+    residency: &'a [Residency],
+    in_host: &'a [bool],
     component: usize,
     device: usize,
     shares: bool,
@@ -31,91 +29,101 @@ struct Copies<'a> {
 impl Transfers for Copies<'_> {
     fn write(&self, datum: DatumId) -> bool {
         let maker = self.graph.producer(datum).map(|k| self.components.of(k));
-        !self.shares && maker != Some(self.component) && self.there[datum.0] == There::No
+        !self.shares
+            && maker != Some(self.component)
+            && self.residency[datum.0] == Residency::Absent
     }
 
     fn read(&self, datum: DatumId) -> bool {
         let elsewhere = |reader: &usize| self.policy.certain(*reader) != Some(self.device);
         let readers = self.components.readers(datum);
         !self.shares
-            && !self.host[datum.0]
+            && !self.in_host[datum.0]
             && (self.graph.datum(datum).wanted || readers.iter().any(elsewhere))
     }
 }
 
-/// For whom a command is submitted: component, device, and index of the queue.
+/// Where a command goes, and for which component.
 #[derive(Clone, Copy)]
-struct Whose {
+struct Destination {
     component: usize,
     device: usize,
+    /// Index of the queue within the device.
     queue: usize,
 }
 
-impl Drive<'_> {
-    /// Hands a component to a device: says what is to be enqueued.
-    pub(super) fn begin(&mut self, assignment: Assignment) -> Begun {
+/// Whether the host is notified of a command's end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Notified,
+    /// A later command of the queue covers it.
+    Covered,
+}
+
+impl GraphRun<'_> {
+    /// Dispatches a component to a device: finds its command plan.
+    pub(super) fn begin(&mut self, assignment: Assignment) -> Dispatch {
         let before = self.runtime.now();
         let Assignment { component, device } = assignment;
-        let shares = self.plan.sites[device].shares;
+        let shares = self.prepared.devices[device].shares;
         let level = self.components.list()[component].level;
         self.begin_level(level);
-        self.books.begin(component, device);
-        self.dispatched[component] = before;
-        self.written[component] = 0;
-        let (count, width) = self.options.of(device);
+        let run = &mut self.state.components[component];
+        run.state = ComponentState::Running(device);
+        run.dispatched = before;
+        run.written = 0;
+        let (queue_count, width) = self.options.of(device);
+        let (graph, components) = (&*self.graph, &*self.components);
         let copies = Copies {
-            graph: &self.graph,
-            components: &self.components,
+            graph,
+            components,
             policy: self.policy,
-            there: &self.books.there[device],
-            host: &self.books.host,
+            residency: &self.state.residency[device],
+            in_host: &self.state.in_host,
             component,
             device,
             shares,
         };
-        let known = &self.plan.scores[device][component];
-        let known = known.as_ref().filter(|score| score.fits(width, &copies));
-        let score = match known {
-            Some(score) => Arc::clone(score),
+        let known = &mut self.prepared.command_plans[device][component];
+        let plan = match known.as_ref().filter(|plan| plan.fits(width, &copies)) {
+            Some(plan) => Arc::clone(plan),
             None => {
-                let (graph, components) = (&self.graph, &self.components);
-                let ranks = &self.plan.ranks;
-                let score = Score::new(graph, components, component, width, ranks, shares, &copies);
-                let score = Arc::new(score);
-                self.plan.scores[device][component] = Some(Arc::clone(&score));
-                score
+                let ranks = &self.prepared.ranks;
+                Arc::clone(known.insert(Arc::new(CommandPlan::new(
+                    graph, components, component, width, ranks, shares, &copies,
+                ))))
             }
         };
-        let turn = self.turns[device];
-        self.turns[device] = (turn + score.queues.steps(width)) % count;
-        let queues = score.queues.queues.iter();
+        let first_queue = self.next_queue[device];
+        self.next_queue[device] = (first_queue + plan.queues.steps(width)) % queue_count;
+        let queues = plan.queues.queues.iter();
         let events = queues
             .map(|queue| Vec::with_capacity(queue.len()))
             .collect();
         self.submit_time += self.runtime.now() - before;
-        Begun {
+        Dispatch {
             component,
             device,
             level,
-            score,
-            turn,
-            count,
+            plan,
+            first_queue,
+            queue_count,
             events,
             enqueued: 0,
         }
     }
 
-    /// Enqueues everything that components need, which run without the host from
-    /// then on.
-    pub(super) fn enqueue(&mut self, mut wave: Vec<Begun>) {
+    /// Enqueues all commands of these components, in turns. The components run
+    /// without the host from then on.
+    pub(super) fn enqueue(&mut self, mut dispatches: Vec<Dispatch>) {
         let before = self.runtime.now();
         self.runtime.begin_batch();
-        while !wave.is_empty() && self.error.is_none() {
-            wave.retain_mut(|begun| match self.enqueue_next(begun) {
-                Ok(()) => !begun.complete(),
+        while !dispatches.is_empty() && self.error.is_none() {
+            dispatches.retain_mut(|dispatch| match self.enqueue_next(dispatch) {
+                Ok(()) => !dispatch.complete(),
                 Err(RuntimeError::DeviceLost { why, .. }) => {
-                    self.books.failed[begun.component] = true;
-                    self.fail(begun.device, why);
+                    self.state.components[dispatch.component].failed = true;
+                    self.fail(dispatch.device, why);
                     false
                 }
                 Err(error) => {
@@ -129,287 +137,291 @@ impl Drive<'_> {
     }
 
     /// Enqueues a component's next command.
-    fn enqueue_next(&mut self, begun: &mut Begun) -> Result<(), RuntimeError> {
-        let score = Arc::clone(&begun.score);
-        let number = begun.enqueued;
-        let Some(place) = score.queues.order.get(number) else {
+    fn enqueue_next(&mut self, dispatch: &mut Dispatch) -> Result<(), RuntimeError> {
+        let plan = Arc::clone(&dispatch.plan);
+        let number = dispatch.enqueued;
+        let Some(slot) = plan.queues.order.get(number) else {
             return Ok(());
         };
-        // Whatever is waited for is heard of.
-        let mut wait: Vec<EventId> = score.waits[number]
+        // Every command that is waited for has an event.
+        let mut wait: Vec<EventId> = plan.waits[number]
             .iter()
-            .filter_map(|before| begun.events[before.queue][before.position])
+            .filter_map(|before| dispatch.events[before.queue][before.position])
             .collect();
-        let whose = Whose {
-            component: begun.component,
-            device: begun.device,
-            queue: begun.queue(place.queue),
+        let to = Destination {
+            component: dispatch.component,
+            device: dispatch.device,
+            queue: dispatch.queue(slot.queue),
         };
-        let event = match score.queues.at(*place) {
-            Planned::Write(datum, _) => Some(self.write(whose, datum, &mut wait)?),
-            Planned::NdRange(kernel) => {
-                // For a trace the times of all are wanted.
-                let heard = score.heard[number] || self.options.trace;
-                self.launch(whose, kernel, heard, &mut wait)?
+        let event = match plan.queues.at(*slot) {
+            QueueCommand::Write(datum, _) => Some(self.write(to, datum, &mut wait)?),
+            QueueCommand::NdRange(kernel) => {
+                // A trace needs the times of all kernels.
+                let end = match plan.notifies[number] || self.options.trace {
+                    true => End::Notified,
+                    false => End::Covered,
+                };
+                self.launch(to, kernel, end, &mut wait)?
             }
-            Planned::Read(kernel, datum) => Some(self.read(whose, kernel, datum, &wait)?),
+            QueueCommand::Read(kernel, datum) => {
+                let command = self.read_command(datum, to.device)?;
+                Some(self.submit(to, Purpose::Read(kernel, datum), command, &wait)?)
+            }
         };
-        begun.events[place.queue].push(event);
-        begun.enqueued += 1;
+        dispatch.events[slot.queue].push(event);
+        dispatch.enqueued += 1;
         Ok(())
     }
 
     fn write(
         &mut self,
-        whose: Whose,
+        to: Destination,
         datum: DatumId,
         wait: &mut Vec<EventId>,
     ) -> Result<EventId, RuntimeError> {
-        if !self.books.host[datum.0] {
-            wait.push(self.fetch(whose.component, datum)?);
+        if !self.state.in_host[datum.0] {
+            wait.push(self.fetch(to.component, datum)?);
         }
-        self.replace_versions(whose.component, datum, whose.device, wait)?;
-        let command = Command::Write {
-            from: self.host_span(datum)?,
-            to: self.device_span(datum, whose.device)?,
-        };
-        let event = self.submit(whose, Purpose::Write(datum), command, wait)?;
-        self.books.there[whose.device][datum.0] = There::Coming {
+        self.replace_versions(to, datum, wait)?;
+        let (host, buffer, bytes) = self.memories(datum, to.device)?;
+        let command = Command::write(host, 0..bytes, buffer, 0);
+        let event = self.submit(to, Purpose::Write(datum), command, wait)?;
+        self.state.residency[to.device][datum.0] = Residency::Arriving {
             event,
-            component: whose.component,
+            component: to.component,
         };
-        self.uses[whose.device].writes += 1;
-        let bytes = self.graph.datum(datum).bytes;
-        self.uses[whose.device].bytes_h2d += bytes;
-        self.written[whose.component] += bytes;
+        self.state.components[to.component].written += bytes;
         Ok(event)
     }
 
-    /// A datum gets into a device's buffer, and no other version is there then.
-    /// One that somebody still has to read goes to the host before: after a loss
-    /// an earlier version may be needed again when the later one is there.
+    /// A datum gets into a device's buffer, which holds no other version from
+    /// then on. A version that another component still has to read goes to the
+    /// host before: after a loss it may be needed again.
     fn replace_versions(
         &mut self,
-        component: usize,
+        to: Destination,
         datum: DatumId,
-        device: usize,
         wait: &mut Vec<EventId>,
     ) -> Result<(), RuntimeError> {
-        let others: Vec<DatumId> = self.plan.storage.others(datum).collect();
+        let others: Vec<DatumId> = self.prepared.storage.others(datum).collect();
         for other in others {
-            let here = self.books.there[device][other.0] == There::Here;
+            let here = self.state.residency[to.device][other.0] == Residency::Present;
             let needed = |kernel: &KernelId| {
-                self.components.of(*kernel) != component && !self.books.is_done(*kernel)
+                self.components.of(*kernel) != to.component && !self.state.is_done(*kernel)
             };
             let mut readers = self.graph.readers(other).iter();
-            if here && !self.books.host[other.0] && readers.any(needed) {
-                wait.push(self.fetch(component, other)?);
+            if here && !self.state.in_host[other.0] && readers.any(needed) {
+                wait.push(self.fetch(to.component, other)?);
             }
-            self.books.there[device][other.0] = There::No;
+            self.state.residency[to.device][other.0] = Residency::Absent;
         }
         Ok(())
     }
 
-    /// Reads what had stayed on one device, since another needs it after all.
+    /// Reads a datum that had stayed on one device, since another needs it.
     fn fetch(&mut self, component: usize, datum: DatumId) -> Result<EventId, RuntimeError> {
         if let Some((_, event)) = self.fetching.iter().find(|(d, _)| *d == datum) {
             return Ok(*event);
         }
-        let there = &self.books.there;
-        let device = (0..there.len())
-            .find(|d| there[*d][datum.0] == There::Here)
+        let mut devices = self.state.residency.iter();
+        let device = devices
+            .position(|data| data[datum.0] == Residency::Present)
             .ok_or(RuntimeError::Unknown {
                 what: "copy of a datum",
             })?;
-        let command = Command::Read {
-            from: self.device_span(datum, device)?,
-            to: self.host_span(datum)?,
-        };
-        let whose = Whose {
+        let command = self.read_command(datum, device)?;
+        let from = Destination {
             component,
             device,
             queue: 0,
         };
-        self.uses[device].reads += 1;
-        self.uses[device].bytes_d2h += self.graph.datum(datum).bytes;
-        let event = self.submit(whose, Purpose::Fetch(datum), command, &[])?;
+        let event = self.submit(from, Purpose::Fetch(datum), command, &[])?;
         self.fetching.push((datum, event));
         Ok(event)
     }
 
     fn launch(
         &mut self,
-        whose: Whose,
+        to: Destination,
         kernel: KernelId,
-        heard: bool,
+        end: End,
         wait: &mut Vec<EventId>,
     ) -> Result<Option<EventId>, RuntimeError> {
         let graph = Arc::clone(&self.graph);
         let what = graph.kernel(kernel);
-        let Whose { device, .. } = whose;
-        let shares = self.plan.sites[device].shares;
+        let shares = self.prepared.devices[to.device].shares;
         for datum in what.inputs() {
-            match self.books.there[device][datum.0] {
-                // Own writes are among the precedences of the component.
-                There::Coming { event, component } if component != whose.component => {
+            match self.state.residency[to.device][datum.0] {
+                // The component's own writes are among its precedences.
+                Residency::Arriving { event, component } if component != to.component => {
                     wait.push(event);
                 }
-                // What comes in is in host memory, unless it stayed elsewhere.
-                There::No
+                // Data of other components are in host memory, unless they stayed
+                // on another device.
+                Residency::Absent
                     if shares
-                        && !self.books.host[datum.0]
+                        && !self.state.in_host[datum.0]
                         && self.components.comes_in(&graph, datum, kernel) =>
                 {
-                    wait.push(self.fetch(whose.component, datum)?);
+                    wait.push(self.fetch(to.component, datum)?);
                 }
                 _ => {}
             }
         }
-        if shares {
-            self.copy_versions(whose, kernel, what, wait)?;
-        } else {
+        if !shares {
             for datum in what.outputs() {
-                self.replace_versions(whose.component, datum, device, wait)?;
+                self.replace_versions(to, datum, wait)?;
+            }
+        } else {
+            for argument in &what.arguments {
+                if let Argument::InOut { from, to: after } = argument {
+                    self.copy_version(to, kernel, (*from, *after), wait)?;
+                }
             }
         }
-        let command = Command::Repeat(self.plan.launch(kernel, device)?);
-        self.uses[device].kernels += 1;
-        if !heard {
-            self.submit_without_event(whose, kernel, command, wait)?;
-            return Ok(None);
+        let launch = self.prepared.launch(kernel, to.device)?;
+        // On the same queue as the kernel, so that only a trace needs their ends.
+        let traced = match self.options.trace {
+            true => End::Notified,
+            false => End::Covered,
+        };
+        for zeros in launch.zeros.iter().flat_map(|zeros| zeros.iter()) {
+            let command = Command::Repeat(Arc::clone(zeros));
+            self.submit_with(to, Purpose::Zeros(kernel), command, wait, traced)?;
         }
-        let event = self.submit(whose, Purpose::Launch(kernel), command, wait)?;
-        self.books.submitted(kernel);
-        Ok(Some(event))
+        let command = Command::Repeat(launch.kernel);
+        self.submit_with(to, Purpose::Launch(kernel), command, wait, end)
     }
 
-    /// Copies the versions that a kernel works on in place and that somebody may
-    /// still want as they are.
-    fn copy_versions(
+    /// Copies, in host memory, a version that a kernel works on in place and that
+    /// is still needed as it is.
+    fn copy_version(
         &mut self,
-        whose: Whose,
+        to: Destination,
         kernel: KernelId,
-        what: &Kernel,
+        (before, after): (DatumId, DatumId),
         wait: &[EventId],
     ) -> Result<(), RuntimeError> {
-        for argument in &what.arguments {
-            let Argument::InOut { from, to } = argument else {
-                continue;
-            };
-            if !self.plan.storage.apart(*from, *to) {
-                continue;
-            }
-            let units = self.graph.datum(*from).bytes.div_ceil(COPY_UNIT);
-            let [from, to] = [
-                Memory::Host(self.plan.storage.host(*from)?),
-                Memory::Host(self.plan.storage.host(*to)?),
-            ];
-            let command = Command::Launch(Launch {
-                codelet: Arc::clone(&self.plan.copying),
-                units: 0..units,
-                args: copy::args(from, to, COPY_UNIT as u32),
-                cost: copy::cost(units, COPY_UNIT as u32),
-            });
-            self.submit(whose, Purpose::Copy(kernel), command, wait)?;
+        let storage = &self.prepared.storage;
+        if !storage.apart(before, after) {
+            return Ok(());
         }
-        Ok(())
+        let units = self.graph.datum(before).bytes.div_ceil(COPY_UNIT);
+        let [from, into] = [storage.host(before)?, storage.host(after)?].map(Memory::Host);
+        let command = Command::Launch(Launch {
+            codelet: Arc::clone(&self.prepared.copying),
+            units: 0..units,
+            args: copy::args(from, into, COPY_UNIT as u32),
+            cost: copy::cost(units, COPY_UNIT as u32),
+        });
+        self.submit(to, Purpose::Copy(kernel), command, wait)
+            .map(drop)
     }
 
-    fn read(
-        &mut self,
-        whose: Whose,
-        kernel: KernelId,
+    fn read_command(&self, datum: DatumId, device: usize) -> Result<Command, RuntimeError> {
+        let (host, buffer, bytes) = self.memories(datum, device)?;
+        Ok(Command::read(buffer, 0, host, 0..bytes))
+    }
+
+    /// A datum's host memory, its buffer on a device, and its length in bytes.
+    fn memories(
+        &self,
         datum: DatumId,
-        wait: &[EventId],
-    ) -> Result<EventId, RuntimeError> {
-        let command = Command::Read {
-            from: self.device_span(datum, whose.device)?,
-            to: self.host_span(datum)?,
-        };
-        let event = self.submit(whose, Purpose::Read(kernel, datum), command, wait)?;
-        self.books.submitted(kernel);
-        self.uses[whose.device].reads += 1;
-        self.uses[whose.device].bytes_d2h += self.graph.datum(datum).bytes;
-        Ok(event)
+        device: usize,
+    ) -> Result<(HostMemoryId, BufferId, u64), RuntimeError> {
+        let storage = &self.prepared.storage;
+        let bytes = self.graph.datum(datum).bytes;
+        Ok((storage.host(datum)?, storage.buffer(datum, device)?, bytes))
     }
 
-    fn host_span(&self, datum: DatumId) -> Result<HostSpan, RuntimeError> {
-        Ok(HostSpan {
-            memory: self.plan.storage.host(datum)?,
-            offset: 0,
-            bytes: self.graph.datum(datum).bytes,
-        })
-    }
-
-    fn device_span(&self, datum: DatumId, device: usize) -> Result<DeviceSpan, RuntimeError> {
-        Ok(DeviceSpan {
-            buffer: self.plan.storage.buffer(datum, device)?,
-            offset: 0,
-        })
-    }
-
-    /// Submits a kernel of whose end nobody hears by itself.
-    fn submit_without_event(
-        &mut self,
-        whose: Whose,
-        kernel: KernelId,
-        command: Command,
-        wait: &[EventId],
-    ) -> Result<(), RuntimeError> {
-        let tag = Tag {
-            step: self.components.list()[whose.component].level as u32,
-            label: self.graph.kernel(kernel).name.clone(),
-            units: self.graph.kernel(kernel).units.clone(),
-        };
-        let queue = self.queues[whose.device][whose.queue];
-        self.runtime
-            .submit_without_event(queue, command, wait, tag)?;
-        self.books.unheard[kernel.0] = true;
-        self.used[whose.device] = self.used[whose.device].max(whose.queue + 1);
-        Ok(())
-    }
-
+    /// Submits a command with an event.
     fn submit(
         &mut self,
-        whose: Whose,
+        to: Destination,
         purpose: Purpose,
         command: Command,
         wait: &[EventId],
     ) -> Result<EventId, RuntimeError> {
-        let Whose {
-            component,
-            device,
-            queue,
-        } = whose;
+        let tag = self.tag(to.component, purpose);
+        let queue = self.queues[to.device][to.queue];
+        let event = self.runtime.submit(queue, command, wait, tag)?;
+        if let Purpose::Launch(kernel) | Purpose::Read(kernel, _) = purpose {
+            self.state.command_submitted(kernel);
+        }
+        self.state.components[to.component].in_flight += 1;
+        self.count(to, purpose);
+        let waits = match self.options.trace {
+            true => wait.to_vec(),
+            false => Vec::new(),
+        };
+        let submission = Submission {
+            component: to.component,
+            device: to.device,
+            queue: to.queue,
+            purpose,
+            waits,
+        };
+        self.in_flight.insert(event, submission, wait);
+        Ok(event)
+    }
+
+    /// Submits a command with an event, or without one.
+    fn submit_with(
+        &mut self,
+        to: Destination,
+        purpose: Purpose,
+        command: Command,
+        wait: &[EventId],
+        end: End,
+    ) -> Result<Option<EventId>, RuntimeError> {
+        if end == End::Notified {
+            return self.submit(to, purpose, command, wait).map(Some);
+        }
+        let tag = self.tag(to.component, purpose);
+        let queue = self.queues[to.device][to.queue];
+        self.runtime
+            .submit_without_event(queue, command, wait, tag)?;
+        if let Purpose::Launch(kernel) = purpose {
+            self.state.launched_without_event(kernel);
+        }
+        self.count(to, purpose);
+        Ok(None)
+    }
+
+    fn tag(&self, component: usize, purpose: Purpose) -> Tag {
         let (label, units) = match purpose {
             Purpose::Launch(kernel) => {
                 let kernel = self.graph.kernel(kernel);
                 (kernel.name.clone(), kernel.units.clone())
             }
             Purpose::Copy(_) => (Name::from("copy"), 0..0),
+            Purpose::Zeros(_) => (Name::from("zeros"), 0..0),
             Purpose::Write(d) | Purpose::Read(_, d) | Purpose::Fetch(d) => {
                 (self.graph.datum(d).name.clone(), 0..0)
             }
         };
-        let tag = Tag {
+        Tag {
             step: self.components.list()[component].level as u32,
             label,
             units,
-        };
-        let queue_id = self.queues[device][queue];
-        let event = self.runtime.submit(queue_id, command, wait, tag)?;
-        self.books.flying[component] += 1;
-        self.used[device] = self.used[device].max(queue + 1);
-        self.log.submitted(
-            event,
-            Entry {
-                component,
-                device,
-                queue,
-                purpose,
-                waits: wait.to_vec(),
-            },
-        );
-        Ok(event)
+        }
+    }
+
+    /// Counts a submitted command among what its device did.
+    fn count(&mut self, to: Destination, purpose: Purpose) {
+        let used = &mut self.uses[to.device];
+        used.queues = used.queues.max(to.queue + 1);
+        match purpose {
+            Purpose::Launch(_) => used.kernels += 1,
+            Purpose::Write(datum) => {
+                used.writes += 1;
+                used.bytes_h2d += self.graph.datum(datum).bytes;
+            }
+            Purpose::Read(_, datum) | Purpose::Fetch(datum) => {
+                used.reads += 1;
+                used.bytes_d2h += self.graph.datum(datum).bytes;
+            }
+            Purpose::Copy(_) | Purpose::Zeros(_) => {}
+        }
     }
 }

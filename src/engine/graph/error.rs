@@ -1,4 +1,4 @@
-//! Why a graph cannot run or go on.
+//! Why a graph cannot be run, or not to its end.
 
 use thiserror::Error;
 
@@ -18,11 +18,11 @@ pub enum GraphRunError {
     #[error(transparent)]
     Map(#[from] MapError),
 
-    #[error("there is no device to run on")]
+    #[error("residency is no device to run on")]
     NoDevice,
 
     #[error(
-        "{device}: the graph needs {needed} bytes of its memory, and it has {has}; put fewer \
+        "{device}: the graph needs {needed} bytes of its memory, and it has {has}; run fewer \
          components on it, or choose a smaller size"
     )]
     Memory {
@@ -31,13 +31,15 @@ pub enum GraphRunError {
         has: u64,
     },
 
-    #[error("component {component} ({kernels}) can run on no device that is left; lost: {lost}")]
+    #[error(
+        "component {component} ({kernels}) can run on none of the devices that are left; lost: {lost}"
+    )]
     Lost {
         component: usize,
         kernels: String,
         lost: String,
     },
 
-    #[error("policy `{policy}`: {what} (a fault of the policy)")]
+    #[error("policy `{policy}`: {what} (a bug in the policy)")]
     Policy { policy: &'static str, what: String },
 }

@@ -1,21 +1,24 @@
 //! Running task graphs: a graph, its components, a policy, and the devices of a
 //! runtime.
 //!
-//! A [`Plan`] is what outlives a run: memory, queues, compiled kernels, and what
-//! is enqueued for a component (`storage`, `plan`, `score`). A run asks the policy for components, enqueues each
-//! whole as [`crate::graph::CommandQueues`] has it (`dispatch`; several in turns,
-//! `wave`), hears of those
-//! ends that matter (`heard`) and tells the policy (`drive`); `books` knows what has been made and where it
-//! lies. Nothing waits for the host within a component. [`numbers`] makes of a
-//! graph what policies know of it, [`times`] measures kernels one by one, and
-//! [`search`] tries configurations.
-//! [`mod@reference`] runs the kernels one after the other, to compare with.
+//! * [`PreparedGraph`] (`prepared_graph`) keeps from run to run what runs share:
+//!   memory (`storage`), queues, compiled kernels and command plans
+//!   (`command_plan`).
+//! * A run (`run`) asks the policy for components and dispatches them
+//!   (`dispatch`): it enqueues each whole, as [`crate::graph::CommandQueues`]
+//!   says, or several in turns (`interleaving`). Some commands notify the host of
+//!   their end (`notifying`), and the run tells the policy. `state` is how far the
+//!   run is, `recover` handles losses, `timeline` makes a trace.
+//! * [`problem`] is what policies know of a graph, [`times`] measures its kernels,
+//!   [`search`] looks for the best clustering, and [`mod@reference`] computes the
+//!   results one kernel after the other.
 //!
-//! Data that several components or the host need are in host memory when their
-//! maker has ended, so a component can begin on any device, and what a lost
-//! device had not finished can be done again elsewhere. What only one device
-//! needs stays there; if that is lost, the components that made it run again.
-
+//! Nothing within a component waits for the host. Data that several components or
+//! the host need are in host memory when the kernel that makes them has ended, so
+//! any device can take a component, and another can repeat what a lost one did not
+//! finish. Data that only one device needs stay there; if that device is lost, the
+//! components that made them run again. An output that its kernel may write only
+//! in part begins with zeros in every run.
 //!
 //! # Example
 //!
@@ -26,7 +29,7 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use pdawl::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
-//! use pdawl::engine::graph::{Control, Options, Plan, abilities, numbers::problem};
+//! use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities, problem::problem};
 //! use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
 //! use pdawl::machine::MachineStore;
 //! use pdawl::policy::Adaptive;
@@ -70,7 +73,7 @@
 //!         name: name.into(),
 //!         codelet: Arc::clone(&increment),
 //!         units: 0..100,
-//!         arguments: vec![Argument::Input(from), Argument::Output(to)],
+//!         arguments: vec![Argument::Input(from), Argument::FullOutput(to)],
 //!         cost: Cost { flops: 100.0, bytes: 200.0 },
 //!         prefers: None,
 //!     });
@@ -85,58 +88,58 @@
 //! let able = abilities(&graph, &components, &devices);
 //! let problem = problem(&graph, &components, &devices, &able, &Vec::new());
 //!
-//! let mut plan = Plan::new(&runtime, graph, components)?;
+//! let mut prepared = PreparedGraph::new(&runtime, graph, components)?;
 //! let mut policy = Adaptive::new(problem);
 //! let stop = AtomicBool::new(false);
 //! let mut control = Control { stop: &stop, progress: &mut |_done, _all| {} };
 //! let options = Options::queues(vec![1, 3]);
-//! let outcome = plan.run(&mut runtime, &mut policy, &options, &mut control)?;
+//! let outcome = prepared.run(&mut runtime, &mut policy, &options, &mut control)?;
 //! assert_eq!(outcome.kernels(), 2);
-//! assert!(plan.bytes(&mut runtime, result)?.iter().all(|byte| *byte == 9));
+//! assert!(prepared.bytes(&mut runtime, result)?.iter().all(|byte| *byte == 9));
 //! # Ok(())
 //! # }
 //! ```
 
-mod books;
+mod command_plan;
 mod dispatch;
-mod drive;
 mod error;
-mod heard;
-mod log;
-pub mod numbers;
+mod interleaving;
+mod notifying;
 mod outcome;
-mod plan;
+mod prepared_graph;
+pub mod problem;
 mod recover;
 pub mod reference;
-mod score;
+mod run;
 pub mod search;
+mod state;
 mod storage;
+mod timeline;
 pub mod times;
-mod wave;
 
 use std::sync::atomic::AtomicBool;
 
 pub use error::GraphRunError;
 pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, Launched, Placement};
-pub use plan::{Plan, abilities};
+pub use prepared_graph::{PreparedGraph, abilities};
 
 /// How a graph is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Queues of each device; devices without an entry have one.
     pub queues: Vec<usize>,
-    /// Queues that one component is spread over, of each device; devices without
-    /// an entry spread it over all. With fewer, components take turns.
+    /// Queues of each device that one component is spread over; devices without an
+    /// entry spread it over all. With fewer, components take turns on the queues.
     pub widths: Vec<usize>,
-    /// Keep the spans of all commands, with the devices' own times. Without,
-    /// queues need not stamp their commands, which is cheaper.
+    /// Keep a trace of all commands, with the times of the devices. Without one,
+    /// queues need no profiling, which is cheaper.
     pub trace: bool,
-    /// Leave what came from the host on the devices for the next run.
+    /// Leave given data on the devices for the next run.
     pub keep: bool,
 }
 
 impl Options {
-    /// Every device with so many queues.
+    /// So many queues of each device.
     pub fn queues(queues: Vec<usize>) -> Self {
         Self {
             queues,
@@ -146,7 +149,7 @@ impl Options {
         }
     }
 
-    /// Queues of a device, and of these how many for one component.
+    /// The queues of a device, and how many of them one component gets.
     pub fn of(&self, device: usize) -> (usize, usize) {
         let queues = self.queues.get(device).copied().unwrap_or(1).max(1);
         let width = self.widths.get(device).copied().unwrap_or(queues);
@@ -154,10 +157,10 @@ impl Options {
     }
 }
 
-/// How a run is watched and stopped.
+/// How a run is observed and stopped.
 pub struct Control<'a> {
-    /// Set from outside: hand out nothing more, and end.
+    /// Set from outside: dispatch nothing more, and end.
     pub stop: &'a AtomicBool,
-    /// Told the components done and all that there are.
+    /// Told the number of components that are done, and of all.
     pub progress: &'a mut dyn FnMut(usize, usize),
 }

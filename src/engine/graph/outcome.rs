@@ -1,10 +1,10 @@
-//! What a graph's run gives back.
+//! The outcome of a run of a graph: figures that were measured in it, and its trace.
 
 use crate::graph::KernelId;
 use crate::time::Nanos;
 use crate::trace::Trace;
 
-/// A component's place and time.
+/// Where and when a component ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Placement {
     pub component: usize,
@@ -12,8 +12,8 @@ pub struct Placement {
     pub level: usize,
     /// Index of the device.
     pub device: usize,
-    /// Seconds from the run's begin until it was handed out, and until its last
-    /// command ended.
+    /// Seconds from the begin of the run until it was dispatched, and until its
+    /// last command ended.
     pub dispatched: f64,
     pub ended: f64,
 }
@@ -39,37 +39,38 @@ pub struct DeviceUse {
     pub bytes_d2h: u64,
     /// Queues that were used.
     pub queues: usize,
-    /// Seconds in which at least one of its commands ran; `None` without a
-    /// trace, for want of the device's own times.
+    /// Seconds in which at least one of its commands ran; `None` without a trace,
+    /// which alone has the times of the device.
     pub busy_seconds: Option<f64>,
 }
 
-/// A device that was lost on the way.
+/// A device that was lost in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphLoss {
     /// Index of the device.
     pub device: usize,
     pub why: String,
-    /// Components that had ended and were run again, since only this device had
-    /// what they made.
+    /// Components that had ended and ran again, since only this device had their
+    /// results.
     pub repeated: Vec<usize>,
 }
 
-/// A run of a graph: figures measured in it, and its trace.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphOutcome {
     /// Device names, by index.
     pub devices: Vec<String>,
     /// The policy's name.
     pub policy: &'static str,
-    /// Seconds from the first decision until the last command ended and the
-    /// host knew.
+    /// Seconds from the first decision until the host was notified of the last
+    /// command's end.
     pub seconds: f64,
-    /// Of these, what submitting took, and what the engine and the policy took
-    /// themselves; the rest was waiting.
+    /// Seconds of these spent submitting, and spent in the engine and the policy;
+    /// the rest was waiting.
     pub submit_seconds: f64,
     pub engine_seconds: f64,
-    /// Of the submitting, what drivers' own calls took; 0 where nobody counts.
+    /// Seconds of the submitting that driver calls took; 0 where they are not
+    /// measured.
     pub driver_seconds: f64,
     /// In the order in which they ended.
     pub placements: Vec<Placement>,
@@ -78,8 +79,7 @@ pub struct GraphOutcome {
     pub losses: Vec<GraphLoss>,
     /// Ended early on request.
     pub interrupted: bool,
-    /// Every launch that ended well, in the order of starts; empty without a
-    /// trace.
+    /// Every launch that ended well, in the order of starts; empty without a trace.
     pub launches: Vec<Launched>,
     pub trace: Trace,
 }
@@ -90,12 +90,12 @@ impl GraphOutcome {
         self.uses.iter().map(|used| used.kernels).sum()
     }
 
-    /// Seconds of drivers' own calls for a kernel; 0 where nobody counts them.
+    /// Seconds of driver calls a kernel; 0 where they are not measured.
     pub fn driver_seconds_per_kernel(&self) -> f64 {
         self.driver_seconds / self.kernels().max(1) as f64
     }
 
-    /// Seconds of the host for a kernel, beyond the driver's own calls.
+    /// Seconds of the host a kernel, driver calls excluded.
     pub fn host_seconds_per_kernel(&self) -> f64 {
         let host = self.submit_seconds + self.engine_seconds - self.driver_seconds;
         host.max(0.0) / self.kernels().max(1) as f64

@@ -1,25 +1,25 @@
-//! Trying configurations of a clustering, and keeping the best.
+//! The search for the best clustering, by running configurations.
 
-use super::{Control, GraphRunError, Options, Plan};
+use super::{Control, GraphRunError, Options, PreparedGraph};
 use crate::machine::DeviceKind;
 use crate::policy::{Clustering, Configuration, Problem, Search};
 use crate::runtime::Runtime;
 use std::sync::atomic::Ordering;
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The best, and its median seconds; `None` if nothing could run, or the
-    /// search was stopped before anything had.
+pub struct SearchResult {
+    /// The best configuration and its median seconds; `None` if none could run, or
+    /// the search was stopped before any had.
     pub best: Option<(Configuration, f64)>,
-    /// Every configuration that was tried, with its median seconds.
+    /// Every configuration that ran, with its median seconds.
     pub all: Vec<(Configuration, f64)>,
 }
 
-/// Options of a run by a configuration.
+/// The options of a run by a configuration.
 pub fn options(configuration: &Configuration, problem: &Problem, base: &Options) -> Options {
     let by_kind = |gpu: usize, cpu: usize| {
-        let kinds = problem.spots.iter().map(|spot| spot.kind);
+        let kinds = problem.devices.iter().map(|spot| spot.kind);
         kinds
             .map(|kind| if kind == DeviceKind::Cpu { cpu } else { gpu })
             .collect()
@@ -43,21 +43,22 @@ pub fn policy(
     Ok(Clustering::new(problem.clone(), map)?)
 }
 
-/// Runs the graph as the search says, until that is over or `control.stop` is
-/// set. Each configuration runs once more before it is first timed, so that
-/// no setup is counted. `control.progress` is told the runs so far and 0.
+/// Runs the graph as the search proposes, until the search is over or
+/// `control.stop` is set. Each configuration has one more run before its first
+/// timed one, so that no setup is counted. `control.progress` is told the runs so
+/// far, and 0.
 ///
 /// # Errors
-/// As [`Plan::run`]. A configuration whose memory does not fit counts as one
-/// that cannot run.
+/// As [`PreparedGraph::run`]. A configuration whose memory does not fit is not an
+/// error; it counts as infinitely slow.
 pub fn search(
     runtime: &mut dyn Runtime,
-    plan: &mut Plan,
+    prepared: &mut PreparedGraph,
     problem: &Problem,
     mut search: Search,
     base: &Options,
     control: &mut Control,
-) -> Result<Found, GraphRunError> {
+) -> Result<SearchResult, GraphRunError> {
     let mut warm: Vec<Configuration> = Vec::new();
     let mut runs = 0;
     while let Some(configuration) = search.propose() {
@@ -70,7 +71,7 @@ pub fn search(
             stop: control.stop,
             progress: &mut |_, _| {},
         };
-        let mut once = || plan.run(runtime, &mut policy, &options, &mut quiet);
+        let mut once = || prepared.run(runtime, &mut policy, &options, &mut quiet);
         if !warm.contains(&configuration) {
             match once() {
                 Ok(_) => warm.push(configuration),
@@ -89,7 +90,7 @@ pub fn search(
         runs += 1;
         (control.progress)(runs, 0);
     }
-    Ok(Found {
+    Ok(SearchResult {
         best: search.best(),
         all: search.results(),
     })

@@ -1,4 +1,5 @@
-//! Where data lie: in host memory and in devices' own.
+//! The memory of a graph's data: in the host, and on devices with memory of their
+//! own.
 
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph};
@@ -7,26 +8,26 @@ use crate::runtime::{DeviceId, Runtime, RuntimeError};
 
 use super::GraphRunError;
 
-/// Host memory that is copied between versions of a datum has whole units of
-/// the copying codelet.
+/// Bytes of a unit of the copying codelet. Host memory that is copied between
+/// versions of a datum is a multiple of it.
 pub(super) const COPY_UNIT: u64 = 4096;
 
-/// The memory of a plan, made as far as anything needs it.
+/// The memory of a prepared graph, allocated when something first needs it.
 pub(super) struct Storage {
     /// By datum.
     host: Vec<Option<HostMemoryId>>,
     /// By device and datum; only first versions have any.
     buffers: Vec<Vec<Option<BufferId>>>,
-    /// By datum: the first version of what lies in the same buffer.
+    /// By datum: the first version of those that share its buffer.
     first: Vec<usize>,
     /// By first version: all of them, if there are several.
     versions: Vec<Vec<DatumId>>,
-    /// The same in host memory, where a version that someone else may still want
-    /// is never overwritten.
+    /// By datum: the same in host memory, where a version that another component
+    /// or the host may still need is never overwritten.
     host_first: Vec<usize>,
     /// By datum: whether its host memory is copied from or to.
     copied: Vec<bool>,
-    /// By device and component: whether all memory is there.
+    /// By device and component: whether all memory is allocated.
     ready: Vec<Vec<bool>>,
     /// Bytes of buffers by device.
     bytes: Vec<u64>,
@@ -67,8 +68,8 @@ impl Storage {
         made
     }
 
-    /// Makes sure of all memory that a component needs on a device. Nothing may
-    /// be in flight if any is missing.
+    /// Allocates what a component needs on a device and does not have yet. Nothing
+    /// may be in flight then.
     pub fn ensure(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -96,8 +97,8 @@ impl Storage {
         Ok(())
     }
 
-    /// Makes sure of host memory for what the host gives and wants, whether or
-    /// not any kernel reads it.
+    /// Allocates host memory for the data that the host gives and wants, whether
+    /// or not a kernel reads them.
     pub fn ensure_given(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -159,20 +160,20 @@ impl Storage {
         Ok(())
     }
 
-    /// Refuses what a device's own memory cannot hold: the buffers there are,
-    /// and those that these components still need.
+    /// Checks that a device's own memory holds the buffers that are allocated and
+    /// those that these components still need.
     pub fn check(
         &self,
         info: &Device,
         graph: &TaskGraph,
         components: &Components,
-        mine: &[usize],
+        own: &[usize],
         device: usize,
     ) -> Result<(), GraphRunError> {
         if info.shares_host_memory {
             return Ok(());
         }
-        let kernels = mine.iter().flat_map(|c| &components.list()[*c].kernels);
+        let kernels = own.iter().flat_map(|c| &components.list()[*c].kernels);
         let mut missing: Vec<usize> = kernels
             .map(|kernel| graph.kernel(*kernel))
             .flat_map(|kernel| kernel.inputs().chain(kernel.outputs()))
@@ -193,7 +194,7 @@ impl Storage {
         })
     }
 
-    /// The other versions of a datum: what lies in its buffer, it or one of them.
+    /// The other versions of a datum. Its buffer holds one version at a time.
     pub fn others(&self, datum: DatumId) -> impl Iterator<Item = DatumId> + '_ {
         let versions = self.versions[self.first[datum.0]].iter().copied();
         versions.filter(move |other| *other != datum)
@@ -213,7 +214,7 @@ impl Storage {
         })
     }
 
-    /// What a kernel on a device is given for a datum.
+    /// The memory that a kernel on a device gets for a datum.
     pub fn memory(
         &self,
         datum: DatumId,
@@ -227,8 +228,8 @@ impl Storage {
         }
     }
 
-    /// Whether two versions have host memory of their own, so that one is copied
-    /// to the other before that is worked on in host memory.
+    /// Whether two versions differ in their host memory, so that one is copied to
+    /// the other before a kernel works on that in place.
     pub fn apart(&self, from: DatumId, to: DatumId) -> bool {
         self.host_first[from.0] != self.host_first[to.0]
     }
@@ -249,14 +250,14 @@ impl Storage {
     }
 }
 
-/// Whether a datum is ever in host memory however its component runs: the host
-/// gives or wants it, or another component reads it.
+/// Whether a datum may be needed in host memory, wherever its component runs: the
+/// host gives or wants it, or another component reads it.
 fn travels(graph: &TaskGraph, components: &Components, datum: DatumId) -> bool {
     let what = graph.datum(datum);
     what.contents.is_some() || what.wanted || !components.readers(datum).is_empty()
 }
 
-/// Whether nobody outside the component of `overwriter` ever sees this version.
+/// Whether only the component of `overwriter` ever reads this version.
 fn private(
     graph: &TaskGraph,
     components: &Components,

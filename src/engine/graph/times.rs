@@ -1,45 +1,45 @@
-//! Seconds of every kernel on every device, measured one by one.
+//! Measuring kernels: the seconds of every kernel on every device, one by one.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::numbers::{Times, problem};
-use super::{Control, GraphRunError, Options, Plan, abilities};
+use super::problem::{KernelTimes, problem};
+use super::{Control, GraphRunError, Options, PreparedGraph, abilities};
 use crate::graph::{Components, Kernel, TaskGraph};
 use crate::policy::Clustering;
 use crate::runtime::Runtime;
 
-/// Measures every kernel by itself on every device that can run the whole graph:
-/// the graph runs `times` times there, on one queue and after one run that does
-/// not count, and a kernel's least time is taken, since only what comes in
-/// between makes it longer.
+/// Measures every kernel by itself on every device that can run the whole graph.
+/// The graph runs `times` times there, on one queue and after one run that is not
+/// measured. The least time of a kernel counts, since disturbances only make it
+/// longer.
 ///
-/// Kernels with one codelet, the same units and the same cost share what is
-/// measured, so that noise does not rank equal kernels.
+/// Kernels with the same codelet, units and cost get the mean of their times, so
+/// that noise does not rank equal kernels.
 ///
-/// When `stop` is set, what has not been measured by then has no times.
+/// When `stop` is set, kernels that were not measured by then have no times.
 ///
 /// # Errors
-/// As [`Plan::run`]. A device that is lost on the way has no times.
+/// As [`PreparedGraph::run`]. A device that is lost meanwhile has no times.
 pub fn measure(
     runtime: &mut dyn Runtime,
     graph: &Arc<TaskGraph>,
     times: usize,
     stop: &AtomicBool,
-) -> Result<Times, GraphRunError> {
+) -> Result<KernelTimes, GraphRunError> {
     let devices = runtime.devices().to_vec();
-    // One component, unless kernels are meant for different kinds of device.
+    // SequentialRunner component, unless kernels are meant for different kinds of device.
     let whole = Components::by(graph, |_| ());
     let whole = Arc::new(whole.unwrap_or_else(|_| Components::single_kernels(graph)));
     let able = abilities(graph, &whole, &devices);
-    let numbers = problem(graph, &whole, &devices, &able, &Vec::new());
+    let problem = problem(graph, &whole, &devices, &able, &Vec::new());
     // By device and kernel.
     let mut measured = vec![vec![None; graph.kernels().len()]; devices.len()];
     for (device, measured) in measured.iter_mut().enumerate() {
-        let Ok(mut policy) = Clustering::new(numbers.clone(), vec![device; whole.len()]) else {
+        let Ok(mut policy) = Clustering::new(problem.clone(), vec![device; whole.len()]) else {
             continue;
         };
-        let mut plan = Plan::new(runtime, Arc::clone(graph), Arc::clone(&whole))?;
+        let mut prepared = PreparedGraph::new(runtime, Arc::clone(graph), Arc::clone(&whole))?;
         let options = Options {
             trace: true,
             ..Options::queues(vec![1; devices.len()])
@@ -49,12 +49,12 @@ pub fn measure(
                 stop,
                 progress: &mut |_, _| {},
             };
-            let outcome = plan.run(runtime, &mut policy, &options, &mut control);
+            let outcome = prepared.run(runtime, &mut policy, &options, &mut control);
             let outcome = match outcome {
                 Ok(outcome) if outcome.losses.is_empty() => outcome,
                 Ok(_) | Err(GraphRunError::Lost { .. }) => break,
                 Err(error) => {
-                    plan.release(runtime);
+                    prepared.release(runtime);
                     return Err(error);
                 }
             };
@@ -70,18 +70,18 @@ pub fn measure(
                 *least = Some(least.map_or(seconds, |least: f64| least.min(seconds)));
             }
         }
-        plan.release(runtime);
+        prepared.release(runtime);
     }
     let kernels = 0..graph.kernels().len();
-    let mut times: Times = kernels
+    let mut times: KernelTimes = kernels
         .map(|kernel| measured.iter().map(|device| device[kernel]).collect())
         .collect();
     share(graph, &mut times);
     Ok(times)
 }
 
-/// Gives kernels that compute the same the mean of what was measured of them.
-fn share(graph: &TaskGraph, times: &mut Times) {
+/// Gives kernels that compute the same the mean of their times.
+fn share(graph: &TaskGraph, times: &mut KernelTimes) {
     let alike = |one: &Kernel, other: &Kernel| {
         Arc::ptr_eq(&one.codelet, &other.codelet)
             && one.units == other.units

@@ -1,7 +1,7 @@
 use super::*;
 use crate::codelet::{HostMemoryId, Memory};
 use crate::graph::Contents;
-use crate::graph::testbed::{figure_6, given, kernel, step};
+use crate::graph::fixtures::{figure_6, given, kernel, step};
 
 #[test]
 fn edges_follow_from_who_reads_what() {

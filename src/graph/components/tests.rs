@@ -1,5 +1,5 @@
 use super::*;
-use crate::graph::testbed::{figure_6, given, kernel, step};
+use crate::graph::fixtures::{figure_6, given, kernel, step};
 use crate::graph::{Argument, Datum, GraphBuilder};
 
 fn ids(numbers: &[usize]) -> Vec<KernelId> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::graph::testbed::{figure_6, given, kernel, step};
+use crate::graph::fixtures::{figure_6, given, kernel, step};
 use crate::graph::{Argument, Datum, GraphBuilder};
 
 /// As the paper has it: what comes in is written, what goes out is read.
@@ -25,15 +25,15 @@ fn figure(queues: usize) -> CommandQueues {
     CommandQueues::new(&graph, &components, 1, queues, &[], &transfers)
 }
 
-fn place(queue: usize, position: usize) -> Place {
-    Place { queue, position }
+fn slot(queue: usize, position: usize) -> QueueSlot {
+    QueueSlot { queue, position }
 }
 
 /// Figure 9: three queues. Written with the paper's names, w1 w2 e1 | w3 e2 |
 /// w4 e3 are the first round and e4 r1 | e5 r2 the second.
 #[test]
 fn figure_9_has_exactly_the_papers_queues_and_precedences() {
-    use Planned::{NdRange, Read, Write};
+    use QueueCommand::{NdRange, Read, Write};
     let [k0, k1, k2, k3, k4] = [1, 2, 3, 4, 5].map(KernelId);
     let [b2, b3, b5, b8, b13, b14] = [0, 1, 3, 5, 7, 8].map(DatumId);
     let made = figure(3);
@@ -51,8 +51,8 @@ fn figure_9_has_exactly_the_papers_queues_and_precedences() {
             vec![Write(b8, k2), NdRange(k2)],
         ]
     );
-    let (e1, e2, e3) = (place(0, 2), place(1, 1), place(2, 1));
-    let (e4, e5) = (place(0, 3), place(1, 2));
+    let (e1, e2, e3) = (slot(0, 2), slot(1, 1), slot(2, 1));
+    let (e4, e5) = (slot(0, 3), slot(1, 2));
     assert_eq!(
         made.precedences,
         [(e1, e2), (e1, e3), (e2, e4), (e3, e5)],
@@ -73,8 +73,8 @@ fn one_queue_needs_no_precedence() {
 #[test]
 fn two_queues_meet_where_a_kernel_changes_sides() {
     let made = figure(2);
-    let (e1, e2, e4) = (place(0, 2), place(1, 1), place(1, 2));
-    assert_eq!(made.at(e4), Planned::NdRange(KernelId(4)));
+    let (e1, e2, e4) = (slot(0, 2), slot(1, 1), slot(1, 2));
+    assert_eq!(made.at(e4), QueueCommand::NdRange(KernelId(4)));
     assert_eq!(made.precedences, [(e1, e2)]);
 }
 
@@ -88,8 +88,8 @@ fn every_parent_is_waited_for() {
     let components = Components::by(&graph, |_| ()).expect("one component");
     let transfers = Everything(&graph, &components, 0);
     let made = CommandQueues::new(&graph, &components, 0, 4, &[], &transfers);
-    let child = place(3, 0);
-    let parents = [0, 1, 2].map(|queue| (place(queue, 0), child));
+    let child = slot(3, 0);
+    let parents = [0, 1, 2].map(|queue| (slot(queue, 0), child));
     assert_eq!(made.precedences, parents);
 }
 
@@ -105,12 +105,14 @@ fn a_datum_is_written_once_and_all_readers_wait_for_it() {
     let transfers = Everything(&graph, &components, 0);
     let made = CommandQueues::new(&graph, &components, 0, 3, &[], &transfers);
     let writes = made.queues.iter().flatten();
-    let writes = writes.filter(|c| matches!(c, Planned::Write(..))).count();
+    let writes = writes
+        .filter(|c| matches!(c, QueueCommand::Write(..)))
+        .count();
     assert_eq!(writes, 1);
-    let written = place(0, 0);
+    let written = slot(0, 0);
     assert_eq!(
         made.precedences,
-        [(written, place(1, 0)), (written, place(2, 0))]
+        [(written, slot(1, 0)), (written, slot(2, 0))]
     );
 }
 
@@ -133,7 +135,7 @@ fn what_is_read_back_is_not_overwritten_before() {
     }
     let components = Components::by(&graph, |_| ()).expect("one component");
     let made = CommandQueues::new(&graph, &components, 0, 2, &[], &ReadAll);
-    let (launch, read, replace) = (place(0, 0), place(0, 1), place(1, 0));
+    let (launch, read, replace) = (slot(0, 0), slot(0, 1), slot(1, 0));
     assert_eq!(made.precedences, [(launch, replace), (read, replace)]);
     // The read ends after the launch, in one queue.
     assert_eq!(made.waits()[2], [read]);
@@ -149,9 +151,12 @@ fn of_equal_kernels_that_of_the_highest_rank_goes_first() {
     let components = Components::by(&graph, |_| ()).expect("one component");
     let transfers = Everything(&graph, &components, 1);
     let made = CommandQueues::new(&graph, &components, 0, 1, &[1.0, 3.0, 2.0], &transfers);
-    let launches = made.order.iter().map(|place| made.at(*place));
+    let launches = made.order.iter().map(|slot| made.at(*slot));
     let launches: Vec<_> = launches
-        .filter(|c| matches!(c, Planned::NdRange(_)))
+        .filter(|c| matches!(c, QueueCommand::NdRange(_)))
         .collect();
-    assert_eq!(launches, [1, 2, 0].map(|k| Planned::NdRange(KernelId(k))));
+    assert_eq!(
+        launches,
+        [1, 2, 0].map(|k| QueueCommand::NdRange(KernelId(k)))
+    );
 }

@@ -1,14 +1,14 @@
-//! Whether a kernel file describes the kernel that its source has: argument by
-//! argument, against the source as it is read here, or as a compiler tells it.
+//! Comparing a kernel file with its kernel, argument by argument: with the source as
+//! it is read here, or with what a compiler reports.
 
 use super::error::SpecError;
-use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
+use super::kernel::{ArgumentKind, ArgumentSpec, KernelSpec};
 use super::resolve::Kernel;
 use super::scalar::ElementType;
 use super::source::{self, KernelInfo};
 use crate::codelet::{AddressSpace, KernelArgument};
 
-/// An argument as a source or a compiler has it.
+/// An argument, by a source or a compiler.
 struct Actual<'a> {
     name: &'a str,
     type_name: &'a str,
@@ -17,12 +17,11 @@ struct Actual<'a> {
 }
 
 impl KernelSpec {
-    /// Compares the file with the source of `kernel`, which it became. Returns
-    /// what the source says of the kernel, and warnings.
+    /// Compares the file with the source of `kernel`, into which it was resolved.
+    /// Returns what the source says of the kernel, and warnings.
     ///
     /// # Errors
-    /// When the source has no such kernel, or an argument is another than the
-    /// file says.
+    /// When the source has no such kernel, or an argument differs from the file.
     pub fn agrees_with_source(
         &self,
         kernel: &Kernel,
@@ -59,20 +58,18 @@ impl KernelSpec {
         Ok((info.clone(), self.doubts(info, kernel)))
     }
 
-    /// Compares the file with what a compiler tells of the kernel's arguments.
+    /// Compares the file with the kernel's arguments that a compiler reports.
     ///
     /// # Errors
-    /// When an argument is another than the file says.
+    /// When an argument differs from the file.
     pub fn agrees_with_compiler(&self, arguments: &[KernelArgument]) -> Result<(), SpecError> {
-        let actual: Vec<Actual> = (arguments.iter())
-            .map(|argument| Actual {
-                name: &argument.name,
-                type_name: &argument.type_name,
-                address: argument.address,
-                read_only: argument.read_only,
-            })
-            .collect();
-        self.agrees(&actual)
+        let actual = arguments.iter().map(|argument| Actual {
+            name: &argument.name,
+            type_name: &argument.type_name,
+            address: argument.address,
+            read_only: argument.read_only,
+        });
+        self.agrees(&actual.collect::<Vec<_>>())
     }
 
     fn agrees(&self, actual: &[Actual]) -> Result<(), SpecError> {
@@ -99,10 +96,12 @@ impl KernelSpec {
     }
 
     fn one_agrees(&self, said: &ArgumentSpec, is: &Actual) -> Result<(), SpecError> {
-        let what = match is.address {
-            AddressSpace::Global | AddressSpace::Constant => "a buffer",
-            AddressSpace::Local => "local memory",
-            AddressSpace::Private => "a value",
+        let (what, list) = match is.address {
+            AddressSpace::Global | AddressSpace::Constant => {
+                ("a buffer", "inputBuffers, outputBuffers or ioBuffers")
+            }
+            AddressSpace::Local => ("local memory", "localArguments"),
+            AddressSpace::Private => ("a value", "varArguments"),
         };
         let fits = match &said.kind {
             ArgumentKind::Buffer { .. } => what == "a buffer",
@@ -114,17 +113,10 @@ impl KernelSpec {
             said.position, self.name, is.name
         );
         if !fits {
-            let list = match is.address {
-                AddressSpace::Global | AddressSpace::Constant => {
-                    "inputBuffers, outputBuffers or ioBuffers"
-                }
-                AddressSpace::Local => "localArguments",
-                AddressSpace::Private => "varArguments",
-            };
             let why = format!("{name} is {what}; it belongs into {list}");
             return Err(self.fault(&format!("{}.pos", said.field), why));
         }
-        // Structures and the like are the kernel's own business.
+        // Types of the kernel's own, such as structures, are not compared.
         if let Ok(element) = is.type_name.parse::<ElementType>()
             && element != said.element
             && !same_bytes(said, element)
@@ -132,9 +124,8 @@ impl KernelSpec {
             let why = format!("{name} is of type {element}, not {}", said.element);
             return Err(self.fault(&format!("{}.type", said.field), why));
         }
-        let writes = |direction: &Direction| direction.writes();
         if let ArgumentKind::Buffer { direction, .. } = &said.kind
-            && writes(direction)
+            && direction.writes()
             && is.read_only
         {
             let why =
@@ -144,7 +135,7 @@ impl KernelSpec {
         Ok(())
     }
 
-    /// What looks wrong in a file that fits.
+    /// Warnings of a file that fits its kernel.
     fn doubts(&self, info: &KernelInfo, kernel: &Kernel) -> Vec<String> {
         let mut doubts = Vec::new();
         let mut doubt = |field: &str, what: String| {
@@ -162,7 +153,7 @@ impl KernelSpec {
                 doubt(
                     &said.field,
                     format!(
-                        "`{}` writes `{name}`, an input; what it writes is thrown away",
+                        "`{}` writes `{name}`, an input; what it writes is discarded",
                         self.name
                     ),
                 );
@@ -171,8 +162,8 @@ impl KernelSpec {
                 doubt(
                     &said.field,
                     format!(
-                        "`{}` reads `{name}`, an output, before or after it writes it; if what \
-                         was there matters, it belongs into ioBuffers",
+                        "`{}` reads `{name}`, an output, before or after it writes it; if the \
+                         former contents matter, it belongs into ioBuffers",
                         self.name
                     ),
                 );
@@ -202,8 +193,8 @@ impl KernelSpec {
     }
 }
 
-/// Whether a buffer's elements may be told so: `float4*` as floats, an enum as
-/// an int. By value the sizes must agree.
+/// Whether a type may describe the elements: floats a `float4*`, an int an enum. The
+/// sizes of values must be equal.
 fn same_bytes(said: &ArgumentSpec, element: ElementType) -> bool {
     match said.kind {
         ArgumentKind::Scalar { .. } => {

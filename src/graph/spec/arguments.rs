@@ -1,4 +1,4 @@
-//! A kernel's arguments out of its file's lists of buffers, values and local
+//! The arguments of a kernel, from its file's lists of buffers, values and local
 //! memory.
 
 use std::collections::BTreeMap;
@@ -8,61 +8,70 @@ use serde_json::Value;
 
 use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, Direction};
-use super::raw::{PASSED_OVER, RawBuffer, RawKernel};
-use super::scalar::ElementType;
+use super::raw::{IGNORED_FIELDS, RawBuffer, RawKernel};
+use super::scalar::UnknownType;
 
-/// All arguments by position, without a gap.
+/// An argument of any list.
+struct Raw<'a> {
+    field: String,
+    element: &'a str,
+    position: u64,
+    kind: ArgumentKind,
+    others: &'a BTreeMap<String, Value>,
+}
+
+/// All arguments by position, without gaps.
 pub(super) fn arguments(
     file: &Path,
     prefix: &str,
     raw: &RawKernel,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<ArgumentSpec>, SpecError> {
-    let mut all = Vec::new();
-    let typed = |field: &str, name: &str| -> Result<ElementType, SpecError> {
-        name.parse().map_err(|unknown: super::scalar::UnknownType| {
-            SpecError::field(file, format!("{prefix}{field}.type"), unknown.to_string())
-        })
-    };
-    let directions = [
+    let buffers = [
         (Direction::Input, &raw.inputs),
         (Direction::Output, &raw.outputs),
         (Direction::Both, &raw.both),
     ];
-    for (direction, buffers) in directions {
-        for (index, buffer) in buffers.iter().enumerate() {
-            let field = format!("{}[{index}]", direction.field());
-            warnings.extend(strange(&buffer.others, &format!("{prefix}{field}.")));
-            all.push(ArgumentSpec {
-                element: typed(&field, &buffer.element)?,
-                position: buffer.pos.0,
-                kind: of_buffer(direction, buffer),
-                field,
-            });
-        }
-    }
-    for (index, scalar) in raw.scalars.iter().enumerate() {
-        let field = format!("varArguments[{index}]");
-        warnings.extend(strange(&scalar.others, &format!("{prefix}{field}.")));
+    let buffers = buffers.into_iter().flat_map(|(direction, buffers)| {
+        let all = (0..).zip(buffers);
+        all.map(move |(index, buffer)| Raw {
+            field: format!("{}[{index}]", direction.field()),
+            element: &buffer.element,
+            position: buffer.pos.0,
+            kind: of_buffer(direction, buffer),
+            others: &buffer.others,
+        })
+    });
+    let scalars = (0..).zip(&raw.scalars).map(|(index, scalar)| Raw {
+        field: format!("varArguments[{index}]"),
+        element: &scalar.element,
+        position: scalar.pos.0,
+        kind: ArgumentKind::Scalar {
+            value: scalar.value.0.clone(),
+        },
+        others: &scalar.others,
+    });
+    let locals = (0..).zip(&raw.locals).map(|(index, local)| Raw {
+        field: format!("localArguments[{index}]"),
+        element: &local.element,
+        position: local.pos.0,
+        kind: ArgumentKind::Local {
+            size: local.size.0.clone(),
+        },
+        others: &local.others,
+    });
+    let mut all = Vec::new();
+    for argument in buffers.chain(scalars).chain(locals) {
+        let field = format!("{prefix}{}.", argument.field);
+        warnings.extend(unknown_fields(argument.others, &field));
+        let element = argument.element.parse();
         all.push(ArgumentSpec {
-            element: typed(&field, &scalar.element)?,
-            position: scalar.pos.0,
-            kind: ArgumentKind::Scalar {
-                value: scalar.value.0.clone(),
-            },
-            field,
-        });
-    }
-    for (index, local) in raw.locals.iter().enumerate() {
-        let field = format!("localArguments[{index}]");
-        warnings.extend(strange(&local.others, &format!("{prefix}{field}.")));
-        all.push(ArgumentSpec {
-            element: typed(&field, &local.element)?,
-            position: local.pos.0,
-            kind: ArgumentKind::Local {
-                size: local.size.0.clone(),
-            },
-            field,
+            element: element.map_err(|unknown: UnknownType| {
+                SpecError::field(file, format!("{field}type"), unknown.to_string())
+            })?,
+            position: argument.position,
+            kind: argument.kind,
+            field: argument.field,
         });
     }
     all.sort_by_key(|argument| argument.position);
@@ -97,10 +106,10 @@ fn of_buffer(direction: Direction, buffer: &RawBuffer) -> ArgumentKind {
     }
 }
 
-/// Fields that nobody knows.
-pub(super) fn strange(others: &BTreeMap<String, Value>, prefix: &str) -> Vec<String> {
-    let unknown = |name: &&String| !PASSED_OVER.contains(&name.as_str());
+/// Warnings of unknown fields.
+pub(super) fn unknown_fields(others: &BTreeMap<String, Value>, prefix: &str) -> Vec<String> {
+    let unknown = |name: &&String| !IGNORED_FIELDS.contains(&name.as_str());
     (others.keys().filter(unknown))
-        .map(|name| format!("{prefix}{name} is no field that is known; it is passed over"))
+        .map(|name| format!("{prefix}{name} is an unknown field; it is ignored"))
         .collect()
 }

@@ -1,17 +1,19 @@
-//! What must hold of a graph before anything runs: every edge joins an output
-//! to an input of the same size, nothing waits for itself, and a component is
-//! of one device. Pure.
+//! The checks of a graph before anything runs: every edge connects an output to an
+//! input of the same size, nothing waits for itself, and the kernels of a component
+//! are for one device. This file is pure.
 
-use super::dag::{DagSpec, Edge, Place};
+use std::collections::BTreeSet;
+
+use super::dag::{DagSpec, Edge, Location};
 use super::error::SpecError;
 use super::resolve::{Argument, Buffer, Kernel};
+use crate::graph::topology::topological_order;
 
 impl DagSpec {
-    /// Checks the graph of these kernels, one for each of its own in their
-    /// order.
+    /// Checks the graph with these kernels, in the order of its own.
     ///
     /// # Errors
-    /// The first fault, with the file, the line or field, and the kernels.
+    /// The first error, with the file, the line or field, and the kernels.
     pub fn check(&self, kernels: &[Kernel]) -> Result<(), SpecError> {
         for (index, edge) in self.edges.iter().enumerate() {
             self.check_edge(edge, kernels)?;
@@ -22,23 +24,23 @@ impl DagSpec {
                      write it",
                     edge.to.1, self.kernels[edge.to.0].id, self.kernels[other.from.0].id
                 );
-                return Err(self.fault(&edge.place, why));
+                return Err(self.fault(&edge.location, why));
             }
         }
         let kernels: Vec<usize> = (0..self.kernels.len()).collect();
         if let Some(cycle) = self.cycle(&kernels) {
             let why = format!(
-                "kernels {} wait for one another in a circle; take one of their edges out",
+                "kernels {} wait for one another in a cycle; remove one of their edges",
                 self.ids(&cycle)
             );
-            return Err(self.fault(&self.place_between(&cycle), why));
+            return Err(self.fault(&self.location_between(&cycle), why));
         }
         self.check_components()
     }
 
     fn check_edge(&self, edge: &Edge, kernels: &[Kernel]) -> Result<(), SpecError> {
-        let fault = |why: String| Err(self.fault(&edge.place, why));
-        let id = |place: usize| self.kernels[place].id;
+        let fault = |why: String| Err(self.fault(&edge.location, why));
+        let id = |location: usize| self.kernels[location].id;
         let buffer = |(kernel, position): (usize, u64)| -> Option<&Buffer> {
             match kernels.get(kernel)?.arguments.get(position as usize)? {
                 Argument::Buffer(buffer) => Some(buffer),
@@ -47,7 +49,7 @@ impl DagSpec {
         };
         let Some(from) = buffer(edge.from).filter(|buffer| buffer.direction.writes()) else {
             return fault(format!(
-                "kernel {} writes no argument {}; an edge begins at one of its outputs",
+                "kernel {} writes no argument {}; an edge starts at one of its outputs",
                 id(edge.from.0),
                 edge.from.1
             ));
@@ -62,7 +64,7 @@ impl DagSpec {
         if from.bytes() != to.bytes() {
             return fault(format!(
                 "kernel {}'s argument {} is {} x {} and kernel {}'s argument {} is {} x {}; both \
-                 are the same data and need the same size",
+                 are the same data and must have the same size",
                 id(edge.from.0),
                 edge.from.1,
                 from.elements,
@@ -80,10 +82,6 @@ impl DagSpec {
         let Some(components) = &self.components else {
             return Ok(());
         };
-        let field = |name: String| Place {
-            line: None,
-            field: Some(name),
-        };
         let mut of = vec![0; self.kernels.len()];
         for (index, component) in components.iter().enumerate() {
             let mut devices = component.iter().map(|k| (*k, self.kernels[*k].device));
@@ -94,10 +92,10 @@ impl DagSpec {
             if let (Some((first, _)), Some((other, _))) = (wanted, devices.find(differs)) {
                 let why = format!(
                     "component {index} has kernel {} for one kind of device and kernel {} for \
-                     the other; a component is of one device",
+                     the other; the kernels of a component are for one device",
                     self.kernels[first].id, self.kernels[other].id
                 );
-                return Err(self.fault(&field(format!("tc[{index}]")), why));
+                return Err(self.fault(&Location::field(format!("tc[{index}]")), why));
             }
             for kernel in component {
                 of[*kernel] = index;
@@ -106,59 +104,34 @@ impl DagSpec {
         if let Some(cycle) = self.cycle(&of) {
             let names: Vec<String> = cycle.iter().map(ToString::to_string).collect();
             let why = format!(
-                "components {} wait for one another in a circle, so that none can begin; put \
+                "components {} wait for one another in a cycle, so that none can begin; put \
                  their kernels into one, or divide them otherwise",
                 names.join(", ")
             );
-            return Err(self.fault(&field("tc".to_owned()), why));
+            return Err(self.fault(&Location::field("tc"), why));
         }
         Ok(())
     }
 
-    /// A circle of groups, of which each waits for the one before and the first
-    /// for the last; `of` tells each kernel's group. Edges within a group are
-    /// none, except where every kernel is its own.
+    /// A cycle of groups, each of which waits for the one before, and the first for
+    /// the last. `of` has the group of each kernel. Edges within a group do not
+    /// count, unless every kernel is its own group.
     fn cycle(&self, of: &[usize]) -> Option<Vec<usize>> {
         let groups = of.iter().max()? + 1;
         let alone = groups == of.len();
-        let mut next: Vec<Vec<usize>> = vec![Vec::new(); groups];
+        let mut before = vec![BTreeSet::new(); groups];
         for (from, to) in self.pairs() {
             if of[from] != of[to] || alone {
-                next[of[from]].push(of[to]);
+                before[of[to]].insert(of[from]);
             }
         }
-        // 0: not seen, 1: on the way, 2: leads into no circle.
-        let mut state = vec![0u8; groups];
-        for root in 0..groups {
-            let mut way: Vec<(usize, usize)> = vec![(root, 0)];
-            if state[root] != 0 {
-                continue;
-            }
-            state[root] = 1;
-            while let Some((group, taken)) = way.last_mut() {
-                let Some(follower) = next[*group].get(*taken).copied() else {
-                    state[*group] = 2;
-                    way.pop();
-                    continue;
-                };
-                *taken += 1;
-                match state[follower] {
-                    0 => {
-                        state[follower] = 1;
-                        way.push((follower, 0));
-                    }
-                    1 => {
-                        let groups = way.iter().map(|(group, _)| *group);
-                        return Some(groups.skip_while(|group| *group != follower).collect());
-                    }
-                    _ => {}
-                }
-            }
-        }
-        None
+        let mut cycle = topological_order(&before).err()?;
+        cycle.pop();
+        Some(cycle)
     }
 
-    /// Who must end before whom: edges, and what `depends` says.
+    /// Pairs of kernels, the first of which must end before the second begins: the
+    /// edges, and the order without data.
     pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let edges = self.edges.iter().map(|edge| (edge.from.0, edge.to.0));
         edges.chain(self.order.iter().copied())
@@ -171,10 +144,10 @@ impl DagSpec {
         ids.join(", ")
     }
 
-    /// Where an edge between two kernels of a circle stands.
-    fn place_between(&self, cycle: &[usize]) -> Place {
+    /// The location of an edge between two kernels of a cycle.
+    fn location_between(&self, cycle: &[usize]) -> Location {
         let within = |edge: &&Edge| cycle.contains(&edge.from.0) && cycle.contains(&edge.to.0);
         let last = self.edges.iter().rfind(within);
-        last.map_or_else(Place::default, |edge| edge.place.clone())
+        last.map_or_else(Location::default, |edge| edge.location.clone())
     }
 }

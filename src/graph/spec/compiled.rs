@@ -1,4 +1,4 @@
-//! What a compiler is given: the source's text, and the macros as options.
+//! The input of a compiler: the source's text, and the macros as options.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use super::error::{SpecError, read};
 use super::kernel::{KernelSpec, MacroValue};
 use crate::expression::Symbols;
 
-/// Folders, beside that of the file, in which sources are looked for: those of
-/// the authors' repositories.
+/// Folders, relative to that of the file, in which sources are searched for: those
+/// of the authors' repositories.
 const FOLDERS: [&str; 6] = [
     "",
     "kernels",
@@ -25,7 +25,7 @@ impl KernelSpec {
             let value = match value {
                 MacroValue::Type(name) => name.clone(),
                 MacroValue::Number(expression) => match expression.value(symbols) {
-                    // In brackets, since a sign might meet an operator.
+                    // In brackets, since a sign may follow an operator.
                     Ok(number) if number.float() < 0.0 => format!("({number})"),
                     Ok(number) => number.to_string(),
                     Err(e) => {
@@ -34,7 +34,7 @@ impl KernelSpec {
                     }
                 },
             };
-            // A type of two words needs quotes, which drivers read differently.
+            // A type of two words would need quotes, which drivers treat differently.
             options.push(format!("-D{name}={}", value.replace("unsigned ", "u")));
         }
         Ok(options.join(" "))
@@ -55,12 +55,12 @@ impl KernelSpec {
             .find(|path| path.is_file());
         let Some(path) = found else {
             let first = folders.first().map_or(Path::new(""), PathBuf::as_path);
-            let place = match first.as_os_str().is_empty() {
+            let location = match first.as_os_str().is_empty() {
                 true => "this folder".to_owned(),
                 false => first.display().to_string(),
             };
             let why = format!(
-                "there is no `{}` in {place}, nor in the folders beside it; say where sources are \
+                "there is no `{}` in {location}, nor in the folders beside it; say where sources are \
                  with --sources",
                 self.src
             );

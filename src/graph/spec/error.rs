@@ -1,4 +1,4 @@
-//! What is wrong with a specification: the file, the place in it, and why.
+//! Errors of specifications: the file, the location in it, and the reason.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use pdawl_profiler::file::bounded;
 
 use crate::expression::ExpressionError;
 
-/// A fault of a specification. Its message is one line: `FILE, line 3: field: why`.
+/// An error of a specification. Its message is one line: `FILE, line 3: field: why`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpecError {
     pub file: PathBuf,
@@ -15,12 +15,12 @@ pub struct SpecError {
     pub line: Option<usize>,
     /// The field, as a path such as `inputBuffers[0].size`.
     pub field: Option<String>,
-    /// What is wrong, and what to do.
+    /// What is wrong, and the remedy.
     pub why: String,
 }
 
 impl SpecError {
-    /// A fault of a whole file.
+    /// An error of a whole file.
     pub fn file(file: &Path, why: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -30,7 +30,7 @@ impl SpecError {
         }
     }
 
-    /// A fault of a field.
+    /// An error of a field.
     pub fn field(file: &Path, field: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
             field: Some(field.into()),
@@ -38,7 +38,7 @@ impl SpecError {
         }
     }
 
-    /// A fault of a line.
+    /// An error of a line.
     pub fn line(file: &Path, line: usize, why: impl Into<String>) -> Self {
         Self {
             line: Some(line),
@@ -46,12 +46,12 @@ impl SpecError {
         }
     }
 
-    /// A field's expression that has no value.
+    /// An error of a field's expression.
     pub fn expression(file: &Path, field: impl Into<String>, error: &ExpressionError) -> Self {
         Self::field(file, field, error.to_string())
     }
 
-    /// The same, at a line as well.
+    /// The error with a line as well.
     pub fn at(self, line: Option<usize>) -> Self {
         Self {
             line: line.or(self.line),
@@ -59,7 +59,7 @@ impl SpecError {
         }
     }
 
-    /// From reading a file.
+    /// An error of reading a file.
     pub fn io(file: &Path, error: &std::io::Error) -> Self {
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -85,14 +85,14 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Bytes of a specification or a source, at most.
+/// Most bytes of a specification or a source.
 const MOST: u64 = 64 << 20;
 
-/// The whole text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// When it is not there, cannot be read, or is no text.
+/// When there is no such file, it cannot be read, or is not text.
 pub fn read(file: &Path) -> Result<String, SpecError> {
     let bytes = bounded(file, MOST).map_err(|error| SpecError::io(file, &error))?;
-    String::from_utf8(bytes).map_err(|_| SpecError::file(file, "it is no text (UTF-8)"))
+    String::from_utf8(bytes).map_err(|_| SpecError::file(file, "it is not text (UTF-8)"))
 }

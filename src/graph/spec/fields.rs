@@ -1,6 +1,5 @@
-//! The forms in which authors write a field: a size is a number or an
-//! expression, a list is a list or a text with brackets, a flag is 0, 1, `true`
-//! or `"1"`.
+//! The forms of a field: a size is a number or an expression, a list is a list or a
+//! text with brackets, a flag is 0, 1, `true` or `"1"`.
 
 use std::fmt;
 
@@ -8,28 +7,28 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 
 use crate::expression::{self, Expression};
 
-/// What stands where the user has yet to fill something in.
+/// The mark of a value that the user must fill in.
 pub const TO_FILL: &str = "?";
 
-/// A number or an expression.
+/// A field that is a number or an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Amount(pub Expression);
 
-/// One or several of them.
+/// A field that is one or several of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Amounts(pub Vec<Expression>);
 
-/// A small number from 0 on: a position, an id.
+/// A field that is a number from 0 on: a position, an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub u64);
 
-/// A thing that is so or not.
+/// A field that is true or false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
 fn amount<E: de::Error>(text: &str) -> Result<Expression, E> {
     match text.trim() == TO_FILL {
-        true => Err(E::custom("`?` stands for what has yet to be filled in")),
+        true => Err(E::custom("`?` marks a value that is to be filled in")),
         false => text.parse().map_err(E::custom),
     }
 }

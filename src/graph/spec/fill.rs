@@ -1,17 +1,17 @@
-//! Random data for buffers that a kernel reads.
+//! Random initial contents of buffers that a kernel reads.
 
 use super::resolve::Kernel;
 use super::scalar::Base;
 use crate::random::uniform;
 
-/// Whole numbers stay below this.
+/// Integers are below this.
 const MOST: u64 = 128;
 
-/// Buffers of fewer elements are counters and the like, not tables.
+/// Buffers of fewer elements are taken for counters, not for tables.
 const TABLE: u64 = 16;
 
-/// What whole numbers among a kernel's data stay below: kernels use them as
-/// indices, so all of its tables have that many elements.
+/// The bound of integers in a kernel's data. Kernels use integers as indices, so
+/// each of its tables has at least that many elements.
 pub fn indices(kernel: &Kernel) -> u64 {
     let elements = kernel.buffers().map(|(_, buffer)| buffer.elements);
     elements
@@ -20,8 +20,8 @@ pub fn indices(kernel: &Kernel) -> u64 {
         .map_or(MOST, |least| least.min(MOST))
 }
 
-/// Fills `bytes` with numbers of a type: fractions from -1 to 1, whole numbers
-/// from 0 to below `indices`.
+/// Fills `bytes` with numbers of a type: floating-point numbers from -1 to 1,
+/// integers from 0 to below `indices`.
 pub fn random(base: Base, indices: u64, seed: u64, bytes: &mut [u8]) {
     let most = indices.max(1) as f64;
     let each = base.bytes() as usize;
@@ -31,7 +31,7 @@ pub fn random(base: Base, indices: u64, seed: u64, bytes: &mut [u8]) {
         match base {
             Base::Float => element.copy_from_slice(&(fraction as f32).to_ne_bytes()),
             Base::Double => element.copy_from_slice(&fraction.to_ne_bytes()),
-            // 0.25 to 0.5 in steps of the format: no NaN, no infinity.
+            // The bits of 0.25 to 0.5: neither NaN nor infinity.
             Base::Half => {
                 let half = 0x3400 | (uniform * 1024.0) as u16;
                 element.copy_from_slice(&half.to_ne_bytes());

@@ -1,6 +1,6 @@
-//! A kernel file made of a kernel's source: what the compiler pass of the
-//! PySchedCL paper (section 4.A) tells by itself, and `?` for what only the
-//! user knows: sizes and values.
+//! Inferring a kernel file from a kernel's source: what the compiler pass of the
+//! PySchedCL paper (section 4.A) finds, and `?` for what only the user knows, sizes
+//! and values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::scalar::ElementType;
 use super::source::{Access, KernelInfo, Parameter, kernels};
 use crate::codelet::AddressSpace;
 
-/// A kernel file to be filled in.
+/// A kernel file with gaps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inferred {
@@ -57,18 +57,18 @@ pub struct InferredLocal {
     pub size: String,
 }
 
-/// A kernel file, and what is left to its user.
+/// A kernel file, and what the user must still fill in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inference {
     pub file: Inferred,
-    /// Fields to be filled in, with what belongs there.
+    /// Fields to fill in, with what belongs there.
     pub to_fill: Vec<String>,
-    /// What was assumed.
+    /// Assumptions.
     pub notes: Vec<String>,
 }
 
-/// The kernel files of a source, for all of its kernels or the one named.
-/// `macros` are those that it is compiled with.
+/// Infers the kernel files of a source, for all of its kernels or for one.
+/// `macros` are those that the source is compiled with.
 ///
 /// # Errors
 /// When the file cannot be read, or has no such kernel.
@@ -82,7 +82,7 @@ pub fn infer(
         .map_err(|unclosed| SpecError::line(file, unclosed.line, unclosed.to_string()))?;
     let names: Vec<&str> = found.iter().map(|kernel| kernel.name.as_str()).collect();
     if found.is_empty() {
-        let why = "it has no kernel: no function that begins with __kernel or kernel";
+        let why = "it has no kernel: no function that is declared with __kernel or kernel";
         return Err(SpecError::file(file, why));
     }
     if let Some(name) = only
@@ -120,21 +120,21 @@ fn of(id: usize, src: &str, kernel: &KernelInfo) -> Inference {
     };
     if kernel.dimension_guessed {
         made.notes.push(
-            "workDimension is 3 since a dimension is asked for by a variable; lower it if fewer \
+            "workDimension is 3 since a variable selects a dimension; lower it if fewer \
              are used"
                 .to_owned(),
         );
     }
     if kernel.uses_groups && kernel.required_local.is_none() {
         made.to_fill.push(
-            "localWorkSize: the kernel works within its work-groups, so say how large they are"
+            "localWorkSize: the kernel depends on its work-groups, so their size is needed"
                 .to_owned(),
         );
     }
     if kernel.atomics {
         made.notes.push(
-            "it uses atomic operations; whether it can be divided among devices is found out \
-             before a run"
+            "it uses atomic operations; a test before a run decides whether it can be divided \
+             among devices"
                 .to_owned(),
         );
     }
@@ -152,7 +152,7 @@ impl Inference {
             Ok(element) => element.to_string(),
             Err(_) => {
                 self.to_fill.push(format!(
-                    "type of argument {pos}, {name}: `{}` is no type of OpenCL C itself",
+                    "type of argument {pos}, {name}: `{}` is not a type of OpenCL C itself",
                     parameter.type_name
                 ));
                 TO_FILL.to_owned()
@@ -189,7 +189,7 @@ impl Inference {
                 }
                 if access.guessed {
                     self.notes.push(format!(
-                        "argument {pos}, {name}, goes where it cannot be followed, so it counts \
+                        "argument {pos}, {name}, is used in a way that cannot be followed, so it counts \
                          as {}",
                         if access.written {
                             "read and written"

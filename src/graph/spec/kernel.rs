@@ -1,5 +1,5 @@
-//! A kernel file that was read: fields checked for their forms, expressions
-//! still without values.
+//! A kernel file: its fields are checked for their forms, its expressions have no
+//! values yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::arguments::{arguments, strange};
+use super::arguments::{arguments, unknown_fields};
 use super::error::{SpecError, read};
 use super::raw::RawKernel;
 use super::repeated::last_of_each;
@@ -33,12 +33,12 @@ impl Direction {
         }
     }
 
-    /// Whether the kernel reads what was there.
+    /// Whether the kernel reads the former contents.
     pub fn reads(self) -> bool {
         self != Self::Output
     }
 
-    /// Whether the kernel writes into it.
+    /// Whether the kernel writes to the buffer.
     pub fn writes(self) -> bool {
         self != Self::Input
     }
@@ -60,9 +60,9 @@ pub enum ArgumentKind {
         direction: Direction,
         /// In elements.
         size: Expression,
-        /// `break`: whether it is divided as the work is.
+        /// `break`: whether it is divided like the work.
         divided: bool,
-        /// The kernel's id and the position that it comes from.
+        /// The id of the kernel that makes it, and its position there.
         from: Option<(u64, u64)>,
     },
     Scalar {
@@ -79,16 +79,16 @@ pub enum ArgumentKind {
 #[derive(Clone, Debug, PartialEq)]
 pub enum MacroValue {
     Number(Expression),
-    /// A type, taken as it is written.
+    /// A type, as it is written.
     Type(String),
 }
 
 /// A kernel as a file describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelSpec {
-    /// The file that describes it.
+    /// The kernel file.
     pub file: PathBuf,
-    /// Where in the file, such as `[2].`; empty if it is the whole file.
+    /// Its location in the file, such as `[2].`; empty if it is the whole file.
     pub prefix: String,
     /// The kernel's source file, as written.
     pub src: String,
@@ -99,14 +99,14 @@ pub struct KernelSpec {
     pub global: Vec<Expression>,
     /// `None`: the driver chooses.
     pub local: Option<Vec<Expression>>,
-    /// By position, without a gap.
+    /// By position, without gaps.
     pub arguments: Vec<ArgumentSpec>,
     pub macros: BTreeMap<String, MacroValue>,
     pub symbols: BTreeMap<String, Expression>,
     /// 0, all on the CPU, to 10, all on the GPU.
     pub partition: Option<Expression>,
     pub device: Option<DeviceKind>,
-    /// What looks wrong and does not matter.
+    /// What looks wrong but is no error.
     pub warnings: Vec<String>,
 }
 
@@ -114,8 +114,7 @@ impl KernelSpec {
     /// Reads a kernel file.
     ///
     /// # Errors
-    /// When the file is not there, is no JSON, or a field has not the form
-    /// that it should have.
+    /// When there is no such file, it is not JSON, or a field has a wrong form.
     pub fn load(file: &Path) -> Result<Self, SpecError> {
         let (text, mut warnings) = last_of_each(&read(file)?);
         let raw: RawKernel = parse(file, &text)?;
@@ -124,7 +123,7 @@ impl KernelSpec {
         Ok(kernel)
     }
 
-    /// Checks a kernel that was read from `file`, at `prefix` in it.
+    /// Checks a kernel that was read from `file`, at `prefix` in that.
     pub(super) fn of(file: &Path, prefix: String, raw: RawKernel) -> Result<Self, SpecError> {
         let wrong =
             |field: &str, why: String| Err(SpecError::field(file, format!("{prefix}{field}"), why));
@@ -137,7 +136,7 @@ impl KernelSpec {
         if !is_name(&raw.name) {
             return wrong("name", format!("`{}` is no name of a function", raw.name));
         }
-        let mut warnings = strange(&raw.others, "");
+        let mut warnings = unknown_fields(&raw.others, "");
         let dimension = raw.dimension.0 as usize;
         let arguments = arguments(file, &prefix, &raw, &mut warnings)?;
         for (field, sizes) in [
@@ -190,8 +189,8 @@ impl KernelSpec {
         })
     }
 
-    /// The symbols whose values make a difference to it: those that its
-    /// expressions use or its file gives, and the two that graphs set.
+    /// The symbols whose values matter to it: those that its expressions use or its
+    /// file gives, and the two that graphs set.
     pub fn symbol_names(&self) -> BTreeSet<String> {
         let arguments = (self.arguments.iter()).map(|argument| match &argument.kind {
             ArgumentKind::Buffer { size, .. } | ArgumentKind::Local { size } => size,
@@ -213,14 +212,14 @@ impl KernelSpec {
             .collect()
     }
 
-    /// A fault of one of its fields.
+    /// An error of one of its fields.
     pub fn fault(&self, field: &str, why: impl Into<String>) -> SpecError {
         SpecError::field(&self.file, format!("{}{field}", self.prefix), why)
     }
 }
 
-/// Reads JSON into a type; the error names the field, and the line where the
-/// text is no JSON.
+/// Reads JSON into a type. An error names the field, or the line where the text is
+/// not JSON.
 pub(super) fn parse<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, SpecError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let fault = |error: &serde_json::Error, field: Option<String>| {
@@ -251,7 +250,7 @@ fn macros(
         let wrong =
             |why: String| SpecError::field(file, format!("{prefix}macros_values.{name}"), why);
         if !is_name(name) {
-            return Err(wrong(format!("`{name}` is no name of a macro")));
+            return Err(wrong(format!("`{name}` is not a valid name of a macro")));
         }
         let expression = |text: &str| text.parse().map(MacroValue::Number);
         let value = match value {

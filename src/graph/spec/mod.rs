@@ -2,19 +2,18 @@
 //! authors (section 4 of the paper, Figure 8, and the files of their two
 //! repositories), with optional fields of our own.
 //!
-//! * [`KernelSpec`] is a kernel file as it was read: `raw` has its fields,
-//!   `fields` the forms in which they are written, `arguments` what it makes
-//!   of its lists. With values of its symbols it becomes a [`Kernel`]
-//!   (`resolve`, `compiled`).
-//! * [`dag`] reads graphs, in three forms; `check` is what must hold of them.
-//! * `agree` compares a kernel file with its source, and with what a compiler
-//!   tells of it; [`mod@infer`] makes a kernel file of a source.
-//! * [`task`] makes a task graph of it that can run.
-//! * [`fill`] makes what buffers begin with.
+//! * [`KernelSpec`] is a kernel file: `raw` has its fields, `fields` the forms in
+//!   which they are written, `arguments` turns its lists into arguments. With
+//!   values of its symbols it becomes a [`Kernel`] (`resolve`, `compiled`).
+//! * [`dag`] reads graphs, in three forms, and `check` checks them.
+//! * `agree` compares a kernel file with its source and with a compiler's answers;
+//!   [`mod@infer`] makes a kernel file from a source.
+//! * [`task`] builds the task graph that runs.
+//! * [`fill`] makes the initial contents of buffers.
 //! * [`source`] reads OpenCL C as far as specifications need it.
 //!
-//! docs/specifications.md describes every field. Nothing here runs anything;
-//! files are read, and every fault is a [`SpecError`] with its file and place.
+//! docs/specifications.md describes every field. Files are read here, but nothing is
+//! run. Every error is a [`SpecError`] with its file and location.
 
 mod agree;
 mod arguments;

@@ -1,4 +1,4 @@
-//! A kernel file as it is written: PySchedCL's fields, and ours.
+//! The fields of a kernel file as they are written: PySchedCL's, and our additions.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::fields::{Amount, Amounts, Count, Flag};
 
-/// Fields that the authors' tools write and that say nothing here: `ecos` and
-/// `globalChunkFactor` steer their splitting, `create` and `enq_*` their copies.
-pub const PASSED_OVER: [&str; 8] = [
+/// Fields that the authors' tools write and that have no meaning here: `ecos` and
+/// `globalChunkFactor` control their splitting, `create` and `enq_*` their copies.
+pub const IGNORED_FIELDS: [&str; 8] = [
     "ecos",
     "globalChunkFactor",
     "localChunkFactor",
@@ -40,7 +40,7 @@ pub struct RawKernel {
     pub scalars: Vec<RawScalar>,
     #[serde(rename = "localArguments", default)]
     pub locals: Vec<RawLocal>,
-    /// -D macros; values are expressions, or names of types.
+    /// Macros of `-D`; the values are expressions or names of types.
     #[serde(rename = "macros_values", default)]
     pub macros: BTreeMap<String, Value>,
     #[serde(rename = "symbolicVariables", default)]
@@ -48,7 +48,7 @@ pub struct RawKernel {
     /// 0, all on the CPU, to 10, all on the GPU.
     #[serde(default)]
     pub partition: Option<Amount>,
-    /// A symbol that many of the authors' files are written with.
+    /// A symbol that many of the authors' files use.
     #[serde(default)]
     pub dataset: Option<Amount>,
     #[serde(default)]
@@ -73,10 +73,10 @@ pub struct RawBuffer {
     /// In elements.
     pub size: Amount,
     pub pos: Count,
-    /// Whether it is divided as the work is.
+    /// Whether it is divided like the work.
     #[serde(rename = "break", default)]
     pub divided: Flag,
-    /// The kernel and position that it comes from.
+    /// The kernel that makes it, and its position there.
     #[serde(default)]
     pub from: Option<RawFrom>,
     #[serde(flatten)]

@@ -1,4 +1,5 @@
-//! From a kernel file and values of its symbols to a kernel with its sizes.
+//! Resolving a kernel file: with values of its symbols it becomes a kernel with
+//! sizes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +8,17 @@ use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
 use super::scalar::ElementType;
 use crate::expression::{Expression, Number, Symbols};
 
-/// More work-items than any device does in a year.
+/// A bound of work-items: more than any device computes in a year.
 const MOST_ITEMS: u64 = 1 << 48;
 
-/// A kernel with everything that a launch needs.
+/// A kernel with all that a launch needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     pub name: String,
-    /// The source file, as it was found.
+    /// The source file that was found.
     pub source: PathBuf,
     pub text: String,
-    /// Compiler options: the macros.
+    /// Compiler options: the macros of the file.
     pub options: String,
     /// Work-items along each dimension.
     pub global: Vec<u64>,
@@ -50,7 +51,7 @@ pub struct Buffer {
     pub direction: Direction,
     pub element: ElementType,
     pub elements: u64,
-    /// Whether the file says that it is divided as the work is.
+    /// Whether the file says that it is divided like the work.
     pub divided: bool,
 }
 
@@ -72,15 +73,15 @@ impl Kernel {
 }
 
 impl KernelSpec {
-    /// The kernel with these values of its symbols, which go before its own.
-    /// Its source is looked for in `sources`, then beside the file.
+    /// The kernel with these values of its symbols, which take precedence over its
+    /// own. Its source is searched for in `sources`, then beside the file.
     ///
     /// # Errors
-    /// When a symbol has no value, a size is none, or the source is not there.
+    /// When a symbol has no value, a size is invalid, or there is no source.
     pub fn resolve(&self, symbols: &Symbols, sources: Option<&Path>) -> Result<Kernel, SpecError> {
         let symbols = self.symbols(symbols)?;
         let mut global = self.sizes("globalWorkSize", &self.global, &symbols)?;
-        // The authors' lists of kernels give one local size for all dimensions.
+        // In the authors' lists of kernels one local size is for all dimensions.
         let everywhere = match symbols.get("localWorkSize") {
             Some(Number::Int(size)) => Some(vec![Expression::from(*size); self.dimension]),
             _ => None,
@@ -128,8 +129,8 @@ impl KernelSpec {
         })
     }
 
-    /// The values of all symbols: `given` ones first, then the file's. A kernel
-    /// always sees its whole range, so `size_percent` is 100.
+    /// The values of all symbols: `given` ones first, then the file's. A kernel always
+    /// has its whole range, so `size_percent` is 100.
     pub fn symbols(&self, given: &Symbols) -> Result<Symbols, SpecError> {
         let mut symbols: Symbols = [("size_percent", 100), ("offset_percent", 0)]
             .map(|(name, n)| (name.to_owned(), Number::Int(n)))
@@ -172,12 +173,12 @@ impl KernelSpec {
                 let bytes = element.encode(number).ok_or_else(|| {
                     self.fault(
                         &field("value"),
-                        format!("{number} is no value of type {element}"),
+                        format!("{number} is not a value of type {element}"),
                     )
                 })?;
                 if bytes.len() > 16 {
                     let why = format!(
-                        "a {element} is too long to be given by value; at most 16 bytes are"
+                        "a {element} is too long to be passed by value; at most 16 bytes are allowed"
                     );
                     return Err(self.fault(&field("type"), why));
                 }

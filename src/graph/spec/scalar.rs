@@ -1,11 +1,11 @@
-//! OpenCL C's types of elements: their sizes, and numbers laid down in them.
+//! The element types of OpenCL C: their sizes, and numbers as their bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::expression::Number;
 
-/// A type without lanes.
+/// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     Char,
@@ -28,7 +28,7 @@ pub struct ElementType {
     pub lanes: u8,
 }
 
-/// A name that is no type.
+/// A name that is not a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownType(pub String);
 
@@ -36,7 +36,7 @@ impl fmt::Display for UnknownType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no type of OpenCL C; known are char, short, int, long, their unsigned forms \
+            "`{}` is not a type of OpenCL C; the types are char, short, int, long, their unsigned forms \
              such as uint, half, float, double, and vectors of 2, 3, 4, 8 or 16 of them such as \
              float4",
             self.0
@@ -45,7 +45,7 @@ impl fmt::Display for UnknownType {
 }
 
 impl Base {
-    /// Bytes of one.
+    /// Bytes of an element.
     pub fn bytes(self) -> u64 {
         match self {
             Self::Char | Self::Uchar => 1,
@@ -72,13 +72,13 @@ impl Base {
         }
     }
 
-    /// Whether it has fractions.
+    /// Whether it is a floating-point type.
     pub fn is_float(self) -> bool {
         matches!(self, Self::Half | Self::Float | Self::Double)
     }
 
-    /// A number's bytes, in the machine's order; `None` when it does not fit.
-    /// A fraction for a whole type does not fit either.
+    /// The bytes of a number, in the byte order of this machine; `None` when it does
+    /// not fit. A fraction does not fit in an integer type.
     pub fn encode(self, number: Number) -> Option<Vec<u8>> {
         fn whole<T: TryFrom<i64>>(number: Number) -> Option<T> {
             match number {
@@ -98,7 +98,7 @@ impl Base {
             Self::Uint => whole::<u32>(number)?.to_ne_bytes().to_vec(),
             Self::Long => whole::<i64>(number)?.to_ne_bytes().to_vec(),
             Self::Ulong => whole::<u64>(number)?.to_ne_bytes().to_vec(),
-            // A kernel cannot take a half by value.
+            // OpenCL C has no arguments of type half.
             Self::Half => return None,
             Self::Float => (number.float() as f32).to_ne_bytes().to_vec(),
             Self::Double => number.float().to_ne_bytes().to_vec(),
@@ -107,13 +107,13 @@ impl Base {
 }
 
 impl ElementType {
-    /// Bytes of one element; a vector of 3 lies as one of 4.
+    /// Bytes of an element; a vector of 3 lanes takes the space of 4.
     pub fn bytes(self) -> u64 {
         let lanes = if self.lanes == 3 { 4 } else { self.lanes };
         self.base.bytes() * u64::from(lanes)
     }
 
-    /// A value by number: each lane has it. `None` when it does not fit.
+    /// The bytes of a number in every lane; `None` when it does not fit.
     pub fn encode(self, number: Number) -> Option<Vec<u8>> {
         let lane = self.base.encode(number)?;
         Some(lane.repeat((self.bytes() / self.base.bytes()) as usize))
@@ -123,8 +123,8 @@ impl ElementType {
 impl FromStr for ElementType {
     type Err = UnknownType;
 
-    /// `float`, `uint4`, `unsigned char`; `const` and a `*` at the end are
-    /// passed over, since compilers tell types so.
+    /// Reads `float`, `uint4`, `unsigned char`. Qualifiers and a `*` at the end are
+    /// ignored, since compilers report types with them.
     fn from_str(text: &str) -> Result<Self, UnknownType> {
         let unknown = || UnknownType(text.trim().to_owned());
         let bare = text.trim().trim_end_matches('*');
@@ -164,7 +164,7 @@ impl FromStr for ElementType {
             "int" => Base::Int,
             "uint" => Base::Uint,
             "long" => Base::Long,
-            // What 64-bit devices have.
+            // As on 64-bit devices.
             "ulong" | "size_t" => Base::Ulong,
             "half" => Base::Half,
             "float" => Base::Float,
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_have_all_the_names_that_files_and_compilers_give_them() {
+    fn types_are_read_in_all_the_forms_of_files_and_compilers() {
         for (text, name, bytes) in [
             ("float", "float", 4),
             ("unsigned", "uint", 4),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_laid_down_as_the_type_has_them() {
+    fn numbers_become_the_bytes_of_their_type() {
         let encode = |name: &str, n| name.parse::<ElementType>().unwrap().encode(n);
         assert_eq!(encode("uint", Number::Int(-1)), None);
         assert_eq!(encode("uchar", Number::Int(256)), None);

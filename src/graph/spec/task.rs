@@ -1,5 +1,5 @@
-//! From a specification of a graph to a task graph that can run: data for its
-//! buffers, codelets for its kernels, and its components.
+//! Building the task graph of a specification: data for its buffers, codelets for
+//! its kernels, and its components.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,30 +17,31 @@ use crate::graph::{
     TaskGraph,
 };
 
-/// A graph that can run, and which data are which buffers'.
+/// A task graph, and which data are the results.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub struct BuiltGraph {
     pub graph: TaskGraph,
-    /// The file's components; where it has none, each kernel is its own.
+    /// The file's components; if it has none, one for each kernel.
     pub components: Components,
-    /// What the host gets at the end: kernel, position, and the datum.
+    /// The results: kernel, position of the argument, and datum.
     pub results: Vec<(usize, usize, DatumId)>,
 }
 
-/// Builds the graph of `dag`'s kernels, given in its order with what their
-/// sources say. Buffers that nobody makes begin with random numbers of `seed`.
+/// Builds the graph of `dag`'s kernels, given in its order with what their sources
+/// say. Buffers that no kernel makes begin with random numbers of `seed`. An output
+/// begins with zeros, since its kernel may write only part of it.
 ///
 /// # Errors
-/// When the graph is not right in a way that [`DagSpec::check`] does not see,
-/// such as two kernels that overwrite the same buffer.
+/// When the graph has an error that [`DagSpec::check`] does not find, such as two
+/// kernels that overwrite the same buffer.
 pub fn build(
     dag: &DagSpec,
     kernels: &[(Resolved, KernelInfo)],
     seed: u64,
-) -> Result<Built, SpecError> {
+) -> Result<BuiltGraph, SpecError> {
     let refused = |error: GraphError| SpecError::file(&dag.file, error.to_string());
     let mut builder = GraphBuilder::default();
-    // Of each kernel's arguments, the data that it reads and writes.
+    // By kernel and argument: the datum that it writes.
     let mut written: Vec<Vec<Option<DatumId>>> = Vec::new();
     let read_by_others = |kernel: usize, position: usize| {
         let from = (kernel, position as u64);
@@ -132,7 +133,7 @@ pub fn build(
             Components::new(&graph, &kernels).map_err(refused)?
         }
     };
-    Ok(Built {
+    Ok(BuiltGraph {
         graph,
         components,
         results,
@@ -146,7 +147,7 @@ fn name(dag: &DagSpec, index: usize, kernel: &Resolved, position: usize) -> Stri
     )
 }
 
-/// Random contents, other ones for each buffer.
+/// Random contents, different for each buffer.
 fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler {
     let indices = fill::indices(kernel);
     let base = kernel.buffers().find(|(at, _)| *at == position);
@@ -161,8 +162,8 @@ fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler
     })
 }
 
-/// Kernels of one source and size have one codelet, so that what is measured
-/// of one is known of all.
+/// The codelet of a kernel. Kernels of one source and size share it, so that times
+/// that are measured for one serve for all.
 fn shared<'a>(
     known: &mut Vec<(&'a Resolved, Arc<Codelet>)>,
     kernel: &'a Resolved,
@@ -180,7 +181,7 @@ fn shared<'a>(
     made
 }
 
-/// The kernel in one launch, as its author wrote it.
+/// A codelet that launches the whole kernel at once.
 fn codelet(kernel: &Resolved, info: &KernelInfo) -> Arc<Codelet> {
     let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
     let range = NdRange::new(sizes(&kernel.global));

@@ -1,33 +1,32 @@
-//! How a layer is divided: the whole numbers of components with the least
-//! expected end.
+//! Dividing a layer: the numbers of components with the earliest expected end.
 
 use super::Adaptive;
 
-/// By how much another division must be better than the present one before a
-/// layer is divided anew: less is within what layers vary by themselves.
-const WORTHWHILE: f64 = 0.02;
+/// How much better another division must be to replace the last one; layers vary by
+/// less without a cause.
+const LEAST_GAIN: f64 = 0.02;
 
-/// Most moves by which a division is improved: it is near the best before.
+/// Most moves that improve a division, which is near the best from the begin.
 const MOST_MOVES: usize = 64;
 
-/// A device of which nothing was measured gets a component to show itself,
-/// unless that alone is estimated to take so many times the rest's time.
-const HOPELESS: f64 = 8.0;
+/// A device without measurements gets a component to be measured, unless its estimate
+/// is so many times the time of the whole layer.
+const MOST_SLOWDOWN: f64 = 8.0;
 
-/// The busiest device is tried alone if it is expected to take at most so many
-/// times what the division takes.
-const NEAR: f64 = 1.25;
+/// The busiest device is tried alone if it is expected to take at most so many times
+/// the time of the division.
+const ALONE_LIMIT: f64 = 1.25;
 
 impl Adaptive {
-    /// Whether something was measured of every device that has a part.
+    /// Whether every device with components was measured.
     pub(super) fn knows_all(&self, parts: &[Vec<usize>]) -> bool {
         let mut parts = parts.iter().enumerate();
         parts.all(|(device, part)| part.is_empty() || self.learned[device].knows())
     }
 
-    /// Everything on the device that has most, if others have something and that
-    /// may be as good.
-    pub(super) fn alone_instead(
+    /// All components on the device with the most, if others have some and that may be
+    /// as good.
+    pub(super) fn single_device_instead(
         &self,
         level: usize,
         parts: &[Vec<usize>],
@@ -39,14 +38,14 @@ impl Adaptive {
         }
         let mut alone = vec![Vec::new(); parts.len()];
         alone[busiest].clone_from(all);
-        (self.end(&alone) <= self.end(parts) * NEAR).then_some(alone)
+        (self.end(&alone) <= self.end(parts) * ALONE_LIMIT).then_some(alone)
     }
 
-    /// By device: the components of a level that it is to have. With `explore`,
-    /// devices of which nothing is known get some.
+    /// By device: the components of a level that it is to have. With `explore`, devices
+    /// without measurements get some.
     pub(super) fn parts(&self, level: usize, explore: bool) -> Vec<Vec<usize>> {
         let mut free: Vec<usize> = self.levels[level].clone();
-        // The heaviest first: they are the hardest to place.
+        // The heaviest first, since they are the hardest to place.
         free.sort_by(|a, b| {
             let weight = |c: &usize| self.problem.tasks[*c].weight;
             weight(b).total_cmp(&weight(a)).then(a.cmp(b))
@@ -70,7 +69,7 @@ impl Adaptive {
         }
         self.improve(&mut parts);
         if explore {
-            self.show_unknown(&mut parts);
+            self.explore_unmeasured(&mut parts);
         }
         self.keep(&free, &parts).unwrap_or(parts)
     }
@@ -79,16 +78,16 @@ impl Adaptive {
         !self.lost[device] && self.problem.suits(component, device)
     }
 
-    /// When the last device is expected to end.
+    /// The expected end of the last device.
     fn end(&self, parts: &[Vec<usize>]) -> f64 {
         let ends = parts.iter().enumerate();
         let ends = ends.map(|(device, part)| self.expect(device, self.work(device, part)));
         ends.fold(0.0, f64::max)
     }
 
-    /// Takes components from the device that ends last as long as that helps:
-    /// with a fixed part in a device's time, one that does little is better
-    /// left out.
+    /// Moves components between devices as long as the end becomes earlier. Because of
+    /// the fixed part of its time, a device with little to do is often better without
+    /// any.
     fn improve(&self, parts: &mut [Vec<usize>]) {
         for _ in 0..MOST_MOVES {
             let before = self.end(parts);
@@ -114,9 +113,9 @@ impl Adaptive {
         }
     }
 
-    /// Gives a component to each device of which nothing is known, so that
-    /// something will be, as long as others keep one.
-    fn show_unknown(&self, parts: &mut [Vec<usize>]) {
+    /// Gives a component to each device without measurements, as long as others keep
+    /// one.
+    fn explore_unmeasured(&self, parts: &mut [Vec<usize>]) {
         for device in 0..parts.len() {
             if self.learned[device].knows() || !parts[device].is_empty() {
                 continue;
@@ -125,7 +124,7 @@ impl Adaptive {
                 .filter(|d| parts[*d].len() > 1)
                 .max_by_key(|d| (parts[*d].len(), std::cmp::Reverse(*d)));
             let Some(from) = fullest else { continue };
-            let bound = HOPELESS * self.end(parts);
+            let bound = MOST_SLOWDOWN * self.end(parts);
             let suitable = parts[from].iter().rposition(|c| {
                 self.may(*c, device) && self.expect(device, self.work(device, &[*c])) <= bound
             });
@@ -136,8 +135,8 @@ impl Adaptive {
         }
     }
 
-    /// The last division over again, if that fits this layer, all of it was
-    /// measured and the new one is not worth the change.
+    /// The last division again, if it fits this layer, was measured, and the new one is
+    /// not clearly better.
     fn keep(&self, components: &[usize], new: &[Vec<usize>]) -> Option<Vec<Vec<usize>>> {
         let last = self.last.get(&components.len())?;
         if last.iter().sum::<usize>() != components.len() {
@@ -155,12 +154,11 @@ impl Adaptive {
             part.iter().all(|c| self.may(*c, device))
                 && (part.is_empty() || self.learned[device].measured(amount))
         });
-        let better = self.end(new) < self.end(&old) * (1.0 - WORTHWHILE);
+        let better = self.end(new) < self.end(&old) * (1.0 - LEAST_GAIN);
         (fits && !better).then_some(old)
     }
 
-    /// The work of these components on a device: its amount, and the seconds
-    /// that are said of it.
+    /// The work of these components on a device: its amount, and its estimated seconds.
     fn work(&self, device: usize, components: &[usize]) -> (f64, f64) {
         let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
         tasks.fold((0.0, 0.0), |(amount, seconds), task| {
@@ -169,14 +167,13 @@ impl Adaptive {
         })
     }
 
-    /// Seconds expected of a device for some work: learned, else as said.
-    fn expect(&self, device: usize, (amount, said): (f64, f64)) -> f64 {
-        self.learned[device].expect(amount).unwrap_or(said)
+    /// Expected seconds of a device for some work: learned, otherwise estimated.
+    fn expect(&self, device: usize, (amount, estimate): (f64, f64)) -> f64 {
+        self.learned[device].expect(amount).unwrap_or(estimate)
     }
 }
 
-/// How many of so many components are tried to be moved at once: 1, 2, 4 ... and
-/// all.
+/// How many of so many components are moved at once in a trial: 1, 2, 4 ... and all.
 fn amounts(all: usize) -> impl Iterator<Item = usize> {
     let powers = (0..usize::BITS).map(|shift| 1usize << shift);
     powers

@@ -1,7 +1,7 @@
 //! Layers on toy machines.
 
 use super::*;
-use crate::policy::testbed::{layers, run};
+use crate::policy::fixtures::{layers, run};
 
 /// The least seconds of a layer of 16 over all divisions.
 fn best(seconds: &dyn Fn(usize, usize) -> f64) -> f64 {

@@ -1,5 +1,4 @@
-//! The report of a graph's runs as JSON, schema `pdawl-graph/1`; `text` writes
-//! it for people.
+//! The report of runs of a graph as JSON, schema `pdawl-graph/1`; `text` renders it.
 
 mod text;
 
@@ -17,62 +16,62 @@ pub use text::render;
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-graph/1";
 
-/// Runs of a graph under one policy. Times are seconds, on the simulator's
-/// virtual clock if `machine.simulated`.
+/// Runs of a graph under one policy. Times are in seconds, on the simulator's virtual
+/// clock if `machine.simulated`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GraphReport {
     pub schema: &'static str,
     /// Of the program.
     pub version: &'static str,
-    pub graph: Described,
+    pub graph: GraphDescription,
     pub machine: Machine,
     pub policy: &'static str,
     /// The configuration that a search found best; `None` if none was made.
-    pub found: Option<Tried>,
-    /// What the search tried.
-    pub tried: Vec<Tried>,
+    pub found: Option<MeasuredConfiguration>,
+    /// All configurations that the search measured.
+    pub tried: Vec<MeasuredConfiguration>,
     /// The median of `runs`.
     pub seconds: f64,
     /// Seconds of each timed run.
     pub runs: Vec<f64>,
-    /// Seconds until memory, queues and kernels were ready and the graph had
-    /// run once, which is not timed.
+    /// Seconds until memory, queues and kernels were ready and the graph had run once;
+    /// that run does not count.
     pub setup_seconds: f64,
-    /// Seconds of the host for a kernel, of the median run: what the program
-    /// itself takes, and beside it what drivers' own calls do.
+    /// Seconds of the host a kernel, in the median run: of the program itself, and of
+    /// driver calls.
     pub host_seconds_per_kernel: f64,
     pub driver_seconds_per_kernel: f64,
     pub devices: Vec<DevicePart>,
-    /// In the order in which they ended, of the last run.
-    pub components: Vec<Placed>,
-    pub lost: Vec<Lost>,
-    /// Whether the results were found right; `None` if not asked.
+    /// The components of the last run, in the order in which they ended.
+    pub components: Vec<PlacedComponent>,
+    pub lost: Vec<LostDevice>,
+    /// Whether the results are right; `None` if not asked.
     pub verified: Option<bool>,
-    /// The greatest error, as `verified` counts it.
+    /// The greatest error of the results.
     pub max_error: Option<f64>,
     pub interrupted: bool,
     pub notes: Vec<String>,
 }
 
-/// What was computed.
+/// The graph that was run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Described {
+pub struct GraphDescription {
     /// `transformer`, `dag` ...
     pub name: &'static str,
     /// One line for people.
     pub title: String,
-    /// What it was made of; whatever the workload tells.
+    /// The workload's parameters.
     pub parameters: Value,
     pub kernels: usize,
     pub data: usize,
-    /// Data handed from kernel to kernel.
+    /// Data that one kernel makes and another reads.
     pub edges: usize,
     pub components: usize,
-    /// Layers of components that wait for one another.
+    /// Levels of components.
     pub levels: usize,
 }
 
-impl Described {
+impl GraphDescription {
     /// A graph and its components, with a name, a title and parameters.
     pub fn new(
         name: &'static str,
@@ -97,7 +96,7 @@ impl Described {
 
 /// A configuration and its median seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tried {
+pub struct MeasuredConfiguration {
     /// Queues of each GPU and of each CPU device.
     pub q_gpu: usize,
     pub q_cpu: usize,
@@ -108,7 +107,7 @@ pub struct Tried {
     pub seconds: f64,
 }
 
-impl From<&(Configuration, f64)> for Tried {
+impl From<&(Configuration, f64)> for MeasuredConfiguration {
     fn from((configuration, seconds): &(Configuration, f64)) -> Self {
         Self {
             q_gpu: configuration.q_gpu,
@@ -135,14 +134,13 @@ pub struct DevicePart {
     pub reads: u64,
     pub bytes_h2d: u64,
     pub bytes_d2h: u64,
-    /// At least one of its commands ran; `None` if the devices' own times were
-    /// not asked for.
+    /// Seconds in which at least one of its commands ran; `None` without a trace.
     pub busy_seconds: Option<f64>,
 }
 
-/// Where a component ran, and when, counted from the run's begin.
+/// Where a component ran, and when, in seconds from the run's begin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Placed {
+pub struct PlacedComponent {
     pub component: usize,
     pub level: usize,
     pub device: String,
@@ -153,33 +151,32 @@ pub struct Placed {
 
 /// A device that was lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lost {
+pub struct LostDevice {
     pub device: String,
     pub why: String,
     /// Components that were run again.
     pub repeated: Vec<usize>,
 }
 
-/// What a report tells beyond the outcomes.
+/// What a report has beside the outcomes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    pub graph: Described,
+pub struct ReportContext {
+    pub graph: GraphDescription,
     pub machine: Machine,
     pub setup_seconds: f64,
-    pub found: Option<Tried>,
-    pub tried: Vec<Tried>,
+    pub found: Option<MeasuredConfiguration>,
+    pub tried: Vec<MeasuredConfiguration>,
     pub verified: Option<bool>,
     pub max_error: Option<f64>,
     pub notes: Vec<String>,
 }
 
-/// The report of timed runs, and of a last one, which has the devices' own
-/// times if any has. `None` without a run.
+/// The report of timed runs and of a last one, which alone may have a trace.
 pub fn report(
     timed: &[GraphOutcome],
     last: &GraphOutcome,
     components: &Components,
-    told: Told,
+    told: ReportContext,
 ) -> GraphReport {
     let mut order: Vec<&GraphOutcome> = timed.iter().collect();
     order.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -224,7 +221,7 @@ pub fn report(
         components: last
             .placements
             .iter()
-            .map(|placed| Placed {
+            .map(|placed| PlacedComponent {
                 component: placed.component,
                 level: placed.level,
                 device: name(placed.device),
@@ -234,7 +231,7 @@ pub fn report(
             })
             .collect(),
         lost: losses
-            .map(|loss| Lost {
+            .map(|loss| LostDevice {
                 device: name(loss.device),
                 why: loss.why.clone(),
                 repeated: loss.repeated.clone(),

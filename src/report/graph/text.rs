@@ -1,13 +1,13 @@
-//! The report of a graph's runs for people.
+//! The report of runs of a graph as text.
 
 use std::fmt::{self, Write};
 
-use super::{GraphReport, Tried};
+use super::{GraphReport, MeasuredConfiguration};
 use crate::quantity::{Bytes, Percent, Seconds};
 use crate::report::style::{ALARM, FAINT, MAIN, STRONG, line, notes, origin, styled, written};
 use crate::report::table;
 
-/// Configurations that are shown of a search: the best.
+/// How many of the best configurations of a search are shown.
 const SHOWN: usize = 5;
 
 /// Writes the report, with ANSI styles.
@@ -90,7 +90,7 @@ fn figures(report: &GraphReport, out: &mut String) -> fmt::Result {
         ),
     )?;
     if let Some(found) = &report.found {
-        line(out, "Found", in_words(found))?;
+        line(out, "Found", describe(found))?;
     }
     if let Some(right) = report.verified {
         let error = report
@@ -109,7 +109,7 @@ fn figures(report: &GraphReport, out: &mut String) -> fmt::Result {
     writeln!(out)
 }
 
-fn in_words(tried: &Tried) -> String {
+fn describe(tried: &MeasuredConfiguration) -> String {
     format!(
         "q_gpu={} q_cpu={} h_cpu={} with components over {}: {}",
         tried.q_gpu,
@@ -152,11 +152,11 @@ fn tried(report: &GraphReport, out: &mut String) -> fmt::Result {
     if report.tried.is_empty() {
         return Ok(());
     }
-    let mut best: Vec<&Tried> = report.tried.iter().collect();
+    let mut best: Vec<&MeasuredConfiguration> = report.tried.iter().collect();
     best.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     writeln!(out, "The best of {} configurations:", best.len())?;
     for tried in best.iter().take(SHOWN) {
-        writeln!(out, "  {}", in_words(tried))?;
+        writeln!(out, "  {}", describe(tried))?;
     }
     writeln!(out)
 }

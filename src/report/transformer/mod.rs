@@ -1,6 +1,6 @@
-//! The experiments of the PySchedCL paper on its transformer, as JSON of schema
-//! `pdawl-bench-transformer/1` and as text: policies that took turns, point by
-//! point, their ratios, and what the paper says of the same ones.
+//! The report of the PySchedCL paper's experiments on its transformer, as JSON of
+//! schema `pdawl-bench-transformer/1` and as text: candidate policies point by point,
+//! their ratios, and the ratios of the paper.
 
 mod paper;
 mod text;
@@ -11,11 +11,13 @@ pub use paper::{Claim, claims};
 
 use super::bench::median;
 use super::schema::Machine;
+use crate::engine::graph::GraphOutcome;
+use crate::experiment::{Candidate, CandidatePolicy, Point};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-bench-transformer/1";
 
-/// Contenders on transformers of several sizes. Times are seconds, virtual if
+/// Candidate policies on transformers of several sizes. Times are seconds, virtual if
 /// `machine.simulated`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Experiments {
@@ -25,35 +27,35 @@ pub struct Experiments {
     pub machine: Machine,
     pub layers: u32,
     pub seed: u64,
-    /// Runs of each contender that count, in turns; each follows one that does
-    /// not.
+    /// Runs of each candidate that count, in turns; each follows one that does not.
     pub repeats: u32,
     /// Whether inputs and weights stayed on the devices from run to run, and
     /// results were left there.
     pub resident: bool,
-    pub points: Vec<Point>,
+    pub points: Vec<PointReport>,
     /// What the paper says of these ratios.
     pub paper: Vec<Claim>,
     pub interrupted: bool,
     pub notes: Vec<String>,
 }
 
-/// One size.
+/// One size of the transformer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct PointReport {
     pub heads: u32,
     pub beta: u32,
     /// Operations of all kernels.
     pub flops: f64,
     /// Configurations that the search for the best clustering measured.
     pub searched: usize,
-    pub contenders: Vec<Contender>,
+    #[serde(rename = "contenders")]
+    pub candidates: Vec<CandidateResult>,
     pub ratios: Ratios,
 }
 
-/// A policy's runs.
+/// A candidate policy and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Contender {
+pub struct CandidateResult {
     /// `coarse`, `clustering`, `eager`, `heft`, `adaptive` or `batch`.
     pub name: &'static str,
     /// Queues of each GPU and of each CPU, and heads on CPUs.
@@ -64,19 +66,19 @@ pub struct Contender {
     pub width: usize,
     /// By run.
     pub seconds: Vec<f64>,
-    /// Of the median run.
+    /// By the median of the runs.
     pub flops_per_second: Option<f64>,
-    /// The host's own time for a kernel beyond the driver's, in the median run.
+    /// The median seconds of the host a kernel, driver calls excluded.
     pub host_seconds_per_kernel: Option<f64>,
-    /// What the drivers' calls that enqueue took for a kernel, likewise.
+    /// The median seconds of driver calls a kernel.
     pub driver_seconds_per_kernel: Option<f64>,
-    /// Whether the result of its last run was found right; `None` if not asked.
+    /// Whether the result of its last run is right; `None` if not asked.
     pub right: Option<bool>,
     pub error: Option<f64>,
 }
 
-/// Median times of others over that of the best clustering: above 1 it is
-/// faster than they are. `None` where one of them did not run.
+/// Median times of the candidates over that of the best clustering; above 1 the
+/// clustering is faster. `None` where one of them did not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Ratios {
     /// Experiment 1: one queue of the GPU.
@@ -89,7 +91,52 @@ pub struct Ratios {
     pub batch: Option<f64>,
 }
 
-impl Contender {
+impl PointReport {
+    /// The report of a measured point.
+    pub fn of(point: &Point) -> Self {
+        let candidates = point.candidates.iter();
+        let candidates: Vec<_> = candidates
+            .map(|candidate| CandidateResult::of(candidate, point.flops))
+            .collect();
+        Self {
+            heads: point.heads,
+            beta: point.beta,
+            flops: point.flops,
+            searched: point.searched,
+            ratios: Ratios::of(&candidates),
+            candidates,
+        }
+    }
+}
+
+impl CandidateResult {
+    /// The result of a candidate whose runs have so many operations.
+    fn of(candidate: &Candidate, flops: f64) -> Self {
+        let (q_gpu, q_cpu, h_cpu, width) = match candidate.policy {
+            CandidatePolicy::Clustering(c) => (c.q_gpu, c.q_cpu, Some(c.h_cpu), c.width),
+            CandidatePolicy::Adaptive(c) => (c.q_gpu, c.q_cpu, None, c.width),
+            CandidatePolicy::Eager | CandidatePolicy::Heft => (1, 1, None, 1),
+        };
+        let of = |figure: fn(&GraphOutcome) -> f64| candidate.runs.iter().map(figure).collect();
+        let seconds: Vec<f64> = of(|run| run.seconds);
+        let host: Vec<f64> = of(GraphOutcome::host_seconds_per_kernel);
+        let driver: Vec<f64> = of(GraphOutcome::driver_seconds_per_kernel);
+        let verified = candidate.verified;
+        Self {
+            name: candidate.name,
+            q_gpu,
+            q_cpu,
+            h_cpu,
+            width,
+            flops_per_second: median(&seconds).map(|seconds| flops / seconds),
+            host_seconds_per_kernel: median(&host),
+            driver_seconds_per_kernel: median(&driver),
+            seconds,
+            right: verified.map(|verified| verified.right()),
+            error: (verified.map(|verified| verified.error)).filter(|error| error.is_finite()),
+        }
+    }
+
     /// The median of its runs.
     pub fn median(&self) -> Option<f64> {
         median(&self.seconds)
@@ -98,10 +145,10 @@ impl Contender {
 
 impl Ratios {
     /// Of these contenders.
-    pub fn of(contenders: &[Contender]) -> Self {
+    pub fn of(candidates: &[CandidateResult]) -> Self {
         let seconds = |name: &str| {
-            let contender = contenders.iter().find(|c| c.name == name)?;
-            contender.median().filter(|seconds| *seconds > 0.0)
+            let candidate = candidates.iter().find(|c| c.name == name)?;
+            candidate.median().filter(|seconds| *seconds > 0.0)
         };
         let best = seconds("clustering");
         let over = |name| Some(seconds(name)? / best?);
@@ -116,9 +163,9 @@ impl Ratios {
 }
 
 impl Experiments {
-    /// Whether every result that was looked at is right.
+    /// Whether every result that was verified is right.
     pub fn right(&self) -> bool {
-        let contenders = self.points.iter().flat_map(|point| &point.contenders);
-        contenders.into_iter().all(|c| c.right != Some(false))
+        let mut candidates = self.points.iter().flat_map(|point| &point.candidates);
+        candidates.all(|c| c.right != Some(false))
     }
 }

@@ -1,5 +1,5 @@
-//! What the PySchedCL paper says of the ratios. Its Figures 11 and 12 show them
-//! point by point; these are the figures that its text gives.
+//! The ratios of the PySchedCL paper, as its text gives them. Its Figures 11 and 12
+//! show them point by point.
 
 use serde::Serialize;
 
@@ -13,11 +13,11 @@ pub struct Claim {
     pub points: &'static str,
     pub least: f64,
     pub greatest: f64,
-    /// Where the paper says so.
+    /// Where the paper has it.
     pub source: &'static str,
 }
 
-/// Every figure that the text gives.
+/// Every ratio of the text.
 pub fn claims() -> Vec<Claim> {
     vec![
         Claim {

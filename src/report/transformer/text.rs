@@ -1,15 +1,14 @@
-//! The experiments for people.
+//! The report of the experiments as text.
 
 use std::fmt::{self, Write};
 
-use super::super::bench::median;
 use super::super::style::{ALARM, STRONG, column, notes, origin, styled, written};
 use super::super::table;
-use super::{Contender, Experiments, Point};
+use super::{CandidateResult, Experiments, PointReport};
 use crate::quantity::{Count, Seconds};
 
 impl Experiments {
-    /// The experiments, with ANSI styles.
+    /// The report as text, with ANSI styles.
     pub fn render(&self) -> String {
         written(|out| self.write(out))
     }
@@ -43,8 +42,8 @@ impl Experiments {
         ];
         let mut table = table::plain(&header, |column| column > 1);
         for point in &self.points {
-            for (index, contender) in point.contenders.iter().enumerate() {
-                table.add_row(row(point, contender, index == 0));
+            for (index, candidate) in point.candidates.iter().enumerate() {
+                table.add_row(row(point, candidate, index == 0));
             }
         }
         writeln!(out, "{}\n", table.trim_fmt())?;
@@ -63,8 +62,8 @@ impl Experiments {
     }
 }
 
-fn row(point: &Point, contender: &Contender, first: bool) -> Vec<String> {
-    let ratio = match contender.name {
+fn row(point: &PointReport, candidate: &CandidateResult, first: bool) -> Vec<String> {
+    let ratio = match candidate.name {
         "coarse" => point.ratios.coarse,
         "eager" => point.ratios.eager,
         "heft" => point.ratios.heft,
@@ -73,37 +72,37 @@ fn row(point: &Point, contender: &Contender, first: bool) -> Vec<String> {
         _ => Some(1.0),
     };
     let seconds = |value: Option<f64>| value.map_or("-".to_owned(), |v| Seconds(v).to_string());
-    let least = contender.seconds.iter().copied().min_by(f64::total_cmp);
+    let least = candidate.seconds.iter().copied().min_by(f64::total_cmp);
     let name = match (first, point.heads, point.beta) {
         (true, heads, beta) => format!("{heads} x {beta}"),
         (false, ..) => String::new(),
     };
-    let error = match (contender.right, contender.error) {
+    let error = match (candidate.right, candidate.error) {
         (Some(true), Some(error)) => format!("{error:.1e}"),
         (Some(_), _) => styled(ALARM, "wrong"),
         (None, _) => "-".to_owned(),
     };
-    let queues = match contender.width < contender.q_gpu {
+    let queues = match candidate.width < candidate.q_gpu {
         true => format!(
             "{} + {}, {} a head",
-            contender.q_gpu, contender.q_cpu, contender.width
+            candidate.q_gpu, candidate.q_cpu, candidate.width
         ),
-        false => format!("{} + {}", contender.q_gpu, contender.q_cpu),
+        false => format!("{} + {}", candidate.q_gpu, candidate.q_cpu),
     };
     vec![
         name,
-        contender.name.to_owned(),
+        candidate.name.to_owned(),
         queues,
-        contender
+        candidate
             .h_cpu
             .map_or("-".to_owned(), |heads| heads.to_string()),
-        seconds(median(&contender.seconds)),
+        seconds(candidate.median()),
         seconds(least),
-        (contender.flops_per_second)
+        (candidate.flops_per_second)
             .map_or("-".to_owned(), |rate| Count(rate, "flop/s").to_string()),
         ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
-        seconds(contender.host_seconds_per_kernel),
-        seconds(contender.driver_seconds_per_kernel),
+        seconds(candidate.host_seconds_per_kernel),
+        seconds(candidate.driver_seconds_per_kernel),
         error,
     ]
 }

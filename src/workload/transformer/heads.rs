@@ -1,34 +1,34 @@
-//! A head's eight kernels.
+//! The eight kernels of a head.
 
 use std::sync::Arc;
 
-use super::Stage;
-use super::maker::{Maker, Work};
+use super::KernelRole;
+use super::builder::{LayerBuilder, Work};
 use crate::codelet::gemm::Gemm;
 use crate::codelet::softmax::Softmax;
 use crate::codelet::transpose::Transpose;
 use crate::graph::DatumId;
 
-/// Adds a head, of the input `x`; its Z.
-pub(super) fn add(made: &mut Maker, head: (u32, u32), x: DatumId) -> DatumId {
-    let beta = made.of.beta;
+/// Adds a head with the input `x`, and returns its Z.
+pub(super) fn add(builder: &mut LayerBuilder, head: (u32, u32), x: DatumId) -> DatumId {
+    let beta = builder.of.beta;
     let names = ["W_Q", "W_K", "W_V", "W"];
     let [w_q, w_k, w_v, w] =
-        [0, 1, 2, 3].map(|which| made.weights(names[which as usize], head, &[which]));
+        [0, 1, 2, 3].map(|which| builder.weights(names[which as usize], head, &[which]));
     let gemm = Gemm::square(beta);
-    let q = made.product(Stage::Q, head, &gemm, [x, w_q]);
-    let k = made.product(Stage::K, head, &gemm, [x, w_k]);
-    let v = made.product(Stage::V, head, &gemm, [x, w_v]);
-    let t = transposed(made, head, k);
-    let a = made.product(Stage::Scores, head, &gemm, [q, t]);
-    let b = weights(made, head, a);
-    let c = made.product(Stage::Context, head, &gemm, [b, v]);
-    made.product(Stage::Output, head, &gemm, [c, w])
+    let q = builder.product(KernelRole::Q, head, &gemm, [x, w_q]);
+    let k = builder.product(KernelRole::K, head, &gemm, [x, w_k]);
+    let v = builder.product(KernelRole::V, head, &gemm, [x, w_v]);
+    let t = transposed(builder, head, k);
+    let a = builder.product(KernelRole::Scores, head, &gemm, [q, t]);
+    let b = weights(builder, head, a);
+    let c = builder.product(KernelRole::Context, head, &gemm, [b, v]);
+    builder.product(KernelRole::Output, head, &gemm, [c, w])
 }
 
-/// Adds softmax of some heads' matrices, with attention's factor.
-pub(super) fn weights(made: &mut Maker, heads: (u32, u32), scores: DatumId) -> DatumId {
-    let beta = made.of.beta;
+/// Adds the softmax of some heads' matrices, with the factor of attention.
+pub(super) fn weights(builder: &mut LayerBuilder, heads: (u32, u32), scores: DatumId) -> DatumId {
+    let beta = builder.of.beta;
     let matrices = heads.1 - heads.0;
     let softmax = Softmax {
         rows: u64::from(beta) * u64::from(matrices),
@@ -36,14 +36,14 @@ pub(super) fn weights(made: &mut Maker, heads: (u32, u32), scores: DatumId) -> D
         factor: factor(beta) as f32,
     };
     let work = Work {
-        codelet: Arc::clone(&made.codelets.softmax),
+        codelet: Arc::clone(&builder.codelets.softmax),
         units: softmax.units(),
         inputs: vec![scores],
         matrices,
         values: softmax.sizes().to_vec(),
         cost: softmax.cost(),
     };
-    made.kernel(Stage::Weights, heads, work)
+    builder.kernel(KernelRole::Weights, heads, work)
 }
 
 /// `1 / sqrt(beta)`
@@ -51,19 +51,19 @@ pub(super) fn factor(beta: u32) -> f64 {
     1.0 / f64::from(beta).sqrt()
 }
 
-fn transposed(made: &mut Maker, head: (u32, u32), of: DatumId) -> DatumId {
+fn transposed(builder: &mut LayerBuilder, head: (u32, u32), of: DatumId) -> DatumId {
     let transpose = Transpose {
-        rows: made.of.beta,
-        columns: made.of.beta,
+        rows: builder.of.beta,
+        columns: builder.of.beta,
         batch: 1,
     };
     let work = Work {
-        codelet: Arc::clone(&made.codelets.transpose),
+        codelet: Arc::clone(&builder.codelets.transpose),
         units: transpose.units(),
         inputs: vec![of],
         matrices: 1,
         values: transpose.sizes().to_vec(),
         cost: transpose.cost(),
     };
-    made.kernel(Stage::Transposed, head, work)
+    builder.kernel(KernelRole::Transposed, head, work)
 }

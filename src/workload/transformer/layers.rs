@@ -1,18 +1,18 @@
-//! Layers one after the other, as a task graph and its natural components.
+//! A transformer's layers as a task graph, and its components.
 
 use std::sync::Arc;
 
-use super::maker::Maker;
-use super::{Form, Stage, Transformer, TransformerError, batch, heads};
+use super::builder::LayerBuilder;
+use super::{Form, KernelRole, Transformer, TransformerError, batch, heads};
 use crate::graph::{Components, DatumId, GraphError, TaskGraph};
 
-/// Where a kernel belongs.
+/// The part of a transformer that a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Part {
     pub layer: u32,
     /// The heads, from the first to before the last; `None` for their sum.
     pub heads: Option<(u32, u32)>,
-    pub stage: Stage,
+    pub role: KernelRole,
 }
 
 /// A transformer as a graph.
@@ -21,9 +21,8 @@ pub struct Layers {
     pub graph: Arc<TaskGraph>,
     /// By kernel.
     pub parts: Vec<Part>,
-    /// The results, and what made them: of every group of heads of the last layer
-    /// its Z, one behind the other; a group is a head where heads are by
-    /// themselves.
+    /// The results with their parts: the Z of every group of heads of the last layer,
+    /// one after the other. Without batches each head is a group.
     pub outputs: Vec<(Part, DatumId)>,
 }
 
@@ -31,7 +30,7 @@ impl Layers {
     /// A component for each group of heads, and for each sum.
     ///
     /// # Errors
-    /// None that a transformer's graph can have.
+    /// Never for the graph of a transformer.
     pub fn components(&self) -> Result<Components, GraphError> {
         Components::by(&self.graph, |kernel| {
             let part = self.parts[kernel.0];
@@ -39,10 +38,10 @@ impl Layers {
         })
     }
 
-    /// The results, whose contents `bytes` tells.
+    /// The results, whose contents `bytes` returns.
     ///
     /// # Errors
-    /// The first that it answers.
+    /// The first error of `bytes`.
     pub fn results<E>(
         &self,
         mut bytes: impl FnMut(DatumId) -> Result<Vec<u8>, E>,
@@ -69,27 +68,27 @@ impl Transformer {
     /// The graph.
     ///
     /// # Errors
-    /// [`TransformerError`] for sizes that cannot be.
+    /// [`TransformerError`] for sizes that are not possible.
     pub fn layers(&self) -> Result<Layers, TransformerError> {
         self.check()?;
         let groups = self.groups();
-        let mut made = Maker::new(self);
-        let mut x = made.input();
+        let mut builder = LayerBuilder::new(self);
+        let mut x = builder.input();
         let mut outputs = Vec::new();
         for layer in 0..self.layers {
             let last = layer + 1 == self.layers;
-            made.begin(layer, last);
+            builder.begin(layer, last);
             let add = |heads: &(u32, u32)| match self.form {
-                Form::Heads => heads::add(&mut made, *heads, x),
-                Form::Batches(_) => batch::add(&mut made, *heads, x),
+                Form::Heads => heads::add(&mut builder, *heads, x),
+                Form::Batches(_) => batch::add(&mut builder, *heads, x),
             };
             outputs = groups.iter().map(add).collect();
             if !last {
                 let stacks = groups.iter().map(|(first, end)| end - first).collect();
-                x = made.sum(x, &outputs, stacks);
+                x = builder.sum(x, &outputs, stacks);
             }
         }
-        made.finish(outputs)
+        builder.finish(outputs)
     }
 
     /// The heads of each group, from the first to before the last.

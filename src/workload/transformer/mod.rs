@@ -8,29 +8,27 @@
 //! B = softmax(A / sqrt(beta)),  C = B V,  Z = C W
 //! ```
 //!
-//! with weights of its own: six products, a transposition and a softmax, eight
-//! kernels. A layer's output is `norm(X + sum of all Z)`, the next layer's
-//! input: concatenating the heads' C and multiplying by the stacked W, as the
-//! paper and Vaswani et al. have it, is the sum of their Z, and adding X and
-//! normalising rows keeps numbers of the size of 1 however many layers there
-//! are. After the last layer that is left to the host: the result is every Z,
-//! so that one layer is the paper's graph and nothing else.
+//! with weights of its own, in eight kernels: six products, a transposition and a
+//! softmax. A layer's output, the next layer's input, is `norm(X + sum of all Z)`.
+//! The sum of all Z equals the concatenated C of the heads times the stacked W, as in
+//! the paper and in Vaswani et al. Adding X and normalising rows keeps numbers near 1
+//! over any number of layers. The result is every Z of the last layer, so that one
+//! layer is exactly the paper's graph.
 //!
-//! * [`numbers`] are the random input and weights;
-//! * `heads` makes the eight kernels of a head, `batch` five kernels of many
-//!   heads at once (heads along a dimension of the NDRange, T read from K as it
-//!   lies), `maker` is the
-//!   graph in the making, and `layers` puts them together;
-//! * `reference` computes the same in double, one after the other, and
+//! * [`numbers`] has the random input and weights.
+//! * `heads` adds the eight kernels of a head to a `builder`, `batch` five kernels of
+//!   many heads at once (heads along a dimension of the NDRange, K read transposed),
+//!   and `layers` adds them layer by layer.
+//! * `reference` computes the same in double precision, sequentially, and
 //!   [`Transformer::verify`] compares.
 
 mod batch;
+mod builder;
 mod heads;
 mod layers;
-mod maker;
 pub mod numbers;
 mod reference;
-mod stage;
+mod role;
 mod verify;
 
 #[cfg(test)]
@@ -39,19 +37,19 @@ mod tests;
 use thiserror::Error;
 
 pub use layers::{Layers, Part};
-pub use stage::Stage;
+pub use role::KernelRole;
 pub use verify::{Reference, Verification};
 
 use crate::codelet::add_norm;
 use crate::graph::GraphError;
 
-/// Most heads of a layer, each a memory of the sum.
+/// Most heads of a layer; each is an argument of the sum.
 pub const MOST_HEADS: u32 = add_norm::MOST_PARTS as u32;
 
-/// Most rows of a matrix: its numbers are counted in 31 bits.
+/// Most rows of a matrix, so that its numbers are counted in 31 bits.
 pub const MOST_ROWS: u32 = 32_768;
 
-/// Why a transformer cannot be.
+/// Why a transformer is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TransformerError {
     #[error("{what} are {given}; take {least} to {most}")]
@@ -77,22 +75,22 @@ pub struct Transformer {
     /// Rows and columns of every matrix, at most [`MOST_ROWS`].
     pub beta: u32,
     pub layers: u32,
-    /// Of the numbers.
+    /// Seeds the input and the weights.
     pub seed: u64,
     /// How heads become kernels.
     pub form: Form,
-    /// Whether the host gets the results; else they are left where they were
-    /// made.
+    /// Whether the results are read back to the host; otherwise they stay on the
+    /// devices.
     pub read_back: bool,
 }
 
 /// How heads become kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// Eight kernels each, as in the paper.
+    /// Eight kernels for each head, as in the paper.
     #[default]
     Heads,
-    /// In each layer groups of so many heads, five kernels a group.
+    /// Groups of so many heads in each layer, five kernels a group.
     Batches(Vec<u32>),
 }
 
@@ -100,7 +98,7 @@ impl Transformer {
     /// Checks the sizes.
     ///
     /// # Errors
-    /// [`TransformerError`], with what is allowed.
+    /// [`TransformerError`], with the allowed values.
     pub fn check(&self) -> Result<(), TransformerError> {
         for (what, given, most) in [
             ("heads", self.heads, MOST_HEADS),
@@ -136,10 +134,10 @@ impl Transformer {
         self.numbers() * size_of::<f32>() as u64
     }
 
-    /// Bytes of all data of a graph: what host memory it takes.
+    /// Bytes of all data of the graph, in host memory.
     pub fn memory(&self) -> u64 {
-        // The input, and a layer's output; four weights and up to eight results
-        // a head.
+        // The input, the output of each layer, and four weights and up to eight results
+        // of each head.
         let matrices = 1 + u64::from(self.layers) * (1 + 12 * u64::from(self.heads));
         matrices.saturating_mul(self.bytes())
     }

@@ -1,13 +1,12 @@
-//! The input and the weights: random numbers that depend on the seed and their
-//! place alone, so that devices and references make the same in any order.
+//! The input and the weights: random numbers that depend only on the seed and their
+//! position, so that devices and references make the same in any order.
 //!
-//! The input's numbers have a mean square of 1, and a weight's of 1 / beta, so
-//! that those of every product have one of about 1: softmax is then neither
-//! flat nor a choice of one.
+//! The mean square of the input is 1 and that of a weight 1 / beta, so that the mean
+//! square of every product is about 1, and softmax neither flat nor a single peak.
 
 use crate::random::uniform;
 
-/// What a matrix is, which seeds its numbers.
+/// A matrix; it seeds its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matrix {
     /// The first layer's input.
@@ -22,7 +21,7 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// Writes the matrix's numbers, by rows.
+    /// Writes the numbers of the matrix, by rows.
     pub fn write(self, seed: u64, beta: u32, to: &mut [f32]) {
         // Uniform from -width to width: a mean square of width^2 / 3.
         let width = match self {
@@ -35,7 +34,7 @@ impl Matrix {
         }
     }
 
-    /// A seed of its own for every matrix, drawn as the numbers are.
+    /// The seed of a matrix, itself a random number.
     fn seed(self, seed: u64) -> u64 {
         let place = match self {
             Self::Input => 0,

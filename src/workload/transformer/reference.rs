@@ -1,18 +1,18 @@
-//! The same computation in double precision, every sum in the order of its
-//! terms. Heads are computed beside each other, which changes no number.
+//! The sequential reference in double precision: every sum is in the order of its
+//! terms. Heads are computed in parallel, which changes no number.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::heads::factor;
 use super::numbers::Matrix;
-use super::{Part, Stage, Transformer};
+use super::{KernelRole, Part, Transformer};
 use crate::codelet::add_norm::LEAST;
 
 /// A square matrix by rows.
 pub(super) type Square = Vec<f64>;
 
-/// What a head makes.
+/// The results of a head.
 pub(super) struct Head {
     q: Square,
     k: Square,
@@ -25,48 +25,48 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// What these stages make.
-    fn at(&self, stage: Stage) -> &Square {
-        match stage {
-            Stage::Q => &self.q,
-            Stage::K => &self.k,
-            Stage::V => &self.v,
-            Stage::Transposed => &self.transposed,
-            Stage::Scores => &self.scores,
-            Stage::Weights => &self.weights,
-            Stage::Context => &self.context,
-            Stage::Projections | Stage::Output | Stage::Sum => &self.z,
+    /// The result of a kernel.
+    fn at(&self, role: KernelRole) -> &Square {
+        match role {
+            KernelRole::Q => &self.q,
+            KernelRole::K => &self.k,
+            KernelRole::V => &self.v,
+            KernelRole::Transposed => &self.transposed,
+            KernelRole::Scores => &self.scores,
+            KernelRole::Weights => &self.weights,
+            KernelRole::Context => &self.context,
+            KernelRole::Projections | KernelRole::Output | KernelRole::Sum => &self.z,
         }
     }
 }
 
-/// What a layer makes.
+/// The results of a layer.
 pub(super) struct Layer {
     heads: Vec<Head>,
-    /// The next one's input.
+    /// The next layer's input.
     sum: Square,
 }
 
 impl Layer {
-    /// What a kernel of the layer makes, matrix by matrix.
+    /// The result of a kernel of the layer, matrix by matrix.
     pub(super) fn right(&self, part: &Part) -> Vec<Square> {
         let Some((first, end)) = part.heads else {
             return vec![self.sum.clone()];
         };
         let heads = &self.heads[first as usize..end as usize];
-        let stages = match part.stage {
-            Stage::Projections => vec![Stage::Q, Stage::K, Stage::V],
-            stage => vec![stage],
+        let roles = match part.role {
+            KernelRole::Projections => vec![KernelRole::Q, KernelRole::K, KernelRole::V],
+            role => vec![role],
         };
-        let all = stages
+        let all = roles
             .iter()
-            .flat_map(|stage| heads.iter().map(|head| head.at(*stage).clone()));
+            .flat_map(|role| heads.iter().map(|head| head.at(*role).clone()));
         all.collect()
     }
 }
 
-/// Computes layer by layer, and hands each to `see`. When `stop` is set, it ends
-/// soon, and what was seen is worth nothing.
+/// Computes layer by layer, and passes each to `see`. When `stop` is set, it ends soon
+/// with wrong results.
 pub(super) fn compute(of: &Transformer, stop: &AtomicBool, mut see: impl FnMut(u32, &Layer)) {
     let mut x = matrix(of, Matrix::Input);
     for layer in 0..of.layers {
@@ -87,7 +87,7 @@ pub(super) fn compute(of: &Transformer, stop: &AtomicBool, mut see: impl FnMut(u
     }
 }
 
-/// All heads of a layer, by as many threads as there are cores.
+/// Computes all heads of a layer, with a thread for each core.
 fn compute_heads(of: &Transformer, layer: u32, x: &Square, stop: &AtomicBool) -> Vec<Head> {
     let numbers: Vec<u32> = (0..of.heads).collect();
     let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -104,7 +104,7 @@ fn compute_heads(of: &Transformer, layer: u32, x: &Square, stop: &AtomicBool) ->
             .map(|part| (part, scope.spawn(move || several(part))))
             .collect();
         let heads = parts.into_iter().flat_map(|(part, thread)| {
-            // One that ended badly is computed here, and says so itself.
+            // A head whose thread panicked is computed again here.
             thread.join().unwrap_or_else(|_| several(part))
         });
         heads.collect()
@@ -152,8 +152,8 @@ fn matrix(of: &Transformer, matrix: Matrix) -> Square {
     numbers.into_iter().map(f64::from).collect()
 }
 
-/// Four rows of `b` at a time, so that a row of sums passes through the core's
-/// registers a quarter as often. Zeros from the row on at which `stop` is set.
+/// The product of `a` and `b`, with four rows of `b` at a time, so that a row of sums
+/// is loaded a quarter as often. The rows are zeros once `stop` is set.
 fn product(beta: usize, a: &Square, b: &Square, stop: &AtomicBool) -> Square {
     let mut c = vec![0.0; beta * beta];
     let rows = c
@@ -169,7 +169,7 @@ fn product(beta: usize, a: &Square, b: &Square, stop: &AtomicBool) -> Square {
             let (b2, b3) = b.split_at(beta);
             let others = b0.iter().zip(b1).zip(b2).zip(b3);
             for (c, (((b0, b1), b2), b3)) in row.iter_mut().zip(others) {
-                // From left to right: the same sum as term by term.
+                // From left to right, so that the sum is the same as term by term.
                 *c = *c + a[0] * b0 + a[1] * b1 + a[2] * b2 + a[3] * b3;
             }
         }

@@ -49,7 +49,9 @@ fn compute(layers: &Layers) -> Vec<Vec<f32>> {
         };
         let args: Vec<HostValue> = (kernel.arguments.iter())
             .map(|argument| match argument {
-                Argument::Input(datum) | Argument::Output(datum) => memory(datum),
+                Argument::Input(datum) | Argument::Output(datum) | Argument::FullOutput(datum) => {
+                    memory(datum)
+                }
                 Argument::InOut { .. } => unreachable!("nothing is overwritten here"),
                 Argument::Value(value) => value.plain().unwrap(),
             })
@@ -154,18 +156,18 @@ fn one_layer_is_the_papers_graph() {
         let level = before.max().unwrap_or(0) + 1;
         levels.insert(*kernel, level);
         *kinds
-            .entry((level, layers.parts[kernel.0].stage))
+            .entry((level, layers.parts[kernel.0].role))
             .or_insert(0) += 1;
     }
     let expected = [
-        (1, Stage::Q),
-        (1, Stage::K),
-        (1, Stage::V),
-        (2, Stage::Transposed),
-        (3, Stage::Scores),
-        (4, Stage::Weights),
-        (5, Stage::Context),
-        (6, Stage::Output),
+        (1, KernelRole::Q),
+        (1, KernelRole::K),
+        (1, KernelRole::V),
+        (2, KernelRole::Transposed),
+        (3, KernelRole::Scores),
+        (4, KernelRole::Weights),
+        (5, KernelRole::Context),
+        (6, KernelRole::Output),
     ];
     assert_eq!(kinds, expected.map(|kind| (kind, 3)).into());
     // Heads are independent components without data between them.

@@ -1,18 +1,18 @@
-//! A result compared with the reference.
+//! Verifying a result: it is compared with the reference.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::reference::{self, Square};
 use super::{Part, Transformer};
 
-/// What a comparison showed.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verification {
-    /// The largest difference of any matrix, over the root mean square of
-    /// that matrix; infinite where a result is no number.
+    /// The largest difference of any matrix over the root mean square of that matrix;
+    /// infinite where a result is not finite.
     pub error: f64,
-    /// Most that it may be: 1e-5 times the square root of the length of the
-    /// sums, beta.
+    /// The largest error that is allowed: 1e-5 times the square root of beta, the length
+    /// of the sums.
     pub allowed: f64,
 }
 
@@ -23,7 +23,7 @@ impl Verification {
     }
 }
 
-/// What kernels are to make, in double precision.
+/// The right results of kernels, in double precision.
 pub struct Reference {
     /// Matrix by matrix.
     right: Vec<(Part, Vec<Square>)>,
@@ -31,7 +31,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Compares what kernels made; every kernel must be of the reference.
+    /// Compares results of kernels, all of which the reference must have.
     pub fn compare(&self, results: &[(Part, Vec<f32>)]) -> Verification {
         let errors = results.iter().map(|(part, got)| {
             let known = self.right.iter().find(|(of, _)| of == part);
@@ -44,7 +44,7 @@ impl Reference {
     }
 }
 
-/// The largest difference of a kernel's matrices.
+/// The largest difference of a kernel's matrices, over their root mean squares.
 fn worst(got: &[f32], right: &[Square]) -> f64 {
     if got.len() != right.iter().map(Vec::len).sum::<usize>() {
         return f64::INFINITY;
@@ -59,8 +59,8 @@ fn worst(got: &[f32], right: &[Square]) -> f64 {
 }
 
 impl Transformer {
-    /// What these kernels are to make, computed one number after the other;
-    /// `None` if `stop` was set meanwhile.
+    /// The right results of these kernels, computed sequentially; `None` if `stop` was
+    /// set meanwhile.
     pub fn reference(&self, parts: &[Part], stop: &AtomicBool) -> Option<Reference> {
         let mut right = Vec::new();
         reference::compute(self, stop, |layer, made| {
@@ -73,31 +73,30 @@ impl Transformer {
         })
     }
 
-    /// Compares what kernels made with the sequential reference in double
-    /// precision; `None` if `stop` was set meanwhile.
+    /// Compares results of kernels with the sequential reference; `None` if `stop` was
+    /// set meanwhile.
     pub fn verify(&self, results: &[(Part, Vec<f32>)], stop: &AtomicBool) -> Option<Verification> {
         let parts: Vec<Part> = results.iter().map(|(part, _)| *part).collect();
         Some(self.reference(&parts, stop)?.compare(results))
     }
 
-    /// Bytes of host memory that a comparison takes, beside the graph's data:
-    /// the results as they are compared, the reference's in double precision,
-    /// and a layer of it at work.
+    /// Bytes of host memory that a comparison needs beside the graph's data: the results,
+    /// those of the reference in double precision, and a layer of that in progress.
     pub fn verification_memory(&self) -> u64 {
         let layer = 8 * u64::from(self.heads) + 1;
         let results = u64::from(self.layers).saturating_mul(layer);
-        // Of numbers twice as long; a head at work has its weights, too.
+        // Its numbers are twice as long; a head in progress has its weights, too.
         let doubles = 2u64.saturating_mul(results.saturating_add(layer + 6));
         results.saturating_add(doubles).saturating_mul(self.bytes())
     }
 
-    /// Most that a result may be wrong, of its root mean square.
+    /// The largest error that is allowed, over the root mean square.
     pub fn tolerance(&self) -> f64 {
         1e-5 * f64::from(self.beta).sqrt()
     }
 }
 
-/// The largest difference, over the root mean square of what is right.
+/// The largest difference, over the root mean square of the right numbers.
 fn difference(got: &[f32], right: &[f64]) -> f64 {
     if got.len() != right.len() || !got.iter().all(|number| number.is_finite()) {
         return f64::INFINITY;

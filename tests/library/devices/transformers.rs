@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::Control;
-use pdawl::experiment::{Bout, Contender};
+use pdawl::experiment::{CandidatePolicy, Comparison};
 use pdawl::policy::Configuration;
 use pdawl::workload::transformer::{Form, Transformer};
 
@@ -17,7 +17,7 @@ const WIDE: Configuration = Configuration {
     width: 3,
 };
 
-fn right(heads: u32, beta: u32, layers: u32, form: Form, contenders: &[Contender]) {
+fn right(heads: u32, beta: u32, layers: u32, form: Form, candidates: &[CandidatePolicy]) {
     let transformer = Transformer {
         heads,
         beta,
@@ -29,46 +29,46 @@ fn right(heads: u32, beta: u32, layers: u32, form: Form, contenders: &[Contender
     println!("{transformer:?}");
     let mut runtime = open("host:1,cpu:1=own");
     let stop = AtomicBool::new(false);
-    let mut bout = Bout::new(&runtime, &transformer, true).unwrap();
+    let mut comparison = Comparison::new(&runtime, &transformer, true).unwrap();
     let mut shares = vec![0; 2];
-    for contender in contenders {
+    for candidate in candidates {
         for _ in 0..2 {
             let mut control = Control {
                 stop: &stop,
                 progress: &mut |_, _| {},
             };
-            let outcome = bout
-                .run(&mut runtime, *contender, false, &mut control)
+            let outcome = comparison
+                .run(&mut runtime, *candidate, false, &mut control)
                 .unwrap();
             for (share, used) in shares.iter_mut().zip(&outcome.uses) {
                 *share += used.kernels;
             }
-            let verification = bout
+            let verification = comparison
                 .verify(&mut runtime, &AtomicBool::new(false))
                 .unwrap()
                 .unwrap();
-            assert!(verification.right(), "{contender:?}: {verification:?}");
+            assert!(verification.right(), "{candidate:?}: {verification:?}");
         }
     }
     // Both devices must have run kernels, so that both kinds were verified.
     assert!(shares.iter().all(|kernels| *kernels > 0), "{shares:?}");
-    bout.release(&mut runtime);
+    comparison.release(&mut runtime);
 }
 
 #[test]
 fn every_policy_is_right() {
-    let contenders = [
-        Contender::Clustering(WIDE),
-        Contender::Eager,
-        Contender::Heft,
-        Contender::Adaptive(WIDE),
+    let candidates = [
+        CandidatePolicy::Clustering(WIDE),
+        CandidatePolicy::Eager,
+        CandidatePolicy::Heft,
+        CandidatePolicy::Adaptive(WIDE),
     ];
-    right(3, 37, 2, Form::Heads, &contenders);
-    right(4, 64, 1, Form::Heads, &contenders);
+    right(3, 37, 2, Form::Heads, &candidates);
+    right(4, 64, 1, Form::Heads, &candidates);
 }
 
 #[test]
 fn batches_are_right() {
     let form = Form::Batches(vec![3, 2]);
-    right(5, 33, 3, form, &[Contender::Clustering(WIDE)]);
+    right(5, 33, 3, form, &[CandidatePolicy::Clustering(WIDE)]);
 }

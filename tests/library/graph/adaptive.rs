@@ -12,7 +12,7 @@ use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
 
 use super::random::Case;
-use super::run::{numbers, once, plan};
+use super::run::{numbers, once, prepared};
 
 const HEADS: usize = 16;
 
@@ -39,7 +39,7 @@ fn layer(cost: Cost, bytes: u64) -> Case {
                 name: format!("{head}.{kernel}").into(),
                 codelet: Arc::clone(&codelet),
                 units: 0..1000,
-                arguments: vec![Argument::Input(last), Argument::Output(out)],
+                arguments: vec![Argument::Input(last), Argument::FullOutput(out)],
                 cost,
                 prefers: None,
             });
@@ -76,7 +76,7 @@ fn the_fourth_layer_is_near_the_best_map() {
             };
             let case = layer(cost, 1 << 20);
             let problem = numbers(&sim, &case);
-            let mut plan = plan(&mut sim, &case);
+            let mut prepared = prepared(&mut sim, &case);
             let devices = sim.devices().len();
             let options = Options {
                 widths: vec![1; devices],
@@ -86,7 +86,7 @@ fn the_fourth_layer_is_near_the_best_map() {
                 .map(|h_cpu| {
                     let map = Clustering::map(&problem, h_cpu).expect("a map");
                     let mut policy = Clustering::new(problem.clone(), map).expect("a policy");
-                    let run = once(&mut plan, &mut sim, &mut policy, &options);
+                    let run = once(&mut prepared, &mut sim, &mut policy, &options);
                     (run.expect("a run").seconds, h_cpu)
                 })
                 .min_by(|a, b| a.0.total_cmp(&b.0))
@@ -94,7 +94,7 @@ fn the_fourth_layer_is_near_the_best_map() {
             on_cpu.push(best.1);
             let mut policy = Adaptive::new(problem);
             let layers = [0, 1, 2, 3].map(|_| {
-                let run = once(&mut plan, &mut sim, &mut policy, &options);
+                let run = once(&mut prepared, &mut sim, &mut policy, &options);
                 (
                     run.expect("a run").seconds,
                     policy.division(HEADS).map(<[_]>::to_vec),

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use pdawl::runtime::Runtime;
 
 use super::random::case;
-use super::run::{check_order, check_results, numbers, once, options, plan, policy};
+use super::run::{check_order, check_results, numbers, once, options, policy, prepared};
 use crate::pocl::open;
 
 fn holds(devices: &str, cases: usize) {
@@ -17,21 +17,21 @@ fn holds(devices: &str, cases: usize) {
         let case = case(&mut rng, 10);
         let mut policy = policy(&mut rng, numbers(&runtime, &case));
         let mut options = options(&mut rng, runtime.devices().len());
-        let mut plan = plan(&mut runtime, &case);
+        let mut prepared = prepared(&mut runtime, &case);
         for run in 0..3 {
             options.trace = run == 1;
             let what = format!(
                 "{devices}, seed {seed}, case {number}, run {run}, {}, {options:?}",
                 policy.name()
             );
-            let outcome = once(&mut plan, &mut runtime, policy.as_mut(), &options)
+            let outcome = once(&mut prepared, &mut runtime, policy.as_mut(), &options)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(outcome.losses.is_empty(), "{what}: {:?}", outcome.losses);
             // The clocks of devices and host differ slightly.
             check_order(&outcome, &options, &case, 100_000, &what);
-            check_results(&plan, &mut runtime, &case, &what);
+            check_results(&prepared, &mut runtime, &case, &what);
         }
-        plan.release(&mut runtime);
+        prepared.release(&mut runtime);
     }
 }
 

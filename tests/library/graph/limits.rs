@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fastrand::Rng;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::reference::reference;
-use pdawl::engine::graph::{Control, GraphRunError, Options, Plan, search, times};
+use pdawl::engine::graph::{Control, GraphRunError, Options, PreparedGraph, search, times};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
 use pdawl::policy::{Adaptive, Assignment, Clustering, Eager, Finished, Policy, Search, Space};
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::runtime::{Runtime, RuntimeError};
 
 use super::random::{Case, case};
-use super::run::{check_results, numbers, once, plan};
+use super::run::{check_results, numbers, once, prepared};
 use super::simulated::machine;
 use crate::pocl::open;
 
@@ -41,7 +41,7 @@ fn chain(kernels: usize, bytes: u64, codelet: &Arc<Codelet>) -> TaskGraph {
             name: format!("link {kernel}").into(),
             codelet: Arc::clone(codelet),
             units: 0..1,
-            arguments: vec![Argument::Input(last), Argument::Output(out)],
+            arguments: vec![Argument::Input(last), Argument::FullOutput(out)],
             cost: Cost {
                 flops: 1e6,
                 bytes: 1e6,
@@ -82,13 +82,13 @@ fn copies(devices: &[&str], map: Vec<usize>, keep: bool) -> [Vec<(u64, u64)>; 2]
     let mut sim = sim(devices);
     let case = of(chain(6, 4096, &nothing()), map.len());
     let mut policy = Clustering::new(numbers(&sim, &case), map).expect("a map");
-    let mut plan = plan(&mut sim, &case);
+    let mut prepared = prepared(&mut sim, &case);
     let options = Options {
         keep,
         ..Options::queues(vec![2; devices.len()])
     };
     [0, 1].map(|_| {
-        let run = once(&mut plan, &mut sim, &mut policy, &options).expect("a run");
+        let run = once(&mut prepared, &mut sim, &mut policy, &options).expect("a run");
         let copies = run.uses.iter().map(|used| (used.writes, used.reads));
         copies.collect()
     })
@@ -113,8 +113,13 @@ fn memory_that_is_not_there_is_named() {
     let has = sim.devices()[0].memory;
     let case = of(chain(3, has / 3, &nothing()), 1);
     let mut policy = Eager::new(numbers(&sim, &case));
-    let mut plan = plan(&mut sim, &case);
-    let error = once(&mut plan, &mut sim, &mut policy, &Options::queues(vec![1]));
+    let mut prepared = prepared(&mut sim, &case);
+    let error = once(
+        &mut prepared,
+        &mut sim,
+        &mut policy,
+        &Options::queues(vec![1]),
+    );
     let error = error.expect_err("it has too little");
     assert!(matches!(&error, GraphRunError::Memory { needed, .. } if *needed > has));
     let text = error.to_string();
@@ -143,9 +148,9 @@ fn a_kernel_that_does_not_compile_is_an_error_before_anything_runs() {
     let mut runtime = open("cpu:1=own");
     let case = of(chain(2, 64, &broken), 1);
     let mut policy = Eager::new(numbers(&runtime, &case));
-    let mut plan = plan(&mut runtime, &case);
+    let mut prepared = prepared(&mut runtime, &case);
     let error = once(
-        &mut plan,
+        &mut prepared,
         &mut runtime,
         &mut policy,
         &Options::queues(vec![1]),
@@ -163,20 +168,20 @@ fn a_stopped_run_ends_and_says_so() {
     let mut sim = sim(&["host"]);
     let case = of(chain(6, 4096, &nothing()), 6);
     let mut policy = Adaptive::new(numbers(&sim, &case));
-    let mut plan = plan(&mut sim, &case);
+    let mut prepared = prepared(&mut sim, &case);
     let stop = AtomicBool::new(false);
     let mut control = Control {
         stop: &stop,
         progress: &mut |done, _| stop.store(done == 2, Ordering::Relaxed),
     };
     let options = Options::queues(vec![1]);
-    let outcome = plan.run(&mut sim, &mut policy, &options, &mut control);
+    let outcome = prepared.run(&mut sim, &mut policy, &options, &mut control);
     let outcome = outcome.expect("no error");
     assert!(outcome.interrupted);
     assert!((2..6).contains(&outcome.placements.len()));
     // The plan can run again, from the beginning.
     stop.store(false, Ordering::Relaxed);
-    let again = once(&mut plan, &mut sim, &mut policy, &options).expect("a run");
+    let again = once(&mut prepared, &mut sim, &mut policy, &options).expect("a run");
     assert_eq!(again.placements.len(), 6);
 }
 
@@ -204,9 +209,14 @@ fn a_policy_that_makes_no_sense_is_an_error_and_no_hang() {
     for (component, device) in [(1, 0), (99, 0), (0, 99)] {
         let mut sim = sim(&["host"]);
         let case = of(chain(2, 64, &nothing()), 2);
-        let mut plan = plan(&mut sim, &case);
+        let mut prepared = prepared(&mut sim, &case);
         let mut policy = Nonsense(Some(Assignment { component, device }));
-        let error = once(&mut plan, &mut sim, &mut policy, &Options::queues(vec![1]));
+        let error = once(
+            &mut prepared,
+            &mut sim,
+            &mut policy,
+            &Options::queues(vec![1]),
+        );
         let text = error.expect_err("nonsense").to_string();
         assert!(text.contains("`nonsense`") && text.contains('2'), "{text}");
     }
@@ -243,7 +253,7 @@ fn a_search_ends_with_the_best_that_it_tried() {
     println!("seed {}", rng.get_seed());
     let case = case(&mut rng, 8);
     let problem = numbers(&runtime, &case);
-    let mut plan: Plan = plan(&mut runtime, &case);
+    let mut prepared: PreparedGraph = prepared(&mut runtime, &case);
     let space = Space {
         q_gpu: vec![1],
         q_cpu: vec![1, 3],
@@ -260,7 +270,7 @@ fn a_search_ends_with_the_best_that_it_tried() {
     let base = Options::queues(vec![1, 1]);
     let found = search::search(
         &mut runtime,
-        &mut plan,
+        &mut prepared,
         &problem,
         tried,
         &base,
@@ -270,5 +280,5 @@ fn a_search_ends_with_the_best_that_it_tried() {
     let (best, seconds) = found.best.expect("a best");
     assert!(found.all.iter().any(|(c, s)| *c == best && *s == seconds));
     assert!(runs > found.all.len());
-    check_results(&plan, &mut runtime, &case, "after a search");
+    check_results(&prepared, &mut runtime, &case, "after a search");
 }

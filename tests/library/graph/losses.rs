@@ -9,7 +9,7 @@ use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, Runtime};
 
 use super::random::{Case, case};
-use super::run::{check_order, check_results, numbers, once, options, plan, policy};
+use super::run::{check_order, check_results, numbers, once, options, policy, prepared};
 use super::simulated::{devices, machine, seeds};
 use crate::pocl::open;
 
@@ -18,15 +18,15 @@ use crate::pocl::open;
 fn survives(rng: &mut Rng, runtime: &mut dyn Runtime, case: &Case, slack: u64, what: &str) -> bool {
     let mut policy = policy(rng, numbers(runtime, case));
     let options = options(rng, runtime.devices().len());
-    let mut plan = plan(runtime, case);
+    let mut prepared = prepared(runtime, case);
     let what = format!("{what}, {}, {options:?}", policy.name());
     let mut well = true;
     for run in 0..2 {
-        match once(&mut plan, runtime, policy.as_mut(), &options) {
+        match once(&mut prepared, runtime, policy.as_mut(), &options) {
             Ok(outcome) => {
                 assert!(run == 0 || well, "{what}: a lost device is back");
                 check_order(&outcome, &options, case, slack, &what);
-                check_results(&plan, runtime, case, &what);
+                check_results(&prepared, runtime, case, &what);
             }
             Err(error @ GraphRunError::Lost { .. }) => {
                 let text = error.to_string();
@@ -45,7 +45,7 @@ fn survives(rng: &mut Rng, runtime: &mut dyn Runtime, case: &Case, slack: u64, w
             Err(error) => panic!("{what}: {error}"),
         }
     }
-    plan.release(runtime);
+    prepared.release(runtime);
     well
 }
 
@@ -128,14 +128,14 @@ fn a_plan_remembers_who_is_gone() {
     };
     let mut runtime = Sim::new(&machine(), options).expect("a simulator");
     let problem = numbers(&runtime, &case);
-    let mut plan = plan(&mut runtime, &case);
+    let mut prepared = prepared(&mut runtime, &case);
     let options = Options::queues(vec![2, 2]);
     for run in 0..2 {
         let map = vec![0; case.components.len()];
         let mut policy = Clustering::new(problem.clone(), map).expect("a map");
-        let outcome = once(&mut plan, &mut runtime, &mut policy, &options).expect("a run");
+        let outcome = once(&mut prepared, &mut runtime, &mut policy, &options).expect("a run");
         assert_eq!(outcome.losses.len(), usize::from(run == 0));
         assert!(outcome.placements.iter().all(|placed| placed.device == 1));
-        check_results(&plan, &mut runtime, &case, "after a loss");
+        check_results(&prepared, &mut runtime, &case, "after a loss");
     }
 }

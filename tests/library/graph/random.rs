@@ -18,6 +18,8 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Input,
+    /// Of which only every second element is written.
+    HalfOutput,
     Output,
     InOut,
 }
@@ -34,10 +36,14 @@ fn mixing(roles: &[Role]) -> Arc<Codelet> {
         match role {
             Role::Input => read.push_str(&format!("h = mix(h, m{index}[(e * 7 + 3) % n]);\n")),
             Role::InOut => read.push_str(&format!("h = mix(h, m{index}[e]);\n")),
-            Role::Output => {}
+            Role::Output | Role::HalfOutput => {}
         }
-        if *role != Role::Input {
-            write.push_str(&format!("m{index}[e] = h + {index};\n"));
+        match role {
+            Role::Input => {}
+            Role::HalfOutput => {
+                write.push_str(&format!("if (e % 2 == 0) m{index}[e] = h + {index};\n"));
+            }
+            _ => write.push_str(&format!("m{index}[e] = h + {index};\n")),
         }
     }
     let source = format!(
@@ -60,6 +66,11 @@ fn mix(h: u64, v: u64) -> u64 {
     (h ^ v).wrapping_mul(FACTOR).rotate_left(29)
 }
 
+/// Whether the kernel writes element `e` of an argument.
+fn writes(role: Role, e: u64) -> bool {
+    role != Role::Input && (role != Role::HalfOutput || e.is_multiple_of(2))
+}
+
 /// Element `e` of the kernel's results, before the argument's index is added.
 fn element(salt: u64, e: u64, roles: &[Role], value: impl Fn(usize, u64) -> u64) -> u64 {
     let mut h = salt ^ e;
@@ -67,7 +78,7 @@ fn element(salt: u64, e: u64, roles: &[Role], value: impl Fn(usize, u64) -> u64)
         match role {
             Role::Input => h = mix(h, value(index, (e * 7 + 3) % LENGTH as u64)),
             Role::InOut => h = mix(h, value(index, e)),
-            Role::Output => {}
+            Role::Output | Role::HalfOutput => {}
         }
     }
     h
@@ -78,22 +89,24 @@ fn encode(roles: &[Role]) -> u64 {
         Role::Input => 1,
         Role::Output => 2,
         Role::InOut => 3,
+        Role::HalfOutput => 4,
     };
     roles
         .iter()
         .rev()
-        .fold(0, |all, role| all << 2 | code(role))
+        .fold(0, |all, role| all << 3 | code(role))
 }
 
 fn decode(mut code: u64) -> Vec<Role> {
     let mut roles = Vec::new();
     while code > 0 {
-        roles.push(match code & 3 {
+        roles.push(match code & 7 {
             1 => Role::Input,
             2 => Role::Output,
+            4 => Role::HalfOutput,
             _ => Role::InOut,
         });
-        code >>= 2;
+        code >>= 3;
     }
     roles
 }
@@ -127,7 +140,7 @@ unsafe fn mix_on_host(args: &[HostValue], _first: u64, units: Range<u64>) {
             address(index).add(at as usize).read()
         });
         for (index, role) in roles.iter().enumerate() {
-            if *role != Role::Input {
+            if writes(*role, e) {
                 // SAFETY: as above.
                 unsafe {
                     address(index)
@@ -208,8 +221,12 @@ fn graph(rng: &mut Rng, most_kernels: usize) -> TaskGraph {
             let datum = graph.datum(datum);
             alive.push(datum);
             let at = rng.usize(0..=arguments.len());
-            roles.insert(at, Role::Output);
-            arguments.insert(at, Argument::Output(datum));
+            let (role, argument) = match rng.bool() {
+                true => (Role::HalfOutput, Argument::Output(datum)),
+                false => (Role::Output, Argument::FullOutput(datum)),
+            };
+            roles.insert(at, role);
+            arguments.insert(at, argument);
         }
         let values = [rng.u64(..), LENGTH as u64, encode(&roles)];
         let values = values.map(|value| Argument::Value(Value::U64(value)));
@@ -276,7 +293,8 @@ fn sequential(graph: &TaskGraph) -> Vec<Vec<u64>> {
         let memory = &what.arguments[3..];
         let role = |argument: &Argument| match argument {
             Argument::Input(_) => Role::Input,
-            Argument::Output(_) => Role::Output,
+            Argument::Output(_) => Role::HalfOutput,
+            Argument::FullOutput(_) => Role::Output,
             _ => Role::InOut,
         };
         let roles: Vec<Role> = memory.iter().map(role).collect();
@@ -290,7 +308,13 @@ fn sequential(graph: &TaskGraph) -> Vec<Vec<u64>> {
             .collect();
         for (index, argument) in memory.iter().enumerate() {
             if let Some(datum) = argument.writes() {
-                values[datum.0] = made.iter().map(|h| h.wrapping_add(index as u64)).collect();
+                let numbers = (0..)
+                    .zip(&made)
+                    .map(|(e, h)| match writes(roles[index], e) {
+                        true => h.wrapping_add(index as u64),
+                        false => 0,
+                    });
+                values[datum.0] = numbers.collect();
             }
         }
     }

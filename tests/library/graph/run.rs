@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fastrand::Rng;
-use pdawl::engine::graph::numbers::problem;
-use pdawl::engine::graph::{Control, GraphOutcome, GraphRunError, Options, Plan, abilities};
+use pdawl::engine::graph::problem::problem;
+use pdawl::engine::graph::{
+    Control, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities,
+};
 use pdawl::graph::KernelId;
 use pdawl::policy::{Adaptive, Clustering, Eager, Heft, Policy, Problem};
 use pdawl::runtime::Runtime;
@@ -27,7 +29,7 @@ pub fn policy(rng: &mut Rng, problem: Problem) -> Box<dyn Policy> {
         2 => Box::new(Adaptive::new(problem)),
         _ => {
             let map = (0..problem.tasks.len()).map(|component| {
-                let able: Vec<usize> = (0..problem.spots.len())
+                let able: Vec<usize> = (0..problem.devices.len())
                     .filter(|d| problem.able(component, *d))
                     .collect();
                 able[rng.usize(0..able.len())]
@@ -51,7 +53,7 @@ pub fn options(rng: &mut Rng, devices: usize) -> Options {
 
 /// Runs a plan once.
 pub fn once(
-    plan: &mut Plan,
+    prepared: &mut PreparedGraph,
     runtime: &mut dyn Runtime,
     policy: &mut dyn Policy,
     options: &Options,
@@ -62,23 +64,23 @@ pub fn once(
         stop: &stop,
         progress: &mut |done, all| told.push((done, all)),
     };
-    let outcome = plan.run(runtime, policy, options, &mut control)?;
-    let all = plan.components().len();
+    let outcome = prepared.run(runtime, policy, options, &mut control)?;
+    let all = prepared.components().len();
     assert_eq!(told.first(), Some(&(0, all)));
     assert_eq!(told.last(), Some(&(all, all)));
     Ok(outcome)
 }
 
-/// A plan of a case.
-pub fn plan(runtime: &mut dyn Runtime, case: &Case) -> Plan {
+/// A case made ready to run.
+pub fn prepared(runtime: &mut dyn Runtime, case: &Case) -> PreparedGraph {
     let (graph, components) = (Arc::clone(&case.graph), Arc::clone(&case.components));
-    Plan::new(runtime, graph, components).expect("a plan")
+    PreparedGraph::new(runtime, graph, components).expect("a prepared graph")
 }
 
 /// Asserts that every wanted datum equals the sequential result.
-pub fn check_results(plan: &Plan, runtime: &mut dyn Runtime, case: &Case, what: &str) {
+pub fn check_results(prepared: &PreparedGraph, runtime: &mut dyn Runtime, case: &Case, what: &str) {
     for (datum, expected) in &case.expected {
-        let bytes = plan.bytes(runtime, *datum).expect("its bytes");
+        let bytes = prepared.bytes(runtime, *datum).expect("its bytes");
         let found: &[u64] = bytemuck::cast_slice(bytes);
         let name = &case.graph.datum(*datum).name;
         assert_eq!(found, expected, "{name}, {what}");

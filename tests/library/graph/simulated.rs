@@ -8,7 +8,7 @@ use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 
 use super::random::{Case, case};
-use super::run::{check_order, check_results, numbers, once, options, plan, policy};
+use super::run::{check_order, check_results, numbers, once, options, policy, prepared};
 
 /// A host with many cores and two GPUs.
 pub fn machine() -> MachineFile {
@@ -69,15 +69,15 @@ fn random_graphs_are_right_and_in_order() {
         let (mut rng, mut sim, case) = seeded(seed);
         let mut policy = policy(&mut rng, numbers(&sim, &case));
         let options = options(&mut rng, sim.devices().len());
-        let mut plan = plan(&mut sim, &case);
+        let mut prepared = prepared(&mut sim, &case);
         for run in 0..2 {
             let what = format!("seed {seed}, run {run}, {}, {options:?}", policy.name());
-            let outcome = once(&mut plan, &mut sim, policy.as_mut(), &options)
+            let outcome = once(&mut prepared, &mut sim, policy.as_mut(), &options)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(outcome.losses.is_empty() && !outcome.interrupted, "{what}");
             check_order(&outcome, &options, &case, 0, &what);
-            check_results(&plan, &mut sim, &case, &what);
+            check_results(&prepared, &mut sim, &case, &what);
         }
-        plan.release(&mut sim);
+        prepared.release(&mut sim);
     }
 }

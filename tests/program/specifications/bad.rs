@@ -93,12 +93,12 @@ const WRONG: [(&str, &str, &str); 34] = [
     (
         r#""[dataset]""#,
         r#""[dataset/2.0]""#,
-        "globalWorkSize[0]: `dataset/2.0`: a whole number is wanted",
+        "globalWorkSize[0]: `dataset/2.0`: an integer is needed",
     ),
     (
         r#""[dataset]""#,
         r#""[?]""#,
-        "globalWorkSize: `?` stands for what has yet to be filled in",
+        "globalWorkSize: `?` marks a value that is to be filled in",
     ),
     (
         r#""[dataset]""#,
@@ -113,7 +113,7 @@ const WRONG: [(&str, &str, &str); 34] = [
     (
         r#""type": "float", "size": "dataset", "pos": 0"#,
         r#""type": "flaot", "size": "dataset", "pos": 0"#,
-        "inputBuffers[0].type: `flaot` is no type",
+        "inputBuffers[0].type: `flaot` is not a type",
     ),
     (
         r#""type": "float", "size": "dataset", "pos": 0"#,
@@ -163,12 +163,12 @@ const WRONG: [(&str, &str, &str); 34] = [
     (
         "partition_round(dataset, size_percent)",
         "2**40",
-        "varArguments[0].value: 1099511627776 is no value of type int",
+        "varArguments[0].value: 1099511627776 is not a value of type int",
     ),
     (
         "partition_round(dataset, size_percent)",
         "0.5",
-        "varArguments[0].value: 0.5 is no value of type int",
+        "varArguments[0].value: 0.5 is not a value of type int",
     ),
     (
         r#""size": "TS", "pos": 2"#,
@@ -290,20 +290,20 @@ fn wrong_lists_of_kernels_are_told() {
             "kernel 0 writes no argument 0",
         ),
         (
-            "circle",
+            "cycle",
             two(&from(1, 1), &from(0, 1)),
-            "kernels 0, 1 wait for one another in a circle",
+            "kernels 0, 1 wait for one another in a cycle",
         ),
         (
             "own",
             two(&from(0, 1), ""),
-            "kernels 0 wait for one another in a circle",
+            "kernels 0 wait for one another in a cycle",
         ),
         ("none", "[]".to_owned(), "it has no kernel"),
         (
             "size",
             two("", &from(0, 1)).replacen(r#""size": 16, "pos": 1"#, r#""size": 8, "pos": 1"#, 1),
-            "both are the same data and need the same size",
+            "both are the same data and must have the same size",
         ),
         (
             "depends",
@@ -361,7 +361,7 @@ fn wrong_lines_of_a_graph_are_told_with_their_numbers() {
         ),
         (
             "0 add.json {n}\n---\n---\n",
-            "line 1: `{n}` is no object of symbols",
+            "line 1: `{n}` is not an object of symbols",
         ),
         (
             "0 add.json {\"n\":\"8/0\"}\n---\n---\n",
@@ -377,7 +377,7 @@ fn wrong_lines_of_a_graph_are_told_with_their_numbers() {
         ),
         (
             "0 add.json {\"n\":8}\n---\n---\nmore\n",
-            "line 4: `more` stands behind",
+            "line 4: `more` stands after",
         ),
         ("0 add.json {}\n---\n---\n", "`n` has no value"),
     ];
@@ -409,7 +409,7 @@ fn wrong_components_and_queues_are_told() {
         ),
         (
             figure(gpu, r#", "tc": [[0, 2], [1]]"#),
-            "tc: components 0, 1 wait for one another in a circle",
+            "tc: components 0, 1 wait for one another in a cycle",
         ),
         (
             figure(gpu, r#", "tc": [[0, 1]]"#),

@@ -67,7 +67,7 @@ fn what_the_source_tells_is_written_and_the_rest_is_asked_for() {
         "--no-compile",
     ]);
     assert_eq!(status, Some(1), "{err}");
-    assert!(err.contains("yet to be filled in"), "{err}");
+    assert!(err.contains("to be filled in"), "{err}");
 }
 
 #[test]

@@ -235,3 +235,46 @@ fn graphs_are_right_under_every_policy() {
         }
     }
 }
+
+/// Kernels that write only a part of their outputs: every second element, and one
+/// element of each group.
+#[test]
+fn outputs_of_a_graph_begin_with_zeros() {
+    const SOURCE: &str = "
+        __kernel void half_of(__global const float *a, __global float *b) {
+            const size_t i = get_global_id(0);
+            if (i % 2 == 0) b[i] = a[i] + 1;
+        }
+        __kernel void sum_of(__global const float *a, __global float *b) {
+            float sum = 0;
+            for (int i = 0; i < 16; i++) sum += a[get_group_id(0) * 16 + i];
+            if (get_local_id(0) == 0) b[get_group_id(0)] = sum;
+        }";
+    let kernel = |name: &str| {
+        format!(
+            r#"{{"src": "part.cl", "name": "{name}", "workDimension": 1,
+            "globalWorkSize": 80, "localWorkSize": 16,
+            "inputBuffers": [{{"type": "float", "size": 80, "pos": 0}}],
+            "outputBuffers": [{{"type": "float", "size": 80, "pos": 1}}]}}"#
+        )
+    };
+    let folder = Folder::with(&[
+        ("part.cl", SOURCE),
+        ("half_of.json", &kernel("half_of")),
+        ("sum_of.json", &kernel("sum_of")),
+        (
+            "part.dag",
+            "0 half_of.json\n1 sum_of.json\n2 half_of.json\n---\n0 1->1 0\n1 1->2 0\n---\n",
+        ),
+    ]);
+    for policy in ["adaptive", "eager"] {
+        let run = format!(
+            "run dag {} --policy {policy} --repeats 3 --verify {}",
+            folder.path("part.dag").display(),
+            two()
+        );
+        let report = report(&run);
+        assert_eq!(report["verified"], true, "{run}: {report}");
+        assert_eq!(report["max_error"], 0.0, "{run}");
+    }
+}

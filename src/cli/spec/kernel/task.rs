@@ -1,5 +1,5 @@
-//! A kernel that was read and checked: whether it fits, how it can be divided,
-//! and what reports say of it.
+//! A kernel that was read and checked: whether it fits, how it can be divided, and its
+//! part of reports.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,27 +28,27 @@ pub struct KernelTask {
     pub user: UserKernel,
     /// 0, all on the CPU, to 10, all on the GPU.
     pub partition: Option<u8>,
-    /// Whether it runs on one device, since it cannot be divided.
+    /// Whether it cannot be divided, and runs on one device.
     pub undivided: bool,
-    /// How the user wants it to be shared.
+    /// The strategy that the user wants.
     pub(super) asked: Option<Strategy>,
     /// Set by Ctrl-C.
     pub(super) stop: &'static AtomicBool,
-    /// What the user should know of it.
+    /// Notes for the user.
     pub notes: Vec<String>,
     /// Results that are to be saved.
     pub(super) results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>>,
 }
 
-/// What a kernel's buffers take of host memory, in their own size: two versions,
-/// and what trials and their comparison keep.
+/// Host memory that a kernel needs, as a multiple of its buffers: two versions, and the
+/// copies of trials and their comparison.
 const COPIES: u64 = 8;
 
 impl KernelTask {
-    /// Checks that it fits.
+    /// Checks that it fits in memory.
     ///
     /// # Errors
-    /// When it does not.
+    /// When it does not fit.
     pub fn fits(&self, budget: Budget) -> Result<(), Failure> {
         let bytes = self.user.bytes();
         let needed = bytes.saturating_mul(COPIES);
@@ -68,8 +68,8 @@ impl KernelTask {
         ))
     }
 
-    /// Finds out how it can be divided, on the runtime's best device. If it
-    /// cannot be, the device that it runs on is returned, by its place.
+    /// Finds out how it can be divided, on the runtime's best device. If it cannot be
+    /// divided, the index of the device that it runs on is returned.
     ///
     /// # Errors
     /// What the engine refuses.
@@ -107,11 +107,11 @@ impl KernelTask {
         Ok(Some(best))
     }
 
-    /// The fastest device, most likely, of those that the user wants it to be
-    /// on: a GPU, if there is one.
+    /// The device, of those that the user wants, that is most likely the fastest: a GPU
+    /// if there is one.
     ///
     /// # Errors
-    /// When what the user wants needs a device that is not there.
+    /// When the user's strategy needs a device that is missing.
     fn best(&self, devices: &[Device]) -> Result<usize, Failure> {
         let kinds: Vec<DeviceKind> = devices.iter().map(|device| device.kind).collect();
         if let Some(asked) = &self.asked {
@@ -129,8 +129,8 @@ impl KernelTask {
             .unwrap_or(0))
     }
 
-    /// How it is shared: as the user says; of what is not divided there is
-    /// nothing to share. `None`: as other workloads.
+    /// The strategy of a kernel on a single device; `None` where it is chosen as for other
+    /// workloads.
     pub fn strategy(&self, devices: &[Device]) -> Option<Strategy> {
         match (&self.asked, devices.len()) {
             (Some(Strategy::Cpu | Strategy::Gpu), _) => None,
@@ -140,8 +140,8 @@ impl KernelTask {
         }
     }
 
-    /// How it is shared where nobody says so: as its file's `partition` has
-    /// it, if there are both kinds of devices.
+    /// The strategy by default: the file's `partition`, if there are both kinds of
+    /// devices.
     pub fn partition(&self, devices: &[Device]) -> Option<Strategy> {
         let has = |cpu: bool| devices.iter().any(|d| (d.kind == DeviceKind::Cpu) == cpu);
         let cpu = 1.0 - f64::from(self.partition?) / 10.0;
@@ -157,13 +157,13 @@ impl KernelTask {
         self.args.seed
     }
 
-    /// Results of the last run that are to be saved.
+    /// Takes the results of the last run that are to be saved.
     pub fn results(&self) -> BTreeMap<usize, Vec<u8>> {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *results)
     }
 
-    /// As reports tell it.
+    /// Its description in reports.
     pub fn described(&self) -> Workload {
         let kernel = self.user.kernel();
         Workload {

@@ -7,9 +7,9 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{DagSpec, Edge, Node, Place, check_ids, device, edge, find, list};
+use super::{DagSpec, Edge, Location, Node, check_ids, device, edge, find, list};
 use crate::expression::Symbols;
-use crate::graph::spec::arguments::strange;
+use crate::graph::spec::arguments::unknown_fields;
 use crate::graph::spec::error::SpecError;
 use crate::graph::spec::fields::{Amount, Count};
 use crate::graph::spec::kernel::{KernelSpec, parse};
@@ -31,11 +31,11 @@ struct RawFigure {
     others: BTreeMap<String, Value>,
 }
 
-/// A kernel that a file of its own describes.
+/// A kernel with a kernel file of its own.
 #[derive(Deserialize)]
 struct RawNode {
     id: Count,
-    /// Of the function, and without `file` of the kernel's file, too.
+    /// The name of the function, and of the kernel file unless `file` names that.
     name: String,
     #[serde(default)]
     file: Option<String>,
@@ -52,12 +52,12 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     let whole = raw.kernels.iter().all(|kernel| kernel.get("src").is_some());
     let mut dag = match whole {
         true => {
-            let kernels = described(file, &raw.kernels)?;
+            let kernels = inline_kernels(file, &raw.kernels)?;
             list::of(file, "kernels", kernels)?
         }
-        false => named(file, &raw)?,
+        false => kernels_of_files(file, &raw)?,
     };
-    dag.warnings.extend(strange(&raw.others, ""));
+    dag.warnings.extend(unknown_fields(&raw.others, ""));
     let common = values(file, "symbolicVariables", &raw.symbols)?;
     for node in &mut dag.kernels {
         for (name, value) in &common {
@@ -65,16 +65,14 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
         }
     }
     for (index, text) in raw.edges.iter().enumerate() {
-        let place = Place {
-            line: None,
-            field: Some(format!("edges[{index}]")),
-        };
-        let (from, to) = edge(text).map_err(|why| dag.fault(&place, why))?;
+        let location = Location::field(format!("edges[{index}]"));
+        let (from, to) = edge(text).map_err(|why| dag.fault(&location, why))?;
         let known = |id: u64| {
-            (dag.place_of(id)).ok_or_else(|| dag.fault(&place, format!("there is no kernel {id}")))
+            (dag.index_of(id))
+                .ok_or_else(|| dag.fault(&location, format!("there is no kernel {id}")))
         };
         let (from, to) = ((known(from.0)?, from.1), (known(to.0)?, to.1));
-        dag.edges.push(Edge { from, to, place });
+        dag.edges.push(Edge { from, to, location });
     }
     if let Some(tc) = &raw.tc {
         dag.components = Some(components(&dag, tc)?);
@@ -85,8 +83,8 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     Ok(dag)
 }
 
-/// Kernels that are described where they stand.
-fn described(file: &Path, kernels: &[Value]) -> Result<Vec<RawKernel>, SpecError> {
+/// Kernels that the graph's file describes itself.
+fn inline_kernels(file: &Path, kernels: &[Value]) -> Result<Vec<RawKernel>, SpecError> {
     let of = |(index, value): (usize, &Value)| {
         serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<_>| {
             let field = format!("kernels[{index}].{}", error.path());
@@ -96,18 +94,15 @@ fn described(file: &Path, kernels: &[Value]) -> Result<Vec<RawKernel>, SpecError
     kernels.iter().enumerate().map(of).collect()
 }
 
-/// Kernels that files of their own describe.
-fn named(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
+/// Kernels that have kernel files of their own.
+fn kernels_of_files(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
     let mut nodes = Vec::new();
     let mut warnings = Vec::new();
     for (index, value) in raw.kernels.iter().enumerate() {
         let at = |field: &str| format!("kernels[{index}].{field}");
         let node: RawNode = serde_path_to_error::deserialize(value).map_err(|error| {
-            SpecError::field(
-                file,
-                at(&error.path().to_string()),
-                error.inner().to_string(),
-            )
+            let field = at(&error.path().to_string());
+            SpecError::field(file, field, error.inner().to_string())
         })?;
         let (name, field) = match &node.file {
             Some(name) => (name.clone(), "file"),
@@ -125,7 +120,7 @@ fn named(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
             return Err(SpecError::field(file, at("name"), why));
         }
         let symbols = values(file, &at("symbolicVariables"), &node.symbols)?;
-        warnings.extend(strange(&node.others, &at("")));
+        warnings.extend(unknown_fields(&node.others, &at("")));
         let wanted = match node.dev.as_deref() {
             None => device(&spec, &symbols),
             Some("cpu") => Some(DeviceKind::Cpu),
@@ -147,11 +142,8 @@ fn named(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
     Ok(DagSpec {
         file: file.to_owned(),
         kernels: nodes,
-        edges: Vec::new(),
-        order: Vec::new(),
-        components: None,
-        queues: Vec::new(),
         warnings,
+        ..DagSpec::default()
     })
 }
 
@@ -165,23 +157,20 @@ fn values(file: &Path, field: &str, raw: &BTreeMap<String, Amount>) -> Result<Sy
         .collect()
 }
 
-/// Every kernel in one component.
+/// The components, with every kernel in exactly one.
 fn components(dag: &DagSpec, tc: &[Vec<Count>]) -> Result<Vec<Vec<usize>>, SpecError> {
     let mut of: Vec<Option<usize>> = vec![None; dag.kernels.len()];
     let mut all = Vec::new();
     for (index, ids) in tc.iter().enumerate() {
         let mut kernels = Vec::new();
         for (which, id) in ids.iter().enumerate() {
-            let place = Place {
-                line: None,
-                field: Some(format!("tc[{index}][{which}]")),
-            };
-            let kernel = dag.place_of(id.0);
-            let kernel =
-                kernel.ok_or_else(|| dag.fault(&place, format!("there is no kernel {}", id.0)))?;
+            let location = Location::field(format!("tc[{index}][{which}]"));
+            let kernel = dag.index_of(id.0);
+            let kernel = kernel
+                .ok_or_else(|| dag.fault(&location, format!("there is no kernel {}", id.0)))?;
             if let Some(other) = of[kernel].replace(index) {
                 let why = format!("kernel {} is in component {other} already", id.0);
-                return Err(dag.fault(&place, why));
+                return Err(dag.fault(&location, why));
             }
             kernels.push(kernel);
         }
@@ -199,7 +188,7 @@ fn components(dag: &DagSpec, tc: &[Vec<Count>]) -> Result<Vec<Vec<usize>>, SpecE
     Ok(all)
 }
 
-/// Queues by device, or in the devices' order.
+/// Queues by device name, or in the order of the devices.
 fn queues(file: &Path, raw: &Value) -> Result<Vec<(String, u32)>, SpecError> {
     let given: Vec<(String, &Value)> = match raw {
         Value::Object(queues) => queues.iter().map(|(d, n)| (d.clone(), n)).collect(),
@@ -228,7 +217,7 @@ fn queues(file: &Path, raw: &Value) -> Result<Vec<(String, u32)>, SpecError> {
     given.into_iter().map(count).collect()
 }
 
-/// Whether a key can name a device of some machine: `gpu`, `r1`, `opencl0.0`.
+/// Whether a key can name a device: `gpu`, `r1`, `opencl0.0`.
 fn is_device(key: &str) -> bool {
     let numbered = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match key.strip_prefix("opencl") {

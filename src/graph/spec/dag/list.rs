@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{DagSpec, Edge, Node, Place, check_ids, device};
+use super::{DagSpec, Edge, Location, Node, check_ids, device};
 use crate::expression::Symbols;
 use crate::graph::spec::error::SpecError;
 use crate::graph::spec::kernel::{ArgumentKind, KernelSpec, parse};
@@ -15,20 +15,20 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     of(file, "", raw)
 }
 
-/// Kernels that stand in a list at `prefix` of a file.
+/// The graph of a list of kernels at `prefix` of a file.
 pub(super) fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<DagSpec, SpecError> {
     let mut nodes = Vec::new();
     for (index, kernel) in raw.iter().enumerate() {
-        let place = format!("{prefix}[{index}].");
+        let location = format!("{prefix}[{index}].");
         let id = kernel.id.ok_or_else(|| {
-            let field = format!("{place}id");
+            let field = format!("{location}id");
             SpecError::field(
                 file,
                 field,
-                "the kernel has no id; other kernels name it by that",
+                "the kernel has no id, by which other kernels name it",
             )
         })?;
-        let spec = KernelSpec::of(file, place, kernel.clone())?;
+        let spec = KernelSpec::of(file, location, kernel.clone())?;
         nodes.push(Node {
             device: device(&spec, &Symbols::new()),
             id: id.0,
@@ -45,10 +45,8 @@ pub(super) fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<DagSp
             .flat_map(|node| node.spec.warnings.clone())
             .collect(),
         kernels: nodes,
-        edges: Vec::new(),
-        order: Vec::new(),
         components: components(&raw),
-        queues: Vec::new(),
+        ..DagSpec::default()
     };
     for (index, kernel) in raw.iter().enumerate() {
         link(&mut dag, prefix, index, kernel)?;
@@ -56,10 +54,10 @@ pub(super) fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<DagSp
     Ok(dag)
 }
 
-/// The edges into one kernel.
+/// Adds the edges into one kernel.
 fn link(dag: &mut DagSpec, prefix: &str, index: usize, raw: &RawKernel) -> Result<(), SpecError> {
-    let known = |dag: &DagSpec, id: u64, place: &Place| {
-        (dag.place_of(id)).ok_or_else(|| dag.fault(place, format!("there is no kernel {id}")))
+    let known = |dag: &DagSpec, id: u64, location: &Location| {
+        (dag.index_of(id)).ok_or_else(|| dag.fault(location, format!("there is no kernel {id}")))
     };
     let mut sources = Vec::new();
     for argument in &dag.kernels[index].spec.arguments {
@@ -72,29 +70,23 @@ fn link(dag: &mut DagSpec, prefix: &str, index: usize, raw: &RawKernel) -> Resul
         }
     }
     for (position, (kernel, output), field) in sources {
-        let place = Place {
-            line: None,
-            field: Some(field),
-        };
-        let producer = known(dag, kernel, &place)?;
+        let location = Location::field(field);
+        let producer = known(dag, kernel, &location)?;
         dag.edges.push(Edge {
             from: (producer, output),
             to: (index, position),
-            place,
+            location,
         });
     }
     for (which, parent) in raw.depends.iter().enumerate() {
-        let place = Place {
-            line: None,
-            field: Some(format!("{prefix}[{index}].depends[{which}]")),
-        };
-        let parent = known(dag, parent.0, &place)?;
+        let location = Location::field(format!("{prefix}[{index}].depends[{which}]"));
+        let parent = known(dag, parent.0, &location)?;
         dag.order.push((parent, index));
     }
     Ok(())
 }
 
-/// Kernels of one `task` are one component, if every kernel has one.
+/// A component for each `task`, if every kernel has one.
 fn components(raw: &[RawKernel]) -> Option<Vec<Vec<usize>>> {
     let mut tasks: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, kernel) in raw.iter().enumerate() {

@@ -1,12 +1,11 @@
-//! A graph of kernels as a file describes it, whichever of the three forms the
-//! file has.
+//! A graph of kernels as a file describes it, in one of three forms.
 //!
-//! * `text`: a line a kernel, `---`, a line an edge, `---`.
+//! * `text`: a line for each kernel, `---`, a line for each edge, `---`.
 //! * `list`: a JSON list of kernels with `id`, `depends` and `from`.
-//! * `figure`: a JSON object as in Figure 8 of the PySchedCL paper, with `dev`
-//!   a kernel, `tc`, `cq` and edges.
+//! * `figure`: a JSON object as in Figure 8 of the PySchedCL paper, with kernels
+//!   and their `dev`, `tc`, `cq` and edges.
 //!
-//! [`load`] tells them apart by how they begin.
+//! [`load`] recognizes the form by the first character.
 
 mod figure;
 mod list;
@@ -25,18 +24,17 @@ use crate::machine::DeviceKind;
 const FOLDERS: [&str; 5] = ["", "info", "../info", "../../info", "../../database/info"];
 
 /// A graph of kernels as a file describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DagSpec {
     pub file: PathBuf,
     pub kernels: Vec<Node>,
     pub edges: Vec<Edge>,
-    /// Kernels by their place in `kernels`: the first must end before the
-    /// second begins, whatever data they have.
+    /// Pairs of indices of `kernels`: the first must end before the second begins,
+    /// whatever data they exchange.
     pub order: Vec<(usize, usize)>,
-    /// The task components, by kernels' places, as the file has them; `None`:
-    /// it has none.
+    /// The task components, as indices of `kernels`; `None` if the file has none.
     pub components: Option<Vec<Vec<usize>>>,
-    /// Queues by device, as in the file: `gpu`, or `r1` for the first device.
+    /// Queues by device, named as in the file: `gpu`, or `r1` for the first device.
     pub queues: Vec<(String, u32)>,
     pub warnings: Vec<String>,
 }
@@ -48,30 +46,41 @@ pub struct Node {
     pub spec: KernelSpec,
     /// Values that the graph gives to the kernel's symbols.
     pub symbols: Symbols,
-    /// Where it is wanted, by `dev`, or by a partition of 0 or 10.
+    /// The kind of device that it is to run on, by `dev` or by a partition of 0 or
+    /// 10.
     pub device: Option<DeviceKind>,
-    /// The line that names it, where the form has lines.
+    /// The line that names it, in the form with lines.
     pub line: Option<usize>,
 }
 
-/// An argument that is another kernel's.
+/// An output of a kernel that is an input of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
-    /// The producer's place in the list of kernels, and its argument.
+    /// The index of the producer in the list of kernels, and its argument.
     pub from: (usize, u64),
     pub to: (usize, u64),
-    /// Where the file says so.
-    pub place: Place,
+    /// Where the file has it.
+    pub location: Location,
 }
 
-/// Where something stands in a file.
+/// A location in a file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct Location {
     pub line: Option<usize>,
     pub field: Option<String>,
 }
 
-/// What a file describes.
+impl Location {
+    /// A field of the file.
+    pub fn field(name: impl Into<String>) -> Self {
+        Self {
+            line: None,
+            field: Some(name.into()),
+        }
+    }
+}
+
+/// A specification of either kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Specification {
     Kernel(Box<KernelSpec>),
@@ -81,8 +90,8 @@ pub enum Specification {
 /// Reads a file of any form.
 ///
 /// # Errors
-/// As [`KernelSpec::load`], and when a graph names kernels or files that are
-/// not there.
+/// As [`KernelSpec::load`], and when a graph names kernels or files that do not
+/// exist.
 pub fn load(file: &Path) -> Result<Specification, SpecError> {
     let content = read(file)?;
     let dag = match content.trim_start().chars().next() {
@@ -107,7 +116,7 @@ pub fn load(file: &Path) -> Result<Specification, SpecError> {
 }
 
 impl Specification {
-    /// The symbols whose values make a difference to it.
+    /// The symbols whose values matter to it.
     pub fn symbol_names(&self) -> BTreeSet<String> {
         match self {
             Self::Kernel(kernel) => kernel.symbol_names(),
@@ -119,23 +128,23 @@ impl Specification {
 }
 
 impl DagSpec {
-    /// The place of the kernel with this id.
-    pub fn place_of(&self, id: u64) -> Option<usize> {
+    /// The index of the kernel with this id.
+    pub fn index_of(&self, id: u64) -> Option<usize> {
         self.kernels.iter().position(|node| node.id == id)
     }
 
-    /// A fault at a place of its file.
-    pub fn fault(&self, place: &Place, why: impl Into<String>) -> SpecError {
+    /// An error at a location of its file.
+    pub fn fault(&self, location: &Location, why: impl Into<String>) -> SpecError {
         SpecError {
             file: self.file.clone(),
-            line: place.line,
-            field: place.field.clone(),
+            line: location.line,
+            field: location.field.clone(),
             why: why.into(),
         }
     }
 
-    /// A fault of a kernel's file with the values that the graph gives it: the
-    /// graph's place is named as well.
+    /// An error of a kernel's file with the values that the graph gives it. It names
+    /// the location in the graph as well.
     pub fn fault_of(&self, index: usize, error: SpecError) -> SpecError {
         let node = &self.kernels[index];
         if node.symbols.is_empty() || error.file == self.file {
@@ -144,14 +153,14 @@ impl DagSpec {
         let values: Vec<String> = (node.symbols.iter())
             .map(|(name, value)| format!("{name} {value}"))
             .collect();
-        let place = Place {
+        let location = Location {
             line: node.line,
             field: node.line.is_none().then(|| format!("kernels[{index}]")),
         };
-        self.fault(&place, format!("with {}: {error}", values.join(", ")))
+        self.fault(&location, format!("with {}: {error}", values.join(", ")))
     }
 
-    /// The symbols of a kernel: those `given`, then those of the graph.
+    /// The symbols of a kernel: `given` ones first, then those of the graph.
     pub fn symbols_of(&self, node: &Node, given: &Symbols) -> Symbols {
         let mut symbols = node.symbols.clone();
         symbols.extend(given.iter().map(|(name, n)| (name.clone(), *n)));
@@ -159,7 +168,7 @@ impl DagSpec {
     }
 }
 
-/// Refuses a list without kernels, or with an id twice.
+/// Checks that there are kernels and that no two have the same id.
 fn check_ids(file: &Path, nodes: &[Node], field: &str) -> Result<(), SpecError> {
     if nodes.is_empty() {
         return Err(SpecError::file(
@@ -180,7 +189,7 @@ fn check_ids(file: &Path, nodes: &[Node], field: &str) -> Result<(), SpecError> 
     Ok(())
 }
 
-/// A kernel file that a graph names.
+/// Finds a kernel file that a graph names.
 fn find(file: &Path, name: &str) -> Result<PathBuf, String> {
     let beside = file.parent().unwrap_or(Path::new(""));
     (FOLDERS.iter().map(|folder| beside.join(folder).join(name)))
@@ -190,8 +199,8 @@ fn find(file: &Path, name: &str) -> Result<PathBuf, String> {
         })
 }
 
-/// Where a kernel is wanted: by its `dev`, else by a partition of all or
-/// nothing.
+/// The kind of device that a kernel is to run on: by its `dev`, else by a partition
+/// of all or nothing.
 fn device(spec: &KernelSpec, symbols: &Symbols) -> Option<DeviceKind> {
     use crate::expression::Number;
     let partition = || {
@@ -209,12 +218,12 @@ fn device(spec: &KernelSpec, symbols: &Symbols) -> Option<DeviceKind> {
 /// A kernel's id and an argument's position.
 type End = (u64, u64);
 
-/// An edge as text: `0 2->4 0`, or `0,2 -> 2,0`. The error is what is wrong.
+/// Reads an edge: `0 2->4 0`, or `0,2 -> 2,0`. The error is a message.
 fn edge(text: &str) -> Result<(End, End), String> {
     let wrong = || {
         format!(
-            "`{}` is no edge; write `0 2->4 0` for kernel 0's argument 2 that is kernel 4's \
-             argument 0",
+            "`{}` is not an edge; write `0 2->4 0` for argument 2 of kernel 0 that is argument 0 \
+             of kernel 4",
             text.trim()
         )
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{DagSpec, Edge, Node, Place, check_ids, device, edge, find};
+use super::{DagSpec, Edge, Location, Node, check_ids, device, edge, find};
 use crate::expression::Symbols;
 use crate::graph::spec::error::SpecError;
 use crate::graph::spec::fields::Amount;
@@ -27,18 +27,14 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     if !ended {
         return Err(SpecError::file(
             file,
-            "it is neither JSON nor a list of kernels that a line of `---` ends",
+            "it is neither JSON nor a list of kernels that ends with a line of `---`",
         ));
     }
     check_ids(file, &kernels, "")?;
     let mut dag = DagSpec {
         file: file.to_owned(),
         kernels,
-        edges: Vec::new(),
-        order: Vec::new(),
-        components: None,
-        queues: Vec::new(),
-        warnings: Vec::new(),
+        ..DagSpec::default()
     };
     let mut ended = false;
     for (number, line) in lines.by_ref() {
@@ -46,25 +42,26 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
             ended = true;
             break;
         }
-        let place = Place {
+        let location = Location {
             line: Some(number),
             field: None,
         };
-        let (from, to) = edge(line).map_err(|why| dag.fault(&place, why))?;
+        let (from, to) = edge(line).map_err(|why| dag.fault(&location, why))?;
         let known = |id: u64| {
-            (dag.place_of(id)).ok_or_else(|| dag.fault(&place, format!("there is no kernel {id}")))
+            (dag.index_of(id))
+                .ok_or_else(|| dag.fault(&location, format!("there is no kernel {id}")))
         };
         let (from, to) = ((known(from.0)?, from.1), (known(to.0)?, to.1));
-        dag.edges.push(Edge { from, to, place });
+        dag.edges.push(Edge { from, to, location });
     }
     if !ended {
         return Err(SpecError::file(
             file,
-            "the line of `---` that ends its edges is missing; is it cut off?",
+            "the line of `---` after its edges is missing; is the file truncated?",
         ));
     }
     if let Some((number, line)) = lines.next() {
-        let why = format!("`{line}` stands behind the second `---`, where nothing is read");
+        let why = format!("`{line}` stands after the second `---`, where nothing is read");
         return Err(SpecError::line(file, number, why));
     }
     Ok(dag)
@@ -76,11 +73,10 @@ fn kernel(file: &Path, number: usize, line: &str) -> Result<Node, SpecError> {
     let (id, name) = (words.next().unwrap_or(""), words.next());
     let id: u64 = id.parse().map_err(|_| {
         fault(format!(
-            "`{id}` is no id; write `0 kernel.json {{\"n\": 64}}`, or `---` where the edges begin"
+            "`{id}` is not an id; write `0 kernel.json {{\"n\": 64}}`, or `---` where the edges begin"
         ))
     })?;
-    let name =
-        name.ok_or_else(|| fault("the kernel's file is missing behind its id".to_owned()))?;
+    let name = name.ok_or_else(|| fault("the kernel's file is missing after its id".to_owned()))?;
     let symbols = symbols(words.next().unwrap_or("{}").trim()).map_err(fault)?;
     let found = find(file, name).map_err(fault)?;
     let spec = KernelSpec::load(&found)?;
@@ -93,14 +89,14 @@ fn kernel(file: &Path, number: usize, line: &str) -> Result<Node, SpecError> {
     })
 }
 
-/// The symbols of a kernel's line. Python reads single quotes as well.
+/// The symbols of a kernel's line. Single quotes are read, too, as Python does.
 fn symbols(text: &str) -> Result<Symbols, String> {
     let json = match text.contains('"') {
         true => text.to_owned(),
         false => text.replace('\'', "\""),
     };
     let amounts: BTreeMap<String, Amount> = serde_json::from_str(&json).map_err(|error| {
-        format!("`{text}` is no object of symbols such as {{\"n\": 64}}: {error}")
+        format!("`{text}` is not an object of symbols such as {{\"n\": 64}}: {error}")
     })?;
     (amounts.into_iter())
         .map(|(name, amount)| {

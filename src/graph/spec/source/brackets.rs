@@ -1,20 +1,21 @@
-//! Brackets that are never closed: the source was cut off, or a sign is missing.
+//! Checks that all brackets close; otherwise the source is truncated or a character
+//! is missing.
 
 use thiserror::Error;
 
 use super::preprocess::Seen;
 
-/// A bracket without its other half.
+/// A bracket that is not closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("`{bracket}` is never closed; every bracket needs its other half in the source itself")]
+#[error("`{bracket}` is never closed; every bracket must be closed in the source itself")]
 pub struct Unclosed {
     pub bracket: char,
-    /// Of the source, counted from 1.
+    /// The line of the source, counted from 1.
     pub line: usize,
 }
 
-/// Refuses tokens with a bracket that is not closed by its like. One that
-/// closes nothing is left to the compiler.
+/// Checks that every bracket is closed by one of its kind. A closing bracket too many
+/// is left to the compiler.
 pub(super) fn closed(seen: &Seen) -> Result<(), Unclosed> {
     let mut open: Vec<(char, usize)> = Vec::new();
     for (token, line) in seen.tokens.iter().zip(&seen.lines) {

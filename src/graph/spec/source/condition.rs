@@ -1,12 +1,12 @@
-//! Conditions of `#if`, over whole numbers.
+//! Conditions of `#if`, over integers.
 
 use super::preprocess::{Macro, Macros};
 use super::token::{Token, is_name};
 
-/// Deeper ones are nobody's.
+/// Most levels of nesting; the limit protects the stack.
 const DEEPEST: usize = 64;
 
-/// Whether a condition holds; `None` when it cannot be told.
+/// Whether a condition holds; `None` when it cannot be evaluated.
 pub(super) fn holds(tokens: &[Token], macros: &Macros) -> Option<bool> {
     let mut reader = Reader {
         tokens,
@@ -25,7 +25,7 @@ struct Reader<'a> {
     depth: usize,
 }
 
-/// Operators by how loosely they bind.
+/// Operators by precedence, the lowest first.
 const LEVELS: [&[&str]; 6] = [
     &["||"],
     &["&&"],
@@ -98,7 +98,7 @@ impl Reader<'_> {
                     _ => None,
                 },
                 Some(Macro::Function) => None,
-                // As C has it: what is not defined is 0.
+                // As in C, a name that is not defined is 0.
                 None => Some(0),
             },
             digits => number(digits),

@@ -1,4 +1,5 @@
-//! What a kernel asks the device for.
+//! What a kernel requires of the device: dimensions, work-groups, atomic operations,
+//! double precision.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use super::function::{Function, close};
 use super::usage::Known;
 use crate::codelet::AddressSpace;
 
-/// What a kernel asks for, the functions that it calls included.
+/// The requirements of a kernel and of the functions that it calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub dimension: usize,
@@ -40,7 +41,7 @@ const GROUPS: [&str; 10] = [
     "local",
 ];
 
-/// What a kernel asks for.
+/// Finds the requirements of a kernel.
 pub(super) fn facts(kernel: &Function, known: &Known) -> Facts {
     let mut facts = Facts::default();
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Functions of a source: kernels and helpers, with their parameters.
+//! The functions of a source, kernels and helpers, with their parameters.
 
 use super::token::{Token, is_name};
 use crate::codelet::AddressSpace;
@@ -7,11 +7,11 @@ use crate::codelet::AddressSpace;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     pub name: String,
-    /// As in the source, without qualifiers and stars: `float`, `unsigned int`.
+    /// The type without qualifiers and stars: `float`, `unsigned int`.
     pub type_name: String,
     pub address: AddressSpace,
     pub pointer: bool,
-    /// Whether what it points to is `const`.
+    /// Whether it points to `const`.
     pub read_only: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Function {
     pub required_local: Option<Vec<u64>>,
 }
 
-/// All functions with bodies, in their order. Of tokens whose brackets close.
+/// All functions with bodies, in their order. All brackets of the tokens must close.
 pub(super) fn functions(tokens: &[Token]) -> Vec<Function> {
     let mut all = Vec::new();
     let (mut at, mut begin) = (0, 0);
@@ -65,8 +65,8 @@ pub(super) fn functions(tokens: &[Token]) -> Vec<Function> {
     all
 }
 
-/// The place of the bracket that closes the one at `open`; `None` where none is
-/// open, or nothing closes it.
+/// The index of the bracket that closes the one at `open`; `None` if no bracket is
+/// there or nothing closes it.
 pub(super) fn close(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -82,14 +82,14 @@ pub(super) fn close(tokens: &[Token], open: usize) -> Option<usize> {
     None
 }
 
-/// The place behind the bracket that closes the one at `open`, or behind `open`
-/// if no bracket is there.
+/// The index after the bracket that closes the one at `open`, or after `open` if no
+/// bracket is there.
 pub(super) fn behind(tokens: &[Token], open: usize) -> usize {
     close(tokens, open).unwrap_or(open) + 1
 }
 
-/// Where the body after a list of parameters begins and ends, attributes
-/// between them passed over.
+/// The range of the body after a list of parameters. Attributes in between are
+/// skipped.
 fn body_after(tokens: &[Token], end: usize) -> Option<(usize, usize)> {
     let mut at = end + 1;
     while tokens.get(at).is_some_and(|token| token == "__attribute__") {
@@ -113,7 +113,7 @@ fn required_local(head: &[Token]) -> Option<Vec<u64>> {
     (sizes.len() == 3).then_some(sizes)
 }
 
-/// The parts of a list, at its own commas.
+/// The parts of a list, separated by its own commas.
 pub(super) fn parts(tokens: &[Token]) -> Vec<&[Token]> {
     let mut all = Vec::new();
     let (mut begin, mut at) = (0, 0);
@@ -156,7 +156,7 @@ fn parameter(tokens: &[Token]) -> Parameter {
             "__local" | "local" => address = AddressSpace::Local,
             "__private" | "private" | "restrict" | "__restrict" | "__restrict__" | "volatile"
             | "struct" | "__read_only" | "__write_only" | "__read_write" | "register" => {}
-            // Behind the star it is the pointer that does not change.
+            // After the star it is the pointer itself that is constant.
             "const" => read_only |= !pointer,
             "*" => pointer = true,
             "[" => {

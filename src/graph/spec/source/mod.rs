@@ -1,16 +1,15 @@
-//! A reader of OpenCL C, as far as specifications need it: which kernels a
-//! source has, their arguments, what they do with each buffer, and in how many
-//! dimensions they count. It is the counterpart of the compiler pass of the
-//! PySchedCL paper (section 4.A), without a compiler: buffers are told apart by
-//! whether they stand on the left of assignments, or on the right.
+//! A reader of OpenCL C, as far as specifications need it: the kernels of a source,
+//! their arguments, whether they read or write each buffer, and their dimensions. It
+//! is the counterpart of the compiler pass of the PySchedCL paper (section 4.A),
+//! without a compiler: a buffer is written if it is on the left of an assignment.
 //!
-//! * `token` drops comments and cuts the text, `preprocess` follows `#if` and
-//!   replaces plain macros, `brackets` sees that all close, `function` finds
-//!   functions and their parameters, `usage` what a body does with its pointers,
-//!   `facts` what it asks for.
+//! * `token` removes comments and splits the text into tokens, `preprocess`
+//!   evaluates `#if` and replaces plain macros, `brackets` checks that all close,
+//!   `function` finds functions and their parameters, `usage` what a body does with
+//!   its pointers, `facts` what it requires of the device.
 //!
-//! It errs on the safe side: a pointer that goes where it cannot be followed
-//! (an unknown function, a macro with arguments) counts as read and written.
+//! A pointer that cannot be followed (into an unknown function, or a macro with
+//! arguments) counts as read and written.
 
 mod brackets;
 mod condition;
@@ -28,19 +27,18 @@ pub use usage::Access;
 
 use function::Function;
 
-/// What a source's kernel is and does.
+/// A kernel of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelInfo {
     pub name: String,
     pub parameters: Vec<Parameter>,
-    /// What it does with each parameter.
+    /// By parameter: what the kernel does with it.
     pub accesses: Vec<Access>,
-    /// Dimensions that it asks for, 1 to 3.
+    /// Dimensions that it uses, 1 to 3.
     pub dimension: usize,
-    /// Whether the dimension is a guess, since it is asked for by a variable.
+    /// Whether the dimension is a guess, since a variable selects it.
     pub dimension_guessed: bool,
-    /// Whether it asks for its work-group, or works within it: then the local
-    /// size matters to its result.
+    /// Whether it uses its work-group, so that the local size may change its result.
     pub uses_groups: bool,
     /// `reqd_work_group_size`.
     pub required_local: Option<Vec<u64>>,
@@ -50,10 +48,10 @@ pub struct KernelInfo {
     pub fp64: bool,
 }
 
-/// The kernels of a source in their order, with these macros (of `-D`) defined.
+/// The kernels of a source, in their order, with these macros (of `-D`) defined.
 ///
 /// # Errors
-/// When a bracket is not closed: what follows it cannot be told.
+/// When a bracket is not closed, since what follows it cannot be understood.
 pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Result<Vec<KernelInfo>, Unclosed> {
     let seen = preprocess::preprocess(text, macros);
     brackets::closed(&seen)?;

@@ -1,43 +1,43 @@
-//! What a compiler reads: `#if` followed, plain macros replaced.
+//! The preprocessor: `#if` is evaluated, plain macros are replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::condition;
 use super::token::{JOINED, Token, is_name, tokens, without_comments};
 
-/// A macro: its text, or that it takes arguments, and is left alone.
+/// A macro: its text, or that it has arguments, and is not replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Macro {
     Plain(Vec<Token>),
     Function,
 }
 
-/// Known macros.
+/// The macros that are defined.
 pub(super) type Macros = BTreeMap<String, Macro>;
 
-/// Macros within macros, at most.
+/// Most levels of macros within macros.
 const DEEPEST: usize = 16;
 
-/// Where an `#if` stands.
+/// The state of an `#if`.
 struct Branch {
-    /// Whether its text counts.
+    /// Whether its present branch is compiled.
     taken: bool,
-    /// Whether one of its branches has counted.
+    /// Whether one of its branches has been compiled.
     any: bool,
-    /// Whether what is around it counts.
+    /// Whether the text around it is compiled.
     around: bool,
 }
 
-/// What a compiler sees of a source.
+/// A source after the preprocessor.
 #[derive(Default)]
 pub(super) struct Seen {
     pub tokens: Vec<Token>,
-    /// Of each token, the line that it comes from, counted from 1.
+    /// By token: its line, counted from 1.
     pub lines: Vec<usize>,
 }
 
-/// The tokens that a compiler sees with these macros, which are its `-D`
-/// options. Conditions that cannot be told count as true.
+/// The tokens of a source with these macros (of `-D`). Conditions that cannot be
+/// evaluated count as true.
 pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     let mut macros: Macros = (given.iter())
         .map(|(name, value)| (name.clone(), Macro::Plain(tokens(value))))
@@ -111,7 +111,7 @@ fn define(directive: &str, rest: &[Token], macros: &mut Macros) {
     let Some((name, value)) = rest.split_first() else {
         return;
     };
-    // Only a bracket right behind the name makes it take arguments.
+    // A macro has arguments only if a bracket follows its name at once.
     let behind = directive
         .find(name.as_str())
         .map(|at| &directive[at + name.len()..]);

@@ -1,19 +1,19 @@
-//! OpenCL C as tokens, line by line, without comments.
+//! Splitting OpenCL C into tokens, line by line, without comments.
 
-/// A token: a word, a number, or a sign of one or more characters.
+/// A token: a word, a number, or an operator of one or more characters.
 pub(super) type Token = String;
 
-/// Signs of several characters; the longest come first.
+/// Operators of several characters, the longest first.
 const SIGNS: [&str; 24] = [
     "<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=",
     "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", "::",
 ];
 
-/// Stands where a line goes on in the next one, so that lines can be counted.
+/// Marks a line that continues in the next one, so that lines can be counted.
 pub(super) const JOINED: char = '\u{b}';
 
-/// The text without comments, and with continued lines joined: a line break
-/// within a comment ends the line.
+/// The text without comments and with continued lines joined. A line break within a
+/// comment ends the line.
 pub(super) fn without_comments(text: &str) -> String {
     let joined = JOINED.to_string();
     let text = (text.replace("\r\n", "\n").replace(JOINED, " ")).replace("\\\n", &joined);
@@ -31,7 +31,7 @@ pub(super) fn without_comments(text: &str) -> String {
             plain.extend(rest[..end].chars().filter(breaks));
             end
         } else if c == '"' || c == '\'' {
-            // Nothing in a text is code.
+            // A string literal is not code.
             plain.push_str(if c == '"' { "\"\"" } else { "0" });
             let end = quoted(rest, c);
             plain.extend(rest[..end].chars().filter(breaks));
@@ -45,7 +45,7 @@ pub(super) fn without_comments(text: &str) -> String {
     plain
 }
 
-/// Bytes of a quoted text at the begin of `text`; it ends with its line at the
+/// Bytes of the string literal at the begin of `text`; it ends with its line at the
 /// latest.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
@@ -61,7 +61,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// A line's tokens.
+/// The tokens of a line.
 pub(super) fn tokens(line: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = line;
@@ -91,7 +91,7 @@ fn starts_number(text: &str) -> bool {
     text.starts_with('.') && text[1..].starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Bytes of a name or number; a number has a point and a signed exponent.
+/// Bytes of a name or a number; a number may have a point and a signed exponent.
 fn word(text: &str) -> usize {
     let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     let hexadecimal = text.starts_with("0x") || text.starts_with("0X");

@@ -1,40 +1,32 @@
-//! What a function does with its pointers.
+//! How a function uses its pointers: whether it reads or writes through them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::function::{Function, behind, close, parts};
 use super::token::{Token, is_name};
 
-/// What is done with what a pointer points to.
+/// How memory behind a pointer is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub read: bool,
     pub written: bool,
-    /// Whether some of it is assumed, of what cannot be followed.
+    /// Whether this is partly assumed, since the pointer cannot be followed.
     pub guessed: bool,
 }
 
 impl Access {
-    const READ: Self = Self {
-        read: true,
-        written: false,
-        guessed: false,
-    };
-    const WRITE: Self = Self {
-        read: false,
-        written: true,
-        guessed: false,
-    };
-    const BOTH: Self = Self {
-        read: true,
-        written: true,
-        guessed: false,
-    };
-    const ASSUMED: Self = Self {
-        read: true,
-        written: true,
-        guessed: true,
-    };
+    const READ: Self = Self::new(true, false, false);
+    const WRITE: Self = Self::new(false, true, false);
+    const BOTH: Self = Self::new(true, true, false);
+    const ASSUMED: Self = Self::new(true, true, true);
+
+    const fn new(read: bool, written: bool, guessed: bool) -> Self {
+        Self {
+            read,
+            written,
+            guessed,
+        }
+    }
 
     fn and(&mut self, other: Self) {
         self.read |= other.read;
@@ -45,10 +37,10 @@ impl Access {
 
 pub(super) type Known<'a> = BTreeMap<&'a str, &'a Function>;
 
-/// Calls within calls that are followed, at most; the limit keeps the stack.
+/// Most levels of calls that are followed; the limit protects the stack.
 const DEEPEST: usize = 64;
 
-/// What functions do with their parameters, each followed once however often
+/// How functions use their parameters. Each function is followed once, however often
 /// it is called.
 #[derive(Default)]
 pub(super) struct Followed<'a> {
@@ -59,7 +51,7 @@ pub(super) struct Followed<'a> {
 
 const ASSIGNMENTS: [&str; 10] = ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="];
 
-/// What a function does with each of its parameters.
+/// By parameter: how a function uses it.
 pub(super) fn follow<'a>(
     function: &'a Function,
     known: &Known<'a>,
@@ -67,7 +59,7 @@ pub(super) fn follow<'a>(
 ) -> Vec<Access> {
     match followed.known.get(function.name.as_str()) {
         Some(Some(accesses)) => return accesses.clone(),
-        // Recursion, which OpenCL forbids.
+        // Recursion, which OpenCL C forbids.
         Some(None) => return vec![Access::ASSUMED; function.parameters.len()],
         None if followed.depth == DEEPEST => {
             return vec![Access::ASSUMED; function.parameters.len()];
@@ -82,7 +74,7 @@ pub(super) fn follow<'a>(
             continue;
         }
         let mut names = BTreeSet::from([parameter.name.as_str()]);
-        // Names given on the way are looked for again from the begin.
+        // A new name for the pointer is searched for from the begin again.
         loop {
             let before = names.len();
             let mut access = Access::default();
@@ -107,7 +99,7 @@ pub(super) fn follow<'a>(
     all
 }
 
-/// What is done with a pointer where it stands at `at`.
+/// How a pointer is used at `at`.
 fn one<'a>(
     body: &'a [Token],
     at: usize,
@@ -154,7 +146,7 @@ fn one<'a>(
     passed(body, at, known, followed, names)
 }
 
-/// What is done with a value between these two tokens.
+/// How a value between these two tokens is used.
 fn done(before: &str, after: &str) -> Access {
     match after {
         "=" => Access::WRITE,
@@ -165,7 +157,7 @@ fn done(before: &str, after: &str) -> Access {
     }
 }
 
-/// A pointer that is handed on: to a function, or to another name.
+/// How a pointer is used that is passed to a function or assigned to a name.
 fn passed<'a>(
     body: &'a [Token],
     at: usize,
@@ -191,7 +183,7 @@ fn passed<'a>(
         }
         return called(&body[open - 1], position, known, followed);
     }
-    // `q = p + i`: q is another name of it.
+    // `q = p + i`: q is another name of the pointer.
     let statement = (body[..at].iter()).rposition(|t| matches!(t.as_str(), ";" | "{" | "}"));
     let begin = statement.map_or(0, |i| i + 1);
     let sign = (begin..at).rev().find(|i| body[*i] == "=");
@@ -201,7 +193,7 @@ fn passed<'a>(
         names.insert(name);
         return Access::default();
     }
-    // `p++`, `p += n` move the pointer itself; a comparison reads nothing.
+    // `p++` and `p += n` move the pointer itself; a comparison reads no memory.
     let after = body.get(at + 1).map_or("", String::as_str);
     let moved = matches!(after, "++" | "--" | "==" | "!=" | "=") || ASSIGNMENTS.contains(&after);
     match moved {
@@ -210,7 +202,7 @@ fn passed<'a>(
     }
 }
 
-/// What a function does with its argument at `position`.
+/// How a function uses its argument at `position`.
 fn called<'a>(
     name: &str,
     position: usize,
@@ -232,13 +224,13 @@ fn called<'a>(
         "atomic_store" | "atomic_store_explicit" | "atomic_init" => Access::WRITE,
         "atomic_load" | "atomic_load_explicit" => Access::READ,
         _ if name.starts_with("atom") => Access::BOTH,
-        // Results of `fract(x, p)` and the like.
+        // Functions such as `fract(x, p)` write a result.
         "fract" | "frexp" | "modf" | "sincos" | "lgamma_r" | "remquo" => Access::WRITE,
         _ => Access::ASSUMED,
     }
 }
 
-/// The bracket that is open at `at`.
+/// The innermost bracket that is open at `at`.
 fn enclosing(body: &[Token], at: usize) -> Option<usize> {
     let mut depth = 0usize;
     for index in (0..at).rev() {
@@ -254,12 +246,12 @@ fn enclosing(body: &[Token], at: usize) -> Option<usize> {
     None
 }
 
-/// Words that stand before brackets and call nothing.
+/// Words before a bracket that are no calls.
 fn is_keyword(token: &str) -> bool {
     matches!(token, "if" | "while" | "for" | "switch" | "return")
 }
 
-/// Whether a token ends an operand, so that a star or `&` behind it is binary.
+/// Whether a token ends an operand, so that a star or `&` after it is binary.
 fn is_operand(token: &str) -> bool {
     let keyword = matches!(token, "return" | "else" | "do" | "case");
     let word = token.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.');

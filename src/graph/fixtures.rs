@@ -1,4 +1,4 @@
-//! Graphs for tests.
+//! Task graphs for tests.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ pub fn kernel(name: impl Into<Name>, arguments: Vec<Argument>) -> Kernel {
     }
 }
 
-/// A kernel of a graph in the making, with inputs and one output of 8 bytes.
+/// Adds a kernel with these inputs and one output of 8 bytes.
 pub fn step(graph: &mut GraphBuilder, name: &str, inputs: &[DatumId]) -> (KernelId, DatumId) {
     let out = graph.datum(Datum::new(format!("{name}.out"), 8));
     let mut arguments: Vec<_> = inputs.iter().copied().map(Argument::Input).collect();
-    arguments.push(Argument::Output(out));
+    arguments.push(Argument::FullOutput(out));
     (graph.kernel(kernel(name.to_owned(), arguments)), out)
 }
 
-/// A datum from the host.
+/// Adds a datum that the host gives.
 pub fn given(graph: &mut GraphBuilder, name: &str) -> DatumId {
     graph.datum(Datum::new(name.to_owned(), 8).with(Contents::zeros()))
 }
@@ -43,7 +43,7 @@ pub fn figure_6() -> TaskGraph {
         graph.datum(Datum::new("b0-b2", 8)),
         graph.datum(Datum::new("b1-b3", 8)),
     );
-    let outputs = [b0, b1].map(Argument::Output).to_vec();
+    let outputs = [b0, b1].map(Argument::FullOutput).to_vec();
     graph.kernel(kernel("before", outputs));
     let (_, b4) = step(&mut graph, "k0", &[b0, b1]);
     let b5 = given(&mut graph, "b5");

@@ -1,22 +1,24 @@
-//! Running a job as asked, and reporting.
+//! Running a graph as asked, and reporting.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pdawl::engine::graph::numbers::{Times, problem};
-use pdawl::engine::graph::search::{self, Found};
-use pdawl::engine::graph::{Control, GraphOutcome, Options, Plan, abilities, times};
+use pdawl::engine::graph::problem::KernelTimes;
+use pdawl::engine::graph::search::{self, SearchResult};
+use pdawl::engine::graph::{Control, GraphOutcome, Options, PreparedGraph, times};
+use pdawl::experiment::Division;
 use pdawl::graph::Components;
-use pdawl::machine::DeviceKind;
 use pdawl::policy::{Adaptive, Clustering, Eager, Heft, Policy, Problem, Search, Space};
-use pdawl::report::graph::{Described, GraphReport, Told, Tried, render, report};
+use pdawl::report::graph::{
+    GraphDescription, GraphReport, MeasuredConfiguration, ReportContext, render, report,
+};
 use pdawl::runtime::Runtime;
 use pdawl::trace::About;
 
 use super::memory::fits;
-use super::sharing::PolicyName;
-use super::{GraphArgs, Job, Verified, failure, open_machine};
+use super::scheduling_args::PolicyName;
+use super::{GraphArgs, GraphJob, Verified, failure, open_machine};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::files::PreparedFiles;
@@ -24,8 +26,8 @@ use crate::cli::machine_session::Needs;
 use crate::cli::paths::Paths;
 use crate::cli::{interrupt, terminal};
 
-/// Rounds of a search: the first tries everything, and each later one the better
-/// half again.
+/// Rounds of a search: the first tries everything, each later one the better half
+/// again.
 const ROUNDS: usize = 4;
 
 /// Most queues that a search tries, as in the paper.
@@ -35,19 +37,14 @@ const SEARCHED_QUEUES: usize = 5;
 ///
 /// # Errors
 /// What the engine refuses or cannot recover from, wrong results, and Ctrl-C.
-pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
-    let policy = args.sharing.policy()?;
+pub fn run(job: &mut GraphJob<'_>, args: &GraphArgs) -> Result<(), Failure> {
+    let policy = args.scheduling.policy()?;
     let reads = job.reads.iter().map(PathBuf::as_path);
     let mut paths = Paths::reading(reads.chain(args.machine.machine_path()));
     let files = args.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
-    let levels = job
-        .components
-        .list()
-        .iter()
-        .map(|c| c.level as u32 + 1)
-        .max();
-    let levels = levels.unwrap_or(1);
+    let levels = job.components.list().iter().map(|c| c.level + 1);
+    let levels = levels.max().unwrap_or(1) as u32;
     let needs = Needs {
         fp64: job.fp64,
         data: args.verify,
@@ -56,35 +53,34 @@ pub fn run(job: &mut Job<'_>, args: &GraphArgs) -> Result<(), Failure> {
     let mut session = open_machine(&args.machine, needs, levels)?;
     fits(job, &session.machine, args.verify)?;
     let traced = args.files.wanted() || session.machine.simulated;
-    let done = session.with(None, |runtime| {
-        conduct(runtime, job, args, policy, traced, stop)
+    let result = session.with(None, |runtime| {
+        execute(runtime, job, args, policy, traced, stop)
     })??;
-    let told = Told {
-        graph: Described::new(
+    let context = ReportContext {
+        graph: GraphDescription::new(
             job.name,
             job.title.clone(),
             job.parameters.clone(),
             &job.graph,
-            &done.components,
+            &result.components,
         ),
         machine: session.machine.clone(),
-        setup_seconds: done.setup_seconds,
-        found: done
-            .found
-            .as_ref()
-            .and_then(|f| f.best.as_ref().map(Tried::from)),
-        tried: (done.found.iter().flat_map(|f| &f.all))
-            .map(Tried::from)
+        setup_seconds: result.setup_seconds,
+        found: (result.found.iter())
+            .find_map(|found| found.best.as_ref().map(MeasuredConfiguration::from)),
+        tried: (result.found.iter().flat_map(|found| &found.all))
+            .map(MeasuredConfiguration::from)
             .collect(),
-        verified: done.verified.map(|(right, _)| right),
-        max_error: done.verified.map(|(_, error)| error),
+        verified: result.verified.map(|(right, _)| right),
+        max_error: result.verified.map(|(_, error)| error),
         notes: session.notes.clone(),
     };
-    let report = report(&done.timed, &done.last, &done.components, told);
-    tell(&report, &done.last, args.format, files)
+    let report = report(&result.timed, &result.last, &result.components, context);
+    print(&report, &result.last, args.format, files)
 }
 
-fn tell(
+/// Prints the report and writes the files; fails for a wrong result.
+fn print(
     report: &GraphReport,
     last: &GraphOutcome,
     format: Format,
@@ -96,7 +92,7 @@ fn tell(
         machine: report.machine.name.clone(),
         simulated: report.machine.simulated,
     };
-    // The files do not depend on who reads the report, nor the report on them.
+    // Neither the files nor the report depend on whether the other can be written.
     let written = match last.interrupted && last.trace.spans.is_empty() {
         true => {
             files.discard("the run of which there would be a trace");
@@ -119,63 +115,68 @@ fn tell(
     }
 }
 
-/// What came of a job.
-struct Done {
+/// The result of a job.
+struct JobResult {
     components: Arc<Components>,
     timed: Vec<GraphOutcome>,
     /// The last run: traced, if that was wanted.
     last: GraphOutcome,
     setup_seconds: f64,
-    found: Option<Found>,
+    found: Option<SearchResult>,
     verified: Verified,
 }
 
-fn conduct(
+fn execute(
     runtime: &mut dyn Runtime,
-    job: &mut Job<'_>,
+    job: &mut GraphJob<'_>,
     args: &GraphArgs,
     name: PolicyName,
     traced: bool,
     stop: &AtomicBool,
-) -> Result<Done, Failure> {
-    let sharing = &args.sharing;
+) -> Result<JobResult, Failure> {
+    let scheduling = &args.scheduling;
     let single = matches!(name, PolicyName::Eager | PolicyName::Heft);
     let components = match single {
         true => Arc::new(Components::single_kernels(&job.graph)),
         false => Arc::clone(&job.components),
     };
     let begun = runtime.now();
-    let devices = runtime.devices().to_vec();
-    let able = abilities(&job.graph, &components, &devices);
-    let known = match name {
+    let times = match name {
         PolicyName::Heft => times::measure(runtime, &job.graph, 1, stop).map_err(failure)?,
-        _ => Times::new(),
+        _ => KernelTimes::new(),
     };
-    let problem = problem(&job.graph, &components, &devices, &able, &known);
-    let mut options = sharing.options(name, job.queues.as_ref(), &components, &devices)?;
-    let graph = Arc::clone(&job.graph);
-    let mut plan = Plan::new(runtime, graph, Arc::clone(&components)).map_err(failure)?;
-    let mut found = None;
-    let mut h_cpu = sharing.map.unwrap_or(0);
-    if h_cpu > widest(&problem) {
-        plan.release(runtime);
+    let queues = job.queues.as_ref();
+    let mut options = scheduling.options(name, queues, &components, runtime.devices())?;
+    let own = Arc::clone(&components);
+    let Division {
+        problem,
+        mut prepared,
+    } = Division::new(runtime, &job.graph, own, &times).map_err(failure)?;
+    let mut h_cpu = scheduling.map.unwrap_or(0);
+    let widest = problem.levels().iter().map(Vec::len).max().unwrap_or(0);
+    if h_cpu > widest {
+        prepared.release(runtime);
         return Err(Failure::usage(
-            format!(
-                "--map h_cpu={h_cpu}: the widest layer has {} components",
-                widest(&problem)
-            ),
+            format!("--map h_cpu={h_cpu}: the widest layer has {widest} components"),
             "as many at most",
         ));
     }
-    if sharing.search {
-        let space = space(&problem);
-        let search = Search::new(space.configurations(widest(&problem)), ROUNDS);
+    let mut found = None;
+    if scheduling.search {
+        let search = Search::new(space(&problem, widest).configurations(widest), ROUNDS);
         let bar = terminal::progress(args.format, 0, "search");
         let mut control = Control {
             stop,
             progress: &mut |runs, _| bar.set_position(runs as u64),
         };
-        let result = search::search(runtime, &mut plan, &problem, search, &options, &mut control);
+        let result = search::search(
+            runtime,
+            &mut prepared,
+            &problem,
+            search,
+            &options,
+            &mut control,
+        );
         bar.finish_and_clear();
         let result = result.map_err(failure)?;
         if let Some((best, _)) = &result.best {
@@ -186,19 +187,20 @@ fn conduct(
     }
     let mut policy = policy(name, &problem, h_cpu)?;
     let bar = terminal::progress(args.format, components.len() as u64, "components");
-    let mut once = |plan: &mut Plan, runtime: &mut dyn Runtime, options: &Options| {
+    let mut once = |prepared: &mut PreparedGraph, runtime: &mut dyn Runtime, options: &Options| {
         let mut control = Control {
             stop,
             progress: &mut |done, _| bar.set_position(done as u64),
         };
-        plan.run(runtime, policy.as_mut(), options, &mut control)
+        prepared
+            .run(runtime, policy.as_mut(), options, &mut control)
             .map_err(failure)
     };
-    let mut last = once(&mut plan, runtime, &options)?;
+    let mut last = once(&mut prepared, runtime, &options)?;
     let setup_seconds = (runtime.now() - begun) as f64 / 1e9;
     let mut timed = Vec::new();
-    while timed.len() < sharing.repeats as usize && !last.interrupted {
-        let run = once(&mut plan, runtime, &options)?;
+    while timed.len() < scheduling.repeats as usize && !last.interrupted {
+        let run = once(&mut prepared, runtime, &options)?;
         if !run.interrupted {
             timed.push(run.clone());
         }
@@ -206,9 +208,9 @@ fn conduct(
     }
     if traced && !last.interrupted {
         options.trace = true;
-        // Queues that stamp their commands are new: their first run is not it.
-        once(&mut plan, runtime, &options)?;
-        last = once(&mut plan, runtime, &options)?;
+        // The first run with profiling queues opens them.
+        once(&mut prepared, runtime, &options)?;
+        last = once(&mut prepared, runtime, &options)?;
     }
     bar.finish_and_clear();
     let complete = !last.interrupted && !stop.load(Ordering::Relaxed);
@@ -216,15 +218,15 @@ fn conduct(
         true => {
             let waiting = terminal::spinner();
             waiting.set_message("comparing with the sequential reference");
-            let verified = (job.verify)(&plan, runtime, stop);
+            let verified = (job.verify)(&prepared, runtime, stop);
             waiting.finish_and_clear();
             verified?
         }
         false => None,
     };
     last.interrupted |= args.verify && complete && verified.is_none();
-    plan.release(runtime);
-    Ok(Done {
+    prepared.release(runtime);
+    Ok(JobResult {
         components,
         timed,
         last,
@@ -234,7 +236,7 @@ fn conduct(
     })
 }
 
-/// The policy of a name.
+/// Makes a policy.
 fn policy(name: PolicyName, problem: &Problem, h_cpu: usize) -> Result<Box<dyn Policy>, Failure> {
     let problem = problem.clone();
     Ok(match name {
@@ -248,36 +250,11 @@ fn policy(name: PolicyName, problem: &Problem, h_cpu: usize) -> Result<Box<dyn P
     })
 }
 
-/// Components of the widest level.
-fn widest(problem: &Problem) -> usize {
-    problem.levels().iter().map(Vec::len).max().unwrap_or(0)
-}
-
-/// What a search tries: the paper's queues, all of them or one for a component,
-/// and as many components on CPUs as there are, if there are CPUs and others.
-fn space(problem: &Problem) -> Space {
-    let has = |cpu: bool| {
-        let mut kinds = problem
-            .spots
-            .iter()
-            .map(|spot| spot.kind == DeviceKind::Cpu);
-        kinds.any(|is_cpu| is_cpu == cpu)
-    };
-    let most = widest(problem);
-    let queues = |there: bool| (1..=if there { SEARCHED_QUEUES } else { 1 }).collect();
-    let mut q_gpu: Vec<usize> = queues(has(false));
-    if has(false) {
-        // Beyond the paper's five, where later devices have more use for it.
-        q_gpu.extend([8, 16]);
-    }
-    Space {
-        q_gpu,
-        q_cpu: queues(has(true)),
-        h_cpu: match (has(true), has(false)) {
-            (true, true) => (0..=most).collect(),
-            (true, false) => vec![most],
-            _ => vec![0],
-        },
-        widths: vec![usize::MAX, 1],
-    }
+/// What a search tries: the paper's queues, more of them on GPUs, and up to all
+/// components of a level on CPUs.
+fn space(problem: &Problem, components: usize) -> Space {
+    let kinds = problem.devices.iter().map(|device| device.kind);
+    let q_cpu: Vec<usize> = (1..=SEARCHED_QUEUES).collect();
+    let q_gpu = q_cpu.iter().copied().chain([8, 16]).collect();
+    Space::on(kinds, (q_gpu, q_cpu), components, components)
 }

@@ -1,16 +1,16 @@
-//! The components that are ready, by rank.
+//! The queue of components that are ready, by rank.
 
 use super::Problem;
 
 /// Ready components: the highest bottom-level rank first, and among equals the
 /// first by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ready {
-    /// From last to first.
+pub(super) struct ReadyQueue {
+    /// The last one first.
     waiting: Vec<usize>,
 }
 
-impl Ready {
+impl ReadyQueue {
     pub fn clear(&mut self) {
         self.waiting.clear();
     }
@@ -29,27 +29,27 @@ impl Ready {
         self.waiting.insert(at, component);
     }
 
-    /// Components from the first on.
+    /// The components, the first one first.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.waiting.iter().rev().copied()
     }
 
-    /// Takes the first component for the device that has the fewest `running`
-    /// ones, of those for which any is ready. `place` is a component's device.
+    /// Takes the first component for the device with the fewest `running` components,
+    /// of the devices for which one is ready. `device_of` is a component's device.
     ///
-    /// Enqueueing takes the host's time, so every device gets something to do
-    /// before any gets more.
+    /// Enqueueing takes the host's time, so every device gets a component before any
+    /// gets a second one.
     pub fn spread(
         &mut self,
         running: &[usize],
-        place: impl Fn(usize) -> Option<usize>,
+        device_of: impl Fn(usize) -> Option<usize>,
     ) -> Option<(usize, usize)> {
-        let wanted = self.iter().filter_map(&place);
+        let wanted = self.iter().filter_map(&device_of);
         let device = wanted.min_by_key(|device| (running[*device], *device))?;
-        self.take(|component| place(component).filter(|own| *own == device))
+        self.take(|component| device_of(component).filter(|own| *own == device))
     }
 
-    /// Takes the first for which `choose` has an answer.
+    /// Takes the first component for which `choose` has an answer.
     pub fn take<T>(&mut self, mut choose: impl FnMut(usize) -> Option<T>) -> Option<(usize, T)> {
         for index in (0..self.waiting.len()).rev() {
             if let Some(answer) = choose(self.waiting[index]) {

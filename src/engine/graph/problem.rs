@@ -1,40 +1,40 @@
-//! What policies know of a graph.
+//! The scheduling problem of a graph: what policies know of it, in numbers.
 
 use crate::graph::{Components, KernelId, TaskGraph, bottom_levels};
 use crate::machine::{Device, DeviceKind};
-use crate::policy::{Problem, Spot, Task};
+use crate::policy::{DeviceModel, Problem, Task};
 
-/// Seconds of each kernel on each device; `None` where it cannot run or nobody
-/// knows.
-pub type Times = Vec<Vec<Option<f64>>>;
+/// Seconds by kernel and device; `None` where the kernel cannot run or was not
+/// measured.
+pub type KernelTimes = Vec<Vec<Option<f64>>>;
 
-/// A link's bandwidth where nobody knows it, in bytes a second: PCIe 3 x16.
+/// The bandwidth of a link where it is unknown, in bytes a second: PCIe 3 x16.
 const LINK: f64 = 12e9;
 
 /// Operations a second, and bytes of memory traffic a second.
 type Rate = (f64, f64);
 
-/// By which kernels' weights are compared, whatever they run on.
+/// The device by whose rate the weights of components are compared.
 const RATE: Rate = (1e12, 1e11);
 
-/// What a unit of a device does in a cycle, and its bytes a second, by orders of
+/// Operations a cycle and bytes a second of one compute unit, by orders of
 /// magnitude: a core with two 256-bit multiply-adds of single precision at half
-/// of their best, and a multiprocessor with 128 of them.
+/// of their peak, and a multiprocessor with 128 of them.
 const CORE: Rate = (16.0, 10e9);
 const MULTIPROCESSOR: Rate = (256.0, 25e9);
 
-/// A clock where nobody knows it, in MHz.
+/// The clock of a device where it is unknown, in MHz.
 const CLOCK: u32 = 1500;
 
-/// A graph in numbers. `able` is [`super::abilities`]' answer; where `times`
-/// know nothing of a kernel on a device, its cost and what devices of the kind
-/// are like give an order of magnitude.
+/// The problem of these components on these devices. `able` comes from
+/// [`super::abilities`]. Where `times` has no entry, the seconds are estimated from
+/// the kernel's cost and typical figures of the kind of device.
 pub fn problem(
     graph: &TaskGraph,
     components: &Components,
     devices: &[Device],
     able: &[Vec<bool>],
-    times: &Times,
+    times: &KernelTimes,
 ) -> Problem {
     let known = |kernel: KernelId, device: usize| {
         let row = times.get(kernel.0);
@@ -48,23 +48,23 @@ pub fn problem(
     let seconds = |kernel, device: usize| {
         known(kernel, device).unwrap_or_else(|| by_cost(kernel, rates[device]))
     };
-    // A kernel's mean over the devices that can run it.
+    // The mean over the devices that can run a kernel.
     let mean = |kernel: KernelId| {
         let can = &able[components.of(kernel)];
         let all = (0..devices.len()).filter(|d| can[*d]);
         let all: Vec<f64> = all.map(|device| seconds(kernel, device)).collect();
         all.iter().sum::<f64>() / all.len().max(1) as f64
     };
-    let spots: Vec<Spot> = devices
+    let devices: Vec<DeviceModel> = devices
         .iter()
-        .map(|device| Spot {
+        .map(|device| DeviceModel {
             kind: device.kind,
             bandwidth: (!device.shares_host_memory).then(|| device.link_bandwidth.unwrap_or(LINK)),
         })
         .collect();
     let apart = |bytes: u64| {
-        let each: f64 = spots.iter().map(|spot| spot.transfer(bytes)).sum();
-        each / spots.len().max(1) as f64
+        let each: f64 = devices.iter().map(|spot| spot.transfer(bytes)).sum();
+        each / devices.len().max(1) as f64
     };
     let ranks = bottom_levels(graph, mean, apart);
     let tasks = components
@@ -94,10 +94,10 @@ pub fn problem(
             }
         })
         .collect();
-    Problem { tasks, spots }
+    Problem { tasks, devices }
 }
 
-/// What a device may reach, by orders of magnitude.
+/// The peak rate of a device, by orders of magnitude.
 fn rate(device: &Device) -> Rate {
     let unit = match device.kind {
         DeviceKind::Cpu => CORE,
@@ -108,8 +108,8 @@ fn rate(device: &Device) -> Rate {
     (unit.0 * units * clock, unit.1 * units)
 }
 
-/// The bytes that a component reads from each of the components that it waits
-/// for, and of what the host gives.
+/// The bytes that a component reads of each component that it waits for, and of
+/// given data.
 fn incoming(
     graph: &TaskGraph,
     components: &Components,
@@ -143,7 +143,7 @@ fn incoming(
 mod tests {
     use super::*;
     use crate::engine::graph::abilities;
-    use crate::graph::testbed::figure_6;
+    use crate::graph::fixtures::figure_6;
     use crate::machine::MachineStore;
     use crate::runtime::Runtime;
     use crate::runtime::sim::{Sim, SimOptions};
@@ -167,11 +167,11 @@ mod tests {
         let able = abilities(&graph, &components, &devices);
         // Its kernels have no OpenCL implementation.
         assert!(able.iter().all(|row| row[0] && !row[1]));
-        let mut times: Times = vec![vec![Some(1.0), None]; 7];
+        let mut times: KernelTimes = vec![vec![Some(1.0), None]; 7];
         times[1][0] = Some(10.0);
         let problem = problem(&graph, &components, &devices, &able, &times);
-        assert_eq!(problem.spots[0].bandwidth, None);
-        assert!(problem.spots[1].bandwidth.is_some());
+        assert_eq!(problem.devices[0].bandwidth, None);
+        assert!(problem.devices[1].bandwidth.is_some());
         let middle = &problem.tasks[1];
         assert_eq!(middle.seconds, [Some(14.0), None]);
         assert_eq!(middle.predecessors, [(0, 16)]);

@@ -1,57 +1,58 @@
-//! What a device takes for so much of a layer, learned from layers.
+//! The times of a device for parts of a layer, learned from layers.
 
 use std::collections::VecDeque;
 
-/// Measurements that are kept of one amount; old ones give way, so that what is
-/// learned follows a machine that changes.
+/// Measurements that are kept of one amount. Older ones are dropped, so that a machine
+/// may change.
 const WINDOW: usize = 5;
 
-/// Measurements with data on their way that are passed over where there are some
-/// without: more in a row, and that is how it is now.
-const PASSED_OVER: u32 = 3;
+/// Measurements with copies that are ignored in a row where there are some without.
+/// More of them mean that copies are the rule now.
+const MOST_IGNORED: u32 = 3;
 
-/// A device's seconds by amount of work. The median of each amount counts, so
-/// that one odd layer moves nothing.
+/// A device's seconds by amount of work. The median of each amount counts, so that an
+/// outlier has no effect.
 ///
-/// A first run writes to a device what stays there, and takes longer for it. So
-/// measurements with and without are not mixed: what was measured without counts
-/// more, for amounts up to twice as great or small.
+/// A first run takes longer, since it writes data that stay on the device. So
+/// measurements with and without copies are not mixed: those without replace the
+/// others, for amounts up to twice as large or small.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Learned {
+pub(super) struct LearnedTimes {
     /// Ascending by amount.
-    seen: Vec<Seen>,
-    /// The amounts with the medians of their seconds: a division of a layer asks
-    /// for them hundreds of times, while the devices wait for it.
+    seen: Vec<Measurements>,
+    /// The amounts with the medians of their seconds. The division of a layer needs
+    /// them hundreds of times, while the devices wait.
     points: Vec<(f64, f64)>,
-    /// Measurements in a row that were passed over.
-    passed_over: u32,
+    /// Measurements in a row that were ignored.
+    ignored: u32,
 }
 
 /// The last measurements of an amount.
 #[derive(Clone, Debug)]
-struct Seen {
+struct Measurements {
     amount: f64,
     last: VecDeque<f64>,
-    /// Whether data were on their way meanwhile.
-    laden: bool,
+    /// Whether data were copied meanwhile.
+    with_copies: bool,
 }
 
-impl Learned {
-    /// Learns that `amount` took `seconds`; `laden`: data that the device may
-    /// have next time were written meanwhile, for a good part of the time.
-    pub fn learn(&mut self, amount: f64, seconds: f64, laden: bool) {
+impl LearnedTimes {
+    /// Learns that `amount` took `seconds`. `with_copies`: for a good part of that time,
+    /// data were written that the device may have next time.
+    pub fn learn(&mut self, amount: f64, seconds: f64, with_copies: bool) {
         if !(amount > 0.0 && seconds >= 0.0 && amount.is_finite() && seconds.is_finite()) {
             return;
         }
-        let alike = |seen: &Seen| seen.amount <= amount * 2.0 && amount <= seen.amount * 2.0;
-        let others = |seen: &Seen| alike(seen) && seen.laden != laden;
-        if laden && self.seen.iter().any(others) {
-            self.passed_over += 1;
-            if self.passed_over <= PASSED_OVER {
+        let alike =
+            |seen: &Measurements| seen.amount <= amount * 2.0 && amount <= seen.amount * 2.0;
+        let others = |seen: &Measurements| alike(seen) && seen.with_copies != with_copies;
+        if with_copies && self.seen.iter().any(others) {
+            self.ignored += 1;
+            if self.ignored <= MOST_IGNORED {
                 return;
             }
         }
-        self.passed_over = 0;
+        self.ignored = 0;
         self.seen.retain(|seen| !others(seen));
         let at = self
             .seen
@@ -62,10 +63,10 @@ impl Learned {
             .is_some_and(|seen| seen.amount <= amount * (1.0 + 1e-9));
         if !same {
             let last = VecDeque::new();
-            let seen = Seen {
+            let seen = Measurements {
                 amount,
                 last,
-                laden,
+                with_copies,
             };
             self.seen.insert(at, seen);
         }
@@ -83,18 +84,18 @@ impl Learned {
         !self.seen.is_empty()
     }
 
-    /// Whether just this amount has been measured.
+    /// Whether this amount was measured.
     pub fn measured(&self, amount: f64) -> bool {
         let near = |a: &f64| (a - amount).abs() <= 1e-9 * amount;
         self.seen.iter().any(|seen| near(&seen.amount))
     }
 
-    /// The seconds expected of an amount; `None` if nothing is known.
+    /// The expected seconds of an amount; `None` if nothing is known.
     ///
-    /// Between two measured amounts time is linear. Beyond the greatest it goes
-    /// on as between the two greatest, but never more steeply than in
-    /// proportion, since a device that is fuller is not less efficient; with one
-    /// amount known it is in proportion.
+    /// Between two measured amounts time is linear. Beyond the largest it continues the
+    /// line through the two largest, but not above proportion to the largest, since a
+    /// device with more work is not less efficient. With one amount known it is in
+    /// proportion.
     pub fn expect(&self, amount: f64) -> Option<f64> {
         if amount <= 0.0 {
             return Some(0.0);
@@ -107,7 +108,7 @@ impl Learned {
             one.1 + slope.max(0.0) * (amount - one.0)
         };
         let known = points.len();
-        // More may have taken less: another device may have been in its way.
+        // More work may have taken less time, with other disturbances.
         let near = |(at, _): &&(f64, f64)| (at - amount).abs() <= 1e-9 * amount;
         if let Some((_, seconds)) = points.iter().find(near) {
             return Some(*seconds);
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn one_measurement_is_in_proportion() {
-        let mut learned = Learned::default();
+        let mut learned = LearnedTimes::default();
         assert_eq!(learned.expect(3.0), None);
         learned.learn(2.0, 4.0, false);
         assert_eq!(learned.expect(3.0), Some(6.0));
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_fixed_part_is_learned_from_two() {
-        let mut learned = Learned::default();
+        let mut learned = LearnedTimes::default();
         learned.learn(10.0, 6.0, false);
         learned.learn(2.0, 2.0, false);
         assert_eq!(learned.expect(6.0), Some(4.0));
@@ -159,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_does_no_harm() {
-        let mut learned = Learned::default();
+    fn invalid_measurements_are_ignored() {
+        let mut learned = LearnedTimes::default();
         for (amount, seconds) in [(0.0, 1.0), (f64::NAN, 1.0), (1.0, f64::INFINITY)] {
             learned.learn(amount, seconds, false);
         }
@@ -176,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_measurement_moves_nothing() {
-        let mut learned = Learned::default();
+    fn one_outlier_has_no_effect() {
+        let mut learned = LearnedTimes::default();
         for seconds in [1.0, 1.0, 90.0, 1.0] {
             learned.learn(4.0, seconds, false);
         }
@@ -187,11 +188,11 @@ mod tests {
 
     #[test]
     fn a_first_run_with_its_copies_is_forgotten_when_there_are_others() {
-        let near = |learned: &Learned, seconds: f64| {
+        let near = |learned: &LearnedTimes, seconds: f64| {
             let expected = learned.expect(14.0);
             expected.is_some_and(|expected| (expected - seconds).abs() < 1e-9)
         };
-        let mut learned = Learned::default();
+        let mut learned = LearnedTimes::default();
         learned.learn(15.0, 9.0, true);
         learned.learn(1.0, 0.5, false);
         assert_eq!(learned.expect(15.0), Some(9.0), "nothing else is alike");

@@ -1,37 +1,36 @@
-//! A graph in the making: weights, kernels and what they make.
+//! Building the graph of a transformer: weights, kernels and their results.
 
 use std::sync::Arc;
 
 use super::layers::{Layers, Part};
 use super::numbers::Matrix;
-use super::{Stage, Transformer, TransformerError};
+use super::{KernelRole, Transformer, TransformerError};
 use crate::codelet::add_norm::AddNorm;
 use crate::codelet::gemm::Gemm;
 use crate::codelet::{Codelet, Cost, Value, softmax, transpose};
 use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel};
 
-/// A kernel's work.
+/// The work of a kernel.
 pub(super) struct Work {
     pub(super) codelet: Arc<Codelet>,
     pub(super) units: u64,
     pub(super) inputs: Vec<DatumId>,
-    /// Matrices that it makes.
+    /// How many matrices it makes.
     pub(super) matrices: u32,
-    /// The arguments after the memories.
+    /// The arguments after the matrices.
     pub(super) values: Vec<Value>,
     pub(super) cost: Cost,
 }
 
-/// Codelets that kernels have in common: who measures or compiles one of them
-/// has done so for all.
+/// The codelets that kernels share, so that each is compiled and measured once.
 pub(super) struct Codelets {
     pub(super) softmax: Arc<Codelet>,
     pub(super) transpose: Arc<Codelet>,
     gemm: Vec<(Gemm, Arc<Codelet>)>,
 }
 
-/// A graph in the making.
-pub(super) struct Maker<'a> {
+/// Builds the graph layer by layer.
+pub(super) struct LayerBuilder<'a> {
     pub(super) of: &'a Transformer,
     pub(super) codelets: Codelets,
     graph: GraphBuilder,
@@ -41,7 +40,7 @@ pub(super) struct Maker<'a> {
     last: bool,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> LayerBuilder<'a> {
     pub(super) fn new(of: &'a Transformer) -> Self {
         Self {
             of,
@@ -62,14 +61,14 @@ impl<'a> Maker<'a> {
         self.last = last;
     }
 
-    /// The first layer's input.
+    /// Adds the first layer's input.
     pub(super) fn input(&mut self) -> DatumId {
         let contents = self.contents(vec![Matrix::Input]);
         let datum = Datum::new("X", self.of.bytes()).with(contents);
         self.graph.datum(datum)
     }
 
-    /// Weights of the heads from `first` to before `end`: all the first of
+    /// Adds weights of heads, from the first to before the last: all the first of
     /// `which`, then all the second.
     pub(super) fn weights(&mut self, name: &str, heads: (u32, u32), which: &[u32]) -> DatumId {
         let layer = self.layer;
@@ -88,7 +87,7 @@ impl<'a> Maker<'a> {
         self.graph.datum(datum)
     }
 
-    /// These matrices, one behind the other.
+    /// These matrices, one after the other.
     fn contents(&self, matrices: Vec<Matrix>) -> Contents {
         let (seed, beta, bytes) = (self.of.seed, self.of.beta, self.of.bytes() as usize);
         Contents::filled(move |to| {
@@ -98,10 +97,10 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// A product of two data, and what it makes.
+    /// Adds a product of two data, and returns its result.
     pub(super) fn product(
         &mut self,
-        stage: Stage,
+        role: KernelRole,
         heads: (u32, u32),
         gemm: &Gemm,
         inputs: [DatumId; 2],
@@ -123,14 +122,14 @@ impl<'a> Maker<'a> {
             values: gemm.sizes().to_vec(),
             cost: gemm.cost(),
         };
-        self.kernel(stage, heads, work)
+        self.kernel(role, heads, work)
     }
 
-    /// A kernel of some heads, and what it makes: so many matrices.
-    pub(super) fn kernel(&mut self, stage: Stage, heads: (u32, u32), work: Work) -> DatumId {
-        let name = self.label(stage.name(), heads);
+    /// Adds a kernel of some heads, and returns its result.
+    pub(super) fn kernel(&mut self, role: KernelRole, heads: (u32, u32), work: Work) -> DatumId {
+        let name = self.label(role.name(), heads);
         let mut datum = Datum::new(name.clone(), u64::from(work.matrices) * self.of.bytes());
-        datum.wanted = self.of.read_back && self.last && stage == Stage::Output;
+        datum.wanted = self.of.read_back && self.last && role == KernelRole::Output;
         let to = self.graph.datum(datum);
         let inputs = work.inputs.into_iter().map(Argument::Input);
         let values = work.values.into_iter().map(Argument::Value);
@@ -138,19 +137,23 @@ impl<'a> Maker<'a> {
             name: name.into(),
             codelet: work.codelet,
             units: 0..work.units,
-            arguments: inputs.chain([Argument::Output(to)]).chain(values).collect(),
+            arguments: inputs
+                .chain([Argument::FullOutput(to)])
+                .chain(values)
+                .collect(),
             cost: work.cost,
             prefers: None,
         });
         self.parts.push(Part {
             layer: self.layer,
             heads: Some(heads),
-            stage,
+            role,
         });
         to
     }
 
-    /// The next layer's input; `stacks`: the heads of each group.
+    /// Adds the sum of a layer, and returns the next layer's input. `stacks` has the
+    /// heads of each group.
     pub(super) fn sum(&mut self, x: DatumId, z: &[DatumId], stacks: Vec<u32>) -> DatumId {
         let (beta, layer) = (self.of.beta, self.layer);
         let add_norm = AddNorm {
@@ -168,7 +171,7 @@ impl<'a> Maker<'a> {
             name: format!("{layer}.X").into(),
             codelet: Arc::new(add_norm.codelet()),
             units: 0..add_norm.units(),
-            arguments: [Argument::Input(x), Argument::Output(to)]
+            arguments: [Argument::Input(x), Argument::FullOutput(to)]
                 .into_iter()
                 .chain(values)
                 .chain(summands)
@@ -180,7 +183,7 @@ impl<'a> Maker<'a> {
         self.parts.push(Part {
             layer,
             heads: None,
-            stage: Stage::Sum,
+            role: KernelRole::Sum,
         });
         to
     }

@@ -1,25 +1,24 @@
-//! Problems for the policies' tests, and a toy machine to run policies on.
+//! Problems and a simple machine, for the tests of policies.
 
-use super::{Finished, Policy, Problem, Spot, Task};
+use super::{DeviceModel, Finished, Policy, Problem, Task};
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
 
-/// A CPU without, and a GPU with memory of its own.
-pub fn spots() -> Vec<Spot> {
+/// A CPU in host memory, and a GPU with memory of its own.
+pub fn devices() -> Vec<DeviceModel> {
     vec![
-        Spot {
+        DeviceModel {
             kind: DeviceKind::Cpu,
             bandwidth: None,
         },
-        Spot {
+        DeviceModel {
             kind: DeviceKind::Gpu,
             bandwidth: Some(1e9),
         },
     ]
 }
 
-/// Layers of so many equal components, each of which waits for all of the layer
-/// before.
+/// Layers of equal components, each of which waits for all of the layer before.
 pub fn layers(layers: usize, components: usize, seconds: [f64; 2]) -> Problem {
     let task = |index: usize| {
         let level = index / components;
@@ -36,20 +35,20 @@ pub fn layers(layers: usize, components: usize, seconds: [f64; 2]) -> Problem {
     };
     Problem {
         tasks: (0..layers * components).map(task).collect(),
-        spots: spots(),
+        devices: devices(),
     }
 }
 
-/// Runs a policy on devices of which each takes `seconds(device, n)` for the
-/// `n`-th component of a level that it is given, one after the other; returns
-/// the seconds of each level, and how many components each device had of it.
+/// Runs a policy. A device runs one component after the other and takes
+/// `seconds(device, n)` for its `n`-th one of a level. Returns the seconds of each
+/// level, and the components of each device.
 pub fn run(
     policy: &mut dyn Policy,
     problem: &Problem,
     seconds: impl Fn(usize, usize) -> f64,
 ) -> Vec<(f64, Vec<usize>)> {
     policy.begin();
-    let devices = problem.spots.len();
+    let devices = problem.devices.len();
     let mut now: Nanos = 0;
     let mut told = Vec::new();
     for level in problem.levels() {

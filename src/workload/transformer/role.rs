@@ -1,8 +1,8 @@
-//! The kernels of a head, by what they make.
+//! The kernels of a layer, by their results.
 
-/// What a kernel of a layer makes.
+/// The result of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stage {
+pub enum KernelRole {
     Q,
     K,
     V,
@@ -22,7 +22,7 @@ pub enum Stage {
     Sum,
 }
 
-impl Stage {
+impl KernelRole {
     /// The name in traces and messages.
     pub fn name(self) -> &'static str {
         match self {

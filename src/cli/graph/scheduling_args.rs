@@ -1,4 +1,4 @@
-//! How a graph is shared, as users say it.
+//! The options of scheduling: policy, queues, map and search.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use pdawl::machine::{Device, DeviceKind};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 
-/// Queues of a GPU where nobody says how many.
+/// Queues of a GPU by default.
 const GPU_QUEUES: usize = 8;
 
 /// Most queues of a device.
@@ -21,28 +21,28 @@ const MOST_QUEUES: usize = 64;
 pub enum PolicyName {
     /// Components on given devices: --map or --search
     Clustering,
-    /// Single kernels, each to whichever device is idle
+    /// Single kernels, each on any idle device
     Eager,
-    /// Single kernels, each to where it is finished earliest
+    /// Single kernels, each on the device that finishes it first
     Heft,
-    /// Components, placed by what the layers and runs before took
+    /// Components, placed by the times of earlier layers and runs
     #[default]
     Adaptive,
 }
 
-/// How the graph is shared.
+/// How a graph is scheduled.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Sharing")]
-pub struct Sharing {
-    /// Who decides what goes where
+#[command(next_help_heading = "SchedulingArgs")]
+pub struct SchedulingArgs {
+    /// The scheduling policy
     #[arg(long, value_enum, value_name = "POLICY", default_value_t)]
     pub policy: PolicyName,
 
-    /// Place components by what layers and runs before took (the default)
+    /// Place components by the times of earlier layers and runs (the default)
     #[arg(long, conflicts_with = "policy")]
     pub adaptive: bool,
 
-    /// Command queues, of a kind or of a device: gpu=4,cpu=2 or opencl0.0=3
+    /// Command queues, by kind or by device: gpu=4,cpu=2 or opencl0.0=3
     ///
     /// [default: gpu=8,cpu=1; one of each for eager and heft]
     #[arg(long, value_name = "LIST")]
@@ -50,16 +50,15 @@ pub struct Sharing {
 
     /// Queues that a component's kernels are spread over in turns
     ///
-    /// [default: what leaves every component of a layer its own, at least one]
+    /// [default: so many that all components of a layer have their own, at least one]
     #[arg(long, value_name = "N", value_parser = integer(1..=64u64), allow_negative_numbers = true)]
     pub component_queues: Option<u64>,
 
-    /// How many components of each layer CPUs get, as in h_cpu=1; with
-    /// --policy clustering
+    /// Components of each layer on CPUs, as in h_cpu=1; with --policy clustering
     #[arg(long, value_name = "MAP", value_parser = h_cpu, conflicts_with = "search")]
     pub map: Option<usize>,
 
-    /// Look for the best map and queues by running; with --policy clustering
+    /// Search for the best map and queues by running; with --policy clustering
     #[arg(long)]
     pub search: bool,
 
@@ -68,16 +67,16 @@ pub struct Sharing {
           allow_negative_numbers = true)]
     pub repeats: u32,
 
-    /// Leave what came from the host on the devices from run to run
+    /// Leave input data on the devices from run to run
     #[arg(long)]
     pub keep_inputs: bool,
 }
 
-impl Sharing {
+impl SchedulingArgs {
     /// The policy.
     ///
     /// # Errors
-    /// When --map or --search are there for another than clustering.
+    /// When --map or --search is given for another policy than clustering.
     pub fn policy(&self) -> Result<PolicyName, Failure> {
         let option = match (self.map, self.search) {
             (Some(_), _) => "--map",
@@ -93,11 +92,11 @@ impl Sharing {
         }
     }
 
-    /// Options for these devices. `given` are the queues where the user says
-    /// none.
+    /// The options of a run on these devices. `given` are the queues unless the user
+    /// names some.
     ///
     /// # Errors
-    /// When --queues names a device that does not take part.
+    /// When --queues names a device that takes no part.
     pub fn options(
         &self,
         policy: PolicyName,
@@ -132,7 +131,7 @@ impl Sharing {
 pub struct Queues(Vec<(String, usize)>);
 
 impl Queues {
-    /// Queues of each device; the name of one counts more than its kind.
+    /// The queues of each device; its name takes precedence over its kind.
     fn of(&self, devices: &[Device], single: bool) -> Result<Vec<usize>, Failure> {
         for (key, _) in &self.0 {
             let known = kind_of(key).is_some() || devices.iter().any(|d| d.name == *key);

@@ -1,0 +1,152 @@
+//! The command plan of a component on a device, kept from run to run: the command
+//! queues follow from the copies that are needed, and these are mostly the same.
+
+use std::cell::RefCell;
+
+use super::notifying::notifying_commands;
+use crate::graph::{
+    CommandQueues, Components, DatumId, QueueCommand, QueueSlot, TaskGraph, Transfers,
+};
+
+/// A component's command queues, with what follows from them.
+pub(super) struct CommandPlan {
+    pub queues: CommandQueues,
+    /// By command, in the order of [`CommandQueues::order`]: what it waits for,
+    /// and whether it notifies the host of its end.
+    pub waits: Vec<Vec<QueueSlot>>,
+    pub notifies: Vec<bool>,
+    /// Whether there are no copies, on a device with memory of its own.
+    pub launches_only: bool,
+    /// Queues of a device that the component is spread over.
+    width: usize,
+    /// The questions to [`Transfers`] that the queues follow from, and the
+    /// answers.
+    answers: Vec<(Question, bool)>,
+}
+
+/// A question to [`Transfers`].
+#[derive(Clone, Copy)]
+enum Question {
+    Write(DatumId),
+    Read(DatumId),
+}
+
+impl Question {
+    fn answer(self, transfers: &dyn Transfers) -> bool {
+        match self {
+            Self::Write(datum) => transfers.write(datum),
+            Self::Read(datum) => transfers.read(datum),
+        }
+    }
+}
+
+/// Records what is asked, with the answers.
+struct RecordedTransfers<'a> {
+    transfers: &'a dyn Transfers,
+    answers: RefCell<Vec<(Question, bool)>>,
+}
+
+impl RecordedTransfers<'_> {
+    fn ask(&self, question: Question) -> bool {
+        let answer = question.answer(self.transfers);
+        self.answers.borrow_mut().push((question, answer));
+        answer
+    }
+}
+
+impl Transfers for RecordedTransfers<'_> {
+    fn write(&self, datum: DatumId) -> bool {
+        self.ask(Question::Write(datum))
+    }
+
+    fn read(&self, datum: DatumId) -> bool {
+        self.ask(Question::Read(datum))
+    }
+}
+
+impl CommandPlan {
+    /// The plan of a component over `width` queues.
+    pub fn new(
+        graph: &TaskGraph,
+        components: &Components,
+        component: usize,
+        width: usize,
+        ranks: &[f64],
+        shares: bool,
+        transfers: &dyn Transfers,
+    ) -> Self {
+        let recorded = RecordedTransfers {
+            transfers,
+            answers: RefCell::default(),
+        };
+        let queues = CommandQueues::new(graph, components, component, width, ranks, &recorded);
+        let waits = queues.waits();
+        let launch = |command: &QueueCommand| matches!(command, QueueCommand::NdRange(_));
+        Self {
+            launches_only: !shares && queues.queues.iter().flatten().all(launch),
+            notifies: notifying_commands(graph, components, &queues, &waits),
+            waits,
+            queues,
+            width,
+            answers: recorded.answers.into_inner(),
+        }
+    }
+
+    /// A plan of these queues alone.
+    #[cfg(test)]
+    pub fn of(queues: CommandQueues) -> Self {
+        Self {
+            queues,
+            waits: Vec::new(),
+            notifies: Vec::new(),
+            launches_only: true,
+            width: 1,
+            answers: Vec::new(),
+        }
+    }
+
+    /// Whether this is the plan for these copies, too: as long as the answers are
+    /// the same, the same questions follow.
+    pub fn fits(&self, width: usize, transfers: &dyn Transfers) -> bool {
+        let mut answers = self.answers.iter();
+        self.width == width
+            && answers.all(|(question, answer)| question.answer(transfers) == *answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::KernelId;
+    use crate::graph::fixtures::figure_6;
+
+    /// This datum, and no other, is written.
+    struct OneWrite(Option<DatumId>);
+
+    impl Transfers for OneWrite {
+        fn write(&self, datum: DatumId) -> bool {
+            self.0 == Some(datum)
+        }
+
+        fn read(&self, _datum: DatumId) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_plan_fits_the_copies_it_was_made_for() {
+        let graph = figure_6();
+        let parts = [0..1, 1..6, 6..7].map(|range| range.map(KernelId).collect());
+        let components = Components::new(&graph, &parts).unwrap();
+        let of = |one: &OneWrite| CommandPlan::new(&graph, &components, 1, 2, &[], false, one);
+        // b5, the fourth datum, comes from the host.
+        let (plain, copying) = (OneWrite(None), OneWrite(Some(DatumId(3))));
+        let (plan, other) = (of(&plain), of(&copying));
+        assert!(plan.fits(2, &plain) && !plan.fits(3, &plain));
+        assert!(!plan.fits(2, &copying));
+        assert!(other.fits(2, &copying) && !other.fits(2, &plain));
+        assert!(plan.launches_only && !other.launches_only);
+        // A datum that the component neither reads nor makes does not matter.
+        assert!(plan.fits(2, &OneWrite(Some(DatumId(graph.data().len())))));
+    }
+}

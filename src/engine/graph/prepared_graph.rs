@@ -1,0 +1,336 @@
+//! A graph made ready to run: its memory, queues and compiled kernels, kept from
+//! run to run.
+
+use std::sync::Arc;
+
+use super::command_plan::CommandPlan;
+use super::outcome::GraphLoss;
+use super::storage::Storage;
+use super::{GraphRunError, Options};
+use crate::codelet::{Codelet, Value, copy, zeros};
+use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph, bottom_levels};
+use crate::machine::{Device, DeviceKind, RuntimeKind};
+use crate::policy::Policy;
+use crate::runtime::{DeviceId, Launch, QueueId, Runtime, RuntimeError};
+
+/// A device, as long as a graph is ready on it.
+pub(super) struct DeviceState {
+    pub name: String,
+    /// Whether it computes in host memory.
+    pub shares: bool,
+    /// Its queues with profiling, and without.
+    profiling: Vec<QueueId>,
+    plain: Vec<QueueId>,
+    /// Why it takes part no more.
+    pub lost: Option<String>,
+}
+
+/// A kernel's launch on a device, and before it those that write zeros to what
+/// the kernel may write only in part.
+#[derive(Clone)]
+pub(super) struct KernelLaunch {
+    pub zeros: Option<Arc<[Arc<Launch>]>>,
+    pub kernel: Arc<Launch>,
+}
+
+/// A graph made ready to run on the devices of a runtime, as often as wanted and
+/// under any policy.
+///
+/// It belongs to the runtime that it was made with; release it there.
+pub struct PreparedGraph {
+    pub(super) graph: Arc<TaskGraph>,
+    pub(super) components: Arc<Components>,
+    /// By kernel, for the order within a component.
+    pub(super) ranks: Vec<f64>,
+    pub(super) devices: Vec<DeviceState>,
+    pub(super) storage: Storage,
+    /// By device and datum: given data that earlier runs left there.
+    pub(super) resident: Vec<Vec<bool>>,
+    pub(super) copying: Arc<Codelet>,
+    zeroing: Arc<Codelet>,
+    /// By device and component: the latest command plan.
+    pub(super) command_plans: Vec<Vec<Option<Arc<CommandPlan>>>>,
+    /// By device and kernel, once its memory exists.
+    launches: Vec<Vec<Option<KernelLaunch>>>,
+    /// Devices that were found lost while nothing ran; the next run reports them.
+    pub(super) losses: Vec<GraphLoss>,
+}
+
+impl PreparedGraph {
+    /// Takes a graph; [`PreparedGraph::prepare`] makes its memory. Kernels within
+    /// a component are ranked by their cost.
+    ///
+    /// # Errors
+    /// [`GraphRunError::NoDevice`].
+    pub fn new(
+        runtime: &dyn Runtime,
+        graph: Arc<TaskGraph>,
+        components: Arc<Components>,
+    ) -> Result<Self, GraphRunError> {
+        let devices = runtime.devices();
+        if devices.is_empty() {
+            return Err(GraphRunError::NoDevice);
+        }
+        let state = |device: &Device| DeviceState {
+            name: device.name.clone(),
+            shares: device.shares_host_memory,
+            profiling: Vec::new(),
+            plain: Vec::new(),
+            lost: None,
+        };
+        let cost = |kernel| {
+            let cost = graph.kernel(kernel).cost;
+            cost.flops + cost.bytes
+        };
+        Ok(Self {
+            ranks: bottom_levels(&graph, cost, |_| 0.0),
+            devices: devices.iter().map(state).collect(),
+            storage: Storage::new(&graph, &components, devices.len()),
+            resident: vec![vec![false; graph.data().len()]; devices.len()],
+            copying: Arc::new(copy::codelet()),
+            zeroing: Arc::new(zeros::codelet()),
+            command_plans: vec![vec![None; components.len()]; devices.len()],
+            launches: vec![vec![None; graph.kernels().len()]; devices.len()],
+            losses: Vec::new(),
+            graph,
+            components,
+        })
+    }
+
+    /// Makes all memory, queues and kernels that a policy may need with these
+    /// options. A run does so itself, but then it is part of the run's time. A
+    /// device that turns out to be lost is left out, and the policy is told.
+    ///
+    /// # Errors
+    /// When memory does not fit, or a kernel does not compile.
+    pub fn prepare(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        policy: &mut dyn Policy,
+        options: &Options,
+    ) -> Result<(), GraphRunError> {
+        self.storage.ensure_given(runtime, &self.graph)?;
+        let mut device = 0;
+        while device < self.devices.len() {
+            match self.prepare_device(runtime, policy, options, device) {
+                Ok(()) => device += 1,
+                Err(GraphRunError::Runtime(RuntimeError::DeviceLost { why, .. })) => {
+                    self.devices[device].lost = Some(why.clone());
+                    self.losses.push(GraphLoss {
+                        device,
+                        why,
+                        repeated: Vec::new(),
+                    });
+                    policy.lost(device);
+                    // Its components may go to devices that were ready before.
+                    device = 0;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare_device(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        policy: &dyn Policy,
+        options: &Options,
+        device: usize,
+    ) -> Result<(), GraphRunError> {
+        let own: Vec<usize> = self.components_of(policy, device).collect();
+        if own.is_empty() {
+            return Ok(());
+        }
+        let (graph, components) = (&self.graph, &self.components);
+        let info = &runtime.devices()[device];
+        (self.storage).check(info, graph, components, &own, device)?;
+        for component in &own {
+            (self.storage).ensure(runtime, graph, components, *component, device)?;
+        }
+        for queue in self.queues(runtime, device, options)? {
+            self.load(runtime, queue, &own)?;
+        }
+        Ok(())
+    }
+
+    /// The components that the policy may give to a device; none to a lost one.
+    fn components_of(&self, policy: &dyn Policy, device: usize) -> impl Iterator<Item = usize> {
+        let left = self.devices[device].lost.is_none();
+        let all = 0..self.components.len();
+        all.filter(move |component| left && policy.may_run(*component, device))
+    }
+
+    /// Compiles the kernels of components for a queue.
+    fn load(
+        &self,
+        runtime: &mut dyn Runtime,
+        queue: QueueId,
+        components: &[usize],
+    ) -> Result<(), RuntimeError> {
+        let mut loaded: Vec<*const Codelet> = Vec::new();
+        for component in components {
+            for kernel in &self.components.list()[*component].kernels {
+                let kernel = self.graph.kernel(*kernel);
+                let zeroing = kernel.partial_outputs().next().map(|_| &self.zeroing);
+                for codelet in zeroing.into_iter().chain([&kernel.codelet]) {
+                    if !loaded.contains(&Arc::as_ptr(codelet)) {
+                        loaded.push(Arc::as_ptr(codelet));
+                        runtime.load(queue, codelet)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// By device: the queues that a run uses; none where the policy may run
+    /// nothing.
+    pub(super) fn run_queues(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        policy: &dyn Policy,
+        options: &Options,
+    ) -> Result<Vec<Vec<QueueId>>, RuntimeError> {
+        (0..self.devices.len())
+            .map(|device| {
+                let used = self.components_of(policy, device).next().is_some();
+                match used {
+                    true => self.queues(runtime, device, options),
+                    false => Ok(Vec::new()),
+                }
+            })
+            .collect()
+    }
+
+    /// The queues of a device for a run with these options.
+    fn queues(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        device: usize,
+        options: &Options,
+    ) -> Result<Vec<QueueId>, RuntimeError> {
+        let (wanted, _) = options.of(device);
+        let state = &mut self.devices[device];
+        let open = match options.trace {
+            true => &mut state.profiling,
+            false => &mut state.plain,
+        };
+        while open.len() < wanted {
+            let device = DeviceId(device);
+            open.push(match options.trace {
+                true => runtime.queue(device)?,
+                false => runtime.queue_without_profiling(device)?,
+            });
+        }
+        Ok(open[..wanted].to_vec())
+    }
+
+    /// A kernel's launch on a device, the same in every run.
+    pub(super) fn launch(
+        &mut self,
+        kernel: KernelId,
+        device: usize,
+    ) -> Result<KernelLaunch, RuntimeError> {
+        if let Some(launch) = &self.launches[device][kernel.0] {
+            return Ok(launch.clone());
+        }
+        let what = self.graph.kernel(kernel);
+        let shares = self.devices[device].shares;
+        let memory = |datum: DatumId| self.storage.memory(datum, device, shares);
+        let args = what.arguments.iter().map(|argument| {
+            Ok(match argument {
+                Argument::Value(value) => *value,
+                Argument::Input(datum)
+                | Argument::Output(datum)
+                | Argument::FullOutput(datum)
+                | Argument::InOut { to: datum, .. } => Value::Memory(memory(*datum)?),
+            })
+        });
+        let zeros = what.partial_outputs().map(|datum| {
+            let bytes = self.graph.datum(datum).bytes;
+            Ok(Arc::new(Launch {
+                codelet: Arc::clone(&self.zeroing),
+                units: 0..zeros::units(bytes),
+                args: zeros::args(memory(datum)?, bytes),
+                cost: zeros::cost(bytes),
+            }))
+        });
+        let zeros: Arc<[_]> = zeros.collect::<Result<_, RuntimeError>>()?;
+        let launch = KernelLaunch {
+            zeros: (!zeros.is_empty()).then_some(zeros),
+            kernel: Arc::new(Launch {
+                codelet: Arc::clone(&what.codelet),
+                units: what.units.clone(),
+                args: args.collect::<Result<_, RuntimeError>>()?,
+                cost: what.cost,
+            }),
+        };
+        self.launches[device][kernel.0] = Some(launch.clone());
+        Ok(launch)
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &TaskGraph {
+        &self.graph
+    }
+
+    /// Its components.
+    pub fn components(&self) -> &Components {
+        &self.components
+    }
+
+    /// Bytes of a device's own memory that it has.
+    pub fn device_bytes(&self, device: usize) -> u64 {
+        self.storage.bytes(device)
+    }
+
+    /// The contents of a wanted datum after a run that was not interrupted, or of
+    /// a given one at any time.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Unknown`] for a datum that never was in host memory, and
+    /// [`RuntimeError::NoData`] in a simulation without data.
+    pub fn bytes<'r>(
+        &self,
+        runtime: &'r mut dyn Runtime,
+        datum: DatumId,
+    ) -> Result<&'r [u8], RuntimeError> {
+        let length = self.graph.datum(datum).bytes as usize;
+        let memory = self.storage.host(datum)?;
+        runtime.host_bytes(memory).map(|bytes| &bytes[..length])
+    }
+
+    /// Gives memory and queues back.
+    pub fn release(self, runtime: &mut dyn Runtime) {
+        for device in self.devices {
+            for queue in device.profiling.into_iter().chain(device.plain) {
+                runtime.free_queue(queue);
+            }
+        }
+        self.storage.release(runtime);
+    }
+}
+
+/// By component and device: whether the device has an implementation of every
+/// kernel.
+pub fn abilities(graph: &TaskGraph, components: &Components, devices: &[Device]) -> Vec<Vec<bool>> {
+    let able = |device: &Device, codelet: &Codelet| match (device.runtime, device.kind) {
+        (RuntimeKind::Host, _) | (RuntimeKind::Sim, DeviceKind::Cpu) => codelet.host.is_some(),
+        (RuntimeKind::Opencl | RuntimeKind::Sim, _) => {
+            (codelet.opencl.as_ref()).is_some_and(|kernel| device.fp64 || !kernel.fp64)
+        }
+    };
+    let all = |kernels: &[KernelId], device: &Device| {
+        let mut codelets = kernels.iter().map(|kernel| &graph.kernel(*kernel).codelet);
+        codelets.all(|codelet| able(device, codelet))
+    };
+    (components.list().iter())
+        .map(|c| {
+            devices
+                .iter()
+                .map(|device| all(&c.kernels, device))
+                .collect()
+        })
+        .collect()
+}

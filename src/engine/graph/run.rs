@@ -1,0 +1,397 @@
+//! A run of a graph: the loop that asks the policy, dispatches components and
+//! handles completions.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::interleaving::Interleaving;
+use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
+use super::state::{ComponentState, Residency, RunState};
+use super::timeline::{Purpose, Submission, Timeline};
+use super::{Control, GraphRunError, Options, PreparedGraph};
+use crate::engine::in_flight::{InFlight, span};
+use crate::graph::{Components, DatumId, KernelId, TaskGraph};
+use crate::policy::{Finished, Policy};
+use crate::runtime::{Completion, EventId, QueueId, Runtime, RuntimeError, Status};
+use crate::time::Nanos;
+use crate::trace::{Trace, intervals};
+
+/// The longest that a run waits before it checks whether it is to stop.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// A run in progress.
+pub(super) struct GraphRun<'a> {
+    pub runtime: &'a mut dyn Runtime,
+    pub prepared: &'a mut PreparedGraph,
+    pub policy: &'a mut dyn Policy,
+    pub options: &'a Options,
+    pub graph: Arc<TaskGraph>,
+    pub components: Arc<Components>,
+    /// By device.
+    pub queues: Vec<Vec<QueueId>>,
+    /// By device: the queue at which the next component begins.
+    pub next_queue: Vec<usize>,
+    pub state: RunState,
+    pub in_flight: InFlight<Submission>,
+    timeline: Timeline,
+    pub uses: Vec<DeviceUse>,
+    /// Reads of data that another device needs.
+    pub fetching: Vec<(DatumId, EventId)>,
+    pub submit_time: Nanos,
+    wait_time: Nanos,
+    /// Devices that failed and have not been given up yet, and why.
+    pub failing: Vec<(usize, String)>,
+    /// Ends the run as soon as nothing is in flight.
+    pub error: Option<RuntimeError>,
+    pub placements: Vec<Placement>,
+    pub losses: Vec<GraphLoss>,
+    began: Nanos,
+    /// The highest level that has begun.
+    level: Option<usize>,
+}
+
+impl PreparedGraph {
+    /// Runs the graph once.
+    ///
+    /// # Errors
+    /// When memory does not fit, a kernel does not compile or is refused, and
+    /// when the work of a lost device cannot be done elsewhere. After an error
+    /// nothing is in flight.
+    pub fn run(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        policy: &mut dyn Policy,
+        options: &Options,
+        control: &mut Control,
+    ) -> Result<GraphOutcome, GraphRunError> {
+        // Where components may go depends on which devices are left.
+        for (device, state) in self.devices.iter().enumerate() {
+            if state.lost.is_some() {
+                policy.lost(device);
+            }
+        }
+        self.prepare(runtime, policy, options)?;
+        let mut run = GraphRun::open(runtime, self, policy, options)?;
+        run.check_placeable()?;
+        let driver_time = run.runtime.driver_time();
+        run.runtime.begin_driving();
+        let ran = run.run(control);
+        run.runtime.end_driving();
+        ran.map(|()| run.into_outcome(driver_time))
+    }
+}
+
+impl<'a> GraphRun<'a> {
+    fn open(
+        runtime: &'a mut dyn Runtime,
+        prepared: &'a mut PreparedGraph,
+        policy: &'a mut dyn Policy,
+        options: &'a Options,
+    ) -> Result<Self, GraphRunError> {
+        let (graph, components) = (
+            Arc::clone(&prepared.graph),
+            Arc::clone(&prepared.components),
+        );
+        let devices = prepared.devices.len();
+        let queues = prepared.run_queues(runtime, policy, options)?;
+        let mut state = RunState::new(&graph, &components, devices);
+        for (data, resident) in state.residency.iter_mut().zip(&mut prepared.resident) {
+            for (datum, resident) in data.iter_mut().zip(resident) {
+                if std::mem::take(resident) && options.keep {
+                    *datum = Residency::Present;
+                }
+            }
+        }
+        policy.begin();
+        runtime.mark_step(0);
+        Ok(Self {
+            queues,
+            next_queue: vec![0; devices],
+            state,
+            in_flight: InFlight::default(),
+            timeline: Timeline::default(),
+            uses: vec![DeviceUse::default(); devices],
+            fetching: Vec::new(),
+            submit_time: 0,
+            wait_time: 0,
+            failing: Vec::new(),
+            error: None,
+            placements: Vec::with_capacity(components.len()),
+            losses: std::mem::take(&mut prepared.losses),
+            began: runtime.now(),
+            level: None,
+            runtime,
+            prepared,
+            policy,
+            options,
+            graph,
+            components,
+        })
+    }
+
+    fn run(&mut self, control: &mut Control) -> Result<(), GraphRunError> {
+        let all = self.components.len();
+        (control.progress)(0, all);
+        let ready = self.state.find_ready(&self.graph, &self.components);
+        self.tell_ready(ready);
+        let mut reported = 0;
+        while !self.state.complete() {
+            let stopped = control.stop.load(Ordering::Relaxed);
+            if self.nothing_failed() && !stopped {
+                self.dispatch_ready();
+            }
+            if self.in_flight.is_empty() {
+                if let Some(error) = self.error.take() {
+                    self.finish_queues();
+                    return Err(error.into());
+                }
+                if !self.failing.is_empty() {
+                    self.recover()?;
+                    continue;
+                }
+                if stopped {
+                    return Ok(());
+                }
+                return Err(self.stuck());
+            }
+            let before = self.runtime.now();
+            let completion = self.runtime.wait(Some(STOP_CHECK))?;
+            self.wait_time += self.runtime.now() - before;
+            if let Some(completion) = completion {
+                self.completed(completion);
+            }
+            let done = self.state.finished();
+            if done > reported {
+                reported = done;
+                (control.progress)(done, all);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is no failure that must be handled first.
+    fn nothing_failed(&self) -> bool {
+        self.failing.is_empty() && self.error.is_none()
+    }
+
+    /// Dispatches and enqueues what the policy assigns now.
+    fn dispatch_ready(&mut self) {
+        let mut interleaving = Interleaving::default();
+        while self.nothing_failed() {
+            let now = self.runtime.now();
+            let Some(assignment) = self.policy.next(now) else {
+                break;
+            };
+            let component = self.state.components.get(assignment.component);
+            let device = self.prepared.devices.get(assignment.device);
+            if component.is_none_or(|component| component.state != ComponentState::Ready)
+                || device.is_none_or(|device| device.lost.is_some())
+            {
+                // Reported as being stuck, once nothing is in flight.
+                break;
+            }
+            let dispatch = self.begin(assignment);
+            if !dispatch.can_interleave() || !interleaving.admits(&dispatch) {
+                self.enqueue(interleaving.take());
+            }
+            if dispatch.can_interleave() {
+                interleaving.add(dispatch);
+            } else {
+                self.enqueue(vec![dispatch]);
+            }
+        }
+        self.enqueue(interleaving.take());
+    }
+
+    /// Notes that a device failed.
+    pub fn fail(&mut self, device: usize, why: String) {
+        if !self.failing.iter().any(|(d, _)| *d == device) {
+            self.failing.push((device, why));
+        }
+    }
+
+    pub fn tell_ready(&mut self, components: Vec<usize>) {
+        let now = self.runtime.now();
+        for component in components {
+            self.policy.ready(component, now);
+        }
+    }
+
+    /// Tells the runtime when a level begins; faults may be scheduled by levels.
+    pub fn begin_level(&mut self, level: usize) {
+        if self.level.is_none_or(|begun| begun < level) {
+            if self.level.is_some() {
+                self.runtime.mark_step(level as u32);
+            }
+            self.level = Some(level);
+        }
+    }
+
+    /// Waits for kernels without an event whose component was not submitted
+    /// completely, so that no later command covers them.
+    pub fn finish_queues(&mut self) {
+        for queue in self.queues.iter().flatten() {
+            self.runtime.finish(*queue);
+        }
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        let Some((submission, ready)) = self.in_flight.remove(&completion) else {
+            // Of a kernel without an event, which matters only if it failed.
+            if let Status::Failed(why) | Status::DeviceLost(why) = completion.status {
+                self.fail(completion.device.0, why);
+            }
+            return;
+        };
+        let (component, device) = (submission.component, submission.device);
+        let run = &mut self.state.components[component];
+        run.in_flight -= 1;
+        run.ended = run.ended.max(completion.ended);
+        run.failed |= completion.status != Status::Done;
+        match &completion.status {
+            Status::Done => {
+                let became_ready = self.take_effect(device, submission.purpose, &completion);
+                self.tell_ready(became_ready);
+                if self.options.trace {
+                    let span = span(&completion, device, submission.queue, ready);
+                    self.timeline.add(completion.event, submission, span);
+                }
+            }
+            Status::Skipped => {}
+            Status::Failed(why) | Status::DeviceLost(why) => self.fail(device, why.clone()),
+        }
+        let run = &self.state.components[component];
+        if run.in_flight == 0
+            && !run.failed
+            && let ComponentState::Running(device) = run.state
+        {
+            self.finished(component, device);
+        }
+    }
+
+    /// Notes what a command's end changes. Returns the components that became
+    /// ready by it.
+    fn take_effect(
+        &mut self,
+        device: usize,
+        purpose: Purpose,
+        completion: &Completion,
+    ) -> Vec<usize> {
+        match purpose {
+            Purpose::Write(datum) => {
+                let residency = &mut self.state.residency[device][datum.0];
+                if matches!(residency, Residency::Arriving { event, .. } if *event == completion.event)
+                {
+                    *residency = Residency::Present;
+                }
+                Vec::new()
+            }
+            Purpose::Copy(_) | Purpose::Zeros(_) => Vec::new(),
+            Purpose::Fetch(datum) => {
+                self.fetching.retain(|(fetched, _)| *fetched != datum);
+                self.state.in_host[datum.0] = true;
+                Vec::new()
+            }
+            Purpose::Launch(kernel) => self.kernel_ended(device, kernel),
+            Purpose::Read(kernel, datum) => {
+                self.state.in_host[datum.0] = true;
+                (self.state).command_ended(&self.graph, &self.components, kernel)
+            }
+        }
+    }
+
+    /// A kernel has ended, so its outputs exist. Returns the components that
+    /// became ready by it.
+    fn kernel_ended(&mut self, device: usize, kernel: KernelId) -> Vec<usize> {
+        for datum in self.graph.kernel(kernel).outputs() {
+            let residency = &mut self.state.residency[device][datum.0];
+            if self.prepared.devices[device].shares {
+                self.state.in_host[datum.0] = true;
+            } else if *residency == Residency::Absent {
+                *residency = Residency::Present;
+            }
+        }
+        (self.state).command_ended(&self.graph, &self.components, kernel)
+    }
+
+    fn finished(&mut self, component: usize, device: usize) {
+        for kernel in (self.state).take_without_event(&self.components, component) {
+            let ready = self.kernel_ended(device, kernel);
+            self.tell_ready(ready);
+        }
+        self.state.finish(component, device);
+        let run = &self.state.components[component];
+        let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;
+        self.uses[device].components += 1;
+        self.placements.push(Placement {
+            component,
+            level: self.components.list()[component].level,
+            device,
+            dispatched: seconds(run.dispatched),
+            ended: seconds(run.ended),
+        });
+        self.policy.finished(&Finished {
+            component,
+            device,
+            dispatched: run.dispatched,
+            ended: run.ended,
+            written: run.written,
+        });
+    }
+
+    fn stuck(&self) -> GraphRunError {
+        let waiting = self.state.components.len() - self.state.finished();
+        GraphRunError::Policy {
+            policy: self.policy.name(),
+            what: format!("it assigns nothing, and {waiting} components are not done"),
+        }
+    }
+
+    fn into_outcome(self, driver_time: Nanos) -> GraphOutcome {
+        let ended = self.runtime.now();
+        let whole = ended - self.began;
+        let seconds = |time: Nanos| time as f64 / 1e9;
+        let engine = whole.saturating_sub(self.submit_time + self.wait_time);
+        for (resident, data) in (self.prepared.resident.iter_mut()).zip(&self.state.residency) {
+            for ((resident, residency), datum) in
+                resident.iter_mut().zip(data).zip(self.graph.data())
+            {
+                *resident = datum.contents.is_some() && *residency == Residency::Present;
+            }
+        }
+        let driver = self.runtime.driver_time() - driver_time;
+        let interrupted = !self.state.complete();
+        let mut uses = self.uses;
+        let (spans, flows, launches) = self.timeline.into_parts();
+        if self.options.trace {
+            for (device, used) in uses.iter_mut().enumerate() {
+                let own = spans.iter().filter(|span| span.device == device);
+                let busy = intervals::union(own.map(|s| (s.started, s.ended)).collect());
+                used.busy_seconds = Some(seconds(intervals::total(&busy)));
+            }
+        }
+        let devices: Vec<String> = (self.prepared.devices.iter())
+            .map(|device| device.name.clone())
+            .collect();
+        GraphOutcome {
+            policy: self.policy.name(),
+            seconds: seconds(whole),
+            submit_seconds: seconds(self.submit_time),
+            engine_seconds: seconds(engine),
+            driver_seconds: seconds(driver),
+            placements: self.placements,
+            uses,
+            losses: self.losses,
+            interrupted,
+            launches,
+            trace: Trace {
+                devices: devices.clone(),
+                steps: vec![(self.began, ended)],
+                spans,
+                flows,
+            },
+            devices,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The commands of a run as a trace: a span each, and which waited for which.
+
+use std::collections::HashMap;
+
+use super::Launched;
+use crate::graph::{DatumId, KernelId};
+use crate::runtime::EventId;
+use crate::trace::Span;
+
+/// What a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Write(DatumId),
+    /// Zeros for an output that a kernel may write only in part.
+    Zeros(KernelId),
+    /// A copy in host memory, before a kernel works on it in place.
+    Copy(KernelId),
+    Launch(KernelId),
+    Read(KernelId, DatumId),
+    /// A read of a datum that had stayed on one device, for another device.
+    Fetch(DatumId),
+}
+
+/// A submitted command.
+pub(super) struct Submission {
+    pub component: usize,
+    pub device: usize,
+    /// Index of the queue within the device.
+    pub queue: usize,
+    pub purpose: Purpose,
+    /// The events that it waits for, where a trace is kept.
+    pub waits: Vec<EventId>,
+}
+
+/// Commands that ended well, in the order of their completions.
+#[derive(Default)]
+pub(super) struct Timeline(Vec<(EventId, Submission, Span)>);
+
+/// The spans in the order of their starts, pairs of spans of which the second
+/// waited for the first, and the launches among the spans.
+type Parts = (Vec<Span>, Vec<(usize, usize)>, Vec<Launched>);
+
+impl Timeline {
+    pub fn add(&mut self, event: EventId, submission: Submission, span: Span) {
+        self.0.push((event, submission, span));
+    }
+
+    /// What the commands make up.
+    pub fn into_parts(mut self) -> Parts {
+        (self.0).sort_by_key(|(event, _, span)| (span.started, *event));
+        let events = self.0.iter().map(|(event, ..)| *event);
+        let index: HashMap<EventId, usize> = events.zip(0..).collect();
+        let (mut spans, mut edges, mut launches) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, (_, submission, span)) in self.0.into_iter().enumerate() {
+            let before = submission.waits.iter().filter_map(|wait| index.get(wait));
+            edges.extend(before.map(|before| (*before, at)));
+            if let Purpose::Launch(kernel) = submission.purpose {
+                launches.push(Launched {
+                    kernel,
+                    device: span.device,
+                    queue: span.queue,
+                    started: span.started,
+                    ended: span.ended,
+                });
+            }
+            spans.push(span);
+        }
+        (spans, edges, launches)
+    }
+}

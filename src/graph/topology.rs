@@ -1,0 +1,70 @@
+//! Topological orders, and the cycles that prevent them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+/// An order of the numbers from 0 on in which each comes after its `predecessors`, the
+/// smallest number first where there is a choice. The error is a cycle: from its first
+/// number to its last, and the first again.
+pub(super) fn topological_order(
+    predecessors: &[BTreeSet<usize>],
+) -> Result<Vec<usize>, Vec<usize>> {
+    let mut successors = vec![Vec::new(); predecessors.len()];
+    for (number, before) in predecessors.iter().enumerate() {
+        before.iter().for_each(|b| successors[*b].push(number));
+    }
+    let mut waits: Vec<usize> = predecessors.iter().map(BTreeSet::len).collect();
+    let mut ready: BinaryHeap<_> = (0..waits.len())
+        .filter(|number| waits[*number] == 0)
+        .map(Reverse)
+        .collect();
+    let mut order = Vec::with_capacity(waits.len());
+    while let Some(Reverse(number)) = ready.pop() {
+        order.push(number);
+        for next in &successors[number] {
+            waits[*next] -= 1;
+            if waits[*next] == 0 {
+                ready.push(Reverse(*next));
+            }
+        }
+    }
+    // Each number that is left waits for another one that is left.
+    let left = |number: &usize| waits[*number] > 0;
+    let mut path: Vec<usize> = (0..waits.len()).find(left).into_iter().collect();
+    while let Some(last) = path.last() {
+        let Some(next) = predecessors[*last].iter().copied().find(left) else {
+            break;
+        };
+        let begin = path.iter().position(|seen| *seen == next);
+        path.push(next);
+        if let Some(begin) = begin {
+            path.drain(..begin);
+            path.reverse();
+            return Err(path);
+        }
+    }
+    Ok(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(predecessors: &[&[usize]]) -> Result<Vec<usize>, Vec<usize>> {
+        let sets = predecessors.iter().map(|before| before.iter().copied());
+        let sets: Vec<BTreeSet<usize>> = sets.map(Iterator::collect).collect();
+        topological_order(&sets)
+    }
+
+    #[test]
+    fn the_smallest_number_that_waits_for_none_is_next() {
+        assert_eq!(order(&[&[3], &[], &[1], &[1]]), Ok(vec![1, 2, 3, 0]));
+        assert_eq!(order(&[]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_cycle_is_told_from_its_first_to_its_last() {
+        assert_eq!(order(&[&[2], &[0], &[1], &[2]]), Err(vec![0, 1, 2, 0]));
+        assert_eq!(order(&[&[1], &[1]]), Err(vec![1, 1]));
+    }
+}
