@@ -1,32 +1,31 @@
-//! What a balancer that works with a cost model tells of it.
+//! What became of a cost model's predictions in a run, for the report.
 
-/// A cost model's part in a run. Seconds are those of steps, from barrier to
-/// barrier.
+/// A cost model's part in a run. Seconds of a step are from barrier to barrier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
     /// The model's name.
     pub model: String,
-    /// What the model said of the first plan, before anything ran; `None` if
-    /// it had no plan.
+    /// Predicted seconds of the first plan's step, before anything ran; `None`
+    /// where the model gave no plan.
     pub predicted_step_seconds: Option<f64>,
-    /// What was expected of each step when it was planned, by step; `None`
-    /// where the model was not asked.
+    /// Expected seconds of each step when it was planned; `None` where the model
+    /// was not asked.
     pub expected_seconds: Vec<Option<f64>>,
-    /// Plans that were made anew since measured and expected seconds parted,
-    /// or since a device was lost.
+    /// Times that the model was asked for a new plan, because measured and expected
+    /// seconds differed or a device was lost.
     pub replans: u32,
-    /// The step from which on the model was not asked any more.
+    /// The first step for which the model was no longer asked.
     pub handed_over: Option<u32>,
     /// One entry a device.
     pub devices: Vec<Trusted>,
 }
 
-/// How far a model is trusted on a device, at the end.
+/// How far the model is trusted on a device at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trusted {
-    /// Measured over expected seconds, as the last steps showed; 1 where the
-    /// model is right. `None` for a device that is lost.
+    /// Measured over expected seconds of the last steps; 1 where the model is right.
+    /// `None` for a lost device.
     pub slowdown: Option<f64>,
-    /// Relative deviation from that which is no surprise.
+    /// Relative deviation from `slowdown` that is within the confidence interval.
     pub interval: f64,
 }

@@ -1,7 +1,7 @@
-//! Whole units from fractions.
+//! Apportionment: whole units in proportion to fractional weights.
 
 /// Divides `units` in proportion to `weights` by largest remainder. A weight
-/// of 0 gets nothing; if no weight is above 0, nobody gets anything.
+/// of 0 gets nothing; all counts are 0 where no weight is above 0.
 pub(crate) fn largest_remainder(units: u64, weights: &[f64]) -> Vec<u64> {
     let total: f64 = weights.iter().sum();
     let mut counts = vec![0; weights.len()];

@@ -1,16 +1,15 @@
-//! Shares that never change: `cpu`, `gpu`, `fixed:...`, and what the oracle's
-//! sweep measures.
+//! Fixed shares: the strategies `cpu`, `gpu` and `fixed:...`, and the candidates
+//! of the oracle's sweep.
 
 use super::{Balancer, DeviceView, Next, Setup, StepPlan, StepState};
 use crate::balance::apportion::largest_remainder;
 use crate::time::Nanos;
 
-/// Chunks into which a device's streamed segment is cut, so that its writes,
-/// kernels and reads overlap.
+/// Chunks of a streamed segment, so that writes, kernels and reads overlap.
 pub(crate) const STREAM_CHUNKS: u64 = 24;
 
-/// A fixed share a device. Of its count, a device with its own memory holds
-/// what fits and streams the rest.
+/// A fixed share a device. A device with its own memory holds as many of its units
+/// as fit and streams the rest.
 #[derive(Clone, Debug)]
 pub struct Fixed {
     name: String,
@@ -20,13 +19,12 @@ pub struct Fixed {
     shares: Vec<f64>,
     alive: Vec<bool>,
     plan: StepPlan,
-    /// The present plan has been told.
-    told: bool,
+    /// The engine has asked for the present plan.
+    is_planned: bool,
 }
 
 impl Fixed {
-    /// One share a device, in any scale. Devices beyond the list's end get
-    /// nothing.
+    /// One share a device, in any scale. Devices beyond the list's end get no work.
     pub fn new(name: impl Into<String>, setup: &Setup, shares: &[f64]) -> Self {
         let count = setup.devices.len();
         let mut fixed = Self {
@@ -39,14 +37,14 @@ impl Fixed {
                 .collect(),
             alive: vec![true; count],
             plan: StepPlan::default(),
-            told: false,
+            is_planned: false,
         };
         fixed.divide();
         fixed
     }
 
-    /// The weight of a device among those left. When all that had a share are
-    /// lost, the others go on by their compute units.
+    /// The weight of each remaining device. When all that had a share are lost, the
+    /// others share by their compute units.
     fn weights(&self) -> Vec<f64> {
         let of = |weight: &dyn Fn(usize) -> f64| -> Vec<f64> {
             (0..self.devices.len())
@@ -67,7 +65,7 @@ impl Fixed {
             .collect();
         let pooled = counts.iter().zip(&held).map(|(c, h)| c - h).collect();
         self.plan = StepPlan { held, pooled };
-        self.told = false;
+        self.is_planned = false;
     }
 }
 
@@ -77,12 +75,12 @@ impl Balancer for Fixed {
     }
 
     fn plan(&mut self, _step: u32) -> StepPlan {
-        self.told = true;
+        self.is_planned = true;
         self.plan.clone()
     }
 
-    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
-        self.told
+    fn keep_plan(&mut self, _step: u32, _took: Nanos) -> bool {
+        self.is_planned
     }
 
     fn next(&mut self, device: usize, state: &StepState) -> Next {
@@ -91,7 +89,7 @@ impl Balancer for Fixed {
         }
         let own = state.left[device];
         if own == 0 {
-            // Only a lost device's segment may be taken over.
+            // Only the segment of a lost device may be taken over.
             let orphaned = (0..self.alive.len()).any(|d| !self.alive[d] && state.left[d] > 0);
             return match orphaned {
                 true => Next::Take(self.devices[device].min_chunk.max(1)),

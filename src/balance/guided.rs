@@ -3,12 +3,11 @@
 //! `packet_i = max(min_i, floor(G_r P_i / (k_i n sum P)))`, with `G_r` the
 //! remaining work, `P_i` the powers, `n` the devices and `k` = 2.
 //!
-//! Powers come from probes where the engine ran some (EngineCL is told them),
-//! else they are equal at first; then they are measured and smoothed over
-//! steps. Devices with memory of their own hold a part of what their power on
-//! held units implies; the packets are of the rest, the pool, and weighted by
-//! the powers measured on it: a GPU that streams is not as fast as one that
-//! need not.
+//! Powers come from probes where the engine ran some (EngineCL takes them as
+//! input), else they are equal at first. Then they are measured and smoothed over
+//! steps. Devices with their own memory hold a part of what their power on held
+//! units implies. The packets are cut from the rest, the pool, and weighted by the
+//! powers measured on the pool: a GPU is slower on streamed units than on held ones.
 
 use super::{Balancer, DeviceView, Next, Probe, ProbeKind, Setup, StepPlan, StepReport, StepState};
 use crate::balance::apportion::largest_remainder;
@@ -16,8 +15,8 @@ use crate::time::Nanos;
 
 /// The published divisor, within its range of 1 to 4.
 const K: f64 = 2.0;
-/// The part of what its power implies that a device holds; the rest is left
-/// to the packets, so that all can still end together.
+/// The part of the units implied by its power that a device holds. The packets
+/// share the rest, so that all devices can still finish together.
 const HELD_PART: f64 = 0.9;
 /// Weight of the last step in a power.
 const LAST: f64 = 0.5;
@@ -33,9 +32,9 @@ pub struct Guided {
     units: u64,
     devices: Vec<DeviceView>,
     alive: Vec<bool>,
-    /// On units where the device is best at them: its own, or the host's.
+    /// On held units, or on the pool for a device that computes on host memory.
     home: Vec<Power>,
-    /// On units of the pool, which is what packets are made of.
+    /// On pool units, of which packets consist.
     pool: Vec<Power>,
     held: Option<Vec<u64>>,
 }
@@ -53,7 +52,7 @@ impl Guided {
         }
     }
 
-    /// A device's power in the pool; the unmeasured are as strong as the mean.
+    /// A device's power on the pool; the mean of the others where unmeasured.
     fn pool_power(&self, device: usize) -> f64 {
         if !self.alive[device] {
             return 0.0;
@@ -67,7 +66,7 @@ impl Guided {
             .collect()
     }
 
-    /// What each device should hold by its power.
+    /// The units that each device should hold by its power.
     fn implied(&self) -> Vec<u64> {
         let powers: Vec<f64> = (self.home.iter().zip(&self.alive))
             .map(|(home, alive)| match alive {
@@ -154,7 +153,7 @@ impl Balancer for Guided {
     }
 }
 
-/// Takes in that `units` took `busy` nanoseconds.
+/// Updates a power: `units` took `busy` nanoseconds.
 fn learn(power: &mut Power, units: u64, busy: Nanos) {
     if units > 0 && busy > 0 {
         let measured = units as f64 * 1e9 / busy as f64;
@@ -162,7 +161,7 @@ fn learn(power: &mut Power, units: u64, busy: Nanos) {
     }
 }
 
-/// The mean of what is known; 1 if nothing is.
+/// The mean of the known powers; 1 where none is known.
 fn mean(powers: &[Power]) -> f64 {
     let known = || powers.iter().flatten();
     match known().count() {

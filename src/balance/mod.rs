@@ -1,25 +1,28 @@
-//! How much goes where.
+//! Load balancing: how many units of work each device computes.
 //!
-//! This folder owns the decision, one file a balancer, each a pure state
-//! machine: it is told what there is, what finished and when, and which device
-//! was lost; it answers who does what next. It reads no clock, takes no lock
-//! and calls no device, so the same code runs on real devices and in the
-//! simulator, and every test of it is deterministic.
+//! Each balancer is a pure state machine in a file of its own. It is told the
+//! setup, what finished and when, and which device was lost; it answers which
+//! device computes what next. It reads no clock, takes no lock and calls no
+//! device. So the same code runs on real devices and in the simulator, and every
+//! test of it is deterministic.
 //!
-//! ## The picture of a step
+//! ## A step
 //!
-//! A step has `units` units (rows). At the barrier before it, [`Balancer::plan`]
-//! says for each device how many units it *holds* in its own memory
-//! ([`StepPlan::held`], 0 for a device that shares the host's memory) and how
-//! many of the others, the *pool* in host memory, it should do
-//! ([`StepPlan::pooled`]; a device with its own memory streams them). Held
-//! units are computed by their holder in any case. Pool units are handed out
-//! in chunks while the step runs: whenever a device could take more,
-//! [`Balancer::next`] is asked. Each device first consumes its own planned
-//! segment of the pool and then what is left of others', from the far end.
+//! A step has `units` units (rows). At the barrier before the step,
+//! [`Balancer::plan`] gives each device two counts: the units that it *holds* in
+//! its own memory ([`StepPlan::held`], 0 for a device that shares the host's
+//! memory), and the units that it should compute of the *pool*, the rest in host
+//! memory ([`StepPlan::pooled`]). A device with its own memory *streams* pool
+//! units: it writes, computes and reads them in chunks. A step is *unstreamed*
+//! where no device streams.
 //!
-//! Units change hands (held by one device, then by another or the pool) only
-//! at barriers, and that costs a transfer within the step that follows.
+//! A held unit is computed by its holder. Pool units are handed out in chunks
+//! while the step runs: [`Balancer::next`] is asked whenever a device could take
+//! more. Each device first takes its own planned segment of the pool, then what
+//! is left of the others', from the far end.
+//!
+//! Units move (from one device to another, or between a device and the pool) only
+//! at barriers. A move costs a transfer within the step that follows.
 
 mod account;
 pub(crate) mod apportion;
@@ -52,23 +55,23 @@ pub use sweep::Sweep;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceView {
     pub kind: DeviceKind,
-    /// Cores of a CPU, multiprocessors of a GPU: how devices of one kind
-    /// divide what nothing has been measured for.
+    /// Cores of a CPU, multiprocessors of a GPU: the weights by which devices of
+    /// one kind divide work before anything has been measured.
     pub compute_units: u32,
-    /// Most units it can hold in its own memory; `None` for a device that
-    /// computes on host memory.
+    /// Most units that fit its own memory; `None` for a device that computes on
+    /// host memory.
     pub capacity: Option<u64>,
-    /// Slots of the ring that its held units lie in, on which it depends how
-    /// many launches they need ([`windows`]); `None` where one is enough.
+    /// Slots of the ring buffer of its held units, which determine the number of
+    /// launches ([`windows`]); `None` where one launch is enough.
     pub slots: Option<u64>,
-    /// Units a second that its link could stream at best (in and out at
-    /// once), where known; only for devices with a capacity.
+    /// Units a second that its link can stream at best, in and out at once;
+    /// `None` where unknown, and for devices without a capacity.
     pub stream_limit: Option<f64>,
     /// Units below which a chunk is mostly overhead.
     pub min_chunk: u64,
 }
 
-/// What is to be balanced.
+/// The work and the devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// Units a step, all of which are computed exactly once.
@@ -77,10 +80,11 @@ pub struct Setup {
     pub devices: Vec<DeviceView>,
 }
 
-/// Who holds and who should do what in a step; one entry a device.
+/// The units that each device holds and should compute of the pool in a step; one
+/// entry a device.
 ///
-/// The sums of both lists together are `units`; `held[d]` is at most the
-/// capacity and 0 where there is none.
+/// Both lists together sum to [`Setup::units`]; `held[d]` is at most the device's
+/// capacity, and 0 where it has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepPlan {
     pub held: Vec<u64>,
@@ -100,10 +104,10 @@ pub struct StepState<'a> {
     pub in_flight: &'a [u64],
 }
 
-/// A balancer's answer to a device that could take a chunk.
+/// The answer to a device that could take a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Do this many pool units (the engine hands out at most what is left).
+    /// Compute this many pool units (the engine hands out at most what is left).
     Take(u64),
     /// Nothing now; ask again after the next completion.
     Wait,
@@ -119,8 +123,8 @@ pub struct ChunkDone {
     pub units: u64,
     /// Whether the units were held by the device (else from the pool).
     pub held: bool,
-    /// When it was handed out, when its first command started and when its
-    /// last ended.
+    /// Times at which it was handed out, its first command started and its last
+    /// one ended.
     pub issued: Nanos,
     pub started: Nanos,
     pub ended: Nanos,
@@ -132,46 +136,46 @@ pub struct DeviceStep {
     /// Units computed: held, and from the pool.
     pub held: u64,
     pub pooled: u64,
-    /// From the start of the first kernel on held units to the end of the
-    /// last: between them it launches the next.
+    /// From the start of the first kernel on held units to the end of the last,
+    /// launches between them included.
     pub held_busy: Nanos,
     /// Pool units whose kernels ran within that time, and their launches.
     pub beside: u64,
     pub beside_launches: u64,
     /// Time during which at least one command for pool units ran.
     pub pooled_busy: Nanos,
-    /// From the step's begin to the start of its first kernel; 0 if it did
+    /// From the step's begin to the start of its first kernel; 0 if it computed
     /// nothing.
     pub waited: Nanos,
-    /// From the step's begin to the end of its last command; 0 if it did
+    /// From the step's begin to the end of its last command; 0 if it computed
     /// nothing.
     pub finished: Nanos,
-    /// From the step's begin until the engine knew of that. Where steps follow
-    /// one another without it, nobody waits for that: as `finished`.
+    /// From the step's begin until the engine learned of that end. Equal to
+    /// `finished` where steps follow one another without a barrier.
     pub known: Nanos,
 }
 
-/// A whole step, told at its barrier.
+/// A step that has ended at its barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepReport {
     pub step: u32,
     /// From barrier to barrier.
     pub duration: Nanos,
-    /// Units that changed hands at the step's begin.
+    /// Units that moved at the step's begin.
     pub moved: u64,
     pub devices: Vec<DeviceStep>,
 }
 
-/// What a probe ran, and beside what.
+/// The kind of work that a probe measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
     /// Kernels on held units.
     Held,
     /// Pool units streamed through a device with its own memory.
     Streamed,
-    /// Pool units on a device that computes on host memory, nobody streaming.
+    /// Pool units on a device that computes on host memory, no device streaming.
     Alone,
-    /// The same while others streamed.
+    /// The same while other devices streamed.
     Beside,
 }
 
@@ -186,81 +190,76 @@ pub struct Probe {
     pub seconds: f64,
 }
 
-/// What a device's work in a step takes beside its kernels, as a probe has shown.
+/// What a device's part of a step takes beside its kernels, as probed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overhead {
     pub device: usize,
-    /// Seconds from handing its work over until its end is known, less those of
-    /// its kernels: what a step that ends with a barrier waits for.
+    /// Seconds from the first enqueue until the engine knows of the end, less the
+    /// kernels' seconds: the cost of a step that ends with a barrier.
     pub barrier: f64,
-    /// Seconds of enqueueing it: steps without barriers follow one another no
-    /// faster.
+    /// Seconds of enqueueing: the least duration of a step without a barrier.
     pub enqueue: f64,
 }
 
-/// Decides how a divisible workload is shared. See the folder's page for the
-/// picture of a step.
+/// Decides how a divisible workload is shared. The module's page describes a step.
 pub trait Balancer {
-    /// Its name as on the command line.
+    /// The strategy's name on the command line.
     fn name(&self) -> String;
 
-    /// Whether it makes something of probes.
+    /// Whether it uses probes.
     fn wants_probes(&self) -> bool {
         false
     }
 
-    /// A probe has been run; told before the first plan.
+    /// A probe has been run. Called before the first plan.
     fn probed(&mut self, _probe: &Probe) {}
 
-    /// What a probe took beside its kernels; told before the first plan.
+    /// What a probe took beside its kernels. Called before the first plan.
     fn overhead(&mut self, _overhead: &Overhead) {}
 
-    /// Whether the probes so far, short and rough, have told enough. Further
-    /// ones take time that the steps may not be worth.
+    /// Whether the probes so far suffice, though short and rough: further ones may
+    /// take longer than they save.
     fn is_certain(&self) -> bool {
         false
     }
 
-    /// What each device holds and should do in `step`. Called once a step, at
-    /// the barrier before it. After the loss of a device that held units, the
-    /// steps begin again from 0.
+    /// The plan of `step`. Called once a step, at the barrier before it. After the
+    /// loss of a device that held units, the steps begin again from 0.
     fn plan(&mut self, step: u32) -> StepPlan;
 
-    /// Begins `step` at the barrier before it with the plan of the step that
-    /// has just ended and took so long, whose report comes while this one runs:
-    /// nobody waits for a plan that would be the same. `false`, and nothing
-    /// changes, if the report must come first and [`Balancer::plan`] then be
-    /// asked.
-    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
+    /// Begins `step` with the plan of the step before, which has just ended after
+    /// `took`, so that no device waits for planning. The report of that step
+    /// follows while `step` runs. `false`, without effect, where the report must
+    /// come first and [`Balancer::plan`] must then be asked.
+    fn keep_plan(&mut self, _step: u32, _took: Nanos) -> bool {
         false
     }
 
-    /// The devices are at work, and nobody waits: time to prepare `step`, the
-    /// coming one. Called at most once a step, after the report of the one
-    /// before.
-    fn think_ahead(&mut self, _step: u32) {}
+    /// Prepares the coming `step` while the devices work. Called at most once a
+    /// step, after the report of the step before.
+    fn prepare_plan(&mut self, _step: u32) {}
 
-    /// What `device` does next from the pool. Must not answer `Wait` or `Done`
-    /// for every device while pool units are left and nothing is in flight.
+    /// What `device` takes next from the pool. Must not answer `Wait` or `Done`
+    /// to every device while pool units are left and nothing is in flight.
     fn next(&mut self, device: usize, state: &StepState) -> Next;
 
     /// A piece of work has ended.
     fn completed(&mut self, _done: &ChunkDone) {}
 
-    /// A step has ended. Told before the next one's [`Balancer::plan`], or
-    /// after its [`Balancer::again`].
+    /// A step has ended. Called before the next step's [`Balancer::plan`], or
+    /// after its [`Balancer::keep_plan`].
     fn step_ended(&mut self, _report: &StepReport) {}
 
-    /// A device is gone; it must get nothing any more.
+    /// A device is lost: it must get no more work.
     fn lost(&mut self, device: usize);
 
-    /// How many further steps may be planned before the reports of earlier
-    /// ones arrive. Above 0 the engine keeps a lone device's queue filled.
+    /// The number of further steps that may be planned before the reports of
+    /// earlier ones arrive. Above 0, the engine enqueues a lone device's steps ahead.
     fn lookahead(&self) -> u32 {
         0
     }
 
-    /// What it tells of the cost model that it works with, if it does.
+    /// What became of the cost model's predictions, if it works with one.
     fn account(&self) -> Option<Account> {
         None
     }

@@ -1,30 +1,30 @@
-//! A plan that never changes, with chunks of a given length: what profiling
-//! measures, and what tries out a planner's plan.
+//! One given plan for all steps, with chunks of a given length: used by profiling
+//! and to try a planner's plan.
 
 use super::{Balancer, Fixed, Next, Setup, StepPlan, StepState};
 
-/// One plan for every step. Each device consumes its own segment of the pool
-/// in chunks of its own length, and nothing else.
+/// One plan for all steps. Each device takes its own segment of the pool in chunks
+/// of its own length, and nothing else.
 ///
-/// When a device is lost, the others go on with what was planned for them as
-/// [`Fixed`] shares.
+/// When a device is lost, the others continue with [`Fixed`] shares in proportion to
+/// their planned units.
 #[derive(Clone, Debug)]
 pub struct Planned {
     units: u64,
     steps: u32,
     plan: StepPlan,
     chunks: Vec<u64>,
-    /// What the devices that are left do once one is lost.
+    /// The shares of the remaining devices after a loss.
     rest: Fixed,
     lost: bool,
     barriers: bool,
 }
 
 impl Planned {
-    /// `plan` must divide the units as [`StepPlan`] says; an engine refuses one
-    /// that does not. `chunks` is units of a chunk, one entry a device; 0, or
-    /// no entry, for the whole segment at once. An engine shortens a chunk to
-    /// what a device has buffers for.
+    /// `plan` must divide the units as [`StepPlan`] says, or the engine refuses it.
+    /// `chunks` is the units of a chunk, one entry a device; 0, or no entry, means
+    /// the whole segment at once. The engine shortens a chunk to the device's
+    /// buffers.
     pub fn new(setup: &Setup, plan: StepPlan, chunks: Vec<u64>) -> Self {
         let counts: Vec<f64> = (plan.held.iter().zip(&plan.pooled))
             .map(|(held, pooled)| held.saturating_add(*pooled) as f64)
@@ -40,8 +40,8 @@ impl Planned {
         }
     }
 
-    /// The same with a barrier after every step, even where one device holds
-    /// everything and could go on by itself.
+    /// The same with a barrier after every step, even where one device holds all
+    /// units.
     pub fn with_barriers(mut self) -> Self {
         self.barriers = true;
         self

@@ -8,14 +8,14 @@ use thiserror::Error;
 use super::{Balancer, Dawl, Fixed, Guided, Setup};
 use crate::machine::DeviceKind;
 
-/// Fixed shares: one, the CPU devices' part of the work, or one a device.
-/// Each is in 0 to 1, and several sum to more than 0.
+/// Fixed shares: one for all CPU devices together, or one a device. Each is in 0 to
+/// 1, and several sum to more than 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares(Vec<f64>);
 
 impl Shares {
     /// # Errors
-    /// When there is none, one is outside 0 to 1, or several are all 0.
+    /// When the list is empty, a share is outside 0 to 1, or several are all 0.
     pub fn new(shares: Vec<f64>) -> Result<Self, StrategyError> {
         if let Some(share) = shares.iter().find(|s| !(0.0..=1.0).contains(*s)) {
             return Err(StrategyError::Outside(share.to_string()));
@@ -37,15 +37,15 @@ pub enum Strategy {
     Fixed(Shares),
     Guided,
     Dawl,
-    /// DAWL that begins with a cost model's plan: not built of a setup alone
-    /// but by its caller, as [`Pdawl`](super::Pdawl) with a planner.
+    /// DAWL that begins with a cost model's plan. Its caller builds it, as
+    /// [`Pdawl`](super::Pdawl) with a planner: a setup is not enough.
     Pdawl,
-    /// The best fixed shares, found by measuring many: not one balancer but a
-    /// [`Sweep`](super::Sweep) that its caller runs.
+    /// The best fixed shares, found by measuring many: a
+    /// [`Sweep`](super::Sweep) that its caller runs, not one balancer.
     Oracle,
 }
 
-/// Why there is no such strategy, or why it cannot run here.
+/// Why a strategy is unknown or cannot run.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum StrategyError {
     #[error(
@@ -137,9 +137,9 @@ impl Strategy {
     /// The balancer for this strategy.
     ///
     /// # Errors
-    /// When a strategy needs a device that is not there, when the number of
-    /// shares fits neither the CPU alone nor the devices, and for the oracle
-    /// and pdawl, which need more than a setup.
+    /// When a device that the strategy needs is missing, when the number of shares
+    /// is neither 1 nor the number of devices, and for the oracle and pdawl, which
+    /// need more than a setup.
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Balancer>, StrategyError> {
         if setup.devices.is_empty() {
             return Err(StrategyError::NoDevices);
@@ -163,11 +163,11 @@ impl Strategy {
         }
     }
 
-    /// Whether devices of these kinds can share the work so.
+    /// Whether devices of these kinds can share the work by this strategy.
     ///
     /// # Errors
-    /// When a strategy needs a device that is not there, and when the number of
-    /// shares fits neither the CPU alone nor the devices.
+    /// When a device that the strategy needs is missing, and when the number of
+    /// shares is neither 1 nor the number of devices.
     pub fn suits(&self, kinds: &[DeviceKind]) -> Result<(), StrategyError> {
         match self {
             Self::Cpu => self.has_kinds(kinds, 1.0),
@@ -184,7 +184,7 @@ impl Strategy {
         }
     }
 
-    /// Whether there are devices for `cpu` of the work, and for the rest.
+    /// Whether there are devices for the CPUs' part `cpu`, and for the rest.
     fn has_kinds(&self, kinds: &[DeviceKind], cpu: f64) -> Result<(), StrategyError> {
         let has = |is_cpu: bool| kinds.iter().any(|kind| is_cpu == is_a_cpu(*kind));
         let missing = match (cpu > 0.0 && !has(true), cpu < 1.0 && !has(false)) {

@@ -1,26 +1,28 @@
 //! The oracle's search for the best fixed shares.
 //!
-//! A sweep proposes shares, is told the seconds that each took, and ends with
-//! the best. It divides the work between two groups at a time, each along one
-//! line: first among the CPU devices, then among the others, then between the
-//! two kinds; more than two devices are then polished one by one.
+//! A sweep proposes shares, receives the seconds that each took, and ends with the
+//! best. It searches along one line at a time, the split of the work between two
+//! groups of devices: first among the CPU devices, then among the others, then
+//! between the two kinds. With more than two devices, each device's share is then
+//! refined in turn.
 
 use super::Setup;
 use super::strategy::is_a_cpu;
 
-/// Shares that are tried first, and their mirror images. The best CPU share
-/// is often a few percent, so they are dense near the ends.
+/// Shares that are tried first, with their mirror images. They are dense near the
+/// ends, since the best CPU share is often a few percent.
 const GRID: [f64; 12] = [
     0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5,
 ];
-/// Distance of shares at which refinement ends, near the ends and elsewhere.
+/// Distance of neighbouring shares at which a line's search ends: near the ends,
+/// and elsewhere.
 const FINE: f64 = 0.0025;
 const COARSE: f64 = 0.005;
 const EDGE: f64 = 0.1;
-/// Factors of a device's share that polishing tries.
-const POLISH: [f64; 5] = [0.8, 0.92, 1.0, 1.08, 1.25];
+/// Factors of a device's share that its refinement tries.
+const REFINE: [f64; 5] = [0.8, 0.92, 1.0, 1.08, 1.25];
 
-/// A minimum sought along one share.
+/// The search for the minimum along one split.
 #[derive(Clone, Debug, Default)]
 struct Line {
     /// Shares and their seconds, by share.
@@ -42,8 +44,8 @@ impl Line {
         (0..self.tried.len()).min_by(|a, b| self.tried[*a].1.total_cmp(&self.tried[*b].1))
     }
 
-    /// The next share to try. When all waiting ones are tried, the middles
-    /// between the best and its neighbours, until these are near.
+    /// The next share to try. After the waiting ones, the midpoints between the best
+    /// share and its neighbours, until these are near.
     fn next(&mut self) -> Option<f64> {
         if self.waiting.is_empty() {
             let best = self.best()?;
@@ -73,36 +75,36 @@ impl Line {
     }
 }
 
-/// One line of the search: these devices' part against those'.
+/// The split of the work between two groups of devices.
 #[derive(Clone, Debug)]
 struct Split {
     these: Vec<usize>,
     those: Vec<usize>,
-    /// Whether it is between the CPUs and all others.
+    /// Whether the groups are the CPUs and all others.
     is_by_kind: bool,
-    polish: bool,
+    refine: bool,
 }
 
-/// See [`Sweep::rim`].
-fn rim(setup: &Setup) -> Option<f64> {
+/// See [`Sweep::full_memory`].
+fn full_memory(setup: &Setup) -> Option<f64> {
     let held: u64 = setup.devices.iter().filter_map(|d| d.capacity).sum();
     let rest = setup.units.checked_sub(held).filter(|rest| *rest > 0)?;
     Some(rest as f64 / setup.units as f64)
 }
 
-/// The search. Ask for shares, measure a run with them, tell its seconds;
-/// until there are none. The shares are one a device and sum to 1; before
-/// [`tell`](Self::tell) the same ones are proposed again.
+/// The search. Take shares from the iterator, measure a run, report its seconds by
+/// [`tell`](Self::tell), until the iterator ends. Shares are one a device and sum
+/// to 1. Without `tell`, the same shares are proposed again.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// Lines to come, the next one last.
+    /// The splits to search, the next one last.
     splits: Vec<Split>,
     line: Option<Line>,
-    /// Each device's part of its group, or of everything once joined.
+    /// Each device's part of its group, or of all the work once joined.
     weights: Vec<f64>,
-    /// The CPUs' share with which the others hold all that they can and stream
-    /// nothing: often the best, and between two shares of any grid.
-    rim: Option<f64>,
+    /// The CPUs' share with which the others fill their memory and stream nothing:
+    /// often the best, and rarely a share of the grid.
+    full_memory: Option<f64>,
     proposed: Option<Vec<f64>>,
     best: Option<(Vec<f64>, f64)>,
 }
@@ -117,13 +119,13 @@ impl Sweep {
         };
         let (cpus, others) = (of_kind(true), of_kind(false));
         let mut splits = Vec::new();
-        let mut split = |these: &[usize], those: &[usize], polish| {
+        let mut split = |these: &[usize], those: &[usize], refine| {
             if !these.is_empty() && !those.is_empty() {
                 splits.push(Split {
                     these: these.to_vec(),
                     those: those.to_vec(),
                     is_by_kind: these == cpus && those == others,
-                    polish,
+                    refine,
                 });
             }
         };
@@ -144,14 +146,13 @@ impl Sweep {
             splits,
             line: None,
             weights: vec![1.0; count],
-            rim: rim(setup),
+            full_memory: full_memory(setup),
             proposed: (count == 1).then(|| vec![1.0]),
             best: None,
         }
     }
 
-    /// The seconds that the last proposal took; anything but a number counts
-    /// as forever.
+    /// Reports the seconds that the last proposal took; NaN counts as infinite.
     pub fn tell(&mut self, seconds: f64) {
         let seconds = if seconds.is_nan() {
             f64::INFINITY
@@ -175,18 +176,18 @@ impl Sweep {
         (self.best.as_ref()).map(|(shares, seconds)| (shares.as_slice(), *seconds))
     }
 
-    /// A line for the next split. Polishing starts from the best so far.
+    /// The line of the next split. A refinement starts from the best so far.
     fn begin(&mut self, split: &Split) -> Line {
-        if !split.polish {
+        if !split.refine {
             let mut shares: Vec<f64> = GRID.iter().flat_map(|x| [*x, 1.0 - x]).collect();
-            shares.extend(self.rim.filter(|_| split.is_by_kind));
+            shares.extend(self.full_memory.filter(|_| split.is_by_kind));
             return Line::over(shares);
         }
         if let Some((shares, _)) = &self.best {
             self.weights.clone_from(shares);
         }
         let now: f64 = split.these.iter().map(|d| self.weights[*d]).sum();
-        let nearby = POLISH.iter().map(|factor| (now * factor).clamp(0.0, 1.0));
+        let nearby = REFINE.iter().map(|factor| (now * factor).clamp(0.0, 1.0));
         // Within each side, weights are parts of that side.
         for side in [&split.these, &split.those] {
             let total: f64 = side.iter().map(|d| self.weights[*d]).sum();
@@ -239,8 +240,8 @@ impl Iterator for Sweep {
 }
 
 impl Sweep {
-    /// The weights once a line has found the part of its one side; devices of
-    /// neither side keep theirs.
+    /// The weights once a line has found the part of its first group; devices of
+    /// neither group keep theirs.
     fn joined(&self, split: &Split, these: f64) -> Vec<f64> {
         let shares = self.shares(split, these);
         (0..self.weights.len())

@@ -344,13 +344,13 @@ impl<B: Balancer> Balancer for Heard<B> {
     fn plan(&mut self, step: u32) -> StepPlan {
         self.balancer.plan(step)
     }
-    fn again(&mut self, step: u32, took: Nanos) -> bool {
-        let again = self.balancer.again(step, took);
+    fn keep_plan(&mut self, step: u32, took: Nanos) -> bool {
+        let again = self.balancer.keep_plan(step, took);
         self.again.extend(again.then_some(step));
         again
     }
-    fn think_ahead(&mut self, step: u32) {
-        self.balancer.think_ahead(step);
+    fn prepare_plan(&mut self, step: u32) {
+        self.balancer.prepare_plan(step);
     }
     fn next(&mut self, device: usize, state: &StepState) -> Next {
         self.balancer.next(device, state)

@@ -32,7 +32,7 @@ impl Balancer for RandomBalancer {
     }
 
     fn plan(&mut self, step: u32) -> StepPlan {
-        if self.again(step, 0) {
+        if self.keep_plan(step, 0) {
             return self.last.clone();
         }
         let n = self.setup.devices.len();
@@ -69,7 +69,7 @@ impl Balancer for RandomBalancer {
         plan
     }
 
-    fn again(&mut self, _step: u32, _took: Nanos) -> bool {
+    fn keep_plan(&mut self, _step: u32, _took: Nanos) -> bool {
         let n = self.setup.devices.len();
         let still_good = !self.last.held.is_empty()
             && (0..n).all(|d| self.alive[d] || self.last.held[d] + self.last.pooled[d] == 0);

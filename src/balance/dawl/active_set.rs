@@ -1,34 +1,32 @@
-//! Who takes part. A device can cost more than it helps: halos must pass, a
-//! barrier of two takes longer, and memory is shared. What a model of rates
-//! cannot tell, a step without it does.
+//! The active set: the devices that take part. A device can cost more than it helps,
+//! because of halos, of a barrier with several devices and of shared memory. The
+//! estimates of rates do not show that, so a trial step without the device does.
 
 use super::rates::RateEstimates;
 
-/// Steps after which a decision is tried again, doubled each time.
+/// Steps after which a decision is tried again; doubled each time.
 const PATIENCE: u32 = 64;
-/// The same of a device that became slower: it may be itself again.
-const SOON: u32 = 8;
 /// Least relative gain that a trial must promise.
 pub const PROMISE: f64 = 0.02;
 
-/// A step with one device more or fewer.
+/// A trial: a step with one device more or fewer.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub step: u32,
     pub device: usize,
-    /// Seconds of a step as it was, and as it turned out.
+    /// Seconds of a step before, and of the trial once measured.
     reference: f64,
     pub seconds: Option<f64>,
-    /// What was known before.
+    /// The estimates before.
     rates: Vec<RateEstimates>,
 }
 
-/// The devices that are there, and those that take part.
+/// The devices that are alive, and those that are active.
 #[derive(Clone, Debug)]
 pub struct ActiveSet {
     alive: Vec<bool>,
     works: Vec<bool>,
-    /// First step in which a change of a device's part may be tried.
+    /// First step in which changing a device's part may be tried.
     again: Vec<u32>,
     patience: Vec<u32>,
     pub trial: Option<Trial>,
@@ -53,20 +51,20 @@ impl ActiveSet {
         self.alive[device]
     }
 
-    /// The device that alone takes part, if there is one.
+    /// The only active device, if there is only one.
     pub fn lone(&self) -> Option<usize> {
         let mut working = (0..self.works.len()).filter(|d| self.works[*d]);
         working.next().filter(|_| working.next().is_none())
     }
 
-    /// Those whose part may be changed in `step`.
+    /// The devices, active or not, whose part may be changed in `step`.
     pub fn candidates(&self, step: u32, working: bool) -> Vec<usize> {
         (0..self.works.len())
             .filter(|d| self.alive[*d] && self.works[*d] == working && step >= self.again[*d])
             .collect()
     }
 
-    /// The first step in which a device that is left out may be tried again.
+    /// The first step in which an inactive device may be tried again.
     pub fn next_try(&self) -> Option<u32> {
         (0..self.works.len())
             .filter(|d| self.alive[*d] && !self.works[*d])
@@ -74,7 +72,7 @@ impl ActiveSet {
             .min()
     }
 
-    /// Tries a step with `device`'s part changed.
+    /// Begins a trial with `device`'s part changed.
     pub fn try_other(&mut self, step: u32, device: usize, reference: f64, rates: &[RateEstimates]) {
         self.works[device] = !self.works[device];
         self.defer(device, step);
@@ -87,34 +85,29 @@ impl ActiveSet {
         });
     }
 
-    /// Takes a device out of the work, until a trial shows that it pays.
+    /// Deactivates a device until a trial shows that it pays.
     pub fn leave_out(&mut self, device: usize) {
         self.works[device] = false;
     }
 
-    /// Leaves a device's part as it is until `step`.
+    /// Keeps a device's part until `step`.
     pub fn rest(&mut self, device: usize, step: u32) {
         self.again[device] = step;
     }
 
-    /// Leaves a device's part as it is for a long while.
+    /// Keeps a device's part for its patience, which doubles.
     pub fn defer(&mut self, device: usize, step: u32) {
         self.again[device] = step.saturating_add(self.patience[device]);
         self.patience[device] = self.patience[device].saturating_mul(2);
     }
 
-    /// If its part changes, that is tried again before long.
-    pub fn try_again_soon(&mut self, device: usize) {
-        self.patience[device] = SOON;
-    }
-
-    /// Ends a trial that has been measured. Gives back what was known before
-    /// it when it did not pay.
+    /// Ends a trial that has been measured. Returns the estimates before it where it
+    /// did not pay.
     pub fn conclude(&mut self) -> Option<Vec<RateEstimates>> {
         let seconds = self.trial.as_ref()?.seconds?;
         let trial = self.trial.take()?;
-        // One left out stays so unless that was clearly worse; one taken in
-        // must be clearly better.
+        // Without a device, the step must not be clearly worse; with one more, it must
+        // be clearly better.
         let allowed = match self.works[trial.device] {
             false => 1.0 + 0.5 * PROMISE,
             true => 1.0 - 0.5 * PROMISE,
@@ -126,12 +119,12 @@ impl ActiveSet {
         Some(trial.rates)
     }
 
-    /// What was known before a trial that is not to take place, if there is one.
+    /// The estimates before a trial that is called off, if there is one.
     pub fn call_off(self) -> Option<Vec<RateEstimates>> {
         self.trial.map(|trial| trial.rates)
     }
 
-    /// Those that are to take part; if none of them is left, everyone.
+    /// Activates these devices; all that are alive where none of them is.
     pub fn appoint(&mut self, works: impl Fn(usize) -> bool) {
         self.trial = None;
         for (d, alive) in self.alive.iter().enumerate() {
@@ -140,7 +133,7 @@ impl ActiveSet {
         self.none_but_all();
     }
 
-    /// Something has changed for good: everyone takes part again.
+    /// Activates all devices, after a lasting change.
     pub fn start_over(&mut self, step: u32) {
         self.trial = None;
         self.works.clone_from(&self.alive);

@@ -1,4 +1,4 @@
-//! How fine a device's part of the pool is cut.
+//! Granularity: the length of a device's chunks of the pool (the paper's step 6).
 
 use super::chunks::Progress;
 use super::rates::{Estimate, NEVER_SUDDEN};
@@ -13,8 +13,8 @@ const WORTH_ENDING: f64 = 2.0;
 /// Part of a step that starting chunks may take.
 const COSTLY: f64 = 0.04;
 
-/// A device's granularity: a few chunks a step, fewer where the metrics of the
-/// steps before say that they would be over too soon after they started.
+/// A device's granularity: several chunks a step, fewer where earlier steps show that
+/// starting a chunk takes long beside its work.
 #[derive(Clone, Debug)]
 pub struct Granularity {
     /// Most and fewest chunks a step.
@@ -30,10 +30,9 @@ pub struct Granularity {
 }
 
 impl Granularity {
-    /// A device that computes on host memory gains nothing from many chunks,
-    /// but needs some so that what turned out wrong can be corrected. Of one
-    /// that streams, the first chunk's write and the last one's read overlap
-    /// with nothing: more and smaller ones cost less.
+    /// A device that computes on host memory needs a few chunks, so that a wrong plan
+    /// can be corrected within the step. A device that streams gains from many small
+    /// ones: the first chunk's write and the last one's read overlap with nothing.
     pub fn new(streams: bool, min_chunk: u64) -> Self {
         let (most, fewest) = if streams { (24, 6) } else { (8, 2) };
         Self {
@@ -46,8 +45,8 @@ impl Granularity {
         }
     }
 
-    /// Units a chunk when the device should do about `units` in the step, at
-    /// `rate` units a second where that is known.
+    /// Units of a chunk where the device should compute about `units` in the step, at
+    /// `rate` units a second where known.
     pub fn chunk(&self, units: u64, rate: Option<f64>) -> u64 {
         let (finest, coarsest) = (units.div_ceil(self.most), units.div_ceil(self.fewest));
         let worth = WORTH_STARTING * rate.unwrap_or(0.0) * self.start.value().unwrap_or(0.0);
@@ -92,12 +91,12 @@ impl Granularity {
             .max(self.min_chunk)
     }
 
-    /// What starting a chunk is taken to cost until it is seen, in seconds.
+    /// Supposes the seconds of a chunk's start until they are measured.
     pub fn suppose(&mut self, start: Option<f64>) {
         self.start.suppose(start);
     }
 
-    /// Takes in how long chunks took to start in a step.
+    /// Updates the costs of a chunk by a step that has ended.
     pub fn adapt(&mut self, progress: &Progress) {
         if let Some(start) = progress.latency() {
             self.start.observe(start);

@@ -1,24 +1,23 @@
-//! Being led by somebody who knows more than was measured, such as a cost
-//! model: a given plan is followed as it is, and then its structure is kept, so
-//! no part of anybody's work is tried, and whether somebody streams stays as it
-//! was given. Shares follow what is measured.
+//! The guide: a plan given by a cost model. DAWL follows the plan in the next step
+//! and then keeps its structure, which is the active set and whether a device
+//! streams. Nothing is tried. Shares follow the measurements.
 
 use super::Dawl;
 use super::partition::Partition;
 use super::rates::{RateEstimates, Supposed};
 use crate::balance::{Setup, StepPlan};
 
-/// A plan that was given.
+/// A given plan.
 #[derive(Clone, Debug)]
 pub(super) struct Guide {
     /// The plan itself, until it has been followed.
     pub given: Option<Partition>,
-    /// Whether somebody streams in it.
+    /// Whether a device streams in it.
     pub streams: bool,
 }
 
 impl Dawl {
-    /// A balancer that needs no probes, since it is told one entry a device.
+    /// A balancer without probes, for given estimates of each device.
     pub fn knowing(setup: &Setup, supposed: &[Supposed]) -> Self {
         let mut dawl = Self::new(setup).from_equal_shares();
         for (device, supposed) in supposed.iter().enumerate() {
@@ -27,12 +26,12 @@ impl Dawl {
         dawl
     }
 
-    /// Takes these figures for whatever has not been measured of a device.
+    /// Supposes these estimates of a device until it is measured.
     pub fn suppose(&mut self, device: usize, supposed: &Supposed) {
         if let Some(rates) = self.rates.get_mut(device) {
             rates.suppose(supposed);
         }
-        // On host memory a chunk costs what a step does that has no other.
+        // On host memory, a step's overhead is that of a single chunk.
         if self
             .devices
             .get(device)
@@ -42,7 +41,7 @@ impl Dawl {
         }
     }
 
-    /// Follows a plan in the next step, and keeps its structure from then on.
+    /// Follows a plan in the next step and keeps its structure from then on.
     pub fn follow(&mut self, given: Partition) {
         let has_work = |d: usize| given.held[d] + given.pooled[d] > 0;
         self.active.appoint(has_work);
@@ -55,7 +54,7 @@ impl Dawl {
         });
     }
 
-    /// Whether it follows a plan of this structure already.
+    /// Whether the present plan has the structure of the given one.
     pub fn keeps_to(&self, given: &Partition) -> bool {
         let has_work = |d: usize| given.held[d] + given.pooled[d] > 0;
         let streams = !self.is_quiet(&given.held, &given.pooled);
@@ -63,24 +62,23 @@ impl Dawl {
             && (0..self.devices.len()).all(|d| self.active.works(d) == has_work(d))
     }
 
-    /// The plan of the step before.
+    /// The plan of the last step.
     pub fn present(&self) -> &StepPlan {
         &self.plan
     }
 
-    /// Seconds of a step before a device's work starts, as measured.
+    /// Measured seconds from a step's begin until a device's work starts.
     pub fn start(&self, device: usize) -> Option<f64> {
         self.rates.get(device)?.start.value()
     }
 
-    /// What it was told and has measured has turned out to be wrong in the step
+    /// The supposed and measured estimates have turned out to be wrong in the step
     /// before `step`.
     pub fn relearn(&mut self, step: u32) {
         self.changed = Some(step);
     }
 
-    /// Decides alone from `step` on: everyone takes part, until it turns out
-    /// who is worth it.
+    /// Decides without a guide from `step` on, beginning with all devices active.
     pub fn let_go(&mut self, step: u32) {
         self.guide = None;
         self.active.start_over(step);

@@ -66,16 +66,6 @@ impl LaunchCost {
         }
     }
 
-    /// Kernels on `seen.units` at `rate` units a second and their launches cannot
-    /// have taken longer than they did: what launches are taken to cost shrinks
-    /// to that.
-    fn bound(&mut self, seen: &Kernels, rate: f64) {
-        if seen.more * self.seconds() > MOST * seen.seconds {
-            let left = seen.seconds - seen.units / rate;
-            self.cost.observe_anew((left / seen.more).max(0.0));
-        }
-    }
-
     /// The device's speed has changed: what was seen before cannot be compared
     /// with what will be.
     pub fn start_over(&mut self) {
@@ -95,9 +85,6 @@ impl RateEstimates {
     /// they would tell nothing new of that, and hide that the device has become
     /// slower. `moved`: units changed hands, which delays launches, too.
     pub fn learn_launches(&mut self, kernels: &Kernels, anew: bool, moved: bool) {
-        if let Some(rate) = self.held.value() {
-            self.launch.bound(kernels, rate);
-        }
         if kernels.chunks == 0.0 {
             if anew {
                 self.launch.learn(*kernels);
@@ -161,20 +148,6 @@ mod tests {
         launches.start_over();
         launches.learn(seen(15_800.0, 47.0, 0.5));
         assert!((launches.seconds() - 7.4).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_cost_that_a_step_disproves_shrinks() {
-        let mut rates = RateEstimates::default();
-        rates.launch.learn(seen(8000.0, 0.0, 1.0));
-        rates.launch.learn(Kernels {
-            seconds: 6000.0,
-            ..seen(15_800.0, 47.0, 1.0)
-        });
-        rates.held.observe(11.0);
-        assert!(rates.launch.seconds() > 90.0);
-        rates.learn_launches(&seen(15_800.0, 47.0, 1.0), false, false);
-        assert!((rates.launch.seconds() - 7.4).abs() < 1e-9);
     }
 
     #[test]

@@ -28,23 +28,6 @@ impl Dawl {
             others.into_iter().for_each(|d| self.active.leave_out(d));
             best = lone;
         }
-        loop {
-            let working: Vec<usize> = self.at_work().collect();
-            if working.len() < 2 {
-                break;
-            }
-            let fewer = (working.iter())
-                .filter_map(|device| Some((vec![*device], self.together(Some(*device))?)));
-            let alone = (working.iter())
-                .filter_map(|device| Some((self.but(*device), self.lone_partition(*device)?)));
-            let least = (fewer.chain(alone)).min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
-            let bound = (1.0 + MARGINAL) * best.seconds;
-            let Some((leaving, without)) = least.filter(|(_, w)| w.seconds <= bound) else {
-                break;
-            };
-            leaving.into_iter().for_each(|d| self.active.leave_out(d));
-            best = without;
-        }
         let is_lone = (self.lone_holder(None)).is_some_and(|d| self.enqueue[d].is_some());
         self.alone = is_lone && self.knows_all();
         if self.alone {
@@ -134,7 +117,7 @@ impl Dawl {
         let Some(partition) = self.together(None) else {
             return true;
         };
-        let reference = self.as_it_is(step, &partition);
+        let reference = self.predicted(&partition);
         let candidates = self.active.candidates(step, false);
         (candidates.into_iter()).any(|device| self.would_help(step, device, reference))
     }

@@ -31,7 +31,6 @@
 
 pub mod active_set;
 mod ahead;
-mod calibration;
 pub mod chunks;
 pub mod granularity;
 mod guide;
@@ -50,7 +49,6 @@ mod trials;
 
 use self::active_set::ActiveSet;
 use self::ahead::Ahead;
-use self::calibration::Calibration;
 use self::chunks::{ChunkScheduler, Expected, StepIntent, seconds};
 use self::granularity::Granularity;
 use self::guide::Guide;
@@ -87,11 +85,8 @@ pub struct Dawl {
     wants_probes: bool,
     active: ActiveSet,
     rates: Vec<RateEstimates>,
-    /// What a device could do before it became slower.
-    before_slowdown: Vec<Option<RateEstimates>>,
     /// Seconds from when the last device's end is known to the barrier's.
     barrier: Estimate,
-    calibration: Calibration,
     streaming_choice: StreamingChoice,
     /// Seconds by which moves delay a step beyond the transfers themselves.
     move_delay: Estimate,
@@ -107,9 +102,6 @@ pub struct Dawl {
     planned: u32,
     /// The last step whose plan was unlike the one before.
     replanned: u32,
-    /// That was because somebody streams since then, or nobody any more, and
-    /// plans had come true before: rates are as good as they were.
-    switched: bool,
     /// Step after which a change was confirmed.
     changed: Option<u32>,
     reports: u32,
@@ -133,9 +125,7 @@ impl Dawl {
             wants_probes: true,
             active: ActiveSet::new(count),
             rates: vec![RateEstimates::default(); count],
-            before_slowdown: vec![None; count],
             barrier: Estimate::default(),
-            calibration: Calibration::default(),
             streaming_choice: StreamingChoice::default(),
             move_delay: Estimate::default(),
             transfers: 0.0,
@@ -148,7 +138,6 @@ impl Dawl {
             quiet: None,
             planned: 0,
             replanned: 0,
-            switched: false,
             changed: None,
             reports: 0,
             enqueue: vec![None; count],
@@ -189,12 +178,6 @@ impl Dawl {
             }
         };
         settled && !self.is_doubtful()
-    }
-
-    /// Whether devices may be given much at once in a step. If they were not in
-    /// the first steps of another kind, these would be compared unfairly.
-    fn is_trusted(&self, step: u32) -> bool {
-        self.is_settled(step) || self.switched && !self.is_doubtful()
     }
 
     /// Whether an observation waits for its confirmation: no time for trials.
@@ -291,7 +274,6 @@ impl Balancer for Dawl {
             None => self.shares(step),
             given => given,
         };
-        let (was_quiet, was_trusted) = (self.quiet.is_some(), self.is_trusted(step));
         self.quiet = (partition.as_ref())
             .filter(|partition| self.is_quiet(&partition.held, &partition.pooled))
             .map(|partition| partition.seconds);
@@ -301,7 +283,6 @@ impl Balancer for Dawl {
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
             self.replanned = step;
-            self.switched = was_trusted && was_quiet != self.quiet.is_some();
             self.fastest_step = None;
         }
         let before = std::mem::replace(&mut self.plan, plan);
@@ -310,17 +291,17 @@ impl Balancer for Dawl {
             expected: self.expectations(&before.held),
             quiet: self.quiet,
             moving: !before.held.is_empty() && before.held != self.plan.held,
-            settled: self.is_trusted(step),
+            settled: self.is_settled(step),
         };
         self.chunks.begin(&self.plan, &self.granularity, intent);
         self.plan.clone()
     }
 
-    fn again(&mut self, step: u32, took: Nanos) -> bool {
+    fn keep_plan(&mut self, step: u32, took: Nanos) -> bool {
         self.begin_prepared(step, took)
     }
 
-    fn think_ahead(&mut self, step: u32) {
+    fn prepare_plan(&mut self, step: u32) {
         self.prepare(step);
     }
 
@@ -339,15 +320,8 @@ impl Balancer for Dawl {
         let anew = report.step == self.replanned;
         let mut changed = false;
         for (d, did) in report.devices.iter().enumerate() {
-            let before = self.rates[d].clone();
             if self.observe(d, did, anew, report.moved > 0) {
                 changed = true;
-                let before_slowdown = self.before_slowdown[d].take();
-                let before_slowdown = before_slowdown
-                    .filter(|before_slowdown| !self.rates[d].recover(before_slowdown));
-                let is_slower = |other: &RateEstimates| self.rates[d].is_slower(other);
-                self.before_slowdown[d] =
-                    before_slowdown.into_iter().chain([before]).find(is_slower);
             }
             let progress = self.progress(d);
             self.granularity[d].adapt(&progress);
@@ -372,15 +346,10 @@ impl Balancer for Dawl {
             self.alone = false;
             self.changed = Some(report.step);
             self.replanned = report.step + 1;
-            self.switched = false;
             self.fastest_step = None;
-            self.calibration = Calibration::default();
             self.streaming_choice = StreamingChoice::default();
             if self.guide.is_none() {
                 self.active.start_over(report.step + 1);
-                let slowed =
-                    (0..self.before_slowdown.len()).filter(|d| self.before_slowdown[*d].is_some());
-                slowed.for_each(|d| self.active.try_again_soon(d));
             }
         }
         if report.moved == 0 && !changed && self.active.trial.is_none() && self.guide.is_none() {

@@ -1,40 +1,40 @@
-//! Shares with which all devices finish together: pure functions from what
-//! each device can do to whole counts.
+//! Partitions of a step's units with which all devices finish together: pure
+//! functions from the devices' abilities to whole counts of held and pool units.
 
 use crate::balance::apportion::largest_remainder;
 use crate::balance::windows::SPARE;
 
-/// What a device can do in a step, as measured or supposed.
+/// A device's performance in a step, as measured or supposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ability {
-    /// Most units that it can hold; 0 for one that computes on host memory.
+    /// Most units that it can hold; 0 for a device that computes on host memory.
     pub capacity: u64,
-    /// Units a second of the kernels of a device that can hold some. Units
-    /// that it streams take as much of its time.
+    /// Units a second of its kernels on held units. A streamed unit takes as much of
+    /// the kernels' time as a held one.
     pub held_rate: f64,
     /// Seconds of each launch on held units beyond the first.
     pub launch: f64,
-    /// Slots of the ring that they lie in; `None` where one launch is enough.
+    /// Slots of the ring of held units; `None` where one launch is enough.
     pub slots: Option<u64>,
     /// Pool units a second (streamed, for a device with its own memory).
     pub pool_rate: f64,
-    /// Seconds that each unit which it streams takes from its kernels, beyond
-    /// what it would as one of those held.
+    /// Seconds that a streamed unit takes of the kernels' time beyond those of a held
+    /// unit.
     pub intrusion: f64,
-    /// Seconds of a step that it works on nothing.
+    /// Seconds of a step in which it computes nothing.
     pub overhead: f64,
 }
 
 impl Ability {
-    /// Held and pool units done within `seconds`: it fills its memory before
-    /// it streams. That a fuller memory costs launches is no reason to stream
-    /// instead: streamed chunks need launches, too, and writes delay them all.
+    /// Held and pool units computed within `seconds`. The device fills its memory
+    /// before it streams: streamed chunks need launches as a fuller ring does, and
+    /// writes delay all of them.
     fn within(&self, seconds: f64) -> (f64, f64) {
         let held = (self.held_within(self.time(seconds))).min(self.capacity as f64);
         (held, self.streamed(seconds, held))
     }
 
-    /// Pool units done within `seconds` beside `held` units.
+    /// Pool units computed within `seconds` beside `held` units.
     fn streamed(&self, seconds: f64, held: f64) -> f64 {
         let time = self.time(seconds);
         let streamed = self.pool_rate * time;
@@ -45,20 +45,20 @@ impl Ability {
         streamed.min(beside).max(0.0)
     }
 
-    /// Seconds of kernels that each streamed unit takes.
+    /// Seconds of the kernels' time that a streamed unit takes.
     fn streamed_kernel(&self) -> f64 {
         1.0 / self.held_rate + self.intrusion
     }
 
-    /// Most units that it holds in a ring with a window for all of them.
+    /// Most units that it holds in a ring that still has a window for all of them.
     fn one_window(&self) -> f64 {
         self.slots.map_or(f64::INFINITY, |slots| {
             0.5 * slots.saturating_sub(SPARE) as f64
         })
     }
 
-    /// Seconds of the kernels on held units, launches included. A ring of `s`
-    /// slots leaves windows of `s - held` units.
+    /// Seconds of the kernels on held units, launches included. A ring of `s` slots
+    /// leaves windows of `s - held` units, so there are `held / (s - held)` launches.
     fn held_seconds(&self, held: f64) -> f64 {
         if held <= 0.0 {
             return 0.0;
@@ -71,7 +71,7 @@ impl Ability {
         kernels + self.launch * (held / window - 1.0)
     }
 
-    /// Units held whose kernels take `time`: the inverse of `held_seconds`, a
+    /// Held units whose kernels take `time`: the inverse of `held_seconds`, a
     /// quadratic equation where there are several windows.
     fn held_within(&self, time: f64) -> f64 {
         let linear = self.held_rate * time;
@@ -91,24 +91,7 @@ impl Ability {
         (seconds - self.overhead).max(0.0)
     }
 
-    /// When it is through with all of this. Kernels on what it streams take the
-    /// time of others.
-    fn until(&self, held: u64, pooled: u64) -> f64 {
-        if held + pooled == 0 {
-            return 0.0;
-        }
-        let kernels = match self.capacity {
-            0 => 0.0,
-            _ => self.held_seconds(held as f64) + pooled as f64 * self.streamed_kernel(),
-        };
-        let pool = match pooled {
-            0 => 0.0,
-            _ => pooled as f64 / self.pool_rate,
-        };
-        self.overhead + kernels.max(pool)
-    }
-
-    /// When it is through with `held` units of its own.
+    /// Seconds until it finishes `held` units of its own.
     fn held_until(&self, held: u64) -> f64 {
         match held {
             0 => 0.0,
@@ -117,7 +100,7 @@ impl Ability {
     }
 }
 
-/// Who holds and who does what, and the seconds that this should take.
+/// A partition of a step's units, and the seconds that the step should take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub held: Vec<u64>,
@@ -125,8 +108,8 @@ pub struct Partition {
     pub seconds: f64,
 }
 
-/// The partition with which all finish together. `None` if no device can do
-/// anything.
+/// The partition with which all devices finish together, that is, of the least `T`
+/// with `sum of units within T >= units`. `None` if no device can compute anything.
 pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Partition> {
     let done = |seconds: f64| {
         let all = abilities.iter().map(move |a| a.within(seconds));
@@ -151,10 +134,10 @@ pub fn finish_together(units: u64, abilities: &[Ability]) -> Option<Partition> {
     })
 }
 
-/// The best that can be done without moving held units: the devices that
-/// compute on host memory do what they can while the held units are computed,
-/// and only what they leave is streamed. `None` if more is held than there is,
-/// or if nobody can do the rest.
+/// The best partition that moves no held unit. The devices that compute on host
+/// memory take what they can while the held units are computed, and only the rest
+/// is streamed. `None` if more is held than there is, or if no device can compute
+/// the rest.
 pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Partition> {
     let pool = units.checked_sub(held.iter().sum())?;
     let until = (abilities.iter().zip(held))
@@ -190,24 +173,18 @@ pub fn around_held(units: u64, held: &[u64], abilities: &[Ability]) -> Option<Pa
     })
 }
 
-/// The seconds that a partition should take.
-pub fn as_divided(held: &[u64], pooled: &[u64], abilities: &[Ability]) -> f64 {
-    (abilities.iter().zip(held.iter().zip(pooled)))
-        .map(|(ability, (held, pooled))| ability.until(*held, *pooled))
-        .fold(0.0, f64::max)
-}
-
-/// Seconds from which the search for the earliest begins, and how it widens.
+/// Seconds at which the search for the least time begins, and the factor by which
+/// it widens.
 const SOON: f64 = 1e-6;
 const WIDER: f64 = 8.0;
-/// The relative error of its result, in seconds and in units done.
+/// The relative error of its result, in seconds and in units.
 const PRECISION: f64 = 1e-10;
-/// Guesses that are enough for any `done`; most take five.
+/// Guesses that are enough for any function; most need five.
 const MOST_GUESSES: u32 = 100;
 
-/// The least seconds within which `units` are done, of a `done` that never
-/// falls. `None` if they never are. By false position: it is nearly straight
-/// between its few corners.
+/// The least seconds within which `units` are done, for a `done` that never falls;
+/// `None` if they never are. By false position, since `done` is nearly linear
+/// between a few corners.
 fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
     let needed = units as f64;
     if units == 0 {
@@ -223,8 +200,8 @@ fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
         }
         more = done(late) - needed;
     }
-    // Of the end that stays where it is, half of the distance counts (the
-    // Illinois rule): else a corner could hold it there for long.
+    // Halve the value at the end that stays (the Illinois rule): a corner could
+    // otherwise hold it there for many rounds.
     let (mut early_stayed, mut late_stayed) = (false, false);
     for _ in 0..MOST_GUESSES {
         if late - early <= PRECISION * late {
@@ -232,15 +209,14 @@ fn earliest(units: u64, done: impl Fn(f64) -> f64) -> Option<f64> {
         }
         let straight = late - (late - early) * (more / (more - less));
         let is_between = straight > early && straight < late;
-        // Where nothing more is done later, a straight line tells nothing.
+        // Where the function is constant, bisect.
         let guess = match is_between {
             true => straight,
             false => 0.5 * (early + late),
         };
         let over = done(guess) - needed;
         let is_it = over.abs() <= PRECISION * needed;
-        // Devices that are full do no more later: what is exactly enough may
-        // have been so before.
+        // Where the function is constant, exactly enough may have been done before.
         if is_it && (over != 0.0 || done((1.0 - PRECISION) * guess) < needed) {
             return Some(guess);
         }

@@ -1,33 +1,31 @@
-//! Robust estimates: a median over the last steps that one outlier cannot
-//! move, and that follows a real change after two steps.
+//! Rate estimates: what is known of a device, as medians over the last steps. An
+//! estimate ignores one outlier and follows a lasting change after two steps.
 
 use super::launch_cost::LaunchCost;
 
-/// Steps that an estimate looks back.
+/// Observations in an estimate's window.
 const WINDOW: usize = 5;
-/// Observations that make an estimate steady.
+/// Observations after which an estimate is steady.
 const STEADY: usize = 3;
-/// Part of a before_slowdown rate that counts as that rate.
-const AGAIN: f64 = 0.9;
-/// Observations that tell how noisy they are.
+/// Observations over which jitter is averaged.
 const REMEMBERED: usize = 16;
-/// A median's standard error over the mean distance of observations, were they
-/// independent and one was all there is: 1.25 by the median, 0.89 by the mean
-/// distance of two.
+/// A median's standard error, times the root of the count, over the mean distance of
+/// successive observations: 1.25 for the median times 0.89 for the distance of two
+/// normal observations.
 const MEDIAN: f64 = 1.11;
 /// A relative deviation beyond any.
 pub const NEVER_SUDDEN: f64 = 1e12;
-/// A relative deviation that is not noise.
+/// A relative deviation above which an observation is suspect.
 const SUDDEN: f64 = 0.2;
 
-/// What an observation did to an estimate.
+/// How an observation relates to an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It fits, or it is the first.
     Fits,
-    /// It is far off: an outlier, unless the next one is alike.
+    /// It is far off: an outlier, unless the next observation is far off, too.
     Suspect,
-    /// The second one far off: the past has been forgotten.
+    /// It is the second one far off: the window begins anew with it.
     Changed,
 }
 
@@ -36,21 +34,21 @@ pub enum Verdict {
 pub struct Estimate {
     window: [f64; WINDOW],
     seen: usize,
-    /// The window's median: asked for much more often than it changes.
+    /// The window's median.
     median: Option<f64>,
     suspect: Option<f64>,
     /// A step has passed since the last observation.
     stale: bool,
     jitter: Jitter,
-    /// What stands for it until it is observed.
+    /// The value until the first observation.
     supposed: Option<f64>,
 }
 
-/// How far observations lie from those before them, outliers left out. A drift
-/// is no noise, and hardly counts.
+/// The distance of an observation from the one before, outliers left out. A slow
+/// drift hardly counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Jitter {
-    /// Mean relative distance: of as many observations as were made, of late.
+    /// Mean relative distance of the last observations.
     mean: f64,
     count: usize,
 }
@@ -70,13 +68,12 @@ impl Estimate {
         estimate
     }
 
-    /// What it is taken to be until the first observation, which counts alone.
+    /// Supposes a value until the first observation.
     pub fn suppose(&mut self, value: Option<f64>) {
         self.supposed = value.filter(|value| value.is_finite() && *value >= 0.0);
     }
 
-    /// The median of the window; before the first observation what was
-    /// supposed, if anything was.
+    /// The median of the window; before the first observation the supposed value.
     pub fn value(&self) -> Option<f64> {
         self.observed().or(self.supposed)
     }
@@ -120,8 +117,8 @@ impl Estimate {
         }
     }
 
-    /// An observation under new conditions, such as another share: what it
-    /// contradicts is forgotten at once.
+    /// An observation under new conditions, such as another share. If it differs, the
+    /// window begins anew with it.
     pub fn observe_anew(&mut self, observed: f64) {
         if !observed.is_finite() || observed < 0.0 {
             return;
@@ -132,7 +129,7 @@ impl Estimate {
         }
     }
 
-    /// Forgets what was observed.
+    /// Forgets all observations.
     pub fn forget(&mut self) {
         *self = Self {
             supposed: self.supposed,
@@ -141,22 +138,10 @@ impl Estimate {
         };
     }
 
-    /// Whatever it is of has become `factor` times as fast.
-    pub fn scale(&mut self, factor: f64) {
-        self.window.iter_mut().for_each(|seen| *seen *= factor);
-        self.median = self.median.map(|median| median * factor);
-        self.supposed = self.supposed.map(|supposed| supposed * factor);
-    }
-
-    /// A step passed without an observation: nothing will confirm the last.
+    /// A step has passed without an observation: a suspect one stays unconfirmed.
     pub fn unobserved(&mut self) {
-        self.drop_suspicion();
-        self.stale = true;
-    }
-
-    /// Whatever made the last observation suspect is explained.
-    pub fn drop_suspicion(&mut self) {
         self.suspect = None;
+        self.stale = true;
     }
 
     /// Whether the last step passed without an observation.
@@ -164,19 +149,19 @@ impl Estimate {
         self.stale
     }
 
-    /// Whether it has been observed often enough to be relied upon.
+    /// Whether it has been observed often enough.
     pub fn is_steady(&self) -> bool {
         self.seen >= STEADY
     }
 
-    /// About the relative standard error of [`Self::value`], for normal noise; 0
-    /// until two observations have been compared.
+    /// The relative standard error of [`Self::value`], for normal noise; 0 until two
+    /// observations have been compared.
     pub fn uncertainty(&self) -> f64 {
         let count = self.seen.clamp(1, WINDOW) as f64;
         MEDIAN * self.jitter.mean / count.sqrt()
     }
 
-    /// Mean relative distance of one observation from the one before.
+    /// Mean relative distance of an observation from the one before.
     pub fn jitter(&self) -> f64 {
         self.jitter.mean
     }
@@ -206,30 +191,30 @@ impl Estimate {
     }
 }
 
-/// What is known of a device.
+/// The estimates of one device.
 #[derive(Clone, Debug, Default)]
 pub struct RateEstimates {
-    /// Held units a second, the time of launches beyond the first left out.
+    /// Held units a second, without the time of launches beyond the first.
     pub held: Estimate,
-    /// What these cost.
+    /// Seconds of each of those launches.
     pub launch: LaunchCost,
-    /// Seconds by which each streamed chunk prolongs the kernels on held units
-    /// beyond its own units' share: its launch, and others that writes delay.
+    /// Seconds by which a streamed chunk prolongs the kernels on held units, beyond
+    /// the time of its own units: its launch, and launches that writes delay.
     pub chunk: Estimate,
     /// Units of such a chunk.
     pub chunk_units: Estimate,
     /// Pool units a second: streamed, or, on host memory, while others stream.
     pub pool: Estimate,
-    /// Pool units a second on host memory while nobody streams: memory is
-    /// shared, and this may be much more.
+    /// Pool units a second on host memory while no device streams: often much more,
+    /// since memory bandwidth is shared.
     pub alone: Estimate,
-    /// Seconds of a step in which it works on nothing.
+    /// Seconds of a step in which it computes nothing.
     pub overhead: Estimate,
-    /// Of these, seconds before its work starts.
+    /// The part of these before its work starts.
     pub start: Estimate,
 }
 
-/// What a rates would show, as somebody expects who has not measured it.
+/// Estimates of a device from elsewhere, such as a cost model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Supposed {
     pub held: Option<f64>,
@@ -240,7 +225,7 @@ pub struct Supposed {
 }
 
 impl Supposed {
-    /// The same of a device that is `factor` times as fast.
+    /// The same for a device that is `factor` times as fast.
     pub fn at(self, factor: f64) -> Self {
         let rate = |rate: Option<f64>| rate.map(|rate| rate * factor);
         Self {
@@ -254,7 +239,7 @@ impl Supposed {
 }
 
 impl RateEstimates {
-    /// Takes these figures for whatever has not been measured.
+    /// Supposes these values for whatever has not been measured.
     pub fn suppose(&mut self, supposed: &Supposed) {
         self.held.suppose(supposed.held);
         self.launch.suppose(supposed.launch);
@@ -263,43 +248,8 @@ impl RateEstimates {
         self.overhead.suppose(supposed.overhead);
     }
 
-    /// Whether its device is slower than another rates says: one of the rates
-    /// that both tell is lower, and none is higher.
-    pub fn is_slower(&self, than: &Self) -> bool {
-        let rates = |rates: &Self| [&rates.held, &rates.pool, &rates.alone].map(Estimate::observed);
-        let (own, other) = (rates(self), rates(than));
-        let both = || {
-            own.iter()
-                .zip(&other)
-                .filter_map(|(own, other)| own.zip(*other))
-        };
-        both().any(|(own, other)| own < other) && !both().any(|(own, other)| own > other)
-    }
-
-    /// Whether its device is again what it was, in all that the last step has
-    /// shown: then it is so, too, in what it has not.
-    pub fn recover(&mut self, before_slowdown: &Self) -> bool {
-        let pairs = [
-            (&mut self.held, &before_slowdown.held),
-            (&mut self.pool, &before_slowdown.pool),
-            (&mut self.alone, &before_slowdown.alone),
-        ];
-        let rates = |(own, before_slowdown): &(&mut Estimate, &Estimate)| {
-            (own.observed().filter(|_| !own.stale)).zip(before_slowdown.observed())
-        };
-        let mut shown = pairs.iter().filter_map(rates).peekable();
-        let recovered = shown.peek().is_some()
-            && shown.all(|(own, before_slowdown)| own >= AGAIN * before_slowdown);
-        for (own, before_slowdown) in pairs {
-            if recovered && own.stale && before_slowdown.observed().is_some() {
-                *own = before_slowdown.clone();
-            }
-        }
-        recovered
-    }
-
-    /// Its device is to work beside others, or alone: what it waits for will
-    /// be something else.
+    /// Forgets the overhead: it differs once its device works beside others, or
+    /// alone.
     pub fn forget_overhead(&mut self) {
         self.overhead.forget();
         self.start.forget();
@@ -386,8 +336,6 @@ mod tests {
         let mut estimate = Estimate::default();
         estimate.suppose(Some(4.0));
         assert_eq!(estimate.value(), Some(4.0));
-        estimate.scale(0.5);
-        assert_eq!(estimate.value(), Some(2.0));
         assert_eq!(estimate.observe(0.5), Verdict::Fits);
         estimate.suppose(Some(3.0));
         assert_eq!(estimate.value(), Some(0.5));
@@ -404,29 +352,6 @@ mod tests {
         assert!(drifting < 0.006, "{drifting}");
         // An outlier is none, either.
         assert_eq!(after(&[1.0, 1.0, 1.0, 3.0]).uncertainty(), 0.0);
-    }
-
-    #[test]
-    fn what_is_itself_again_is_so_in_what_was_not_seen() {
-        let rates = |held: f64, pool: f64| RateEstimates {
-            held: Estimate::of(held),
-            pool: Estimate::of(pool),
-            ..RateEstimates::default()
-        };
-        let before_slowdown = rates(10.0, 5.0);
-        let mut slow = rates(2.0, 1.0);
-        assert!(slow.is_slower(&before_slowdown) && !before_slowdown.is_slower(&slow));
-        assert!(!rates(2.0, 6.0).is_slower(&before_slowdown));
-        assert!(!slow.recover(&before_slowdown));
-        slow.held.observe_anew(9.5);
-        assert!(
-            !slow.recover(&before_slowdown),
-            "it streams as slowly as before"
-        );
-        slow.pool.unobserved();
-        assert!(slow.recover(&before_slowdown));
-        assert_eq!(slow.pool.value(), Some(5.0));
-        assert_eq!(slow.held.value(), Some(9.5));
     }
 
     #[test]

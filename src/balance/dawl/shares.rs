@@ -80,12 +80,8 @@ impl Dawl {
     ) -> Option<Partition> {
         let of = |streams: bool| {
             let partition = divide(&self.abilities(other, streams))?;
-            let factor = match streams {
-                true => self.calibration.kept(),
-                false => 1.0,
-            };
             Some(Partition {
-                seconds: self.enqueued(&partition).max(partition.seconds * factor),
+                seconds: self.enqueued(&partition).max(partition.seconds),
                 ..partition
             })
         };
@@ -122,17 +118,10 @@ impl Dawl {
         }
     }
 
-    /// Notes what a step of this plan took, and how near one with streams came to
-    /// what the rates, the last ones included, say of it.
+    /// Notes what a step of this plan took.
     pub(super) fn compare(&mut self, step: u32, seconds: f64) {
         let is_quiet = self.is_quiet(&self.plan.held, &self.plan.pooled);
         self.streaming_choice.observe(step, !is_quiet, seconds);
-        if is_quiet {
-            return;
-        }
-        let abilities = self.abilities(None, true);
-        let said = partition::as_divided(&self.plan.held, &self.plan.pooled, &abilities);
-        self.calibration.observe(seconds, said);
     }
 
     /// Whether nobody streams in a partition.

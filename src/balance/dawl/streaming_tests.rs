@@ -72,17 +72,3 @@ fn a_short_run_tries_no_streams_that_promise_a_little() {
     let (_, streamed) = dawl(&machine);
     assert!(streamed.iter().all(|step| *step < 3), "{streamed:?}");
 }
-
-#[test]
-fn the_first_steps_of_another_kind_are_cut_as_coarsely_as_those_before() {
-    // Somebody streams from step 7 on, or nobody from step 6 on. Eight chunks
-    // instead of two would cost the cores 2 to 4 % of a step.
-    for (chunk_start, streams) in [(200.0, true), (400.0, false)] {
-        let mut machine = contended(0.4515);
-        machine.devices[0].chunk_start = chunk_start;
-        let (times, streamed) = dawl(&machine);
-        let settled = times[50];
-        assert_eq!(streamed.contains(&50), streams, "{streamed:?}");
-        assert_eq!(late(&times, 8, settled, 1.01), [], "{chunk_start}");
-    }
-}

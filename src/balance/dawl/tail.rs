@@ -1,21 +1,24 @@
-//! The end of a step: when those at work would be through, and the last
-//! tenth's quotas.
+//! The end of a step: the time at which the devices at work would finish the pool,
+//! and the quotas of its last tenth (the paper's step 5).
 
 /// A device at work on the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Runner {
-    /// Seconds after the step's begin at which it could start a further chunk.
+    /// Seconds after the step's begin at which it could start another chunk.
     pub ready: f64,
-    /// Pool units a second; 0 where unknown or not taking part.
+    /// Pool units a second; 0 where unknown or inactive.
     pub rate: f64,
 }
 
-/// When `left` units are done if the runners, but for `except`, share them so
-/// that all finish together. Infinity if nobody can.
+/// The time at which `left` units are done if all runners but `except` share them
+/// and finish together; infinite if none can.
+///
+/// For the runners that are ready before the end, `end = (left + sum(rate ready)) /
+/// sum(rate)`.
 pub fn finish(left: u64, runners: &[Runner], except: Option<usize>) -> f64 {
     let mut end = f64::INFINITY;
-    // Whoever is ready only after the end does not help; leaving it out makes
-    // the end earlier, so each round can only leave out more.
+    // A runner that is ready only after the end does not help. Leaving it out makes
+    // the end earlier, so each round leaves out the same runners or more.
     for _ in 0..=runners.len() {
         let (mut work, mut rate) = (left as f64, 0.0);
         for (i, runner) in runners.iter().enumerate() {
@@ -36,8 +39,8 @@ pub fn finish(left: u64, runners: &[Runner], except: Option<usize>) -> f64 {
     end
 }
 
-/// Fills `quotas` with the paper's floor(ratio x remaining), ratio being a
-/// device's part of all work done so far.
+/// Sets each device's quota to the paper's `floor(ratio * remaining)`, where `ratio`
+/// is its part of all work done so far.
 pub fn quotas(remaining: u64, done: &[f64], quotas: &mut [u64]) {
     let total: f64 = done.iter().sum();
     for (quota, done) in quotas.iter_mut().zip(done) {

@@ -5,8 +5,6 @@ use super::active_set::PROMISE;
 use super::partition::{self, Ability, Partition};
 use super::{Dawl, LEARNING};
 
-/// How many times a prediction a measurement must be to be believed instead.
-const FAR_OFF: f64 = 1.1;
 /// How many times the gain of a trial must be what its moves cost: one that
 /// fails moves everything back.
 const TRIAL_PAYS: f64 = 2.0;
@@ -22,9 +20,9 @@ const SMALL_AMONG: f64 = 0.5;
 const TRIED: f64 = 0.2;
 
 impl Dawl {
-    /// Starts a trial with one device fewer or more if it calibration to pay.
+    /// Starts a trial with one device fewer or more if it promises to pay.
     pub(super) fn explore(&mut self, step: u32, partition: &Partition) -> bool {
-        let reference = self.as_it_is(step, partition);
+        let reference = self.predicted(partition);
         let share = |d: &usize| partition.held[*d] + partition.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
         let mut leaving = self.active.candidates(step, true);
@@ -44,42 +42,31 @@ impl Dawl {
             }
         }
         for device in self.active.candidates(step, false) {
-            let known = self.rates.clone();
-            // One that became slower, and was left out, may have recovered.
-            if let Some(before_slowdown) = &self.before_slowdown[device] {
-                self.rates[device] = before_slowdown.clone();
-            }
             if self.would_help(step, device, reference) {
-                self.active.try_other(step, device, reference, &known);
+                self.active.try_other(step, device, reference, &self.rates);
                 return true;
             }
-            self.rates = known;
             self.active.defer(device, step);
         }
         false
     }
 
-    /// Whether a trial of a partition of so many seconds calibration to pay.
+    /// Whether a trial of a partition of so many seconds promises to pay.
     fn pays(&self, step: u32, reference: f64, seconds: f64, to: &Partition) -> bool {
         let remaining = f64::from(self.steps.saturating_sub(step));
         let gain = reference - seconds;
         gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * self.moving(&to.held)
     }
 
-    /// Whether it calibration to pay that `device`, which was left out, takes part.
+    /// Whether it promises to pay that `device`, which was left out, takes part.
     pub(super) fn would_help(&self, step: u32, device: usize, reference: f64) -> bool {
         let with = self.together(Some(device));
         with.is_some_and(|with| self.pays(step, reference, with.seconds, &with))
     }
 
-    /// Seconds of a step with everyone who takes part now: as predicted, unless
-    /// a plan that was kept for some steps shows that prediction is far off.
-    pub(super) fn as_it_is(&self, step: u32, partition: &Partition) -> f64 {
-        let predicted = partition.seconds + self.barrier.value().unwrap_or(0.0);
-        self.fastest_step
-            .filter(|_| step > self.replanned + 2)
-            .filter(|measured| *measured > FAR_OFF * predicted)
-            .unwrap_or(predicted)
+    /// Predicted seconds of a step with this partition, its barrier included.
+    pub(super) fn predicted(&self, partition: &Partition) -> f64 {
+        partition.seconds + self.barrier.value().unwrap_or(0.0)
     }
 
     /// The least time that a step without `device` could take, and its

@@ -213,22 +213,22 @@ impl Balancer for Pdawl {
         plan
     }
 
-    fn again(&mut self, step: u32, took: Nanos) -> bool {
-        let again = !self.due && self.dawl.again(step, took);
+    fn keep_plan(&mut self, step: u32, took: Nanos) -> bool {
+        let again = !self.due && self.dawl.keep_plan(step, took);
         if again {
             self.note_early(step);
         }
         again
     }
 
-    fn think_ahead(&mut self, step: u32) {
+    fn prepare_plan(&mut self, step: u32) {
         // Only told, so not thought out while everybody waits.
         if step > 1 {
             self.note(step - 1);
         }
         // Who is suspected is waited for.
         if !self.trust.iter().any(Trust::is_suspect) {
-            self.dawl.think_ahead(step);
+            self.dawl.prepare_plan(step);
         }
     }
 

@@ -240,7 +240,7 @@ fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
         pdawl.plan(1);
         assert_eq!((pdawl.lookahead() > 0, asked.get() > 1), (alone, alone));
         if !alone {
-            pdawl.think_ahead(2);
+            pdawl.prepare_plan(2);
         }
         assert_eq!(asked.get(), 2);
         let account = pdawl.account().unwrap();
@@ -262,7 +262,7 @@ fn a_lone_devices_step_that_begins_as_the_one_before_is_expected_too() {
     );
     let times = machine.run(&mut pdawl);
     let step = times.len() as u32;
-    assert!(pdawl.again(step, (times[times.len() - 1] * 1e3) as u64));
+    assert!(pdawl.keep_plan(step, (times[times.len() - 1] * 1e3) as u64));
     let expected = pdawl.account().unwrap().expected_seconds;
     assert_eq!(expected.len(), times.len() + 1);
     assert!(expected.iter().all(Option::is_some), "{expected:?}");

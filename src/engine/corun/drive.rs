@@ -96,7 +96,7 @@ impl<'a> Drive<'a> {
         }
         self.runtime.mark_step(step);
         let took = self.unread.as_ref().map(Ended::took);
-        if took.is_some_and(|took| self.balancer.again(step, took)) {
+        if took.is_some_and(|took| self.balancer.keep_plan(step, took)) {
             self.planned = Some((step, None));
             return Ok(());
         }

@@ -143,7 +143,7 @@ impl Drive<'_> {
     fn catch_up(&mut self, step: u32, hand: &mut Hand) {
         if !std::mem::replace(&mut hand.caught_up, true) {
             self.read_report();
-            self.balancer.think_ahead(step + 1);
+            self.balancer.prepare_plan(step + 1);
         }
     }
 
