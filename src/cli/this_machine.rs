@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pdawl::codelet::copy;
 use pdawl::engine;
-use pdawl::engine::measure::{About, MeasureOptions};
+use pdawl::engine::measure::{MachineDescription, MeasureOptions};
 use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile};
 use pdawl::report::instruments::Instruments;
 use pdawl::runtime::opencl;
@@ -51,7 +51,7 @@ pub fn measure(
 ) -> Result<MachineFile, Failure> {
     let host = Host::detect();
     let (mut runtime, notes) = select::open(None, false).map_err(refused)?;
-    let about = About {
+    let about = MachineDescription {
         name: name.to_owned(),
         title: format!("{} with {} cores", host.model, host.cores.len()),
         description: format!("Measured by `pdawl machine save`. {}", notes.join(" ")),

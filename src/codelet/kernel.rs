@@ -1,5 +1,5 @@
-//! An OpenCL implementation: its source, its sizes, and what a compiled kernel
-//! tells of its arguments.
+//! An OpenCL implementation: its source, its sizes, and the arguments of a compiled
+//! kernel.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,10 +15,10 @@ pub enum LocalSize {
     /// The driver chooses.
     #[default]
     Any,
-    /// A wish: where the device cannot, or the global size is no multiple of
-    /// it, the nearest below is taken.
+    /// Preferred: where the device cannot, or the global size is no multiple of it,
+    /// the nearest smaller size is used.
     Near(Vec<usize>),
-    /// What the kernel was written for: a device that cannot is an error.
+    /// Required by the kernel: it is an error if the device cannot.
     Exactly(Vec<usize>),
 }
 
@@ -40,6 +40,11 @@ impl NdRange {
         }
     }
 
+    /// A work-group of so many work-items for each unit.
+    pub fn group_per_unit(units: &Range<u64>, items: usize) -> Self {
+        Self::new(vec![(units.end - units.start) as usize * items])
+    }
+
     /// With groups of this size, or the nearest that is possible.
     pub fn near(self, local: Vec<usize>) -> Self {
         Self {
@@ -56,7 +61,7 @@ impl NdRange {
         }
     }
 
-    /// With work-items that count from here.
+    /// With this global offset.
     pub fn starting_at(self, offset: Vec<usize>) -> Self {
         Self {
             offset: Some(offset),
@@ -65,20 +70,20 @@ impl NdRange {
     }
 }
 
-/// How a launch's units and arguments become sizes.
+/// Computes a launch's sizes from its units and arguments.
 #[derive(Clone)]
 pub enum Shape {
-    /// A function: enough for what the program brings along.
+    /// A function, for the program's own kernels.
     Of(fn(&Range<u64>, &[Value]) -> NdRange),
-    /// With knowledge of its own, such as sizes out of a file.
+    /// A closure, for example with sizes from a file.
     With(ShapeFn),
 }
 
-/// A shape with knowledge of its own.
+/// A shape that captures values.
 pub type ShapeFn = Arc<dyn Fn(&Range<u64>, &[Value]) -> NdRange + Send + Sync>;
 
 impl Shape {
-    /// A shape with knowledge of its own.
+    /// A shape that captures values.
     pub fn with(sizes: impl Fn(&Range<u64>, &[Value]) -> NdRange + Send + Sync + 'static) -> Self {
         Self::With(Arc::new(sizes))
     }
@@ -104,7 +109,7 @@ impl fmt::Debug for Shape {
 /// A kernel's text, its name within it, and how to compile it.
 ///
 /// Equal by content. Clones share one allocation, and the content is hashed
-/// once, when it is made: as a key it costs a launch no more than a number.
+/// once, at creation: as a key it costs a launch no more than a number.
 #[derive(Clone)]
 pub struct KernelSource(Arc<Text>);
 
@@ -207,14 +212,14 @@ pub enum AddressSpace {
     Private,
 }
 
-/// An argument of a compiled kernel, as its compiler tells it.
+/// An argument of a compiled kernel, as its compiler reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelArgument {
     pub name: String,
     pub address: AddressSpace,
     /// As in the source, such as `float*` or `uint`.
     pub type_name: String,
-    /// Whether it is a pointer to what the kernel must not write.
+    /// Whether it is a pointer to memory that the kernel must not write.
     pub read_only: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Names of memory, and the values that a kernel is called with.
+//! Ids of memory, and the arguments of a kernel.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,8 +51,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// As a host kernel sees it; `None` for memory, whose address a runtime
-    /// knows.
+    /// The value as a host kernel receives it; `None` for memory, whose address only
+    /// the runtime knows.
     pub fn plain(self) -> Option<HostValue> {
         match self {
             Self::Memory(_) => None,
@@ -89,7 +89,7 @@ impl RawValue {
     }
 }
 
-/// An argument as a host kernel sees it.
+/// An argument as a host kernel receives it.
 #[derive(Clone, Copy, Debug)]
 pub enum HostValue {
     /// First byte and length of a host region or a buffer.
@@ -102,6 +102,6 @@ pub enum HostValue {
     F32(f32),
     F64(f64),
     Raw(RawValue),
-    /// Local memory has no meaning on the host; it keeps its place.
+    /// Local memory has no meaning on the host; it only takes a position.
     Local(u64),
 }

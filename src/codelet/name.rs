@@ -1,4 +1,4 @@
-//! Names that cost nothing to hand on.
+//! Names of codelets and commands, cheap to clone.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-/// A codelet's or a command's name: known when the program was built, or made
-/// while it runs. A clone never copies the text, so a name can go with every
-/// command through the queues and into the trace.
+/// A codelet's or a command's name: a constant, or made at run time. A clone never
+/// copies the text, so a name can accompany every command through the queues and
+/// into the trace.
 #[derive(Clone)]
 pub enum Name {
     Fixed(&'static str),

@@ -16,6 +16,14 @@ impl Precision {
         }
     }
 
+    /// The type in OpenCL C.
+    pub fn c_type(self) -> &'static str {
+        match self {
+            Self::F32 => "float",
+            Self::F64 => "double",
+        }
+    }
+
     /// `f32` or `f64`.
     pub fn name(self) -> &'static str {
         match self {

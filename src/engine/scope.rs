@@ -76,15 +76,26 @@ impl RuntimeScope<'_> {
 
     /// Memory for kernels of a device. Its contents are unspecified.
     pub fn array(&mut self, device: DeviceId, bytes: u64) -> Result<DeviceArray, RuntimeError> {
-        let shared = (self.devices().get(device.0)).is_none_or(|d| d.shares_host_memory);
         // Drivers refuse to allocate nothing.
-        let size = bytes.max(1);
+        let host = self.alloc_host(bytes.max(1))?;
+        self.array_over(host, device, bytes)
+    }
+
+    /// As [`Self::array`], with host memory that another array has.
+    pub fn array_over(
+        &mut self,
+        host: HostMemoryId,
+        device: DeviceId,
+        bytes: u64,
+    ) -> Result<DeviceArray, RuntimeError> {
+        let shared = (self.devices().get(device.0)).is_none_or(|d| d.shares_host_memory);
+        let buffer = match shared {
+            true => None,
+            false => Some(self.alloc(device, bytes.max(1))?),
+        };
         Ok(DeviceArray {
-            host: self.alloc_host(size)?,
-            buffer: match shared {
-                true => None,
-                false => Some(self.alloc(device, size)?),
-            },
+            host,
+            buffer,
             bytes,
         })
     }
@@ -204,6 +215,14 @@ impl RuntimeScope<'_> {
             self.runtime.free(buffer);
         }
     }
+
+    /// Frees all memory before the scope ends.
+    pub fn free_memory(&mut self) {
+        self.free_buffers();
+        for memory in self.host.drain(..) {
+            self.runtime.free_host(memory);
+        }
+    }
 }
 
 impl<'a> Deref for RuntimeScope<'a> {
@@ -228,9 +247,6 @@ impl Drop for RuntimeScope<'_> {
         for queue in self.queues.drain(..) {
             self.runtime.free_queue(queue);
         }
-        self.free_buffers();
-        for memory in self.host.drain(..) {
-            self.runtime.free_host(memory);
-        }
+        self.free_memory();
     }
 }

@@ -1,7 +1,7 @@
-//! Values that a described machine cannot have.
+//! Checks the figures of a machine file.
 //!
-//! Most mistakes are slips of the unit (GB for bytes, GHz for MHz), so each
-//! figure has a range that no machine leaves, and the message says the unit.
+//! Most mistakes are wrong units (GB for bytes, GHz for MHz), so each figure has a
+//! range that holds for every machine, and the message states the unit.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -33,6 +33,19 @@ pub(super) fn check(machine: &MachineFile, file: &str) -> Result<(), MachineErro
     )
 }
 
+/// The range of a kind of figure, and an example with its unit.
+struct Kind(RangeInclusive<f64>, &'static str);
+
+const CLOCK: Kind = Kind(50.0..=20_000.0, "MHz, such as 2600 for 2.6 GHz");
+const CACHE: Kind = Kind(1024.0..=1e11, "bytes, such as 20971520 for 20 MiB");
+const MEMORY: Kind = Kind(1e6..=1e16, "bytes, such as 12000000000 for 12 GB");
+const BANDWIDTH: Kind = Kind(1e6..=1e15, "bytes a second, such as 55e9 for 55 GB/s");
+const FLOPS: Kind = Kind(
+    1e6..=1e18,
+    "operations a second, such as 1.43e12 for 1.43 TFLOP/s",
+);
+const DELAY: Kind = Kind(0.0..=1e9, "nanoseconds, such as 13000 for 13 us");
+
 struct Check<'a> {
     file: &'a str,
 }
@@ -41,37 +54,27 @@ impl Check<'_> {
     fn host(&self, host: &HostSpec) -> Result<(), MachineError> {
         self.count("host.sockets", host.sockets, 64)?;
         self.count("host.cores", host.cores, 1 << 16)?;
-        if let Some(clock) = host.clock_mhz {
-            self.clock("host.clock_mhz", clock)?;
-        }
-        if let Some(l2) = host.l2 {
-            self.cache("host.l2", l2)?;
-        }
-        if let Some(l3) = host.l3 {
-            self.cache("host.l3", l3)?;
-        }
-        self.memory("host.memory", host.memory)?;
-        self.bandwidth("host.memory_bandwidth", host.memory_bandwidth)?;
-        if let Some(shared) = host.shared_bandwidth {
-            self.bandwidth("host.shared_bandwidth", shared)?;
-            self.at_most(
-                "host.memory_bandwidth",
-                host.memory_bandwidth,
-                shared,
-                "the cores alone take more than memory gives; host.shared_bandwidth is that of \
-                 cores and transfers together",
-            )?;
-        }
-        self.bandwidth("host.core_bandwidth", host.core_bandwidth)?;
+        self.figure("host.clock_mhz", host.clock_mhz.map(f64::from), CLOCK)?;
+        self.figure("host.l2", host.l2.map(|bytes| bytes as f64), CACHE)?;
+        self.figure("host.l3", host.l3.map(|bytes| bytes as f64), CACHE)?;
+        self.figure("host.memory", host.memory as f64, MEMORY)?;
+        self.figure("host.memory_bandwidth", host.memory_bandwidth, BANDWIDTH)?;
+        self.figure("host.shared_bandwidth", host.shared_bandwidth, BANDWIDTH)?;
+        self.at_most(
+            "host.memory_bandwidth",
+            host.memory_bandwidth,
+            host.shared(),
+            "the cores alone take more than memory gives; host.shared_bandwidth is that of \
+             cores and transfers together",
+        )?;
+        self.figure("host.core_bandwidth", host.core_bandwidth, BANDWIDTH)?;
         self.at_most(
             "host.core_bandwidth",
             host.core_bandwidth,
             host.memory_bandwidth,
             "one core is faster than all; host.memory_bandwidth is that of all cores",
         )?;
-        if let Some(flops) = host.flops {
-            self.flops("host.flops", flops)?;
-        }
+        self.figure("host.flops", host.flops, FLOPS)?;
         self.delay("host.launch_overhead_ns", host.launch_overhead_ns)?;
         self.delay("host.completion_latency_ns", host.completion_latency_ns)?;
         self.efficiency("host", &host.efficiency)
@@ -79,18 +82,13 @@ impl Check<'_> {
 
     fn device(&self, device: &DeviceSpec, host: &HostSpec) -> Result<(), MachineError> {
         let key = |k: &str| format!("device.{k}` of `{}", device.name);
+        let clock = device.clock_mhz.map(f64::from);
         self.count(&key("compute_units"), device.compute_units, 1 << 16)?;
-        if let Some(clock) = device.clock_mhz {
-            self.clock(&key("clock_mhz"), clock)?;
-        }
-        self.memory(&key("memory"), device.memory)?;
-        self.bandwidth(&key("memory_bandwidth"), device.memory_bandwidth)?;
-        if let Some(flops) = device.flops_f64 {
-            self.flops(&key("flops_f64"), flops)?;
-        }
-        if let Some(flops) = device.flops_f32 {
-            self.flops(&key("flops_f32"), flops)?;
-        }
+        self.figure(&key("clock_mhz"), clock, CLOCK)?;
+        self.figure(&key("memory"), device.memory as f64, MEMORY)?;
+        self.figure(&key("memory_bandwidth"), device.memory_bandwidth, BANDWIDTH)?;
+        self.figure(&key("flops_f64"), device.flops_f64, FLOPS)?;
+        self.figure(&key("flops_f32"), device.flops_f32, FLOPS)?;
         self.count(&key("copy_engines"), device.copy_engines, 2)?;
         self.count(&key("queues"), device.queues, 1024)?;
         self.count(&key("concurrent_kernels"), device.concurrent_kernels, 1024)?;
@@ -123,9 +121,9 @@ impl Check<'_> {
 
     fn link(&self, device: &str, link: &LinkSpec) -> Result<(), MachineError> {
         let key = |k: &str| format!("device.link.{k}` of `{device}");
-        self.bandwidth(&key("h2d"), link.h2d)?;
-        self.bandwidth(&key("d2h"), link.d2h)?;
-        self.bandwidth(&key("both_ways"), link.both_ways)?;
+        self.figure(&key("h2d"), link.h2d, BANDWIDTH)?;
+        self.figure(&key("d2h"), link.d2h, BANDWIDTH)?;
+        self.figure(&key("both_ways"), link.both_ways, BANDWIDTH)?;
         self.at_most(
             &key("both_ways"),
             link.both_ways,
@@ -137,14 +135,13 @@ impl Check<'_> {
     }
 
     fn efficiency(&self, of: &str, table: &BTreeMap<String, f64>) -> Result<(), MachineError> {
+        const EFFICIENCY: Kind = Kind(
+            0.001..=1.5,
+            "the fraction of the copy's bandwidth that the codelet reaches, such as 0.8",
+        );
         for (codelet, fraction) in table {
-            self.range(
-                &format!("efficiency.{codelet}` of `{of}"),
-                *fraction,
-                0.001..=1.5,
-                "give the fraction of the copy's bandwidth that the codelet reaches, such as 0.8"
-                    .into(),
-            )?;
+            let key = format!("efficiency.{codelet}` of `{of}");
+            self.figure(&key, *fraction, EFFICIENCY)?;
         }
         Ok(())
     }
@@ -154,34 +151,21 @@ impl Check<'_> {
         self.range(key, f64::from(value), 1.0..=f64::from(most), remedy)
     }
 
-    fn clock(&self, key: &str, mhz: u32) -> Result<(), MachineError> {
-        let remedy = "give MHz, such as 2600 for 2.6 GHz".into();
-        self.range(key, f64::from(mhz), 50.0..=20_000.0, remedy)
-    }
-
-    fn cache(&self, key: &str, bytes: u64) -> Result<(), MachineError> {
-        let remedy = "give bytes, such as 20971520 for 20 MiB".into();
-        self.range(key, bytes as f64, 1024.0..=1e11, remedy)
-    }
-
-    fn memory(&self, key: &str, bytes: u64) -> Result<(), MachineError> {
-        let remedy = "give bytes, such as 12000000000 for 12 GB".into();
-        self.range(key, bytes as f64, 1e6..=1e16, remedy)
-    }
-
-    fn bandwidth(&self, key: &str, rate: f64) -> Result<(), MachineError> {
-        let remedy = "give bytes a second, such as 55e9 for 55 GB/s".into();
-        self.range(key, rate, 1e6..=1e15, remedy)
-    }
-
-    fn flops(&self, key: &str, rate: f64) -> Result<(), MachineError> {
-        let remedy = "give operations a second, such as 1.43e12 for 1.43 TFLOP/s".into();
-        self.range(key, rate, 1e6..=1e18, remedy)
-    }
-
     fn delay(&self, key: &str, ns: u64) -> Result<(), MachineError> {
-        let remedy = "give nanoseconds, such as 13000 for 13 us".into();
-        self.range(key, ns as f64, 0.0..=1e9, remedy)
+        self.figure(key, ns as f64, DELAY)
+    }
+
+    /// Checks a figure, if it is given.
+    fn figure(
+        &self,
+        key: &str,
+        value: impl Into<Option<f64>>,
+        Kind(range, example): Kind,
+    ) -> Result<(), MachineError> {
+        match value.into() {
+            Some(value) => self.range(key, value, range, format!("give {example}")),
+            None => Ok(()),
+        }
     }
 
     fn at_most(

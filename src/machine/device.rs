@@ -1,4 +1,5 @@
-//! A device, with what matters for sharing work.
+//! A device as a runtime reports it, with the properties that matter for sharing
+//! work.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,4 +58,36 @@ pub struct Device {
     /// An expectation of the link's bandwidth in bytes a second, each way,
     /// where known beforehand; `None` for a device without a link.
     pub link_bandwidth: Option<f64>,
+}
+
+impl Device {
+    /// A pool of host cores, with the properties that all such pools have.
+    pub fn host_pool(
+        runtime: RuntimeKind,
+        name: String,
+        model: String,
+        cores: u32,
+        memory: u64,
+    ) -> Self {
+        Self {
+            name,
+            model,
+            kind: DeviceKind::Cpu,
+            runtime,
+            compute_units: cores,
+            memory,
+            max_allocation: memory,
+            clock_mhz: None,
+            shares_host_memory: true,
+            fp64: true,
+            sub_devices: SubDeviceSupport {
+                equally: true,
+                by_counts: true,
+                by_affinity: false,
+            },
+            queues: 1,
+            driver: String::new(),
+            link_bandwidth: None,
+        }
+    }
 }

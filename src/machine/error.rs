@@ -1,5 +1,4 @@
-//! What can be wrong with a machine file, each with the file, the key and the
-//! remedy.
+//! The errors of machine files. Each names the file, the key and the remedy.
 
 use std::path::PathBuf;
 

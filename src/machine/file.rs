@@ -1,5 +1,5 @@
-//! A machine as a file describes it: what the simulator simulates, and what
-//! measuring a machine fills in.
+//! Machine files: the descriptions that the simulator simulates and that measuring a
+//! machine produces.
 //!
 //! The format is TOML with the header `format = "pdawl-machine/1"`. Units are
 //! plain: bytes, bytes a second, operations a second, MHz, nanoseconds. A

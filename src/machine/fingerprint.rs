@@ -1,4 +1,5 @@
-//! Which machine this is: a name means this machine when fingerprints match.
+//! Identifies a machine: a machine file describes this machine if its fingerprint
+//! matches.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! What there is: devices, links and the host, as found or as described.
+//! Machines: devices, links and the host, as detected or as described in a file.
 //!
-//! * [`Device`] is a runtime's own account of a device.
+//! * [`Device`] is a device as a runtime reports it.
 //! * [`Host`] describes the machine around the devices.
 //! * [`MachineFile`] is a machine as a TOML file describes it, [`MachineStore`] finds
 //!   and saves such files, and [`Fingerprint`] tells whether one describes this

@@ -1,5 +1,5 @@
-//! Where machine files are kept: the user's directory, then those that ship
-//! with the program.
+//! Stores machine files: those in the user's directory, then those that ship with
+//! the program.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl MachineStore {
     }
 
     /// Saves a machine under its name, and returns the file's path. The file
-    /// is written beside its place and renamed, so that readers see it whole.
+    /// is written to a temporary file and renamed, so that readers see it whole.
     ///
     /// # Errors
     /// A name or figure that [`Self::find`] would refuse, and a directory that

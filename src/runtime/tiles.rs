@@ -1,5 +1,4 @@
-//! How a host pool's command is cut into tiles, the pieces that workers claim.
-//! Pure.
+//! Divides a host pool's command into tiles, the pieces that workers claim. Pure.
 
 use std::ops::Range;
 
@@ -13,12 +12,12 @@ const LEAST: f64 = (256 << 10) as f64;
 /// is long enough to be waited for, and neighbouring tiles leave the cache.
 const MOST: f64 = (4 << 20) as f64;
 
-/// Tiles that every worker should get where there is enough work, so that a
-/// worker slowed by the operating system delays the others little.
+/// Tiles for every worker where there is enough work, so that a worker slowed by
+/// the operating system delays the others little.
 const PER_WORKER: u64 = 4;
 
-/// Parts in which the last tile of each worker's run is claimed: a worker that is
-/// late then leaves the others little to wait for.
+/// The last tile of each worker's run is claimed in so many parts, so that the
+/// others wait little for a late worker.
 const PARTS: u64 = 4;
 
 /// Operations that take a core about as long as one byte of memory traffic.
@@ -38,14 +37,14 @@ pub struct Tiles {
 
 impl Tiles {
     /// Cuts `units` units that together cost `cost` for this many workers.
-    /// All of them get the same number of tiles where there are enough: with
-    /// one more for some, the others would wait for these.
+    /// All workers get the same number of tiles where there are enough: if some had
+    /// one more, the others would wait for these.
     pub fn of(units: u64, cost: Cost, workers: usize) -> Self {
         let workers = workers.max(1) as u64;
         let wanted = PER_WORKER.saturating_mul(workers);
         let traffic = cost.bytes.max(cost.flops / FLOPS_PER_BYTE);
         let (count, most) = if traffic.is_finite() && traffic > 0.0 {
-            // Saturates at both ends; a unit may well exceed a tile.
+            // Saturates at both ends; a unit may exceed a tile.
             let most = ((traffic / LEAST) as u64).max(1);
             let least = (traffic / MOST).ceil() as u64;
             (wanted.clamp(least.min(most), most), most)
@@ -87,8 +86,7 @@ impl Tiles {
         }
     }
 
-    /// How many of so many workers have a tile: a small command leaves some
-    /// idle.
+    /// How many of the workers have a tile; a small command leaves some idle.
     pub fn busy(&self, workers: usize) -> u64 {
         self.count.min(workers.max(1) as u64)
     }

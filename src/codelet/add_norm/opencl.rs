@@ -34,7 +34,7 @@ fn source(parts: usize) -> String {
 }
 
 fn rows(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange::new(vec![(units.end - units.start) as usize * LANES])
+    NdRange::group_per_unit(units, LANES)
         .exactly(vec![LANES])
         .starting_at(vec![units.start as usize * LANES])
 }

@@ -3,30 +3,22 @@
 use std::ops::Range;
 
 use crate::codelet::HostValue;
-use crate::codelet::host::{Level, Stores};
+use crate::codelet::host::{Arguments, Level, Stores};
 
-/// Copies a tile's units. The contract is in the folder's page.
+/// Copies a tile's units; see the folder's page.
 ///
 /// # Safety
 /// That of `HostKernel`.
 pub(super) unsafe fn run(args: &[HostValue], first: u64, units: Range<u64>) {
-    let (
-        HostValue::Memory {
-            address: from,
-            bytes: read,
-        },
-        HostValue::Memory {
-            address: to,
-            bytes: written,
-        },
-        HostValue::U32(unit_bytes),
-    ) = (args[0], args[1], args[2])
-    else {
-        unreachable!("copy takes two memories and a u32, not {args:?}")
+    let args = Arguments {
+        codelet: "copy",
+        values: args,
     };
-    let at = (units.start - first) as usize * unit_bytes as usize;
-    let bytes = (units.end - units.start) as usize * unit_bytes as usize;
-    let stores = Stores::for_bytes(read.saturating_add(written));
+    let (from, to) = (args.memory::<u8>(0), args.memory::<u8>(1));
+    let unit_bytes = args.u32(2);
+    let at = (units.start - first) as usize * unit_bytes;
+    let bytes = (units.end - units.start) as usize * unit_bytes;
+    let stores = Stores::for_bytes(args.bytes());
     // SAFETY: both memories hold the launch's units, and only this call
     // touches the tile's part of the target.
     unsafe { copy(Level::best(), stores, from.add(at), to.add(at), bytes) }
@@ -55,9 +47,9 @@ unsafe fn copy(level: Level, stores: Stores, from: *const u8, to: *mut u8, bytes
 /// Copies with streaming stores.
 ///
 /// One stream, four lines a round, and no software prefetch: the processor's
-/// own prefetcher follows a single stream best. Measured
-/// on one Zen 5 core, 512 MiB: 59 GB/s; with software prefetch at any distance
-/// 46 to 56, several streams 56, plain vectors 42, the C library's copy 43.
+/// own prefetcher follows a single stream best. Measured on one Zen 5 core, 512 MiB:
+/// 59 GB/s; with software prefetch 46 to 56, several streams 56, plain vectors 42,
+/// the C library's copy 43.
 #[cfg(target_arch = "x86_64")]
 mod streaming {
     use crate::codelet::host::{LINE, Lanes, Real, fence};

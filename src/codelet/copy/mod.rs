@@ -1,9 +1,9 @@
-//! Copying memory: the yardstick of memory bandwidth.
+//! Copies memory, to measure memory bandwidth.
 //!
-//! A unit is a piece of memory of a chosen size. A launch copies its units one
-//! behind the other; the launch's first unit begins at the first byte of both
-//! memories. Nothing moves memory faster than a copy, so its bytes a second,
-//! read and written, bound every computation that streams its data.
+//! A unit is a piece of memory of a chosen size. A launch copies consecutive units;
+//! its first unit begins at the first byte of both memories. No kernel moves memory
+//! faster than a copy, so its bytes a second, read and written, bound every
+//! computation that streams its data.
 //!
 //! ## Arguments
 //!
@@ -40,7 +40,7 @@ pub fn codelet() -> Codelet {
     }
 }
 
-/// What copying `units` of `unit_bytes` costs: every byte read and written.
+/// The cost of copying `units` of `unit_bytes`: every byte is read and written.
 pub fn cost(units: u64, unit_bytes: u32) -> Cost {
     Cost {
         flops: 0.0,
@@ -58,7 +58,7 @@ pub fn args(from: super::Memory, to: super::Memory, unit_bytes: u32) -> Vec<Valu
 }
 
 fn groups(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange::new(vec![(units.end - units.start) as usize * GROUP]).near(vec![GROUP])
+    NdRange::group_per_unit(units, GROUP).near(vec![GROUP])
 }
 
 #[cfg(test)]

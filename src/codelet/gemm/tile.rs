@@ -43,28 +43,27 @@ pub const TILES: [Tile; 12] = [
     tile(32, 32, 16, 4, 4),
 ];
 
-/// For many work-groups: most is done with what is in registers.
+/// For many work-groups: the most arithmetic on registers.
 const LARGE: &Tile = &TILES[2];
 
-/// For fewer: still as much in registers, in groups of half the size.
+/// For fewer: as many numbers a work-item, in groups of half the size.
 const MIDDLE: &Tile = &TILES[5];
 
-/// For a few: more groups, of fewer numbers each.
+/// For few: more groups, of fewer numbers each.
 const SMALL: &Tile = &TILES[8];
 
-/// For hardly any.
+/// For very few.
 const LEAST: &Tile = &TILES[11];
 
-/// Groups that a large GPU's multiprocessors, 132 of an H200, need: two each of
-/// the large tiles, one of the middle ones. A single product of small tiles does
-/// not fill it, but several at once on several queues do.
+/// The groups that fill a large GPU, such as the 132 multiprocessors of an H200: two
+/// each of the large tiles, one of the middle ones. A single product of small tiles
+/// does not fill it, but several at once on several queues do.
 const LARGE_GROUPS: u64 = 256;
 const MIDDLE_GROUPS: u64 = 128;
 const SMALL_GROUPS: u64 = 32;
 
 impl Tile {
-    /// The one that suits these sizes: the largest that still makes enough
-    /// groups. Measured on an H200 with `pdawl bench codelet gemm`, in TFLOP/s
+    /// The tile for these sizes: the largest that still makes enough groups. Measured on an H200 with `pdawl bench codelet gemm`, in TFLOP/s
     /// (the others' best in brackets): 16 of 512 rows 41 (40), 48 of 256 rows 37
     /// (36), 16 of 256 rows 27 (27), single ones of 512 rows on eight queues 34
     /// (35) and on one queue 12 (15).

@@ -1,12 +1,11 @@
-//! The exponential function, such that the compiler makes vectors of it.
+//! An exponential function that the compiler can vectorise.
 
-/// `e^x` with a relative error below 3e-7 for x from -87 to 88; 0 below and
-/// nearly the greatest single above.
+/// `e^x` with a relative error below 3e-7 for x from -87 to 88; 0 below, and nearly
+/// the greatest single above.
 ///
 /// Source: Moshier's Cephes library, `expf`: `x = n ln 2 + r`, a polynomial of
-/// r, and n put into the exponent. `n` is rounded by adding a number so large
-/// that its last bit is 1, since a conversion would not become a vector
-/// everywhere.
+/// r, and n put into the exponent. `n` is rounded by adding a number whose last
+/// bit is 1, since not every instruction set has a vector conversion.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     const LEAST: f32 = -87.3;

@@ -1,12 +1,12 @@
-//! Vectors of points.
+//! Vectors of grid points, one type for each instruction set.
 
 use std::ops::{Add, Mul};
 
-use crate::codelet::HostValue;
+use super::arguments::FromValue;
 
 /// A point's type: `f64` or `f32`.
 pub(crate) trait Real:
-    Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static
+    FromValue + Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static
 {
     /// Its vectors, one type an instruction set.
     #[cfg(target_arch = "x86_64")]
@@ -15,9 +15,6 @@ pub(crate) trait Real:
     type Avx2: Lanes<Scalar = Self>;
     #[cfg(target_arch = "x86_64")]
     type Avx512: Lanes<Scalar = Self>;
-
-    /// The argument's value, if it is of this type.
-    fn from_value(value: HostValue) -> Option<Self>;
 }
 
 impl Real for f64 {
@@ -27,13 +24,6 @@ impl Real for f64 {
     type Avx2 = super::avx2::F64x4;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = super::avx512::F64x8;
-
-    fn from_value(value: HostValue) -> Option<Self> {
-        match value {
-            HostValue::F64(value) => Some(value),
-            _ => None,
-        }
-    }
 }
 
 impl Real for f32 {
@@ -43,13 +33,6 @@ impl Real for f32 {
     type Avx2 = super::avx2::F32x8;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = super::avx512::F32x16;
-
-    fn from_value(value: HostValue) -> Option<Self> {
-        match value {
-            HostValue::F32(value) => Some(value),
-            _ => None,
-        }
-    }
 }
 
 /// Neighbouring points of a row in one register.

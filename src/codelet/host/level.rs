@@ -1,4 +1,4 @@
-//! Which vector instructions a kernel uses.
+//! The processor's vector instruction set, which a kernel uses.
 
 /// An instruction set that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

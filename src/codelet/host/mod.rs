@@ -1,13 +1,13 @@
-//! What native kernels share: which instructions the processor has
-//! ([`Level`]), vectors of points ([`Lanes`], one file an instruction set), and
-//! the choice between plain and streaming stores ([`Stores`]); and [`Arguments`] and
-//! [`exp`] for those that read and compute numbers of single precision.
+//! Shared parts of the native kernels: the processor's instruction set ([`Level`]),
+//! vectors of points ([`Lanes`], one file an instruction set), the choice between
+//! plain and streaming stores ([`Stores`]), the arguments of a launch
+//! ([`Arguments`]), and a vectorisable exponential function ([`exp`]).
 //!
 //! Kernels are written once over [`Lanes`]. An entry with `#[target_feature]`
 //! instantiates such a kernel for one level; everything beneath it is
 //! `#[inline(always)]`, so that it is compiled with the entry's instructions.
-//! The level is chosen when a kernel runs: the default build uses all that the
-//! processor has.
+//! The level is chosen when a kernel runs, so the default build uses every
+//! instruction set of the processor.
 
 mod arguments;
 mod exp;
@@ -22,7 +22,7 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
-pub(crate) use arguments::Arguments;
+pub(crate) use arguments::{Arguments, FromValue};
 pub(crate) use exp::exp;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use lanes::Lanes;

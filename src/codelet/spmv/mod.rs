@@ -1,15 +1,14 @@
 //! Sparse matrix times vector, `y = scale * A x`, double or single.
 //!
-//! The matrix lies in memory as *units* of about equal work, which is what
-//! devices share: a unit is a run of whole rows, or a piece of one row that is
-//! too long for a unit. So a launch, a tile of a worker and a work-group are
-//! balanced by entries however unequal the rows are. Pieces come first: unit
-//! `u` is one when `u < pieces`.
+//! The matrix is stored as *units* of about equal work, which devices share: a unit
+//! is a run of whole rows, or a piece of one row that is too long for a unit. So a
+//! launch, a tile of a worker and a work-group are balanced by entries however
+//! unequal the rows are. Pieces come first: unit `u` is one when `u < pieces`.
 //!
-//! A row's sum is written to `y`. Of a piece the sum goes to `sums`, and who
-//! launched it adds a row's pieces, in their order, when all have been
-//! computed: they may be on different devices. In the other units, `sums` has
-//! the unit's part of `|y|^2`, where that is asked for.
+//! A row's sum is written to `y`. The sum of a piece is written to `sums`, and the
+//! host adds a row's pieces in their order when all have been computed, since they
+//! may be on different devices. For the other units, `sums` gets the unit's part of
+//! `|y|^2`, if requested.
 //!
 //! Source: compressed sparse rows, and the division of irregular rows from
 //! regular ones, from the PDAWL paper, sections 3.1 and 4.1; entries staged by
@@ -48,17 +47,9 @@ pub mod opencl;
 
 use super::{Codelet, Precision};
 
-/// The literal that both the constant and the compiler's options are made of.
-macro_rules! unit_weight {
-    () => {
-        2048
-    };
-}
-use unit_weight;
-
 /// The heaviest unit: its entries and its rows together. They fit a
 /// work-group's local memory, and a row's end 16 bits.
-pub const UNIT_WEIGHT: u64 = unit_weight!();
+pub const UNIT_WEIGHT: u64 = 2048;
 
 /// The codelet of a product.
 pub fn codelet(precision: Precision) -> Codelet {

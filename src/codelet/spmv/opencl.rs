@@ -7,30 +7,11 @@
 
 use std::ops::Range;
 
-use super::{Precision, unit_weight};
+use super::{Precision, UNIT_WEIGHT};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
-macro_rules! lanes {
-    () => {
-        256
-    };
-}
-macro_rules! options {
-    ($real:literal) => {
-        concat!(
-            "-DREAL=",
-            $real,
-            " -DLANES=",
-            lanes!(),
-            " -DWEIGHT=",
-            unit_weight!()
-        )
-    };
-}
-
-/// Work-items of a group: what every GPU offers, and eight loads each under way
-/// at once.
-pub const LANES: usize = lanes!();
+/// Work-items of a group: every GPU has as many, and each has eight loads in flight.
+pub const LANES: usize = 256;
 
 /// The OpenCL kernel of a product.
 pub fn kernel(precision: Precision) -> OpenClKernel {
@@ -39,10 +20,10 @@ pub fn kernel(precision: Precision) -> OpenClKernel {
             include_str!("../../../kernels/spmv.cl"),
             "kernels/spmv.cl",
             "spmv",
-            match precision {
-                Precision::F64 => options!("double"),
-                Precision::F32 => options!("float"),
-            },
+            format!(
+                "-DREAL={} -DLANES={LANES} -DWEIGHT={UNIT_WEIGHT}",
+                precision.c_type()
+            ),
         ),
         fp64: precision == Precision::F64,
         shape: Shape::Of(groups),
@@ -50,7 +31,7 @@ pub fn kernel(precision: Precision) -> OpenClKernel {
 }
 
 fn groups(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange::new(vec![(units.end - units.start) as usize * LANES]).near(vec![LANES])
+    NdRange::group_per_unit(units, LANES).near(vec![LANES])
 }
 
 #[cfg(test)]

@@ -9,30 +9,13 @@ use std::ops::Range;
 use super::{Dimensions, Precision};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
-/// The literals that both the constants and the compiler's options are made of.
-macro_rules! rows_per_item {
-    () => {
-        8
-    };
-}
-macro_rules! planes_per_item {
-    () => {
-        4
-    };
-}
-macro_rules! options {
-    ($real:literal, $units:expr) => {
-        concat!("-DREAL=", $real, " -DUNITS_PER_ITEM=", $units)
-    };
-}
-
-/// Rows that a work-item of the 5-point stencil computes. It reads two more,
-/// which its neighbours read too and the second-level cache mostly holds.
-/// PoCL runs twice as fast with 8 as with 1, and slower with 16.
-pub const ROWS_PER_ITEM: usize = rows_per_item!();
+/// Rows that a work-item of the 5-point stencil computes. It reads two more, which
+/// its neighbours read too and the second-level cache mostly holds. PoCL runs twice
+/// as fast with 8 as with 1, and slower with 16.
+pub const ROWS_PER_ITEM: usize = 8;
 
 /// Planes that a work-item of the 7-point stencil computes.
-pub const PLANES_PER_ITEM: usize = planes_per_item!();
+pub const PLANES_PER_ITEM: usize = 4;
 
 /// Columns of a work-group of the 5-point stencil: whole cache lines to every
 /// warp, and enough groups for every multiprocessor in small chunks too.
@@ -43,26 +26,20 @@ pub const GROUP_3D: [usize; 2] = [64, 4];
 
 /// The OpenCL kernel of a stencil.
 pub fn kernel(dimensions: Dimensions, precision: Precision) -> OpenClKernel {
+    let (entry, per_item, shape) = match dimensions {
+        Dimensions::Two => ("stencil5", ROWS_PER_ITEM, Shape::Of(rows)),
+        Dimensions::Three => ("stencil7", PLANES_PER_ITEM, Shape::Of(planes)),
+    };
+    let real = precision.c_type();
     OpenClKernel {
         source: KernelSource::new(
             include_str!("../../../kernels/stencil.cl"),
             "kernels/stencil.cl",
-            match dimensions {
-                Dimensions::Two => "stencil5",
-                Dimensions::Three => "stencil7",
-            },
-            match (dimensions, precision) {
-                (Dimensions::Two, Precision::F64) => options!("double", rows_per_item!()),
-                (Dimensions::Two, Precision::F32) => options!("float", rows_per_item!()),
-                (Dimensions::Three, Precision::F64) => options!("double", planes_per_item!()),
-                (Dimensions::Three, Precision::F32) => options!("float", planes_per_item!()),
-            },
+            entry,
+            format!("-DREAL={real} -DUNITS_PER_ITEM={per_item}"),
         ),
         fp64: precision == Precision::F64,
-        shape: Shape::Of(match dimensions {
-            Dimensions::Two => rows,
-            Dimensions::Three => planes,
-        }),
+        shape,
     }
 }
 

@@ -1,10 +1,10 @@
-//! Measuring a device beside the host's cores, and its link.
+//! Measures a device other than the host's cores, and its link.
 
 use std::collections::BTreeMap;
 
 use super::MeasureError;
 use super::figures::{median, rounded, seconds};
-use super::probe::{HostMemory, Probe, device_span, host_span};
+use super::probe::{HostMemory, Probe};
 use crate::codelet::{BufferId, Memory};
 use crate::machine::{DeviceSpec, LinkSpec};
 use crate::runtime::{Command, CommandKind, Completion, DeviceId, QueueId};
@@ -53,10 +53,7 @@ pub fn measure(
     let short = probe.copy(from, to, device.compute_units.into(), 16);
     let row = probe.row(queue, &copy, &short)?;
     if let Some(link) = &mut link {
-        let write = Command::Write {
-            from: host_span(memory.from, 0..bytes),
-            to: device_span(probe.buffer(id, bytes)?, 0),
-        };
+        let write = Command::write(memory.from, 0..bytes, probe.buffer(id, bytes)?, 0);
         let other = (probe.queue(id)?, &write);
         let beside = probe.row_beside(Some(other), queue, &copy, &short)?;
         link.launch_delay_ns = beside.period.saturating_sub(row.period);
@@ -96,23 +93,14 @@ fn measure_link(
     bytes: u64,
 ) -> Result<(LinkSpec, u32), MeasureError> {
     let (up, down) = (probe.queue(id)?, probe.queue(id)?);
-    let write = |bytes| Command::Write {
-        from: host_span(memory.from, 0..bytes),
-        to: device_span(buffer, 0),
-    };
-    let read = Command::Read {
-        from: device_span(buffer, 0),
-        to: host_span(memory.to, 0..bytes),
-    };
+    let write = |bytes| Command::write(memory.from, 0..bytes, buffer, 0);
+    let read = Command::read(buffer, 0, memory.to, 0..bytes);
     let h2d = probe.rate(up, &write(bytes), bytes as f64)?;
     let d2h = probe.rate(down, &read, bytes as f64)?;
 
     // Each direction has its half of the buffer.
     let half = bytes / 2;
-    let away = Command::Read {
-        from: device_span(buffer, half),
-        to: host_span(memory.to, half..bytes),
-    };
+    let away = Command::read(buffer, half, memory.to, half..bytes);
     let mut overlaps = Vec::new();
     let both_ways = probe.median(|probe| {
         let done = meet(probe, (up, &write(half)), (down, &away))?;
@@ -144,7 +132,7 @@ fn meet(
             probe.submit(queue, command.clone())?;
         }
     }
-    probe.all(2 * MEETING)
+    probe.completions(2 * MEETING)
 }
 
 /// What transfers in both directions at once show.

@@ -1,4 +1,4 @@
-//! From times to figures.
+//! Computes figures from times.
 
 use crate::time::Nanos;
 

@@ -1,8 +1,8 @@
-//! Measuring the pool of host cores.
+//! Measures the pool of host cores.
 
 use super::figures::rounded;
 use super::probe::{HostMemory, Probe};
-use super::{About, MeasureError};
+use super::{MachineDescription, MeasureError};
 use crate::codelet::Memory;
 use crate::machine::HostSpec;
 use crate::runtime::DeviceId;
@@ -27,7 +27,7 @@ pub fn measure(
     probe: &mut Probe,
     pool: DeviceId,
     memory: &HostMemory,
-    about: &About,
+    about: &MachineDescription,
     progress: &mut dyn FnMut(&str, &str),
 ) -> Result<HostSpec, MeasureError> {
     let device = probe.device(pool).clone();
@@ -62,7 +62,7 @@ pub fn measure(
         memory: device.memory,
         memory_bandwidth,
         shared_bandwidth: None,
-        // A single core cannot beat all of them but by a measurement's error.
+        // A single core beats all of them only by a measurement's error.
         core_bandwidth: core_bandwidth.min(memory_bandwidth),
         flops: None,
         launch_overhead_ns,

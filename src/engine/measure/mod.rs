@@ -1,14 +1,15 @@
-//! Measuring a machine, only through a [`Runtime`], into a [`MachineFile`].
+//! Measures a machine through a [`Runtime`], into a [`MachineFile`].
 //!
-//! What is measured means what the simulator makes of it: measuring the
-//! simulator of a machine gives that machine's figures back.
+//! Each figure is measured as the simulator uses it: measuring the simulator of a
+//! machine returns that machine's figures.
 //!
-//! * `probe` runs commands and times them, `figures` makes figures of times;
-//! * `host` measures the pool of host cores, `device` everything else, and
-//!   `stencils` how near real kernels come to a copy;
-//! * this file puts the figures together.
+//! * `probe` runs commands and times them, `figures` computes figures from times;
+//! * `host` measures the pool of host cores, `device` every other device and its
+//!   link, `shared` host memory under both, and `stencils` the bandwidth of real
+//!   kernels relative to a copy;
+//! * this file combines the figures.
 //!
-//! Every figure is the median of several runs after one that is not counted.
+//! Every figure is the median of several runs after a warm-up run.
 //! Data is random, since some memories and links are faster on zeros.
 
 mod device;
@@ -41,20 +42,13 @@ pub enum MeasureError {
     #[error("no pool of host cores to measure; add `host` to the devices")]
     NoHost,
 
-    #[error("{device}: a {what} failed while its speed was measured: {why}")]
-    Failed {
-        device: String,
-        what: &'static str,
-        why: String,
-    },
-
     #[error("{device}: {bytes} bytes of memory are too few to measure; free some memory")]
     TooSmall { device: String, bytes: u64 },
 }
 
-/// What the file says of the machine beside measured figures.
+/// The parts of the file that are not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct MachineDescription {
     pub name: String,
     pub title: String,
     pub description: String,
@@ -98,7 +92,7 @@ impl Default for MeasureOptions {
 pub fn measure(
     runtime: &mut dyn Runtime,
     copy: &Arc<Codelet>,
-    about: About,
+    about: MachineDescription,
     options: MeasureOptions,
     progress: &mut dyn FnMut(&str, &str),
 ) -> Result<MachineFile, MeasureError> {
@@ -112,28 +106,20 @@ pub fn measure(
         .ok_or(MeasureError::NoHost)?;
     let simulated = runtime.simulated();
 
-    let mut probe = Probe::new(runtime, Arc::clone(copy), options);
-    let result = probe.allocate(pool).and_then(|memory| {
-        probe.begin();
-        let mut host = host::measure(&mut probe, pool, &memory, &about, progress)?;
-        let linked = |(i, d): (usize, &Device)| {
-            let is_linked = d.kind != DeviceKind::Cpu && !d.shares_host_memory;
-            is_linked.then_some(DeviceId(i))
-        };
-        let linked: Vec<DeviceId> = devices.iter().enumerate().filter_map(linked).collect();
-        let alone = host.memory_bandwidth;
-        host.shared_bandwidth =
-            shared::measure(&mut probe, pool, &linked, &memory, alone, progress)?;
-        let others = devices
-            .iter()
-            .enumerate()
-            .filter(|(_, d)| d.kind != DeviceKind::Cpu)
-            .map(|(i, _)| device::measure(&mut probe, DeviceId(i), &memory, progress))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok((host, others))
-    });
-    probe.free_all();
-    let (host, devices) = result?;
+    let mut probe = Probe::on(runtime, Arc::clone(copy), options);
+    let memory = probe.allocate(pool)?;
+    let mut host = host::measure(&mut probe, pool, &memory, &about, progress)?;
+    let others: Vec<(DeviceId, &Device)> = (devices.iter().enumerate())
+        .filter(|(_, d)| d.kind != DeviceKind::Cpu)
+        .map(|(i, d)| (DeviceId(i), d))
+        .collect();
+    let linked = others.iter().filter(|(_, d)| !d.shares_host_memory);
+    let linked: Vec<DeviceId> = linked.map(|(id, _)| *id).collect();
+    let alone = host.memory_bandwidth;
+    host.shared_bandwidth = shared::measure(&mut probe, pool, &linked, &memory, alone, progress)?;
+    let devices = (others.into_iter())
+        .map(|(id, _)| device::measure(&mut probe, id, &memory, progress))
+        .collect::<Result<_, _>>()?;
 
     Ok(MachineFile {
         format: FORMAT.to_owned(),
@@ -148,8 +134,8 @@ pub fn measure(
     })
 }
 
-/// Bytes a second that a copy by a pool of host cores reads and writes: what
-/// bounds every kernel there.
+/// Bytes a second that a copy by a pool of host cores reads and writes, which bounds
+/// every kernel there.
 ///
 /// # Errors
 /// As [`measure`].
@@ -159,16 +145,12 @@ pub fn copy_bandwidth(
     pool: DeviceId,
     options: MeasureOptions,
 ) -> Result<f64, MeasureError> {
-    let mut probe = Probe::new(runtime, Arc::clone(copy), options);
-    let result = probe.allocate(pool).and_then(|memory| {
-        probe.begin();
-        host::copy_bandwidth(&mut probe, pool, &memory)
-    });
-    probe.free_all();
-    result
+    let mut probe = Probe::on(runtime, Arc::clone(copy), options);
+    let memory = probe.allocate(pool)?;
+    host::copy_bandwidth(&mut probe, pool, &memory)
 }
 
-/// Where the figures of a measured file come from.
+/// The sources of the figures of a measured file.
 fn sources(simulated: bool, options: MeasureOptions) -> BTreeMap<String, String> {
     let how = if simulated {
         "measured in a simulation"

@@ -1,17 +1,14 @@
-//! Running commands and timing them.
+//! Runs commands and times them.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::figures::{median, seconds};
 use super::stencils::grid;
 use super::{MeasureError, MeasureOptions};
-use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Memory, Value};
+use crate::codelet::{BufferId, Codelet, HostMemoryId, Memory, copy};
+use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
-use crate::runtime::{
-    Command, Completion, DeviceId, DeviceSpan, HostSpan, Launch, QueueId, Runtime, RuntimeError,
-    Status, Tag,
-};
+use crate::runtime::{Command, Completion, DeviceId, Launch, QueueId, Runtime, RuntimeError};
 use crate::time::Nanos;
 use crate::workload::{Divisible, Grid};
 
@@ -24,7 +21,7 @@ const ROW: usize = 32;
 /// Long commands ahead of them, so that all are enqueued before the first
 /// short one starts.
 const HOLD: usize = 8;
-/// Commands of another queue beside a row: they outlast what holds it up.
+/// Commands of another queue beside a row: they outlast the long commands.
 const OTHERS: usize = 4;
 /// Rows measured at most: each has many commands to take the median of.
 const ROWS: u32 = 3;
@@ -36,7 +33,7 @@ pub struct HostMemory {
     pub bytes: u64,
 }
 
-/// What a row of short commands on one queue shows, in nanoseconds.
+/// The measured times of a row of short commands on one queue, in nanoseconds.
 pub struct Row {
     /// Host time of one enqueue.
     pub enqueue: Nanos,
@@ -44,39 +41,34 @@ pub struct Row {
     pub period: Nanos,
 }
 
-/// A runtime, and what is used to measure it.
+/// A runtime in the course of a measurement.
 pub struct Probe<'a> {
-    runtime: &'a mut dyn Runtime,
+    scope: RuntimeScope<'a>,
     copy: Arc<Codelet>,
     options: MeasureOptions,
-    host: Vec<HostMemoryId>,
-    buffers: Vec<BufferId>,
 }
 
 impl<'a> Probe<'a> {
-    pub fn new(runtime: &'a mut dyn Runtime, copy: Arc<Codelet>, options: MeasureOptions) -> Self {
+    pub fn on(runtime: &'a mut dyn Runtime, copy: Arc<Codelet>, options: MeasureOptions) -> Self {
         Self {
-            runtime,
+            scope: RuntimeScope::on(runtime),
             copy,
             options,
-            host: Vec::new(),
-            buffers: Vec::new(),
         }
     }
 
     pub fn device(&self, device: DeviceId) -> &Device {
-        &self.runtime.devices()[device.0]
+        &self.scope.devices()[device.0]
     }
 
-    /// Host memory for all measurements, filled with random numbers.
+    /// Allocates host memory for all measurements, filled with random numbers. From
+    /// here on this thread drives the runtime.
     pub fn allocate(&mut self, pool: DeviceId) -> Result<HostMemory, MeasureError> {
         let bytes = self.size(pool, 16)?;
-        let from = self.runtime.alloc_host(bytes)?;
-        self.host.push(from);
-        let to = self.runtime.alloc_host(bytes)?;
-        self.host.push(to);
+        let from = self.scope.alloc_host(bytes)?;
+        let to = self.scope.alloc_host(bytes)?;
         for memory in [from, to] {
-            match self.runtime.host_bytes(memory) {
+            match self.scope.host_bytes(memory) {
                 Ok(data) => {
                     if let Some(grid) = grid(bytes) {
                         grid.initial(0..grid.units(), data);
@@ -87,37 +79,21 @@ impl<'a> Probe<'a> {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.scope.begin_driving();
         Ok(HostMemory { from, to, bytes })
-    }
-
-    /// From here on this thread drives the runtime, until [`Self::free_all`].
-    pub fn begin(&mut self) {
-        self.runtime.begin_driving();
     }
 
     /// A buffer on a device, freed by [`Self::free_buffers`].
     pub fn buffer(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, MeasureError> {
-        let buffer = self.runtime.alloc(device, bytes)?;
-        self.buffers.push(buffer);
-        Ok(buffer)
+        Ok(self.scope.alloc(device, bytes)?)
     }
 
     pub fn free_buffers(&mut self) {
-        for buffer in self.buffers.drain(..) {
-            self.runtime.free(buffer);
-        }
+        self.scope.free_buffers();
     }
 
-    pub fn free_all(&mut self) {
-        self.runtime.end_driving();
-        self.free_buffers();
-        for memory in self.host.drain(..) {
-            self.runtime.free_host(memory);
-        }
-    }
-
-    /// Bytes of a large copy: what was asked for, but at most a `part` of the
-    /// device's memory, in whole units.
+    /// Bytes of a large copy in whole units: those requested, but at most a `part`th
+    /// of the device's memory.
     pub fn size(&self, device: DeviceId, part: u64) -> Result<u64, MeasureError> {
         let device = self.device(device);
         let most = (device.memory / part).min(device.max_allocation);
@@ -132,46 +108,17 @@ impl<'a> Probe<'a> {
     }
 
     pub fn queue(&mut self, device: DeviceId) -> Result<QueueId, MeasureError> {
-        Ok(self.runtime.queue(device)?)
+        Ok(self.scope.queue(device)?)
     }
 
     pub fn submit(&mut self, queue: QueueId, command: Command) -> Result<(), MeasureError> {
-        let tag = Tag {
-            step: 0,
-            label: "measure".into(),
-            units: 0..0,
-        };
-        self.runtime.submit(queue, command, &[], tag)?;
+        self.scope.enqueue(queue, command, &[], "measure")?;
         Ok(())
     }
 
-    /// The next completion, which must be of a command that went well.
-    pub fn next(&mut self) -> Result<Completion, MeasureError> {
-        let failed = |device: &str, what, why: &str| MeasureError::Failed {
-            device: device.to_owned(),
-            what,
-            why: why.to_owned(),
-        };
-        let Some(done) = self.runtime.wait(None)? else {
-            return Err(failed("the runtime", "command", "it never completed"));
-        };
-        match &done.status {
-            Status::Done => Ok(done),
-            Status::Failed(why) | Status::DeviceLost(why) => {
-                let device = &self.device(done.device).name;
-                Err(failed(device, done.kind.name(), why))
-            }
-            Status::Skipped => {
-                let device = &self.device(done.device).name;
-                let why = "a command before it failed";
-                Err(failed(device, done.kind.name(), why))
-            }
-        }
-    }
-
-    /// All completions of this many commands.
-    pub fn all(&mut self, commands: usize) -> Result<Vec<Completion>, MeasureError> {
-        (0..commands).map(|_| self.next()).collect()
+    /// The completions of this many commands, all of which must end well.
+    pub fn completions(&mut self, commands: usize) -> Result<Vec<Completion>, MeasureError> {
+        Ok(self.scope.completions(commands)?)
     }
 
     /// A figure as the median of several runs after one that does not count.
@@ -194,7 +141,7 @@ impl<'a> Probe<'a> {
     ) -> Result<f64, MeasureError> {
         self.median(|probe| {
             probe.submit(queue, command.clone())?;
-            let done = probe.next()?;
+            let done = &probe.completions(1)?[0];
             Ok(amount / seconds(done.started, done.ended))
         })
     }
@@ -230,11 +177,11 @@ impl<'a> Probe<'a> {
                 self.submit(queue, long.clone())?;
             }
             for _ in 0..ROW {
-                let before = self.runtime.now();
+                let before = self.scope.now();
                 self.submit(queue, short.clone())?;
-                enqueues.push(self.runtime.now().saturating_sub(before) as f64);
+                enqueues.push(self.scope.now().saturating_sub(before) as f64);
             }
-            let all = self.all(others + HOLD + ROW)?;
+            let all = self.completions(others + HOLD + ROW)?;
             let (done, others): (Vec<_>, Vec<_>) = all.iter().partition(|c| c.queue == queue);
             let begin = others.iter().map(|c| c.started).min();
             let end = others.iter().map(|c| c.ended).max();
@@ -251,13 +198,13 @@ impl<'a> Probe<'a> {
         })
     }
 
-    /// From a command's end until this thread knows, in nanoseconds.
+    /// From a command's end until this thread is notified, in nanoseconds.
     pub fn completion(&mut self, queue: QueueId, short: &Command) -> Result<Nanos, MeasureError> {
         let mut latencies = Vec::new();
         for _ in 0..ROW {
             self.submit(queue, short.clone())?;
-            let done = self.next()?;
-            latencies.push(self.runtime.now().saturating_sub(done.ended) as f64);
+            let ended = self.completions(1)?[0].ended;
+            latencies.push(self.scope.now().saturating_sub(ended) as f64);
         }
         Ok(median(latencies) as Nanos)
     }
@@ -275,29 +222,8 @@ impl<'a> Probe<'a> {
         Command::Launch(Launch {
             codelet: Arc::clone(&self.copy),
             units: 0..units,
-            args: vec![
-                Value::Memory(from),
-                Value::Memory(to),
-                Value::U32(unit_bytes),
-            ],
-            cost: Cost {
-                flops: 0.0,
-                bytes: 2.0 * units as f64 * f64::from(unit_bytes),
-            },
+            args: copy::args(from, to, unit_bytes),
+            cost: copy::cost(units, unit_bytes),
         })
     }
-}
-
-/// Part of host memory.
-pub fn host_span(memory: HostMemoryId, range: Range<u64>) -> HostSpan {
-    HostSpan {
-        memory,
-        offset: range.start,
-        bytes: range.end - range.start,
-    }
-}
-
-/// A place in a buffer.
-pub fn device_span(buffer: BufferId, offset: u64) -> DeviceSpan {
-    DeviceSpan { buffer, offset }
 }

@@ -1,8 +1,8 @@
-//! Measuring what host memory sustains while cores and links both use it.
+//! Measures the bandwidth of host memory while cores and links both use it.
 
 use super::MeasureError;
 use super::figures::{rounded, seconds};
-use super::probe::{HostMemory, Probe, device_span, host_span};
+use super::probe::{HostMemory, Probe};
 use crate::codelet::Memory;
 use crate::runtime::{Command, CommandKind, Completion, DeviceId};
 
@@ -36,14 +36,8 @@ pub fn measure(
     for device in devices {
         let bytes = probe.size(*device, 8)?.min(half);
         let (there, back) = (probe.buffer(*device, bytes)?, probe.buffer(*device, bytes)?);
-        let write = Command::Write {
-            from: host_span(memory.from, half..half + bytes),
-            to: device_span(there, 0),
-        };
-        let read = Command::Read {
-            from: device_span(back, 0),
-            to: host_span(memory.to, half..half + bytes),
-        };
+        let write = Command::write(memory.from, half..half + bytes, there, 0);
+        let read = Command::read(back, 0, memory.to, half..half + bytes);
         commands.push((probe.queue(*device)?, write));
         commands.push((probe.queue(*device)?, read));
     }
@@ -53,7 +47,7 @@ pub fn measure(
                 probe.submit(*queue, command.clone())?;
             }
         }
-        let done = probe.all(MEETING * commands.len())?;
+        let done = probe.completions(MEETING * commands.len())?;
         Ok(while_all_run(&done, traffic))
     })?;
     probe.free_buffers();

@@ -1,4 +1,4 @@
-//! How much of a copy's bandwidth the stencils reach.
+//! Measures the fraction of a copy's bandwidth that the stencils reach.
 
 use std::collections::BTreeMap;
 

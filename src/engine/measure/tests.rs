@@ -24,13 +24,13 @@ fn described(name: &str) -> MachineFile {
     store.find(name).expect("a shipped machine")
 }
 
-fn about() -> About {
-    About {
+fn about() -> MachineDescription {
+    MachineDescription {
         name: "measured".into(),
         title: "A measured machine".into(),
         description: "Measured.".into(),
         sockets: 1,
-        ..About::default()
+        ..MachineDescription::default()
     }
 }
 

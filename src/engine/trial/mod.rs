@@ -1,12 +1,11 @@
-//! Codelets by themselves: the variants of one computation in turns on one
-//! device, each checked before it is timed.
+//! Compares the variants of one codelet on one device. Each is checked before it is
+//! timed, and they take turns.
 //!
-//! * [`case`] says what is computed and what is right;
-//! * `bench` has the device's memory and queues, and launches;
-//! * here variants take turns.
+//! * [`case`] describes the computation and its right results;
+//! * `bench` holds the device's memory and queues, and launches.
 //!
-//! Launches are enqueued behind a transfer that holds them up, so that what is
-//! timed is the device and not the enqueueing.
+//! Launches wait behind a transfer until all are enqueued, so that the device is
+//! timed and not the enqueueing.
 
 mod bench;
 pub mod case;
@@ -23,13 +22,6 @@ use bench::Bench;
 pub enum TrialError {
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-
-    #[error("{device}: a {what} failed: {why}")]
-    Failed {
-        device: String,
-        what: &'static str,
-        why: String,
-    },
 
     #[error("the machine is simulated, and numbers are not computed there; try a real device")]
     Simulated,
@@ -48,19 +40,19 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// What came of a variant.
+/// The result of a variant's check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Right; the largest error of the numbers looked at, of their root mean
+    /// Right; the largest error of the numbers checked, relative to their root mean
     /// square.
     Right { error: f64 },
     /// Wrong by so much.
     Wrong { error: f64 },
-    /// It does not run here, and why.
+    /// It does not run on this device, and why.
     Refused(String),
 }
 
-/// A variant's turns.
+/// A variant's check and times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
     pub name: String,
@@ -87,19 +79,7 @@ pub fn compare(
     if runtime.simulated() {
         return Err(TrialError::Simulated);
     }
-    let mut bench = Bench::new(runtime, device);
-    let result = turns(&mut bench, case, options, progress);
-    bench.free();
-    result
-}
-
-fn turns(
-    bench: &mut Bench,
-    case: &Case,
-    options: Options,
-    progress: &mut dyn FnMut() -> bool,
-) -> Result<Vec<Tried>, TrialError> {
-    bench.prepare(case, options)?;
+    let mut bench = Bench::open(runtime, device, case, options)?;
     let mut tried = Vec::new();
     for variant in &case.variants {
         tried.push(Tried {

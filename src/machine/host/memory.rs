@@ -1,4 +1,4 @@
-//! How much memory there is, and how much of it can be had.
+//! The host's memory: how much is installed, and how much is available.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! The host: processor, caches and memory, as Linux describes them.
 //!
-//! [`Host::detect`] asks the kernel; `parse` understands its texts, `memory` its
-//! accounts, and `topology` how cores lie in sockets. What cannot be found out is `None` or 0, never a guess.
+//! [`Host::detect`] reads the kernel's files; `parse` understands their formats,
+//! `memory` the available memory, and `topology` the position of cores in sockets.
+//! What cannot be determined is `None` or 0, never a guess.
 
 mod memory;
 mod parse;
@@ -14,7 +15,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 
 pub use memory::Memory;
-pub use topology::{Placement, Site, Topology};
+pub use topology::{CoreLocation, Placement, Topology};
 
 /// One instance of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl Host {
         }
     }
 
-    /// What would make runs slower than the hardware allows, in sentences.
+    /// Limits that make runs slower than the hardware allows, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(quota) = self.cpu_quota

@@ -1,4 +1,4 @@
-//! Readers of the kernel's texts, apart from where they are read.
+//! Parsers of the kernel's files.
 
 use super::Cache;
 

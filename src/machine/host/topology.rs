@@ -1,5 +1,5 @@
-//! How logical cores lie in sockets and physical cores, and which to take when
-//! not all are wanted.
+//! The positions of logical cores in sockets and physical cores, and which cores to
+//! take when not all are wanted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -38,9 +38,9 @@ impl FromStr for Placement {
     }
 }
 
-/// A logical core and where it is.
+/// A logical core and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct CoreLocation {
     /// Its number, as the system counts.
     pub core: usize,
     /// The socket's number.
@@ -49,24 +49,24 @@ pub struct Site {
     pub physical: usize,
 }
 
-/// The sites of some logical cores.
+/// The locations of some logical cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    sites: Vec<Site>,
+    locations: Vec<CoreLocation>,
 }
 
 impl Topology {
-    pub fn new(sites: Vec<Site>) -> Self {
-        Self { sites }
+    pub fn new(locations: Vec<CoreLocation>) -> Self {
+        Self { locations }
     }
 
-    /// Asks the kernel. A core that it tells nothing of counts as one by
-    /// itself in socket 0.
+    /// Reads the kernel's files. A core without any counts as a physical core in
+    /// socket 0.
     pub fn detect(cores: &[usize]) -> Self {
-        let site = |core: &usize| {
+        let location = |core: &usize| {
             let number = |text: Option<String>| text?.trim().parse().ok();
             let siblings = cpu(*core, "topology/thread_siblings_list");
-            Site {
+            CoreLocation {
                 core: *core,
                 socket: number(cpu(*core, "topology/physical_package_id")).unwrap_or(0),
                 physical: siblings
@@ -74,38 +74,41 @@ impl Topology {
                     .unwrap_or(*core),
             }
         };
-        Self::new(cores.iter().map(site).collect())
+        Self::new(cores.iter().map(location).collect())
     }
 
-    /// A described machine's: `cores` numbered socket by socket, each by
-    /// itself.
+    /// The topology of a described machine: `cores` physical cores, numbered socket by
+    /// socket.
     pub fn described(sockets: u32, cores: u32) -> Self {
         let each = cores.div_ceil(sockets.max(1)).max(1) as usize;
-        let site = |core| Site {
+        let location = |core| CoreLocation {
             core,
             socket: core / each,
             physical: core,
         };
-        Self::new((0..cores as usize).map(site).collect())
+        Self::new((0..cores as usize).map(location).collect())
     }
 
     /// Whether placements differ: several sockets, or several hardware threads
     /// on a core.
     pub fn is_uneven(&self) -> bool {
-        let first = self.sites.first();
-        self.sites.iter().any(|site| {
-            first.is_some_and(|f| f.socket != site.socket) || site.core != site.physical
+        let first = self.locations.first();
+        self.locations.iter().any(|location| {
+            first.is_some_and(|f| f.socket != location.socket) || location.core != location.physical
         })
     }
 
     /// Logical cores.
     pub fn cores(&self) -> usize {
-        self.sites.len()
+        self.locations.len()
     }
 
     /// The logical cores' numbers.
     pub fn numbers(&self) -> Vec<usize> {
-        self.sites.iter().map(|site| site.core).collect()
+        self.locations
+            .iter()
+            .map(|location| location.core)
+            .collect()
     }
 
     /// Takes `count` of `free`, or all of them; `None` takes the first. They
@@ -114,28 +117,32 @@ impl Topology {
         let Some(placement) = placement else {
             return free.iter().copied().take(count).collect();
         };
-        let mut sites: Vec<Site> = free.iter().map(|core| self.site(*core)).collect();
-        sites.sort_by_key(|site| (site.socket, site.physical, site.core));
+        let mut locations: Vec<CoreLocation> =
+            free.iter().map(|core| self.location(*core)).collect();
+        locations.sort_by_key(|location| (location.socket, location.physical, location.core));
         let mut taken = match placement {
-            Placement::Compact => sites,
-            Placement::Spread => spread(&sites),
+            Placement::Compact => locations,
+            Placement::Spread => spread(&locations),
         };
         taken.truncate(count);
-        taken.sort_by_key(|site| (site.socket, site.physical, site.core));
-        taken.iter().map(|site| site.core).collect()
+        taken.sort_by_key(|location| (location.socket, location.physical, location.core));
+        taken.iter().map(|location| location.core).collect()
     }
 
     /// Sockets that these cores lie on.
     pub fn sockets_of(&self, cores: &[usize]) -> usize {
-        let mut sockets: Vec<usize> = cores.iter().map(|core| self.site(*core).socket).collect();
+        let mut sockets: Vec<usize> = cores
+            .iter()
+            .map(|core| self.location(*core).socket)
+            .collect();
         sockets.sort_unstable();
         sockets.dedup();
         sockets.len()
     }
 
-    fn site(&self, core: usize) -> Site {
-        let known = self.sites.iter().find(|site| site.core == core);
-        known.copied().unwrap_or(Site {
+    fn location(&self, core: usize) -> CoreLocation {
+        let known = self.locations.iter().find(|location| location.core == core);
+        known.copied().unwrap_or(CoreLocation {
             core,
             socket: 0,
             physical: core,
@@ -143,18 +150,18 @@ impl Topology {
     }
 }
 
-/// Sorted sites in the order in which they are farthest apart: by the hardware
+/// Sorted locations in the order in which they are farthest apart: by the hardware
 /// thread's rank on its core, by the core's rank in its socket, by socket.
-fn spread(sorted: &[Site]) -> Vec<Site> {
-    let rank = |site: &Site| {
-        let before = sorted.iter().take_while(|other| *other != site);
+fn spread(sorted: &[CoreLocation]) -> Vec<CoreLocation> {
+    let rank = |location: &CoreLocation| {
+        let before = sorted.iter().take_while(|other| *other != location);
         let mut cores: Vec<usize> = (before.clone())
-            .filter(|other| other.socket == site.socket && other.physical != site.physical)
+            .filter(|other| other.socket == location.socket && other.physical != location.physical)
             .map(|other| other.physical)
             .collect();
         cores.dedup();
-        let thread = before.filter(|other| other.physical == site.physical);
-        (thread.count(), cores.len(), site.socket)
+        let thread = before.filter(|other| other.physical == location.physical);
+        (thread.count(), cores.len(), location.socket)
     };
     let mut order = sorted.to_vec();
     order.sort_by_cached_key(rank);
@@ -168,12 +175,12 @@ mod tests {
     /// Two sockets of four cores with two hardware threads each, numbered as
     /// Linux does: first threads of both sockets, then second threads.
     fn two_sockets() -> Topology {
-        let site = |core: usize| Site {
+        let location = |core: usize| CoreLocation {
             core,
             socket: core % 8 / 4,
             physical: core % 8,
         };
-        Topology::new((0..16).map(site).collect())
+        Topology::new((0..16).map(location).collect())
     }
 
     #[test]

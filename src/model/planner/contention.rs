@@ -5,7 +5,7 @@
 //! link whose two directions are busy) slows by one factor, whatever its speed
 //! alone; who is held up less elsewhere takes what is left. These are the
 //! shares by which the simulator divides resources, too (see
-//! [`crate::runtime::sim::fluid`]), and with the measured figures of a PCIe 5
+//! [`crate::runtime::sim::bandwidth_sharing`]), and with the measured figures of a PCIe 5
 //! machine they give what was measured there.
 
 /// A flow that may be under way beside others.

@@ -1,38 +1,38 @@
-//! Which worker runs on which core, and which rest, when the cores that the
-//! process may use change.
+//! Assigns workers to cores, again whenever the cores that the process may use
+//! change. A worker without a core rests.
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Binds a thread (`None`: the calling one) to a core. False when the system
-/// refuses; the thread then runs wherever it is let.
+/// refuses; the thread then keeps its cores.
 pub fn pin(thread: Option<Pid>, core: usize) -> bool {
-    if core >= CpuSet::MAX_CPU {
-        return false;
-    }
-    let mut set = CpuSet::new();
-    set.set(core);
-    sched_setaffinity(thread, &set).is_ok()
+    core < CpuSet::MAX_CPU && sched_setaffinity(thread, &cpu_set(&[core])).is_ok()
 }
 
-/// Binds a thread to these cores, or leaves it where it is if there are none.
-/// What the system refuses stays as it was.
+/// Binds a thread to these cores, or leaves it where it is if there are none or
+/// the system refuses.
 pub fn confine(thread: Pid, cores: &[usize]) {
+    let set = cpu_set(cores);
+    if set.count() > 0 {
+        let _ = sched_setaffinity(Some(thread), &set);
+    }
+}
+
+fn cpu_set(cores: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
     for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
         set.set(*core);
     }
-    if set.count() > 0 {
-        let _ = sched_setaffinity(Some(thread), &set);
-    }
+    set
 }
 
 /// For each pool and worker the core to run on, or `None` to rest.
 ///
 /// `homes` are the cores that each pool's workers were opened with and
 /// `allowed` those that may be used now. A worker whose home is allowed stays;
-/// the others move to allowed cores that are no one's home; who finds none
-/// rests. A pool left without any core keeps one worker, on a core that it
+/// the others move to allowed cores that are no worker's home, or rest if none is
+/// left. A pool left without any core keeps one worker, on a core that it
 /// then shares, so that its commands still end.
 pub fn assign(homes: &[Vec<usize>], allowed: &[usize]) -> Vec<Vec<Option<usize>>> {
     if allowed.is_empty() {
@@ -53,7 +53,7 @@ pub fn assign(homes: &[Vec<usize>], allowed: &[usize]) -> Vec<Vec<Option<usize>>
         .iter()
         .map(|pool| pool.iter().map(|home| take(Some(*home))).collect())
         .collect();
-    // Pools without a core come first, so that none starves beside a full one.
+    // Pools with the fewest cores choose first.
     let mut order: Vec<usize> = (0..cores.len()).collect();
     order.sort_by_key(|pool| cores[*pool].iter().flatten().count());
     for pool in order {

@@ -1,4 +1,5 @@
-//! The backend's face: pools, memory and commands.
+//! [`HostBackend`]: opens pools of worker threads, and implements the backend's
+//! memory, queues and commands for them.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,12 +9,13 @@ use crossbeam_channel::{Sender, bounded};
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
 
-use super::driver::Driver;
-use super::job::{Job, Label};
-use super::memories::{Memories, Place};
-use super::{affinity, crew::Crew, region};
+use super::driver_thread::DriverThread;
+use super::job::Job;
+use super::memory_table::{MemoryTable, Pool};
+use super::worker_threads::WorkerThreads;
+use super::{affinity, region};
 use crate::machine::host::{Host, allowed_cores};
-use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
+use crate::machine::{Device, RuntimeKind};
 use crate::runtime::{
     Backend, BroadcastTask, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId,
     HostRegion, Notice, QueueId, RuntimeError, Tag,
@@ -33,15 +35,15 @@ pub struct HostBackend {
     devices: Vec<Device>,
     /// The cores that each pool's workers were opened with.
     homes: Vec<Vec<usize>>,
-    crew: Arc<Crew>,
-    workers: Vec<JoinHandle<()>>,
+    workers: Arc<WorkerThreads>,
+    handles: Vec<JoinHandle<()>>,
     /// Each worker's thread, pool by pool.
     threads: Vec<Pid>,
-    memory: Memories,
+    memory: MemoryTable,
     /// The thread whose affinity mask says what the process may use.
     watched: Pid,
-    driver: Driver,
-    /// Cores allowed when the pools were opened, and at the last look.
+    driver: DriverThread,
+    /// Cores allowed when the pools were opened, and when last read.
     first_allowed: Vec<usize>,
     allowed: Vec<usize>,
     warnings: Vec<String>,
@@ -81,12 +83,12 @@ impl HostBackend {
         let mut backend = Self {
             devices: pools.iter().map(|pool| device(pool, &host)).collect(),
             homes: pools.iter().map(|pool| pool.cores.clone()).collect(),
-            crew: Arc::new(Crew::new(&sizes, completions, epoch)),
-            workers: Vec::new(),
+            workers: Arc::new(WorkerThreads::new(&sizes, completions, epoch)),
+            handles: Vec::new(),
             threads: Vec::new(),
-            memory: Memories::default(),
+            memory: MemoryTable::default(),
             watched,
-            driver: Driver::default(),
+            driver: DriverThread::default(),
             first_allowed: allowed.clone(),
             allowed,
             warnings: Vec::new(),
@@ -94,17 +96,17 @@ impl HostBackend {
         backend.start(pools)?;
         let all = vec![true; backend.threads.len()];
         let spin = all.len() <= backend.allowed.len();
-        backend.crew.arrange(&all, spin);
+        backend.workers.arrange(&all, spin);
         Ok(backend)
     }
 
-    /// Keeps whoever drives on these cores, which no device was given.
+    /// Reserves these cores, which no device was given, for the driver thread.
     pub fn sparing(mut self, cores: Vec<usize>) -> Self {
-        self.driver = Driver::on(cores);
+        self.driver = DriverThread::on(cores);
         self
     }
 
-    /// What went less well than asked when the pools were opened.
+    /// What differs from the request since the pools were opened.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -112,29 +114,29 @@ impl HostBackend {
     fn start(&mut self, pools: &[PoolSpec]) -> Result<(), RuntimeError> {
         for pool in pools {
             for &core in &pool.cores {
-                let seat = self.threads.len();
-                let crew = Arc::clone(&self.crew);
+                let index = self.threads.len();
+                let workers = Arc::clone(&self.workers);
                 let (report, started) = bounded(1);
-                let worker = std::thread::Builder::new()
+                let handle = std::thread::Builder::new()
                     .name(format!("{} #{core}", pool.name))
                     .spawn(move || {
                         let pinned = affinity::pin(None, core);
-                        // The opener waits for this; it cannot have gone.
+                        // The opener waits for this.
                         let _ = report.send((gettid(), pinned));
-                        crew.work(seat);
+                        workers.work(index);
                     });
                 let failed = |why: String| RuntimeError::Call {
                     device: pool.name.clone(),
                     call: "starting a worker thread",
                     why,
                 };
-                self.workers
-                    .push(worker.map_err(|error| failed(error.to_string()))?);
+                self.handles
+                    .push(handle.map_err(|error| failed(error.to_string()))?);
                 let (thread, pinned) = started.recv().map_err(|error| failed(error.to_string()))?;
                 self.threads.push(thread);
                 if !pinned {
                     self.warnings.push(format!(
-                        "{}: a worker could not be bound to core {core}; it runs where it is let",
+                        "{}: a worker could not be bound to core {core}; it runs on any core of the process",
                         pool.name
                     ));
                 }
@@ -143,17 +145,9 @@ impl HostBackend {
         Ok(())
     }
 
-    fn name(&self, device: DeviceId) -> String {
-        self.devices
-            .get(device.0)
-            .map_or_else(|| "host".to_owned(), |device| device.name.clone())
-    }
-
-    fn known(&self, device: DeviceId) -> Result<(), RuntimeError> {
-        match self.devices.get(device.0) {
-            Some(_) => Ok(()),
-            None => Err(RuntimeError::Unknown { what: "device" }),
-        }
+    fn device(&self, device: DeviceId) -> Result<&Device, RuntimeError> {
+        let found = self.devices.get(device.0);
+        found.ok_or(RuntimeError::Unknown { what: "device" })
     }
 
     /// Reads the affinity mask again: workers whose cores were taken away move or
@@ -176,7 +170,7 @@ impl HostBackend {
         }
         let active: Vec<bool> = cores.iter().map(Option::is_some).collect();
         let spin = active.iter().filter(|active| **active).count() <= allowed.len();
-        self.crew.arrange(&active, spin);
+        self.workers.arrange(&active, spin);
         self.driver.settle(&allowed, &cores);
         self.allowed = allowed;
     }
@@ -184,26 +178,18 @@ impl HostBackend {
 
 fn device(pool: &PoolSpec, host: &Host) -> Device {
     Device {
-        name: pool.name.clone(),
-        model: host.model.clone(),
-        kind: DeviceKind::Cpu,
-        runtime: RuntimeKind::Host,
-        compute_units: u32::try_from(pool.cores.len()).unwrap_or(u32::MAX),
-        memory: host.memory.total(),
-        max_allocation: host.memory.total(),
-        clock_mhz: host.clock_mhz,
-        shares_host_memory: true,
-        fp64: true,
-        sub_devices: SubDeviceSupport {
-            equally: true,
-            by_counts: true,
-            by_affinity: false,
-        },
-        // A second queue fills the workers that the first one's last tiles
+        // A second queue occupies the workers that the first one's last tiles
         // leave idle.
         queues: 2,
+        clock_mhz: host.clock_mhz,
         driver: concat!("pdawl ", env!("CARGO_PKG_VERSION")).to_owned(),
-        link_bandwidth: None,
+        ..Device::host_pool(
+            RuntimeKind::Host,
+            pool.name.clone(),
+            host.model.clone(),
+            u32::try_from(pool.cores.len()).unwrap_or(u32::MAX),
+            host.memory.total(),
+        )
     }
 }
 
@@ -232,8 +218,7 @@ impl Backend for HostBackend {
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
-        self.known(device)?;
-        let region = region::map(&self.name(device), bytes)?;
+        let region = region::map(&self.device(device)?.name, bytes)?;
         let buffer = BufferId::fresh();
         self.memory.buffers.insert(buffer, region);
         Ok(buffer)
@@ -244,14 +229,14 @@ impl Backend for HostBackend {
     }
 
     fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
-        self.known(device)?;
+        self.device(device)?;
         let queue = QueueId::fresh();
-        self.crew.with_board(|board| board.open(queue, device.0));
+        self.workers.with_queue(|run| run.open(queue, device.0));
         Ok(queue)
     }
 
     fn free_queue(&mut self, queue: QueueId) {
-        self.crew.with_board(|board| board.close(queue));
+        self.workers.with_queue(|run| run.close(queue));
     }
 
     fn submit(
@@ -262,45 +247,29 @@ impl Backend for HostBackend {
         tag: Tag,
         event: EventId,
     ) -> Result<(), RuntimeError> {
-        let queued = self.crew.now();
-        let device = self
-            .crew
-            .with_board(|board| board.pool(queue))
-            .map(DeviceId)
-            .ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let place = Place {
-            name: &self.devices[device.0].name,
-            workers: self.homes[device.0].len(),
+        let queued = self.workers.now();
+        let index = self.workers.with_queue(|run| run.pool(queue));
+        let index = index.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let pool = Pool {
+            name: &self.devices[index].name,
+            workers: self.homes[index].len(),
         };
         let prepared = match &command {
-            Command::Launch(launch) => self.memory.launch(place, launch)?,
-            Command::Repeat(launch) => self.memory.launch(place, launch)?,
+            Command::Launch(launch) => self.memory.launch(pool, launch)?,
+            Command::Repeat(launch) => self.memory.launch(pool, launch)?,
             Command::Series(_) => {
                 return Err(RuntimeError::Unsupported {
-                    device: place.name.to_owned(),
-                    what: "telling of several commands as one",
+                    device: pool.name.to_owned(),
+                    what: "a series of commands with one completion",
                 });
             }
-            Command::Write { from, to } => self.memory.write(place, *from, *to)?,
-            Command::Read { from, to } => self.memory.read(place, *from, *to)?,
+            Command::Write { from, to } => self.memory.transfer(pool, *from, *to, false)?,
+            Command::Read { from, to } => self.memory.transfer(pool, *to, *from, true)?,
         };
-        let label = Label {
-            event,
-            device,
-            queue,
-            kind: command.kind(),
-            tag,
-            queued,
-            bytes: command.bytes(),
-        };
-        let job = Job::new(
-            label,
-            prepared.work,
-            prepared.tiles,
-            prepared.keep,
-            place.workers,
-        );
-        self.crew.submit(job, wait);
+        let owner = (DeviceId(index), queue);
+        let completion = Completion::of(&command, event, owner, tag, queued);
+        let job = Job::new(completion, prepared, pool.workers);
+        self.workers.submit(job, wait);
         Ok(())
     }
 
@@ -314,16 +283,16 @@ impl Backend for HostBackend {
     }
 
     fn on_each_worker(&mut self, errand: &BroadcastTask) {
-        self.crew.on_each_worker(errand);
+        self.workers.on_each_worker(errand);
     }
 }
 
 impl Drop for HostBackend {
     fn drop(&mut self) {
-        self.crew.close();
-        for worker in self.workers.drain(..) {
-            // A worker that panicked has told so on standard error.
-            let _ = worker.join();
+        self.workers.close();
+        for handle in self.handles.drain(..) {
+            // Standard error has reported the panic of a worker.
+            let _ = handle.join();
         }
     }
 }

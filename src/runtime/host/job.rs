@@ -1,5 +1,5 @@
-//! A command made ready for workers: parts of tiles, counters to claim them from,
-//! and a counter that tells who finishes last.
+//! A command prepared for workers: parts of tiles, counters to claim them from,
+//! and a counter that identifies the worker that finishes last.
 
 use std::any::Any;
 use std::ops::Range;
@@ -9,9 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::codelet::{HostKernel, HostValue};
 use crate::runtime::tiles::Tiles;
-use crate::runtime::{
-    CommandKind, Completion, DeviceId, EventId, Nanos, QueueId, Status, Tag, Workers,
-};
+use crate::runtime::{Completion, EventId, Nanos, QueueId, Status, Workers};
 
 /// What a command's tiles do.
 pub enum Work {
@@ -25,28 +23,25 @@ pub enum Work {
     Copy { from: *const u8, to: *mut u8 },
 }
 
-// SAFETY: the pointers lead into mappings that the job's `keep` holds; who may
-// write what when is ordered by queues and events (the contracts of `Runtime`
-// and `HostKernel`), and tiles of one command do not overlap.
+// SAFETY: the pointers lead into mappings that the job's `keep` holds. Queues and
+// events order the writes of different commands (the contracts of `Runtime` and
+// `HostKernel`), and tiles of one command do not overlap.
 unsafe impl Send for Work {}
 // SAFETY: as above.
 unsafe impl Sync for Work {}
 
-/// Who a command is; what of it goes into its completion.
-#[derive(Clone, Debug)]
-pub struct Label {
-    pub event: EventId,
-    pub device: DeviceId,
-    pub queue: QueueId,
-    pub kind: CommandKind,
-    pub tag: Tag,
-    pub queued: Nanos,
-    pub bytes: u64,
+/// A command, checked and resolved to addresses.
+pub struct Prepared {
+    pub work: Work,
+    pub tiles: Tiles,
+    /// Keeps the memory that the work uses mapped.
+    pub keep: Vec<Arc<dyn Send + Sync>>,
 }
 
 /// A command that workers run tile by tile.
 pub struct Job {
-    pub label: Label,
+    /// The completion, whose times and status are still to be set.
+    completion: Completion,
     work: Work,
     tiles: Tiles,
     /// For each worker a run of neighbouring tiles.
@@ -56,7 +51,7 @@ pub struct Job {
     submitted: AtomicU64,
     /// When the first tile began; `u64::MAX` before that.
     started: AtomicU64,
-    /// Why a tile failed. The rest is then claimed without being run.
+    /// Why a tile failed. The remaining tiles are then claimed but not run.
     failure: OnceLock<String>,
     /// Keeps the memory that the work uses mapped.
     _keep: Vec<Arc<dyn Send + Sync>>,
@@ -65,10 +60,10 @@ pub struct Job {
 /// Parts of neighbouring tiles with a counter, on cache lines of its own.
 #[repr(align(128))]
 struct Run {
-    /// The next part that nobody has claimed.
+    /// The next unclaimed part.
     next: AtomicU64,
     end: u64,
-    /// Nanoseconds that its worker has worked, on whosever tiles.
+    /// Nanoseconds that its worker has worked, on tiles of any run.
     busy: AtomicU64,
 }
 
@@ -89,14 +84,9 @@ impl Run {
 }
 
 impl Job {
-    /// A job for a pool of this many workers.
-    pub fn new(
-        label: Label,
-        work: Work,
-        tiles: Tiles,
-        keep: Vec<Arc<dyn Send + Sync>>,
-        workers: usize,
-    ) -> Self {
+    /// A job for a pool of this many workers, which ends with this completion.
+    pub fn new(completion: Completion, prepared: Prepared, workers: usize) -> Self {
+        let Prepared { work, tiles, keep } = prepared;
         let workers = workers.max(1);
         let run = |worker: usize| {
             let parts = tiles.run(worker, workers);
@@ -109,7 +99,7 @@ impl Job {
         let runs = (0..workers).map(run);
         Self {
             runs: runs.collect(),
-            label,
+            completion,
             work,
             tiles,
             ended: AtomicU64::new(0),
@@ -120,20 +110,28 @@ impl Job {
         }
     }
 
+    pub fn event(&self) -> EventId {
+        self.completion.event
+    }
+
+    pub fn queue(&self) -> QueueId {
+        self.completion.queue
+    }
+
     /// Notes that everything it waited for has ended.
     pub fn mark_submitted(&self, now: Nanos) {
         self.submitted.store(now, Ordering::Relaxed);
     }
 
-    /// Parts that nobody has claimed yet, run by run.
+    /// The number of unclaimed parts of each run.
     pub fn unclaimed(&self) -> impl Iterator<Item = u64> {
         self.runs.iter().map(Run::left)
     }
 
-    /// Claims a tile for a worker, or a part of the last one of a run: the next of
-    /// its own run, so that from one step to the next it finds its neighbourhood
-    /// in its caches, and on its memory node; then, so that nobody waits for a
-    /// slow worker, the next of the run of which most is left.
+    /// Claims a tile for a worker, or a part of the last tile of a run. The worker's
+    /// own run comes first, so that from one step to the next it finds its data in
+    /// its caches and on its memory node. Then follows the run with the most parts
+    /// left, so that a slow worker delays nobody.
     pub fn claim(&self, worker: usize) -> Option<Range<u64>> {
         let own = self.runs.get(worker).and_then(|run| run.claim(&self.tiles));
         if own.is_some() {
@@ -151,8 +149,8 @@ impl Job {
         }
     }
 
-    /// Runs what a worker has claimed. True for what ends the job: the caller
-    /// then sees all others' writes.
+    /// Runs the parts that a worker has claimed. True for the parts that end the
+    /// job: the caller then sees all workers' writes.
     pub fn run(&self, worker: usize, parts: Range<u64>, now: impl Fn() -> Nanos) -> bool {
         let began = now();
         if self.started.load(Ordering::Relaxed) == u64::MAX {
@@ -186,9 +184,9 @@ impl Job {
                 if part.is_empty() {
                     return;
                 }
-                // SAFETY: who submitted the launch vouches for its arguments
-                // and for the order of what touches the same memory; tiles are
-                // disjoint parts of the launch's units.
+                // SAFETY: the submitter of the launch guarantees its arguments and
+                // the order of commands on the same memory; tiles are disjoint
+                // parts of the launch's units.
                 unsafe { kernel(args, first, part) }
             }
             Work::Copy { from, to } => {
@@ -212,52 +210,38 @@ impl Job {
 
     /// The completion of a job whose tiles have all ended.
     pub fn completion(&self, ended: Nanos) -> Completion {
-        let status = match self.failure.get() {
-            None => Status::Done,
-            Some(why) => Status::Failed(why.clone()),
-        };
-        self.end(self.started.load(Ordering::Relaxed), ended, status)
+        Completion {
+            submitted: self.submitted.load(Ordering::Relaxed),
+            started: self.started.load(Ordering::Relaxed),
+            ended,
+            workers: match self.work {
+                Work::Kernel { .. } => Some(self.busy()),
+                Work::Copy { .. } => None,
+            },
+            status: match self.failure.get() {
+                None => Status::Done,
+                Some(why) => Status::Failed(why.clone()),
+            },
+            ..self.completion.clone()
+        }
     }
 
     /// The completion of a job that never ran.
-    pub fn refusal(&self, now: Nanos) -> Completion {
-        self.mark_submitted(now);
-        self.end(now, now, Status::Skipped)
+    pub fn skipped(&self, now: Nanos) -> Completion {
+        self.completion.clone().not_run(now, Status::Skipped)
     }
 
     /// How long the workers have worked.
-    fn workers(&self) -> Workers {
+    fn busy(&self) -> Workers {
         let busy = || self.runs.iter().map(|run| run.busy.load(Ordering::Relaxed));
         Workers {
             mean: busy().sum::<u64>() / self.runs.len().max(1) as u64,
             most: busy().max().unwrap_or(0),
         }
     }
-
-    fn end(&self, started: Nanos, ended: Nanos, status: Status) -> Completion {
-        let label = self.label.clone();
-        Completion {
-            event: label.event,
-            device: label.device,
-            queue: label.queue,
-            kind: label.kind,
-            tag: label.tag,
-            queued: label.queued,
-            submitted: self.submitted.load(Ordering::Relaxed),
-            started,
-            ended,
-            bytes: label.bytes,
-            stages: None,
-            workers: match self.work {
-                Work::Kernel { .. } => Some(self.workers()),
-                Work::Copy { .. } => None,
-            },
-            status,
-        }
-    }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn reason(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()

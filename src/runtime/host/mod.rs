@@ -1,33 +1,33 @@
-//! The host backend: native codelets on pools of pinned threads.
+//! The host backend: native codelets on pools of pinned worker threads.
 //!
 //! This folder owns the worker threads, the memory that they compute on and
 //! the order of their commands. Each pool is one device.
 //!
 //! * [`HostBackend`] (in `backend`) checks a command, resolves its arguments to
-//!   addresses and hands it over as a job.
-//! * `board` knows which jobs may run: queues in order, waits for events.
-//! * `crew` is the workers: they claim tiles of the first runnable job that
-//!   has some left, and those without a tile go on to the next job.
-//! * `errand` is what each of them does once, beside its tiles.
-//! * `job` hands a command's tiles (`runtime::tiles`) out, first to each worker
-//!   from a run of its own and then from the others', so that one that the
-//!   operating system holds back delays nobody; and tells the last one.
-//! * `memories` knows what memory commands may name, `region` maps it.
-//! * `affinity` decides which worker runs on which core, and `driver` where the
-//!   thread stays that submits and waits.
+//!   addresses and submits it as a job.
+//! * `run_queue` knows which jobs may run: queues in order, waits for events.
+//! * `worker_threads` holds the workers. They claim tiles of the first runnable
+//!   job that has some left; those without a tile continue with the next job.
+//! * `broadcast` is a task that each of them runs once, between two tiles.
+//! * `job` assigns a command's tiles (`runtime::tiles`). Each worker claims its
+//!   own run of tiles first and then those of others, so that a worker that the
+//!   operating system preempts delays nobody. The last one completes the job.
+//! * `memory_table` knows what memory commands may name, `region` maps it.
+//! * `affinity` decides which worker runs on which core, and `driver_thread` where
+//!   the thread stays that submits and waits.
 
-mod affinity;
+pub(in crate::runtime) mod affinity;
 mod backend;
-mod board;
-mod crew;
-mod driver;
-mod errand;
+mod broadcast;
+mod driver_thread;
 mod job;
-mod memories;
+mod memory_table;
 mod region;
+mod run_queue;
+mod worker_threads;
 
 pub use backend::{HostBackend, PoolSpec};
-pub use crew::SPIN;
+pub use worker_threads::SPIN;
 
 #[cfg(test)]
 mod tests;

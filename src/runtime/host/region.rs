@@ -1,4 +1,4 @@
-//! Host memory: anonymous mappings that can have huge pages.
+//! Host memory: anonymous mappings, with huge pages where the kernel has them.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use crate::codelet::HostMemoryId;
 use crate::machine::host::Memory;
 use crate::runtime::{HostRegion, RuntimeError};
 
-/// Size and alignment of a huge page. Fewer page faults and fewer misses of
-/// the address cache were worth 13 % of a stencil's speed.
+/// Size and alignment of a huge page. Fewer page faults and fewer TLB misses were
+/// worth 13 % of a stencil's speed.
 const HUGE: usize = 2 << 20;
 
 /// Bytes of all regions of the process, touched or not.
-static PROMISED: AtomicU64 = AtomicU64::new(0);
+static RESERVED: AtomicU64 = AtomicU64::new(0);
 
-/// A part of what was promised, given back when dropped.
-struct Promise(u64);
+/// Bytes of [`RESERVED`], returned when dropped.
+struct Reservation(u64);
 
-impl Promise {
-    /// Promises so much, if the machine can keep it beside the others.
+impl Reservation {
+    /// Reserves so many bytes, if the machine has them beside all others reserved.
     ///
-    /// Linux promises more memory than it has, and kills who uses it; so
-    /// nothing is asked of it that it could not keep.
+    /// Linux overcommits memory and kills processes that use too much of it, so
+    /// nothing is requested that it could not provide.
     fn make(bytes: u64) -> Result<Self, String> {
         let memory = Memory::read();
         let resident = Memory::resident().unwrap_or(0);
         let most = |before: u64| match &memory {
-            // What was promised and touched is no longer available, but ours.
+            // Memory reserved and touched is no longer available, but this process's.
             Some(memory) => memory.obtainable(before.min(resident)),
             None => u64::MAX,
         };
-        PROMISED
+        RESERVED
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
                 let after = before.checked_add(bytes)?;
                 (after <= most(before)).then_some(after)
@@ -42,37 +42,37 @@ impl Promise {
             .map_err(|before| {
                 let memory = memory.map_or_else(String::new, |memory| format!("{memory}, and "));
                 format!(
-                    "{memory}{before} bytes are already promised to this run; choose a smaller size"
+                    "{memory}{before} bytes are already reserved for this run; choose a smaller size"
                 )
             })
     }
 }
 
-impl Drop for Promise {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        PROMISED.fetch_sub(self.0, Ordering::Relaxed);
+        RESERVED.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 
-/// What keeps a region mapped.
-struct Keeper {
+/// Keeps a region mapped and its bytes reserved.
+struct Mapping {
     _mapping: MmapMut,
-    _promise: Promise,
+    _reservation: Reservation,
 }
 
-/// Maps `bytes` of zeroed memory without touching it, so that each page comes
-/// to lie near the worker that writes it first. From 2 MiB on it is aligned to
+/// Maps `bytes` of zeroed memory without touching it, so that each page is placed
+/// near the worker that writes it first. From 2 MiB on the mapping is aligned to
 /// huge pages and asks for them.
 ///
 /// # Errors
-/// [`RuntimeError::OutOfMemory`] when the machine has not that much to give.
+/// [`RuntimeError::OutOfMemory`] when the machine has less than that.
 pub fn map(device: &str, bytes: u64) -> Result<HostRegion, RuntimeError> {
     let refuse = |why: String| RuntimeError::OutOfMemory {
         device: device.to_owned(),
         requested: bytes,
         why,
     };
-    let promise = Promise::make(bytes).map_err(refuse)?;
+    let reservation = Reservation::make(bytes).map_err(refuse)?;
     let too_long = || refuse("more than this processor can address".to_owned());
     let length = usize::try_from(bytes.max(1)).map_err(|_| too_long())?;
     let slack = if length < HUGE { 0 } else { HUGE };
@@ -93,9 +93,9 @@ pub fn map(device: &str, bytes: u64) -> Result<HostRegion, RuntimeError> {
         id: HostMemoryId::fresh(),
         address,
         bytes,
-        keeper: Arc::new(Keeper {
+        keeper: Arc::new(Mapping {
             _mapping: mapping,
-            _promise: promise,
+            _reservation: reservation,
         }),
     })
 }
@@ -128,7 +128,7 @@ mod tests {
     fn what_the_machine_has_not_got_is_refused_with_figures() {
         for bytes in [1 << 50, u64::MAX] {
             let Err(error) = map("host:2", bytes) else {
-                panic!("{bytes} bytes were promised");
+                panic!("{bytes} bytes were reserved");
             };
             let text = error.to_string();
             assert!(
@@ -145,9 +145,9 @@ mod tests {
         let half = memory.obtainable(0) / 5 * 3;
         let first = map("host", half).unwrap();
         let Err(error) = map("host", half) else {
-            panic!("both were promised");
+            panic!("both were reserved");
         };
-        assert!(error.to_string().contains("already promised"), "{error}");
+        assert!(error.to_string().contains("already reserved"), "{error}");
         drop(first);
         assert!(map("host", half).is_ok());
     }

@@ -1,34 +1,32 @@
-//! The backend: opening devices, and the [`Backend`] trait.
+//! [`OpenClBackend`]: its state, and the [`Backend`] trait. Commands are enqueued in
+//! `submit`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use cl3::command_queue::finish;
-use cl3::types::cl_event;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::batch::Batch;
-use super::bridge::bridge;
-use super::completion::{Ended, Outlets, Slot, Token};
+use super::completion::{Channels, Ended};
 use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
-use super::flight::Flight;
-use super::handle::{Event, LETTING_GO, Queue, settle};
-use super::launch::Site;
+use super::handle::{Event, Queue, RELEASE_TIMEOUT, wait_for_release};
+use super::in_flight::InFlight;
+use super::launch::LaunchEnv;
 use super::memory::{pageable, pinned};
 use super::open::open_devices;
 use super::partition::Selected;
+use super::polling::Polling;
 use super::program::Programs;
-use super::queue::{Buffer, Events, Memories, OpenQueue};
+use super::queue::{Buffer, Memories, OpenQueue};
 use super::repeat::Repeats;
-use super::watch::Watch;
 use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     Backend, Command, Completion, DeviceId, EventId, HostRegion, IdMap, Nanos, Notice, QueueId,
-    RuntimeError, Stages, Status, Tag,
+    RuntimeError, Tag,
 };
 
 /// How long a backend that is dropped waits for the last callbacks.
@@ -36,26 +34,26 @@ const LAST_CALLBACKS: Duration = Duration::from_millis(200);
 
 /// OpenCL devices, chosen when it was opened.
 pub struct OpenClBackend {
-    infos: Vec<Device>,
-    devices: Vec<OpenDevice>,
+    pub(super) infos: Vec<Device>,
+    pub(super) devices: Vec<OpenDevice>,
     /// One for each platform in use.
-    contexts: Vec<Programs>,
-    queues: IdMap<QueueId, OpenQueue>,
-    memories: Memories,
-    repeats: Repeats,
+    pub(super) contexts: Vec<Programs>,
+    pub(super) queues: IdMap<QueueId, OpenQueue>,
+    pub(super) memories: Memories,
+    pub(super) repeats: Repeats,
     /// The commands in flight.
-    live: IdMap<EventId, Flight>,
-    /// Freed queues and their last events, which a driver's thread may still
-    /// be looking at, and since when.
-    leaving: VecDeque<(Instant, Arc<Queue>, Option<Arc<Event>>)>,
-    /// The commands of devices that are watched.
-    watch: Watch,
-    ended: Receiver<Ended>,
-    outlets: Outlets,
-    /// What is not flushed yet.
-    batch: Batch,
-    /// Spent in calls that enqueue.
-    driver_time: Duration,
+    pub(super) in_flight: IdMap<EventId, InFlight>,
+    /// Freed queues and their last events, which a driver's thread may still read,
+    /// and since when.
+    pub(super) closing: VecDeque<(Instant, Arc<Queue>, Option<Arc<Event>>)>,
+    /// The commands of devices that are polled.
+    pub(super) polling: Polling,
+    pub(super) ended: Receiver<Ended>,
+    pub(super) channels: Channels,
+    /// The queues that are not flushed yet.
+    pub(super) batch: Batch,
+    /// Time spent in driver calls that enqueue.
+    pub(super) driver_time: Duration,
 }
 
 impl OpenClBackend {
@@ -80,11 +78,11 @@ impl OpenClBackend {
             queues: IdMap::default(),
             memories: Memories::default(),
             repeats: Repeats::default(),
-            live: IdMap::default(),
-            leaving: VecDeque::new(),
-            watch: Watch::default(),
+            in_flight: IdMap::default(),
+            closing: VecDeque::new(),
+            polling: Polling::default(),
             ended,
-            outlets: Outlets {
+            channels: Channels {
                 completions,
                 ended: sender,
                 failures: Arc::new(Failures::default()),
@@ -100,148 +98,29 @@ impl OpenClBackend {
             .ok_or(RuntimeError::Unknown { what: "device" })
     }
 
-    /// Lets go of what ended commands used. An event that is no longer known
-    /// has ended, so nobody need wait for it.
+    /// The index of a queue's device.
+    pub(super) fn device_of(&self, queue: QueueId) -> Result<usize, RuntimeError> {
+        let device = self.queues.get(&queue).map(|open| open.device);
+        device.ok_or(RuntimeError::Unknown { what: "queue" })
+    }
+
+    /// Releases the resources of ended commands. An event that is not in flight has
+    /// ended, so no command needs to wait for it.
     fn retire(&mut self) {
         for ended in self.ended.try_iter() {
-            let flight = self.live.remove(&ended.event);
-            // The last command of a queue that was freed takes it along.
-            if let Some(flight) = flight.filter(|f| Arc::strong_count(&f.queue) == 1) {
-                let (queue, event) = (flight.queue, flight.event);
-                self.leaving.push_back((Instant::now(), queue, Some(event)));
+            let command = self.in_flight.remove(&ended.event);
+            // The last command of a freed queue releases the queue.
+            if let Some(command) = command.filter(|f| Arc::strong_count(&f.queue) == 1) {
+                let (queue, event) = (command.queue, command.event);
+                self.closing.push_back((Instant::now(), queue, Some(event)));
             }
         }
-        while let Some((since, ..)) = self.leaving.front() {
-            if since.elapsed() < LETTING_GO {
+        while let Some((since, ..)) = self.closing.front() {
+            if since.elapsed() < RELEASE_TIMEOUT {
                 break;
             }
-            self.leaving.pop_front();
+            self.closing.pop_front();
         }
-    }
-
-    /// The events to wait for, in terms of a context.
-    fn wait_list(&mut self, wait: &[EventId], to: usize) -> Result<Vec<Arc<Event>>, RuntimeError> {
-        let context = self.devices[to].context;
-        let mut events = Vec::with_capacity(wait.len());
-        for id in wait {
-            let Some(flight) = self.live.get_mut(id) else {
-                continue;
-            };
-            if flight.context == context {
-                events.push(Arc::clone(&flight.event));
-                continue;
-            }
-            let here = &self.contexts[context].context;
-            let user = bridge(*id, &flight.event, here, &self.outlets.failures)
-                .map_err(|code| self.devices[to].shared.failed("clCreateUserEvent", code))?;
-            flight.bridges.push(Arc::clone(&user));
-            events.push(user);
-        }
-        Ok(events)
-    }
-
-    /// Enqueues a command, and sees to it that its completion comes if it is
-    /// `heard` of.
-    fn enqueue(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        heard: Option<(Tag, EventId)>,
-    ) -> Result<(), RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let index = self.queues.get(&queue).map(|open| open.device);
-        let index = index.ok_or(unknown)?;
-        self.devices[index].shared.check()?;
-        let events = self.wait_list(wait, index)?;
-        let raw: Vec<cl_event> = events.iter().map(|event| event.raw()).collect();
-        let device = &self.devices[index];
-        let now = match heard {
-            Some(_) => device.shared.clock.now(),
-            None => 0,
-        };
-        let mixed = command.is_mixed().then(|| Stages::around(&command, now));
-        let mut heard = heard.map(|(tag, event)| Completion {
-            stages: mixed,
-            ..Completion::of(&command, event, (DeviceId(index), queue), tag, now)
-        });
-        let Some(open) = self.queues.get_mut(&queue) else {
-            return Err(RuntimeError::Unknown { what: "queue" });
-        };
-        if open.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(wait) {
-            open.poisoned.store(true, Ordering::Release);
-            if let Some(mut completion) = heard.take() {
-                self.outlets.failures.note(completion.event);
-                completion.status = Status::Skipped;
-                // A receiver that is gone has no more interest in completions.
-                let _ = self.outlets.completions.send(completion);
-            }
-            return Ok(());
-        }
-        let begun = Instant::now();
-        let mut site = Site {
-            device,
-            devices: &self.devices,
-            programs: &mut self.contexts[device.context],
-            memories: &self.memories,
-        };
-        let enqueued = match command {
-            Command::Repeat(launch) => {
-                let repeats = &mut self.repeats;
-                open.repeat(&launch, heard.is_some(), repeats, &mut site, &raw)
-            }
-            Command::Series(commands) => open.series(&commands, heard.is_some(), &mut site, &raw),
-            single => open.single(&single, heard.is_some(), &mut site, &raw),
-        }?;
-        // The command runs whatever comes next, so what it uses must be kept.
-        if self.batch.add(&open.raw, index) {
-            device.flush(&open.raw);
-        }
-        self.driver_time += begun.elapsed();
-        open.owed.add(enqueued.keeps, events, wait);
-        let Some(Events {
-            last,
-            timed,
-            kernels,
-        }) = enqueued.events
-        else {
-            return Ok(());
-        };
-        open.last = Some(Arc::clone(&last));
-        let Some(completion) = heard else {
-            open.owed.keeps.push(last);
-            return Ok(());
-        };
-        // What has no event has ended when this has.
-        let owed = std::mem::take(&mut open.owed);
-        let token = Token {
-            completion,
-            waits: owed.waits,
-            timed: open.stamps.then_some(timed),
-            kernels: kernels.filter(|_| open.stamps),
-            device: Arc::clone(&device.shared),
-            poisoned: Arc::clone(&open.poisoned),
-            keeps: owed.keeps,
-            outlets: self.outlets.clone(),
-        };
-        let event = token.completion.event;
-        let slot = if device.watched {
-            let (slot, last) = (Arc::new(Slot::from(token)), Arc::clone(&last));
-            self.watch.add(&open.raw, index, last, Arc::clone(&slot));
-            slot
-        } else {
-            token.attach(&last)
-        };
-        let flight = Flight {
-            slot,
-            event: last,
-            device: index,
-            context: device.context,
-            queue: Arc::clone(&open.raw),
-            bridges: Vec::new(),
-        };
-        self.live.insert(event, flight);
-        Ok(())
     }
 }
 
@@ -255,8 +134,8 @@ impl Backend for OpenClBackend {
     }
 
     fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
-        let apart = self.devices.iter().find(|d| !d.info.shares_host_memory);
-        let region = match apart {
+        let discrete = self.devices.iter().find(|d| !d.info.shares_host_memory);
+        let region = match discrete {
             Some(device) => pinned(device, &self.contexts[device.context].context, bytes),
             None => pageable(bytes),
         }?;
@@ -313,10 +192,7 @@ impl Backend for OpenClBackend {
     }
 
     fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let index = self.queues.get(&queue).map(|open| open.device);
-        let index = index.ok_or(unknown)?;
-        let device = &self.devices[index];
+        let device = &self.devices[self.device_of(queue)?];
         device.shared.check()?;
         let Some(kernel) = &codelet.opencl else {
             return Err(RuntimeError::NoImplementation {
@@ -324,7 +200,7 @@ impl Backend for OpenClBackend {
                 codelet: codelet.name.to_string(),
             });
         };
-        let mut site = Site {
+        let mut env = LaunchEnv {
             device,
             devices: &self.devices,
             programs: &mut self.contexts[device.context],
@@ -333,7 +209,7 @@ impl Backend for OpenClBackend {
         let Some(open) = self.queues.get_mut(&queue) else {
             return Ok(());
         };
-        open.load(kernel, &mut site)
+        open.load(kernel, &mut env)
     }
 
     fn driver_time(&self) -> Nanos {
@@ -349,13 +225,13 @@ impl Backend for OpenClBackend {
         self.contexts[context].arguments(kernel, &self.devices[device.0])
     }
 
-    /// The commands on it keep the driver's queue.
+    /// The commands on it keep the driver's queue alive.
     fn free_queue(&mut self, queue: QueueId) {
         self.retire();
         if let Some(mut open) = self.queues.remove(&queue) {
-            open.settle(&self.devices[open.device].shared);
-            self.watch.close(&open.raw);
-            self.leaving
+            open.finish(&self.devices[open.device].shared);
+            self.polling.close(&open.raw);
+            self.closing
                 .push_back((Instant::now(), open.raw, open.last));
         }
     }
@@ -388,7 +264,7 @@ impl Backend for OpenClBackend {
 
     fn finish(&mut self, queue: QueueId) {
         if let Some(open) = self.queues.get_mut(&queue) {
-            open.settle(&self.devices[open.device].shared);
+            open.finish(&self.devices[open.device].shared);
         }
     }
 
@@ -407,76 +283,76 @@ impl Backend for OpenClBackend {
     }
 
     fn poll(&mut self) -> bool {
-        self.watch.look(&self.devices)
+        self.polling.poll(&self.devices)
     }
 
     fn inspect(&mut self) {
         self.retire();
-        let mut flights: Vec<_> = self.live.iter().collect();
+        let mut commands: Vec<_> = self.in_flight.iter().collect();
         // In the order of submission, in which a queue's commands end.
-        flights.sort_by_key(|(event, _)| **event);
+        commands.sort_by_key(|(event, _)| **event);
         for device in &self.devices {
             device.probe();
         }
         let mut ended = Vec::new();
-        for (_, flight) in flights {
-            if let Some(code) = flight.code(&self.devices[flight.device]) {
-                flight.slot.deliver(code);
-                ended.push(flight);
+        for (_, command) in commands {
+            if let Some(code) = command.code(&self.devices[command.device]) {
+                command.cell.deliver(code);
+                ended.push(command);
             }
         }
-        // Only now, for what they let go completes at once.
-        for flight in ended {
-            flight.cross();
+        // Only now, since the commands that this releases may complete at once.
+        for command in ended {
+            command.release_bridges();
         }
     }
 }
 
 impl Drop for OpenClBackend {
-    /// Waits for what is still running, so that no driver thread works while
-    /// the process ends, or with what was released.
+    /// Waits for the commands in flight, so that no driver thread works while the
+    /// process ends, or with released objects.
     fn drop(&mut self) {
         self.retire();
-        self.await_the_last();
-        if self.live.is_empty() {
+        self.finish_all();
+        if self.in_flight.is_empty() {
             // Buffers may keep their last events.
             self.memories = Memories::default();
             self.repeats = Repeats::default();
             let open = self.queues.values().map(|queue| &queue.last);
-            let leaving = self.leaving.iter().map(|(_, _, last)| last);
-            settle(open.chain(leaving).filter_map(|last| last.as_deref()));
+            let closing = self.closing.iter().map(|(_, _, last)| last);
+            wait_for_release(open.chain(closing).filter_map(|last| last.as_deref()));
         }
     }
 }
 
 impl OpenClBackend {
     /// Waits a while for the commands in flight.
-    fn await_the_last(&mut self) {
+    fn finish_all(&mut self) {
         for open in self.queues.values_mut() {
-            open.settle(&self.devices[open.device].shared);
+            open.finish(&self.devices[open.device].shared);
         }
-        if self.live.is_empty() {
+        if self.in_flight.is_empty() {
             return;
         }
-        for flight in self.live.values() {
-            if self.devices[flight.device].shared.check().is_ok() {
-                let _ = finish(flight.queue.raw());
+        for command in self.in_flight.values() {
+            if self.devices[command.device].shared.check().is_ok() {
+                let _ = finish(command.queue.raw());
             }
         }
         self.poll();
         let deadline = Instant::now() + LAST_CALLBACKS;
-        while !self.live.is_empty() {
+        while !self.in_flight.is_empty() {
             let Ok(ended) = self.ended.recv_deadline(deadline) else {
                 return;
             };
-            self.live.remove(&ended.event);
+            self.in_flight.remove(&ended.event);
         }
     }
 }
 
 #[cfg(test)]
-#[path = "apart_tests.rs"]
-mod apart_tests;
+#[path = "queue_program_tests.rs"]
+mod queue_program_tests;
 
 #[cfg(test)]
 #[path = "backend_tests.rs"]

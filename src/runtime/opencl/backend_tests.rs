@@ -1,16 +1,18 @@
-//! What only the inside can bring about: failures, and devices unlike PoCL's.
+//! Cases that only the backend's internals can cause: failures, and devices unlike
+//! PoCL's.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cl3::event::{CL_COMPLETE, create_user_event, set_user_event_status, wait_for_events};
 
-use super::super::bridge::Crossing;
+use super::super::bridged_event::BridgedEvent;
+use super::super::completion::Token;
 use super::*;
 use crate::codelet::{Codelet, Cost, KernelSource, Memory, NdRange, OpenClKernel, Shape, Value};
 use crate::machine::DeviceKind;
 use crate::runtime::opencl::discover;
-use crate::runtime::{CommandKind, DeviceSpan, HostSpan, Launch};
+use crate::runtime::{CommandKind, DeviceSpan, HostSpan, Launch, Status};
 
 pub(super) fn cpu() -> (OpenClBackend, Receiver<Completion>) {
     let discovery = discover();
@@ -37,11 +39,7 @@ pub(super) fn cpu() -> (OpenClBackend, Receiver<Completion>) {
 }
 
 fn tag() -> Tag {
-    Tag {
-        step: 0,
-        label: "test".into(),
-        units: 0..1,
-    }
+    Tag::named("test")
 }
 
 /// `a[i] += n` over 64 unsigned integers.
@@ -98,28 +96,20 @@ pub(super) fn gate(backend: &OpenClBackend) -> Arc<Event> {
 /// A token for a command of the first device.
 fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
     Token {
-        completion: Completion {
+        completion: Completion::of(
+            &add(Memory::Host(HostMemoryId::fresh()), 1),
             event,
-            device: DeviceId(0),
-            queue: QueueId::fresh(),
-            kind: CommandKind::Launch,
-            tag: tag(),
-            queued: 5,
-            submitted: 5,
-            started: 5,
-            ended: 5,
-            bytes: 0,
-            stages: None,
-            workers: None,
-            status: Status::Done,
-        },
+            (DeviceId(0), QueueId::fresh()),
+            tag(),
+            5,
+        ),
         waits: Vec::new(),
         timed: Some([Arc::clone(timed), Arc::clone(timed)]),
         kernels: None,
         device: Arc::clone(&backend.devices[0].shared),
         poisoned: Arc::default(),
-        keeps: Vec::new(),
-        outlets: backend.outlets.clone(),
+        keep_alive: Vec::new(),
+        channels: backend.channels.clone(),
     }
 }
 
@@ -131,15 +121,15 @@ pub(super) fn launched(
     gate: &Arc<Event>,
     context: usize,
 ) {
-    let flight = Flight {
-        slot: Arc::new(token(backend, id, gate).into()),
+    let command = InFlight {
+        cell: Arc::new(token(backend, id, gate).into()),
         event: Arc::clone(gate),
         device: 0,
         context,
         queue: Arc::clone(&backend.devices[0].service),
         bridges: Vec::new(),
     };
-    backend.live.insert(id, flight);
+    backend.in_flight.insert(id, command);
 }
 
 pub(super) fn submit(
@@ -169,7 +159,7 @@ fn a_failure_reaches_everything_behind_it() {
     // Both are on their way when the precursor fails.
     let waiting = submit(&mut backend, first, memory, &[precursor]);
     let behind = submit(&mut backend, second, memory, &[waiting]);
-    backend.outlets.failures.note(precursor);
+    backend.channels.failures.note(precursor);
     set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
     let ended = [next(&completions), next(&completions)];
     assert_eq!([ended[0].event, ended[1].event], [waiting, behind]);
@@ -197,7 +187,7 @@ fn ended_with(code: i32) -> (Completion, OpenClBackend) {
 }
 
 /// Looks until so many commands have been told.
-fn looked(
+fn polled_until(
     backend: &mut OpenClBackend,
     completions: &Receiver<Completion>,
     count: usize,
@@ -215,7 +205,7 @@ fn looked(
 #[test]
 fn a_watched_devices_commands_are_told_once_when_looked_at_and_in_order() {
     let (mut backend, completions) = cpu();
-    backend.devices[0].watched = true;
+    backend.devices[0].polled = true;
     let [first, second] = [(); 2].map(|()| backend.queue(DeviceId(0)).expect("a queue"));
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
     let memory = Memory::Device(buffer);
@@ -224,8 +214,8 @@ fn a_watched_devices_commands_are_told_once_when_looked_at_and_in_order() {
         .collect();
     let behind = submit(&mut backend, second, memory, &events);
     backend.free_queue(first);
-    assert!(completions.is_empty(), "nobody has looked");
-    let told = looked(&mut backend, &completions, events.len() + 1);
+    assert!(completions.is_empty(), "nobody has polled_until");
+    let told = polled_until(&mut backend, &completions, events.len() + 1);
     let of_first = told.iter().filter(|c| c.queue == first);
     assert!(of_first.map(|c| c.event).eq(events));
     assert!(told.iter().any(|c| c.event == behind));
@@ -240,7 +230,7 @@ fn a_watched_devices_commands_are_told_once_when_looked_at_and_in_order() {
 #[test]
 fn a_watched_devices_failure_and_loss_are_told() {
     let (mut backend, completions) = cpu();
-    backend.devices[0].watched = true;
+    backend.devices[0].polled = true;
     let queue = backend.queue(DeviceId(0)).expect("a queue");
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
     let memory = Memory::Device(buffer);
@@ -249,9 +239,9 @@ fn a_watched_devices_failure_and_loss_are_told() {
     launched(&mut backend, precursor, &gate, 0);
     let waiting = submit(&mut backend, queue, memory, &[precursor]);
     assert!(backend.poll(), "it waits");
-    backend.outlets.failures.note(precursor);
+    backend.channels.failures.note(precursor);
     set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
-    let told = looked(&mut backend, &completions, 1);
+    let told = polled_until(&mut backend, &completions, 1);
     assert_eq!(
         (told[0].event, &told[0].status),
         (waiting, &Status::Skipped)
@@ -259,8 +249,8 @@ fn a_watched_devices_failure_and_loss_are_told() {
 
     let fresh = backend.queue(DeviceId(0)).expect("a queue");
     submit(&mut backend, fresh, memory, &[]);
-    backend.devices[0].shared.lose("it fell off the bus");
-    let told = looked(&mut backend, &completions, 1);
+    backend.devices[0].shared.mark_lost("it fell off the bus");
+    let told = polled_until(&mut backend, &completions, 1);
     assert!(matches!(told[0].status, Status::DeviceLost(_)), "{told:?}");
 }
 
@@ -273,7 +263,7 @@ fn what_the_driver_reports_is_told() {
     );
     assert!(failed.queued == 5 && failed.started >= 5 && failed.ended >= failed.started);
     assert!(backend.devices[0].shared.check().is_ok());
-    assert!(backend.outlets.failures.any(&[failed.event]));
+    assert!(backend.channels.failures.any(&[failed.event]));
 
     let (lost, backend) = ended_with(-2);
     assert!(matches!(lost.status, Status::DeviceLost(_)), "{lost:?}");
@@ -285,8 +275,8 @@ fn a_lost_device_refuses_everything() {
     let (mut backend, _completions) = cpu();
     let queue = backend.queue(DeviceId(0)).expect("a queue");
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
-    backend.devices[0].shared.lose("it fell off the bus");
-    backend.devices[0].shared.lose("a later reason");
+    backend.devices[0].shared.mark_lost("it fell off the bus");
+    backend.devices[0].shared.mark_lost("a later reason");
     let submitted = backend.submit(
         queue,
         add(Memory::Device(buffer), 1),
@@ -386,7 +376,7 @@ fn a_command_waits_for_one_of_another_context() {
     assert!(early.is_err(), "it must wait: {early:?}");
     set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
     assert_eq!(next(&completions).status, Status::Done);
-    backend.live.remove(&precursor);
+    backend.in_flight.remove(&precursor);
 }
 
 #[test]
@@ -394,15 +384,15 @@ fn a_failure_crosses_into_another_context() {
     let (backend, _) = cpu();
     let event = gate(&backend);
     let id = EventId::fresh();
-    let crossing = Crossing {
+    let bridged = BridgedEvent {
         id,
         user: Arc::clone(&event),
-        failures: Arc::clone(&backend.outlets.failures),
+        failures: Arc::clone(&backend.channels.failures),
     };
-    crossing.end(-5);
+    bridged.end(-5);
     // What waits is let go, and learns of the failure.
     assert_eq!(wait_for_events(&[event.raw()]), Ok(()));
-    assert!(backend.outlets.failures.any(&[id]));
+    assert!(backend.channels.failures.any(&[id]));
 }
 
 #[test]
@@ -427,7 +417,7 @@ fn a_released_queue_finishes_what_is_on_it() {
         assert_eq!((completion.event, completion.status), (event, Status::Done));
     }
     assert_eq!(numbers(&region), [3; 64]);
-    backend.live.remove(&precursor);
+    backend.in_flight.remove(&precursor);
 }
 
 #[test]
@@ -466,7 +456,7 @@ fn a_silently_lost_device_ends_its_commands_once() {
     launched(&mut backend, stuck, &gate, 1);
     let waiting = submit(&mut backend, queue, memory, &[stuck]);
     let behind = submit(&mut backend, queue, memory, &[]);
-    backend.devices[0].shared.lose("it fell off the bus");
+    backend.devices[0].shared.mark_lost("it fell off the bus");
     backend.inspect();
     let ended = [(); 3].map(|()| next(&completions));
     assert_eq!(ended.each_ref().map(|c| c.event), [stuck, waiting, behind]);
@@ -480,8 +470,8 @@ fn a_silently_lost_device_ends_its_commands_once() {
     assert!(late.is_err(), "a second completion: {late:?}");
 }
 
-#[path = "quiet_tests.rs"]
-mod quiet;
+#[path = "without_event_tests.rs"]
+mod without_event;
 
 #[path = "series_tests.rs"]
 mod series;

@@ -1,11 +1,11 @@
-//! Commands that are flushed together.
+//! Batches of commands, which are flushed together.
 
 use std::sync::Arc;
 
 use super::handle::Queue;
 
-/// Commands of a batch after which their queue is flushed: a device need not wait
-/// for the whole of a long batch.
+/// A queue is flushed after so many commands of a batch, so that a device need not
+/// wait for the whole of a long batch.
 const MOST: usize = 16;
 
 /// The queues with commands that have not been flushed.
@@ -17,7 +17,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// From now on flushing is put off.
+    /// Defers flushing from now on.
     pub(super) fn begin(&mut self) {
         self.open = true;
     }
@@ -43,7 +43,7 @@ impl Batch {
         full
     }
 
-    /// Flushing is put off no more; these queues are to be flushed.
+    /// Ends the batch; these queues are to be flushed.
     pub(super) fn end(&mut self) -> impl Iterator<Item = (Arc<Queue>, usize)> + use<> {
         self.open = false;
         let waiting = std::mem::take(&mut self.waiting);

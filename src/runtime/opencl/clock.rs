@@ -1,11 +1,10 @@
-//! A device's clock, read on the runtime's clock.
+//! Converts a device's time stamps to the runtime's clock.
 //!
-//! OpenCL stamps commands with a clock of the device's own. Its offset to the
-//! runtime's clock comes from tiny commands whose begin and end are bracketed
-//! by the host. The two clocks may drift (PoCL's is not slewed as `Instant`
-//! is), so every later command corrects the offset as far as its own bracket
-//! demands: it cannot start before it was enqueued, nor end after the host has
-//! heard of its end.
+//! OpenCL stamps commands with the device's own clock. Its offset to the
+//! runtime's clock comes from tiny commands whose begin and end the host
+//! brackets. The two clocks may drift (PoCL's is not slewed as `Instant` is), so
+//! every later command corrects the offset as far as its own bracket demands: it
+//! cannot start before it was enqueued, nor end after the host was notified.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -74,7 +73,7 @@ pub(super) struct Times {
 }
 
 impl Clock {
-    /// The clock of a device about which nothing is known yet.
+    /// A clock that is not calibrated yet.
     pub(super) fn new(epoch: Instant) -> Self {
         Self {
             epoch,
@@ -111,27 +110,27 @@ impl Clock {
         self.offset.store(middle, Ordering::Relaxed);
     }
 
-    /// Two stamps of parts of a command that has these times.
+    /// Converts two stamps within a command that has these times.
     pub(super) fn within(&self, times: &Times, (from, until): (u64, u64)) -> (Nanos, Nanos) {
         let offset = self.offset.load(Ordering::Relaxed);
         let from = host(from, offset).clamp(times.started, times.ended);
         (from, host(until, offset).clamp(from, times.ended))
     }
 
-    /// A command's times. It was enqueued at `queued`, and the host heard of
-    /// its end at `heard`; the result never contradicts either.
-    pub(super) fn times(&self, queued: Nanos, stamps: &Stamps, heard: Nanos) -> Times {
-        let (low, high) = bounds(queued, stamps, heard);
+    /// A command's times. It was enqueued at `queued`, and the host was notified of
+    /// its end at `notified`; the result never contradicts either.
+    pub(super) fn times(&self, queued: Nanos, stamps: &Stamps, notified: Nanos) -> Times {
+        let (low, high) = bounds(queued, stamps, notified);
         let mut offset = self.offset.load(Ordering::Relaxed);
         if low <= high && !(low..=high).contains(&offset) {
             offset = offset.clamp(low, high);
             self.offset.store(offset, Ordering::Relaxed);
         }
-        let started = host(stamps.started, offset).clamp(queued, heard);
+        let started = host(stamps.started, offset).clamp(queued, notified);
         Times {
             submitted: host(stamps.submitted, offset).clamp(queued, started),
             started,
-            ended: host(stamps.ended, offset).clamp(started, heard),
+            ended: host(stamps.ended, offset).clamp(started, notified),
         }
     }
 }

@@ -1,12 +1,11 @@
-//! From an OpenCL event to a [`Completion`].
+//! Turns an OpenCL event into a [`Completion`].
 //!
-//! Every command carries a [`Token`], which its event's callback turns into
-//! the completion on a thread of the driver's. The callback makes no OpenCL
-//! call but the query of the times; what it would have to release goes back to
-//! the backend's thread as an [`Ended`]. Should a driver forget a callback, the
-//! token can be delivered without, from the same [`Slot`]; never twice. On PoCL a completion came 35 us after
-//! its command was enqueued, against 40 us with a thread that waits for the
-//! event, and callbacks need no thread for every queue.
+//! Every command with an event has a [`Token`], which the event's callback turns
+//! into the completion on a thread of the driver. The callback makes no OpenCL
+//! call but the query of the times; the resources of the command return to the
+//! backend's thread as an [`Ended`]. If a driver forgets a callback, the backend
+//! delivers the token from the same [`TokenCell`]; never twice. Callbacks need no
+//! thread for every queue, and are no slower than one that waits for the event.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,69 +22,72 @@ use super::failure::{Failures, status_of};
 use super::handle::Event;
 use crate::runtime::{Completion, EventId, Status};
 
-/// What must outlive a command.
-pub(super) type Keep = Arc<dyn Send + Sync>;
+/// A resource that must outlive a command.
+pub(super) type KeepAlive = Arc<dyn Send + Sync>;
 
-/// Where completions go.
+/// The channels and records that an ended command reports to.
 #[derive(Clone)]
-pub(super) struct Outlets {
+pub(super) struct Channels {
     pub completions: Sender<Completion>,
     pub ended: Sender<Ended>,
     pub failures: Arc<Failures>,
 }
 
-/// What a command that has ended no longer needs. The backend's thread drops
-/// it, since releasing memory may block in the driver.
+/// The resources of a command that has ended. The backend's thread drops them,
+/// since releasing memory may block in the driver.
 pub(super) struct Ended {
     pub event: EventId,
     _timed: Option<[Arc<Event>; 2]>,
     _kernels: Option<[Arc<Event>; 2]>,
-    _keeps: Vec<Keep>,
+    _keeps: Vec<KeepAlive>,
 }
 
-/// All that a completion is made of, but the times and the status.
+/// A completion whose times and status are still to be set.
 pub(super) struct Token {
     /// The completion, as it is when all goes well.
     pub completion: Completion,
     /// The commands it waited for.
     pub waits: Vec<EventId>,
-    /// The events whose times are the command's, on a queue that stamps: asking
-    /// for times that are not there is one more call of the driver's.
+    /// The events whose times are the command's, on a queue with profiling. A query
+    /// on other queues would be a call in vain.
     pub timed: Option<[Arc<Event>; 2]>,
-    /// Those of its first kernel and its last, where it is more than these.
+    /// The events of the first and the last kernel of a mixed series.
     pub kernels: Option<[Arc<Event>; 2]>,
     pub device: Arc<Shared>,
     /// Set once a command of the queue has failed.
     pub poisoned: Arc<AtomicBool>,
-    pub keeps: Vec<Keep>,
-    pub outlets: Outlets,
+    pub keep_alive: Vec<KeepAlive>,
+    pub channels: Channels,
 }
 
 impl Token {
     /// Delivers the completion when `event` has ended.
-    pub(super) fn attach(self, event: &Event) -> Arc<Slot> {
-        let slot = Arc::new(Slot::from(self));
-        let data = Arc::into_raw(Arc::clone(&slot)).cast_mut();
+    pub(super) fn attach(self, event: &Event) -> Arc<TokenCell> {
+        let cell = Arc::new(TokenCell::from(self));
+        let data = Arc::into_raw(Arc::clone(&cell)).cast_mut();
         if set_event_callback(event.raw(), CL_COMPLETE, on_end, data.cast()).is_err() {
-            // SAFETY: no callback has this reference, so it is still ours.
+            // SAFETY: no callback has this reference, so it is still owned here.
             drop(unsafe { Arc::from_raw(data) });
-            // The command is on its way none the less, so wait for it here.
+            // The command runs all the same, so wait for it here.
             let code = wait_for_events(&[event.raw()]).err().unwrap_or(CL_COMPLETE);
-            slot.deliver(code);
+            cell.deliver(code);
         }
-        slot
+        cell
     }
 
     /// Sends the completion of a command that ended with `code`.
     pub(super) fn deliver(self, code: cl_int) {
-        let heard = self.device.clock.now();
+        let notified = self.device.clock.now();
         let mut completion = self.completion;
         let stamps = (code == CL_COMPLETE)
             .then_some(self.timed.as_ref())
             .flatten()
             .and_then(|[first, last]| Stamps::from_until(first, last));
         if let Some(stamps) = stamps {
-            let times = self.device.clock.times(completion.queued, &stamps, heard);
+            let times = self
+                .device
+                .clock
+                .times(completion.queued, &stamps, notified);
             let kernels = self.kernels.as_ref().and_then(Stamps::between);
             if let (Some(stages), Some(kernels)) = (&mut completion.stages, kernels) {
                 stages.kernels = self.device.clock.within(&times, kernels);
@@ -94,49 +96,49 @@ impl Token {
             completion.started = times.started;
             completion.ended = times.ended;
         } else {
-            // What ran may have run all the while; what failed did not run.
+            // A successful command may have run the whole time; a failed one did not.
             let ran = code == CL_COMPLETE;
             completion.submitted = completion.queued;
-            completion.started = if ran { completion.queued } else { heard };
-            completion.ended = heard;
+            completion.started = if ran { completion.queued } else { notified };
+            completion.ended = notified;
             if let Some(stages) = &mut completion.stages {
-                stages.kernels = (completion.started, heard);
+                stages.kernels = (completion.started, notified);
             }
         }
         if code < 0 {
             completion.status = status_of(code);
-        } else if self.poisoned.load(Ordering::Acquire) || self.outlets.failures.any(&self.waits) {
+        } else if self.poisoned.load(Ordering::Acquire) || self.channels.failures.any(&self.waits) {
             completion.status = Status::Skipped;
         }
         if completion.status != Status::Done {
             self.poisoned.store(true, Ordering::Release);
-            self.outlets.failures.note(completion.event);
+            self.channels.failures.note(completion.event);
         }
         if let Status::DeviceLost(why) = &mut completion.status {
-            *why = self.device.lose(why).to_owned();
+            *why = self.device.mark_lost(why).to_owned();
         }
         let ended = Ended {
             event: completion.event,
             _timed: self.timed,
             _kernels: self.kernels,
-            _keeps: self.keeps,
+            _keeps: self.keep_alive,
         };
-        // A receiver that is gone has no more interest in completions.
-        let _ = self.outlets.completions.send(completion);
-        let _ = self.outlets.ended.send(ended);
+        // The receivers are gone only when the runtime is being dropped.
+        let _ = self.channels.completions.send(completion);
+        let _ = self.channels.ended.send(ended);
     }
 }
 
-/// A token that is delivered once, by whoever comes first.
-pub(super) struct Slot(Mutex<Option<Token>>);
+/// A token that is delivered once, by the callback or by the backend.
+pub(super) struct TokenCell(Mutex<Option<Token>>);
 
-impl From<Token> for Slot {
+impl From<Token> for TokenCell {
     fn from(token: Token) -> Self {
         Self(Mutex::new(Some(token)))
     }
 }
 
-impl Slot {
+impl TokenCell {
     /// Delivers the token, unless that was done.
     pub(super) fn deliver(&self, code: cl_int) {
         let token = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -146,13 +148,13 @@ impl Slot {
     }
 }
 
-/// The driver's call when a command has ended.
+/// The driver calls this when a command has ended.
 extern "C" fn on_end(_event: cl_event, code: cl_int, data: *mut c_void) {
     // A panic must not reach the driver: it would abort the process.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: `data` is the reference that `attach` gave away, and the
         // driver calls once for the one status it was registered for.
-        let slot = unsafe { Arc::from_raw(data.cast_const().cast::<Slot>()) };
-        slot.deliver(code);
+        let cell = unsafe { Arc::from_raw(data.cast_const().cast::<TokenCell>()) };
+        cell.deliver(code);
     }));
 }

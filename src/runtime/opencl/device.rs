@@ -1,4 +1,4 @@
-//! A device that was opened: its identity, its limits and its memory.
+//! An open device: its identity, its limits and its memory.
 
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
@@ -11,18 +11,18 @@ use cl3::memory::{CL_MEM_READ_WRITE, create_buffer};
 use cl3::types::{CL_TRUE, cl_int};
 use opencl3::device::Device as ClDevice;
 
-use super::apart::better_apart;
 use super::clock::{Clock, Stamps};
 use super::failure::{call_error, describe, is_out_of_memory};
 use super::handle::{Context, Event, Mem, Queue, SubDevice};
-use super::watch::better_watched;
+use super::polling::needs_polling;
+use super::queue_program::needs_program_per_queue;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
 /// Tiny writes that calibrate a device's clock.
 const CALIBRATION_SAMPLES: usize = 16;
 
-/// What a device's commands need to know of it on the driver's threads.
+/// The state of a device that its commands share with the driver's threads.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub name: String,
@@ -39,12 +39,12 @@ impl Shared {
         }
     }
 
-    /// Notes that the device is gone; the first reason stays, and is returned.
-    pub(super) fn lose(&self, why: &str) -> &str {
+    /// Records that the device is lost; the first reason is kept, and returned.
+    pub(super) fn mark_lost(&self, why: &str) -> &str {
         self.lost.get_or_init(|| why.to_owned())
     }
 
-    /// Refuses a device that is gone.
+    /// Refuses a lost device.
     pub(super) fn check(&self) -> Result<(), RuntimeError> {
         match self.lost.get() {
             None => Ok(()),
@@ -55,11 +55,11 @@ impl Shared {
         }
     }
 
-    /// The error of a failed call; remembers a loss.
+    /// The error of a failed call; records a loss.
     pub(super) fn failed(&self, call: &'static str, code: cl_int) -> RuntimeError {
         let error = call_error(&self.name, call, code);
         if let RuntimeError::DeviceLost { why, .. } = &error {
-            self.lose(why);
+            self.mark_lost(why);
         }
         error
     }
@@ -74,26 +74,30 @@ pub(super) struct OpenDevice {
     pub context: usize,
     /// Most work-items a group, along each dimension.
     pub group_limits: Vec<usize>,
-    /// Whether its commands' ends are looked for; see [`super::watch`].
-    pub watched: bool,
-    /// Whether its queues need programs of their own; see [`super::apart`].
-    pub apart: bool,
-    /// A queue for what the backend does by itself.
+    /// Whether its commands' events are polled; see [`super::polling`].
+    pub polled: bool,
+    /// Whether every queue needs its own program; see [`super::queue_program`].
+    pub program_per_queue: bool,
+    /// A queue for the backend's own commands.
     pub service: Arc<Queue>,
     /// Bytes allocated here.
     allocated: u64,
-    /// The reference to a sub-device, given back last.
+    /// The reference to a sub-device, released last.
     _sub_device: Option<SubDevice>,
 }
 
-/// An in-order queue, which stamps its commands if that is asked for.
+/// An in-order queue, with or without profiling.
 pub(super) fn new_queue(
     context: &Context,
     device: ClDevice,
     shared: &Shared,
-    stamps: bool,
+    profiling: bool,
 ) -> Result<Queue, RuntimeError> {
-    let properties = if stamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
+    let properties = if profiling {
+        CL_QUEUE_PROFILING_ENABLE
+    } else {
+        0
+    };
     // SAFETY: context and device are alive; the properties are plain bits.
     let raw = unsafe { create_command_queue(context.raw(), device.id(), properties) };
     raw.map(Queue::new)
@@ -113,8 +117,8 @@ impl OpenDevice {
         let service = Arc::new(new_queue(context.1, id, &shared, true)?);
         let device = Self {
             shared,
-            watched: better_watched(&info.driver),
-            apart: better_apart(&info.driver),
+            polled: needs_polling(&info.driver),
+            program_per_queue: needs_program_per_queue(&info.driver),
             info,
             id,
             context: context.0,
@@ -142,8 +146,8 @@ impl OpenDevice {
         Ok(())
     }
 
-    /// Allocates a buffer, and makes sure that the memory is really there:
-    /// drivers may put the allocation off until the first use.
+    /// Allocates a buffer, and touches it, since drivers may defer the allocation
+    /// until the first use.
     pub(super) fn alloc(&mut self, context: &Context, bytes: u64) -> Result<Mem, RuntimeError> {
         self.shared.check()?;
         let free = self.info.memory.saturating_sub(self.allocated);
@@ -159,15 +163,15 @@ impl OpenDevice {
         Ok(mem)
     }
 
-    /// Sends what was enqueued on its way. A device that cannot even do that is
-    /// lost, and the next call says so.
+    /// Flushes a queue. A device that cannot do that is lost, and the next call says
+    /// so.
     pub(super) fn flush(&self, queue: &Queue) {
         if let Err(code) = flush(queue.raw()) {
             let _ = self.shared.failed("clFlush", code);
         }
     }
 
-    /// Notes that so many bytes were freed.
+    /// Records that so many bytes were freed.
     pub(super) fn freed(&mut self, bytes: u64) {
         self.allocated = self.allocated.saturating_sub(bytes);
     }
@@ -182,7 +186,7 @@ impl OpenDevice {
             .map_err(|code| self.no_buffer(bytes, code))
     }
 
-    /// Why a buffer of `bytes` bytes could not be made.
+    /// The error of a buffer of `bytes` bytes that could not be created.
     pub(super) fn no_buffer(&self, bytes: u64, code: cl_int) -> RuntimeError {
         if is_out_of_memory(code) {
             self.out_of_memory(bytes, &describe(code))

@@ -1,4 +1,4 @@
-//! Which OpenCL devices there are.
+//! Lists the OpenCL devices of every platform.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,48 +14,54 @@ use super::{threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 
 /// A device found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Index of its platform.
     pub platform: usize,
     /// Index within its platform.
     pub device: usize,
     pub info: Device,
-    pub(super) platform_id: Platform,
-    pub(super) id: ClDevice,
 }
 
-/// What there is, and what would hurt.
-#[derive(Clone, Debug, Default)]
+/// The driver's handles of a device found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handles {
+    pub platform: Platform,
+    pub device: ClDevice,
+}
+
+/// The devices found, and warnings.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Discovery {
     pub devices: Vec<Found>,
     /// A sentence or two each, with the remedy.
     pub warnings: Vec<String>,
 }
 
-/// Looks for every device of every platform. Never fails: what is missing or
-/// broken becomes a warning.
+/// Lists every device of every platform. Never fails: a missing or broken driver
+/// becomes a warning.
 pub fn discover() -> Discovery {
-    let (devices, mut warnings) = find();
+    let (found, mut warnings) = find();
+    let devices: Vec<Found> = found.into_iter().map(|(found, _)| found).collect();
     let gpu = devices.iter().any(|d| d.info.kind == DeviceKind::Gpu);
     warnings.extend(warnings::surroundings(gpu));
     warnings.extend(devices.iter().filter_map(warnings::ignored_affinity));
     Discovery { devices, warnings }
 }
 
-/// The devices, and what the loader and the drivers complain of.
-pub(super) fn find() -> (Vec<Found>, Vec<String>) {
+/// The devices, and the errors of the loader and the drivers.
+pub(super) fn find() -> (Vec<(Found, Handles)>, Vec<String>) {
     if !cl3::is_opencl_runtime_available() {
         return (Vec::new(), vec![warnings::NO_LOADER.to_owned()]);
     }
-    // Loaders and drivers set themselves up on the first call, and not all of
-    // them survive two first calls at once: PoCL then shows no devices.
+    // Loaders and drivers initialise on the first call, and not all of them survive
+    // two concurrent first calls: PoCL then lists no devices.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    threads::watch(list)
+    threads::remember_started(list)
 }
 
-fn list() -> (Vec<Found>, Vec<String>) {
+fn list() -> (Vec<(Found, Handles)>, Vec<String>) {
     let mut complaints = Vec::new();
     let platforms = match get_platforms() {
         Ok(platforms) => platforms,
@@ -75,13 +81,13 @@ fn list() -> (Vec<Found>, Vec<String>) {
             Ok(ids) if !ids.is_empty() => {
                 found.extend(ids.into_iter().enumerate().map(|(device, id)| {
                     let id = ClDevice::new(id);
-                    Found {
+                    let found = Found {
                         platform: index,
                         device,
                         info: describe(format!("opencl{index}.{device}"), &name, id),
-                        platform_id: platform,
-                        id,
-                    }
+                    };
+                    let device = id;
+                    (found, Handles { platform, device })
                 }))
             }
             Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => complaints.push(format!(
@@ -97,7 +103,7 @@ fn list() -> (Vec<Found>, Vec<String>) {
     (found, complaints)
 }
 
-/// A device's account of itself; what it does not tell is left at zero.
+/// A device's properties as its driver reports them; missing ones are zero.
 pub(super) fn describe(name: String, platform: &str, id: ClDevice) -> Device {
     let kinds = id.dev_type().unwrap_or(0);
     let kind = if kinds & CL_DEVICE_TYPE_CPU != 0 {
@@ -121,8 +127,8 @@ pub(super) fn describe(name: String, platform: &str, id: ClDevice) -> Device {
         shares_host_memory,
         fp64: id.double_fp_config().is_ok_and(|config| config != 0),
         sub_devices: sub_device_support(id),
-        // Two copy engines and the compute units overlap on a discrete GPU;
-        // elsewhere a second queue hides the wait between commands.
+        // Two copy engines and the compute units overlap on a discrete GPU; on other
+        // devices a second queue hides the gap between commands.
         queues: if kind == DeviceKind::Gpu && !shares_host_memory {
             3
         } else {
@@ -134,7 +140,7 @@ pub(super) fn describe(name: String, platform: &str, id: ClDevice) -> Device {
 }
 
 fn sub_device_support(id: ClDevice) -> SubDeviceSupport {
-    // A device that can be divided at all says into how many parts.
+    // A divisible device reports into how many parts it can be divided.
     if id.partition_max_sub_devices().unwrap_or(0) < 2 {
         return SubDeviceSupport::default();
     }

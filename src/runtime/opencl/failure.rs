@@ -1,4 +1,4 @@
-//! What an OpenCL error code means, and which commands have failed.
+//! The meaning of OpenCL error codes, and the set of failed commands.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use opencl3::error_codes as code;
 
 use crate::runtime::{EventId, RuntimeError, Status};
 
-/// Whether this code says that the device, or all that was on it, is gone.
+/// Whether this code means that the device, or everything on it, is lost.
 fn is_loss(code: cl_int) -> bool {
     matches!(
         code,
@@ -20,7 +20,7 @@ fn is_loss(code: cl_int) -> bool {
     )
 }
 
-/// Whether this code says that memory ran out.
+/// Whether this code means that memory ran out.
 pub(super) fn is_out_of_memory(code: cl_int) -> bool {
     matches!(
         code,
@@ -52,7 +52,7 @@ pub(super) fn call_error(device: &str, call: &'static str, code: cl_int) -> Runt
     }
 }
 
-/// How a command ended whose event's execution status is negative.
+/// The status of a command whose event has this negative execution status.
 pub(super) fn status_of(code: cl_int) -> Status {
     let why = format!("the driver ended it with {}", describe(code));
     if is_loss(code) {
@@ -64,12 +64,12 @@ pub(super) fn status_of(code: cl_int) -> Status {
 
 /// The commands that failed, so that those that wait for them fail too.
 ///
-/// It grows by failures alone, and a runtime sees few before it is given up.
+/// Only failures are stored, and a runtime sees few.
 #[derive(Debug, Default)]
 pub(super) struct Failures(Mutex<HashSet<EventId>>);
 
 impl Failures {
-    /// Notes a failed command.
+    /// Records a failed command.
     pub(super) fn note(&self, event: EventId) {
         self.lock().insert(event);
     }

@@ -1,7 +1,7 @@
 //! Owners of OpenCL objects, each of one reference.
 //!
-//! opencl3's own types panic in `drop` when a release fails, as it does on a
-//! device that was lost; these ignore it, for there is nothing left to do.
+//! opencl3's own types panic in `drop` when a release fails, as it does on a lost
+//! device; these ignore the error.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ macro_rules! handle {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: the reference taken over in `new` is given back once.
+                // SAFETY: the reference taken over in `new` is released once.
                 // A failure leaves the object to the driver.
                 let _ = unsafe { $release(self.0) };
             }
@@ -82,16 +82,15 @@ handle!(
 
 shared!(Context, Queue, Mem, Event, Program, SubDevice);
 
-/// How long drivers may take to let go of events that have ended; one that
-/// counts its references otherwise costs this once when a backend is closed.
-pub(super) const LETTING_GO: Duration = Duration::from_millis(20);
+/// How long drivers may take to release ended events. A driver that counts
+/// references differently costs this once when a backend is closed.
+pub(super) const RELEASE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Waits until the driver holds no reference to these events, which have
-/// ended. A driver's thread lets go of an event a moment after it has told of
-/// its end, and looks at the event's queue and device meanwhile: PoCL crashes
-/// if those are gone by then.
-pub(super) fn settle<'a>(events: impl IntoIterator<Item = &'a Event>) {
-    let deadline = Instant::now() + LETTING_GO;
+/// Waits until the driver holds no reference to these ended events. A driver's
+/// thread releases an event a moment after its callback, and reads the event's
+/// queue and device meanwhile: PoCL crashes if those are released by then.
+pub(super) fn wait_for_release<'a>(events: impl IntoIterator<Item = &'a Event>) {
+    let deadline = Instant::now() + RELEASE_TIMEOUT;
     let held = |event: &Event| {
         get_event_info(event.raw(), CL_EVENT_REFERENCE_COUNT)
             .is_ok_and(|count| u32::from(count) > 1)

@@ -1,4 +1,4 @@
-//! What a compiled kernel tells of its arguments.
+//! The arguments of a compiled kernel, as its compiler reports them.
 
 use cl3::ext::{
     CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,

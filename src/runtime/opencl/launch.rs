@@ -1,22 +1,23 @@
-//! Kernels on a queue: arguments, sizes, and host memory made visible.
+//! Launches kernels on a queue: arguments, sizes, and the visibility of host memory.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cl3::command_queue::{enqueue_nd_range_kernel, enqueue_unmap_mem_object, finish};
+use cl3::command_queue::{enqueue_unmap_mem_object, finish};
 use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg};
 use cl3::types::{cl_event, cl_kernel, cl_mem};
 
-use super::apart::Apart;
-use super::completion::Keep;
+use super::completion::KeepAlive;
 use super::device::OpenDevice;
 use super::handle::{Event, Kernel};
 use super::memory::{View, map};
 use super::program::Programs;
 use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
+use super::queue_program::ProgramNumber;
 use super::shape::{fit, refusal};
+use super::without_event::enqueue;
 use crate::codelet::{HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Value};
 use crate::machine::DeviceKind;
 use crate::runtime::{Launch, RuntimeError};
@@ -28,12 +29,12 @@ pub(super) type Kernels = HashMap<KernelSource, Loaded>;
 /// A kernel, ready to be launched on one device.
 pub(super) struct Loaded {
     pub kernel: Kernel,
-    /// Most work-items a group.
+    /// Most work-items of a group.
     pub group: usize,
-    /// The arguments that it has. From one launch to the next few change.
+    /// The arguments that are set. From one launch to the next few change.
     args: Vec<Option<Value>>,
-    /// What keeps its program from other queues, where that is needed.
-    pub apart: Option<Arc<Apart>>,
+    /// The number of its program, where every queue has its own.
+    pub number: Option<Arc<ProgramNumber>>,
 }
 
 /// A kernel whose arguments are set.
@@ -41,13 +42,13 @@ pub(super) struct Ready<'a> {
     pub kernel: cl_kernel,
     pub sizes: &'a NdRange,
     pub local: Option<&'a [usize]>,
-    /// Host regions whose views are unmapped before it and mapped after it, so
-    /// that host and device see each other's results.
+    /// Host regions whose views are unmapped before it and mapped after it, so that
+    /// host and device see each other's results.
     pub hosts: &'a [HostMemoryId],
 }
 
-/// What a launch needs beside its queue.
-pub(super) struct Site<'a> {
+/// The state of the backend that a launch needs beside its queue.
+pub(super) struct LaunchEnv<'a> {
     pub device: &'a OpenDevice,
     /// All devices that are open.
     pub devices: &'a [OpenDevice],
@@ -56,71 +57,71 @@ pub(super) struct Site<'a> {
 }
 
 impl OpenQueue {
-    /// Enqueues a kernel, with an event if its end is `heard` of.
+    /// Enqueues a kernel.
     pub(super) fn launch(
         &mut self,
         launch: &Launch,
-        heard: bool,
-        site: &mut Site<'_>,
+        with_event: bool,
+        env: &mut LaunchEnv<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let device = site.device;
+        let device = env.device;
         let Some((kernel, sizes)) = sizes(launch, device)? else {
             return self.marker(device, wait);
         };
         let source = &kernel.source;
-        self.load(kernel, site)?;
+        self.load(kernel, env)?;
         let local = local_size(&sizes, device, self.kernels[source].group, source)?;
-        let hosts = self.look_at(&launch.args, site)?;
-        let keeps = self.bind(source, &launch.args, site)?;
+        let hosts = self.open_views(&launch.args, env)?;
+        let keep_alive = self.bind(source, &launch.args, env)?;
         let ready = Ready {
             kernel: self.kernels[source].kernel.raw(),
             sizes: &sizes,
             local: local.as_deref(),
-            // A CPU computes in host memory itself: a map would change nothing.
+            // A CPU computes in host memory itself, so a map would change nothing.
             hosts: match device.info.kind {
                 DeviceKind::Cpu => &[],
                 _ => &hosts,
             },
         };
-        let events = self.enqueue(&ready, device, heard, wait)?;
-        Ok(Enqueued { events, keeps })
+        let events = self.enqueue(&ready, device, with_event, wait)?;
+        Ok(Enqueued { events, keep_alive })
     }
 
-    /// Makes sure that the kernel is there.
+    /// Creates the kernel object, unless the queue has it.
     pub(super) fn load(
         &mut self,
         source: &OpenClKernel,
-        site: &mut Site<'_>,
+        env: &mut LaunchEnv<'_>,
     ) -> Result<(), RuntimeError> {
         if self.kernels.contains_key(&source.source) {
             return Ok(());
         }
-        let device = site.device;
-        let apart = device.apart.then(|| Apart::take(&source.source));
-        let number = apart.as_ref().map_or(0, Apart::number);
-        let kernel = site.programs.kernel(source, number, device, site.devices)?;
+        let device = env.device;
+        let own = device.program_per_queue;
+        let number = own.then(|| Arc::new(ProgramNumber::take(&source.source)));
+        let program = number.as_ref().map_or(0, |number| number.number());
+        let kernel = env.programs.kernel(source, program, device, env.devices)?;
         let group =
             get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
                 .map(usize::from)
                 .map_err(|code| device.shared.failed("clGetKernelWorkGroupInfo", code))?;
-        let args = Vec::new();
         let loaded = Loaded {
             kernel,
             group,
-            args,
-            apart: apart.map(Arc::new),
+            args: Vec::new(),
+            number,
         };
         self.kernels.insert(source.source.clone(), loaded);
         Ok(())
     }
 
-    /// Makes sure of a view of every host region among the arguments; returns
-    /// the regions, each once.
-    fn look_at(
+    /// Opens a view of every host region among the arguments; returns the regions,
+    /// each once.
+    fn open_views(
         &mut self,
         args: &[Value],
-        site: &Site<'_>,
+        env: &LaunchEnv<'_>,
     ) -> Result<Vec<HostMemoryId>, RuntimeError> {
         let mut hosts = Vec::new();
         for arg in args {
@@ -134,49 +135,49 @@ impl OpenQueue {
             if self.views.contains_key(id) {
                 continue;
             }
-            let region = site.memories.host(*id)?;
-            if !site.device.info.shares_host_memory {
+            let region = env.memories.host(*id)?;
+            if !env.device.info.shares_host_memory {
                 return Err(RuntimeError::Call {
-                    device: site.device.info.name.clone(),
+                    device: env.device.info.name.clone(),
                     call: "clSetKernelArg",
                     why: "it has memory of its own and cannot compute in host memory; write \
                           the data into a buffer of the device first"
                         .to_owned(),
                 });
             }
-            let view = View::over(&site.programs.context, region)
-                .map_err(|code| site.device.no_buffer(region.bytes, code))?;
+            let view = View::over(&env.programs.context, region)
+                .map_err(|code| env.device.no_buffer(region.bytes, code))?;
             self.views.insert(*id, view);
         }
         Ok(hosts)
     }
 
-    /// Sets the arguments that differ from the kernel's last ones; returns
-    /// what must outlive the command.
+    /// Sets the arguments that differ from the kernel's last ones; returns the
+    /// resources that must outlive the command.
     fn bind(
         &mut self,
         source: &KernelSource,
         args: &[Value],
-        site: &Site<'_>,
-    ) -> Result<Vec<Keep>, RuntimeError> {
-        let mut keeps: Vec<Keep> = Vec::new();
+        env: &LaunchEnv<'_>,
+    ) -> Result<Vec<KeepAlive>, RuntimeError> {
+        let mut keep_alive: Vec<KeepAlive> = Vec::new();
         let Some(loaded) = self.kernels.get_mut(source) else {
-            return Ok(keeps);
+            return Ok(keep_alive);
         };
-        keeps.extend(loaded.apart.iter().map(|apart| Arc::clone(apart) as Keep));
+        keep_alive.extend(loaded.number.iter().map(|n| Arc::clone(n) as KeepAlive));
         let kernel = &loaded.kernel;
         loaded.args.resize(args.len(), None);
         for (index, (arg, last)) in args.iter().zip(&mut loaded.args).enumerate() {
             let mem = match arg {
                 Value::Memory(Memory::Device(id)) => {
-                    let buffer = site.memories.buffer(*id, self.device)?;
-                    keeps.push(Arc::clone(&buffer.mem) as Keep);
+                    let buffer = env.memories.buffer(*id, self.device)?;
+                    keep_alive.push(Arc::clone(&buffer.mem) as KeepAlive);
                     buffer.mem.raw()
                 }
                 Value::Memory(Memory::Host(id)) => {
                     let view = &self.views[id];
-                    keeps.push(Arc::clone(&view.mem) as Keep);
-                    keeps.push(Arc::clone(&view.keeper));
+                    keep_alive.push(Arc::clone(&view.mem) as KeepAlive);
+                    keep_alive.push(Arc::clone(&view.keeper));
                     view.mem.raw()
                 }
                 _ => std::ptr::null_mut(),
@@ -185,19 +186,18 @@ impl OpenQueue {
                 continue;
             }
             *last = None;
-            set_value(kernel, (index, arg), mem, source, site.device)?;
+            set_value(kernel, (index, arg), mem, source, env.device)?;
             *last = Some(*arg);
         }
-        Ok(keeps)
+        Ok(keep_alive)
     }
 
-    /// Enqueues a kernel. Where host memory has to be made visible there are
-    /// events in any case.
+    /// Enqueues a kernel. It always has events where host memory must be mapped.
     pub(super) fn enqueue(
         &mut self,
         ready: &Ready<'_>,
         device: &OpenDevice,
-        heard: bool,
+        with_event: bool,
         wait: &[cl_event],
     ) -> Result<Option<Events>, RuntimeError> {
         let Ready {
@@ -225,37 +225,33 @@ impl OpenQueue {
                 ));
             }
         }
-        if !heard && hosts.is_empty() {
-            // SAFETY: as below.
-            let enqueued = unsafe { self.enqueue_unheard(kernel, sizes, local, wait) };
-            return match enqueued {
-                Ok(()) => Ok(None),
-                Err(code) => Err(failed("clEnqueueNDRangeKernel")(code)),
-            };
-        }
         let (count, events) = list(wait);
-        // SAFETY: the arguments are set, the sizes have as many dimensions as
-        // is said, and what the arguments name outlives the command.
-        let event = unsafe {
-            enqueue_nd_range_kernel(
-                self.raw.raw(),
+        let queue = self.raw.raw();
+        // The arguments are set, the sizes have as many dimensions as is said, and
+        // the resources that the arguments name outlive the command.
+        let event = enqueue(with_event || !hosts.is_empty(), |library, event| {
+            library.clEnqueueNDRangeKernel(
+                queue,
                 kernel,
                 sizes.global.len() as u32,
                 (sizes.offset.as_ref()).map_or(std::ptr::null(), |o| o.as_ptr()),
                 sizes.global.as_ptr(),
-                local.map_or(std::ptr::null(), |l| l.as_ptr()),
+                local.map_or(std::ptr::null(), <[usize]>::as_ptr),
                 count,
                 events,
+                event,
             )
+        });
+        let Some(timed) = event.map_err(failed("clEnqueueNDRangeKernel"))? else {
+            return Ok(None);
         };
-        let timed = event.map_err(failed("clEnqueueNDRangeKernel"))?;
-        let timed = Arc::new(Event::new(timed));
+        let timed = Arc::new(timed);
         let mut last = Arc::clone(&timed);
         for (id, view) in &mut self.views {
             if hosts.contains(id) {
-                let mapped = map(&self.raw, &view.mem, view.size, false, &[]);
+                let mapped = map(&self.raw, &view.mem, view.size, false);
                 let (address, event) = mapped.map_err(|code| {
-                    // The kernel is on its way; what it uses is kept until then.
+                    // The kernel runs; its resources are kept until it has ended.
                     let _ = finish(self.raw.raw());
                     failed("clEnqueueMapBuffer")(code)
                 })?;
@@ -271,8 +267,8 @@ impl OpenQueue {
     }
 }
 
-/// Whether two values are the same to a kernel, zeros' signs included. Ids of
-/// memory are never used again.
+/// Whether two values are the same to a kernel, the sign of zero included. Ids of
+/// memory are never reused.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::F32(one), Value::F32(other)) => one.to_bits() == other.to_bits(),
@@ -319,7 +315,7 @@ pub(super) fn local_size(
     }
 }
 
-/// Sets an argument; memory is `mem` to the driver.
+/// Sets an argument; `mem` is the driver's handle of a memory argument.
 pub(super) fn set_value(
     kernel: &Kernel,
     (index, arg): (usize, &Value),
@@ -327,15 +323,22 @@ pub(super) fn set_value(
     source: &KernelSource,
     device: &OpenDevice,
 ) -> Result<(), RuntimeError> {
-    let set = match arg {
-        Value::U32(n) => set(kernel, index, n),
-        Value::U64(n) => set(kernel, index, n),
-        Value::F32(x) => set(kernel, index, x),
-        Value::F64(x) => set(kernel, index, x),
-        Value::Raw(value) => set_bytes(kernel, index, value.bytes()),
-        Value::Local(bytes) => set_local(kernel, index, *bytes),
-        Value::Memory(_) => set(kernel, index, &mem),
+    let (bytes, value): (usize, *const c_void) = match arg {
+        Value::U32(n) => (size_of_val(n), std::ptr::from_ref(n).cast()),
+        Value::U64(n) => (size_of_val(n), std::ptr::from_ref(n).cast()),
+        Value::F32(x) => (size_of_val(x), std::ptr::from_ref(x).cast()),
+        Value::F64(x) => (size_of_val(x), std::ptr::from_ref(x).cast()),
+        Value::Raw(value) => (value.bytes().len(), value.bytes().as_ptr().cast()),
+        // Local memory has a size and no value.
+        Value::Local(bytes) => (
+            usize::try_from(*bytes).unwrap_or(usize::MAX),
+            std::ptr::null(),
+        ),
+        Value::Memory(_) => (size_of_val(&mem), std::ptr::from_ref(&mem).cast()),
     };
+    // SAFETY: the driver copies that many bytes of a live value, unless it is null,
+    // and the kernel belongs to this thread alone.
+    let set = unsafe { set_kernel_arg(kernel.raw(), index as u32, bytes, value) };
     set.map_err(|code| match device.shared.failed("clSetKernelArg", code) {
         RuntimeError::Call { device, call, why } => RuntimeError::Call {
             device,
@@ -344,45 +347,4 @@ pub(super) fn set_value(
         },
         other => other,
     })
-}
-
-/// Sets an argument to a plain value.
-fn set<T: Copy>(kernel: &Kernel, index: usize, value: &T) -> Result<(), i32> {
-    // SAFETY: `value` is valid for this many bytes.
-    unsafe {
-        set_argument(
-            kernel,
-            index,
-            size_of::<T>(),
-            std::ptr::from_ref(value).cast(),
-        )
-    }
-}
-
-/// Sets an argument to a plain value of these bytes.
-fn set_bytes(kernel: &Kernel, index: usize, value: &[u8]) -> Result<(), i32> {
-    // SAFETY: `value` is valid for this many bytes.
-    unsafe { set_argument(kernel, index, value.len(), value.as_ptr().cast()) }
-}
-
-/// Gives an argument so many bytes of local memory.
-fn set_local(kernel: &Kernel, index: usize, bytes: u64) -> Result<(), i32> {
-    let size = usize::try_from(bytes).unwrap_or(usize::MAX);
-    // SAFETY: local memory has no value, so nothing is read.
-    unsafe { set_argument(kernel, index, size, std::ptr::null()) }
-}
-
-/// Sets an argument.
-///
-/// # Safety
-/// `value` must be null or valid for reads of `size` bytes.
-unsafe fn set_argument(
-    kernel: &Kernel,
-    index: usize,
-    size: usize,
-    value: *const c_void,
-) -> Result<(), i32> {
-    // SAFETY: the driver copies `size` bytes from `value`, unless that is null,
-    // and the kernel belongs to this thread alone.
-    unsafe { set_kernel_arg(kernel.raw(), index as u32, size, value) }
 }

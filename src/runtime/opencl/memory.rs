@@ -1,4 +1,4 @@
-//! Host memory: pinned for transfers, and computed upon where it lies.
+//! Host memory: pinned for transfers, or mapped for kernels that compute in it.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -10,28 +10,28 @@ use cl3::memory::{
     CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR,
     create_buffer,
 };
-use cl3::types::{CL_FALSE, CL_TRUE, cl_event};
+use cl3::types::{CL_FALSE, CL_TRUE};
 use memmap2::MmapMut;
 
-use super::completion::Keep;
+use super::completion::KeepAlive;
 use super::device::OpenDevice;
 use super::failure::describe;
-use super::handle::{Context, Event, Mem, Queue, settle};
+use super::handle::{Context, Event, Mem, Queue, wait_for_release};
 use crate::codelet::HostMemoryId;
 use crate::runtime::{HostRegion, RuntimeError};
 
-/// What host memory is aligned to.
+/// Alignment of host memory in bytes.
 const PAGE: usize = 4096;
 
 /// A buffer of host memory that the driver pinned, mapped for its whole life.
 struct Pinned {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     mem: Option<Mem>,
     queue: Arc<Queue>,
     mapped: NonNull<c_void>,
 }
 
-// SAFETY: the address is only given back to OpenCL, from any thread.
+// SAFETY: the address is only passed back to OpenCL, from any thread.
 unsafe impl Send for Pinned {}
 // SAFETY: as above; nothing is done through a shared reference.
 unsafe impl Sync for Pinned {}
@@ -58,7 +58,7 @@ impl Drop for Pinned {
             if wait_for_events(&[event.raw()]).is_ok() {
                 // A buffer may keep its last event.
                 drop(mem);
-                settle([&event]);
+                wait_for_release([&event]);
             }
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn pinned(
         })
     })?;
     let (mapped, event) =
-        map(&device.service, &mem, size, true, &[]).map_err(|code| refuse(describe(code)))?;
+        map(&device.service, &mem, size, true).map_err(|code| refuse(describe(code)))?;
     drop(event);
     let mapped = NonNull::new(mapped).ok_or_else(|| refuse("it maps to nothing".to_owned()))?;
     let keeper = Pinned {
@@ -148,10 +148,9 @@ pub(super) fn map(
     mem: &Mem,
     size: usize,
     blocking: bool,
-    wait: &[cl_event],
 ) -> Result<(*mut c_void, Event), i32> {
     let mut address = std::ptr::null_mut();
-    // SAFETY: queue, buffer and events are alive and of one context.
+    // SAFETY: queue and buffer are alive and of one context.
     let event = unsafe {
         enqueue_map_buffer(
             queue.raw(),
@@ -161,20 +160,16 @@ pub(super) fn map(
             0,
             size,
             &mut address,
-            wait.len() as u32,
-            if wait.is_empty() {
-                std::ptr::null()
-            } else {
-                wait.as_ptr()
-            },
+            0,
+            std::ptr::null(),
         )
     }?;
     Ok((address, Event::new(event)))
 }
 
-/// A host region as one queue's kernels see it: a buffer over the region.
+/// A buffer over a host region, for the kernels of one queue.
 ///
-/// Each queue has its own, so that the driver sees no dependency between the
+/// Each queue has its own, so that the driver finds no dependency between
 /// commands of different queues that work on different parts of a region.
 pub(super) struct View {
     /// The buffer, dropped before the memory that it lies over.
@@ -183,10 +178,10 @@ pub(super) struct View {
     /// Where it is mapped. A device that is no CPU may cache, so its views
     /// are unmapped only while a kernel works on them.
     pub mapped: Option<NonNull<c_void>>,
-    pub keeper: Keep,
+    pub keeper: KeepAlive,
 }
 
-// SAFETY: the address is only given back to OpenCL.
+// SAFETY: the address is only passed back to OpenCL.
 unsafe impl Send for View {}
 
 impl View {
@@ -207,7 +202,7 @@ impl View {
             mem: Arc::new(Mem::new(mem)),
             size,
             mapped: None,
-            keeper: Arc::clone(&region.keeper) as Keep,
+            keeper: Arc::clone(&region.keeper) as KeepAlive,
         })
     }
 }

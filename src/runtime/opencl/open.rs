@@ -9,10 +9,10 @@ use opencl3::device::Device as ClDevice;
 
 use super::clock::Clock;
 use super::device::OpenDevice;
-use super::discover::{Found, find};
+use super::discover::{Found, Handles, find};
 use super::failure::call_error;
 use super::handle::{Context, SubDevice};
-use super::partition::{OWN, Plan, Selected, divide, plan};
+use super::partition::{OWN, Partition, Selected, divide, partition};
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
@@ -34,16 +34,16 @@ pub(super) fn open_devices(
         return Err(RuntimeError::NoOpenCl(complaints.join("; ")));
     }
     let chosen = choose(selection, &found)?;
-    let mut members: BTreeMap<usize, Vec<cl_device_id>> = BTreeMap::new();
+    let mut by_platform: BTreeMap<usize, Vec<cl_device_id>> = BTreeMap::new();
     for device in &chosen {
-        members
+        by_platform
             .entry(device.platform)
             .or_default()
             .push(device.id.id());
     }
     let mut contexts = Vec::new();
     let mut context_of = BTreeMap::new();
-    for (platform, ids) in &members {
+    for (platform, ids) in &by_platform {
         context_of.insert(*platform, contexts.len());
         contexts.push(new_context(*platform, ids, &found)?);
     }
@@ -64,7 +64,7 @@ pub(super) fn open_devices(
 }
 
 /// Finds and divides the selected devices; in the order of the selection.
-fn choose(selection: &[Selected], found: &[Found]) -> Result<Vec<Chosen>, RuntimeError> {
+fn choose(selection: &[Selected], found: &[(Found, Handles)]) -> Result<Vec<Chosen>, RuntimeError> {
     let mut by_root: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (position, selected) in selection.iter().enumerate() {
         by_root
@@ -74,18 +74,18 @@ fn choose(selection: &[Selected], found: &[Found]) -> Result<Vec<Chosen>, Runtim
     }
     let mut chosen: BTreeMap<usize, Chosen> = BTreeMap::new();
     for ((platform, device), positions) in by_root {
-        let root = found
+        let (root, handles) = found
             .iter()
-            .find(|f| (f.platform, f.device) == (platform, device))
+            .find(|(f, _)| (f.platform, f.device) == (platform, device))
             .ok_or_else(|| no_such_device(platform, device, found))?;
         let wanted: Vec<Selected> = positions.iter().map(|p| selection[*p]).collect();
         let units: Vec<_> = wanted.iter().map(|w| w.units).collect();
-        let plan = plan(&root.info, &units)?;
-        let mut parts = divide(&root.info.name, root.id, &plan)?.into_iter();
+        let partition = partition(&root.info, &units)?;
+        let mut parts = divide(&root.info.name, handles.device, &partition)?.into_iter();
         for (nth, position) in positions.into_iter().enumerate() {
-            let (mut info, id, sub_device) = match plan {
-                Plan::Whole => (root.info.clone(), root.id, None),
-                Plan::Counts(_) | Plan::Equally(_) => {
+            let (mut info, id, sub_device) = match partition {
+                Partition::Whole => (root.info.clone(), handles.device, None),
+                Partition::Counts(_) | Partition::Equally(_) => {
                     let part = parts.next().ok_or_else(|| {
                         RuntimeError::Selection(format!(
                             "{}: the driver made fewer sub-devices than it was asked for",
@@ -119,7 +119,7 @@ fn choose(selection: &[Selected], found: &[Found]) -> Result<Vec<Chosen>, Runtim
     Ok(chosen.into_values().collect())
 }
 
-/// The account of a part of a device.
+/// The properties of a part of a device.
 fn part_info(root: &Device, wanted: Selected, id: ClDevice) -> Device {
     let units = wanted.units.unwrap_or(root.compute_units);
     Device {
@@ -132,13 +132,13 @@ fn part_info(root: &Device, wanted: Selected, id: ClDevice) -> Device {
 fn new_context(
     platform: usize,
     ids: &[cl_device_id],
-    found: &[Found],
+    found: &[(Found, Handles)],
 ) -> Result<Context, RuntimeError> {
     let name = format!("opencl{platform}");
     let handle = found
         .iter()
-        .find(|f| f.platform == platform)
-        .map(|f| f.platform_id)
+        .find(|(f, _)| f.platform == platform)
+        .map(|(_, handles)| handles.platform)
         .ok_or_else(|| no_such_device(platform, 0, found))?;
     let properties = [CL_CONTEXT_PLATFORM, handle.id() as isize, 0];
     create_context(ids, properties.as_ptr(), None, std::ptr::null_mut())
@@ -146,8 +146,8 @@ fn new_context(
         .map_err(|code| call_error(&name, "clCreateContext", code))
 }
 
-fn no_such_device(platform: usize, device: usize, found: &[Found]) -> RuntimeError {
-    let names: Vec<&str> = found.iter().map(|f| f.info.name.as_str()).collect();
+fn no_such_device(platform: usize, device: usize, found: &[(Found, Handles)]) -> RuntimeError {
+    let names: Vec<&str> = found.iter().map(|(f, _)| f.info.name.as_str()).collect();
     RuntimeError::Selection(format!(
         "there is no device opencl{platform}.{device}; OpenCL has {}",
         names.join(", ")

@@ -1,4 +1,4 @@
-//! Dividing a device into sub-devices.
+//! Divides a device into sub-devices.
 
 use opencl3::device::{
     CL_DEVICE_PARTITION_BY_COUNTS, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END,
@@ -10,7 +10,7 @@ use super::handle::SubDevice;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
-/// What follows the name of a device that is taken for one with memory of its
+/// The suffix of the name of a device that is treated as one with memory of its
 /// own.
 pub const OWN: &str = "=own";
 
@@ -23,14 +23,14 @@ pub struct Selected {
     pub device: usize,
     /// Take a sub-device of so many compute units; `None` takes it whole.
     pub units: Option<u32>,
-    /// Take a device that shares the host's memory for one with memory of its
-    /// own: it computes only in its own buffers, and data is copied to them.
+    /// Treat a device that shares the host's memory as one with memory of its own:
+    /// it computes only in its own buffers, and data is copied to them.
     pub own_memory: bool,
 }
 
 /// How to divide one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum Partition {
     /// Not at all.
     Whole,
     /// Into parts of these compute units.
@@ -41,13 +41,13 @@ pub(super) enum Plan {
 
 /// Decides how to divide `root` so that every selection of it gets compute
 /// units of its own. `wanted` holds one entry a selection.
-pub(super) fn plan(root: &Device, wanted: &[Option<u32>]) -> Result<Plan, RuntimeError> {
+pub(super) fn partition(root: &Device, wanted: &[Option<u32>]) -> Result<Partition, RuntimeError> {
     let refuse = |why: String| Err(RuntimeError::Selection(format!("{}: {why}", root.name)));
     let total = root.compute_units;
     if let [only] = wanted
         && only.is_none_or(|units| units == total)
     {
-        return Ok(Plan::Whole);
+        return Ok(Partition::Whole);
     }
     let Some(counts) = wanted.iter().copied().collect::<Option<Vec<u32>>>() else {
         return refuse(format!(
@@ -66,11 +66,11 @@ pub(super) fn plan(root: &Device, wanted: &[Option<u32>]) -> Result<Plan, Runtim
     }
     let units = counts[0];
     if root.sub_devices.by_counts {
-        Ok(Plan::Counts(counts))
+        Ok(Partition::Counts(counts))
     } else if !root.sub_devices.equally {
         refuse("it cannot be divided into sub-devices; take it whole".to_owned())
     } else if counts.iter().all(|n| *n == units) && total.is_multiple_of(units) {
-        Ok(Plan::Equally(units))
+        Ok(Partition::Equally(units))
     } else {
         refuse(format!(
             "it can only be divided equally; {counts:?} is not {total} compute units divided \
@@ -79,16 +79,16 @@ pub(super) fn plan(root: &Device, wanted: &[Option<u32>]) -> Result<Plan, Runtim
     }
 }
 
-/// Divides a device. The parts come in the order of the plan.
+/// Divides a device. The parts come in the order of the partition.
 pub(super) fn divide(
     name: &str,
     root: ClDevice,
-    plan: &Plan,
+    partition: &Partition,
 ) -> Result<Vec<SubDevice>, RuntimeError> {
-    let properties = match plan {
-        Plan::Whole => return Ok(Vec::new()),
-        Plan::Equally(units) => vec![CL_DEVICE_PARTITION_EQUALLY, *units as isize, 0],
-        Plan::Counts(counts) => {
+    let properties = match partition {
+        Partition::Whole => return Ok(Vec::new()),
+        Partition::Equally(units) => vec![CL_DEVICE_PARTITION_EQUALLY, *units as isize, 0],
+        Partition::Counts(counts) => {
             let mut list = vec![CL_DEVICE_PARTITION_BY_COUNTS];
             list.extend(counts.iter().map(|n| *n as isize));
             list.extend([CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0]);
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn selections_of_one_device_never_share_units() {
         let any = cpu(true, true);
-        assert_eq!(plan(&any, &[None]).ok(), Some(Plan::Whole));
-        assert_eq!(plan(&any, &[Some(12)]).ok(), Some(Plan::Whole));
+        assert_eq!(partition(&any, &[None]).ok(), Some(Partition::Whole));
+        assert_eq!(partition(&any, &[Some(12)]).ok(), Some(Partition::Whole));
         assert_eq!(
-            plan(&any, &[Some(3), Some(9)]).ok(),
-            Some(Plan::Counts(vec![3, 9]))
+            partition(&any, &[Some(3), Some(9)]).ok(),
+            Some(Partition::Counts(vec![3, 9]))
         );
         for twice in [
             &[None, Some(3)][..],
@@ -144,7 +144,7 @@ mod tests {
             &[Some(0)],
             &[Some(13)],
         ] {
-            let message = plan(&any, twice).unwrap_err().to_string();
+            let message = partition(&any, twice).unwrap_err().to_string();
             assert!(message.contains("opencl0.0"), "{message}");
         }
     }
@@ -153,13 +153,13 @@ mod tests {
     fn equal_parts_serve_where_counts_do_not() {
         let equal = cpu(false, true);
         assert_eq!(
-            plan(&equal, &[Some(4), Some(4)]).ok(),
-            Some(Plan::Equally(4))
+            partition(&equal, &[Some(4), Some(4)]).ok(),
+            Some(Partition::Equally(4))
         );
-        assert!(plan(&equal, &[Some(5)]).is_err());
-        assert!(plan(&equal, &[Some(4), Some(6)]).is_err());
+        assert!(partition(&equal, &[Some(5)]).is_err());
+        assert!(partition(&equal, &[Some(4), Some(6)]).is_err());
         let whole = cpu(false, false);
-        let message = plan(&whole, &[Some(4)]).unwrap_err().to_string();
+        let message = partition(&whole, &[Some(4)]).unwrap_err().to_string();
         assert!(message.contains("cannot be divided"), "{message}");
     }
 }

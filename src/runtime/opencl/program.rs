@@ -1,4 +1,4 @@
-//! Compiling kernels, once for every context.
+//! Compiles kernels, once for every context.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,15 +14,15 @@ use opencl3::error_codes::{
     CL_BUILD_PROGRAM_FAILURE, CL_INVALID_BUILD_OPTIONS, CL_INVALID_KERNEL_NAME,
 };
 
-use super::apart::option;
 use super::device::OpenDevice;
 use super::failure::describe;
 use super::handle::{Context, Kernel, Program};
 use super::inspect::arguments;
+use super::queue_program::option;
 use crate::codelet::{KernelArgument, KernelSource, OpenClKernel};
 use crate::runtime::RuntimeError;
 
-/// Source and options, and the number of a queue's own program.
+/// Source and options, and the number of a queue's program.
 type Key = ((Cow<'static, str>, Cow<'static, str>), u32);
 
 /// A context and the programs built in it.
@@ -40,7 +40,7 @@ impl Programs {
     }
 
     /// A new kernel object for `device`; builds its program of this number (see
-    /// [`super::apart`]) for all of `devices` that are of this context, the first
+    /// [`super::queue_program`]) for all of `devices` that are of this context, the first
     /// time.
     pub(super) fn kernel(
         &mut self,
@@ -65,7 +65,7 @@ impl Programs {
         entry(&self.built[&key], source, device)
     }
 
-    /// A kernel's arguments, as the compiler for `device` tells them.
+    /// A kernel's arguments, as the compiler for `device` reports them.
     pub(super) fn arguments(
         &self,
         kernel: &OpenClKernel,
@@ -145,7 +145,7 @@ fn entry(
         })
 }
 
-/// What the compiler said for a device, if anything.
+/// The compiler's log for a device, if not empty.
 fn log_of(program: &Program, device: cl_device_id) -> Option<String> {
     let bytes = get_program_build_data(program.raw(), device, CL_PROGRAM_BUILD_LOG).ok()?;
     let log = String::from_utf8_lossy(&bytes);

@@ -1,6 +1,4 @@
-//! An in-order queue: transfers.
-//!
-//! Kernels are in [`super::launch`].
+//! An in-order queue, and the transfers on it. Kernels are in [`super::launch`].
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -9,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use cl3::command_queue::enqueue_marker_with_wait_list;
 use cl3::types::{CL_FALSE, cl_event};
 
-use super::completion::Keep;
+use super::completion::KeepAlive;
 use super::device::OpenDevice;
 use super::handle::{Event, Mem, Queue};
 use super::launch::Kernels;
 use super::memory::View;
-use super::quiet::{Owed, call};
+use super::without_event::{UncoveredCommands, enqueue};
 use crate::codelet::{BufferId, HostMemoryId};
 use crate::runtime::{DeviceSpan, HostRegion, HostSpan, IdMap, RuntimeError};
 
@@ -55,41 +53,40 @@ pub(super) struct OpenQueue {
     /// Index of its device.
     pub device: usize,
     pub raw: Arc<Queue>,
-    /// Whether it stamps its commands.
-    pub stamps: bool,
+    /// Whether its commands have time stamps.
+    pub profiling: bool,
     /// Set once a command of this queue has failed: all later ones fail too.
     pub poisoned: Arc<AtomicBool>,
     /// The last command's event.
     pub last: Option<Arc<Event>>,
-    /// Of the commands behind the last one that has an event.
-    pub owed: Owed,
+    /// The commands behind the last one with an event.
+    pub uncovered: UncoveredCommands,
     pub kernels: Kernels,
     /// The host regions that this queue's kernels work on.
     pub views: IdMap<HostMemoryId, View>,
 }
 
-/// A command that is on its way.
+/// A command that was enqueued.
 pub(super) struct Enqueued {
-    /// Of one whose end can be heard of.
+    /// `None` for a command without an event.
     pub events: Option<Events>,
-    /// What must outlive it.
-    pub keeps: Vec<Keep>,
+    /// The resources that must outlive it.
+    pub keep_alive: Vec<KeepAlive>,
 }
 
 /// A command's events.
 pub(super) struct Events {
     /// The last: the one to wait for.
     pub last: Arc<Event>,
-    /// Those whose times are the command's: it starts with the first, and ends
-    /// with the second.
+    /// The command starts with the first of these, and ends with the second.
     pub timed: [Arc<Event>; 2],
-    /// Of a series of transfers and launches: its first kernel's and its last's.
+    /// The events of the first and the last kernel of a mixed series.
     pub kernels: Option<[Arc<Event>; 2]>,
 }
 
-impl Events {
-    pub(super) fn single(event: cl_event) -> Self {
-        let last = Arc::new(Event::new(event));
+impl From<Event> for Events {
+    fn from(event: Event) -> Self {
+        let last = Arc::new(event);
         Self {
             timed: [Arc::clone(&last), Arc::clone(&last)],
             kernels: None,
@@ -115,27 +112,27 @@ pub(super) fn list(wait: &[cl_event]) -> (u32, *const cl_event) {
 }
 
 impl OpenQueue {
-    pub(super) fn new(device: usize, raw: Queue, stamps: bool) -> Self {
+    pub(super) fn new(device: usize, raw: Queue, profiling: bool) -> Self {
         Self {
             device,
             raw: Arc::new(raw),
-            stamps,
+            profiling,
             poisoned: Arc::default(),
             last: None,
-            owed: Owed::default(),
+            uncovered: UncoveredCommands::default(),
             kernels: Kernels::default(),
             views: IdMap::default(),
         }
     }
 
-    /// Enqueues a write or a read, with an event if its end is `heard` of.
+    /// Enqueues a write or a read.
     pub(super) fn transfer(
         &self,
         (device, memories): (&OpenDevice, &Memories),
         direction: Direction,
         host: HostSpan,
         there: DeviceSpan,
-        heard: bool,
+        with_event: bool,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
         let name = match direction {
@@ -164,39 +161,33 @@ impl OpenQueue {
         }
         let (count, events) = list(wait);
         let (offset, bytes) = (there.offset as usize, host.bytes as usize);
-        let mut event: cl_event = std::ptr::null_mut();
-        let told = match heard {
-            true => &raw mut event,
-            false => std::ptr::null_mut(),
-        };
         let (queue, mem) = (self.raw.raw(), buffer.mem.raw());
-        // What the crate offers makes an event always.
-        let enqueued = call(|library| {
+        let event = enqueue(with_event, |library, event| {
             // SAFETY: both spans were checked, the token of the command keeps the
-            // region and the buffer alive until it has ended, and the engine
-            // orders by events whoever else touches these bytes.
+            // region and the buffer alive until it has ended, and events order
+            // other accesses to these bytes.
             let address = unsafe { region.address.add(host.offset as usize) };
             let address: *mut c_void = address.as_ptr().cast();
             match direction {
                 Direction::ToDevice => library.clEnqueueWriteBuffer(
-                    queue, mem, CL_FALSE, offset, bytes, address, count, events, told,
+                    queue, mem, CL_FALSE, offset, bytes, address, count, events, event,
                 ),
                 Direction::ToHost => library.clEnqueueReadBuffer(
-                    queue, mem, CL_FALSE, offset, bytes, address, count, events, told,
+                    queue, mem, CL_FALSE, offset, bytes, address, count, events, event,
                 ),
             }
         });
-        enqueued.map_err(|code| device.shared.failed(name, code))?;
+        let event = event.map_err(|code| device.shared.failed(name, code))?;
         Ok(Enqueued {
-            events: heard.then(|| Events::single(event)),
-            keeps: vec![
-                Arc::clone(&buffer.mem) as Keep,
-                Arc::clone(&region.keeper) as Keep,
+            events: event.map(Events::from),
+            keep_alive: vec![
+                Arc::clone(&buffer.mem) as KeepAlive,
+                Arc::clone(&region.keeper) as KeepAlive,
             ],
         })
     }
 
-    /// Enqueues a command that does nothing, in the place of an empty one.
+    /// Enqueues a marker, in the place of an empty command.
     pub(super) fn marker(
         &self,
         device: &OpenDevice,
@@ -207,8 +198,8 @@ impl OpenQueue {
         let event = unsafe { enqueue_marker_with_wait_list(self.raw.raw(), count, events) };
         event
             .map(|event| Enqueued {
-                events: Some(Events::single(event)),
-                keeps: Vec::new(),
+                events: Some(Event::new(event).into()),
+                keep_alive: Vec::new(),
             })
             .map_err(|code| device.shared.failed("clEnqueueMarkerWithWaitList", code))
     }

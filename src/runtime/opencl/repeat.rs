@@ -1,37 +1,37 @@
-//! Launches that are made again and again: each has a kernel object of its own,
-//! whose arguments were set once, so that nothing but the enqueueing is left.
+//! Repeated launches. Each has its own kernel object, whose arguments are set once,
+//! so that only the enqueueing is left.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use cl3::types::cl_event;
 
-use super::completion::Keep;
+use super::completion::KeepAlive;
 use super::handle::Kernel;
-use super::launch::{Ready, Site, local_size, set_value, sizes};
+use super::launch::{LaunchEnv, Ready, local_size, set_value, sizes};
 use super::queue::{Enqueued, OpenQueue};
 use crate::codelet::{Memory, NdRange, Value};
 use crate::runtime::{IdMap, Launch, RuntimeError};
 
-/// A launch that is ready.
+/// A prepared launch.
 struct Repeat {
-    /// Keeps its address from being another's.
+    /// Held so that its address stays unique.
     launch: Arc<Launch>,
     kernel: Kernel,
     sizes: NdRange,
     local: Option<Vec<usize>>,
-    /// What must outlive its commands.
-    uses: Keep,
+    /// The resources that must outlive its commands.
+    uses: KeepAlive,
 }
 
-/// By device, address of the launch, and number of the program, which is the
-/// queue's own where that is needed (see [`super::apart`]).
+/// Prepared launches by device, address of the launch, and number of the program
+/// (see [`super::queue_program`]).
 #[derive(Default)]
 pub(super) struct Repeats(IdMap<(usize, usize, u32), Repeat>);
 
 impl Repeats {
-    /// Memory is about to be freed: drops what uses it, and what nobody else
-    /// holds any more.
+    /// Drops the launches that use memory about to be freed, and those that nobody
+    /// else holds any more.
     pub(super) fn forget(&mut self, memory: Memory) {
         self.0.retain(|_, repeat| {
             let launch = &repeat.launch;
@@ -41,23 +41,22 @@ impl Repeats {
 }
 
 impl OpenQueue {
-    /// Enqueues a launch that is made again and again, with an event if its end
-    /// is `heard` of.
+    /// Enqueues a repeated launch.
     pub(super) fn repeat(
         &mut self,
         launch: &Arc<Launch>,
-        heard: bool,
+        with_event: bool,
         repeats: &mut Repeats,
-        site: &mut Site<'_>,
+        env: &mut LaunchEnv<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let number = self.number(launch, site)?;
+        let number = self.number(launch, env)?;
         let key = (self.device, Arc::as_ptr(launch).addr(), number);
         let repeat = match repeats.0.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => match self.prepare(launch, number, site)? {
+            Entry::Vacant(place) => match self.prepare(launch, number, env)? {
                 Some(repeat) => place.insert(repeat),
-                None => return self.launch(launch, heard, site, wait),
+                None => return self.launch(launch, with_event, env, wait),
             },
         };
         let ready = Ready {
@@ -67,47 +66,48 @@ impl OpenQueue {
             hosts: &[],
         };
         Ok(Enqueued {
-            events: self.enqueue(&ready, site.device, heard, wait)?,
-            keeps: vec![Arc::clone(&repeat.uses)],
+            events: self.enqueue(&ready, env.device, with_event, wait)?,
+            keep_alive: vec![Arc::clone(&repeat.uses)],
         })
     }
 
-    /// The number of the program that this queue has of a kernel.
-    fn number(&mut self, launch: &Launch, site: &mut Site<'_>) -> Result<u32, RuntimeError> {
-        let Some(kernel) = launch.codelet.opencl.as_ref().filter(|_| site.device.apart) else {
+    /// The number of this queue's program of a kernel.
+    fn number(&mut self, launch: &Launch, env: &mut LaunchEnv<'_>) -> Result<u32, RuntimeError> {
+        let own = env.device.program_per_queue;
+        let Some(kernel) = launch.codelet.opencl.as_ref().filter(|_| own) else {
             return Ok(0);
         };
-        self.load(kernel, site)?;
-        let apart = &self.kernels[&kernel.source].apart;
-        Ok(apart.as_ref().map_or(0, |apart| apart.number()))
+        self.load(kernel, env)?;
+        let number = &self.kernels[&kernel.source].number;
+        Ok(number.as_ref().map_or(0, |number| number.number()))
     }
 
-    /// Makes a launch ready; `None` where that cannot be kept: what works in host
-    /// memory is bound to the queue's own views of it.
+    /// Prepares a launch; `None` for one in host memory, which is bound to the
+    /// queue's own views.
     fn prepare(
         &mut self,
         launch: &Arc<Launch>,
         number: u32,
-        site: &mut Site<'_>,
+        env: &mut LaunchEnv<'_>,
     ) -> Result<Option<Repeat>, RuntimeError> {
-        let device = site.device;
+        let device = env.device;
         let Some((kernel, sizes)) = sizes(launch, device)? else {
             return Ok(None);
         };
         if launch.memories().any(|m| matches!(m, Memory::Host(_))) {
             return Ok(None);
         }
-        self.load(kernel, site)?;
+        self.load(kernel, env)?;
         let source = &kernel.source;
         let loaded = &self.kernels[source];
-        let own = site.programs.kernel(kernel, number, device, site.devices)?;
-        let mut uses: Vec<Keep> = Vec::new();
-        uses.extend(loaded.apart.iter().map(|apart| Arc::clone(apart) as Keep));
+        let own = env.programs.kernel(kernel, number, device, env.devices)?;
+        let mut uses: Vec<KeepAlive> = Vec::new();
+        uses.extend(loaded.number.iter().map(|n| Arc::clone(n) as KeepAlive));
         for (index, arg) in launch.args.iter().enumerate() {
             let mut mem = std::ptr::null_mut();
             if let Value::Memory(Memory::Device(id)) = arg {
-                let buffer = site.memories.buffer(*id, self.device)?;
-                uses.push(Arc::clone(&buffer.mem) as Keep);
+                let buffer = env.memories.buffer(*id, self.device)?;
+                uses.push(Arc::clone(&buffer.mem) as KeepAlive);
                 mem = buffer.mem.raw();
             }
             set_value(&own, (index, arg), mem, source, device)?;

@@ -1,4 +1,4 @@
-//! Commands told of as one.
+//! Series of commands with one completion.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Making a launch's local size acceptable to the device.
+//! Fits a launch's local size to the device.
 
 /// A local size that divides `global` and stays within the limits: `wanted`
 /// where that does, else the nearest below along each dimension. `axes` holds
@@ -23,8 +23,8 @@ pub(super) fn fit(global: &[usize], wanted: &[usize], axes: &[usize], group: usi
     local
 }
 
-/// Why a local size cannot be taken as it is, if so: it must divide `global` and
-/// stay within the limits.
+/// Why a local size is not acceptable, if so: it must divide `global` and stay
+/// within the limits.
 pub(super) fn refusal(
     global: &[usize],
     local: &[usize],

@@ -1,22 +1,24 @@
-//! The drivers' own threads. PoCL computes on threads that it starts when it
-//! is loaded and binds to no core; left alone, one lands on a core where a
-//! host pool's worker is bound, and both run at half speed.
+//! The threads that drivers start. PoCL computes on threads that it starts when it
+//! is loaded and binds to no core. One of them may run on a core where a worker of
+//! a host pool is bound, and both then run at half speed.
 
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, gettid, name, sched_setaffinity, set_name};
+use rustix::thread::{gettid, name, set_name};
+
+use crate::runtime::host::affinity;
 
 /// Threads that drivers started.
 static DRIVERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// A thread's name passes on to those that it starts, so this tells drivers'
-/// threads from others that appear at the same time.
+/// Threads inherit the name of the thread that starts them, so this name
+/// identifies drivers' threads among others that start at the same time.
 const MARK: &CStr = c"pdawl-driver";
 
-/// Does what may start drivers' threads, and remembers those.
-pub(super) fn watch<T>(work: impl FnOnce() -> T) -> T {
+/// Calls `work`, and remembers the drivers' threads that it starts.
+pub(super) fn remember_started<T>(work: impl FnOnce() -> T) -> T {
     let own = name();
     if own.is_err() || set_name(MARK).is_err() {
         return work();
@@ -29,29 +31,24 @@ pub(super) fn watch<T>(work: impl FnOnce() -> T) -> T {
     let started: Vec<Pid> = started.collect();
     drivers.extend(started);
     if let Ok(own) = own {
-        // Refused for no name that the system itself gave.
+        // The system accepts a name that it reported itself.
         let _ = set_name(&own);
     }
     result
 }
 
-/// Whether a thread has the name of one that drivers were set up by.
+/// Whether a thread has inherited [`MARK`].
 fn is_marked(task: Pid) -> bool {
     let path = format!("/proc/self/task/{}/comm", task.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|name| name.trim_ascii_end() == MARK.to_bytes())
 }
 
-/// Binds the drivers' threads to these cores, which no host pool uses. Where
-/// the system refuses, they run wherever they are let.
+/// Binds the drivers' threads to these cores, which no host pool uses. Where the
+/// system refuses, they keep their cores.
 pub fn confine(cores: &[usize]) {
-    let mut set = CpuSet::new();
-    for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
-        set.set(*core);
-    }
     let drivers = DRIVERS.lock().unwrap_or_else(PoisonError::into_inner);
     for task in drivers.iter() {
-        // A thread that has ended meanwhile needs no core.
-        let _ = sched_setaffinity(Some(*task), &set);
+        affinity::confine(*task, cores);
     }
 }
 
@@ -80,7 +77,7 @@ mod tests {
         let allowed = allowed_cores(None);
         let (stop, stopped) = channel::<()>();
         let (tell, told) = channel();
-        let thread = watch(|| {
+        let thread = remember_started(|| {
             let thread = std::thread::spawn(move || {
                 tell.send(gettid()).unwrap();
                 let _ = stopped.recv();

@@ -1,4 +1,4 @@
-//! What would hurt, and what to do about it.
+//! Warnings about the OpenCL installation, each with its remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use rustix::process::{Resource, getrlimit};
 use super::discover::Found;
 use crate::machine::DeviceKind;
 
-/// No loader.
+/// The warning of a missing loader.
 pub(super) const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install ocl-icd-libopencl1 \
      (Debian, Ubuntu) or ocl-icd (Fedora, Arch); only the host runtime serves until then";
 
-/// A loader, but nothing behind it.
+/// The warning of a loader without drivers.
 pub(super) const NO_PLATFORM: &str = "the OpenCL loader finds no driver: install pocl-opencl-icd \
      for the CPU, or your GPU vendor's OpenCL driver";
 
-/// The variable by which a user leads the loader elsewhere.
+/// The variable by which a user sets the loader's directory.
 const VENDORS: &str = "OCL_ICD_VENDORS";
 
 /// The NVIDIA driver's OpenCL library.
@@ -24,7 +24,7 @@ const NVIDIA_LIBRARY: &str = "libnvidia-opencl.so.1";
 /// Locked memory that pinning a few streaming buffers takes.
 const LITTLE_LOCKED: u64 = 64 << 20;
 
-/// Checks the machine around OpenCL.
+/// Checks the loader, the drivers and the limits of the process.
 pub(super) fn surroundings(gpu: bool) -> Vec<String> {
     let variable = std::env::var_os(VENDORS).map(PathBuf::from);
     let vendors = vendors_directory(variable.clone());
@@ -42,7 +42,7 @@ pub(super) fn surroundings(gpu: bool) -> Vec<String> {
     all
 }
 
-/// A variable that leads the loader to where no driver is registered.
+/// A variable that names a directory without registered drivers.
 fn empty_vendors(variable: Option<&Path>) -> Option<String> {
     let path = variable.filter(|path| !path.as_os_str().is_empty())?;
     files_ending(path, "icd").is_empty().then(|| {
@@ -54,7 +54,7 @@ fn empty_vendors(variable: Option<&Path>) -> Option<String> {
     })
 }
 
-/// Where the loader looks for drivers.
+/// The directory in which the loader finds drivers.
 fn vendors_directory(variable: Option<PathBuf>) -> PathBuf {
     variable
         .filter(|path| !path.as_os_str().is_empty())

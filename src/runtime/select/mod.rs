@@ -1,8 +1,8 @@
-//! Which devices take part, as the user says it, and opening them.
+//! Opens the devices that a user selects.
 //!
 //! `selection` reads `host:8,opencl0.0,opencl1.0:4`; `plan` checks it against
-//! what exists, without opening anything, so that the same cores are never
-//! given to two devices; [`open`] opens what the plan says.
+//! the devices that exist, without opening anything, so that no core is given to
+//! two devices; [`open`] opens the planned devices.
 
 mod plan;
 mod selection;
@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use crossbeam_channel::unbounded;
 
-pub use plan::{Offer, Offers, Plan, plan};
+pub use plan::{OpenPlan, plan};
 pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 
 use super::host::HostBackend;
-use super::opencl::{self, OpenClBackend};
+use super::opencl::{self, Discovery, OpenClBackend};
 use super::union::Union;
 use super::{Backend, Runtime, RuntimeError};
 use crate::machine::host::{Topology, allowed_cores};
@@ -23,11 +23,11 @@ use crate::machine::host::{Topology, allowed_cores};
 /// Opens the selected devices as one runtime; without a selection the host
 /// with every core that the process may use, and every OpenCL device that is
 /// no CPU. `fp64` says whether the work needs double precision. The texts
-/// returned tell what was left out and what went less well than asked.
+/// returned name the devices left out and other deviations from the request.
 ///
 /// # Errors
-/// [`RuntimeError::Selection`] for a selection that cannot be; otherwise what
-/// a backend refuses.
+/// [`RuntimeError::Selection`] for an impossible selection; otherwise the errors of
+/// the backends.
 pub fn open(
     selection: Option<&Selection>,
     fp64: bool,
@@ -36,7 +36,7 @@ pub fn open(
     Ok((Box::new(union), notes))
 }
 
-/// As [`open`], for who wraps the runtime.
+/// As [`open`], with the concrete type.
 ///
 /// # Errors
 /// As [`open`].
@@ -44,15 +44,15 @@ pub fn open_union(
     selection: Option<&Selection>,
     fp64: bool,
 ) -> Result<(Union, Vec<String>), RuntimeError> {
-    // Loading OpenCL drivers takes a while; who wants only the host is spared.
-    let offers = if selection.is_none_or(Selection::names_opencl) {
-        opencl::discover().into()
+    // OpenCL drivers take a while to load, so they are not for the host alone.
+    let found = if selection.is_none_or(Selection::names_opencl) {
+        opencl::discover()
     } else {
-        Offers::default()
+        Discovery::default()
     };
     let allowed = allowed_cores(None);
     let topology = Topology::detect(&allowed);
-    let plan = plan(selection, &offers, &allowed, &topology, fp64)?;
+    let plan = plan(selection, &found, &allowed, &topology, fp64)?;
     let mut notes = plan.notes;
     let (completions, receiver) = unbounded();
     let epoch = Instant::now();
@@ -70,7 +70,7 @@ pub fn open_union(
         }
         match OpenClBackend::open(&plan.opencl, completions, epoch) {
             Ok(opencl) => backends.push(Box::new(opencl)),
-            // Nobody asked for these by name, and the host can do it alone.
+            // The user did not name these devices, and the host suffices.
             Err(error) if selection.is_none() => {
                 notes.push(format!("every OpenCL device is left out: {error}"));
             }

@@ -1,28 +1,19 @@
-//! What to open: a selection checked against what exists.
+//! Checks a selection against the devices that exist, and plans what to open.
 
 use super::selection::{DeviceSpec, Selection, SelectionError, Source};
+use crate::machine::DeviceKind;
 use crate::machine::host::Topology;
-use crate::machine::{Device, DeviceKind};
 use crate::runtime::RuntimeError;
 use crate::runtime::host::PoolSpec;
 use crate::runtime::opencl::{Discovery, Found, Selected};
 
-/// Least cores of which one is left to the engine where a discrete GPU takes
-/// part. The engine's thread enqueues and watches while the others compute; on
-/// a core that it shares with a worker both are late, and every step with them
-/// (2.5 ms instead of 1.4 on 16 cores and an H200). Of fewer cores each is
-/// worth more than that.
+/// From so many cores on, one is reserved for the driver thread where a discrete GPU
+/// takes part. The driver thread enqueues and polls while the workers compute; on a
+/// core that it shares with a worker both are late, and every step with them (2.5 ms
+/// instead of 1.4 on 16 cores and an H200). Fewer cores are each worth more.
 const CORES_TO_SPARE_ONE: usize = 4;
 
-/// An OpenCL device that was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
-    pub platform: usize,
-    pub device: usize,
-    pub info: Device,
-}
-
-impl Offer {
+impl Found {
     fn source(&self) -> Source {
         Source::Opencl {
             platform: self.platform,
@@ -39,36 +30,14 @@ impl Offer {
     }
 }
 
-/// What was found besides the host.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Offers {
-    pub devices: Vec<Offer>,
-    /// What hindered the search: no OpenCL loader, a missing driver ...
-    pub warnings: Vec<String>,
-}
-
-impl From<Discovery> for Offers {
-    fn from(discovery: Discovery) -> Self {
-        let offer = |found: Found| Offer {
-            platform: found.platform,
-            device: found.device,
-            info: found.info,
-        };
-        Self {
-            devices: discovery.devices.into_iter().map(offer).collect(),
-            warnings: discovery.warnings,
-        }
-    }
-}
-
-/// What to open. Host pools come before OpenCL devices.
+/// The devices to open. Host pools come before OpenCL devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct OpenPlan {
     pub pools: Vec<PoolSpec>,
     pub opencl: Vec<Selected>,
     /// Cores that no device takes.
     pub spare: Vec<usize>,
-    /// What was left out, and why.
+    /// The devices left out, and why.
     pub notes: Vec<String>,
 }
 
@@ -86,34 +55,34 @@ impl From<SelectionError> for RuntimeError {
 /// cores with another.
 pub fn plan(
     selection: Option<&Selection>,
-    offers: &Offers,
+    found: &Discovery,
     allowed: &[usize],
     topology: &Topology,
     fp64: bool,
-) -> Result<Plan, SelectionError> {
+) -> Result<OpenPlan, SelectionError> {
     match selection {
-        Some(selection) => chosen(selection.devices(), offers, allowed, topology, fp64),
-        None => Ok(everything(offers, allowed, fp64)),
+        Some(selection) => chosen(selection.devices(), found, allowed, topology, fp64),
+        None => Ok(every_device(found, allowed, fp64)),
     }
 }
 
 /// The host and every OpenCL device that is no CPU.
-fn everything(offers: &Offers, allowed: &[usize], fp64: bool) -> Plan {
-    let mut plan = Plan {
-        notes: offers.warnings.clone(),
-        ..Plan::default()
+fn every_device(found: &Discovery, allowed: &[usize], fp64: bool) -> OpenPlan {
+    let mut plan = OpenPlan {
+        notes: found.warnings.clone(),
+        ..OpenPlan::default()
     };
     let mut discrete = false;
-    for offer in &offers.devices {
-        let left_out = if offer.is_cpu() {
+    for device in &found.devices {
+        let left_out = if device.is_cpu() {
             "its cores are the host's"
-        } else if fp64 && !offer.info.fp64 {
+        } else if fp64 && !device.info.fp64 {
             "it does not compute in double precision"
         } else {
-            discrete |= offer.is_discrete();
+            discrete |= device.is_discrete();
             plan.opencl.push(Selected {
-                platform: offer.platform,
-                device: offer.device,
+                platform: device.platform,
+                device: device.device,
                 units: None,
                 own_memory: false,
             });
@@ -121,8 +90,8 @@ fn everything(offers: &Offers, allowed: &[usize], fp64: bool) -> Plan {
         };
         plan.notes.push(format!(
             "{} ({}) is left out: {left_out}",
-            offer.source(),
-            offer.info.model
+            device.source(),
+            device.info.model
         ));
     }
     let spared = spared(discrete, allowed.len());
@@ -135,12 +104,12 @@ fn everything(offers: &Offers, allowed: &[usize], fp64: bool) -> Plan {
     plan
 }
 
-/// Cores that a host of no given size leaves to the engine.
+/// Cores that a host without a given size leaves to the driver thread.
 fn spared(discrete: bool, cores: usize) -> usize {
     usize::from(discrete && cores >= CORES_TO_SPARE_ONE)
 }
 
-/// A device that takes cores: its index in the selection, and how many.
+/// A device that takes cores, and how many.
 struct Demand {
     spec: DeviceSpec,
     cores: usize,
@@ -148,53 +117,53 @@ struct Demand {
 
 fn chosen(
     specs: &[DeviceSpec],
-    offers: &Offers,
+    found: &Discovery,
     allowed: &[usize],
     topology: &Topology,
     fp64: bool,
-) -> Result<Plan, SelectionError> {
+) -> Result<OpenPlan, SelectionError> {
     if specs.is_empty() {
         return Err(SelectionError::Empty);
     }
-    let mut plan = Plan::default();
+    let mut plan = OpenPlan::default();
     let mut demands: Vec<Demand> = Vec::new();
     let mut discrete = false;
     for spec in specs {
         let cores = match spec.source {
-            // Without a number: what the others leave, below.
+            // Without a number it gets the cores that the others leave, below.
             Source::Host => Some(spec.units.unwrap_or(0) as usize),
             Source::Opencl { platform, device } => {
-                let offer = find(offers, spec)?;
-                let units = divide(spec, offer)?;
-                if fp64 && !offer.info.fp64 {
+                let root = find(found, spec)?;
+                let units = divide(spec, root)?;
+                if fp64 && !root.info.fp64 {
                     return Err(SelectionError::NoFp64 {
                         item: spec.to_string(),
-                        model: offer.info.model.clone(),
+                        model: root.info.model.clone(),
                     });
                 }
-                if spec.own_memory && !offer.info.shares_host_memory {
+                if spec.own_memory && !root.info.shares_host_memory {
                     return Err(SelectionError::OwnAlready {
                         item: spec.to_string(),
                         source_name: spec.shared().to_string(),
-                        model: offer.info.model.clone(),
+                        model: root.info.model.clone(),
                     });
                 }
-                discrete |= offer.is_discrete();
+                discrete |= root.is_discrete();
                 plan.opencl.push(Selected {
                     platform,
                     device,
                     units,
                     own_memory: spec.own_memory,
                 });
-                let cores = units.unwrap_or(offer.info.compute_units) as usize;
-                offer.is_cpu().then_some(cores)
+                let cores = units.unwrap_or(root.info.compute_units) as usize;
+                root.is_cpu().then_some(cores)
             }
         };
         if let Some(cores) = cores {
             demands.push(Demand { spec: *spec, cores });
         }
     }
-    refuse_repetition(specs, offers)?;
+    refuse_repetition(specs, found)?;
     give_the_rest(&mut demands, allowed.len(), spared(discrete, allowed.len()))?;
     let asked: usize = demands.iter().map(|demand| demand.cores).sum();
     if asked > allowed.len() {
@@ -218,14 +187,14 @@ fn chosen(
     Ok(plan)
 }
 
-fn find<'a>(offers: &'a Offers, spec: &DeviceSpec) -> Result<&'a Offer, SelectionError> {
-    let found = offers.devices.iter().find(|o| o.source() == spec.source);
-    found.ok_or_else(|| {
+fn find<'a>(found: &'a Discovery, spec: &DeviceSpec) -> Result<&'a Found, SelectionError> {
+    let device = found.devices.iter().find(|o| o.source() == spec.source);
+    device.ok_or_else(|| {
         let mut exists = "this machine has host".to_owned();
-        for offer in &offers.devices {
-            exists.push_str(&format!(", {} ({})", offer.source(), offer.info.model));
+        for other in &found.devices {
+            exists.push_str(&format!(", {} ({})", other.source(), other.info.model));
         }
-        for warning in &offers.warnings {
+        for warning in &found.warnings {
             exists.push_str(&format!("; {warning}"));
         }
         SelectionError::Unknown {
@@ -236,25 +205,25 @@ fn find<'a>(offers: &'a Offers, spec: &DeviceSpec) -> Result<&'a Offer, Selectio
 }
 
 /// The units of a sub-device, or `None` for the whole device.
-fn divide(spec: &DeviceSpec, offer: &Offer) -> Result<Option<u32>, SelectionError> {
+fn divide(spec: &DeviceSpec, device: &Found) -> Result<Option<u32>, SelectionError> {
     let Some(units) = spec.units else {
         return Ok(None);
     };
-    let whole = offer.info.compute_units;
+    let whole = device.info.compute_units;
     if units > whole {
         return Err(SelectionError::TooManyUnits {
             item: spec.to_string(),
-            device: format!("{} ({})", offer.source(), offer.info.model),
+            device: format!("{} ({})", device.source(), device.info.model),
             units: whole,
         });
     }
     if units == whole {
         return Ok(None);
     }
-    let ways = offer.info.sub_devices;
+    let ways = device.info.sub_devices;
     if !ways.by_counts && !ways.equally {
         return Err(SelectionError::Indivisible {
-            device: offer.source().to_string(),
+            device: device.source().to_string(),
             units,
         });
     }
@@ -262,20 +231,20 @@ fn divide(spec: &DeviceSpec, offer: &Offer) -> Result<Option<u32>, SelectionErro
 }
 
 /// Refuses a device that is named so often that its units do not suffice.
-fn refuse_repetition(specs: &[DeviceSpec], offers: &Offers) -> Result<(), SelectionError> {
+fn refuse_repetition(specs: &[DeviceSpec], found: &Discovery) -> Result<(), SelectionError> {
     for (index, spec) in specs.iter().enumerate() {
         if spec.source == Source::Host {
             continue;
         }
-        let offer = find(offers, spec)?;
-        let whole = u64::from(offer.info.compute_units);
+        let device = find(found, spec)?;
+        let whole = u64::from(device.info.compute_units);
         let asked: u64 = specs[..=index]
             .iter()
             .filter(|other| other.source == spec.source)
             .map(|other| other.units.map_or(whole, u64::from))
             .sum();
         let repeated = specs[..index].iter().any(|o| o.source == spec.source);
-        if repeated && (asked > whole || !offer.is_cpu()) {
+        if repeated && (asked > whole || !device.is_cpu()) {
             return Err(SelectionError::Twice {
                 item: spec.source.to_string(),
             });
@@ -284,8 +253,9 @@ fn refuse_repetition(specs: &[DeviceSpec], offers: &Offers) -> Result<(), Select
     Ok(())
 }
 
-/// Gives `host` without a number the cores that the others leave, but those
-/// `spared` that can be; all, if they leave none, for the message that follows.
+/// Gives `host` without a number the cores that the others leave, less those
+/// `spared` if it keeps one. If they leave none it gets all, for the error message
+/// that follows.
 fn give_the_rest(
     demands: &mut [Demand],
     cores: usize,

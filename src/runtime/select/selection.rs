@@ -1,4 +1,4 @@
-//! The words of a selection.
+//! Reads and writes a selection of devices, such as `host:8,opencl0.0`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,7 +39,7 @@ pub struct DeviceSpec {
 }
 
 impl DeviceSpec {
-    /// So many units of the same.
+    /// The same device with so many units.
     pub(super) fn of(self, units: usize) -> Self {
         Self {
             units: u32::try_from(units).ok(),
@@ -47,7 +47,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The same, taken for what it is.
+    /// The same device without `=own`.
     pub(super) fn shared(self) -> Self {
         Self {
             own_memory: false,
@@ -97,7 +97,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// What a selection cannot be.
+/// Why a selection is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SelectionError {
     #[error("no device is named; write e.g. host or host:2,opencl0.0")]

@@ -1,4 +1,4 @@
-//! What a command may not be: refused before it is enqueued.
+//! Refuses commands that their device cannot run, before they are enqueued.
 
 use super::Sim;
 use crate::codelet::{Memory, Value};
@@ -32,12 +32,12 @@ impl Sim {
     }
 
     fn check_launch(&self, device: DeviceId, launch: &Launch) -> Result<(), RuntimeError> {
-        let part = self.part(device)?;
+        let model = self.model(device)?;
         for value in &launch.args {
             if let Value::Memory(memory) = value {
                 self.check_span(device, *memory, 0, 0)?;
                 let on_host = matches!(memory, Memory::Host(_));
-                if on_host != part.device.shares_host_memory {
+                if on_host != model.device.shares_host_memory {
                     return Err(self.refuse(
                         device,
                         "launch",
@@ -48,11 +48,11 @@ impl Sim {
         }
         // With data, whatever the device, the native implementation runs.
         let codelet = &launch.codelet;
-        let on_cpu = part.device.kind == DeviceKind::Cpu;
-        let native = on_cpu || self.store.has_data();
+        let on_cpu = model.device.kind == DeviceKind::Cpu;
+        let native = on_cpu || self.memory.has_data();
         if (native && codelet.host.is_none()) || (!on_cpu && codelet.opencl.is_none()) {
             return Err(RuntimeError::NoImplementation {
-                device: part.device.name.clone(),
+                device: model.device.name.clone(),
                 codelet: codelet.name.to_string(),
             });
         }
@@ -66,13 +66,13 @@ impl Sim {
         offset: u64,
         bytes: u64,
     ) -> Result<(), RuntimeError> {
-        let (place, length) = self.store.lookup(memory).ok_or(RuntimeError::Unknown {
+        let (owner, length) = self.memory.lookup(memory).ok_or(RuntimeError::Unknown {
             what: match memory {
                 Memory::Host(_) => "host memory",
                 Memory::Device(_) => "buffer",
             },
         })?;
-        if place.is_some_and(|place| place != device.0) {
+        if owner.is_some_and(|owner| owner != device.0) {
             let why = "the buffer is another device's".into();
             return Err(self.refuse(device, "submit", why));
         }
@@ -83,7 +83,7 @@ impl Sim {
         Ok(())
     }
 
-    /// A call that a device refuses.
+    /// The error of a call that a device refuses.
     pub(super) fn refuse(&self, device: DeviceId, call: &'static str, why: String) -> RuntimeError {
         RuntimeError::Call {
             device: self.devices[device.0].name.clone(),

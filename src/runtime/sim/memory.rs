@@ -1,4 +1,5 @@
-//! Simulated memory: who has how much, and its bytes if the run has data.
+//! Simulated memory: the bytes taken of each device's memory, and their contents if
+//! the run has data.
 
 use std::collections::HashMap;
 
@@ -8,8 +9,8 @@ use super::RuntimeError;
 use crate::codelet::{HostValue, Memory, Value};
 use crate::runtime::Launch;
 
-/// What fresh memory holds: as `f64` and as `f32` it is not a number, so that
-/// whoever reads what nobody wrote gets a wrong result.
+/// The contents of fresh memory: not a number as `f64` and as `f32`, so that a read
+/// of what was never written gives a wrong result.
 const POISON: u8 = 0xff;
 
 struct Block {
@@ -22,33 +23,33 @@ struct Block {
     freed: bool,
 }
 
-/// A memory's size and what of it is taken.
-struct Place {
+/// A memory's size and the bytes taken of it.
+struct Capacity {
     name: String,
-    capacity: u64,
+    bytes: u64,
     taken: u64,
 }
 
 /// All memory of a simulated machine.
-pub(super) struct Store {
+pub(super) struct SimMemory {
     with_data: bool,
-    host: Place,
-    devices: Vec<Place>,
+    host: Capacity,
+    devices: Vec<Capacity>,
     blocks: HashMap<Memory, Block>,
 }
 
-impl Store {
+impl SimMemory {
     /// Memory of a host and of devices, each with name and bytes.
     pub fn new(with_data: bool, host: u64, devices: impl Iterator<Item = (String, u64)>) -> Self {
-        let place = |name, capacity| Place {
+        let unused = |name, bytes| Capacity {
             name,
-            capacity,
+            bytes,
             taken: 0,
         };
         Self {
             with_data,
-            host: place("host".to_owned(), host),
-            devices: devices.map(|(name, bytes)| place(name, bytes)).collect(),
+            host: unused("host".to_owned(), host),
+            devices: devices.map(|(name, bytes)| unused(name, bytes)).collect(),
             blocks: HashMap::new(),
         }
     }
@@ -58,7 +59,7 @@ impl Store {
         self.with_data
     }
 
-    fn place(&mut self, device: Option<usize>) -> &mut Place {
+    fn capacity(&mut self, device: Option<usize>) -> &mut Capacity {
         match device {
             None => &mut self.host,
             Some(d) => &mut self.devices[d],
@@ -73,15 +74,15 @@ impl Store {
         bytes: u64,
     ) -> Result<(), RuntimeError> {
         let with_data = self.with_data;
-        let place = self.place(device);
-        let free = place.capacity - place.taken;
+        let capacity = self.capacity(device);
+        let free = capacity.bytes - capacity.taken;
         let refuse = |why: String| RuntimeError::OutOfMemory {
-            device: place.name.clone(),
+            device: capacity.name.clone(),
             requested: bytes,
             why,
         };
         if bytes > free {
-            let all = place.capacity;
+            let all = capacity.bytes;
             return Err(refuse(format!("{free} of its {all} bytes are free")));
         }
         let data = if with_data {
@@ -93,7 +94,7 @@ impl Store {
         } else {
             None
         };
-        place.taken += bytes;
+        capacity.taken += bytes;
         self.blocks.insert(
             id,
             Block {
@@ -137,7 +138,7 @@ impl Store {
         {
             let (device, bytes) = (block.device, block.bytes);
             self.blocks.remove(&id);
-            self.place(device).taken -= bytes;
+            self.capacity(device).taken -= bytes;
         }
     }
 
@@ -158,7 +159,7 @@ impl Store {
         Ok(&mut data[..length])
     }
 
-    /// A lost device's memory is worth nothing.
+    /// Overwrites a lost device's memory.
     pub fn poison(&mut self, device: usize) {
         let lost = |block: &&mut Block| block.device == Some(device);
         for block in self.blocks.values_mut().filter(lost) {
@@ -205,8 +206,8 @@ impl Store {
         }
         // SAFETY: the addresses are of blocks that the launch keeps alive, and
         // the simulator runs one kernel at a time in the thread that owns
-        // them; that the arguments are the codelet's own is the caller's part
-        // of `Launch`, as on every runtime.
+        // them. As on every runtime, the caller of `submit` guarantees that the
+        // arguments are those that the codelet documents.
         unsafe { kernel(&arguments, launch.units.start, launch.units.clone()) };
     }
 }

@@ -2,29 +2,29 @@
 //!
 //! This folder owns the model of a machine. Its parts, from the bottom:
 //!
-//! * [`fluid`] shares resources among running commands;
-//! * [`schedule`] decides what waits for what, whose turn it is, and when it
-//!   ends; both are pure and know nothing of memory or drivers;
-//! * `plant` turns a machine file into devices, and a command into what it
-//!   needs of them; `noise` varies that;
+//! * [`bandwidth_sharing`] shares resources among running commands;
+//! * [`schedule`] decides when each command begins and ends; both are pure and
+//!   know nothing of memory or drivers;
+//! * `device_model` turns a machine file into devices, and a command into its
+//!   demand on them; `noise` varies that;
 //! * `memory` counts memory, and carries bytes if the run has data;
-//! * [`SimOptions`] is what a simulation is asked for, faults among it;
-//! * [`Sim`] joins them: faults strike, commands take effect, completions are
-//!   made; `driver` is its side of the trait [`super::Runtime`], with the
-//!   virtual clock, which an enqueue moves forward; `check` refuses what cannot
-//!   be enqueued; of a `series` of launches one completion tells.
+//! * [`SimOptions`] holds the options, faults among them;
+//! * [`Sim`] joins them: it applies faults and the effects of commands, and makes
+//!   completions. `runtime` implements the trait [`super::Runtime`], with the
+//!   virtual clock, which an enqueue moves forward. `check` refuses commands that
+//!   cannot run; a `series` of commands has one completion.
 //!
 //! With data, a command's effect happens when it ends, in the order of ending,
 //! by its native implementation. So a schedule that lacks an event gives a
 //! wrong result here, as it may on a real machine.
 
+pub mod bandwidth_sharing;
 mod check;
-mod driver;
-pub mod fluid;
+mod device_model;
 mod memory;
 mod noise;
 mod options;
-mod plant;
+mod runtime;
 pub mod schedule;
 mod series;
 
@@ -40,18 +40,18 @@ use super::{
     Tag,
 };
 use crate::machine::{Device, MachineFile};
-use memory::Store;
+use device_model::DeviceModel;
+use memory::SimMemory;
 use noise::Noise;
-use plant::Part;
 use schedule::{End, Ended, JobId, Schedule};
-use series::Member;
+use series::SeriesPart;
 
 /// A simulated machine.
 pub struct Sim {
     devices: Vec<Device>,
-    parts: Vec<Part>,
+    models: Vec<DeviceModel>,
     schedule: Schedule,
-    store: Store,
+    memory: SimMemory,
     noise: Noise,
     /// Faults still to come, by time and by step.
     timed: Vec<(Nanos, Fault)>,
@@ -63,9 +63,9 @@ pub struct Sim {
     events: HashMap<EventId, Event>,
     /// Commands that have not ended.
     running: HashMap<JobId, Running>,
-    /// What became so far of series that have not ended.
-    series: HashMap<u64, series::SoFar>,
-    /// Completions by the time at which the driver gets to know of them.
+    /// The series that have not ended.
+    series: HashMap<u64, series::SeriesProgress>,
+    /// Completions by the time at which the driver is notified.
     deliveries: BTreeMap<(Nanos, JobId), Completion>,
 }
 
@@ -77,7 +77,7 @@ struct Queue {
 #[derive(Clone, Copy)]
 enum Event {
     Pending(JobId),
-    Ended { well: bool },
+    Ended { done: bool },
 }
 
 struct Running {
@@ -87,7 +87,7 @@ struct Running {
     command: Command,
     tag: Tag,
     queued: Nanos,
-    member: Option<Member>,
+    part: Option<SeriesPart>,
 }
 
 impl Sim {
@@ -99,10 +99,10 @@ impl Sim {
     pub fn new(machine: &MachineFile, options: SimOptions) -> Result<Self, RuntimeError> {
         let selected = options.selection(machine)?;
         options.check(machine, &selected)?;
-        let (schedule, parts) = plant::build(machine, &selected);
-        let memories = parts
+        let (schedule, models) = device_model::build(machine, &selected);
+        let memories = models
             .iter()
-            .map(|p| (p.device.name.clone(), p.device.memory));
+            .map(|m| (m.device.name.clone(), m.device.memory));
         let mut timed = Vec::new();
         let mut stepped = Vec::new();
         for fault in options.faults {
@@ -115,9 +115,9 @@ impl Sim {
         timed.reverse();
         timed.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         Ok(Self {
-            devices: parts.iter().map(|p| p.device.clone()).collect(),
-            store: Store::new(options.data, machine.host.memory, memories),
-            parts,
+            devices: models.iter().map(|m| m.device.clone()).collect(),
+            memory: SimMemory::new(options.data, machine.host.memory, memories),
+            models,
             schedule,
             noise: Noise::new(
                 options.seed,
@@ -135,18 +135,18 @@ impl Sim {
         })
     }
 
-    fn part(&self, device: DeviceId) -> Result<&Part, RuntimeError> {
-        let part = self.parts.get(device.0);
-        part.ok_or(RuntimeError::Unknown { what: "device" })
+    fn model(&self, device: DeviceId) -> Result<&DeviceModel, RuntimeError> {
+        let model = self.models.get(device.0);
+        model.ok_or(RuntimeError::Unknown { what: "device" })
     }
 
-    /// Refuses what a device that is lost by now cannot give.
-    fn present(&mut self, device: DeviceId) -> Result<(), RuntimeError> {
+    /// Refuses a device that is lost by now.
+    fn check_present(&mut self, device: DeviceId) -> Result<(), RuntimeError> {
         self.advance(self.now);
-        let part = self.part(device)?;
+        let model = self.model(device)?;
         if self.schedule.is_lost(device.0) {
             return Err(RuntimeError::DeviceLost {
-                device: part.device.name.clone(),
+                device: model.device.name.clone(),
                 why: "a simulated fault".into(),
             });
         }
@@ -165,25 +165,25 @@ impl Sim {
     }
 
     fn strike(&mut self, fault: Fault) {
-        let part = &mut self.parts[fault.device];
+        let model = &mut self.models[fault.device];
         match fault.what {
             What::Lost => {
                 self.schedule.lose(fault.device);
-                self.store.poison(fault.device);
+                self.memory.poison(fault.device);
             }
-            What::Slowed(factor) => part.slow(factor, self.schedule.fluid()),
-            What::Cores(cores) => part.set_cores(Some(cores), self.schedule.fluid()),
+            What::Slowed(factor) => model.slow(factor, self.schedule.fluid()),
+            What::Cores(cores) => model.set_cores(Some(cores), self.schedule.fluid()),
             What::Restored => {
                 self.schedule.restore(fault.device);
-                part.slow(1.0, self.schedule.fluid());
-                part.set_cores(None, self.schedule.fluid());
+                model.slow(1.0, self.schedule.fluid());
+                model.set_cores(None, self.schedule.fluid());
             }
             What::FailNext(commands) => self.schedule.fail_next(fault.device, commands),
         }
         self.collect();
     }
 
-    /// Takes what has ended: its effect on memory, and its completion.
+    /// Completes the commands that have ended.
     fn collect(&mut self) {
         for ended in self.schedule.take_ended() {
             if let Some(running) = self.running.remove(&ended.job) {
@@ -193,48 +193,41 @@ impl Sim {
     }
 
     fn complete(&mut self, ended: Ended, running: Running) {
-        let well = ended.end == End::Done;
-        if well {
+        let done = ended.end == End::Done;
+        if done {
             match &running.command {
-                Command::Write { from, to } => self.store.copy(
+                Command::Write { from, to } => self.memory.copy(
                     (Memory::Host(from.memory), from.offset),
                     (Memory::Device(to.buffer), to.offset),
                     from.bytes,
                 ),
-                Command::Read { from, to } => self.store.copy(
+                Command::Read { from, to } => self.memory.copy(
                     (Memory::Device(from.buffer), from.offset),
                     (Memory::Host(to.memory), to.offset),
                     to.bytes,
                 ),
-                launch => (launch.launches()).for_each(|l| self.store.compute(l)),
+                launch => (launch.launches()).for_each(|l| self.memory.compute(l)),
             }
         }
         for memory in memories(&running.command) {
-            self.store.release(memory);
+            self.memory.release(memory);
         }
-        self.events.insert(running.event, Event::Ended { well });
-        let delivered = ended.at + self.parts[running.device].completion;
+        self.events.insert(running.event, Event::Ended { done });
+        let delivered = ended.at + self.models[running.device].completion;
+        let owner = (DeviceId(running.device), running.queue);
+        let Running { event, queued, .. } = running;
         let completion = Completion {
-            event: running.event,
-            device: DeviceId(running.device),
-            queue: running.queue,
-            kind: running.command.kind(),
-            tag: running.tag,
-            queued: running.queued,
-            submitted: running.queued,
             started: ended.started,
             ended: ended.at,
-            bytes: running.command.bytes(),
-            stages: None,
-            workers: None,
             status: match ended.end {
                 End::Done => Status::Done,
                 End::Failed => Status::Failed("a simulated fault".into()),
-                End::Spoilt => Status::Skipped,
+                End::Skipped => Status::Skipped,
                 End::DeviceLost => Status::DeviceLost("a simulated fault".into()),
             },
+            ..Completion::of(&running.command, event, owner, running.tag, queued)
         };
-        if let Some(completion) = self.told(running.member, completion) {
+        if let Some(completion) = self.joined(running.part, completion) {
             self.deliveries.insert((delivered, ended.job), completion);
         }
     }

@@ -1,4 +1,4 @@
-//! How much longer or shorter than described a command takes.
+//! Random variation of simulated command times.
 
 /// Log-normal factors of mean 1, each a function of the seed and a command's
 /// number alone.

@@ -1,7 +1,8 @@
-//! What a simulation is asked for beyond the machine: which of its devices,
-//! noise, data, and faults.
+//! The options of a simulation: which devices of the machine take part, noise,
+//! data, and faults.
 
 use super::RuntimeError;
+use super::device_model::pool_name;
 use crate::machine::MachineFile;
 
 /// A device of a simulated run.
@@ -25,17 +26,17 @@ pub enum At {
 /// What a fault does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
-    /// The device is gone, with what its memory held: its commands end as
+    /// The device is gone, with the contents of its memory: its commands end as
     /// `DeviceLost`, and so does every later one.
     Lost,
     /// Its compute, memory and link are this many times slower than described.
     Slowed(f64),
-    /// It is back, at full speed and with all its cores, its memory undefined
-    /// if it was lost.
+    /// The device is back, at full speed and with all its cores; its memory is
+    /// undefined if it was lost.
     Restored,
-    /// Only this many of a host pool's cores are left to it.
+    /// A host pool keeps only this many of its cores.
     Cores(u32),
-    /// Its next so many commands fail when their turn comes.
+    /// Its next commands, this many, fail when they would begin.
     FailNext(u32),
 }
 
@@ -48,8 +49,8 @@ pub struct Fault {
     pub what: What,
 }
 
-/// What a simulation is asked for. The default is every device of the machine,
-/// the machine file's noise, no data and no faults.
+/// The options of a simulation. The default is every device of the machine, the
+/// machine file's noise, no data and no faults.
 #[derive(Clone, Debug, Default)]
 pub struct SimOptions {
     /// Equal seeds give equal runs.
@@ -57,8 +58,8 @@ pub struct SimOptions {
     /// Relative standard deviation of a command's time; `None` leaves the
     /// machine file's.
     pub noise: Option<f64>,
-    /// Whether memory is real and commands compute, when they end, what they
-    /// say. Without, nothing is allocated.
+    /// Whether memory is real and commands have their effect when they end.
+    /// Without, nothing is allocated.
     pub data: bool,
     pub faults: Vec<Fault>,
     /// The devices in their order; `None` for one pool of all cores and every
@@ -116,7 +117,7 @@ impl SimOptions {
         Ok(selected)
     }
 
-    /// Refuses noise and faults that cannot be.
+    /// Refuses impossible noise and faults.
     pub(super) fn check(
         &self,
         machine: &MachineFile,
@@ -137,8 +138,7 @@ impl SimOptions {
             };
             if let Some(why) = impossible(fault, *device) {
                 let name = match device {
-                    Selected::Pool(cores) if *cores == machine.host.cores => "host".to_owned(),
-                    Selected::Pool(cores) => format!("host:{cores}"),
+                    Selected::Pool(cores) => pool_name(machine, *cores),
                     Selected::Device(index) => machine.devices[*index].name.clone(),
                 };
                 return Err(refuse(format!("{name} cannot be {why}")));
@@ -148,7 +148,7 @@ impl SimOptions {
     }
 }
 
-/// What cannot happen to a device, and what can.
+/// Why a fault cannot happen to a device, if so, and what can.
 fn impossible(fault: &Fault, device: Selected) -> Option<String> {
     match (fault.at, fault.what, device) {
         (At::Seconds(s), ..) if !(0.0..=1e9).contains(&s) => {

@@ -1,57 +1,57 @@
-//! Commands in virtual time: what waits for what, who has its turn, and when
-//! each ends. Pure: it knows neither memory nor the driver.
+//! Commands in virtual time: dependencies, engines, and when each command ends.
+//! Pure: it knows neither memory nor the driver.
 //!
 //! A job goes through four states: *blocked* until all jobs that it comes
-//! after have ended, *waiting* for its turn at a station (a copy engine, or a
+//! after have ended, *waiting* for slots of its engine (a copy engine, or a
 //! device's kernels), *delayed* for its fixed costs, *flowing* in the
-//! [`Fluid`]. Whoever drives takes what has ended from [`Schedule::take_ended`],
-//! in the order of ending.
+//! [`Fluid`]. The driver takes ended jobs from [`Schedule::take_ended`], in the
+//! order of ending.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::fluid::{Fluid, Resource, Use};
+use super::bandwidth_sharing::{Fluid, Resource, Use};
 use crate::time::Nanos;
 
-/// Names a job; later jobs have larger ids.
+/// The id of a job; later jobs have larger ids.
 pub type JobId = u64;
 
-/// So many places where jobs run, first come first served.
+/// An engine with a number of slots where jobs run, first come first served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Station(usize);
+pub struct Engine(usize);
 
-/// A job that takes several places of its station at once.
+/// Several slots of an engine that a job takes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Team {
-    pub places: u32,
-    /// Of which each of the station's places is an equal part.
+pub struct Slots {
+    pub count: u32,
+    /// The resource of which each of the engine's slots is an equal part.
     pub of: Resource,
 }
 
 /// What a job needs.
 #[derive(Clone, Debug)]
-pub struct Work {
-    pub station: Station,
-    /// `None` for a job that takes one place and is as fast as that is.
-    pub team: Option<Team>,
-    /// Time at the station before the job counts as started.
+pub struct Demand {
+    pub engine: Engine,
+    /// `None` for a job that takes one slot and may use all of every resource.
+    pub slots: Option<Slots>,
+    /// Time in its slots before the job counts as started.
     pub gap: Nanos,
-    /// What makes that longer.
+    /// An extension of the gap.
     pub delay: Option<Delay>,
     /// Time after its start before it uses any resource.
     pub latency: Nanos,
     pub uses: Vec<Use>,
 }
 
-impl Work {
-    /// Places that it takes at its station.
-    fn places(&self) -> u32 {
-        self.team.map_or(1, |team| team.places.max(1))
+impl Demand {
+    /// Slots that it takes of its engine.
+    fn slots(&self) -> u32 {
+        self.slots.map_or(1, |slots| slots.count.max(1))
     }
 }
 
-/// More time before a job's start if another that uses a resource is under way
-/// when its turn comes.
+/// More time before a job's start if another job that uses a resource runs when
+/// its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     pub behind: Resource,
@@ -62,10 +62,10 @@ pub struct Delay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Done,
-    /// By a fault of the script.
+    /// By an injected fault.
     Failed,
-    /// What it came after did not end well.
-    Spoilt,
+    /// A job that it came after did not end well.
+    Skipped,
     DeviceLost,
 }
 
@@ -89,20 +89,20 @@ enum State {
 #[derive(Debug)]
 struct Job {
     device: usize,
-    work: Work,
+    demand: Demand,
     state: State,
     /// Jobs not yet ended that it comes after.
     blockers: usize,
     /// Whether one of those that ended did not end well.
-    spoilt: bool,
+    doomed: bool,
     followers: Vec<JobId>,
 }
 
 #[derive(Debug)]
-struct Desk {
-    places: u32,
+struct EngineState {
+    slots: u32,
     free: u32,
-    line: VecDeque<JobId>,
+    waiting: VecDeque<JobId>,
 }
 
 /// The state of all jobs at a moment of virtual time.
@@ -110,7 +110,7 @@ struct Desk {
 pub struct Schedule {
     now: Nanos,
     fluid: Fluid,
-    desks: Vec<Desk>,
+    engines: Vec<EngineState>,
     jobs: BTreeMap<JobId, Job>,
     next_job: JobId,
     /// When delayed jobs begin to flow.
@@ -129,7 +129,7 @@ impl Schedule {
         Self {
             now: 0,
             fluid,
-            desks: Vec::new(),
+            engines: Vec::new(),
             jobs: BTreeMap::new(),
             next_job: 0,
             timers: BinaryHeap::new(),
@@ -140,14 +140,14 @@ impl Schedule {
         }
     }
 
-    /// A new station with so many places.
-    pub fn station(&mut self, places: u32) -> Station {
-        self.desks.push(Desk {
-            places,
-            free: places,
-            line: VecDeque::new(),
+    /// A new engine with so many slots.
+    pub fn engine(&mut self, slots: u32) -> Engine {
+        self.engines.push(EngineState {
+            slots,
+            free: slots,
+            waiting: VecDeque::new(),
         });
-        Station(self.desks.len() - 1)
+        Engine(self.engines.len() - 1)
     }
 
     /// The resources, for changing their capacities.
@@ -160,9 +160,15 @@ impl Schedule {
         self.lost[device]
     }
 
-    /// Adds a job that comes after these (those that have ended are ignored;
-    /// `spoilt` says that one of them did not end well).
-    pub fn submit(&mut self, device: usize, work: Work, after: &[JobId], spoilt: bool) -> JobId {
+    /// Adds a job that comes after these. Those that have ended are ignored;
+    /// `doomed` says that one of them did not end well.
+    pub fn submit(
+        &mut self,
+        device: usize,
+        demand: Demand,
+        after: &[JobId],
+        doomed: bool,
+    ) -> JobId {
         let id = self.next_job;
         self.next_job += 1;
         let mut blockers = 0;
@@ -176,10 +182,10 @@ impl Schedule {
             id,
             Job {
                 device,
-                work,
+                demand,
                 state: State::Blocked,
                 blockers,
-                spoilt,
+                doomed,
                 followers: Vec::new(),
             },
         );
@@ -224,7 +230,7 @@ impl Schedule {
         }
     }
 
-    /// What has ended since the last call, in the order of ending.
+    /// The jobs that have ended since the last call, in the order of ending.
     pub fn take_ended(&mut self) -> impl Iterator<Item = Ended> + use<> {
         std::mem::take(&mut self.ended).into_iter()
     }
@@ -244,7 +250,7 @@ impl Schedule {
         self.settle();
     }
 
-    /// Gives a device back.
+    /// Restores a device.
     pub fn restore(&mut self, device: usize) {
         self.lost[device] = false;
         self.failing[device] = 0;
@@ -255,7 +261,7 @@ impl Schedule {
         self.failing[device] += jobs;
     }
 
-    /// Lets every released job take its place, until nothing moves.
+    /// Moves every released job on, until none can move.
     fn settle(&mut self) {
         loop {
             if let Some(id) = self.released.pop_front() {
@@ -270,35 +276,30 @@ impl Schedule {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        if job.spoilt {
-            self.end(id, End::Spoilt);
+        if job.doomed {
+            self.end(id, End::Skipped);
         } else {
             job.state = State::Waiting;
-            self.desks[job.work.station.0].line.push_back(id);
+            self.engines[job.demand.engine.0].waiting.push_back(id);
         }
     }
 
-    /// Gives the first in a line its places, if they are free; false if nobody
-    /// gets any.
+    /// Begins the first job that waits for an engine with enough free slots; false
+    /// if there is none.
     fn serve(&mut self) -> bool {
         let jobs = &self.jobs;
-        let fits = |desk: &&mut Desk| {
-            let first = desk.line.front();
-            // One that ended while it waited takes none.
-            first.is_some_and(|id| {
-                jobs.get(id)
-                    .is_none_or(|job| job.work.places() <= desk.free)
-            })
-        };
-        let Some(id) = (self.desks.iter_mut().find(fits)).and_then(|desk| desk.line.pop_front())
-        else {
+        // A job that ended while it waited takes none.
+        let fits = |id: &JobId, free| jobs.get(id).is_none_or(|job| job.demand.slots() <= free);
+        let mut engines = self.engines.iter_mut();
+        let engine = engines.find(|e| e.waiting.front().is_some_and(|id| fits(id, e.free)));
+        let Some(id) = engine.and_then(|engine| engine.waiting.pop_front()) else {
             return false;
         };
         self.begin(id);
         true
     }
 
-    /// A job's turn at its station.
+    /// Gives a job its slots.
     fn begin(&mut self, id: JobId) {
         // A job that ended while it waited has left the map.
         let Some(job) = self.jobs.get(&id) else {
@@ -309,26 +310,25 @@ impl Schedule {
             self.end(id, End::Failed);
             return;
         }
-        let gap = job.work.gap + self.delay(&job.work);
+        let gap = job.demand.gap + self.delay(&job.demand);
         if let Some(job) = self.jobs.get_mut(&id) {
             let started = self.now + gap;
-            let flows = started + job.work.latency;
+            let flows = started + job.demand.latency;
             job.state = State::Delayed { started };
-            let desk = &mut self.desks[job.work.station.0];
-            desk.free -= job.work.places();
+            self.engines[job.demand.engine.0].free -= job.demand.slots();
             self.timers.push(Reverse((flows, id)));
         }
     }
 
-    /// How much longer the gap of a job is whose turn comes now.
-    fn delay(&self, work: &Work) -> Nanos {
-        let Some(Delay { behind, by }) = work.delay.filter(|delay| delay.by > 0) else {
+    /// How much the gap of a job that begins now is extended.
+    fn delay(&self, demand: &Demand) -> Nanos {
+        let Some(Delay { behind, by }) = demand.delay.filter(|delay| delay.by > 0) else {
             return 0;
         };
-        let uses = |job: &Job| job.work.uses.iter().any(|u| u.resource == behind);
-        let is_under_way =
+        let uses = |job: &Job| job.demand.uses.iter().any(|u| u.resource == behind);
+        let is_running =
             |job: &Job| matches!(job.state, State::Delayed { .. } | State::Flowing { .. });
-        match self.jobs.values().any(|job| is_under_way(job) && uses(job)) {
+        match self.jobs.values().any(|job| is_running(job) && uses(job)) {
             true => by,
             false => 0,
         }
@@ -340,11 +340,11 @@ impl Schedule {
         };
         if let State::Delayed { started } = job.state {
             job.state = State::Flowing { started };
-            let mut uses = job.work.uses.clone();
-            if let Some(team) = job.work.team {
-                let all = self.desks[job.work.station.0].places;
-                for part in uses.iter_mut().filter(|part| part.resource == team.of) {
-                    part.most = f64::from(team.places) / f64::from(all);
+            let mut uses = job.demand.uses.clone();
+            if let Some(Slots { count, of }) = job.demand.slots {
+                let all = self.engines[job.demand.engine.0].slots;
+                for part in uses.iter_mut().filter(|part| part.resource == of) {
+                    part.most = f64::from(count) / f64::from(all);
                 }
             }
             self.fluid.start(id, uses);
@@ -358,7 +358,7 @@ impl Schedule {
         let started = match job.state {
             State::Blocked | State::Waiting => self.now,
             State::Delayed { started } | State::Flowing { started } => {
-                self.desks[job.work.station.0].free += job.work.places();
+                self.engines[job.demand.engine.0].free += job.demand.slots();
                 self.fluid.stop(id);
                 started.min(self.now)
             }
@@ -372,7 +372,7 @@ impl Schedule {
         for follower in job.followers {
             if let Some(next) = self.jobs.get_mut(&follower) {
                 next.blockers -= 1;
-                next.spoilt |= end != End::Done;
+                next.doomed |= end != End::Done;
                 if next.blockers == 0 {
                     self.released.push_back(follower);
                 }

@@ -1,25 +1,24 @@
-//! Commands told of as one: jobs like any others, of which only the last
-//! completes, with what became of all.
+//! Series of commands: jobs like any others, of which only the last completes,
+//! with the times, the bytes and the status of all.
 
 use super::Sim;
 use crate::runtime::{
     Command, CommandKind, Completion, EventId, QueueId, RuntimeError, Stages, Status, Tag,
 };
-use crate::time::Nanos;
 
-/// What a command is of a series.
+/// A command's position in a series.
 #[derive(Clone, Copy)]
-pub(super) struct Member {
+pub(super) struct SeriesPart {
     series: u64,
     is_last: bool,
 }
 
-/// What became so far of a series.
-pub(super) struct SoFar {
-    whole: Completion,
-    written: u64,
-    read: u64,
-    kernels: Option<(Nanos, Nanos)>,
+/// The commands of a series that have ended, as one completion. Its stages count
+/// the bytes each way; they have kernels once a launch has ended.
+pub(super) struct SeriesProgress {
+    completion: Completion,
+    stages: Stages,
+    has_kernels: bool,
 }
 
 impl Sim {
@@ -35,90 +34,90 @@ impl Sim {
         let count = commands.len();
         let mut last = Err(RuntimeError::Unknown { what: "command" });
         for (i, command) in commands.into_iter().enumerate() {
-            let member = Member {
+            let part = SeriesPart {
                 series,
                 is_last: i + 1 == count,
             };
             let wait = if i == 0 { wait } else { &[] };
-            last = Ok(self.enqueue(queue, command, wait, tag.clone(), Some(member))?);
+            last = Ok(self.enqueue(queue, command, wait, tag.clone(), Some(part))?);
         }
         last
     }
 
-    /// What is told when a command has ended: nothing of a member of a series but
-    /// the last, and of that what became of all.
-    pub(super) fn told(&mut self, member: Option<Member>, ended: Completion) -> Option<Completion> {
-        let Some(Member { series, is_last }) = member else {
+    /// The completion to deliver when a command has ended: none for a part of a
+    /// series but the last, which completes the whole series.
+    pub(super) fn joined(
+        &mut self,
+        part: Option<SeriesPart>,
+        ended: Completion,
+    ) -> Option<Completion> {
+        let Some(SeriesPart { series, is_last }) = part else {
             return Some(ended);
         };
-        let so_far = match self.series.remove(&series) {
-            None => SoFar::of(ended),
-            Some(before) => before.and(ended),
-        };
-        if is_last {
-            return Some(so_far.told());
+        let mut progress = SeriesProgress::of(ended);
+        if let Some(before) = self.series.remove(&series) {
+            progress = before.and(progress);
         }
-        self.series.insert(series, so_far);
+        if is_last {
+            return Some(progress.completion());
+        }
+        self.series.insert(series, progress);
         None
     }
 }
 
-impl SoFar {
-    /// The first command of a series.
-    fn of(first: Completion) -> Self {
-        let times = (first.started, first.ended);
-        let bytes = |kind| if first.kind == kind { first.bytes } else { 0 };
+impl SeriesProgress {
+    /// A single command.
+    fn of(completion: Completion) -> Self {
+        let bytes = |kind| match completion.kind == kind {
+            true => completion.bytes,
+            false => 0,
+        };
         Self {
-            written: bytes(CommandKind::Write),
-            read: bytes(CommandKind::Read),
-            kernels: (first.kind == CommandKind::Launch).then_some(times),
-            whole: first,
+            stages: Stages {
+                written: bytes(CommandKind::Write),
+                kernels: (completion.started, completion.ended),
+                read: bytes(CommandKind::Read),
+            },
+            has_kernels: completion.kind == CommandKind::Launch,
+            completion,
         }
     }
 
-    /// And the next.
-    fn and(self, next: Completion) -> Self {
-        let next = Self::of(next);
-        let kernels = match (self.kernels, next.kernels) {
-            (Some((started, _)), Some((_, ended))) => Some((started, ended)),
-            (one, other) => one.or(other),
+    /// This, and then the next command.
+    fn and(self, next: Self) -> Self {
+        let kernels = match (self.has_kernels, next.has_kernels) {
+            (true, true) => (self.stages.kernels.0, next.stages.kernels.1),
+            (true, false) => self.stages.kernels,
+            (false, _) => next.stages.kernels,
         };
         Self {
-            written: self.written + next.written,
-            read: self.read + next.read,
-            kernels,
-            whole: Completion {
-                event: next.whole.event,
-                ended: next.whole.ended,
-                bytes: self.whole.bytes + next.whole.bytes,
-                status: match self.whole.status {
-                    Status::Done => next.whole.status,
+            stages: Stages {
+                written: self.stages.written + next.stages.written,
+                kernels,
+                read: self.stages.read + next.stages.read,
+            },
+            has_kernels: self.has_kernels || next.has_kernels,
+            completion: Completion {
+                event: next.completion.event,
+                ended: next.completion.ended,
+                bytes: self.completion.bytes + next.completion.bytes,
+                status: match self.completion.status {
+                    Status::Done => next.completion.status,
                     failed => failed,
                 },
-                ..self.whole
+                ..self.completion
             },
         }
     }
 
-    /// What is told of them.
-    fn told(self) -> Completion {
-        let Self {
-            whole,
-            written,
-            read,
-            kernels,
-        } = self;
-        let kind = kernels.map_or(whole.kind, |_| CommandKind::Launch);
-        let mixed = kernels.filter(|_| whole.bytes > 0);
-        let stages = mixed.map(|kernels| Stages {
-            written,
-            kernels,
-            read,
-        });
-        Completion {
-            kind,
-            stages,
-            ..whole
+    /// The completion of the whole series.
+    fn completion(self) -> Completion {
+        let mut completion = self.completion;
+        if self.has_kernels {
+            completion.kind = CommandKind::Launch;
+            completion.stages = (completion.bytes > 0).then_some(self.stages);
         }
+        completion
     }
 }

@@ -1,4 +1,4 @@
-//! Sums in vectors of AVX2.
+//! Vectors of AVX2 for products of rows.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -33,7 +33,7 @@ unsafe fn first_of_singles(left: usize) -> __m256i {
     unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(left as i32), run_from(0)) }
 }
 
-/// `first` and the columns that follow upon it.
+/// `first` and the columns that follow it.
 #[inline(always)]
 unsafe fn run_from(first: u32) -> __m256i {
     // SAFETY: see above.
@@ -43,7 +43,7 @@ unsafe fn run_from(first: u32) -> __m256i {
     }
 }
 
-/// Whether the first `count` columns are `first` and those that follow upon it.
+/// Whether the first `count` columns are consecutive from `first` on.
 #[inline(always)]
 unsafe fn starts_a_run(count: usize, columns: __m256i, first: u32) -> bool {
     // SAFETY: see above.
@@ -54,12 +54,13 @@ unsafe fn starts_a_run(count: usize, columns: __m256i, first: u32) -> bool {
     }
 }
 
-/// Four sums of doubles.
+/// Four doubles.
 #[derive(Clone, Copy)]
 pub(super) struct F64x4(__m256d);
 
 // SAFETY (every block): the trait's contract gives the instruction set and the
-// entries. Columns are below 2^31, so that gathers may take them for signed.
+// numbers; masked lanes are not read. Columns are below 2^31, so that gathers may
+// read them as signed.
 impl Gather for F64x4 {
     type Number = f64;
     const LANES: usize = 4;
@@ -70,61 +71,53 @@ impl Gather for F64x4 {
     }
 
     #[inline(always)]
-    unsafe fn add_products(self, columns: *const u32, values: *const f64, x: *const f64) -> Self {
+    unsafe fn load(numbers: *const f64) -> Self {
+        unsafe { Self(_mm256_loadu_pd(numbers)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(left: usize, numbers: *const f64) -> Self {
+        unsafe { Self(_mm256_maskload_pd(numbers, first_of_doubles(left))) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(columns: *const u32, x: *const f64) -> Self {
         unsafe {
             let first = *columns;
             let columns = _mm_loadu_si128(columns.cast());
             let run = _mm256_castsi256_si128(run_from(first));
-            let x = match _mm_movemask_epi8(_mm_cmpeq_epi32(columns, run)) {
+            Self(match _mm_movemask_epi8(_mm_cmpeq_epi32(columns, run)) {
                 0xFFFF => _mm256_loadu_pd(x.add(first as usize)),
                 _ => _mm256_i32gather_pd::<8>(x, columns),
-            };
-            let products = _mm256_mul_pd(_mm256_loadu_pd(values), x);
-            Self(_mm256_add_pd(self.0, products))
+            })
         }
     }
 
     #[inline(always)]
-    unsafe fn add_last_products(
-        self,
-        left: usize,
-        columns: *const u32,
-        values: *const f64,
-        x: *const f64,
-    ) -> Self {
+    unsafe fn gather_first(left: usize, columns: *const u32, x: *const f64) -> Self {
         unsafe {
             let mask = first_of_doubles(left);
             let first = *columns;
             let columns = _mm256_maskload_epi32(columns.cast(), first_of_singles(left));
-            let x = match starts_a_run(left, columns, first) {
+            Self(match starts_a_run(left, columns, first) {
                 true => _mm256_maskload_pd(x.add(first as usize), mask),
                 false => {
                     let (zero, mask) = (_mm256_setzero_pd(), _mm256_castsi256_pd(mask));
                     let columns = _mm256_castsi256_si128(columns);
                     _mm256_mask_i32gather_pd::<8>(zero, x, columns, mask)
                 }
-            };
-            let products = _mm256_mul_pd(_mm256_maskload_pd(values, mask), x);
-            Self(_mm256_add_pd(self.0, products))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn add_numbers(self, numbers: *const f64) -> Self {
-        unsafe { Self(_mm256_add_pd(self.0, _mm256_loadu_pd(numbers))) }
-    }
-
-    #[inline(always)]
-    unsafe fn add_last(self, left: usize, numbers: *const f64) -> Self {
-        unsafe {
-            let last = _mm256_maskload_pd(numbers, first_of_doubles(left));
-            Self(_mm256_add_pd(self.0, last))
+            })
         }
     }
 
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         unsafe { Self(_mm256_add_pd(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(self, values: Self, x: Self) -> Self {
+        unsafe { Self(_mm256_add_pd(self.0, _mm256_mul_pd(values.0, x.0))) }
     }
 
     #[inline(always)]
@@ -140,7 +133,7 @@ impl Gather for F64x4 {
     }
 }
 
-/// Eight sums of singles.
+/// Eight singles.
 #[derive(Clone, Copy)]
 pub(super) struct F32x8(__m256);
 
@@ -155,59 +148,51 @@ impl Gather for F32x8 {
     }
 
     #[inline(always)]
-    unsafe fn add_products(self, columns: *const u32, values: *const f32, x: *const f32) -> Self {
+    unsafe fn load(numbers: *const f32) -> Self {
+        unsafe { Self(_mm256_loadu_ps(numbers)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(left: usize, numbers: *const f32) -> Self {
+        unsafe { Self(_mm256_maskload_ps(numbers, first_of_singles(left))) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(columns: *const u32, x: *const f32) -> Self {
         unsafe {
             let first = *columns;
             let columns = _mm256_loadu_si256(columns.cast());
-            let x = match starts_a_run(Self::LANES, columns, first) {
+            Self(match starts_a_run(Self::LANES, columns, first) {
                 true => _mm256_loadu_ps(x.add(first as usize)),
                 false => _mm256_i32gather_ps::<4>(x, columns),
-            };
-            let products = _mm256_mul_ps(_mm256_loadu_ps(values), x);
-            Self(_mm256_add_ps(self.0, products))
+            })
         }
     }
 
     #[inline(always)]
-    unsafe fn add_last_products(
-        self,
-        left: usize,
-        columns: *const u32,
-        values: *const f32,
-        x: *const f32,
-    ) -> Self {
+    unsafe fn gather_first(left: usize, columns: *const u32, x: *const f32) -> Self {
         unsafe {
             let mask = first_of_singles(left);
             let first = *columns;
             let columns = _mm256_maskload_epi32(columns.cast(), mask);
-            let x = match starts_a_run(left, columns, first) {
+            Self(match starts_a_run(left, columns, first) {
                 true => _mm256_maskload_ps(x.add(first as usize), mask),
                 false => {
                     let (zero, mask) = (_mm256_setzero_ps(), _mm256_castsi256_ps(mask));
                     _mm256_mask_i32gather_ps::<4>(zero, x, columns, mask)
                 }
-            };
-            let products = _mm256_mul_ps(_mm256_maskload_ps(values, mask), x);
-            Self(_mm256_add_ps(self.0, products))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn add_numbers(self, numbers: *const f32) -> Self {
-        unsafe { Self(_mm256_add_ps(self.0, _mm256_loadu_ps(numbers))) }
-    }
-
-    #[inline(always)]
-    unsafe fn add_last(self, left: usize, numbers: *const f32) -> Self {
-        unsafe {
-            let last = _mm256_maskload_ps(numbers, first_of_singles(left));
-            Self(_mm256_add_ps(self.0, last))
+            })
         }
     }
 
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         unsafe { Self(_mm256_add_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(self, values: Self, x: Self) -> Self {
+        unsafe { Self(_mm256_add_ps(self.0, _mm256_mul_ps(values.0, x.0))) }
     }
 
     #[inline(always)]

@@ -2,10 +2,12 @@
 
 use std::ops::{Add, Mul};
 
-use crate::codelet::HostValue;
+use crate::codelet::host::FromValue;
 
 /// A number's type: `f64` or `f32`.
-pub(super) trait Number: Copy + Add<Output = Self> + Mul<Output = Self> + 'static {
+pub(super) trait Number:
+    FromValue + Copy + Add<Output = Self> + Mul<Output = Self> + 'static
+{
     /// Its vectors, one type an instruction set.
     #[cfg(target_arch = "x86_64")]
     type Avx2: Gather<Number = Self>;
@@ -14,10 +16,7 @@ pub(super) trait Number: Copy + Add<Output = Self> + Mul<Output = Self> + 'stati
 
     const ZERO: Self;
 
-    /// The argument's value, if it is of this type.
-    fn from_value(value: HostValue) -> Option<Self>;
-
-    /// Writes it past the caches, where the processor can; a fence has to follow.
+    /// Writes it past the caches, where the processor can. A fence must follow.
     ///
     /// # Safety
     /// That of a write.
@@ -31,13 +30,6 @@ impl Number for f64 {
     type Avx512 = super::avx512::F64x8;
 
     const ZERO: Self = 0.0;
-
-    fn from_value(value: HostValue) -> Option<Self> {
-        match value {
-            HostValue::F64(value) => Some(value),
-            _ => None,
-        }
-    }
 
     #[inline(always)]
     unsafe fn stream(self, to: *mut Self) {
@@ -59,13 +51,6 @@ impl Number for f32 {
 
     const ZERO: Self = 0.0;
 
-    fn from_value(value: HostValue) -> Option<Self> {
-        match value {
-            HostValue::F32(value) => Some(value),
-            _ => None,
-        }
-    }
-
     #[inline(always)]
     unsafe fn stream(self, to: *mut Self) {
         // SAFETY: the caller's contract; every x86-64 processor has SSE2.
@@ -78,61 +63,41 @@ impl Number for f32 {
     }
 }
 
-/// Several running sums in one register.
+/// Several running sums, or numbers, in one register.
 ///
 /// # Safety
 /// Every method needs a processor with the type's instruction set, and must be
-/// inlined into a function compiled for it to be fast.
+/// inlined into a function compiled for it to be fast. Pointers must be valid for
+/// the numbers that a method reads.
 pub(super) trait Gather: Copy {
     type Number: Number;
 
-    /// Sums of a register.
+    /// Numbers of a register.
     const LANES: usize;
 
     unsafe fn zero() -> Self;
 
-    /// Adds the products of the next [`Self::LANES`] entries. Of columns that
-    /// follow one upon another the vector's numbers are loaded at once, of
-    /// others gathered.
-    ///
-    /// # Safety
-    /// There are as many, and `x` has their columns.
-    unsafe fn add_products(
-        self,
-        columns: *const u32,
-        values: *const Self::Number,
-        x: *const Self::Number,
-    ) -> Self;
+    /// The next [`Self::LANES`] numbers.
+    unsafe fn load(numbers: *const Self::Number) -> Self;
 
-    /// The same of the last `left` entries, at least 1 and less than
-    /// [`Self::LANES`]; nothing beyond them is read.
-    ///
-    /// # Safety
-    /// There are as many, and `x` has their columns.
-    unsafe fn add_last_products(
-        self,
-        left: usize,
-        columns: *const u32,
-        values: *const Self::Number,
-        x: *const Self::Number,
-    ) -> Self;
+    /// The next `left` numbers, at most [`Self::LANES`], then zeros; nothing beyond
+    /// them is read.
+    unsafe fn load_first(left: usize, numbers: *const Self::Number) -> Self;
 
-    /// Adds the next [`Self::LANES`] numbers.
-    ///
-    /// # Safety
-    /// There are as many.
-    unsafe fn add_numbers(self, numbers: *const Self::Number) -> Self;
+    /// The numbers of `x` at the next [`Self::LANES`] columns: loaded at once where
+    /// the columns are consecutive, gathered elsewhere.
+    unsafe fn gather(columns: *const u32, x: *const Self::Number) -> Self;
 
-    /// Adds the last `left` numbers, at most [`Self::LANES`]; nothing beyond them
-    /// is read.
-    ///
-    /// # Safety
-    /// There are as many.
-    unsafe fn add_last(self, left: usize, numbers: *const Self::Number) -> Self;
+    /// The same at the next `left` columns, at least 1 and less than
+    /// [`Self::LANES`], then zeros; nothing beyond them is read.
+    unsafe fn gather_first(left: usize, columns: *const u32, x: *const Self::Number) -> Self;
 
     unsafe fn add(self, other: Self) -> Self;
 
-    /// All lanes together.
+    /// Adds the products of `values` and `x`.
+    unsafe fn add_products(self, values: Self, x: Self) -> Self;
+
+    /// The sum of all lanes.
     unsafe fn sum(self) -> Self::Number;
 }
 
@@ -209,13 +174,16 @@ unsafe fn dot_in_vectors<G: Gather>(
             for line in (at..at + G::LANES).step_by(LINE) {
                 ask_ahead(columns.add(line), values.add(line));
             }
-            one = one.add_products(columns.add(at), values.add(at), x);
+            let values = G::load(values.add(at));
+            one = one.add_products(values, G::gather(columns.add(at), x));
             (one, other) = (other, one);
             at += G::LANES;
         }
         if at < count {
+            let left = count - at;
             ask_ahead(columns.add(at), values.add(at));
-            one = one.add_last_products(count - at, columns.add(at), values.add(at), x);
+            let values = G::load_first(left, values.add(at));
+            one = one.add_products(values, G::gather_first(left, columns.add(at), x));
         }
         one.add(other).sum()
     }
@@ -284,19 +252,21 @@ pub(super) unsafe fn sum<G: Gather>(numbers: *const G::Number, count: usize) -> 
     unsafe {
         let mut sums = G::zero();
         let mut at = 0;
-        // Most rows take no turn of it, which is foreseen.
+        // Most rows never enter this loop, which the processor predicts.
         while at + G::LANES < count {
-            sums = sums.add_numbers(numbers.add(at));
+            sums = sums.add(G::load(numbers.add(at)));
             at += G::LANES;
         }
-        sums.add_last(count - at, numbers.add(at)).sum()
+        let last = G::load_first(count - at, numbers.add(at));
+        sums.add(last).sum()
     }
 }
 
-/// No vectors: one sum.
+/// One number: no vectors.
 #[derive(Clone, Copy)]
 pub(super) struct OneByOne<T>(T);
 
+// SAFETY (every block): the trait's contract.
 impl<T: Number> Gather for OneByOne<T> {
     type Number = T;
     const LANES: usize = 1;
@@ -307,42 +277,37 @@ impl<T: Number> Gather for OneByOne<T> {
     }
 
     #[inline(always)]
-    unsafe fn add_products(self, columns: *const u32, values: *const T, x: *const T) -> Self {
-        // SAFETY: the caller's contract.
-        let product = unsafe { *values * *x.add(*columns as usize) };
-        Self(self.0 + product)
+    unsafe fn load(numbers: *const T) -> Self {
+        Self(unsafe { *numbers })
     }
 
     #[inline(always)]
-    unsafe fn add_last_products(
-        self,
-        _left: usize,
-        _columns: *const u32,
-        _values: *const T,
-        _x: *const T,
-    ) -> Self {
-        // Fewer than one.
-        self
-    }
-
-    #[inline(always)]
-    unsafe fn add_numbers(self, numbers: *const T) -> Self {
-        // SAFETY: the caller's contract.
-        Self(self.0 + unsafe { *numbers })
-    }
-
-    #[inline(always)]
-    unsafe fn add_last(self, left: usize, numbers: *const T) -> Self {
+    unsafe fn load_first(left: usize, numbers: *const T) -> Self {
         match left {
-            0 => self,
-            // SAFETY: the caller's contract.
-            _ => unsafe { self.add_numbers(numbers) },
+            0 => Self(T::ZERO),
+            _ => unsafe { Self::load(numbers) },
         }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(columns: *const u32, x: *const T) -> Self {
+        Self(unsafe { *x.add(*columns as usize) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_first(_left: usize, _columns: *const u32, _x: *const T) -> Self {
+        // Fewer than one.
+        Self(T::ZERO)
     }
 
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         Self(self.0 + other.0)
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(self, values: Self, x: Self) -> Self {
+        Self(self.0 + values.0 * x.0)
     }
 
     #[inline(always)]

@@ -1,8 +1,8 @@
-//! The arguments, decoded, and where a unit's data lie.
+//! A launch's arguments, decoded, and the addresses of a unit's data.
 
 use super::dot::Number;
 use crate::codelet::HostValue;
-use crate::codelet::host::Stores;
+use crate::codelet::host::{Arguments, Stores};
 
 /// A launch's arguments.
 pub(super) struct Product<T> {
@@ -74,19 +74,7 @@ impl<T> Unit<T> {
     }
 }
 
-/// How results are best written: past the caches, unless what a product touches
-/// stays in them until the next. Others use the last one, too: of a cache of
-/// 300 MiB, shared with other virtual machines, products of 200 MB found nothing
-/// again. So half of it counts.
-fn stores(args: &[HostValue]) -> Stores {
-    let touched = args.iter().map(|arg| match arg {
-        HostValue::Memory { bytes, .. } => *bytes,
-        _ => 0,
-    });
-    Stores::for_bytes(touched.fold(0, u64::saturating_add).saturating_mul(2))
-}
-
-/// Rows that are so long on average are not short.
+/// Rows of so many entries on average are not short.
 const LONG: usize = 32;
 
 impl<T: Number> Product<T> {
@@ -94,39 +82,32 @@ impl<T: Number> Product<T> {
     /// When the arguments are not those that the codelet documents, which is a
     /// fault in the caller's code.
     pub(super) fn decode(args: &[HostValue]) -> Self {
-        let memory = |i: usize| match args[i] {
-            HostValue::Memory { address, .. } => address,
-            other => unreachable!("spmv argument {i} is memory, not {other:?}"),
-        };
-        let number = |i: usize| match args[i] {
-            HostValue::U32(n) => n,
-            other => unreachable!("spmv argument {i} is a u32, not {other:?}"),
-        };
-        let HostValue::U64(entries) = args[8] else {
-            unreachable!("spmv argument 8 is a u64, not {:?}", args[8])
-        };
-        let Some(scale) = T::from_value(args[12]) else {
-            unreachable!("spmv argument 12 has the type of x, not {:?}", args[12])
+        let args = Arguments {
+            codelet: "spmv",
+            values: args,
         };
         Self {
-            x: memory(0).cast_const().cast(),
-            y: memory(1).cast(),
-            columns: memory(2).cast_const().cast(),
-            values: memory(3).cast_const().cast(),
-            ends: memory(4).cast_const().cast(),
-            unit_entries: memory(5).cast_const().cast(),
-            unit_rows: memory(6).cast_const().cast(),
-            sums: memory(7).cast(),
-            entries,
-            rows: number(9),
-            pieces: number(10).into(),
-            scale,
-            squares: number(13) != 0,
-            stores: stores(args),
+            x: args.memory(0),
+            y: args.memory(1),
+            columns: args.memory(2),
+            values: args.memory(3),
+            ends: args.memory(4),
+            unit_entries: args.memory(5),
+            unit_rows: args.memory(6),
+            sums: args.memory(7),
+            entries: args.u64(8) as u64,
+            rows: args.u32(9) as u32,
+            pieces: args.u32(10) as u64,
+            scale: args.real(12),
+            squares: args.u32(13) != 0,
+            // Other processes use the last-level cache, too, so half of it counts:
+            // in a cache of 300 MiB, shared with other virtual machines, products of
+            // 200 MB found no data of the step before.
+            stores: Stores::for_bytes(args.bytes().saturating_mul(2)),
         }
     }
 
-    /// Where a unit's data lie.
+    /// The addresses of a unit's data.
     ///
     /// # Safety
     /// The tables have the unit, and the rings hold it.

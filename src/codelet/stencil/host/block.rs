@@ -1,16 +1,15 @@
-//! Several rows at once.
+//! Computes several rows at once with vectors.
 //!
-//! The rows of a block advance along x together, so that memory always has
-//! several streams of reads and of writes to work on. Each row begins where
+//! The rows of a block advance along x together, so that memory always serves
+//! several streams of reads and of writes. Each row begins where
 //! its own target is aligned to a cache line: streaming stores want that, and
 //! a row length that is no multiple of a line gives every row another phase.
 //!
-//! West and east are made from registers: the row's vectors at the west, here
-//! and at the east are carried along. Loading them unaligned cost a fifth of
-//! the speed where source and target lay a multiple of 4 KiB apart (as grids in
-//! huge pages do) and nothing where the target was shifted by 2240 bytes: the
-//! loads seem to wait for stores whose low address bits they share. For the
-//! same reason a block's stores come after all its loads.
+//! West and east are shifted in registers: the loop carries the row's vectors to the
+//! west, here and to the east. Loading them unaligned cost a fifth of the speed where
+//! source and target were a multiple of 4 KiB apart, as grids in huge pages are: loads
+//! wait for stores with the same low address bits. For the same reason a block's
+//! stores come after all its loads.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ops::Range;
@@ -112,7 +111,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
         return;
     }
     let ahead = AHEAD_BYTES / size_of::<V::Scalar>();
-    // From here on what lies ahead is in the rows that follow.
+    // From here on the prefetched data is in the rows that follow.
     let turn = (vectors - 1).saturating_sub(ahead / V::POINTS);
     let here_soon = first.fresh().wrapping_add(ahead);
     let next_soon = next.fresh().wrapping_sub(turn * V::POINTS);

@@ -1,7 +1,7 @@
-//! The arguments, decoded, and where rows lie.
+//! A launch's arguments, decoded, and the addresses of rows.
 
 use crate::codelet::HostValue;
-use crate::codelet::host::Real;
+use crate::codelet::host::{Arguments, Real};
 
 /// A launch's arguments. `INPUTS` is the number of rows that a row is computed
 /// from: 3 in 2-D, where a unit is a row, and 5 in 3-D, where it is a plane.
@@ -62,32 +62,22 @@ impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
     /// When the arguments are not those that the codelet documents, which is a
     /// fault in the caller's code.
     pub(super) fn decode(args: &[HostValue], first: u64) -> Self {
-        let memory = |i: usize| match args[i] {
-            HostValue::Memory { address, .. } => address,
-            other => unreachable!("stencil argument {i} is memory, not {other:?}"),
-        };
-        let number = |i: usize| match args[i] {
-            HostValue::U32(n) => n,
-            other => unreachable!("stencil argument {i} is a u32, not {other:?}"),
-        };
-        let Some(weight) = T::from_value(args[11]) else {
-            unreachable!(
-                "stencil argument 11 has the grid's type, not {:?}",
-                args[11]
-            )
+        let args = Arguments {
+            codelet: "stencil",
+            values: args,
         };
         Self {
-            from: memory(0).cast_const().cast(),
-            to: memory(1).cast(),
+            from: args.memory(0),
+            to: args.memory(1),
             first,
-            from_slot: number(2).into(),
-            from_slots: number(3).into(),
-            to_slot: number(4).into(),
-            to_slots: number(5).into(),
-            units: number(8).into(),
-            nx: number(9) as usize,
-            ny: number(10) as usize,
-            weight,
+            from_slot: args.u32(2) as u64,
+            from_slots: args.u32(3) as u64,
+            to_slot: args.u32(4) as u64,
+            to_slots: args.u32(5) as u64,
+            units: args.u32(8) as u64,
+            nx: args.u32(9),
+            ny: args.u32(10),
+            weight: args.real(11),
         }
     }
 
@@ -96,8 +86,8 @@ impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
         self.nx * self.ny
     }
 
-    /// Bytes of the rings, which a step goes through before it comes back to
-    /// the same unit.
+    /// Bytes of the rings, all of which a step touches before it returns to the same
+    /// unit.
     pub(super) fn working_set(&self) -> u64 {
         let slots = if std::ptr::eq(self.from, self.to.cast_const()) {
             self.from_slots.max(self.to_slots)
@@ -156,7 +146,7 @@ impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
         }
     }
 
-    /// Copies those rows of a unit that keep their values.
+    /// Copies the rows of a unit that keep their values.
     ///
     /// # Safety
     /// That of `HostKernel`.

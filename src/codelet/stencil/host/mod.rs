@@ -6,9 +6,9 @@
 //! the ends of rows, and everything where there are no vectors. Here the
 //! processor's level is chosen.
 //!
-//! A sweep is bound by memory, so the kernel is made of what keeps memory
-//! busy: streaming stores, several rows at once, each prefetched well ahead,
-//! and bands of columns whose rows stay in the core's own cache.
+//! A sweep is bound by memory, so the kernel keeps memory busy: streaming stores,
+//! several rows at once, each prefetched well ahead, and bands of columns whose rows
+//! stay in the core's own cache.
 
 #[cfg(target_arch = "x86_64")]
 mod block;

@@ -1,7 +1,7 @@
 //! The backend as the union drives it.
 
 mod affinity;
-mod errands;
+mod broadcast;
 mod memory;
 mod stencils;
 
@@ -66,11 +66,7 @@ fn submit(
 }
 
 fn tag() -> Tag {
-    Tag {
-        step: 0,
-        label: "test".into(),
-        units: 0..0,
-    }
+    Tag::named("test")
 }
 
 fn next(receiver: &Receiver<Completion>) -> Completion {
@@ -336,5 +332,8 @@ fn a_series_is_refused() {
         EventId::fresh(),
     );
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("several commands as one"), "{message}");
+    assert!(
+        message.contains("a series of commands with one completion"),
+        "{message}"
+    );
 }

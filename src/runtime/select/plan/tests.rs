@@ -1,10 +1,11 @@
 use super::*;
-use crate::machine::host::Site;
+use crate::machine::Device;
+use crate::machine::host::CoreLocation;
 use crate::machine::{RuntimeKind, SubDeviceSupport};
 
-fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> Offer {
+fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> Found {
     let divisible = kind == DeviceKind::Cpu;
-    Offer {
+    Found {
         platform,
         device,
         info: Device {
@@ -31,8 +32,8 @@ fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: boo
 }
 
 /// PoCL on two cores, a GPU, and a GPU without double precision.
-fn offers() -> Offers {
-    Offers {
+fn offers() -> Discovery {
+    Discovery {
         devices: vec![
             offer(0, 0, DeviceKind::Cpu, 2, true),
             offer(1, 0, DeviceKind::Gpu, 132, true),
@@ -44,7 +45,7 @@ fn offers() -> Offers {
 
 /// Two sockets, of even and of odd cores.
 fn sockets() -> Topology {
-    let site = |core| Site {
+    let site = |core| CoreLocation {
         core,
         socket: core % 2,
         physical: core,
@@ -52,7 +53,7 @@ fn sockets() -> Topology {
     Topology::new((0..8).map(site).collect())
 }
 
-fn check(text: &str, allowed: &[usize]) -> Result<Plan, SelectionError> {
+fn check(text: &str, allowed: &[usize]) -> Result<OpenPlan, SelectionError> {
     let selection: Selection = text.parse().unwrap();
     plan(Some(&selection), &offers(), allowed, &sockets(), true)
 }
@@ -91,14 +92,14 @@ fn by_default_the_host_and_the_gpus_take_part() {
 #[test]
 fn a_core_is_left_to_the_engine_beside_a_discrete_gpu() {
     let cores = [0, 1, 2, 3];
-    let by_default = |offers: &Offers, cores: &[usize]| {
+    let by_default = |offers: &Discovery, cores: &[usize]| {
         let plan = plan(None, offers, cores, &sockets(), true).unwrap();
         plan.pools[0].cores.clone()
     };
     assert_eq!(by_default(&offers(), &cores), [0, 1, 2]);
     // Of few cores each is worth more.
     assert_eq!(by_default(&offers(), &cores[..3]), [0, 1, 2]);
-    assert_eq!(by_default(&Offers::default(), &cores), cores);
+    assert_eq!(by_default(&Discovery::default(), &cores), cores);
     let cores_of = |text: &str| pools(text, &cores)[0].1.clone();
     assert_eq!(cores_of("host,opencl1.0"), [0, 1, 2]);
     assert_eq!(cores_of("host,opencl0.0:1"), [0, 1, 2]);
@@ -250,7 +251,7 @@ fn a_device_taken_for_one_with_its_own_memory_has_cores_like_any() {
 
 #[test]
 fn why_a_device_is_missing_is_told() {
-    let none = Offers {
+    let none = Discovery {
         devices: Vec::new(),
         warnings: vec!["no OpenCL loader was found".to_owned()],
     };

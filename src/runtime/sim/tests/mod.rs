@@ -34,9 +34,8 @@ fn sim(name: &str) -> Sim {
 
 fn tag() -> Tag {
     Tag {
-        step: 0,
-        label: "test".into(),
         units: 0..1,
+        ..Tag::named("test")
     }
 }
 

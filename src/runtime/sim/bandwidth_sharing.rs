@@ -1,4 +1,4 @@
-//! The fluid model: flows that share resources.
+//! How running commands share bandwidth and compute: the simulator's fluid model.
 //!
 //! A *resource* has a capacity a second (bytes, or seconds of a whole device).
 //! A *flow* is a running command: for each resource that it uses, the amount
@@ -7,12 +7,12 @@
 //! Rates are max-min fair in each flow's *dominant share*: the largest
 //! fraction of any resource that it takes, in units of what it would take if
 //! it ran alone. Progressive filling raises the share of all flows together
-//! until a resource is full, freezes that resource's users, and goes on with
-//! the others. So what meets on a full resource slows by the same factor,
-//! whatever its speed alone: a kernel of all cores keeps more of the host's
-//! memory than a transfer does, as it has more requests under way. Equal bytes
-//! for both would favour the transfer. (Dominant shares: Ghodsi et al.,
-//! Dominant Resource Fairness, NSDI 2011.)
+//! until a resource is full, freezes that resource's users, and continues with
+//! the others. Flows that meet on a full resource therefore slow by the same
+//! factor, whatever their speed alone: a kernel of all cores keeps more of the
+//! host's memory than a transfer does, since it has more requests in flight.
+//! Equal bytes for both would favour the transfer. (Dominant shares: Ghodsi et
+//! al., Dominant Resource Fairness, NSDI 2011.)
 
 use crate::time::Nanos;
 
@@ -25,13 +25,13 @@ pub struct Resource(usize);
 pub struct Use {
     pub resource: Resource,
     pub amount: f64,
-    /// The greatest part of the resource that the flow can use, above 0 and at
+    /// The greatest fraction of the resource that the flow can use, above 0 and at
     /// most 1.
     pub most: f64,
 }
 
 impl Use {
-    /// Of all of the resource, if others leave it.
+    /// Use of up to the whole resource.
     pub fn of(resource: Resource, amount: f64) -> Self {
         Self {
             resource,
@@ -41,7 +41,7 @@ impl Use {
     }
 }
 
-/// Names a flow to its owner.
+/// The owner's name of a flow.
 pub type FlowKey = u64;
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub struct Fluid {
     stale: bool,
 }
 
-/// Fractions of a nanosecond that count as none, against rounding.
+/// Fraction of a nanosecond that is ignored, against rounding.
 const SLACK: f64 = 1e-6;
 
 impl Fluid {
@@ -90,7 +90,7 @@ impl Fluid {
         self.stale = true;
     }
 
-    /// Takes a flow out before its end.
+    /// Removes a flow before its end.
     pub fn stop(&mut self, key: FlowKey) {
         self.flows.retain(|f| f.key != key);
         self.stale = true;
@@ -129,7 +129,7 @@ impl Fluid {
         ended
     }
 
-    /// Progressive filling.
+    /// Sets the rates, by progressive filling.
     fn share(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;
@@ -146,7 +146,7 @@ impl Fluid {
             .collect();
         let mut free = self.capacities.clone();
         let mut open: Vec<usize> = (0..self.flows.len()).collect();
-        // What all open flows together would take of each resource alone.
+        // The demand of all open flows for each resource if each ran alone.
         let mut wanted = vec![0.0; free.len()];
         while !open.is_empty() {
             wanted.fill(0.0);

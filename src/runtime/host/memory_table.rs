@@ -1,9 +1,10 @@
-//! The memory that commands may name, and commands resolved to addresses.
+//! The memory that commands may name. Checks commands and resolves them to
+//! addresses.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::job::Work;
+use super::job::{Prepared, Work};
 use crate::codelet::{HostValue, Memory, Value};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{
@@ -12,26 +13,19 @@ use crate::runtime::{
 
 /// Host regions, shared with other backends, and the pools' own buffers.
 #[derive(Default)]
-pub struct Memories {
+pub struct MemoryTable {
     pub regions: HashMap<HostMemoryId, HostRegion>,
     pub buffers: HashMap<BufferId, HostRegion>,
 }
 
-/// Who will run a command.
+/// The pool that will run a command.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct Pool<'a> {
     pub name: &'a str,
     pub workers: usize,
 }
 
-/// A command, checked and resolved.
-pub struct Prepared {
-    pub work: Work,
-    pub tiles: Tiles,
-    pub keep: Vec<Arc<dyn Send + Sync>>,
-}
-
-impl Memories {
+impl MemoryTable {
     fn region(&self, memory: Memory) -> Result<&HostRegion, RuntimeError> {
         match memory {
             Memory::Host(id) => self.regions.get(&id).ok_or(RuntimeError::Unknown {
@@ -45,12 +39,12 @@ impl Memories {
     }
 
     /// Checks a launch and finds its arguments.
-    pub fn launch(&self, place: Place<'_>, launch: &Launch) -> Result<Prepared, RuntimeError> {
+    pub fn launch(&self, pool: Pool<'_>, launch: &Launch) -> Result<Prepared, RuntimeError> {
         let kernel = launch
             .codelet
             .host
             .ok_or_else(|| RuntimeError::NoImplementation {
-                device: place.name.to_owned(),
+                device: pool.name.to_owned(),
                 codelet: launch.codelet.name.to_string(),
             })?;
         let mut keep = Vec::new();
@@ -69,7 +63,7 @@ impl Memories {
         let units = launch.units.clone();
         let count = units.end.saturating_sub(units.start);
         Ok(Prepared {
-            tiles: Tiles::of(count, launch.cost, place.workers),
+            tiles: Tiles::of(count, launch.cost, pool.workers),
             work: Work::Kernel {
                 kernel,
                 args,
@@ -79,33 +73,31 @@ impl Memories {
         })
     }
 
-    /// Checks a transfer into a pool's buffer.
-    pub fn write(
+    /// Checks a transfer between host memory and a pool's buffer; `to_host` is its
+    /// direction.
+    pub fn transfer(
         &self,
-        place: Place<'_>,
-        from: HostSpan,
-        to: DeviceSpan,
+        pool: Pool<'_>,
+        host: HostSpan,
+        own: DeviceSpan,
+        to_host: bool,
     ) -> Result<Prepared, RuntimeError> {
-        let own = self.locate(place, Memory::Device(to.buffer), to.offset, from.bytes)?;
-        let host = self.locate(place, Memory::Host(from.memory), from.offset, from.bytes)?;
-        Ok(copy(place, host, own, from.bytes))
-    }
-
-    /// Checks a transfer out of a pool's buffer.
-    pub fn read(
-        &self,
-        place: Place<'_>,
-        from: DeviceSpan,
-        to: HostSpan,
-    ) -> Result<Prepared, RuntimeError> {
-        let own = self.locate(place, Memory::Device(from.buffer), from.offset, to.bytes)?;
-        let host = self.locate(place, Memory::Host(to.memory), to.offset, to.bytes)?;
-        Ok(copy(place, own, host, to.bytes))
+        let own = self.locate(pool, Memory::Device(own.buffer), own.offset, host.bytes)?;
+        let there = self.locate(pool, Memory::Host(host.memory), host.offset, host.bytes)?;
+        let (from, to) = if to_host { (own, there) } else { (there, own) };
+        Ok(Prepared {
+            work: Work::Copy {
+                from: from.address,
+                to: to.address,
+            },
+            tiles: Tiles::of_copy(host.bytes, pool.workers),
+            keep: vec![from.keeper, to.keeper],
+        })
     }
 
     fn locate(
         &self,
-        place: Place<'_>,
+        pool: Pool<'_>,
         memory: Memory,
         offset: u64,
         bytes: u64,
@@ -114,7 +106,7 @@ impl Memories {
         let end = offset.checked_add(bytes);
         if end.is_none_or(|end| end > region.bytes) {
             return Err(RuntimeError::Call {
-                device: place.name.to_owned(),
+                device: pool.name.to_owned(),
                 call: "a transfer",
                 why: format!(
                     "{bytes} bytes from byte {offset} on do not lie within the {} bytes there",
@@ -130,19 +122,8 @@ impl Memories {
     }
 }
 
-/// An end of a transfer.
+/// One end of a transfer.
 struct Located {
     address: *mut u8,
     keeper: Arc<dyn Send + Sync>,
-}
-
-fn copy(place: Place<'_>, from: Located, to: Located, bytes: u64) -> Prepared {
-    Prepared {
-        work: Work::Copy {
-            from: from.address,
-            to: to.address,
-        },
-        tiles: Tiles::of_copy(bytes, place.workers),
-        keep: vec![from.keeper, to.keeper],
-    }
 }

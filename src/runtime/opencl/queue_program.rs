@@ -1,39 +1,40 @@
-//! A program for every queue, where a driver confuses the launches of one.
+//! A program for every queue, where a driver confuses the launches of one program.
 //!
-//! PoCL loads a kernel in several forms: for a global offset of zero or any, for
-//! NDRanges up to some width. A launch counts its use of a form that fits it,
-//! but when it has ended gives back the first form of the same kernel and local
-//! size, whichever that is (`pocl_release_dlhandle_cache`, seen in 3.1 and 5.0).
-//! Two launches that overlap and need different forms so bring one count below
-//! zero, which ends the process, or close a form that is still running. Kernels
-//! are told apart by the hash of their program, and launches of one in-order
-//! queue never overlap; so each queue has a program of its own, which differs
-//! from others by a definition that nobody reads.
+//! PoCL compiles a kernel in several variants: for a global offset of zero or any,
+//! for NDRanges up to some width. A launch increments the use count of its variant,
+//! but at its end decrements that of the first variant with the same kernel and
+//! local size (`pocl_release_dlhandle_cache`, seen in 3.1 and 5.0). Two overlapping
+//! launches of different variants therefore bring one count below zero, which
+//! aborts the process, or unload a variant that is still running. PoCL identifies
+//! kernels by the hash of their program, and launches of one in-order queue never
+//! overlap. So each queue gets its own program, which differs from others by an
+//! unused definition.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::codelet::KernelSource;
 
-/// By kernel: the numbers in use. Of the whole process, as PoCL's forms are.
+/// For each kernel the numbers in use in the process, as PoCL's variants are
+/// process-wide.
 static TAKEN: LazyLock<Mutex<HashMap<KernelSource, BTreeSet<u32>>>> = LazyLock::new(Mutex::default);
 
-/// Whether a driver's queues need programs of their own.
-pub(super) fn better_apart(driver: &str) -> bool {
+/// Whether every queue of a driver needs its own program.
+pub(super) fn needs_program_per_queue(driver: &str) -> bool {
     driver.starts_with("Portable Computing Language")
 }
 
-/// A number that no other queue has for the same kernel. What is launched must
-/// keep it, since a queue can be freed while its commands run.
+/// A number that no other queue has for the same kernel. Commands must keep it,
+/// since a queue can be freed while its commands run.
 #[derive(Debug)]
-pub(super) struct Apart {
+pub(super) struct ProgramNumber {
     source: KernelSource,
     number: u32,
 }
 
-impl Apart {
-    /// The lowest number that is free: a process that repeats what another did
-    /// finds what the driver compiled then.
+impl ProgramNumber {
+    /// The lowest free number, so that a later process finds the driver's cached
+    /// binaries.
     pub(super) fn take(source: &KernelSource) -> Self {
         let mut all = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = all.entry(source.clone()).or_default();
@@ -53,7 +54,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for ProgramNumber {
     fn drop(&mut self) {
         let mut all = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(taken) = all.get_mut(&self.source) {
@@ -65,7 +66,7 @@ impl Drop for Apart {
     }
 }
 
-/// What is added to the options of the program with this number.
+/// The compiler option that makes the program of this number differ.
 pub(super) fn option(number: u32) -> String {
     match number {
         0 => String::new(),
@@ -81,12 +82,15 @@ mod tests {
     fn numbers_are_apart_and_used_again() {
         let source = KernelSource::new("", "apart.cl", "of this test", "");
         let other = KernelSource::new("", "apart.cl", "of this test, too", "");
-        let (zero, one) = (Apart::take(&source), Apart::take(&source));
+        let (zero, one) = (ProgramNumber::take(&source), ProgramNumber::take(&source));
         assert_eq!((zero.number(), one.number()), (0, 1));
-        assert_eq!(Apart::take(&other).number(), 0);
+        assert_eq!(ProgramNumber::take(&other).number(), 0);
         drop(zero);
-        let again = Apart::take(&source);
-        assert_eq!((again.number(), Apart::take(&source).number()), (0, 2));
+        let again = ProgramNumber::take(&source);
+        assert_eq!(
+            (again.number(), ProgramNumber::take(&source).number()),
+            (0, 2)
+        );
         assert_eq!(option(0), "");
         assert_ne!(option(1), option(2));
     }

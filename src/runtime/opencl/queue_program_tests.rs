@@ -1,9 +1,9 @@
-//! On a driver that confuses launches of one program, queues share none.
+//! Queues share no program on a driver that confuses the launches of one.
 
 use cl3::event::{CL_COMPLETE, set_user_event_status};
 use cl3::kernel::{CL_KERNEL_PROGRAM, get_kernel_info};
 
-use super::super::apart::better_apart;
+use super::super::queue_program::needs_program_per_queue;
 use super::tests::{add, cpu, gate, launched, next, submit};
 use super::*;
 use crate::codelet::Memory;
@@ -22,7 +22,7 @@ fn program(backend: &OpenClBackend, queue: QueueId) -> isize {
 fn queues_whose_launches_may_overlap_share_no_program() {
     let (mut backend, completions) = cpu();
     assert!(
-        better_apart(&backend.infos[0].driver),
+        needs_program_per_queue(&backend.infos[0].driver),
         "this test is of PoCL"
     );
     let device = DeviceId(0);

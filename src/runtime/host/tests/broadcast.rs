@@ -1,25 +1,25 @@
-//! Errands on every worker.
+//! Tasks on every worker.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::thread::ThreadId;
 
-use super::super::crew::Crew;
+use super::super::worker_threads::WorkerThreads;
 use super::*;
 use crate::runtime::BroadcastTask;
 
-/// An errand that notes who did it, and the notes.
+/// A task that notes who did it, and the notes.
 fn noted() -> (BroadcastTask, Arc<Mutex<Vec<ThreadId>>>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let inside = Arc::clone(&notes);
-    let errand = move || inside.lock().unwrap().push(std::thread::current().id());
-    (Arc::new(errand), notes)
+    let task = move || inside.lock().unwrap().push(std::thread::current().id());
+    (Arc::new(task), notes)
 }
 
-/// Who did an errand, each once, when `all` are told of it.
+/// Who did a task, each once, when `all` are told of it.
 fn who(all: impl FnOnce(&BroadcastTask)) -> HashSet<ThreadId> {
-    let (errand, notes) = noted();
-    all(&errand);
+    let (task, notes) = noted();
+    all(&task);
     let notes = notes.lock().unwrap();
     let unlike: HashSet<ThreadId> = notes.iter().copied().collect();
     assert_eq!(notes.len(), unlike.len(), "some worker did it twice");
@@ -29,25 +29,25 @@ fn who(all: impl FnOnce(&BroadcastTask)) -> HashSet<ThreadId> {
 #[test]
 fn every_worker_of_every_pool_does_it_once() {
     let (mut backend, _receiver) = open(&[pool(3), pool(2)]);
-    let first = who(|errand| backend.on_each_worker(errand));
+    let first = who(|task| backend.on_each_worker(task));
     assert_eq!(first.len(), 5);
     assert!(!first.contains(&std::thread::current().id()));
     // Those who have long gone to sleep do it as well, and they are the same.
     std::thread::sleep(100 * SPIN);
-    assert_eq!(who(|errand| backend.on_each_worker(errand)), first);
+    assert_eq!(who(|task| backend.on_each_worker(task)), first);
 }
 
 #[test]
 fn workers_without_a_core_do_it_as_well() {
     let (sender, _receiver) = unbounded();
-    let crew = Arc::new(Crew::new(&[3], sender, Instant::now()));
-    let workers = [0, 1, 2].map(|seat| {
-        let crew = Arc::clone(&crew);
-        std::thread::spawn(move || crew.work(seat))
+    let threads = Arc::new(WorkerThreads::new(&[3], sender, Instant::now()));
+    let workers = [0, 1, 2].map(|index| {
+        let threads = Arc::clone(&threads);
+        std::thread::spawn(move || threads.work(index))
     });
-    crew.arrange(&[true, false, false], true);
-    assert_eq!(who(|errand| crew.on_each_worker(errand)).len(), 3);
-    crew.close();
+    threads.arrange(&[true, false, false], true);
+    assert_eq!(who(|task| threads.on_each_worker(task)).len(), 3);
+    threads.close();
     for worker in workers {
         worker.join().unwrap();
     }
@@ -62,7 +62,7 @@ fn commands_in_flight_are_neither_lost_nor_done_twice() {
     let counted = codelet(count);
     for _ in 0..20 {
         submit(&mut backend, queue, launch(&counted, 0..5000, &args), &[]);
-        assert_eq!(who(|errand| backend.on_each_worker(errand)).len(), 3);
+        assert_eq!(who(|task| backend.on_each_worker(task)).len(), 3);
     }
     for _ in 0..20 {
         assert_eq!(next(&receiver).status, Status::Done);
@@ -74,9 +74,9 @@ fn commands_in_flight_are_neither_lost_nor_done_twice() {
 #[test]
 fn one_that_panics_takes_no_worker_away() {
     let (mut backend, receiver) = open(&[pool(2)]);
-    let errand: BroadcastTask = Arc::new(|| panic!("a test's panic"));
-    backend.on_each_worker(&errand);
-    assert_eq!(who(|errand| backend.on_each_worker(errand)).len(), 2);
+    let task: BroadcastTask = Arc::new(|| panic!("a test's panic"));
+    backend.on_each_worker(&task);
+    assert_eq!(who(|task| backend.on_each_worker(task)).len(), 2);
     let queue = backend.queue(DeviceId(0)).unwrap();
     submit(
         &mut backend,

@@ -1,4 +1,4 @@
-//! Kernels of whose end nobody hears by itself, and launches made again and again.
+//! Commands without an event, and repeated launches.
 
 use super::*;
 
@@ -85,7 +85,7 @@ fn what_is_quiet_and_waits_for_a_failure_fails_the_next() {
         .submit_without_event(first, add(memory, 1), &[precursor], tag())
         .expect("submitted");
     let behind = submit(&mut backend, first, memory, &[]);
-    backend.outlets.failures.note(precursor);
+    backend.channels.failures.note(precursor);
     set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
     let completion = next(&completions);
     assert_eq!(

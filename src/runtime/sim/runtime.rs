@@ -1,9 +1,9 @@
-//! The simulator as engines drive it.
+//! The simulator as a [`Runtime`].
 
 use std::time::Duration;
 
 use super::options::Fault;
-use super::series::Member;
+use super::series::SeriesPart;
 use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
@@ -25,46 +25,46 @@ impl Runtime for Sim {
         true
     }
 
-    /// Whatever an enqueue takes in virtual time is a driver's.
+    /// The virtual time of all enqueues.
     fn driver_time(&self) -> Nanos {
         self.driver_time
     }
 
     fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
         let id = HostMemoryId::fresh();
-        self.store.alloc(Memory::Host(id), None, bytes)?;
+        self.memory.alloc(Memory::Host(id), None, bytes)?;
         Ok(id)
     }
 
     fn free_host(&mut self, memory: HostMemoryId) {
-        self.store.free(Memory::Host(memory));
+        self.memory.free(Memory::Host(memory));
     }
 
     fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
         if !self.running.is_empty() || !self.deliveries.is_empty() {
             return Err(RuntimeError::Busy);
         }
-        self.store.bytes(Memory::Host(memory))
+        self.memory.bytes(Memory::Host(memory))
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
-        self.present(device)?;
-        if self.part(device)?.device.shares_host_memory {
+        self.check_present(device)?;
+        if self.model(device)?.device.shares_host_memory {
             let why = "it has no memory of its own; use host memory".into();
             return Err(self.refuse(device, "alloc", why));
         }
         let id = BufferId::fresh();
-        self.store
+        self.memory
             .alloc(Memory::Device(id), Some(device.0), bytes)?;
         Ok(id)
     }
 
     fn free(&mut self, buffer: BufferId) {
-        self.store.free(Memory::Device(buffer));
+        self.memory.free(Memory::Device(buffer));
     }
 
     fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
-        self.present(device)?;
+        self.check_present(device)?;
         let id = QueueId::fresh();
         self.queues.insert(
             id,
@@ -87,8 +87,8 @@ impl Runtime for Sim {
         wait: &[EventId],
         tag: Tag,
     ) -> Result<EventId, RuntimeError> {
-        let line = self.queues.get(&queue);
-        let device = line.ok_or(RuntimeError::Unknown { what: "queue" })?.device;
+        let state = self.queues.get(&queue);
+        let device = state.ok_or(RuntimeError::Unknown { what: "queue" })?.device;
         if wait.iter().any(|event| !self.events.contains_key(event)) {
             return Err(RuntimeError::Unknown { what: "event" });
         }
@@ -112,16 +112,16 @@ impl Runtime for Sim {
             let fault = self.timed.last().map(|(at, _)| *at);
             let change = [self.schedule.next_change(), fault];
             let change = change.into_iter().flatten().min();
-            // What happens first: somebody is told, or something changes.
-            let told = delivery.is_some_and(|at| change.is_none_or(|c| at <= c));
-            let Some(next) = (if told { delivery } else { change }) else {
+            // Either a completion is delivered first, or the schedule changes.
+            let delivers = delivery.is_some_and(|at| change.is_none_or(|c| at <= c));
+            let Some(next) = (if delivers { delivery } else { change }) else {
                 return Ok(None);
             };
             if let Some(deadline) = deadline.filter(|d| *d < next) {
                 self.now = self.now.max(deadline);
                 return Ok(None);
             }
-            if told {
+            if delivers {
                 self.now = self.now.max(next);
                 return Ok(self
                     .deliveries
@@ -146,49 +146,50 @@ impl Runtime for Sim {
 }
 
 impl Sim {
-    /// Enqueues a command that was checked, or a `member` of a series.
+    /// Enqueues a command that was checked; `part` is its position in a series.
     pub(super) fn enqueue(
         &mut self,
         queue: QueueId,
         command: Command,
         wait: &[EventId],
         tag: Tag,
-        member: Option<Member>,
+        part: Option<SeriesPart>,
     ) -> Result<EventId, RuntimeError> {
-        let line = self.queues.get(&queue);
-        let line = line.ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let (device, last) = (line.device, line.last);
-        let plant = &self.parts[device];
+        let state = self.queues.get(&queue);
+        let state = state.ok_or(RuntimeError::Unknown { what: "queue" })?;
+        let (device, last) = (state.device, state.last);
+        let model = &self.models[device];
         let noise = self.noise.factor(self.events.len() as u64);
-        let work = match command.launches().next() {
-            None => plant.transfer(command.kind(), command.bytes(), noise),
-            Some(launch) => Some(plant.kernel(launch, noise)),
+        let demand = match command.launches().next() {
+            None => model.transfer(command.kind(), command.bytes(), noise),
+            Some(launch) => Some(model.kernel(launch, noise)),
         };
-        let Some(work) = work else {
+        let Some(demand) = demand else {
             let why = "it has no link to transfer over".into();
             return Err(self.refuse(DeviceId(device), "submit", why));
         };
 
-        self.now += self.parts[device].enqueue;
-        self.driver_time += self.parts[device].enqueue;
+        let enqueue = model.enqueue;
+        self.now += enqueue;
+        self.driver_time += enqueue;
         self.advance(self.now);
         let mut after = Vec::with_capacity(wait.len() + 1);
-        let mut spoilt = false;
+        let mut doomed = false;
         for event in wait.iter().chain(&last) {
             match self.events.get(event) {
                 Some(Event::Pending(job)) => after.push(*job),
-                Some(Event::Ended { well }) => spoilt |= !well,
+                Some(Event::Ended { done }) => doomed |= !done,
                 None => {}
             }
         }
         for memory in memories(&command) {
-            self.store.retain(memory);
+            self.memory.retain(memory);
         }
         let event = EventId::fresh();
-        let job = self.schedule.submit(device, work, &after, spoilt);
+        let job = self.schedule.submit(device, demand, &after, doomed);
         self.events.insert(event, Event::Pending(job));
-        if let Some(line) = self.queues.get_mut(&queue) {
-            line.last = Some(event);
+        if let Some(state) = self.queues.get_mut(&queue) {
+            state.last = Some(event);
         }
         self.running.insert(
             job,
@@ -199,7 +200,7 @@ impl Sim {
                 command,
                 tag,
                 queued: self.now,
-                member,
+                part,
             },
         );
         self.collect();

@@ -1,6 +1,6 @@
 //! Which commands may run: the order of queues and the waits for events.
 //!
-//! A plain state machine behind the backend's one lock. It is consulted once
+//! A state machine behind the lock of the worker threads. It is consulted once
 //! or twice a command and once a worker and command, never for a tile.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -11,24 +11,24 @@ use super::job::Job;
 use crate::runtime::{EventId, QueueId};
 
 /// Commands that have not ended, by what they wait for.
-pub struct Board {
-    lanes: HashMap<QueueId, Lane>,
-    nodes: HashMap<EventId, Node>,
-    /// Events of commands that failed. Other events without a node are done.
+pub struct RunQueue {
+    queues: HashMap<QueueId, Queue>,
+    pending: HashMap<EventId, Pending>,
+    /// Events of commands that failed. Other events that are not pending are done.
     failed: HashSet<EventId>,
-    /// A list for each pool of jobs that workers may claim tiles of.
+    /// For each pool the jobs that workers may claim tiles of.
     runnable: Vec<VecDeque<Arc<Job>>>,
 }
 
 /// An in-order queue.
-struct Lane {
+struct Queue {
     pool: usize,
     /// The latest command, ended or not.
     last: Option<EventId>,
 }
 
 /// A command that has not ended.
-struct Node {
+struct Pending {
     job: Arc<Job>,
     pool: usize,
     /// Events that it still waits for.
@@ -39,12 +39,12 @@ struct Node {
     dependents: Vec<EventId>,
 }
 
-impl Board {
-    /// A board for this many pools.
+impl RunQueue {
+    /// A run queue for this many pools.
     pub fn new(pools: usize) -> Self {
         Self {
-            lanes: HashMap::new(),
-            nodes: HashMap::new(),
+            queues: HashMap::new(),
+            pending: HashMap::new(),
             failed: HashSet::new(),
             runnable: vec![VecDeque::new(); pools],
         }
@@ -52,17 +52,17 @@ impl Board {
 
     /// Opens a queue of a pool.
     pub fn open(&mut self, queue: QueueId, pool: usize) {
-        self.lanes.insert(queue, Lane { pool, last: None });
+        self.queues.insert(queue, Queue { pool, last: None });
     }
 
-    /// Closes a queue; what is on it still runs in its turn.
+    /// Closes a queue; its commands still run in their turn.
     pub fn close(&mut self, queue: QueueId) {
-        self.lanes.remove(&queue);
+        self.queues.remove(&queue);
     }
 
     /// The pool of a queue.
     pub fn pool(&self, queue: QueueId) -> Option<usize> {
-        self.lanes.get(&queue).map(|lane| lane.pool)
+        self.queues.get(&queue).map(|queue| queue.pool)
     }
 
     /// Adds a command behind its queue and the events of `wait`. `ready` is
@@ -70,14 +70,14 @@ impl Board {
     /// returned.
     pub fn submit(&mut self, job: Job, wait: &[EventId], ready: impl Fn(&Job)) -> Option<Arc<Job>> {
         let job = Arc::new(job);
-        let event = job.label.event;
-        let lane = self.lanes.get_mut(&job.label.queue)?;
-        let pool = lane.pool;
-        let before = lane.last.replace(event);
+        let event = job.event();
+        let queue = self.queues.get_mut(&job.queue())?;
+        let pool = queue.pool;
+        let before = queue.last.replace(event);
         let (mut unmet, mut doomed) = (0, false);
         for awaited in wait.iter().copied().chain(before) {
-            if let Some(node) = self.nodes.get_mut(&awaited) {
-                node.dependents.push(event);
+            if let Some(pending) = self.pending.get_mut(&awaited) {
+                pending.dependents.push(event);
                 unmet += 1;
             } else if self.failed.contains(&awaited) {
                 doomed = true;
@@ -91,32 +91,32 @@ impl Board {
             ready(&job);
             self.runnable[pool].push_back(Arc::clone(&job));
         }
-        let node = Node {
+        let pending = Pending {
             job,
             pool,
             unmet,
             doomed,
             dependents: Vec::new(),
         };
-        self.nodes.insert(event, node);
+        self.pending.insert(event, pending);
         None
     }
 
-    /// Takes note that a command has ended. `ready` is called for each command
-    /// that can run now; those that never will are returned, in an order that
-    /// respects their queues.
+    /// Notes that a command has ended. `ready` is called for each command that can
+    /// run now; those that never will are returned, in an order that respects their
+    /// queues.
     pub fn end(&mut self, event: EventId, failed: bool, ready: impl Fn(&Job)) -> Vec<Arc<Job>> {
-        let mut casualties = Vec::new();
+        let mut doomed = Vec::new();
         let mut ended = VecDeque::from([(event, failed)]);
         while let Some((event, failed)) = ended.pop_front() {
             if failed {
                 self.failed.insert(event);
             }
-            let Some(node) = self.nodes.remove(&event) else {
+            let Some(pending) = self.pending.remove(&event) else {
                 continue;
             };
-            for dependent in node.dependents {
-                let Some(waiting) = self.nodes.get_mut(&dependent) else {
+            for dependent in pending.dependents {
+                let Some(waiting) = self.pending.get_mut(&dependent) else {
                     continue;
                 };
                 waiting.unmet -= 1;
@@ -125,7 +125,7 @@ impl Board {
                     continue;
                 }
                 if waiting.doomed {
-                    casualties.push(Arc::clone(&waiting.job));
+                    doomed.push(Arc::clone(&waiting.job));
                     ended.push_back((dependent, true));
                 } else {
                     ready(&waiting.job);
@@ -133,7 +133,7 @@ impl Board {
                 }
             }
         }
-        casualties
+        doomed
     }
 
     /// Claims parts of the pool's first command that has some, for this worker
@@ -149,9 +149,9 @@ impl Board {
         None
     }
 
-    /// Whether nobody has claimed more than `few` tiles of a pool's runnable
-    /// commands. Looks at no more counters than it must: each is on a cache
-    /// line that a worker is writing to.
+    /// Whether more than `few` tiles of a pool's runnable commands are unclaimed.
+    /// Reads no more counters than it must: each is on a cache line that a worker
+    /// writes to.
     pub fn has_more_than(&self, pool: usize, few: u64) -> bool {
         let mut counts = self.runnable[pool].iter().flat_map(|job| job.unclaimed());
         let mut unclaimed = 0;

@@ -1,4 +1,4 @@
-//! The simulated devices: what each command costs on which resource.
+//! The simulated devices: which resources each command needs, and how much.
 //!
 //! | command | resources |
 //! |---|---|
@@ -7,38 +7,36 @@
 //! | write, read | the link's direction, the link both ways, host memory |
 //!
 //! A kernel on a host pool occupies as many cores as it has tiles for. The next
-//! one runs beside it if the others are enough for that.
+//! one runs beside it if enough cores are left.
 //!
 //! A kernel occupies its device for the launch overhead before it starts, and
-//! longer while a write is under way. Traces of an H200 show that it is the
-//! launch that suffers: kernels of 7 rows lose as much as those of 337, and
-//! reads cost neither of them anything.
+//! longer while a write is in flight. Traces of an H200 show that the launch is
+//! delayed, not the kernel: kernels of 7 rows lose as much as those of 337, and
+//! reads delay neither.
 
 use std::collections::BTreeMap;
 
-use super::fluid::{Fluid, Resource, Use};
+use super::bandwidth_sharing::{Fluid, Resource, Use};
 use super::options::Selected;
-use super::schedule::{Delay, Schedule, Station, Team, Work};
+use super::schedule::{Delay, Demand, Engine, Schedule, Slots};
 use crate::machine::file::efficiency;
-use crate::machine::{
-    Device, DeviceKind, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport,
-};
+use crate::machine::{Device, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{CommandKind, Launch};
 use crate::time::Nanos;
 
 /// A simulated device.
-pub(super) struct Part {
+pub(super) struct DeviceModel {
     pub device: Device,
-    /// Host time of an enqueue, and from a command's end until the driver
-    /// knows.
+    /// Host time of an enqueue, and time from a command's end until the driver is
+    /// notified.
     pub enqueue: Nanos,
     pub completion: Nanos,
     launch_overhead: Nanos,
-    kernels: Station,
+    kernels: Engine,
     /// Seconds of the whole device.
     compute: Resource,
-    /// Bytes to and from the memory, as the device itself can.
+    /// Bytes to and from the memory, as far as the device itself is the limit.
     memory: Resource,
     memory_rate: f64,
     host_memory: Resource,
@@ -54,7 +52,7 @@ pub(super) struct Part {
 struct Cores {
     all: u32,
     now: u32,
-    /// Bytes a second that one reaches.
+    /// Bytes a second that one core reaches.
     bandwidth: f64,
 }
 
@@ -63,12 +61,12 @@ struct Link {
     up: Resource,
     down: Resource,
     both: Resource,
-    up_engine: Station,
-    down_engine: Station,
+    up_engine: Engine,
+    down_engine: Engine,
 }
 
 /// Builds the schedule and the devices selected from a machine.
-pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, Vec<Part>) {
+pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, Vec<DeviceModel>) {
     let mut fluid = Fluid::default();
     let host_memory = fluid.resource(machine.host.shared());
     let mut schedule = Schedule::new(fluid, selected.len());
@@ -82,41 +80,33 @@ pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, 
     (schedule, parts)
 }
 
-fn pool(machine: &MachineFile, cores: u32, host_memory: Resource, to: &mut Schedule) -> Part {
+fn pool(
+    machine: &MachineFile,
+    cores: u32,
+    host_memory: Resource,
+    to: &mut Schedule,
+) -> DeviceModel {
     let host = &machine.host;
     let flops = host
         .flops
         .map(|f| f * f64::from(cores) / f64::from(host.cores));
     let memory_rate = (f64::from(cores) * host.core_bandwidth).min(host.memory_bandwidth);
-    Part {
+    DeviceModel {
         device: Device {
-            name: if cores == host.cores {
-                "host".into()
-            } else {
-                format!("host:{cores}")
-            },
-            model: host.model.clone(),
-            kind: DeviceKind::Cpu,
-            runtime: RuntimeKind::Sim,
-            compute_units: cores,
-            memory: host.memory,
-            max_allocation: host.memory,
             clock_mhz: host.clock_mhz,
-            shares_host_memory: true,
-            fp64: true,
-            sub_devices: SubDeviceSupport {
-                equally: true,
-                by_counts: true,
-                by_affinity: false,
-            },
-            queues: 1,
             driver: driver(machine),
-            link_bandwidth: None,
+            ..Device::host_pool(
+                RuntimeKind::Sim,
+                pool_name(machine, cores),
+                host.model.clone(),
+                cores,
+                host.memory,
+            )
         },
         enqueue: 0,
         completion: host.completion_latency_ns,
         launch_overhead: host.launch_overhead_ns,
-        kernels: to.station(cores.max(1)),
+        kernels: to.engine(cores.max(1)),
         compute: to.fluid().resource(1.0),
         memory: to.fluid().resource(memory_rate),
         memory_rate,
@@ -138,9 +128,9 @@ fn other(
     spec: &DeviceSpec,
     host_memory: Resource,
     to: &mut Schedule,
-) -> Part {
+) -> DeviceModel {
     let link = spec.link.as_ref().map(|link| {
-        let up_engine = to.station(1);
+        let up_engine = to.engine(1);
         Link {
             spec: link.clone(),
             up: to.fluid().resource(link.h2d),
@@ -150,11 +140,11 @@ fn other(
             down_engine: if spec.copy_engines == 1 {
                 up_engine
             } else {
-                to.station(1)
+                to.engine(1)
             },
         }
     });
-    Part {
+    DeviceModel {
         device: Device {
             name: spec.name.clone(),
             model: spec.model.clone(),
@@ -174,7 +164,7 @@ fn other(
         enqueue: spec.enqueue_ns,
         completion: spec.completion_latency_ns,
         launch_overhead: spec.launch_overhead_ns,
-        kernels: to.station(spec.concurrent_kernels),
+        kernels: to.engine(spec.concurrent_kernels),
         compute: to.fluid().resource(1.0),
         memory: to.fluid().resource(spec.memory_bandwidth),
         memory_rate: spec.memory_bandwidth,
@@ -187,11 +177,18 @@ fn other(
     }
 }
 
-/// How many of a pool's cores a launch keeps busy.
-fn busy(launch: &Launch, cores: u32) -> u32 {
+/// The name of a pool of so many cores.
+pub(super) fn pool_name(machine: &MachineFile, cores: u32) -> String {
+    match cores == machine.host.cores {
+        true => "host".to_owned(),
+        false => format!("host:{cores}"),
+    }
+}
+
+/// How many of a pool's cores a launch occupies, at most all of them.
+fn busy_cores(launch: &Launch, cores: u32) -> u32 {
     let units = launch.units.end.saturating_sub(launch.units.start);
     let tiles = Tiles::of(units, launch.cost, cores as usize);
-    // At most the pool's cores.
     tiles.busy(cores as usize) as u32
 }
 
@@ -199,25 +196,25 @@ fn driver(machine: &MachineFile) -> String {
     format!("simulated {} ({})", machine.name, machine.format)
 }
 
-impl Part {
+impl DeviceModel {
     /// What a kernel needs, `noise` times as much as described.
     ///
-    /// A codelet's efficiency is a limit of the device, not traffic: host
-    /// memory that it leaves idle is free for others.
-    pub fn kernel(&self, launch: &Launch, noise: f64) -> Work {
+    /// A codelet's efficiency limits the device and adds no traffic: host memory
+    /// bandwidth that it leaves idle is free for others.
+    pub fn kernel(&self, launch: &Launch, noise: f64) -> Demand {
         let codelet = &launch.codelet;
         let fp64 = codelet.opencl.as_ref().is_none_or(|kernel| kernel.fp64);
         let flops = if fp64 { self.flops.0 } else { self.flops.1 };
         let traffic = launch.cost.bytes * noise;
         let bytes = traffic / efficiency(&self.efficiency, &codelet.name);
         let mut seconds = flops.map_or(0.0, |rate| launch.cost.flops * noise / rate);
-        let mut team = None;
+        let mut slots = None;
         if let Some(cores) = &self.cores {
-            // One core cannot use all of the memory's bandwidth, and a small
-            // launch has tiles for some of the cores only.
+            // One core cannot use the whole memory bandwidth, and a small launch
+            // has tiles for some of the cores only.
             seconds = seconds.max(bytes / (f64::from(cores.all) * cores.bandwidth));
-            team = Some(Team {
-                places: busy(launch, cores.all),
+            slots = Some(Slots {
+                count: busy_cores(launch, cores.all),
                 of: self.compute,
             });
         }
@@ -225,9 +222,9 @@ impl Part {
         if self.device.shares_host_memory {
             uses.push(Use::of(self.host_memory, traffic));
         }
-        Work {
-            station: self.kernels,
-            team,
+        Demand {
+            engine: self.kernels,
+            slots,
             gap: self.launch_overhead,
             delay: self.link.as_ref().map(|link| Delay {
                 behind: link.up,
@@ -239,18 +236,18 @@ impl Part {
     }
 
     /// What a transfer needs; `None` for a device without a link.
-    pub fn transfer(&self, kind: CommandKind, bytes: u64, noise: f64) -> Option<Work> {
+    pub fn transfer(&self, kind: CommandKind, bytes: u64, noise: f64) -> Option<Demand> {
         let link = self.link.as_ref()?;
-        let (way, station) = match kind {
+        let (way, engine) = match kind {
             CommandKind::Write => (link.up, link.up_engine),
             CommandKind::Read => (link.down, link.down_engine),
             CommandKind::Launch => return None,
         };
         let amount = bytes as f64 * noise;
         let uses = [way, link.both, self.host_memory];
-        Some(Work {
-            station,
-            team: None,
+        Some(Demand {
+            engine,
+            slots: None,
             gap: 0,
             delay: None,
             latency: link.spec.latency_ns,
