@@ -75,6 +75,7 @@ pub mod graph;
 pub mod machine;
 pub mod matrix;
 pub mod model;
+mod parallel;
 pub mod policy;
 pub mod profile;
 pub mod quantity;

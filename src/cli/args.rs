@@ -43,11 +43,11 @@ pub struct MachineArgs {
     /// Use at most this much of each GPU's memory: 2GiB, 512MiB
     ///
     /// The limit applies to every device with memory of its own, `=own` ones included.
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE")]
     pub gpu_memory: Option<ByteSize>,
 
     /// Use at most this much of the host's memory [default: what is free]
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE")]
     pub host_memory: Option<ByteSize>,
 
     /// Inject a fault into a simulated device, such as gpu0:slow:2@10
@@ -59,7 +59,7 @@ pub struct MachineArgs {
     pub fault: Vec<FaultSpec>,
 
     /// Relative standard deviation of simulated times, such as 0.02
-    #[arg(long, value_name = "FRACTION", value_parser = noise, allow_negative_numbers = true)]
+    #[arg(long, value_name = "FRACTION", value_parser = noise)]
     pub noise: Option<f64>,
 }
 

@@ -21,29 +21,27 @@ const DEFAULT_3D: u64 = 256;
 pub struct Grid {
     /// Points along each axis [default: 4096 in 2-D, 256 in 3-D, or what fits
     /// into memory]
-    #[arg(long, value_name = "N", conflicts_with_all = ["nx", "ny", "nz"],
-          value_parser = points, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", conflicts_with_all = ["nx", "ny", "nz"], value_parser = points)]
     size: Option<u64>,
 
     /// Points of a row
-    #[arg(long, value_name = "N", requires = "ny", value_parser = points, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", requires = "ny", value_parser = points)]
     nx: Option<u64>,
 
     /// Rows (of a plane in 3-D)
-    #[arg(long, value_name = "N", requires = "nx", value_parser = points, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", requires = "nx", value_parser = points)]
     ny: Option<u64>,
 
     /// Planes; the grid is then 3-D
-    #[arg(long, value_name = "N", requires = "nx", value_parser = points, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", requires = "nx", value_parser = points)]
     nz: Option<u64>,
 
     /// 2: 5-point, 3: 7-point [default: 3 with --nz, else 2]
-    #[arg(long, value_name = "2|3", value_parser = integer(2u8..=3), allow_negative_numbers = true)]
+    #[arg(long, value_name = "2|3", value_parser = integer(2u8..=3))]
     dims: Option<u8>,
 
     /// Steps, with a barrier after each
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX))]
     pub steps: u32,
 
     /// Floating-point type
@@ -51,8 +49,7 @@ pub struct Grid {
     precision: PrecisionArg,
 
     /// Seed of the initial data, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
 }
 
@@ -82,12 +79,12 @@ pub fn points(text: &str) -> Result<u64, String> {
 
 /// A limit of memory: so many grids must fit into it.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
+pub struct MemoryBudget {
     pub memory: ByteSize,
     pub grids: u64,
 }
 
-impl Budget {
+impl MemoryBudget {
     /// The budget that allows the smaller grid.
     pub fn tighter(self, other: Self) -> Self {
         let each = |budget: &Self| budget.memory.0 / budget.grids.max(1);
@@ -104,8 +101,8 @@ impl Grid {
     /// # Errors
     /// Axes that contradict each other, that a stencil cannot have, or that do not
     /// fit into memory.
-    pub fn stencil(&self, budget: Budget) -> Result<Stencil, Failure> {
-        let Budget { memory, grids } = budget;
+    pub fn stencil(&self, budget: MemoryBudget) -> Result<Stencil, Failure> {
+        let MemoryBudget { memory, grids } = budget;
         let fits = |stencil: &Stencil| needed(stencil, grids) <= memory.0;
         if self.size.is_none() && self.nx.is_none() {
             let mut edge = self.default_edge();
@@ -198,7 +195,7 @@ fn needed(stencil: &Stencil, grids: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, FromArgMatches, Parser};
 
     use super::*;
 
@@ -212,8 +209,11 @@ mod tests {
 
     fn shape(line: &str, memory: ByteSize) -> Result<(u64, u64, Option<u64>), String> {
         let words = ["pdawl"].into_iter().chain(line.split_whitespace());
-        let line = Line::try_parse_from(words).map_err(|e| e.to_string())?;
-        match line.grid.stencil(Budget { memory, grids: 2 }) {
+        let command = crate::cli::with_negative_numbers(Line::command());
+        let matches = command.try_get_matches_from(words);
+        let line = matches.and_then(|matches| Line::from_arg_matches(&matches));
+        let line = line.map_err(|error| error.to_string())?;
+        match line.grid.stencil(MemoryBudget { memory, grids: 2 }) {
             Ok(stencil) => Ok(stencil.shape()),
             Err(Failure::Usage { what, .. } | Failure::Failed { what, .. }) => Err(what),
             Err(other) => panic!("{other:?}"),

@@ -34,8 +34,7 @@ enum What {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
         /// Size of the largest copies, much larger than any cache
-        #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size,
-              allow_negative_numbers = true)]
+        #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size)]
         copy_size: ByteSize,
         /// How the result is printed
         #[arg(long, value_enum, default_value_t)]

@@ -49,7 +49,7 @@ use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::thread::Builder;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -118,7 +118,8 @@ pub fn main() -> ExitCode {
 }
 
 fn program() -> ExitCode {
-    let result = Cli::try_parse()
+    let matches = with_negative_numbers(Cli::command()).try_get_matches();
+    let result = (matches.and_then(|matches| Cli::from_arg_matches(&matches)))
         .map_err(Failure::from)
         .and_then(|cli| match cli.command {
             Command::Devices(args) => devices::run(&args),
@@ -139,14 +140,25 @@ fn program() -> ExitCode {
     }
 }
 
+/// Lets every option take a negative number, so that the option's own parser refuses it
+/// and names the right values.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(
+            |arg| match arg.get_action().takes_values() && !arg.is_positional() {
+                true => arg.allow_negative_numbers(true),
+                false => arg,
+            },
+        )
+        .mut_subcommands(with_negative_numbers)
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
-    use super::Cli;
+    use super::*;
 
     #[test]
     fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
+        with_negative_numbers(Cli::command()).debug_assert();
     }
 }

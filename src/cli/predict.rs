@@ -12,7 +12,7 @@ use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::grid::{Budget, Grid};
+use super::grid::{Grid, MemoryBudget};
 use super::machine_session::NamedMachine;
 use super::model::Source;
 use super::product::{Matrix, Product};
@@ -112,7 +112,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// What is asked about: a workload that fits the machine's memory.
-type Asked<'a> = Box<dyn FnOnce(Budget) -> Result<PreparedWorkload, Failure> + 'a>;
+type Asked<'a> = Box<dyn FnOnce(MemoryBudget) -> Result<PreparedWorkload, Failure> + 'a>;
 
 fn stencil(grid: &Grid) -> Asked<'_> {
     Box::new(|budget| WorkloadRequest::Stencil(grid).prepare(budget))
@@ -141,7 +141,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         })?,
     };
     let (file, simulated) = (&machine.file, machine.is_simulated());
-    let workload = asked(Budget {
+    let workload = asked(MemoryBudget {
         memory: ByteSize(file.host.memory),
         grids: 2,
     })?;

@@ -14,7 +14,7 @@ use pdawl::workload::spmv::{Form, Options, Spmv, SpmvError, arrange};
 
 use super::args::Format;
 use super::failure::Failure;
-use super::grid::{Budget, PrecisionArg};
+use super::grid::{MemoryBudget, PrecisionArg};
 use super::integer::integer;
 use super::matrix::load;
 
@@ -33,8 +33,7 @@ pub struct Product {
     iterate: bool,
 
     /// Steps, with a barrier after each
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX))]
     pub steps: u32,
 
     /// Floating-point type
@@ -43,12 +42,11 @@ pub struct Product {
 
     /// The fraction of rows, the longest, that may be ordered for the CPU first
     /// [default: 0.3, or what a cost model predicts to be faster]
-    #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true)]
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
     pub irregular: Option<f64>,
 
     /// Seed of the first vector, of a generated matrix, and of a simulation's noise
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
 
     /// Neither use nor keep a binary copy beside a matrix's file
@@ -113,7 +111,7 @@ impl Product {
     ///
     /// # Errors
     /// When the matrix cannot be iterated, or does not fit.
-    pub fn spmv(&self, matrix: Matrix, budget: Budget) -> Result<Spmv, Failure> {
+    pub fn spmv(&self, matrix: Matrix, budget: MemoryBudget) -> Result<Spmv, Failure> {
         let options = Options {
             form: match self.iterate {
                 true => Form::Iteration,

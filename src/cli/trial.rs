@@ -31,13 +31,11 @@ pub struct Args {
     codelet: Name,
 
     /// Rows and columns of each matrix
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = integer(1..=32768_u32),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = integer(1..=32768_u32))]
     size: u32,
 
     /// Matrices of a launch; for add-norm, summands
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1024_u32),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1024_u32))]
     batch: u32,
 
     /// gemm with its second operand stored transposed
@@ -49,23 +47,19 @@ pub struct Args {
     common: bool,
 
     /// Queues that get launches at the same time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=64_usize),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=64_usize))]
     queues: usize,
 
     /// Launches of each queue that are timed together
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1..=1000_usize),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1..=1000_usize))]
     launches: usize,
 
     /// Measurements of each variant
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX))]
     repeats: u32,
 
     /// Seed of the random data
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     seed: u64,
 
     /// Devices, one after the other: host:8,opencl0.0 [default: the host and every

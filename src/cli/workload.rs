@@ -7,7 +7,7 @@ use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{Divisible, spmv};
 
 use super::failure::Failure;
-use super::grid::{Budget, Grid};
+use super::grid::{Grid, MemoryBudget};
 use super::product::{Matrix, Product};
 use super::spec::kernel::KernelTask;
 
@@ -32,7 +32,7 @@ impl WorkloadRequest<'_> {
     ///
     /// # Errors
     /// When the arguments contradict each other, or the workload does not fit.
-    pub fn prepare(self, budget: Budget) -> Result<PreparedWorkload, Failure> {
+    pub fn prepare(self, budget: MemoryBudget) -> Result<PreparedWorkload, Failure> {
         match self {
             Self::Stencil(grid) => Ok(PreparedWorkload::Stencil(
                 grid.clone(),

@@ -18,7 +18,7 @@ pub mod error;
 pub mod generate;
 pub mod market;
 mod memory;
-pub(crate) mod parallel;
+mod parallel;
 mod rows;
 pub mod source;
 pub mod stats;

@@ -1,18 +1,10 @@
 //! Maps items to results on all cores, with progress and interruption.
 
-use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use crossbeam_channel::unbounded;
-
 use super::control::Control;
 use super::error::MatrixError;
+use crate::parallel::map_while;
 
-/// The number of threads: the cores that this process may use.
-pub fn threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
-}
+pub(super) use crate::parallel::threads;
 
 /// Calls `work` with each item and returns the results in the order of the items.
 /// Progress is reported, and an interruption noticed, after each item.
@@ -25,44 +17,20 @@ pub fn map<T: Send, R: Send>(
     control: &mut Control,
     work: impl Fn(T) -> R + Sync,
 ) -> Result<Vec<R>, MatrixError> {
-    let count = items.len();
-    let (todo, items_left) = unbounded();
-    for numbered in items.into_iter().enumerate() {
-        // The channel is unbounded and its receiver alive, so this cannot fail.
-        let _ = todo.send(numbered);
-    }
-    drop(todo);
-    let enough = AtomicBool::new(false);
-    let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();
-    thread::scope(|scope| {
-        let (done, results_come) = unbounded();
-        for _ in 0..threads().min(count) {
-            let (items_left, done) = (items_left.clone(), done.clone());
-            let (work, enough) = (&work, &enough);
-            scope.spawn(move || {
-                for (number, item) in items_left {
-                    if enough.load(Ordering::Relaxed) || done.send((number, work(item))).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(done);
-        for (so_far, (number, result)) in results_come.into_iter().enumerate() {
-            results[number] = Some(result);
-            if let Err(error) = control.report(what, so_far as u64 + 1, count as u64) {
-                enough.store(true, Ordering::Relaxed);
-                return Err(error);
-            }
-        }
-        Ok(())
-    })?;
-    Ok(results.into_iter().flatten().collect())
+    let total = items.len() as u64;
+    let mut reported = Ok(());
+    let results = map_while(items, work, |done| {
+        reported = control.report(what, done as u64, total);
+        reported.is_ok()
+    });
+    reported?;
+    Ok(results.unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::thread;
 
     use super::*;
     use crate::matrix::control::quietly;

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use crate::matrix::{self, parallel};
+use crate::parallel;
 use crate::workload::Divisible;
 use crate::workload::spmv::Spmv;
 
@@ -46,10 +46,8 @@ pub(super) fn footprints(spmv: &Spmv, kinds: &[Windows]) -> Vec<Footprint> {
     });
     let windows: Vec<(usize, Range<u64>)> = windows.collect();
     let count = |(kind, units)| (kind, Counts::of(spmv, units));
-    let all = matrix::control::quietly(|control| parallel::map(windows, "", control, count));
     let mut counts = vec![Counts::default(); kinds.len()];
-    // Nobody interrupts what is done quietly.
-    for (kind, window) in all.unwrap_or_default() {
+    for (kind, window) in parallel::map(windows, count) {
         counts[kind].add(window);
     }
     let whole = |windows: &Windows| spmv.matrix().nonzeros() <= windows.length;

@@ -80,15 +80,6 @@ struct NameArgs<'a> {
     name: &'a str,
 }
 
-#[derive(Serialize)]
-struct Other<'a> {
-    producer: &'a str,
-    simulated: bool,
-    machine: &'a str,
-    workload: &'a str,
-    strategy: &'a str,
-}
-
 /// Writes the trace as one JSON object.
 ///
 /// # Errors
@@ -98,13 +89,13 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":")?;
     serde_json::to_writer(
         &mut out,
-        &Other {
-            producer: concat!("pdawl ", env!("CARGO_PKG_VERSION")),
-            simulated: about.simulated,
-            machine: &about.machine,
-            workload: &about.workload,
-            strategy: &about.strategy,
-        },
+        &serde_json::json!({
+            "producer": concat!("pdawl ", env!("CARGO_PKG_VERSION")),
+            "simulated": about.simulated,
+            "machine": about.machine,
+            "workload": about.workload,
+            "strategy": about.strategy,
+        }),
     )?;
     out.write_all(b",\"traceEvents\":[")?;
     let mut events = Events { out, any: false };

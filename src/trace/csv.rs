@@ -14,29 +14,7 @@
 
 use std::io::Write;
 
-use serde::Serialize;
-
 use super::{About, Trace};
-
-#[derive(Serialize)]
-struct Row<'a> {
-    origin: &'a str,
-    machine: &'a str,
-    strategy: &'a str,
-    device: &'a str,
-    queue: usize,
-    kind: &'a str,
-    label: &'a str,
-    step: u32,
-    first_unit: u64,
-    units: u64,
-    bytes: u64,
-    ready_ns: u64,
-    queued_ns: u64,
-    submitted_ns: u64,
-    started_ns: u64,
-    ended_ns: u64,
-}
 
 /// The header, in the order of the columns.
 const HEADER: [&str; 16] = [
@@ -63,30 +41,28 @@ const HEADER: [&str; 16] = [
 /// # Errors
 /// Those of the writer.
 pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<()> {
-    // Serialising rows would write no header for a trace without spans.
-    let mut writer = csv::WriterBuilder::new()
-        .has_headers(false)
-        .from_writer(out);
+    let mut writer = csv::Writer::from_writer(out);
     writer.write_record(HEADER)?;
     for span in &trace.spans {
-        writer.serialize(Row {
-            origin: about.origin(),
-            machine: &about.machine,
-            strategy: &about.strategy,
-            device: super::device_name(trace, span.device),
-            queue: span.queue,
-            kind: span.kind.name(),
-            label: &span.label,
-            step: span.step,
-            first_unit: span.units.start,
-            units: span.units.end.saturating_sub(span.units.start),
-            bytes: span.bytes,
-            ready_ns: span.ready,
-            queued_ns: span.queued,
-            submitted_ns: span.submitted,
-            started_ns: span.started,
-            ended_ns: span.ended,
-        })?;
+        let number = |number: u64| number.to_string();
+        writer.write_record([
+            about.origin(),
+            &about.machine,
+            &about.strategy,
+            super::device_name(trace, span.device),
+            &number(span.queue as u64),
+            span.kind.name(),
+            &span.label,
+            &number(span.step.into()),
+            &number(span.units.start),
+            &number(span.units.end.saturating_sub(span.units.start)),
+            &number(span.bytes),
+            &number(span.ready),
+            &number(span.queued),
+            &number(span.submitted),
+            &number(span.started),
+            &number(span.ended),
+        ])?;
     }
     writer.flush()
 }

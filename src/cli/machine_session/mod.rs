@@ -1,8 +1,8 @@
 //! A machine session: the devices that a command runs on, of this machine or of
 //! a simulated one, and what reports say of the machine.
 //!
-//! [`NamedMachine`] is the machine that the user names, [`real`] opens devices of
-//! this machine, and [`simulated`] reads what users say of simulated ones.
+//! [`NamedMachine`] is the machine that the user names. [`real`] opens devices of this
+//! machine, and [`simulated`] parses devices and faults of simulated ones.
 
 mod named;
 mod real;
@@ -21,12 +21,12 @@ use super::fault::FaultSpec;
 use real::RealDevices;
 use simulated::{faults, sim_devices};
 
-/// Devices that something is run on as often as one likes.
+/// Open devices, which can run any number of workloads.
 pub struct MachineSession {
     backend: Backend,
     /// The machine and its devices, for reports.
     pub machine: Machine,
-    /// What a reader of reports should know of it.
+    /// Notes for reports.
     pub notes: Vec<String>,
 }
 
@@ -36,14 +36,14 @@ enum Backend {
     Simulated(Box<MachineFile>, SimOptions),
 }
 
-/// What a workload needs of the devices.
+/// The requirements of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
     /// Whether devices without double precision are left out.
     pub fp64: bool,
     /// Whether a simulation computes data, so that results can be compared.
     pub data: bool,
-    /// Of a simulation's noise.
+    /// The seed of a simulation's noise.
     pub seed: u64,
 }
 
@@ -105,7 +105,7 @@ impl MachineSession {
         })
     }
 
-    /// Goes on with these devices alone, given as a list of their names.
+    /// Keeps these devices, given as a list of names, and drops the others.
     ///
     /// # Errors
     /// When they cannot be opened.
@@ -120,8 +120,8 @@ impl MachineSession {
         Ok(())
     }
 
-    /// Makes faults happen to simulated devices in runs of `steps.0` steps.
-    /// `steps.1` is the option that makes a run longer.
+    /// Injects faults into simulated devices in runs of `steps.0` steps. `steps.1` is
+    /// the option that makes a run longer.
     ///
     /// # Errors
     /// A device that takes no part, and a step that the run does not reach.
@@ -140,8 +140,8 @@ impl MachineSession {
         }
     }
 
-    /// Does something with the devices. `cores`: with so many of the host's cores
-    /// instead of all; the host is then the first device.
+    /// Calls `act` with the devices. `cores` is the number of the host's cores to use
+    /// instead of all; the host must then be the first device.
     ///
     /// # Errors
     /// When they cannot be opened so.

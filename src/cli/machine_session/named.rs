@@ -61,7 +61,7 @@ impl NamedMachine {
         !self.here.is(self.file.fingerprint.as_deref())
     }
 
-    /// What every report of a simulation says.
+    /// The note in every report of a simulation.
     pub fn simulated_note(&self) -> String {
         format!(
             "every time is simulated: machine {} is not this one, which is {}",

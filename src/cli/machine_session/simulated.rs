@@ -1,4 +1,4 @@
-//! What users say of a simulated machine: its devices and their faults.
+//! Parses the devices and the faults that users name for a simulated machine.
 
 use pdawl::machine::Device;
 use pdawl::machine::host::Placement;
@@ -17,7 +17,7 @@ pub fn sim_devices(list: &str) -> Result<Vec<SimDevice>, Failure> {
         .collect()
 }
 
-/// Where cores lie makes no difference to the simulator.
+/// Parses one device. The simulator ignores the placement of cores.
 fn sim_device(item: &str) -> Result<SimDevice, Failure> {
     let (device, placement) = match item.split_once('@') {
         Some((device, placement)) => (device, Some(placement)),

@@ -34,12 +34,11 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Seed of a generated matrix
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     seed: u64,
 
     /// Use at most this much of the host's memory [default: what is free]
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE")]
     host_memory: Option<ByteSize>,
 
     /// How the result is printed

@@ -55,26 +55,15 @@ pub struct SessionOptions {
     pub precision: PrecisionArg,
 
     /// Use at most this much of each GPU's memory: 2GiB, 512MiB
-    #[arg(
-        long,
-        value_name = "SIZE",
-        allow_negative_numbers = true,
-        help_heading = "Machine"
-    )]
+    #[arg(long, value_name = "SIZE", help_heading = "Machine")]
     pub gpu_memory: Option<ByteSize>,
 
     /// Memory of the host that may be used [default: what is free]
-    #[arg(
-        long,
-        value_name = "SIZE",
-        allow_negative_numbers = true,
-        help_heading = "Machine"
-    )]
+    #[arg(long, value_name = "SIZE", help_heading = "Machine")]
     pub host_memory: Option<ByteSize>,
 
     /// Relative standard deviation of simulated times [default: 0.02]
-    #[arg(long, value_name = "FRACTION", value_parser = noise, allow_negative_numbers = true,
-          help_heading = "Machine")]
+    #[arg(long, value_name = "FRACTION", value_parser = noise, help_heading = "Machine")]
     pub noise: Option<f64>,
 
     /// The dataset [default: the machine's, in the directory of datasets]

@@ -30,8 +30,7 @@ pub struct ProductProfileOptions {
     session: SessionOptions,
 
     /// Runs of each matrix on each device in each way
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = integer(1u32..=1000),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = integer(1u32..=1000))]
     repeats: u32,
 
     /// Matrices instead of the design's 50, separated by spaces: files,
@@ -48,13 +47,12 @@ pub struct ProductProfileOptions {
 
     /// The number of matrices of the design
     #[arg(long, value_name = "N", conflicts_with = "matrices", value_parser = integer(1u32..=50),
-          default_value_t = 50, allow_negative_numbers = true, help_heading = "Workload")]
+          default_value_t = 50, help_heading = "Workload")]
     count: u32,
 
     /// The part of the rows, the longest, that may be ordered for the CPU first
     /// [default: 0.3, and in the design some others, too]
-    #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true,
-          help_heading = "Workload")]
+    #[arg(long, value_name = "FRACTION", value_parser = fraction, help_heading = "Workload")]
     irregular: Option<f64>,
 }
 

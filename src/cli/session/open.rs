@@ -11,7 +11,7 @@ use super::model::ModelSearch;
 use super::threshold;
 use crate::cli::args::{MachineArgs, ModelChoice};
 use crate::cli::failure::{Failure, wrong_devices};
-use crate::cli::grid::Budget;
+use crate::cli::grid::MemoryBudget;
 use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
 use crate::cli::size::ByteSize;
 use crate::cli::spec::devices::opencl_only;
@@ -99,11 +99,11 @@ fn budget(
     args: &MachineArgs,
     named: Option<&NamedMachine>,
     verify: bool,
-) -> Result<Budget, Failure> {
+) -> Result<MemoryBudget, Failure> {
     let reference_grids = if verify { 2 } else { 0 };
     let free = ByteSize(Host::detect().memory.obtainable(0));
     let Some(simulated) = named.filter(|named| named.is_simulated()) else {
-        let budget = Budget {
+        let budget = MemoryBudget {
             // A limit that the user gives counts even above what the system
             // shows: the memory of some machines grows with its use.
             memory: args.host_memory.unwrap_or(free),
@@ -111,14 +111,14 @@ fn budget(
         };
         return beside_copies(budget, args);
     };
-    let budget = Budget {
+    let budget = MemoryBudget {
         memory: ByteSize(simulated.file.host.memory),
         grids: 2,
     };
     Ok(match verify {
         false => budget,
         // Data are computed here, those in simulated devices' memory included.
-        true => budget.tighter(Budget {
+        true => budget.tighter(MemoryBudget {
             memory: free,
             grids: 4 + reference_grids,
         }),
@@ -127,7 +127,7 @@ fn budget(
 
 /// What remains beside devices that hold copies in the host's memory as if it
 /// were their own: two grids each, or their limit.
-fn beside_copies(mut budget: Budget, args: &MachineArgs) -> Result<Budget, Failure> {
+fn beside_copies(mut budget: MemoryBudget, args: &MachineArgs) -> Result<MemoryBudget, Failure> {
     let Some(list) = &args.devices else {
         return Ok(budget);
     };

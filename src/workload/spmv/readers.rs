@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::Spmv;
+use crate::parallel::{map, threads};
 
 /// Numbers of a page.
 pub const PAGE: u64 = 256;
@@ -33,16 +34,10 @@ impl Readers {
     pub fn of(spmv: &Spmv) -> Self {
         let places = u64::from(spmv.matrix().columns());
         let units = spmv.arrangement().units();
-        let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let threads = threads() as u64;
         let share = |i: u64| units * i / threads..units * (i + 1) / threads;
-        let parts: Vec<Vec<Span>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads)
-                .map(|i| scope.spawn(move || read_by(spmv, places, share(i))))
-                .collect();
-            (workers.into_iter())
-                .filter_map(|worker| worker.join().ok())
-                .collect()
-        });
+        let shares = (0..threads).map(share).collect();
+        let parts = map(shares, |share| read_by(spmv, places, share));
         let mut pages = vec![NOBODY; places.div_ceil(PAGE) as usize];
         for part in parts {
             for (page, span) in pages.iter_mut().zip(part) {

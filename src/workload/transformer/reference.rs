@@ -2,12 +2,12 @@
 //! terms. Heads are computed in parallel, which changes no number.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use super::heads::factor;
 use super::numbers::Matrix;
 use super::{KernelRole, Part, Transformer};
 use crate::codelet::add_norm::LEAST;
+use crate::parallel;
 
 /// A square matrix by rows.
 pub(super) type Square = Vec<f64>;
@@ -89,25 +89,8 @@ pub(super) fn compute(of: &Transformer, stop: &AtomicBool, mut see: impl FnMut(u
 
 /// Computes all heads of a layer, with a thread for each core.
 fn compute_heads(of: &Transformer, layer: u32, x: &Square, stop: &AtomicBool) -> Vec<Head> {
-    let numbers: Vec<u32> = (0..of.heads).collect();
-    let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let each = numbers.len().div_ceil(threads).max(1);
-    let several = |numbers: &[u32]| -> Vec<Head> {
-        let heads = numbers.iter();
-        heads
-            .map(|head| compute_head(of, (layer, *head), x, stop))
-            .collect()
-    };
-    thread::scope(|scope| {
-        let parts: Vec<_> = numbers
-            .chunks(each)
-            .map(|part| (part, scope.spawn(move || several(part))))
-            .collect();
-        let heads = parts.into_iter().flat_map(|(part, thread)| {
-            // A head whose thread panicked is computed again here.
-            thread.join().unwrap_or_else(|_| several(part))
-        });
-        heads.collect()
+    parallel::map((0..of.heads).collect(), |head| {
+        compute_head(of, (layer, head), x, stop)
     })
 }
 

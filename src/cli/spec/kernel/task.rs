@@ -19,7 +19,7 @@ use pdawl::workload::kernel::UserKernel;
 
 use super::KernelArgs;
 use crate::cli::failure::{Failure, OTHER_STRATEGY, refused};
-use crate::cli::grid::Budget;
+use crate::cli::grid::MemoryBudget;
 use crate::cli::terminal;
 
 /// A kernel that was read and checked.
@@ -49,7 +49,7 @@ impl KernelTask {
     ///
     /// # Errors
     /// When it does not fit.
-    pub fn fits(&self, budget: Budget) -> Result<(), Failure> {
+    pub fn fits(&self, budget: MemoryBudget) -> Result<(), Failure> {
         let bytes = self.user.bytes();
         let needed = bytes.saturating_mul(COPIES);
         if needed <= budget.memory.0 {

@@ -1,0 +1,59 @@
+//! Maps items to results on all cores that the process may use.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crossbeam_channel::unbounded;
+
+/// The number of threads: the cores that this process may use.
+pub(crate) fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Calls `work` with each item and returns the results in the order of the items.
+pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    map_while(items, work, |_| true).unwrap_or_default()
+}
+
+/// As [`map`]. After each item, `go_on` gets the number of finished items, on the calling
+/// thread. If it returns false, the other items are skipped, and the result is `None`.
+pub(crate) fn map_while<T: Send, R: Send>(
+    items: Vec<T>,
+    work: impl Fn(T) -> R + Sync,
+    mut go_on: impl FnMut(usize) -> bool,
+) -> Option<Vec<R>> {
+    let count = items.len();
+    let (todo, items_left) = unbounded();
+    for numbered in items.into_iter().enumerate() {
+        // The channel is unbounded and its receiver alive, so this cannot fail.
+        let _ = todo.send(numbered);
+    }
+    drop(todo);
+    let stopped = AtomicBool::new(false);
+    let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();
+    thread::scope(|scope| {
+        let (done, results_come) = unbounded();
+        for _ in 0..threads().min(count) {
+            let (items_left, done) = (items_left.clone(), done.clone());
+            let (work, stopped) = (&work, &stopped);
+            scope.spawn(move || {
+                for (number, item) in items_left {
+                    if stopped.load(Ordering::Relaxed) || done.send((number, work(item))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        for (before, (number, result)) in results_come.into_iter().enumerate() {
+            results[number] = Some(result);
+            if !go_on(before + 1) {
+                stopped.store(true, Ordering::Relaxed);
+                return None;
+            }
+        }
+        Some(())
+    })?;
+    Some(results.into_iter().flatten().collect())
+}
