@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all: written beside their place, and
+//! Atomic replacement of files: a temporary file in the same folder is written and then
 //! renamed.
 
 use std::fs::{self, OpenOptions};
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// A file to be, beside its place until it is whole. Dropped before, it leaves
-/// nothing.
+/// A temporary file in the folder of its target until it is complete. Dropped before,
+/// it leaves nothing.
 #[derive(Debug)]
-pub struct Beside {
+pub struct AtomicFile {
     file: NamedTempFile,
     place: PathBuf,
 }
 
-impl Beside {
+impl AtomicFile {
     /// Prepares the file that is to be at `path`, or to replace the one there.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Beside {
             Ok(existing) if !existing.is_file() => {
                 return Err(io::Error::other("it is no regular file"));
             }
-            // A rename would replace what was protected, too.
+            // A rename would also replace a protected file.
             Ok(_) => drop(OpenOptions::new().write(true).open(&place)?),
             Err(_) => {}
         }
@@ -108,12 +108,12 @@ fn told(folder: &Path, error: io::Error) -> io::Error {
 /// Replaces the file at `path` by what `contents` writes.
 ///
 /// # Errors
-/// As [`Beside::create`] and [`Beside::write`].
+/// As [`AtomicFile::create`] and [`AtomicFile::write`].
 pub fn write(
     path: &Path,
     contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    Beside::create(path)?.write(contents)
+    AtomicFile::create(path)?.write(contents)
 }
 
 /// Where a file lies, or would lie.
@@ -152,15 +152,15 @@ mod tests {
     #[test]
     fn what_is_no_file_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Beside::create(folder.path()).is_err());
-        let missing = Beside::create(&folder.path().join("none/a.csv")).unwrap_err();
+        assert!(AtomicFile::create(folder.path()).is_err());
+        let missing = AtomicFile::create(&folder.path().join("none/a.csv")).unwrap_err();
         assert_eq!(missing.to_string(), "its folder does not exist");
-        // Nobody can create a file there, not even the administrator.
-        let full = Beside::create(Path::new("/proc/pdawl.csv")).unwrap_err();
+        // Not even the administrator can create a file there.
+        let full = AtomicFile::create(Path::new("/proc/pdawl.csv")).unwrap_err();
         assert_eq!(full.to_string(), "no file can be created in that folder");
-        assert!(Beside::create(Path::new("")).is_err());
+        assert!(AtomicFile::create(Path::new("")).is_err());
         #[cfg(unix)]
-        assert!(Beside::create(Path::new("/dev/null")).is_err());
+        assert!(AtomicFile::create(Path::new("/dev/null")).is_err());
         assert!(names(folder.path()).is_empty());
     }
 

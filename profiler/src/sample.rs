@@ -15,7 +15,7 @@ pub struct Sample {
     pub simulated: bool,
     /// The device's name, such as `host:8` or `gpu0`.
     pub device: String,
-    /// `cpu` or `gpu`: which of a machine's models it teaches.
+    /// `cpu` or `gpu`: the kind of the models that learn from it.
     pub kind: String,
     /// The codelet's name, such as `stencil5-f64`.
     pub codelet: String,

@@ -1,4 +1,5 @@
-//! What a model is trained on: features as numbers, and the seconds to predict.
+//! The table that a model is trained on: features as numbers, and the seconds to
+//! predict.
 
 use crate::cluster::Features;
 

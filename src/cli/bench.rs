@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
-use pdawl::report::bench::{Bench, Runs, SCHEMA, host_ratio, median, results};
+use pdawl::report::bench::{Bench, Runs, SCHEMA, host_ratio, results};
 use pdawl::report::bench_text;
+use pdawl_profiler::median;
 
 use super::args::{Format, MachineArgs, ModelArgs};
 use super::failure::Failure;

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use pdawl_profiler::atomic_file::{Beside, folder};
+use pdawl_profiler::atomic_file::{AtomicFile, folder};
 
 use super::failure::Failure;
 
@@ -19,7 +19,7 @@ pub struct Output {
 #[derive(Debug)]
 enum Target {
     /// A temporary file, renamed when it is complete.
-    Beside(Beside),
+    AtomicFile(AtomicFile),
     /// Something that is no regular file, such as `/dev/null`.
     Direct(File),
 }
@@ -46,7 +46,7 @@ impl Output {
         contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let written = match self.target {
-            Target::Beside(file) => file.write(contents),
+            Target::AtomicFile(file) => file.write(contents),
             Target::Direct(file) => {
                 let mut writer = BufWriter::new(file);
                 contents(&mut writer).and_then(|()| writer.flush())
@@ -62,7 +62,7 @@ fn target(path: &Path) -> io::Result<Target> {
             let file = OpenOptions::new().write(true).open(path)?;
             Ok(Target::Direct(file))
         }
-        _ => Beside::create(path).map(Target::Beside),
+        _ => AtomicFile::create(path).map(Target::AtomicFile),
     }
 }
 

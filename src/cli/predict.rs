@@ -67,7 +67,7 @@ struct Spmv {
     place: PredictionArgs,
 }
 
-/// Where it would run, and who says so.
+/// The machine that is predicted, and the model that predicts.
 #[derive(Debug, clap::Args)]
 struct PredictionArgs {
     /// A machine by name, as `pdawl machine list` shows it [default: this one]
@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     terminal::print_report(format.format, &report, |report| report.render())
 }
 
-/// What is asked about: a workload that fits the machine's memory.
+/// The workload to predict, which fits the machine's memory.
 type Asked<'a> = Box<dyn FnOnce(MemoryBudget) -> Result<PreparedWorkload, Failure> + 'a>;
 
 fn stencil(grid: &Grid) -> Asked<'_> {

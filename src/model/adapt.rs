@@ -1,9 +1,9 @@
-//! A foreign machine's model, corrected for this one by a few runs: which runs,
-//! and what they change. Pure; whoever asks makes the runs.
+//! A foreign machine's model, corrected for this one by a few runs: which runs to make,
+//! and what they change. Pure; the caller makes the runs.
 //!
-//! Features carry the machine's own figures, so a model that multiplies physics
-//! already expects other times of another machine. Runs tell what its figures
-//! do not. See [`pdawl_profiler::adapt`].
+//! Features include the machine's own figures, so a model that multiplies the prior
+//! already adjusts to another machine. Calibration runs give the rest. See
+//! [`pdawl_profiler::adapt`].
 
 use pdawl_profiler::Fitted;
 use pdawl_profiler::adapt::{self, AdaptError, Calibration, Expectation, Residual, Terms};
@@ -26,11 +26,10 @@ const TERMS: [&str; 4] = [
     "prior.overhead_ratio",
 ];
 
-/// A run varies by this much at least, whatever the model's validation says: a
-/// fraction.
+/// The least relative variation of a run that is assumed.
 const LEAST_NOISE: f64 = 0.01;
 
-/// What could be run, or was.
+/// A calibration run, planned or made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     pub case: Case,
@@ -65,8 +64,7 @@ pub enum AdaptationError {
     Machine(#[from] serde_json::Error),
 }
 
-/// Which of the probes to run, by their places; one may be chosen several
-/// times.
+/// The probes to run, by their places; one may be chosen several times.
 ///
 /// # Errors
 /// An input of the model that is not known of the machine.
@@ -79,11 +77,11 @@ pub fn choose(entry: &Entry, probes: &[Probe], runs: usize) -> Result<Vec<usize>
     Ok(adapt::choose(&candidates, runs, noise(entry), &deviations))
 }
 
-/// The entry corrected by runs, each with its seconds of a step, and how far
-/// off the runs are before and after.
+/// The entry corrected by runs, each with its seconds of a step, and the errors of the
+/// runs before and after.
 ///
 /// # Errors
-/// As [`choose`]; no runs, and times that cannot be.
+/// As [`choose`]; no runs, and impossible times.
 pub fn correct(
     entry: &Entry,
     runs: &[(Probe, f64)],
@@ -112,7 +110,7 @@ pub fn correct(
     Ok((entry, adapted.residuals))
 }
 
-/// What a model of another machine becomes.
+/// The description of an adapted model.
 #[derive(Clone, Debug)]
 pub struct Target<'a> {
     pub name: &'a str,
@@ -124,8 +122,8 @@ pub struct Target<'a> {
     pub provenance: Provenance,
 }
 
-/// The content of the adapted model's file, of entries that [`correct`] gave
-/// by so many runs in all.
+/// The content of the adapted model's file, of entries that [`correct`] gave by `runs`
+/// runs in all.
 ///
 /// # Errors
 /// A foreign model or a machine that cannot be written as JSON.
@@ -153,7 +151,7 @@ pub fn bundle(
     })
 }
 
-/// A run as the correction wants it.
+/// A run as an input of the correction.
 fn calibration(entry: &Entry, probe: &Probe, seconds: f64) -> Result<Calibration, AdaptationError> {
     let mut facts = Facts::of(&probe.case, &probe.descriptors);
     let prior = facts.prior_seconds();

@@ -1,4 +1,4 @@
-//! What a trained model must beat: predictions that need no training.
+//! The baselines that a trained model must beat: predictions that need no training.
 //!
 //! Both read a machine file's peaks alone: no efficiency of a codelet, no
 //! overheads, no overlap other than said here.

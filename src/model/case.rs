@@ -8,17 +8,18 @@ use crate::workload::{Divisible, Grid};
 /// A step of a workload, by its units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepWork {
-    /// Units a step, whoever computes them.
+    /// Units of a step, over all devices.
     pub units: u64,
-    /// Bytes, points, and bytes of a point, of a unit.
+    /// Bytes and points of a unit, and bytes of a point.
     pub unit_bytes: u64,
     pub unit_points: u64,
     pub element_bytes: u64,
     pub dimensions: u32,
-    /// Operations, and bytes read and written at least, of a unit.
+    /// Operations of a unit, and the least bytes that it reads and writes.
     pub unit_flops: f64,
     pub unit_traffic: f64,
-    /// Of a product: its matrix. Its points are nonzeros, its elements entries.
+    /// The matrix of a product, whose points are nonzeros and whose elements are
+    /// entries.
     pub matrix: Option<MatrixFigures>,
 }
 
@@ -44,7 +45,7 @@ impl StepWork {
         }
     }
 
-    /// What every workload tells of its units.
+    /// The figures that every workload has.
     fn of_units(workload: &dyn Divisible) -> Self {
         let units = workload.units();
         let cost = workload.cost(&(0..units));
@@ -57,7 +58,7 @@ impl StepWork {
         }
     }
 
-    /// Bytes of a number of its vectors, of a product.
+    /// Bytes of a number in the vectors of a product.
     pub fn number_bytes(&self) -> u64 {
         self.element_bytes.saturating_sub(4)
     }

@@ -1,10 +1,9 @@
-//! How the program is told what to profile and train: for errors that send
-//! users there.
+//! The commands that profile and train a codelet, for the remedies of error messages.
 
 use crate::codelet::stencil::{self, Dimensions, Precision};
 
-/// The command that profiles more runs of this codelet on a machine, and what of
-/// it makes them more.
+/// The command that profiles more runs of this codelet on a machine, and its option
+/// that adds runs.
 pub fn profile(codelet: &str, machine: &str) -> String {
     let products = codelet.starts_with("spmv");
     let (what, more) = match products {
@@ -15,7 +14,7 @@ pub fn profile(codelet: &str, machine: &str) -> String {
     format!("`pdawl profile {what} --machine {machine}{options}` with a longer --budget or {more}")
 }
 
-/// What products are called there.
+/// The option for products.
 const PRODUCTS: &str = " --workload spmv";
 
 /// The options of `pdawl train` for this codelet, a space before each: nothing

@@ -1,4 +1,4 @@
-//! Where the user's datasets are kept: measured runs, one file a machine.
+//! The store of the user's datasets: measured runs, one file a machine.
 
 use std::path::PathBuf;
 

@@ -8,24 +8,24 @@ use crate::codelet::Cost;
 use crate::codelet::host::Stores;
 use crate::runtime::tiles::Tiles;
 
-/// Neighbours' units on either side that a range of units needs, as on the
+/// Units of the neighbours on either side that a range of units needs, as on the
 /// engine's rings.
 pub(super) const HALO: u64 = 1;
 
-/// What a step of a case moves and computes.
+/// The amounts that a step of a case moves and computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Derived {
     pub flops: f64,
-    /// Bytes that cross the memory interface of whoever computes.
+    /// Bytes that cross the memory interface of the computing device.
     pub traffic_bytes: f64,
     /// Bytes over the link, each way.
     pub h2d_bytes: f64,
     pub d2h_bytes: f64,
-    /// Bytes that the part keeps or touches in the memory that it computes in.
+    /// Bytes of the memory it computes in that the part keeps or touches.
     pub working_set_bytes: f64,
-    /// The same, of the L2 caches of its workers' cores, of the L3 caches of
-    /// its sockets, and of the memory. `None` where the size is unknown, or
-    /// where the caches are not the host's.
+    /// The working set over the L2 caches of its workers' cores, over the L3 caches of
+    /// its sockets, and over the memory. `None` where a size is unknown, or where the
+    /// caches are not the host's.
     pub over_l2: Option<f64>,
     pub over_l3: Option<f64>,
     pub over_memory: f64,
@@ -38,7 +38,7 @@ pub(super) struct Derived {
     pub past_caches: Option<f64>,
 }
 
-/// Pieces into which a pool cuts so many units for its workers.
+/// The tiles into which a pool cuts `units` for its workers.
 pub(super) fn tiles(work: &StepWork, units: u64, workers: u32) -> Tiles {
     let cost = Cost {
         flops: units as f64 * work.unit_flops,

@@ -1,5 +1,5 @@
-//! What a machine file says of a device and the host that it is in, for one
-//! codelet, as numbers. A figure that the file does not have is `None`.
+//! The figures of a machine file for one codelet: of a device, and of its host. A
+//! figure that the file lacks is `None`.
 
 use crate::machine::file::efficiency;
 use crate::machine::{DeviceSpec, HostSpec, LinkSpec, MachineFile};
@@ -12,7 +12,7 @@ pub struct Descriptors {
     pub device: Option<DeviceFigures>,
 }
 
-/// The host's. Rates are a second, times in seconds.
+/// The figures of the host. Rates are per second, times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostFigures {
     pub cores: u32,
@@ -37,7 +37,7 @@ pub struct HostFigures {
     pub efficiency: f64,
 }
 
-/// A device's, beside the host's cores.
+/// The figures of a device other than the host's cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceFigures {
     pub compute_units: u32,
@@ -56,7 +56,7 @@ pub struct DeviceFigures {
     pub link: Option<LinkFigures>,
 }
 
-/// The way between host memory and a device's.
+/// The link between host memory and device memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkFigures {
     /// Bytes a second to and from the device alone, and each way while both
@@ -71,8 +71,8 @@ pub struct LinkFigures {
 }
 
 impl Descriptors {
-    /// What `machine` says of `device` (`None`: of the host's cores) for the
-    /// codelet of this name, which computes in double precision or in single.
+    /// The figures of `device` (`None`: of the host's cores) in a machine file, for the
+    /// codelet of this name in double or single precision.
     pub fn of(
         machine: &MachineFile,
         device: Option<&DeviceSpec>,

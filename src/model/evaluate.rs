@@ -1,11 +1,11 @@
-//! How well a model predicts runs that it has not learned.
+//! The accuracy of a model on runs that it has not learned.
 
 use std::collections::BTreeMap;
 
 use pdawl_profiler::bundle::{Bundle, Entry, Range};
 use pdawl_profiler::train::Baseline;
 use pdawl_profiler::validate::Accuracy;
-use pdawl_profiler::{Fitted, Row, Sample, Table};
+use pdawl_profiler::{Fitted, Row, Sample, Table, median};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -25,11 +25,11 @@ pub struct Evaluation {
     pub model: Accuracy,
     /// Physics without a model, and the baselines that a model must beat.
     pub baselines: Vec<Baseline>,
-    /// The same of what was measured of each configuration: the median of its
-    /// runs, which single disturbances do not move.
+    /// The accuracy on the medians of configurations, which single disturbances do not
+    /// move.
     pub medians: Medians,
-    /// Rows of which something is outside of the training's range, what was run
-    /// or an input of the model, and how many are outside by each feature.
+    /// Rows with a feature outside its training range, and the number of such rows by
+    /// feature.
     pub outside: usize,
     pub outside_by: BTreeMap<String, usize>,
     /// Every run, in the order of the dataset.
@@ -135,7 +135,7 @@ fn one(bundle: &Bundle, group: &SampleGroup) -> Result<Evaluation, EvaluationErr
     })
 }
 
-/// How near `predicted` comes to what was measured.
+/// The accuracy of `predicted`.
 fn accuracy(runs: &[PredictedRun], predicted: impl Fn(&PredictedRun) -> f64) -> Accuracy {
     let pairs: Vec<(f64, f64)> = (runs.iter())
         .map(|run| (run.measured, predicted(run)))
@@ -143,7 +143,7 @@ fn accuracy(runs: &[PredictedRun], predicted: impl Fn(&PredictedRun) -> f64) -> 
     Accuracy::of(&pairs)
 }
 
-/// The same of physics without a model, and of the baselines.
+/// The accuracy of the prior and of the baselines.
 fn baselines(runs: &[PredictedRun]) -> Vec<Baseline> {
     (["prior"].iter().chain(&baseline::NAMES).enumerate())
         .map(|(place, name)| Baseline {
@@ -154,7 +154,7 @@ fn baselines(runs: &[PredictedRun]) -> Vec<Baseline> {
         .collect()
 }
 
-/// Of each configuration the first run, with the median of all as its time.
+/// The first run of each configuration, with the median of all its runs as its time.
 fn medians(runs: &[PredictedRun]) -> Vec<PredictedRun> {
     let mut by: BTreeMap<(&str, &str), Vec<&PredictedRun>> = BTreeMap::new();
     for run in runs {
@@ -163,25 +163,20 @@ fn medians(runs: &[PredictedRun]) -> Vec<PredictedRun> {
             .push(run);
     }
     (by.values())
-        .map(|runs| {
-            let mut seconds: Vec<f64> = runs.iter().map(|run| run.measured).collect();
-            seconds.sort_by(f64::total_cmp);
-            let (low, high) = ((seconds.len() - 1) / 2, seconds.len() / 2);
-            PredictedRun {
-                measured: 0.5 * (seconds[low] + seconds[high]),
-                ..runs[0].clone()
-            }
+        .map(|runs| PredictedRun {
+            measured: median(runs.iter().map(|run| run.measured)).unwrap_or(0.0),
+            ..runs[0].clone()
         })
         .collect()
 }
 
 /// The mean relative distance of runs from their configuration's median.
 fn noise(runs: &[PredictedRun], medians: &[PredictedRun]) -> f64 {
-    let median: BTreeMap<(&str, &str), f64> = (medians.iter())
+    let of: BTreeMap<(&str, &str), f64> = (medians.iter())
         .map(|m| ((m.device.as_str(), m.configuration.as_str()), m.measured))
         .collect();
     let distances = (runs.iter()).map(|run| {
-        let median = median[&(run.device.as_str(), run.configuration.as_str())];
+        let median = of[&(run.device.as_str(), run.configuration.as_str())];
         (run.measured / median - 1.0).abs()
     });
     distances.sum::<f64>() / runs.len().max(1) as f64
@@ -205,8 +200,7 @@ fn runs(entry: &Entry, group: &SampleGroup, table: &Table, places: &[usize]) -> 
         .collect()
 }
 
-/// Where a model's inputs stand in a table's rows; or the input that is none
-/// of its features.
+/// The places of a model's inputs in a table's rows, or the input that the table lacks.
 pub fn places(fitted: &Fitted, table: &Table) -> Result<Vec<usize>, String> {
     (fitted.inputs.iter())
         .map(|input| {
@@ -216,7 +210,7 @@ pub fn places(fitted: &Fitted, table: &Table) -> Result<Vec<usize>, String> {
         .collect()
 }
 
-/// As predictions say it of a single case.
+/// Rows outside the training ranges, and their number by feature.
 fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
     let is_input = |name: &String| entry.fitted.inputs.iter().any(|input| input.name == *name);
     let ranges: Vec<(usize, &String, &Range)> = (table.names.iter().enumerate())

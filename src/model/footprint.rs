@@ -1,14 +1,14 @@
-//! Which lines of the vector entries touch that follow one another: what a
-//! cache of their size keeps, and what it misses.
+//! The cache lines of the vector that successive entries touch: what a cache keeps, and
+//! what it misses.
 //!
-//! Two things are counted in some windows of so many entries, spread over the
-//! matrix. *Lines* that differ: with one line an entry nothing is shared. And
-//! *jumps* in a window's later half: entries whose line no entry of the window
-//! touched before, and which is not close to the line of the entry before.
-//! Those are the misses that are waited for: a cache that holds the window
-//! misses what is new in it (the working-set model of P. J. Denning, CACM
-//! 11(5), 1968: the rate of misses is the rate at which the working set still
-//! grows), and lines close to the last one are fetched ahead by the processor.
+//! Two things are counted in windows of a given number of entries, spread over the
+//! matrix. *Lines* that differ: with one line an entry nothing is shared. And *jumps*
+//! in a window's later half: entries whose line no entry of the window touched before,
+//! and which is not close to the line of the entry before. Those are the misses that
+//! are waited for: a cache that holds the window misses what is new in it (the
+//! working-set model of P. J. Denning, CACM 11(5), 1968: the rate of misses is the rate
+//! at which the working set still grows), and lines close to the last one are fetched
+//! ahead by the processor.
 
 use std::ops::Range;
 
@@ -22,14 +22,14 @@ const LINE: u64 = 64;
 /// Lines from one entry to the next within which the processor fetches ahead.
 const CLOSE: u32 = 2;
 
-/// How many windows, of how many entries.
+/// A number of windows, and the entries of each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
     pub length: u64,
     pub count: u64,
 }
 
-/// What was counted, an entry.
+/// The counts per entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Footprint {
     pub lines: f64,
@@ -56,8 +56,8 @@ pub(super) fn footprints(spmv: &Spmv, kinds: &[Windows]) -> Vec<Footprint> {
         .collect()
 }
 
-/// Of some windows: entries and the lines that differ, and of their later
-/// halves entries and jumps.
+/// Counts over windows: entries and distinct lines, and entries and jumps of the later
+/// halves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     entries: u64,
@@ -103,7 +103,7 @@ impl Counts {
         self.jumps += other.jumps;
     }
 
-    /// An entry; `whole` if each window was the whole matrix.
+    /// The counts per entry; `whole` if each window was the whole matrix.
     fn footprint(self, whole: bool) -> Footprint {
         let of = |count: u64, all: u64| count as f64 / all.max(1) as f64;
         Footprint {

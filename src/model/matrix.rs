@@ -1,7 +1,7 @@
-//! What a product's time depends on of its matrix, and is known before a run:
-//! the statistics of the PDAWL paper's section 4.1 (dimension, nonzeros, mean,
-//! coefficient of variation and maximum of the row lengths), its bandwidth, and
-//! how often neighbouring entries share a cache line of the vector.
+//! The figures of a matrix on which the time of a product depends: the statistics of
+//! the PDAWL paper's section 4.1 (dimension, nonzeros, mean, coefficient of variation
+//! and maximum of the row lengths), its bandwidth, and how often neighbouring entries
+//! share a cache line of the vector.
 
 use super::footprint::{Windows, footprints};
 use crate::matrix::Stats;
@@ -37,18 +37,18 @@ pub struct MatrixFigures {
     pub bandwidth: u64,
     /// Part of the rows that may be ordered as irregular.
     pub irregular: f64,
-    /// Distinct lines of the vector an entry, of 1 if each has its own: among
-    /// entries that follow one another closely, and among many.
+    /// Distinct lines of the vector per entry, 1 if each entry has its own: among few
+    /// successive entries, and among many.
     pub near_lines: f64,
     pub far_lines: f64,
-    /// Entries whose line of the vector has to be waited for, an entry, where a
-    /// core's own cache misses it, and where a shared one does.
+    /// Entries per entry that wait for their line of the vector, because a core's own
+    /// cache misses it, and because a shared cache does.
     pub near_jumps: f64,
     pub far_jumps: f64,
 }
 
 impl MatrixFigures {
-    /// Of a product's matrix, in the order in which it is computed.
+    /// The figures of a product's matrix, in the order of its computation.
     pub fn of(spmv: &Spmv) -> Self {
         let stats = Stats::of(spmv.matrix());
         let kinds = [NEAR, FAR, OWN, SHARED];
@@ -85,8 +85,8 @@ impl MatrixFigures {
         }
     }
 
-    /// How much larger than on average units may be: where rows differ in length,
-    /// some have hardly any ends beside their entries.
+    /// The greatest size of a unit over the average: where rows differ in length, some
+    /// units have few rows.
     pub fn unevenness(&self) -> f64 {
         1.0 + self.variation.min(1.0) / self.mean.max(1.0)
     }

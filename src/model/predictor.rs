@@ -1,8 +1,8 @@
 //! A trained model bound to a machine: the seconds of a step of any case,
 //! before it runs.
 //!
-//! It uses the model that plans, whose inputs are known beforehand. The one
-//! with counters is for explaining runs, and is never asked here.
+//! It uses the model that plans, whose inputs are known before a run. The model with
+//! counters explains runs, and is not used here.
 
 use pdawl_profiler::Fitted;
 use pdawl_profiler::bundle::{Bundle, Range};
@@ -16,7 +16,7 @@ use super::matrix::MatrixFigures;
 use super::prior;
 use super::step_time::{INTERVAL, Outside, StepTime};
 
-/// Features that say how long a unit is, as `known.unit_bytes` does.
+/// Features that follow from the length of a unit, as `known.unit_bytes` does.
 const SAYS_UNIT_BYTES: [&str; 3] = [
     "known.unit_points_count",
     "known.unit_flops",
@@ -56,13 +56,13 @@ pub enum PredictorError {
 pub struct Predictor {
     descriptors: Descriptors,
     fitted: Fitted,
-    /// Where the model's inputs stand among the features.
+    /// The places of the model's inputs among the features.
     inputs: Vec<usize>,
-    /// What the training reached of the inputs, and of what was run.
+    /// The training ranges of the inputs and of what was run.
     ranges: Vec<(usize, Range)>,
 }
 
-/// What is expected of a case, and how far to believe it.
+/// The prediction of a case, and how reliable it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explained {
     pub seconds: f64,
@@ -73,8 +73,8 @@ pub struct Explained {
 }
 
 impl Predictor {
-    /// The model that `bundle` has of `codelet` for the host's cores or a
-    /// device of the machine that `descriptors` tell of.
+    /// The model of `codelet` in `bundle` for the host's cores or the device that
+    /// `descriptors` describe.
     ///
     /// # Errors
     /// When the bundle has none, or when an input is not known of the machine.
@@ -131,7 +131,7 @@ impl Predictor {
             .predict(&inputs[..self.inputs.len()], facts.prior_seconds())
     }
 
-    /// The same, with an interval and what of it was never seen.
+    /// The prediction with an interval, and the inputs outside the training ranges.
     pub fn explain(&self, case: &Case) -> Explained {
         let seconds = self.step_seconds(case);
         let around = (INTERVAL * self.fitted.spread).exp();
@@ -149,8 +149,7 @@ impl StepTime for Predictor {
         &self.descriptors
     }
 
-    /// Physics where the model gives no number, as for a way of computing that
-    /// it has not seen.
+    /// The prior where the model gives no number.
     fn seconds(&self, case: &Case) -> f64 {
         let seconds = self.step_seconds(case);
         match seconds.is_finite() && seconds > 0.0 {
@@ -181,7 +180,7 @@ impl StepTime for Predictor {
     }
 }
 
-/// Which of a machine's models is meant.
+/// The kind of device, as model files name it.
 fn kind(descriptors: &Descriptors) -> &'static str {
     match descriptors.device {
         None => "cpu",
@@ -189,7 +188,7 @@ fn kind(descriptors: &Descriptors) -> &'static str {
     }
 }
 
-/// What a model is of.
+/// The entries of a model, for messages.
 pub(super) fn contents(bundle: &Bundle) -> String {
     let entry = |e: &pdawl_profiler::bundle::Entry| format!("{} on {}", e.codelet, e.kind);
     let all: Vec<String> = bundle.models.iter().map(entry).collect();
@@ -199,7 +198,7 @@ pub(super) fn contents(bundle: &Bundle) -> String {
     }
 }
 
-/// A case as the device computes: to know which features there will be.
+/// An example case of the device: it has the features that all cases have.
 fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
     let part = match descriptors.device.and_then(|device| device.link) {
         None => DevicePart::whole_on_host(1, 8),

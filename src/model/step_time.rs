@@ -1,4 +1,4 @@
-//! Whatever predicts the seconds of a step.
+//! The trait of everything that predicts the seconds of a step.
 
 use super::case::Case;
 use super::descriptors::Descriptors;
@@ -35,8 +35,7 @@ pub struct Outside {
     pub max: f64,
 }
 
-/// The physics of [`prior`] as a predictor: what a machine file alone lets
-/// expect.
+/// The [`prior`] as a predictor: it needs the machine file alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Physics(pub Descriptors);
 

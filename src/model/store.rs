@@ -1,4 +1,4 @@
-//! Where models are kept: the user's directory, then those that ship with the
+//! The store of models: the user's directory, then the models that ship with the
 //! program.
 
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub enum ModelStoreError {
     Bundle(#[from] BundleError),
 }
 
-/// Which machine a model is wanted for.
+/// The machine and codelet that a model is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelQuery<'a> {
     pub machine: &'a str,
@@ -52,7 +52,7 @@ pub struct ModelQuery<'a> {
     pub codelet: Option<&'a str>,
 }
 
-/// What a search for a machine's model found.
+/// The result of a search for a machine's model.
 #[derive(Debug, Default)]
 pub struct ModelSearch {
     pub bundle: Option<Bundle>,
@@ -81,7 +81,7 @@ impl ModelStore {
         self.files.names()
     }
 
-    /// Whether the model of this name is the user's, and not shipped.
+    /// Whether the model of this name is the user's own, not a shipped one.
     pub fn is_own(&self, name: &str) -> bool {
         matches!(self.files.get(name), Some(Found::File(_)))
     }
@@ -96,8 +96,8 @@ impl ModelStore {
         Ok(self.read(name, found)?)
     }
 
-    /// The model that fits a machine best: one that was trained on it, or
-    /// adapted to it.
+    /// The best model for a machine among those that were trained on it or adapted to
+    /// it.
     ///
     /// A model fits if it names the machine or has its fingerprint, and has no
     /// other fingerprint. Among several, one that has learned the codelet goes
@@ -158,7 +158,7 @@ impl ModelStore {
         self.files.path(name)
     }
 
-    /// Where a model is, for people.
+    /// The location of a model, for people.
     pub fn place(&self, name: &str) -> String {
         match self.files.get(name) {
             Some(Found::File(path)) => path.display().to_string(),

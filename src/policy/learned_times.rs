@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use pdawl_profiler::median;
+
 /// Measurements that are kept of one amount. Older ones are dropped, so that a machine
 /// may change.
 const WINDOW: usize = 5;
@@ -76,7 +78,9 @@ impl LearnedTimes {
             last.pop_front();
         }
         let seen = self.seen.iter();
-        self.points = seen.map(|seen| (seen.amount, median(&seen.last))).collect();
+        self.points = seen
+            .map(|seen| (seen.amount, median(&seen.last).unwrap_or(0.0)))
+            .collect();
     }
 
     /// Whether anything has been learned.
@@ -122,17 +126,6 @@ impl LearnedTimes {
         } else {
             line(points[above - 1], points[above])
         })
-    }
-}
-
-fn median(values: &VecDeque<f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.iter().copied().collect();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len().is_multiple_of(2) {
-        (sorted[middle - 1] + sorted[middle]) / 2.0
-    } else {
-        sorted[middle]
     }
 }
 

@@ -1,4 +1,4 @@
-//! One thing to run: a grid, a device, and how the device is used.
+//! The configuration of a run: a grid, a device, and how the device is used.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::machine::host::Placement;
 use crate::model::DevicePart;
 use crate::workload::stencil::{Stencil, StencilError};
 
-/// Which of a machine's models a run teaches.
+/// The kind of device of a run, and of the model that learns from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ModelKind {
     Cpu,
@@ -90,7 +90,7 @@ pub enum Setting {
         sockets: u32,
         /// `None` where all places are alike, or all are taken.
         placement: Option<Placement>,
-        /// Units of a chunk; all of them for the whole at once.
+        /// Units of a chunk; all units for a single chunk.
         chunk: u64,
     },
     /// A device that computes on the host's memory.
@@ -99,7 +99,7 @@ pub enum Setting {
         workers: u32,
         chunk: u64,
     },
-    /// A device with memory of its own.
+    /// The step of a device with device memory.
     Discrete {
         /// Bytes of its memory that are used.
         memory: u64,
@@ -114,8 +114,8 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The part of a step that a device does which computes all `units`; its ring has
-    /// so many slots, if it has memory of its own.
+    /// The part in a step of a device that computes all `units`; device memory has a
+    /// ring of `slots`.
     pub fn part(self, units: u64, slots: u64) -> DevicePart {
         match self {
             Self::Host {
@@ -152,7 +152,7 @@ impl Setting {
         }
     }
 
-    /// The same with chunks of another length.
+    /// Changes the length of chunks.
     pub fn with_chunk(mut self, length: u64) -> Self {
         match &mut self {
             Self::Host { chunk, .. } | Self::Shared { chunk, .. } => *chunk = length,
@@ -161,7 +161,7 @@ impl Setting {
         self
     }
 
-    /// What to ask the engine for of a device that streams.
+    /// The engine's stream options of a device that streams.
     pub fn stream(self) -> Stream {
         match self {
             Self::Discrete { chunk, queues, .. } => Stream {
@@ -228,7 +228,7 @@ impl DeviceUse {
     }
 }
 
-/// What one run measures.
+/// The configuration of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
     /// `host`, or the name of the machine's device.
@@ -254,7 +254,7 @@ impl Configuration {
     }
 }
 
-/// All that was asked for, so that equal names mean equal runs.
+/// The name has everything that was asked for, so that equal names mean equal runs.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (grid, device) = (&self.grid, self.selection());

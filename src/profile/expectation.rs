@@ -1,20 +1,19 @@
-//! How long runs will take: a guess before the first, corrected by those that
-//! were done. Pure.
+//! The expected duration of runs: an estimate before the first run, corrected by the
+//! runs that were made. Pure.
 
 use crate::model::{Case, Descriptors, prior};
 
 /// Bytes a second at which grids are filled with their first version.
 const FILL: f64 = 1.5e9;
 
-/// Seconds that a run on a real machine has beside its grids and steps.
+/// Seconds of a run on a real machine beside filling its grids and its steps.
 const REAL: f64 = 5e-3;
 
-/// The same for a simulated one, and what simulating a launch takes.
+/// Seconds of a simulated run, and of simulating a launch.
 const SIMULATED: f64 = 5e-4;
 const COMMANDS: f64 = 2e-5;
 
-/// Seconds that a run should take whoever waits for it: everything, not only
-/// its steps.
+/// Expected seconds of a whole run, not only of its steps.
 pub fn guess(case: &Case, descriptors: &Descriptors, steps: u32, simulated: bool) -> f64 {
     let steps = f64::from(steps);
     let launches = case.part.windows() + case.part.chunks();
@@ -25,7 +24,7 @@ pub fn guess(case: &Case, descriptors: &Descriptors, steps: u32, simulated: bool
     REAL + grids / FILL + steps * prior::seconds(case, descriptors)
 }
 
-/// What was guessed so far, and what it took.
+/// The estimated and the measured durations so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expectation {
     guessed: f64,
@@ -33,13 +32,13 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// A run with this guess took so many seconds.
+    /// Notes that a run with the estimate `guessed` took `took` seconds.
     pub fn learn(&mut self, guessed: f64, took: f64) {
         self.guessed += guessed;
         self.took += took;
     }
 
-    /// Seconds of runs with these guesses together.
+    /// Corrected seconds of runs with these estimates together.
     pub fn of(&self, guesses: f64) -> f64 {
         match self.guessed > 0.0 {
             true => guesses * self.took / self.guessed,

@@ -1,8 +1,8 @@
-//! What is counted and sampled while a run goes on: the processor's and the
-//! kernel's counters over all threads of this process, and a GPU's sensors.
+//! The instruments of a run: the processor's and the kernel's counters over all threads
+//! of this process, and a GPU's sensors.
 //!
-//! It begins at the first step's begin and ends at the last barrier; both lie
-//! outside what is timed.
+//! They record from the begin of the first step to the last barrier; starting and
+//! stopping them is not timed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ impl RunInstruments {
         }
     }
 
-    /// Opens the counters; the threads that will work must be there. The
-    /// runtime's own workers count in groups.
+    /// Opens the counters; all working threads must exist by now. The runtime's workers
+    /// count in groups.
     pub fn open(&mut self, runtime: &mut dyn Runtime) {
         if self.real {
             let opener = Arc::new(Opener::of(&threads_of_this_process()));
@@ -66,7 +66,7 @@ impl RunInstruments {
         }
     }
 
-    /// The last barrier is reached; when told so again, nothing is to be done.
+    /// The last barrier is reached; a second call does nothing.
     pub fn end(&mut self) {
         if let Some(mut counters) = self.counters.take() {
             self.reading = counters.stop();
@@ -76,8 +76,7 @@ impl RunInstruments {
         }
     }
 
-    /// Where the counters come from, what was seen, and what the user should
-    /// know of it.
+    /// The source of the counters, the readings, and notes for the user.
     pub fn close(self) -> (Source, BTreeMap<String, f64>, Vec<String>) {
         let mut seen = self.reading.values;
         seen.extend(self.sensors);

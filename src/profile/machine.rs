@@ -1,4 +1,4 @@
-//! Where runs are done: this machine, or a simulated one.
+//! The machine under profile: this machine, or a simulated one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -34,15 +34,15 @@ enum Execution {
 
 /// This machine.
 struct Real {
-    /// What was found beside the host's cores, with the name of its entry in
-    /// the machine's description.
+    /// The devices other than the host's cores, each with the name of its entry in the
+    /// machine's description.
     devices: Vec<(Device, String)>,
     /// Runtimes by their selection: building kernels takes longer than most
     /// runs.
     open: HashMap<String, Union>,
     /// Asked for when a GPU first runs.
     telemetry: Option<Result<Telemetry, Absent>>,
-    /// What opening and watching them told.
+    /// Notes from opening the devices and their sensors.
     notes: Vec<String>,
 }
 
@@ -80,8 +80,8 @@ impl ProfiledMachine {
                 )),
             }
         }
-        // A core that the description leaves to the engine is not for workers:
-        // with one on every core, both are late.
+        // The description leaves a core to the engine's thread, which would slow a
+        // worker on the same core.
         let mut cores = allowed_cores(None);
         cores.truncate(machine.host.cores as usize);
         Self {
@@ -101,7 +101,7 @@ impl ProfiledMachine {
         matches!(self.execution, Execution::Simulated { .. })
     }
 
-    /// How the cores lie that may be used.
+    /// The topology of the cores that may be used.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -113,8 +113,7 @@ impl ProfiledMachine {
         }
     }
 
-    /// The sensors of the GPU that a run is on, where they are to
-    /// be had.
+    /// The sensors of the GPU that a run uses, if it has any.
     pub(super) fn sensor(&mut self, device_use: &DeviceUse) -> Option<Arc<dyn Sensor>> {
         let Execution::Real(real) = &mut self.execution else {
             return None;
@@ -145,7 +144,7 @@ impl ProfiledMachine {
         }
     }
 
-    /// What the user should know of the devices.
+    /// Notes on the devices, for the user.
     pub fn notes(&self) -> &[String] {
         match &self.execution {
             Execution::Real(real) => &real.notes,
@@ -217,7 +216,7 @@ impl ProfiledMachine {
         }
     }
 
-    /// Forgets what is open: the next run begins with new devices.
+    /// Closes all runtimes: the next run opens its devices again.
     pub fn close(&mut self) {
         if let Execution::Real(real) = &mut self.execution {
             real.open.clear();

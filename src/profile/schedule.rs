@@ -1,14 +1,14 @@
-//! The order of runs. Pure.
+//! The order of the runs of a profile. Pure.
 
 use fastrand::Rng;
 
 use super::configuration::Configuration;
 
-/// A configuration's run.
+/// A run of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProfileRun {
     pub configuration: Configuration,
-    /// Which one of the configuration, from 0.
+    /// The number of the repeat, from 0.
     pub repeat: u32,
 }
 
@@ -18,10 +18,10 @@ const FIRST: usize = 8;
 
 /// Every configuration of the designs `repeats` times.
 ///
-/// The order is shuffled, so that what drifts with time, such as clocks and
-/// other users, does not look like an effect of the configuration. It is
-/// shuffled within blocks that each continue every design's prefix, so that
-/// whenever the time is up, what was measured spans the space.
+/// The order is shuffled, so that drifts with time, such as clocks and other users, do
+/// not look like an effect of the configuration. It is shuffled within blocks that each
+/// continue the prefix of every design, so that the measured rows span the space
+/// whenever the time is up.
 pub fn schedule(designs: &[Vec<Configuration>], repeats: u32, seed: u64) -> Vec<ProfileRun> {
     let mut random = Rng::with_seed(seed);
     let longest = designs.iter().map(Vec::len).max().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Sums of a run's commands, as features of the group `trace`. Pure.
 //!
-//! Only what belongs to the steps counts: filling the grids, warming up, the
-//! way of the held units to their device and the result's way back do not.
+//! Only commands of the steps count: filling the grids, warming up, moving the held
+//! units to their device and gathering the result do not.
 
 use crate::engine::Outcome;
 use crate::engine::corun::GATHER;

@@ -1,5 +1,6 @@
 //! The report of a comparison of strategies as JSON, schema `pdawl-bench/1`.
 
+use pdawl_profiler::median;
 use serde::Serialize;
 
 use super::schema::{Machine, Throughput, Workload};
@@ -151,17 +152,6 @@ pub fn host_ratio(
     })
 }
 
-/// The median. For an even number of values it is the mean of the middle two.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::schema::{Parameters, StencilParameters};
@@ -224,12 +214,5 @@ mod tests {
         assert_eq!(results[0].to_best_single, None);
         assert_eq!(results[0].to_oracle, None);
         assert_eq!(host_ratio(&results, 1e9, 16.0), None);
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use super::bench::{Bench, median};
+use super::bench::Bench;
 use super::style::{ALARM, MAIN, STRONG, column, line, notes, origin, styled, written};
 use super::table;
 use crate::quantity::{Count, Percent, Seconds};
+use pdawl_profiler::median;
 
 /// Writes the comparison, with ANSI styles.
 pub fn render(bench: &Bench) -> String {

@@ -1,4 +1,4 @@
-//! What runs can be observed with on a machine: counters and telemetry.
+//! The instruments of a machine for profiles: counters and telemetry.
 
 use std::fmt::{self, Write};
 

@@ -149,7 +149,7 @@ impl From<planner::RunPlan> for PlanReport {
         let step = plan.forecast.plan;
         let all: u64 = step.held.iter().chain(&step.pooled).sum();
         let parts = || step.held.iter().zip(&step.pooled);
-        // Chunks tell who streams: a device on host memory has none.
+        // A device on host memory has no chunks.
         let where_own = |own: bool| {
             let units = step.pooled.iter().zip(&plan.chunks);
             units.map(move |(units, chunk)| if own == (*chunk > 0) { *units } else { 0 })
@@ -212,7 +212,7 @@ impl PredictionReport {
 }
 
 impl PlanReport {
-    /// Who does what, on one line.
+    /// The plan on one line.
     fn in_words(&self) -> String {
         let device = |d: usize| {
             let mut how = Vec::new();

@@ -34,14 +34,14 @@ pub struct ProfileReport {
     pub notes: Vec<String>,
 }
 
-/// What became of the runs.
+/// The numbers of runs by outcome.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Rows {
     /// Now.
     pub measured: usize,
     /// Earlier, and not again.
     pub kept: usize,
-    /// Not: there was no time, or it was interrupted.
+    /// Not measured: there was no time, or it was interrupted.
     pub left: usize,
     pub failed: usize,
 }

@@ -192,7 +192,7 @@ fn spread(steps: &[Step]) -> Option<(f64, f64, f64)> {
     let mut seconds: Vec<f64> = steps.iter().map(|s| s.seconds).collect();
     seconds.sort_by(f64::total_cmp);
     let (least, most) = (*seconds.first()?, *seconds.last()?);
-    Some((least, super::bench::median(&seconds)?, most))
+    Some((least, pdawl_profiler::median(&seconds)?, most))
 }
 
 fn devices(report: &Report, out: &mut String) -> fmt::Result {

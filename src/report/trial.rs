@@ -5,13 +5,13 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::bench::median;
 use super::style::{ALARM, MAIN, STRONG, notes, styled, written};
 use super::table;
 use crate::codelet::Cost;
 use crate::engine::trial::{Case, Options, Tried, Verdict};
 use crate::machine::Device;
 use crate::quantity::{Count, Seconds};
+use pdawl_profiler::median;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-trial/1";

@@ -1,4 +1,4 @@
-//! What is known of a line's coefficients: a Gaussian, narrowed by every run.
+//! The posterior of a line's coefficients: a Gaussian, which every run narrows.
 
 /// A Gaussian over a constant and the coefficients of some terms.
 ///

@@ -1,4 +1,4 @@
-//! Which runs to make, when only a few can be made.
+//! The choice of the few runs that reduce the uncertainty most.
 
 use super::Belief;
 

@@ -1,8 +1,8 @@
-//! What calibration runs tell of the coefficients: robust, and no more than
-//! they can tell.
+//! The coefficients that calibration runs give: a robust, regularised estimate.
 
 use super::Belief;
-use crate::regress::{median, spread};
+use crate::median;
+use crate::regress::spread;
 
 /// Degrees of freedom of a run's deviation (Student's t): heavy tails, so that
 /// a disturbed run has a bounded influence.
@@ -20,7 +20,7 @@ pub(super) struct Point {
     pub ratio: f64,
 }
 
-/// What the runs tell, `deviations` being the most that the constant and the
+/// The estimate from the runs, `deviations` being the most that the constant and the
 /// coefficients are expected to lie from 0.
 ///
 /// How far they do lie is for the runs to say, for the constant and for the
@@ -67,7 +67,7 @@ fn believe(points: &[Point], noise: f64, deviations: &[f64]) -> Belief {
     // Before anything is known, runs agree as well as their factors do; a
     // scale of the noise alone would believe the first guess too soon.
     let ratios: Vec<f64> = points.iter().map(|point| point.ratio).collect();
-    let middle = median(&ratios);
+    let middle = median(&ratios).unwrap_or(0.0);
     let mut off: Vec<f64> = ratios.iter().map(|ratio| ratio - middle).collect();
     let mut belief = Belief::new(deviations);
     for _ in 0..ROUNDS {

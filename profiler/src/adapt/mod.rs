@@ -9,9 +9,9 @@
 //! higher makes a step longer by a tenth of its part.
 //!
 //! * [`Terms`] are these parts, by their names among the features.
-//! * [`Belief`] is what is known of the coefficients: at first that they are
-//!   small, then what runs tell; `learn` lets the runs say how small.
-//! * [`choose`] says which runs tell most, before any is made.
+//! * [`Belief`] is what is known of the coefficients: at first that they are small,
+//!   then the evidence of runs; `learn` estimates from the runs how small.
+//! * [`choose`] selects the most informative runs, before any is made.
 //! * [`fit`] corrects a model by the runs. One that something disturbed counts
 //!   little.
 

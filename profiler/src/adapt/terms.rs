@@ -1,4 +1,4 @@
-//! What a correction can depend on.
+//! The terms that a correction can depend on.
 
 use super::Expectation;
 use crate::Fitted;

@@ -1,4 +1,4 @@
-//! Values that no training gives.
+//! Checks of the values of a model file: values that no training gives are refused.
 
 use std::collections::BTreeSet;
 

@@ -24,8 +24,8 @@ pub struct Entry {
     pub fitted: Fitted,
     /// How it was chosen, and how good it is.
     pub validation: Validation,
-    /// A model that uses counters and traces as well, where runs had them: not
-    /// for planning, but to tell what the time depends on.
+    /// A model that uses counters and traces as well, where runs had them: not for
+    /// planning, but to show what the time depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explaining: Option<Explaining>,
 }

@@ -1,5 +1,4 @@
-//! What can be wrong with a model file, each with the file, the place and the
-//! remedy.
+//! The errors of model files, each with the file, the place and the remedy.
 
 use thiserror::Error;
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// The keys that stand first, so that a reader sees what the file is.
+/// The keys that come first, so that a reader sees what the file is.
 const FIRST: [&str; 8] = [
     "format",
     "checksum",

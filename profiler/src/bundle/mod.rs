@@ -1,6 +1,5 @@
-//! The file in which models travel: one JSON file with everything that a
-//! prediction on another machine needs, and everything that says how far to
-//! believe it.
+//! Model files: one JSON file with everything that a prediction on another machine
+//! needs, and everything that says how far to believe it.
 //!
 //! The first keys are `format`, always [`FORMAT`], and `checksum`, the SHA-256
 //! of everything else in a canonical form (keys sorted, no blanks), so that
@@ -57,7 +56,7 @@ pub struct Bundle {
     /// What a model for another machine was corrected from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapted: Option<Adapted>,
-    /// The machine's description, as whoever trained it wants to have it back.
+    /// The machine's description, in the form of the program that trained the model.
     pub machine_file: Value,
     /// One for each kind of device and codelet.
     pub models: Vec<Entry>,

@@ -1,4 +1,4 @@
-//! From a file's text to a bundle, or to what is wrong with it.
+//! Parsing a model file.
 
 use serde_json::Value;
 

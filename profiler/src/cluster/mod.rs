@@ -1,5 +1,5 @@
-//! Which features a model gets: of hundreds that say nearly the same, a few
-//! that say different things (the paper's section 3.2, step 4).
+//! The choice of a model's features: of hundreds of correlated features a few distinct
+//! ones (the paper's section 3.2, step 4).
 //!
 //! [`Features`] keeps what varies and correlates with the time;
 //! [`Dendrogram`] groups what correlates with each other by hierarchical

@@ -5,7 +5,7 @@ use super::features::{Feature, Features};
 
 /// By how much a threshold is lowered at a time.
 const STEP: f64 = 0.05;
-/// Features closer than this say the same: together they are one.
+/// Features closer than this count as one.
 const SAME: f64 = 0.01;
 
 /// The features that a model of so many inputs gets.

@@ -1,13 +1,13 @@
-//! Which counters this machine has.
+//! The counters that this machine has.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::environment::Environment;
 use super::event::{Event, Kind};
 use super::obstacle::Obstacle;
 use super::reading::Source;
-use super::surroundings::Surroundings;
 
 /// Which events open here, and why others do not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,11 +45,12 @@ pub fn availability() -> Availability {
             (event, errno)
         })
         .collect();
-    found(&probes, &Surroundings::detect())
+    found(&probes, &Environment::detect())
 }
 
-/// What follows from the errors that events met, `None` for those that opened.
-fn found(probes: &[(Event, Option<i32>)], around: &Surroundings) -> Availability {
+/// The availability that follows from the errors of events; `None` for events that
+/// opened.
+fn found(probes: &[(Event, Option<i32>)], around: &Environment) -> Availability {
     let opened = |kind| {
         let open = |(event, errno): &(Event, Option<i32>)| event.kind() == kind && errno.is_none();
         probes.iter().any(open)
@@ -89,7 +90,7 @@ fn found(probes: &[(Event, Option<i32>)], around: &Surroundings) -> Availability
 mod tests {
     use super::*;
 
-    /// The answers of a machine, by who counts.
+    /// The answers of a machine, by the source of counts.
     fn probes(answer: impl Fn(Event) -> Option<i32>) -> Vec<(Event, Option<i32>)> {
         Event::ALL
             .into_iter()
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_guest_counts_in_software_and_is_told_of_the_pmu() {
-        let guest = Surroundings {
+        let guest = Environment {
             paranoid: Some(2),
             virtual_machine: true,
             container: false,
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_processor_without_one_event_is_no_machine_without_counters() {
-        let bare = Surroundings::default();
+        let bare = Environment::default();
         let all_but_one = |event| (event == Event::LlcReadMisses).then_some(2);
         let found = found(&probes(all_but_one), &bare);
         assert_eq!(found.source, Source::Hardware);
@@ -129,9 +130,9 @@ mod tests {
 
     #[test]
     fn a_user_without_privileges_lacks_what_the_scheduler_does() {
-        let bare = Surroundings {
+        let bare = Environment {
             paranoid: Some(2),
-            ..Surroundings::default()
+            ..Environment::default()
         };
         let scheduler = |event: Event| (event.kind() == Kind::Scheduler).then_some(13);
         let found = found(&probes(scheduler), &bare);
@@ -142,9 +143,9 @@ mod tests {
 
     #[test]
     fn where_nothing_opens_the_source_is_none() {
-        let container = Surroundings {
+        let container = Environment {
             container: true,
-            ..Surroundings::default()
+            ..Environment::default()
         };
         let found = found(&probes(|_| Some(1)), &container);
         assert_eq!(found.source, Source::None);

@@ -1,12 +1,12 @@
-//! How many counters a process can afford: each is an open file, and so is each
-//! group.
+//! The number of counters that a process can open: each counter and each group is an
+//! open file.
 
 use std::fs;
 
 /// Files left to the rest of the program.
 const RESERVE: usize = 128;
 
-/// The limit where the system does not tell it, and the usual one.
+/// The usual limit, which is assumed where the system does not report one.
 const USUAL: usize = 1024;
 
 /// Files that may still be opened for counters.

@@ -1,4 +1,4 @@
-//! Which events are counted, and what they are called.
+//! The events that are counted, and their names.
 
 use perf_event::Builder;
 use perf_event::events::{Cache, CacheOp, CacheResult, Hardware, Software, WhichCache};
@@ -20,7 +20,7 @@ pub enum Event {
     LlcReadMisses,
 }
 
-/// Who counts an event, and so what it takes to be let.
+/// What counts an event, and so which permission it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The processor, in user code only: what the kernel adds would depend on

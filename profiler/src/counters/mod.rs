@@ -1,4 +1,4 @@
-//! What threads did, counted by the processor and the kernel.
+//! Counters of threads, by the processor and the kernel.
 //!
 //! This folder owns the counters of perf events: which there are ([`Event`]),
 //! opening them on threads that run already ([`Counters`]), turning counts
@@ -17,7 +17,7 @@
 //!   open, which `budget` counts;
 //! * `scale` adds counts up, and scales those of events that took turns;
 //! * `threads` finds thread ids;
-//! * `surroundings`, `obstacle` and `availability` say what is missing and why.
+//! * `environment`, `obstacle` and `availability` say what is missing and why.
 //!
 //! # Example
 //!
@@ -33,6 +33,7 @@
 
 mod availability;
 mod budget;
+mod environment;
 mod event;
 mod obstacle;
 mod opener;
@@ -40,9 +41,8 @@ mod reading;
 mod scale;
 mod session;
 mod sets;
-mod surroundings;
+mod thread_counters;
 mod threads;
-mod watch;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
-//! Why a counter does not open, and what helps.
+//! The reasons why a counter does not open, and their remedies.
 
 use std::io;
 
+use super::environment::Environment;
 use super::event::Kind;
-use super::surroundings::Surroundings;
 
 /// System errors of `perf_event_open(2)`, with the numbers that they have on
 /// x86 and Arm.
@@ -48,7 +48,7 @@ pub enum Obstacle {
 impl Obstacle {
     /// What the system's error `errno` means for an event of this kind here.
     /// `pmu` tells whether other events of the processor do open.
-    pub fn of(errno: i32, kind: Kind, pmu: bool, around: &Surroundings) -> Self {
+    pub fn of(errno: i32, kind: Kind, pmu: bool, around: &Environment) -> Self {
         use errno::*;
         match errno {
             ENOENT | ENODEV | EINVAL | EOPNOTSUPP if kind == Kind::Hardware => {
@@ -66,7 +66,7 @@ impl Obstacle {
         }
     }
 
-    fn forbidden(errno: i32, kind: Kind, around: &Surroundings) -> Self {
+    fn forbidden(errno: i32, kind: Kind, around: &Environment) -> Self {
         // A container's filter answers with EPERM before the kernel looks
         // at its own level, which answers with EACCES.
         if errno == errno::EPERM && around.container {
@@ -158,8 +158,8 @@ mod tests {
 
     const KINDS: [Kind; 3] = [Kind::Hardware, Kind::Software, Kind::Scheduler];
 
-    fn around(paranoid: Option<i32>, virtual_machine: bool, container: bool) -> Surroundings {
-        Surroundings {
+    fn around(paranoid: Option<i32>, virtual_machine: bool, container: bool) -> Environment {
+        Environment {
             paranoid,
             virtual_machine,
             container,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     /// Every machine that decides anything.
-    fn all() -> impl Iterator<Item = Surroundings> {
+    fn all() -> impl Iterator<Item = Environment> {
         let levels = [None, Some(-1), Some(0), Some(1), Some(2), Some(3), Some(4)];
         levels.into_iter().flat_map(|level| {
             [(false, false), (false, true), (true, false), (true, true)]

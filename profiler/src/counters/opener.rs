@@ -8,8 +8,8 @@ use super::budget;
 use super::event::Event;
 use super::session::Counters;
 use super::sets::{Set, sets};
+use super::thread_counters::{self, ThreadCounters};
 use super::threads::this_thread;
-use super::watch::{self, Watch};
 
 /// Opens counters of some threads: those that [join](Opener::join) count in
 /// groups, and the others' counters are single.
@@ -39,7 +39,7 @@ use super::watch::{self, Watch};
 pub struct Opener {
     sets: Vec<Set>,
     threads: BTreeSet<i32>,
-    joined: Mutex<BTreeMap<i32, Result<Vec<Watch>, String>>>,
+    joined: Mutex<BTreeMap<i32, Result<Vec<ThreadCounters>, String>>>,
     notes: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl Opener {
             return;
         };
         if !self.joined().contains_key(&here) {
-            let watches = watch::on_this_thread(&self.sets).map_err(reason);
+            let watches = thread_counters::on_this_thread(&self.sets).map_err(reason);
             self.joined().insert(here, watches);
         }
     }
@@ -102,18 +102,18 @@ impl Opener {
         Counters::over(watches, notes)
     }
 
-    fn joined(&self) -> MutexGuard<'_, BTreeMap<i32, Result<Vec<Watch>, String>>> {
+    fn joined(&self) -> MutexGuard<'_, BTreeMap<i32, Result<Vec<ThreadCounters>, String>>> {
         self.joined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The counters of a thread that has not joined.
-fn other(thread: i32, sets: &[Set]) -> Result<Vec<Watch>, String> {
+fn other(thread: i32, sets: &[Set]) -> Result<Vec<ThreadCounters>, String> {
     // To the system 0 is the caller, and -1 everyone.
     if thread <= 0 {
         return Err("this is no thread id".into());
     }
-    watch::on_thread(thread, sets).map_err(reason)
+    thread_counters::on_thread(thread, sets).map_err(reason)
 }
 
 /// `ESRCH` on every Linux.

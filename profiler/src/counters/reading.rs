@@ -1,4 +1,4 @@
-//! What counters said of a run.
+//! The readings of the counters in a run.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! From counts to figures.
+//! Scaling of counts to figures.
 //!
 //! A processor has few counters; where there are more events, the kernel lets
 //! them take turns, and says for how long each was wanted and for how long it

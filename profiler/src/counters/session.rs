@@ -4,13 +4,13 @@ use super::event::Event;
 use super::opener::Opener;
 use super::reading::Reading;
 use super::scale::{self, Tick};
-use super::watch::Watch;
+use super::thread_counters::ThreadCounters;
 
 /// The counters of some threads. Never fails: what cannot be counted is
 /// absent from the readings, and [`Counters::notes`] says why.
 pub struct Counters {
     /// A list a thread.
-    watches: Vec<Vec<Watch>>,
+    watches: Vec<Vec<ThreadCounters>>,
     /// What they had seen at the start.
     start: Vec<(Event, Option<Tick>)>,
     notes: Vec<String>,
@@ -25,7 +25,7 @@ impl Counters {
     }
 
     /// Counts with these, a list a thread, from now on.
-    pub(super) fn over(watches: Vec<Vec<Watch>>, notes: Vec<String>) -> Self {
+    pub(super) fn over(watches: Vec<Vec<ThreadCounters>>, notes: Vec<String>) -> Self {
         let mut counters = Self {
             watches,
             start: Vec::new(),
@@ -42,7 +42,7 @@ impl Counters {
 
     /// On how many of them events are scheduled and read in groups.
     pub fn grouped_threads(&self) -> usize {
-        let grouped = |watches: &&Vec<Watch>| watches.iter().any(Watch::is_group);
+        let grouped = |watches: &&Vec<ThreadCounters>| watches.iter().any(ThreadCounters::is_group);
         self.watches.iter().filter(grouped).count()
     }
 

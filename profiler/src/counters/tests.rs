@@ -9,8 +9,8 @@ use super::event::{Event, Kind};
 use super::reading::{SCALED_RATIO, Source};
 use super::scale::Tick;
 use super::sets::sets;
+use super::thread_counters::{self, ThreadCounters};
 use super::threads::this_thread;
-use super::watch::{self, Watch};
 use super::*;
 
 const MIB: usize = 1 << 20;
@@ -136,11 +136,13 @@ fn a_group_reads_as_the_same_counters_do_alone() {
         .filter(|event| countable(*event))
         .collect();
     let sets = sets(&events, 1, 100);
-    let mut grouped = watch::on_this_thread(&sets).unwrap();
-    let mut alone = watch::on_thread(this_thread().unwrap(), &sets).unwrap();
+    let mut grouped = thread_counters::on_this_thread(&sets).unwrap();
+    let mut alone = thread_counters::on_thread(this_thread().unwrap(), &sets).unwrap();
     assert!(grouped.len() <= 1 && alone.len() == events.len());
-    assert!(grouped.iter().all(Watch::is_group) && !alone.iter().any(Watch::is_group));
-    let read = |watches: &mut Vec<Watch>| -> Vec<(Event, Tick)> {
+    assert!(
+        grouped.iter().all(ThreadCounters::is_group) && !alone.iter().any(ThreadCounters::is_group)
+    );
+    let read = |watches: &mut Vec<ThreadCounters>| -> Vec<(Event, Tick)> {
         let mut ticks = Vec::new();
         watches.iter_mut().for_each(|watch| watch.read(&mut ticks));
         ticks
@@ -232,7 +234,7 @@ fn events_of_a_group_were_counted_at_the_same_times() {
         .filter(|event| event.kind() != Kind::Hardware && countable(*event))
         .collect();
     let mut ticks = Vec::new();
-    for mut watch in watch::on_this_thread(&sets(&events, 1, 100)).unwrap() {
+    for mut watch in thread_counters::on_this_thread(&sets(&events, 1, 100)).unwrap() {
         // The kernel's clock of events is not that of the thread's time: in a
         // virtual machine it was 15 % behind.
         burn(3_000_000);

@@ -9,7 +9,7 @@ use super::parse::Parsed;
 use super::runs::Runs;
 use super::{Dataset, DatasetError, Key, Provenance, check, row, write};
 use crate::Sample;
-use crate::atomic_file::Beside;
+use crate::atomic_file::AtomicFile;
 use crate::file::FileError;
 
 /// A dataset that grows row by row.
@@ -54,7 +54,7 @@ impl Appender {
             tail: None,
             says_more: false,
         };
-        Beside::create(path).map_err(|source| appender.failed(source))?;
+        AtomicFile::create(path).map_err(|source| appender.failed(source))?;
         match open(path) {
             Ok(file) => appender.take_over(file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -136,7 +136,7 @@ impl Appender {
             return Ok(());
         }
         let whole = 1 + bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
-        // When the whole lines are no dataset, the file is not ours to shorten.
+        // A file that is no dataset is not shortened.
         let parsed = match Parsed::parse(&bytes[..whole], &self.file()) {
             Ok(parsed) => parsed,
             Err(_) => Parsed::parse(&bytes, &self.file())?,

@@ -1,5 +1,5 @@
-//! What a run can be: values that no machine, size or measurement has are
-//! refused, whether they are read or are to be written.
+//! Checks of runs: impossible values are refused, both when they are read and when they
+//! are written.
 
 use super::Fault;
 use super::feature::{Feature, Group, Unit};

@@ -52,7 +52,7 @@ impl Column {
 /// every feature that a run has, by group and within a group by name.
 ///
 /// # Errors
-/// A feature's name that cannot stand in a dataset.
+/// A feature's name that a dataset cannot have.
 pub fn of<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Result<Vec<Column>, NameError> {
     let mut names = BTreeSet::new();
     for sample in samples {

@@ -1,5 +1,4 @@
-//! What can be wrong with a dataset, each with the file, the line, the column
-//! and the remedy.
+//! The errors of datasets, each with the file, the line, the column and the remedy.
 
 use std::fmt;
 

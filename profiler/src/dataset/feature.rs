@@ -1,11 +1,11 @@
-//! What a feature's name says: when it is known, and its unit.
+//! The names of features, which say when a feature is known and its unit.
 //!
 //! A name is `group.what_unit`, such as `known.unit_bytes`, or `group.unit`
 //! where the unit says it all, such as `derived.flops`.
 
 use std::fmt;
 
-/// When and how a figure of a run is known. Columns stand in this order.
+/// When and how a figure of a run is known. Columns have this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// What a machine file says.

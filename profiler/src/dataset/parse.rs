@@ -1,4 +1,4 @@
-//! From text to runs, with a line number for whatever is wrong.
+//! Parsing a dataset; every error has its line number.
 //!
 //! No value has a line break, so a row is a line. Lines are counted here and
 //! taken apart by the `csv` crate one by one: its own line numbers do not

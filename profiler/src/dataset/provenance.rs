@@ -1,4 +1,4 @@
-//! Where a dataset comes from, as its first lines say.
+//! The provenance of a dataset, in its first lines.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ impl Provenance {
         &self.0
     }
 
-    /// Understands what stands after `#` in a line.
+    /// Parses the text after `#` in a line.
     pub(super) fn read_line(&mut self, text: &str) -> bool {
         match text.split_once(':') {
             Some((key, value)) if !key.trim().is_empty() => {

@@ -1,11 +1,11 @@
-//! Which runs a dataset has.
+//! The index of a dataset's runs.
 
 use std::collections::HashMap;
 
 use super::Fault;
 use crate::Sample;
 
-/// What tells one run from another: a dataset has each once.
+/// The key of a run: a dataset has each key once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub machine: String,
@@ -34,7 +34,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Whether a run can stand among those noted.
+    /// Whether a run can be added to those noted.
     ///
     /// # Errors
     /// A run that is there already; a simulated one among measured ones, or
@@ -65,7 +65,7 @@ impl Runs {
         ))
     }
 
-    /// Notes a run that stands on a line.
+    /// Notes a run and its line.
     pub fn note(&mut self, sample: &Sample, line: usize) {
         self.first.get_or_insert((sample.simulated, line));
         self.lines.insert(key(sample), line);

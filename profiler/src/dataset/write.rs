@@ -1,4 +1,4 @@
-//! Whole files.
+//! Writing whole datasets.
 
 use std::io::{self, Write};
 use std::path::Path;

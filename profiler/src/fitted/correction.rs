@@ -1,4 +1,4 @@
-//! What a few runs on another machine correct of a model.
+//! The correction of a model by a few runs on another machine.
 
 use serde::{Deserialize, Serialize};
 

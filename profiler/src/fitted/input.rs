@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A positive figure whose largest value is so many times its smallest is
-/// taken as a logarithm: sizes, bytes and rates differ by factors.
+/// A positive figure whose largest value is this many times its smallest is taken as a
+/// logarithm: sizes, bytes and rates differ by factors.
 const WIDE: f64 = 4.0;
 
 /// The least value of which a logarithm is taken.

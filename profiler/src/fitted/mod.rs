@@ -1,4 +1,4 @@
-//! A fitted model: from named figures, as they are, to seconds.
+//! A fitted model: predicts seconds from named figures.
 
 mod correction;
 mod input;
@@ -36,9 +36,9 @@ pub struct Fitted {
     pub learned: Range,
     /// What was fitted.
     pub spec: Spec,
-    /// The deviation of ln(measured / predicted): about the relative error of
-    /// a prediction within the training's range. That of the training's rows,
-    /// until who validates knows better.
+    /// The deviation of ln(measured / predicted): about the relative error of a
+    /// prediction within the training's range. That of the training's rows, until the
+    /// validation replaces it.
     pub spread: f64,
     /// What calibration runs on another machine corrected.
     #[serde(skip_serializing_if = "Option::is_none")]

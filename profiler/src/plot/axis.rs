@@ -26,7 +26,7 @@ const TICKS: usize = 9;
 /// The exponents of what a double can be, with room for arithmetic.
 const EXPONENTS: (f64, f64) = (-300.0, 300.0);
 
-/// Whether a value can stand on an axis.
+/// Whether a value can be shown on an axis.
 pub(super) fn drawable(value: f64) -> bool {
     value.abs() < 10f64.powf(EXPONENTS.1)
 }
@@ -68,7 +68,7 @@ impl Axis {
         (place - self.from) / (self.to - self.from)
     }
 
-    /// Where a value stands: at itself, or at its logarithm.
+    /// The coordinate of a value: itself, or its logarithm.
     pub fn place(&self, value: f64) -> f64 {
         if self.log { value.log10() } else { value }
     }

@@ -1,4 +1,4 @@
-//! Which features are alike (the paper's Figure 4).
+//! The dendrogram of correlated features (the paper's Figure 4).
 
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
@@ -57,7 +57,7 @@ struct Drawing<'a> {
     dendrogram: &'a Dendrogram,
     tree: Tree,
     selected: &'a [&'a str],
-    /// Where distance 0 and the first feature stand.
+    /// The coordinates of distance 0 and of the first feature.
     left: i32,
     top: i32,
     /// The distance at the right edge.

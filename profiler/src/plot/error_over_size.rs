@@ -10,7 +10,7 @@ use super::{PlotError, Series};
 /// Width and height of the chart without the legend.
 const SIZE: (i32, i32) = (680, 440);
 
-/// The mean line has a corner for each of so many parts of the axis.
+/// The number of parts of the axis, each of which gives a corner of the mean line.
 const PARTS: f64 = 12.0;
 
 /// How far a prediction is off.

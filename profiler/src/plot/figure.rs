@@ -140,7 +140,7 @@ pub(super) fn mark<C: CoordTranslate>(
     }
 }
 
-/// What stands at an axis.
+/// The label of an axis.
 pub(super) struct Scale<'a> {
     pub axis: &'a Axis,
     /// What it shows, with the unit.

@@ -1,4 +1,4 @@
-//! Where the branches of a dendrogram stand.
+//! The layout of the branches of a dendrogram.
 
 use super::PlotError;
 use crate::cluster::Dendrogram;

@@ -1,4 +1,4 @@
-//! Why no regression could be fitted.
+//! The errors of a fit.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! A random forest, in a form of our own.
+//! A random forest, in the form of model files.
 
 use serde::{Deserialize, Serialize};
 

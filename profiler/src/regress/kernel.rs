@@ -1,4 +1,4 @@
-//! A fitted support vector machine, in a form of our own.
+//! A fitted support vector machine, in the form of model files.
 
 use serde::{Deserialize, Serialize};
 

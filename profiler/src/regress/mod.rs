@@ -40,7 +40,7 @@ pub use forest::Forest;
 pub use kernel::{Kernel, KernelMachine};
 pub use linear::Linear;
 pub use range::Range;
-pub use robust::{median, spread};
+pub use robust::spread;
 pub use screen::screen;
 pub use spec::{LARGEST_GAUSSIAN_C, LARGEST_POLYNOMIAL_C, MOST_TREES, Spec};
 pub use sum::Sum;

@@ -1,4 +1,4 @@
-//! What the training saw of a number.
+//! The range of a number in the training.
 
 use serde::{Deserialize, Serialize};
 

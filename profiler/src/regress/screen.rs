@@ -1,4 +1,4 @@
-//! Which rows to believe.
+//! The weights of rows: disturbed measurements count less.
 
 use ndarray::{Array2, ArrayView1, Axis};
 
@@ -26,10 +26,10 @@ const TUKEY_ROUNDS: usize = 2;
 /// seven, in a fifth of the time.
 const FOLLOWED: [usize; 3] = [0, 1, 5];
 
-/// Of so many nearest neighbours ...
+/// The number of nearest neighbours ...
 const NEIGHBOURS: usize = 6;
 
-/// ... so many must agree with a row to vouch for it.
+/// ... and how many of them must agree with a row to confirm it.
 const VOUCHERS: usize = 2;
 
 /// How far to believe each row: a weight from 0 (another program ran beside

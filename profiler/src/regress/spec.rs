@@ -1,4 +1,4 @@
-//! What to fit: a family and its hyper-parameters.
+//! The specification of a fit: a family and its hyper-parameters.
 
 use std::fmt;
 

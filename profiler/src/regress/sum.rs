@@ -1,4 +1,4 @@
-//! A weighed sum of parts, none of which takes anything away.
+//! A weighted sum of parts with weights of at least 0.
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};

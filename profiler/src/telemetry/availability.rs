@@ -1,4 +1,4 @@
-//! Which telemetry this machine has.
+//! The telemetry that this machine has.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::figures::figures;
 use super::nvml::Telemetry;
 use super::sensor::Sensor;
 
-/// The GPUs that tell figures, or why there are none.
+/// The GPUs with sensors, or why there are none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Availability {
     pub gpus: Vec<Described>,
@@ -16,7 +16,7 @@ pub struct Availability {
     pub remedy: Option<String>,
 }
 
-/// A GPU and what it tells.
+/// A GPU and the figures of its sensors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Described {
     pub model: String,
@@ -55,26 +55,26 @@ fn described(telemetry: &Telemetry) -> Vec<Described> {
         .collect()
 }
 
-/// The names of the figures that a GPU tells.
+/// The names of the figures of a GPU's sensors.
 fn told(sensor: &dyn Sensor) -> Vec<String> {
     let energy = sensor.energy();
-    let figures = figures(&[sensor.glance()], (energy, energy));
+    let figures = figures(&[sensor.read()], (energy, energy));
     figures.into_keys().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sensor::Glance;
+    use super::super::sensor::SensorReading;
     use super::*;
 
     struct Old;
 
     impl Sensor for Old {
-        fn glance(&self) -> Glance {
-            Glance {
+        fn read(&self) -> SensorReading {
+            SensorReading {
                 sm_clock: Some(745.0),
                 power: Some(60.0),
-                ..Glance::default()
+                ..SensorReading::default()
             }
         }
 

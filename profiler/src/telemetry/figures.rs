@@ -1,16 +1,20 @@
-//! From glances to figures.
+//! From readings to figures.
 
 use std::collections::BTreeMap;
 
-use super::sensor::{Figure, Glance};
+use super::sensor::{Figure, SensorReading};
+use crate::median;
 
-/// The median of each figure over the glances that have it, and the energy
+/// The median of each figure over the readings that have it, and the energy
 /// used between two states of the GPU's counter.
-pub fn figures(glances: &[Glance], energy: (Option<f64>, Option<f64>)) -> BTreeMap<String, f64> {
+pub fn figures(
+    readings: &[SensorReading],
+    energy: (Option<f64>, Option<f64>),
+) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::new();
     for figure in Figure::SAMPLED {
-        let told = glances.iter().filter_map(|glance| glance.get(figure));
-        if let Some(median) = median(told.filter(|value| value.is_finite()).collect()) {
+        let told = readings.iter().filter_map(|read| read.get(figure));
+        if let Some(median) = median(told.filter(|value| value.is_finite())) {
             figures.insert(figure.name().to_owned(), median);
         }
     }
@@ -24,42 +28,33 @@ pub fn figures(glances: &[Glance], energy: (Option<f64>, Option<f64>)) -> BTreeM
     figures
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    match values.len() % 2 {
-        1 => Some(upper),
-        _ => Some((values[values.len() / 2 - 1] + upper) / 2.0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn clock(mhz: f64) -> Glance {
-        Glance {
+    fn clock(mhz: f64) -> SensorReading {
+        SensorReading {
             sm_clock: Some(mhz),
-            ..Glance::default()
+            ..SensorReading::default()
         }
     }
 
     #[test]
     fn medians_shrug_off_an_idle_moment() {
-        let glances = [clock(1980.0), clock(345.0), clock(1965.0)];
-        let found = figures(&glances, (None, None));
+        let readings = [clock(1980.0), clock(345.0), clock(1965.0)];
+        let found = figures(&readings, (None, None));
         assert_eq!(found, [("telemetry.sm_clock_mhz".into(), 1965.0)].into());
-        let found = figures(&glances[..2], (None, None));
+        let found = figures(&readings[..2], (None, None));
         assert_eq!(found["telemetry.sm_clock_mhz"], 1162.5);
     }
 
     #[test]
     fn a_figure_is_the_median_of_those_glances_that_have_it() {
-        let mut glances = [clock(1000.0), clock(1200.0), clock(1400.0)];
-        glances[1].power = Some(300.0);
-        glances[0].pcie_rx = Some(f64::NAN);
-        glances[2].pcie_tx = Some(0.0);
-        let found = figures(&glances, (None, None));
+        let mut readings = [clock(1000.0), clock(1200.0), clock(1400.0)];
+        readings[1].power = Some(300.0);
+        readings[0].pcie_rx = Some(f64::NAN);
+        readings[2].pcie_tx = Some(0.0);
+        let found = figures(&readings, (None, None));
         let expected = [
             ("telemetry.pcie_tx_bytes_per_second".to_owned(), 0.0),
             ("telemetry.power_watts".to_owned(), 300.0),

@@ -1,5 +1,4 @@
-//! What a GPU says of itself while a run goes on: clocks, power, energy and
-//! what passes over PCIe.
+//! Telemetry of a GPU during a run: clocks, power, energy, and traffic over PCIe.
 //!
 //! This folder owns NVIDIA's management library (NVML). [`Telemetry`] opens
 //! it, a [`Sampler`] asks one GPU at intervals from a thread of its own, and
@@ -35,4 +34,4 @@ pub use absent::Absent;
 pub use availability::{Availability, Described, availability};
 pub use nvml::{Gpu, Telemetry};
 pub use sampler::{INTERVAL, Sampler};
-pub use sensor::{Figure, Glance, Sensor};
+pub use sensor::{Figure, Sensor, SensorReading};

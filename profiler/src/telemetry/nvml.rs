@@ -9,12 +9,12 @@ use nvml_wrapper::error::NvmlError;
 
 use super::absent::Absent;
 use super::sampler::Sampler;
-use super::sensor::{Glance, Sensor};
+use super::sensor::{Sensor, SensorReading};
 
 /// Which GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
-    /// The model's name, as the GPU's runtime tells it.
+    /// The model's name, as the GPU's runtime reports it.
     pub model: String,
     /// Its number among the GPUs of this model, from 0, in the order of PCI
     /// addresses. `CUDA_VISIBLE_DEVICES` does not change it.
@@ -67,7 +67,7 @@ impl Telemetry {
 
     /// The GPU at one of the library's indices.
     pub(super) fn gauge_at(&self, index: u32) -> Arc<dyn Sensor> {
-        Arc::new(NvmlGauge {
+        Arc::new(NvmlSensor {
             nvml: Arc::clone(&self.nvml),
             index,
         })
@@ -105,20 +105,20 @@ fn plain(model: &str) -> String {
     name.trim().to_owned()
 }
 
-struct NvmlGauge {
+struct NvmlSensor {
     nvml: Arc<Nvml>,
     index: u32,
 }
 
-impl Sensor for NvmlGauge {
-    fn glance(&self) -> Glance {
+impl Sensor for NvmlSensor {
+    fn read(&self) -> SensorReading {
         let Ok(gpu) = self.nvml.device_by_index(self.index) else {
-            return Glance::default();
+            return SensorReading::default();
         };
         let clock = |clock| gpu.clock_info(clock).ok().map(f64::from);
         // In kilobytes a second.
         let pcie = |way| gpu.pcie_throughput(way).ok().map(|kb| f64::from(kb) * 1e3);
-        Glance {
+        SensorReading {
             sm_clock: clock(Clock::SM),
             memory_clock: clock(Clock::Memory),
             // In milliwatts.

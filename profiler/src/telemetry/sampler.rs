@@ -1,4 +1,4 @@
-//! Asking a GPU at intervals.
+//! A thread that reads a GPU's sensors at intervals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use std::time::Duration;
 
 use super::absent::Absent;
 use super::figures;
-use super::sensor::{Glance, Sensor};
+use super::sensor::{Sensor, SensorReading};
 
-/// The usual time between two glances.
+/// The usual time between two readings.
 pub const INTERVAL: Duration = Duration::from_millis(20);
 
-/// A thread that asks a GPU until it is stopped; dropping it stops it, too.
+/// A thread that polls a GPU until it is stopped; dropping it stops it as well.
 pub struct Sampler {
     sensor: Arc<dyn Sensor>,
     energy: Option<f64>,
     /// Its end ends the thread.
     stop: Sender<()>,
-    thread: JoinHandle<Vec<Glance>>,
+    thread: JoinHandle<Vec<SensorReading>>,
 }
 
 impl Sampler {
     /// Asks at once, and again `interval` after each answer. Answers may take
-    /// longer than that ([`Sensor::glance`]).
+    /// longer than that ([`Sensor::read`]).
     ///
     /// # Errors
     /// [`Absent::Thread`] when the system starts no more threads.
     pub fn start(sensor: Arc<dyn Sensor>, interval: Duration) -> Result<Self, Absent> {
-        // First, as a glance under way might delay the answer.
+        // First, as a read under way might delay the answer.
         let energy = sensor.energy();
         let (stop, stopped) = channel::<()>();
         let asked = Arc::clone(&sensor);
         let thread = thread::Builder::new()
             .name("telemetry".into())
             .spawn(move || {
-                let mut glances = Vec::new();
+                let mut readings = Vec::new();
                 loop {
-                    glances.push(asked.glance());
+                    readings.push(asked.read());
                     if stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
-                        return glances;
+                        return readings;
                     }
                 }
             });
@@ -60,8 +60,8 @@ impl Sampler {
         let energy = self.sensor.energy();
         drop(self.stop);
         // A thread that died leaves no figures, which is what it has.
-        let glances = self.thread.join().unwrap_or_default();
-        figures::figures(&glances, (self.energy, energy))
+        let readings = self.thread.join().unwrap_or_default();
+        figures::figures(&readings, (self.energy, energy))
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
 
     /// A GPU that counts how often it is asked, up to three clocks.
     struct Fake {
-        glances: AtomicU32,
+        readings: AtomicU32,
         energies: AtomicU32,
         asked: Mutex<Sender<u32>>,
     }
@@ -84,7 +84,7 @@ mod tests {
         fn new() -> (Arc<Self>, std::sync::mpsc::Receiver<u32>) {
             let (tell, told) = channel();
             let fake = Self {
-                glances: AtomicU32::new(0),
+                readings: AtomicU32::new(0),
                 energies: AtomicU32::new(0),
                 asked: Mutex::new(tell),
             };
@@ -93,13 +93,13 @@ mod tests {
     }
 
     impl Sensor for Fake {
-        fn glance(&self) -> Glance {
-            let number = self.glances.fetch_add(1, Ordering::SeqCst) + 1;
+        fn read(&self) -> SensorReading {
+            let number = self.readings.fetch_add(1, Ordering::SeqCst) + 1;
             // The test may have heard enough.
             let _ = self.asked.lock().unwrap().send(number);
-            Glance {
+            SensorReading {
                 memory_clock: Some(f64::from(number.min(3)) * 100.0),
-                ..Glance::default()
+                ..SensorReading::default()
             }
         }
 
@@ -114,15 +114,15 @@ mod tests {
         let sampler = Sampler::start(fake.clone(), Duration::from_millis(1)).unwrap();
         while told.recv().unwrap() < 9 {}
         let figures = sampler.stop();
-        // At least 9 glances: 100, 200 and then always 300.
+        // At least 9 readings: 100, 200 and then always 300.
         let expected = [
             ("telemetry.energy_joules".to_owned(), 7.5),
             ("telemetry.memory_clock_mhz".to_owned(), 300.0),
         ];
         assert_eq!(figures, expected.into());
-        let asked = fake.glances.load(Ordering::SeqCst);
+        let asked = fake.readings.load(Ordering::SeqCst);
         thread::sleep(Duration::from_millis(5));
-        assert_eq!(fake.glances.load(Ordering::SeqCst), asked);
+        assert_eq!(fake.readings.load(Ordering::SeqCst), asked);
     }
 
     #[test]
@@ -144,11 +144,11 @@ mod tests {
         while told.recv().is_ok() {}
     }
 
-    /// A GPU whose driver panics when it is asked.
+    /// A GPU whose driver panics when it is polled.
     struct Broken;
 
     impl Sensor for Broken {
-        fn glance(&self) -> Glance {
+        fn read(&self) -> SensorReading {
             panic!("the driver's fault")
         }
 

@@ -1,4 +1,4 @@
-//! What can be asked of a GPU.
+//! The sensors of a GPU, and their readings.
 
 /// A figure of telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,10 @@ impl Figure {
     }
 }
 
-/// What a GPU told at one moment, in the units of [`Figure::name`]; what it
-/// did not tell is absent.
+/// The figures of a GPU at one moment, in the units of [`Figure::name`]; unknown
+/// figures are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Glance {
+pub struct SensorReading {
     pub sm_clock: Option<f64>,
     pub memory_clock: Option<f64>,
     pub power: Option<f64>,
@@ -47,7 +47,7 @@ pub struct Glance {
     pub pcie_tx: Option<f64>,
 }
 
-impl Glance {
+impl SensorReading {
     /// One of the sampled figures.
     pub fn get(&self, figure: Figure) -> Option<f64> {
         match figure {
@@ -65,7 +65,7 @@ impl Glance {
 pub trait Sensor: Send + Sync + 'static {
     /// How it goes now. May take tens of milliseconds: PCIe throughput is
     /// averaged over 20 ms while the caller waits.
-    fn glance(&self) -> Glance;
+    fn read(&self) -> SensorReading;
 
     /// Joules used since some moment in the past.
     fn energy(&self) -> Option<f64>;

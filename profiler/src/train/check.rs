@@ -1,4 +1,4 @@
-//! What a table must be like to be trained on.
+//! The conditions that a table must meet to be trained on.
 
 use super::{Recipe, TrainError};
 use crate::table::{Row, Table};

@@ -1,7 +1,8 @@
-//! Which candidate becomes the model.
+//! The choice of the candidate that becomes the model.
 
 use super::validation::Candidate;
-use crate::regress::{median, spread};
+use crate::median;
+use crate::regress::spread;
 
 /// What decides between candidates, and its standard error, from the mean
 /// absolute percentage errors of all folds together, of each, and of the rows
@@ -16,7 +17,7 @@ pub fn score(inside: f64, folds: &[f64], beyond: Option<f64>) -> (f64, f64) {
         Some(beyond) => (inside * beyond).sqrt(),
         None => inside,
     };
-    let centre = median(folds);
+    let centre = median(folds).unwrap_or(0.0);
     let apart: Vec<f64> = folds.iter().map(|error| error - centre).collect();
     let standard_error = spread(&apart) / (folds.len().max(1) as f64).sqrt();
     let relative = match inside > 0.0 {

@@ -1,4 +1,4 @@
-//! What is tried: families of models, and the hyper-parameters of each.
+//! The candidates: families of models, and the hyper-parameters of each.
 
 use std::fmt;
 

@@ -1,15 +1,15 @@
 //! From a table to a fitted model, and how good it is.
 //!
 //! Every [`Family`] of models competes. [`train`] divides the rows into folds
-//! ([`crate::validate`]). Within each fold's training rows, and nowhere else,
-//! rows that something slowed are found, features clustered and scaled, the
-//! number of clusters and the hyper-parameters searched by a cross-validation
-//! of their own, and the model is fitted; then it predicts the rows held out.
-//! The winner is fitted once more to all rows.
+//! ([`crate::validate`]). Within each fold's training rows, and nowhere else, rows that
+//! something slowed are found, features clustered and scaled, the number of clusters
+//! and the hyper-parameters searched by a cross-validation of their own, and the model
+//! is fitted; then it predicts the rows held out. The chosen family is fitted once more
+//! to all rows.
 
 mod check;
 mod choose;
-mod contest;
+mod comparison;
 mod error;
 mod family;
 mod inner;
@@ -59,8 +59,8 @@ pub struct Trained {
 /// Among candidates within one standard error of the best, one over the prior
 /// goes before others, and a simple one before an intricate one.
 ///
-/// `progress` is told fits done and fits to do, on the caller's thread. Once
-/// `stop` is set no further fit begins.
+/// `progress` gets the numbers of fits done and of all fits, on the caller's thread.
+/// Once `stop` is set no further fit begins.
 ///
 /// Equal tables and recipes give equal models, on however many threads.
 ///
@@ -80,8 +80,8 @@ pub fn train(
     check::check(table, recipe)?;
     let all: Vec<usize> = (0..table.rows.len()).collect();
     let (beyond, ends) = Beyond::of(table, &all).unzip();
-    let contest = contest::Contest::new(table, recipe, &folds, ends.as_deref(), stop)?;
-    let (entries, failed) = contest.run(progress, stop)?;
+    let comparison = comparison::Comparison::new(table, recipe, &folds, ends.as_deref(), stop)?;
+    let (entries, failed) = comparison.run(progress, stop)?;
     let (mut models, candidates): (Vec<_>, Vec<Candidate>) = entries
         .into_iter()
         .map(|entry| ((entry.model, entry.held_out), entry.candidate))
@@ -105,7 +105,7 @@ pub fn train(
         chosen,
         why,
         threshold: model.selection.threshold,
-        outliers: table.rows.len() - contest.believed().len(),
+        outliers: table.rows.len() - comparison.believed().len(),
     };
     Ok(Trained {
         fitted: model.fitted,

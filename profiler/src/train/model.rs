@@ -11,7 +11,7 @@ use crate::table::Table;
 
 /// What is fitted: hyper-parameters, and how many features.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct FitPlan {
     pub spec: Spec,
     /// 0 for a model without inputs.
     pub clusters: usize,

@@ -1,4 +1,4 @@
-//! Jobs on several threads, with progress told on the caller's.
+//! Jobs on several threads, with progress reported on the caller's thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;

@@ -1,4 +1,4 @@
-//! How to train.
+//! The options of a training.
 
 use std::ops::RangeInclusive;
 
@@ -24,8 +24,8 @@ pub struct Recipe {
     /// Folds within a fold's training rows, in which hyper-parameters are
     /// searched.
     pub inner_folds: usize,
-    /// At most about so many rows serve to search the hyper-parameters of a
-    /// family that is slow to fit.
+    /// About the most rows that serve to search the hyper-parameters of a family that
+    /// is slow to fit.
     pub search_rows: usize,
     /// Decides the folds and what is random in fits.
     pub seed: u64,

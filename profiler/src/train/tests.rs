@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::contest::Contest;
+use super::comparison::Comparison;
 use super::{Family, Recipe};
 use crate::table::{Row, Table};
 use crate::validate::Folds;
@@ -48,8 +48,8 @@ fn recipe(family: Family) -> Recipe {
 /// The models that are fitted without each fold, as they would be kept.
 fn models(table: &Table, folds: &Folds, recipe: &Recipe) -> Vec<String> {
     let stop = AtomicBool::new(false);
-    let contest = Contest::new(table, recipe, folds, None, &stop).unwrap();
-    let fit = |fold| contest.model(fold, recipe.families[0], &stop).unwrap();
+    let comparison = Comparison::new(table, recipe, folds, None, &stop).unwrap();
+    let fit = |fold| comparison.model(fold, recipe.families[0], &stop).unwrap();
     let text = |fold| serde_json::to_string(&fit(fold).fitted).unwrap();
     (0..folds.count()).map(text).collect()
 }

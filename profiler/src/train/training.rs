@@ -4,7 +4,8 @@ use ndarray::Array2;
 
 use crate::cluster::{Feature, Features, Selection};
 use crate::fitted::{Fitted, Input};
-use crate::regress::{self, median, spread};
+use crate::median;
+use crate::regress::{self, spread};
 use crate::table::Table;
 
 /// A row of less weight is not believed.
@@ -114,7 +115,7 @@ impl<'a> Training<'a> {
     /// every row.
     pub fn central_weights(&self) -> Vec<f64> {
         let target = self.target(true);
-        let centre = median(&self.only_believed().target(true));
+        let centre = median(self.only_believed().target(true)).unwrap_or(0.0);
         let apart: Vec<f64> = target.iter().map(|value| value - centre).collect();
         let most = 3.0 * spread(&apart) + ROUNDING;
         let rows = self.weights.iter().zip(apart);

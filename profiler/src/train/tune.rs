@@ -6,7 +6,7 @@ use std::sync::atomic::{self, AtomicBool};
 
 use super::choose::score;
 use super::inner::Inner;
-use super::model::{Model, Plan};
+use super::model::{FitPlan, Model};
 use super::training::Training;
 use super::{Family, Recipe};
 use crate::cluster::Selection;
@@ -30,11 +30,11 @@ pub fn search(
     family: Family,
     recipe: &Recipe,
     stop: &AtomicBool,
-) -> Result<Vec<Plan>, Failure> {
+) -> Result<Vec<FitPlan>, Failure> {
     let specs = family.specs(training.table);
     let counts = cluster_counts(training, family, recipe);
     if let ([spec], [clusters]) = (&specs[..], &counts[..]) {
-        return Ok(vec![Plan {
+        return Ok(vec![FitPlan {
             spec: spec.clone(),
             clusters: *clusters,
         }]);
@@ -52,7 +52,7 @@ pub fn search(
         search.attempt(&every_second, &specs[..1])?;
         let best = search.best().map_or(counts[0], |plan| plan.clusters);
         search.attempt(&[best], &specs[1..])?;
-        if let Some(Plan { spec, clusters }) = search.best().cloned() {
+        if let Some(FitPlan { spec, clusters }) = search.best().cloned() {
             let near = |count: &&usize| count.abs_diff(clusters) <= 1;
             let near: Vec<usize> = counts.iter().filter(near).copied().collect();
             search.attempt(&near, &[spec])?;
@@ -74,7 +74,7 @@ struct Search<'a> {
     family: Family,
     recipe: &'a Recipe,
     stop: &'a AtomicBool,
-    tried: Vec<(f64, Plan)>,
+    tried: Vec<(f64, FitPlan)>,
     /// Why the last plan failed that did.
     last: String,
 }
@@ -93,7 +93,7 @@ impl Search<'_> {
             };
             for spec in specs {
                 let spec = spec.clone();
-                let plan = Plan { spec, clusters };
+                let plan = FitPlan { spec, clusters };
                 if self.tried.iter().any(|(_, known)| *known == plan) {
                     continue;
                 }
@@ -130,13 +130,13 @@ impl Search<'_> {
     }
 
     /// The plan of the least error.
-    fn best(&self) -> Option<&Plan> {
+    fn best(&self) -> Option<&FitPlan> {
         let best = self.tried.iter().min_by(better_first);
         best.map(|(_, plan)| plan)
     }
 
     /// The best, then the others, for where a fit with it fails on all rows.
-    fn ranked(mut self) -> Result<Vec<Plan>, Failure> {
+    fn ranked(mut self) -> Result<Vec<FitPlan>, Failure> {
         if self.tried.is_empty() {
             return Err(Failure::Because(self.last));
         }
@@ -146,7 +146,7 @@ impl Search<'_> {
 }
 
 /// By error; of equal ones the fewest inputs.
-fn better_first(a: &&(f64, Plan), b: &&(f64, Plan)) -> Ordering {
+fn better_first(a: &&(f64, FitPlan), b: &&(f64, FitPlan)) -> Ordering {
     a.0.total_cmp(&b.0).then(a.1.clusters.cmp(&b.1.clusters))
 }
 

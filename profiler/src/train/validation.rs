@@ -1,4 +1,4 @@
-//! What is known of a model's quality, and of those that were not chosen.
+//! The validation of a model and of the candidates that were not chosen.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! Figures of how far predictions are off.
+//! The figures of prediction errors.
 
 use serde::{Deserialize, Serialize};
 
-use crate::regress::median;
+use crate::median;
 
 /// How far predictions of positive quantities are off. Errors are fractions
 /// of what was measured: 0.02 is 2 %.
@@ -31,7 +31,7 @@ impl Accuracy {
         errors.sort_by(f64::total_cmp);
         Self {
             mape: mean(&errors),
-            median: median(&errors),
+            median: median(&errors).unwrap_or(0.0),
             greatest: errors[errors.len() - 1],
             r_squared: r_squared(pairs),
         }

@@ -1,5 +1,5 @@
-//! A validation where measurements end: the rows of the greatest sizes are
-//! held out together.
+//! Validation beyond the measurements: the rows of the greatest sizes are held out
+//! together.
 //!
 //! Cross-validation holds out what lies between other rows. A model that is
 //! best there may be wild just outside, and predictions are wanted there, too.

@@ -1,4 +1,4 @@
-//! Cross-validation's folds: all rows of a group stand in one of them.
+//! The folds of cross-validation: all rows of a group are in one fold.
 
 use std::collections::BTreeMap;
 

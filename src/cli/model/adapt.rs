@@ -25,8 +25,8 @@ use crate::cli::{interrupt, invocation, terminal};
 /// Configurations of a kind that the runs are chosen from.
 const CANDIDATES: u32 = 200;
 
-/// Steps of a calibration run: as many as a profile's longest ones have, since
-/// what few runs tell must not be chance.
+/// Steps of a calibration run: as many as the longest runs of a profile, to reduce the
+/// noise of few runs.
 const STEPS: u32 = 30;
 
 #[derive(Debug, clap::Args)]
@@ -66,7 +66,7 @@ pub struct Args {
 pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
     let foreign = Source::find(store, &args.foreign)?;
     if let Some(name) = &args.name {
-        // Runs take a while; a name that cannot be is told before.
+        // Runs take a while, so an invalid name is refused first.
         store.path(name).map_err(Failure::of)?;
     }
     let stop = interrupt::listen()?;
@@ -182,7 +182,7 @@ impl<'a> Calibration<'a> {
         Ok(adapted)
     }
 
-    /// Makes the runs that tell most of an entry.
+    /// Makes the most informative runs of an entry.
     fn calibrate(
         &mut self,
         entry: &Entry,

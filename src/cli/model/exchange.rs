@@ -83,7 +83,7 @@ fn saved<'a>(bundle: &'a Bundle, name: &'a str, file: &'a Path) -> SavedReport<'
 
 /// Whether a file may be written there.
 fn vacant(path: &Path, force: bool) -> Result<(), Failure> {
-    // What is no file is not replaced, and whoever writes there says so.
+    // Only files are replaced; writing to anything else fails with its own message.
     if force || !path.exists() || path.is_dir() {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use super::SessionOptions;
 use crate::cli::failure::Failure;
 use crate::cli::{invocation, terminal};
 
-/// Opens the dataset of a profile; gives its path, too.
+/// Opens the dataset of a profile, and returns its path.
 ///
 /// # Errors
 /// When it cannot be written, and when it is of another machine.
@@ -63,7 +63,7 @@ pub fn open(
     Ok((path, appender))
 }
 
-/// Renames a file that is there, but nothing else: not a folder, nor a device.
+/// Renames an existing regular file; leaves folders and devices alone.
 fn set_aside(path: &Path) -> Result<(), Failure> {
     if !path.is_file() {
         return Ok(());
@@ -78,7 +78,7 @@ fn set_aside(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Where the rows come from.
+/// The provenance of the rows.
 pub fn provenance(profiled: &ProfiledMachine) -> Provenance {
     let machine = profiled.machine();
     let mut provenance = Provenance::default();

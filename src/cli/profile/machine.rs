@@ -21,8 +21,7 @@ const COPIES: ByteSize = ByteSize(1 << 30);
 /// What this machine is called if its host has no name that a file can have.
 const NAMELESS: &str = "this-machine";
 
-/// The machine that is wanted, and what the user should know of how it was
-/// found.
+/// The machine that is asked for, and notes on how it was found.
 ///
 /// # Errors
 /// When there is no such machine, or this one cannot be measured.

@@ -16,16 +16,15 @@ use super::{Args, plots};
 use crate::cli::failure::Failure;
 use crate::cli::{invocation, terminal};
 
-/// Trains as asked, and keeps the model. When anything fails before, the model
-/// that was there stays.
+/// Trains as asked, and keeps the model. After a failure the previous model stays.
 ///
 /// # Errors
-/// Runs that cannot be had or learned; a model or chart that cannot be
-/// written; Ctrl-C.
+/// Runs that are missing or cannot be learned; a model or chart that cannot be written;
+/// Ctrl-C.
 pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> {
     let store = ModelStore::of_user();
     if let Some(name) = &args.name {
-        // Profiling takes a while; a name that cannot be is told before.
+        // Profiling takes a while, so an invalid name is refused first.
         store.path(name).map_err(Failure::of)?;
     }
     if let Some(directory) = &args.plots {
@@ -139,7 +138,7 @@ fn report(trained: Trained) -> ModelReport {
     }
 }
 
-/// Where the runs come from, and how they were learned.
+/// The provenance of the runs, and the command that learned them.
 fn provenance(runs: &Runs) -> Provenance {
     let mut provenance = runs.dataset.provenance.clone();
     provenance.add("trained by", &invocation::command_line());

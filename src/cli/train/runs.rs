@@ -1,5 +1,5 @@
-//! The runs to learn from: a file's, those measured before, or what profiling
-//! adds to them.
+//! The runs to learn from: those of a file, those measured before, or new ones from a
+//! profile.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -8,13 +8,8 @@ pub fn seconds(from: Nanos, to: Nanos) -> f64 {
 }
 
 /// The middle one, or the mean of the middle two; 0 of none.
-pub fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    let n = figures.len();
-    match (figures.get(n.saturating_sub(1) / 2), figures.get(n / 2)) {
-        (Some(low), Some(high)) => (low + high) / 2.0,
-        _ => 0.0,
-    }
+pub fn median(figures: Vec<f64>) -> f64 {
+    pdawl_profiler::median(figures).unwrap_or(0.0)
 }
 
 /// To four digits, as much as a measurement is worth.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bytemuck::Zeroable;
-use pdawl_profiler::atomic_file::Beside;
+use pdawl_profiler::atomic_file::AtomicFile;
 
 use header::{Form, Header};
 
@@ -135,7 +135,7 @@ pub fn save(
     csr: &Csr,
     control: &mut Control,
 ) -> Result<(), FileError> {
-    Beside::create(&path(source))?.fill(|file| {
+    AtomicFile::create(&path(source))?.fill(|file| {
         let mut writer = BufWriter::with_capacity(PIECE, file);
         write_with(digest, csr, &mut writer, control)?;
         Ok(writer.flush()?)

@@ -1,4 +1,4 @@
-//! Who may take part in a run, before it is said how.
+//! The devices that may take part in a run, before they are configured.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::engine::corun::place::memory_limit;
 use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, RuntimeKind};
 use crate::model::StepTime;
 
-/// A device, and what predicts it.
+/// A device, and the predictor of its steps.
 #[derive(Clone)]
 pub struct CandidateDevice {
     /// As the user names it.
@@ -18,16 +18,15 @@ pub struct CandidateDevice {
     pub time: Arc<dyn StepTime>,
 }
 
-/// Where a device computes.
+/// The memory that a device computes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// On host memory, as a pool whose number of workers may be chosen, up to
-    /// the compute units.
+    /// In host memory, as a pool with any number of workers up to the compute units.
     HostPool,
-    /// On host memory, as it is.
+    /// In host memory, with all compute units.
     HostShared,
-    /// In memory of its own: bytes that may be used of it, and the largest
-    /// single allocation.
+    /// In device memory: bytes of it that may be used, and the largest single
+    /// allocation.
     Discrete { limit: u64, largest: u64 },
 }
 

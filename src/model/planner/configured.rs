@@ -1,10 +1,9 @@
-//! A candidate under a configuration: what it does in a step, and how long that
+//! A candidate device under a configuration: its part in a step, and how long that
 //! takes.
 //!
-//! A model knows runs of one device by itself. So it is asked for a grid of
-//! just the units that the device is given, and the physics of
-//! [`crate::model::prior`] says what differs beside others: bandwidth that is
-//! shared, a barrier, a halo.
+//! A model knows runs of one device by itself. It is therefore asked about a grid of
+//! just the device's units, and [`crate::model::prior`] gives the effects of other
+//! devices: shared bandwidth, a barrier, a halo.
 
 use std::sync::Arc;
 
@@ -30,8 +29,8 @@ enum Form {
 }
 
 impl ConfiguredDevice {
-    /// `workers` of a pool's cores count, `stream` for a memory of its own.
-    /// `None` if its memory is too small for the smallest stream buffers.
+    /// Configures a candidate with `workers` of a pool's cores, or with `stream` for
+    /// device memory. `None` if that is too small for the smallest stream buffers.
     pub fn new(
         candidate: &CandidateDevice,
         workers: u32,
@@ -41,7 +40,7 @@ impl ConfiguredDevice {
         let host = &candidate.time.descriptors().host;
         let form = match candidate.memory {
             MemoryKind::HostPool => {
-                // Close together, as far as that goes.
+                // On as few sockets as possible.
                 let socket = (host.cores / host.sockets.max(1)).max(1);
                 Form::Host {
                     workers,
@@ -73,7 +72,7 @@ impl ConfiguredDevice {
         Some(Self { time, form })
     }
 
-    /// The same with other chunks to stream, no longer than its buffers.
+    /// Changes the chunks that are streamed, up to the length of the buffers.
     pub fn with_chunk(self, chunk: u64) -> Self {
         let form = match self.form {
             Form::Discrete(division) => Form::Discrete(Division {
@@ -85,8 +84,8 @@ impl ConfiguredDevice {
         Self { form, ..self }
     }
 
-    /// The same with room for so many units in its memory, if it has its own:
-    /// of units that are not alike an average does not tell.
+    /// Changes the number of units that fit its device memory: where units differ in
+    /// size, the run knows it and the average does not.
     pub fn with_capacity(self, capacity: u64) -> Self {
         let form = match self.form {
             Form::Discrete(division) => Form::Discrete(Division {
@@ -98,7 +97,7 @@ impl ConfiguredDevice {
         Self { form, ..self }
     }
 
-    /// How its memory is divided, if it has its own.
+    /// The division of its device memory, if it has any.
     pub fn division(&self) -> Option<Division> {
         match self.form {
             Form::Host { .. } => None,
@@ -127,7 +126,7 @@ impl ConfiguredDevice {
             },
             Form::Discrete(division) => DevicePart::Discrete {
                 held,
-                // More would never be used for so few units.
+                // More slots are useless for so few units.
                 slots: division.slots.min(2 * units + 3),
                 streamed: pooled,
                 chunk: division.chunk,
@@ -145,9 +144,9 @@ impl ConfiguredDevice {
         }
     }
 
-    /// Seconds of a step with these units, its host kernels or transfers
-    /// flowing at `flow` of their rate alone. `solo`: nobody else does
-    /// anything, and all units are held.
+    /// Seconds of a step with these units, while host kernels or transfers run at
+    /// `flow` of their rate alone. `solo`: no other device computes, and all units are
+    /// held.
     pub fn seconds(&self, work: &StepWork, units: (u64, u64), flow: f64, solo: bool) -> f64 {
         let (held, pooled) = units;
         if held + pooled == 0 {
@@ -164,14 +163,14 @@ impl ConfiguredDevice {
         }
     }
 
-    /// How many times longer a case takes at `flow`.
+    /// The factor by which a case takes longer at `flow`.
     pub fn slowed(&self, case: &Case, flow: f64) -> f64 {
         let descriptors = self.time.descriptors();
         prior::beside(case, descriptors, flow).total / prior::seconds(case, descriptors)
     }
 
-    /// How many times longer these units take when the driver enqueues for
-    /// `streams` devices that stream, one after the other.
+    /// The factor by which these units take longer when the driver enqueues for
+    /// `streams` streaming devices in turns.
     pub fn crowded(&self, work: &StepWork, units: (u64, u64), streams: usize) -> f64 {
         let (held, pooled) = units;
         if pooled == 0 || streams < 2 {
@@ -185,8 +184,8 @@ impl ConfiguredDevice {
         prior::seconds(&case, &shared) / prior::seconds(&case, self.time.descriptors())
     }
 
-    /// What others cost who are waited for: the halo, and hearing of the end.
-    /// `case` holds everything, by itself.
+    /// The cost of a barrier with other devices: the halo, and the completion's
+    /// latency. `case` holds everything by itself.
     fn barrier(&self, case: &Case) -> f64 {
         let descriptors = self.time.descriptors();
         let solo = prior::seconds(case, descriptors);
@@ -204,8 +203,8 @@ impl ConfiguredDevice {
         device.map_or(0.0, |device| device.enqueue_seconds)
     }
 
-    /// Seconds of each launch on held units beyond the first, and of all of
-    /// these if it holds `held`.
+    /// Seconds of a launch on held units, and of all launches beyond the first if it
+    /// holds `held`.
     pub fn launches(&self, held: u64) -> (f64, f64) {
         let device = self.time.descriptors().device;
         let launch = device.map_or(0.0, |device| device.launch_seconds);
@@ -213,7 +212,7 @@ impl ConfiguredDevice {
         (launch, launch * more_launches(held, slots) as f64)
     }
 
-    /// Seconds of a step in which it works on nothing.
+    /// Seconds of a step in which the device computes nothing.
     pub fn overhead(&self, work: &StepWork) -> f64 {
         let descriptors = self.time.descriptors();
         match (self.form, &descriptors.device) {
@@ -230,7 +229,7 @@ impl ConfiguredDevice {
         }
     }
 
-    /// The seconds of these during which its link is busy both ways.
+    /// Seconds of a step during which its link is busy both ways.
     pub fn link_seconds(&self, work: &StepWork, units: (u64, u64), flow: f64) -> f64 {
         let (held, pooled) = units;
         if pooled == 0 || !self.has_own_memory() {
@@ -240,7 +239,8 @@ impl ConfiguredDevice {
         prior::beside(&case, self.time.descriptors(), flow).link
     }
 
-    /// What it takes of the host's memory when it computes `units` pool units.
+    /// The bandwidth of the host's memory that it uses when it computes `units` pool
+    /// units.
     pub fn flow(&self, work: &StepWork, units: u64) -> Flow {
         let descriptors = self.time.descriptors();
         let host = descriptors.host.bandwidth;

@@ -1,26 +1,22 @@
 //! How devices share the host's memory while all of them use it.
 //!
-//! Kernels of host pools and transfers of streams are flows. Each has a rate
-//! that it would have alone. What meets on a full resource (the memory, or a
-//! link whose two directions are busy) slows by one factor, whatever its speed
-//! alone; who is held up less elsewhere takes what is left. These are the
-//! shares by which the simulator divides resources, too (see
-//! [`crate::runtime::sim::bandwidth_sharing`]), and with the measured figures of a PCIe 5
-//! machine they give what was measured there.
+//! Kernels of host pools and transfers of streams are flows, each with a rate that it
+//! reaches alone. Flows that meet on a full resource (the memory, or a link that is
+//! busy both ways) slow by one factor; a flow that another resource limits more leaves
+//! the rest to the others. The simulator shares resources in the same way (see
+//! [`crate::runtime::sim::bandwidth_sharing`]).
 
-/// A flow that may be under way beside others.
+/// A flow that may be active together with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Flow {
-    /// Bytes a second of the host's memory that it takes alone; 0 for one that
-    /// is not under way.
+    /// Bytes a second of the host's memory that it uses alone; 0 for an inactive flow.
     pub alone: f64,
-    /// The fraction of that which something of its own leaves it: a link both
-    /// of whose directions are busy.
+    /// The fraction of that to which its own link limits it while busy both ways.
     pub own_limit: f64,
 }
 
-/// For each flow the fraction of its rate alone that it has beside the others
-/// on a memory of `bandwidth` bytes a second.
+/// The fraction of its own rate that each flow reaches together with the others on a
+/// memory of `bandwidth` bytes a second.
 pub fn shares(bandwidth: f64, flows: &[Flow]) -> Vec<f64> {
     let mut shares = vec![1.0; flows.len()];
     let mut open: Vec<usize> = (0..flows.len()).filter(|i| flows[*i].alone > 0.0).collect();
@@ -28,7 +24,7 @@ pub fn shares(bandwidth: f64, flows: &[Flow]) -> Vec<f64> {
     while !open.is_empty() {
         let wanted: f64 = open.iter().map(|i| flows[*i].alone).sum();
         let common = (free / wanted).clamp(0.0, 1.0);
-        // Whoever is held up more by something else leaves the rest to others.
+        // A flow with a lower limit of its own leaves the rest to the others.
         let held_up = |i: &usize| flows[*i].own_limit < common;
         if !open.iter().any(held_up) {
             open.iter().for_each(|i| shares[*i] = common);

@@ -1,5 +1,4 @@
-//! Seconds over units, as a few points with straight lines between: monotone,
-//! so that it can be asked both ways.
+//! Seconds over units as a monotone, piecewise linear curve, which can be inverted.
 
 /// Points `(units, seconds)`, both never falling.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -16,23 +16,23 @@ const HELD_POINTS: [f64; 7] = [0.02, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0];
 /// Parts of what would be streamed if the device did everything.
 const STREAM_POINTS: [f64; 7] = [0.01, 0.04, 0.125, 0.25, 0.5, 0.75, 1.0];
 
-/// Who computes, and who of them streams.
+/// The devices that compute, and those of them that stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Participants {
     pub takes_part: Vec<bool>,
     pub streams: Vec<bool>,
 }
 
-/// What devices do within a time, as curves.
+/// The units that devices compute within a time, as curves.
 pub struct Curves {
     devices: Vec<DeviceCurves>,
 }
 
 #[derive(Default)]
 struct DeviceCurves {
-    /// Units held, beside others who are waited for; of a pool, units alone.
+    /// Units held, with a barrier at the end of a step; of a pool, units by itself.
     resident: Curve,
-    /// Full memories and units streamed by itself: `(streamed, seconds)`.
+    /// Units streamed beside a full memory: `(streamed, seconds)`.
     streamed: Vec<(u64, f64)>,
 }
 
@@ -76,8 +76,7 @@ fn points(parts: &[f64], all: u64) -> impl Iterator<Item = u64> {
     units.filter(|units| *units > 0)
 }
 
-/// Participants with their curves under contention, ready to be asked what is done
-/// within a time.
+/// The search for a division among participants, with their curves under contention.
 pub struct DivisionSearch<'a> {
     model: &'a StepModel,
     curves: &'a Curves,
@@ -134,8 +133,8 @@ impl<'a> DivisionSearch<'a> {
         }
     }
 
-    /// Held and pool units that each device does within `seconds`, if each
-    /// takes `scale` times what its curves say. The same lengths as devices.
+    /// Writes the held and pool units that each device computes within `seconds`, if
+    /// each takes `scale` times what its curves say.
     fn within(&self, seconds: f64, scale: &[f64], held: &mut [f64], pooled: &mut [f64]) {
         let mut busy: f64 = 0.0;
         let own = |d: &usize| self.model.workers[*d].has_own_memory();
@@ -168,15 +167,15 @@ impl<'a> DivisionSearch<'a> {
         }
     }
 
-    /// In how long a device would do without its slowdown what it does within
-    /// `seconds`.
+    /// Seconds that a device would take without its slowdown for what it computes
+    /// within `seconds`.
     fn unslowed(&self, d: usize, seconds: f64) -> f64 {
         let overhead = self.model.overhead[d];
         overhead + (seconds - overhead) / self.slowdown[d]
     }
 
-    /// The division with which all finish together, if each takes `scale`
-    /// times what its curves say. `None` if they never do all units.
+    /// The division with which all devices finish together, if each takes `scale` times
+    /// what its curves say. `None` if they never compute all units.
     pub fn divide(&self, scale: &[f64]) -> Option<DividedStep> {
         let units = self.model.work.units;
         let count = self.model.workers.len();

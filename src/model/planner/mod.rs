@@ -1,5 +1,5 @@
-//! From predicted seconds to plans: workers, shares, what is held and what is
-//! streamed, chunks and queues, for the least predicted step.
+//! Plans of the least predicted step: workers, shares, held and streamed units, chunks
+//! and queues.
 //!
 //! * [`CandidateDevice`] is a device that may take part, [`ModelledMachine`] makes those of a
 //!   machine with a trained model; a [`ConfiguredDevice`] is a candidate under a
@@ -11,8 +11,8 @@
 //!   device alone, several, with and without streams) and is the
 //!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
 //!   when devices turn out slower;
-//! * [`plan`] searches what is fixed for a run, too; [`predict_run`] says how
-//!   long one takes.
+//! * [`plan`] also searches what is fixed for a run; [`predict_run`] predicts how long
+//!   a run takes.
 //!
 //! Everything is planned with what is known before a run. Counters explain, and
 //! never plan.
@@ -44,17 +44,17 @@ use crate::engine::corun::Stream;
 use crate::model::case::StepWork;
 use crate::model::step_time::Outside;
 
-/// What a run is to be started with, and what is expected of it.
+/// The configuration that a run starts with, and the forecast of its first step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPlan {
     /// The devices' names, in the order of all lists.
     pub devices: Vec<String>,
     /// Cores that work in a pool; compute units of other devices.
     pub workers: Vec<u32>,
-    /// What to ask the engine for, of all devices that stream.
+    /// The stream options of the engine, for all devices that stream.
     pub stream: Stream,
-    /// Units of a streamed chunk, and queues, as they come of that; 0 for
-    /// devices on host memory, which do their part at once.
+    /// Units of a streamed chunk, and queues, which follow from that; 0 for devices on
+    /// host memory, which compute their part at once.
     pub chunks: Vec<u64>,
     pub queues: Vec<u32>,
     /// The first step, and what it should take.
@@ -62,14 +62,14 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
-    /// What plans the steps of a run that is started like this, on the same
+    /// The planner of the steps of a run with this configuration, on the same
     /// `candidates`. `None` if one of their memories is too small.
     pub fn planner(&self, work: &StepWork, candidates: &[CandidateDevice]) -> Option<StepPlanner> {
         let workers = search::configured(work, candidates, &self.workers, self.stream)?;
         Some(StepPlanner::new(*work, workers))
     }
 
-    /// What of the first step lies outside what the models were trained on.
+    /// The inputs of the first step that lie outside the training ranges of the models.
     pub fn outside(&self, work: &StepWork, candidates: &[CandidateDevice]) -> Vec<Outside> {
         let workers = search::configured(work, candidates, &self.workers, self.stream);
         let StepPlan { held, pooled } = &self.forecast.plan;

@@ -9,7 +9,7 @@ use super::candidate::CandidateDevice;
 use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, RuntimeKind};
 use crate::model::{Descriptors, Predictor, PredictorError};
 
-/// A machine, a model that serves on it, and what is to be computed.
+/// A machine, a model of it, and the codelet to predict.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelledMachine<'a> {
     pub bundle: &'a Bundle,
@@ -84,8 +84,8 @@ impl ModelledMachine<'_> {
         Ok(candidates)
     }
 
-    /// What the machine's file says of a device: by its name, or else of its
-    /// vendor's name, the next that is not `before` it.
+    /// The entry of a device in the machine file: by its name or else by its model,
+    /// where the devices `before` it have taken earlier entries.
     fn spec(&self, device: &Device, before: &[Device]) -> Result<&DeviceSpec, CandidateError> {
         let alike = before.iter().filter(|d| d.model == device.model).count();
         let all = &self.machine.devices;

@@ -1,4 +1,4 @@
-//! How long a whole run takes, by strategy.
+//! Predictions of whole runs, by strategy.
 
 use super::candidate::CandidateDevice;
 use super::search::{chunks, configured, plan, queues};
@@ -22,7 +22,7 @@ pub enum PredictedStrategy {
     Pdawl,
 }
 
-/// What is expected of a run.
+/// The prediction of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPrediction {
     pub kind: PredictedStrategy,
@@ -69,7 +69,7 @@ pub fn predict_run(
     })
 }
 
-/// The plan of shares that never change, as their balancer makes it.
+/// The plan of a balancer whose shares never change.
 fn fixed(
     strategy: &Strategy,
     work: &StepWork,

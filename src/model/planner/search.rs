@@ -1,4 +1,5 @@
-//! What is chosen once a run: workers of pools, chunks and queues of streams.
+//! The search for what is fixed for a run: workers of pools, chunks and queues of
+//! streams.
 
 use super::RunPlan;
 use super::candidate::{CandidateDevice, MemoryKind};
@@ -8,8 +9,8 @@ use crate::balance::pdawl::{Forecast, Planner};
 use crate::engine::corun::Stream;
 use crate::model::case::StepWork;
 
-/// Other choices than all cores and the engine's streams must be predicted to
-/// take less than this part of the time.
+/// A choice other than all cores and the engine's streams must be predicted to take
+/// less than this part of the time.
 const WORTH_IT: f64 = 0.99;
 
 /// Parts of a pool's cores that are tried.
@@ -33,7 +34,7 @@ pub fn plan(work: &StepWork, candidates: &[CandidateDevice]) -> Option<RunPlan> 
     planned(work, candidates, is_pool)
 }
 
-/// The same with all of the pools' cores, where somebody else has chosen these.
+/// Plans a run with all cores of the pools, where the user has chosen these.
 pub fn plan_with_all_cores(work: &StepWork, candidates: &[CandidateDevice]) -> Option<RunPlan> {
     planned(work, candidates, |_| false)
 }
@@ -56,8 +57,8 @@ fn planned(
             choice.workers[pool] = workers;
             choice
         });
-        // Cores that are left out cannot be had back in the run: the gain must
-        // be more than what the model may be wrong by.
+        // A run cannot get back cores that it left out, so the gain must exceed the
+        // model's error.
         let worth_it = WORTH_IT.min(1.0 - candidates[pool].time.spread());
         best = best.clone().or_better(work, candidates, choices, worth_it);
     }
@@ -81,8 +82,8 @@ fn planned(
     Some(best.into_plan(candidates))
 }
 
-/// Numbers of workers below `cores`, the most first: of equally good ones that
-/// one is taken.
+/// Numbers of workers below `cores`, the greatest first: it wins among equally good
+/// ones.
 fn fewer_workers(cores: u32) -> Vec<u32> {
     let part = |part: f64| (f64::from(cores) * part).round() as u32;
     let mut fewer: Vec<u32> = PARTS.iter().map(|p| part(*p)).collect();
@@ -162,13 +163,13 @@ pub fn configured(
         .collect()
 }
 
-/// Units of a streamed chunk; 0 for those who compute on host memory.
+/// Units of a streamed chunk; 0 for devices that compute in host memory.
 pub fn chunks(workers: &[ConfiguredDevice]) -> Vec<u64> {
     let chunk = |w: &ConfiguredDevice| w.division().map_or(0, |division| division.chunk);
     workers.iter().map(chunk).collect()
 }
 
-/// Queues to stream over; 0 likewise.
+/// Queues to stream over; 0 for devices that compute in host memory.
 pub fn queues(workers: &[ConfiguredDevice]) -> Vec<u32> {
     let queues = |w: &ConfiguredDevice| w.division().map_or(0, |division| division.queues);
     workers.iter().map(queues).collect()

@@ -1,4 +1,4 @@
-//! The plan of a step under one configuration: [`Planner`] for the balancer.
+//! The plan of a step under one configuration: the balancer's [`Planner`].
 
 use super::configured::ConfiguredDevice;
 use super::divide::{Curves, DivisionSearch, Participants};
@@ -7,11 +7,12 @@ use crate::balance::StepPlan;
 use crate::balance::pdawl::{Forecast, Planner};
 use crate::model::case::StepWork;
 
-/// How often a division is corrected by what is predicted for it exactly:
-/// curves are straight between their points.
+/// Corrections of a division by its exact prediction: curves are straight between their
+/// points.
 const CORRECTIONS: u32 = 3;
 
-/// A more complicated plan must promise so much to be preferred.
+/// A plan with more participants must be predicted to take less than this part of the
+/// time.
 const PAYS: f64 = 0.998;
 
 /// Plans steps of one workload on the devices of a run, as configured.
@@ -28,8 +29,7 @@ impl StepPlanner {
         Self { model, curves }
     }
 
-    /// The same for the memories that a run found its devices to have, in their
-    /// order; its plans can be carried out there.
+    /// The planner for the memory capacities that a run found, in the order of devices.
     pub fn within(self, capacities: &[Option<u64>]) -> Self {
         let StepModel { work, workers, .. } = self.model;
         let workers = workers.into_iter().enumerate();
@@ -49,8 +49,8 @@ impl StepPlanner {
         &self.model.work
     }
 
-    /// Who might work: each device by itself first, then several; nobody
-    /// streaming before some.
+    /// The sets of participants to compare: each device by itself first, then several;
+    /// without streams first.
     fn participant_sets(&self, slowdown: &[f64]) -> Vec<Participants> {
         let count = self.model.workers.len();
         let own = |d: usize| self.model.workers[d].has_own_memory();
@@ -98,7 +98,7 @@ impl StepPlanner {
             let forecast = self.model.expect(&division.plan, slowdown);
             for (d, expected) in forecast.devices.iter().enumerate() {
                 let (held, pooled) = (division.plan.held[d], division.plan.pooled[d]);
-                // A memory that is full before all are done says nothing.
+                // A device with a full memory cannot take more, whatever its rate.
                 let is_full = self.model.workers[d].has_own_memory()
                     && pooled == 0
                     && held == self.model.workers[d].capacity();

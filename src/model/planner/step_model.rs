@@ -1,5 +1,4 @@
-//! The devices of a run under one configuration, and what is expected of them
-//! if they follow a plan.
+//! A step on the devices of a run under one configuration: the forecast for a plan.
 
 use super::configured::ConfiguredDevice;
 use super::contention::{self, Flow};
@@ -7,25 +6,26 @@ use crate::balance::StepPlan;
 use crate::balance::pdawl::{Expected, Forecast};
 use crate::model::case::StepWork;
 
-/// What devices find of the host's memory: the fraction of their own rate at
-/// which each one's kernels or transfers flow.
+/// The fraction of its own rate at which each device's kernels or transfers use the
+/// host's memory.
 pub struct MemoryShares {
-    /// While streams and pools are under way.
+    /// While streams and pools are active.
     pub together: Vec<f64>,
-    /// While no stream is, for the pools.
+    /// For the pools, while no stream is active.
     pub quiet: Vec<f64>,
-    /// While no pool is, for the streams.
+    /// For the streams, while no pool is active.
     pub streams: Vec<f64>,
 }
 
-/// Workers on one workload, in the order of the run's devices.
+/// How long a step of one workload takes on several devices, in the order of the run.
 pub struct StepModel {
     pub work: StepWork,
     pub workers: Vec<ConfiguredDevice>,
-    /// Seconds of a step in which each works on nothing. What slows a device
-    /// does not slow the driver.
+    /// Seconds of a step in which each device computes nothing. A slowed device does
+    /// not slow the driver.
     pub overhead: Vec<f64>,
-    /// What each takes of the host's memory when it computes pool units.
+    /// The bandwidth of the host's memory that each device uses when it computes pool
+    /// units.
     flows: Vec<Flow>,
     /// Bytes a second.
     bandwidth: f64,
@@ -46,7 +46,7 @@ impl StepModel {
         }
     }
 
-    /// The shares of those that compute pool units.
+    /// The memory shares of the devices that compute pool units.
     pub fn shares(&self, pooling: impl Fn(usize) -> bool, slowdown: &[f64]) -> MemoryShares {
         let among = |takes_part: &dyn Fn(usize) -> bool| {
             let flows = self.flows.iter().enumerate().map(|(d, flow)| Flow {
@@ -66,7 +66,7 @@ impl StepModel {
         }
     }
 
-    /// What is expected if `plan` is followed.
+    /// The forecast of a step that follows `plan`.
     pub fn expect(&self, plan: &StepPlan, slowdown: &[f64]) -> Forecast {
         let pooling = |d: usize| plan.pooled[d] > 0 && slowdown[d].is_finite();
         let shares = self.shares(pooling, slowdown);
@@ -81,7 +81,7 @@ impl StepModel {
         }
     }
 
-    /// When each device is through with its part.
+    /// When each device ends its part.
     fn ends(&self, plan: &StepPlan, shares: &MemoryShares, slowdown: &[f64]) -> Vec<f64> {
         let all = 0..self.workers.len();
         let solo = plan.held.contains(&self.work.units);
@@ -103,7 +103,7 @@ impl StepModel {
                 }
             }
         };
-        // If the pools work on as long as anything is streamed.
+        // Assumes first that pools compute for as long as anything is streamed.
         let mut ends: Vec<f64> = (all.clone())
             .map(|d| match streams(d) {
                 true => seconds(d, shares.together[d]),
@@ -138,9 +138,10 @@ impl StepModel {
         ends
     }
 
-    /// Seconds from a step's begin until pools get their first chunk: the engine
-    /// first enqueues the halos of those who hold units. The pool lies below
-    /// all of these, so each has one below and, but for the last, one above.
+    /// Seconds from the begin of a step until pools get their first chunk: the engine
+    /// first enqueues the halos of devices that hold units. The pool's units lie below
+    /// the held ones, so each of these devices has a halo below and, except for the
+    /// last, one above.
     pub fn before_pools(&self, holds: impl Fn(usize) -> bool) -> f64 {
         let (mut all, mut last) = (0.0, 0.0);
         for worker in (self.workers.iter().enumerate())
@@ -190,7 +191,7 @@ impl StepModel {
             (took > 0.0 && units > 0.0).then(|| units / took / slowdown[d])
         };
         let or = |units: u64, else_units: u64| if units > 0 { units } else { else_units };
-        // What it would find if it pooled units as others do.
+        // The memory shares if this device computed pool units as well.
         let beside = |d: usize| {
             let others = |o: usize| plan.pooled[o] > 0 && slowdown[o].is_finite();
             self.shares(|o| o == d || others(o), slowdown)
@@ -232,8 +233,8 @@ impl StepModel {
 }
 
 impl MemoryShares {
-    /// The fraction of its rate that a pool has on the average while links are
-    /// busy both ways for `busy` of the time.
+    /// The average fraction of its rate that a pool reaches while links are busy both
+    /// ways for `busy` of the time.
     pub fn beside(&self, device: usize, busy: f64) -> f64 {
         (1.0 - busy) * self.quiet[device] + busy * self.together[device]
     }

@@ -1,4 +1,4 @@
-//! A device with memory of its own.
+//! The step of a device with device memory.
 
 use super::pipeline::{Pipeline, Stream};
 use crate::engine::corun;
@@ -68,8 +68,7 @@ struct DiscreteStep<'a> {
     link: LinkFigures,
     held: f64,
     windows: f64,
-    /// Places where held units border on others': a halo to write, an edge to
-    /// read.
+    /// Borders of the held units with other units: a halo to write, an edge to read.
     borders: f64,
     streamed: f64,
     chunks: f64,
@@ -127,11 +126,11 @@ impl<'a> DiscreteStep<'a> {
         kernels.max(self.windows * self.device.enqueue_seconds)
     }
 
-    /// Seconds of all kernels, one after the other, until the driver knows of
-    /// the last, while writes are under way for `writes` of them.
+    /// Seconds of all kernels, one after the other, until the driver sees the last,
+    /// while writes are active for `writes` seconds.
     fn all_kernels(&self, units: f64, writes: f64, link: &LinkFigures) -> f64 {
         let device = self.device;
-        // Kernels that share the device start beside each other.
+        // Kernels that share the device start concurrently.
         let launches = self.windows + if device.turns { self.chunks } else { 0.0 };
         let alone = launches * device.launch_seconds + self.kernels(units);
         // Each launch that a write delays covers so much more of the writes.
@@ -157,8 +156,8 @@ impl<'a> DiscreteStep<'a> {
         begin + self.launches() + edge + self.device.completion_seconds
     }
 
-    /// When the driver comes to the first chunk: after the halo's write and
-    /// some launches, with the edges' reads if these are all.
+    /// When the driver reaches the first chunk: after the halo's write and some
+    /// launches, and after the edges' reads if these are all launches.
     fn before_streams(&self) -> f64 {
         let edges = if self.windows < LEAD {
             self.borders

@@ -1,13 +1,12 @@
-//! What a grid's step on a host's cores is made of beside the bounds of a machine
-//! file: how the bandwidth of several cores grows, what caches keep, and what
-//! chunks and tiles cost.
+//! The terms of a grid's step on a host's cores that no machine file gives: how the
+//! bandwidth of several cores grows, what caches keep, and what chunks and tiles cost.
 //!
-//! Of kernels that memory bounds, as stencils are: there is no part for what a
-//! core computes.
+//! They are of memory-bound kernels, as stencils are: there is no term for a core's
+//! operations.
 //!
-//! No machine file tells these, and simulated machines have none of them. A
-//! model learns how much of each a step takes (`prior x parts`), so the figures
-//! here only have to stand in the right proportion to the case.
+//! Simulated machines have none of these effects. A model learns the weight of each
+//! term (`prior x parts`), so the figures here only need the right proportion to the
+//! case.
 
 use super::host::at_work;
 use super::product_terms::lost;
@@ -26,15 +25,16 @@ const CACHE: f64 = 1.5;
 
 /// Rows that a stencil works on at once: three, and the result's.
 const ROWS_AT_ONCE: f64 = 4.0;
-/// Of a core's own cache, what these may take before rows are read again ...
+/// The part of a core's own cache that these rows may take before some are read again
+/// ...
 const ROOM: f64 = 0.25;
-/// ... and where none of them is found again.
+/// ... and the part at which all are read again.
 const FULL: f64 = 0.5;
 
-/// To begin a unit, a row or a plane: seconds of a core.
+/// Seconds of a core to begin a unit: a row or a plane.
 const ROW: f64 = 20e-9;
 
-/// To have a worker take part in a chunk.
+/// Seconds to wake a worker for a chunk.
 const WAKE: f64 = 0.3e-6;
 
 /// Seconds of a step.
@@ -44,8 +44,8 @@ pub struct GridTerms {
     /// that it does.
     pub memory: f64,
     pub cache: f64,
-    /// The bytes of `memory` at all cores' bandwidth, however few compute: a part
-    /// of the time that more cores do not shorten, beside that of the law above.
+    /// The bytes of `memory` at the bandwidth of all cores: a part of the time that
+    /// more cores do not shorten.
     pub shared: f64,
     /// The bytes again, as far as rows are too wide for a core's own cache.
     pub wide_rows: f64,
@@ -60,8 +60,7 @@ pub struct GridTerms {
 }
 
 impl GridTerms {
-    /// Of a grid's units on a host's own cores, of which `derived` was counted;
-    /// `None` of anything else.
+    /// The terms of a grid's units on a host's own cores; `None` for anything else.
     pub(in crate::model) fn of(
         case: &Case,
         descriptors: &Descriptors,

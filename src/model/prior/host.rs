@@ -1,4 +1,5 @@
-//! Who computes in host memory: pools of cores, and devices that share it.
+//! The step of devices that compute in host memory: pools of cores, and devices that
+//! share it.
 
 use crate::model::case::Case;
 use crate::model::derived::tiles;
@@ -7,14 +8,13 @@ use crate::model::descriptors::{DeviceFigures, HostFigures};
 /// Chunks that are under way at once: one runs, one follows.
 const LANES: f64 = 2.0;
 
-/// The workers of a pool with something to do while a chunk of so many units
-/// runs by itself.
+/// The busy workers of a pool while a chunk of `units` runs by itself.
 fn busy(case: &Case, units: u64, workers: u32) -> f64 {
     tiles(&case.work, units, workers).busy(workers as usize) as f64
 }
 
-/// Workers with something to do while chunks run: of one chunk or, if it leaves
-/// half of them idle, of two.
+/// The busy workers while chunks run: of one chunk or, if it leaves half of them idle,
+/// of two.
 pub(super) fn at_work(case: &Case, workers: u32) -> f64 {
     let one = busy(case, case.part.chunk().min(case.part.units()), workers);
     match 2.0 * one <= f64::from(workers) && case.part.chunks() > 1 {
@@ -60,8 +60,8 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
         };
         full_pairs * (each + beside(chunk)) + rest
     } else {
-        // One after the other: each after its overhead, or when the driver
-        // knows of the one whose lane it takes.
+        // One chunk after the other: each after its overhead, or when the driver has
+        // seen the end of the chunk whose lane it takes.
         let full = kernel(chunk, one);
         let period = (host.launch_seconds + full).max((each + full) / LANES);
         (chunks - 1.0).max(0.0) * period + end
@@ -70,7 +70,7 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
     (compute(all, both), memory(all, both), 0.0, total)
 }
 
-/// The same of a device that shares the host's memory.
+/// Compute, memory, link, and total seconds of a device that shares the host's memory.
 pub fn shared(
     case: &Case,
     device: &DeviceFigures,

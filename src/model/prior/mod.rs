@@ -1,20 +1,20 @@
 //! The physics of a step: what a case should take by a machine's descriptors.
 //!
-//! Every part of a step is a lower bound, and the step takes the greatest of
-//! them, plus what none can hide:
+//! Every part of a step is a lower bound. The step takes the greatest of them, plus
+//! what overlaps with none:
 //!
 //! * `host`: a pool computes at the rate of its cores or at the bandwidth
 //!   that they reach, chunk after chunk;
 //! * `own`: a device with memory of its own computes what it holds, window
 //!   after window, while others flow through it in a `pipeline` of writes,
 //!   kernels and reads over several queues;
-//! * `product`: the same of products, whose matrix is written and whose vector
-//!   stays, and which have neither halos nor windows.
+//! * `product`: the same for products, whose matrix is streamed while the vector stays,
+//!   and which have neither halos nor windows.
 //!
-//! What a product's entries, rows and jumps take of a step is no bound, and no
-//! machine file says it; nor how bandwidth grows with cores, what caches keep,
-//! and what chunks cost: `product_terms` and, of grids on cores, `grid_terms` have what
-//! processors usually need, and a model learns how much of each there is.
+//! Some terms are no bounds, and no machine file gives them: a product's entries, rows
+//! and jumps, the growth of bandwidth with cores, caches, and the cost of chunks.
+//! `product_terms` and `grid_terms` have what processors usually need, and a model
+//! learns the weight of each.
 //!
 //! The figures are a machine file's, so the prior knows neither caches nor what
 //! a particular driver does; a learned correction multiplies it.
@@ -40,16 +40,16 @@ pub use product_terms::ProductTerms;
 pub struct Terms {
     /// Operations at their greatest rate.
     pub compute: f64,
-    /// Memory traffic of whoever computes, at the bandwidth that it reaches.
+    /// Memory traffic of the device, at the bandwidth that it reaches.
     pub memory: f64,
     /// Transfers over the link, both ways at once where that can be.
     pub link: f64,
-    /// What the greatest of these does not hide: starting, enqueueing, filling
-    /// and draining, and waiting for the driver to know.
+    /// The time that does not overlap with the greatest of these: starting, enqueueing,
+    /// filling and draining, and completions.
     pub overhead: f64,
-    /// The driver's time for the launches on held units, and for the writes,
-    /// kernels and reads of streamed ones. Both are parts of the whole, as far
-    /// as nothing hides them.
+    /// The driver's time for the launches on held units, and for the writes, kernels
+    /// and reads of streamed ones. Both count as far as they do not overlap with other
+    /// terms.
     pub held_enqueue: f64,
     pub streamed_enqueue: f64,
     /// The whole step.
@@ -66,13 +66,12 @@ pub fn terms(case: &Case, descriptors: &Descriptors) -> Terms {
     beside(case, descriptors, 1.0)
 }
 
-/// The terms of a step of `case` while others use the host's memory too, which
-/// leaves its host kernels, or its transfers, `flow` of the rate that they
-/// would have alone, above 0 and at most 1.
+/// The terms of a step of `case` while other devices use the host's memory as well: its
+/// host kernels or transfers run at `flow` of their rate alone, above 0 and at most 1.
 pub fn beside(case: &Case, descriptors: &Descriptors, flow: f64) -> Terms {
     let (compute, memory, link, total) = parts(case, descriptors, flow);
-    // Which kernels meet which changes in steps; to leave less of the memory
-    // never helps.
+    // The overlap of kernels changes in steps with `flow`, but less bandwidth never
+    // helps.
     let total = match flow < 1.0 {
         true => total.max(parts(case, descriptors, 1.0).3),
         false => total,

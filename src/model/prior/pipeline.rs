@@ -153,7 +153,7 @@ impl Pipeline<'_> {
         self.device.launch_seconds + delay + units * stream.unit_kernel + sharing * others
     }
 
-    /// As long as the link takes, filled without a pause.
+    /// The time if the link is the bottleneck.
     fn by_link(&self, stream: &Stream) -> f64 {
         let (latency, alone) = (self.link.latency_seconds, self.alone());
         let latencies = stream.chunks * latency;
@@ -171,8 +171,8 @@ impl Pipeline<'_> {
         before + self.kernel(stream, stream.last, sharing, 0.0) + self.device.completion_seconds
     }
 
-    /// As long as the queues take: each gets its next chunk when the driver
-    /// knows that the one before has been read.
+    /// The time if the queues are the bottleneck: each gets its next chunk when the
+    /// driver sees that its previous one has been read.
     fn by_queues(&self, stream: &Stream) -> f64 {
         let (alone, both) = (self.alone(), self.both());
         let enqueue = self.device.enqueue_seconds;
@@ -218,17 +218,17 @@ impl Pipeline<'_> {
         with_last.max(before_it) + self.looked_after(stream, full, rounds)
     }
 
-    /// What queues wait in all while the driver enqueues other commands. It
-    /// looks after them only after every `lead` of these, and then gives those
-    /// that are through their next chunk, three commands each. So a chunk that
-    /// takes `full` keeps its queue for a whole number of looks.
+    /// The total time that queues wait while the driver enqueues other commands. The
+    /// driver polls the queues after every `lead` commands and gives each idle queue
+    /// its next chunk, three commands each. A chunk that takes `full` seconds therefore
+    /// occupies its queue for a whole number of polls.
     fn looked_after(&self, stream: &Stream, full: f64, rounds: f64) -> f64 {
         let (enqueue, chunk) = (self.device.enqueue_seconds, 3.0);
         if stream.others == 0.0 || enqueue == 0.0 {
             return 0.0;
         }
         let cycle = |looks: f64| (looks * stream.lead + chunk * self.queues) * enqueue;
-        // Of the queues that one look serves, the last is through in time, too.
+        // The last of the queues that one poll serves must be idle in time, too.
         let fits = |looks: &f64| {
             let before_it = (self.queues / looks).ceil() - 1.0;
             cycle(*looks) - before_it * chunk * enqueue >= full
@@ -242,8 +242,8 @@ impl Pipeline<'_> {
         meanwhile * (cycle(looks) - full).max(0.0)
     }
 
-    /// As long as the driver takes to enqueue; what it enqueues last is still
-    /// to be done.
+    /// The time if enqueueing is the bottleneck; the last chunk is still to be done
+    /// then.
     fn by_driver(&self, stream: &Stream) -> f64 {
         let (latency, alone) = (self.link.latency_seconds, self.alone());
         let rounds = (stream.chunks / self.queues).ceil();

@@ -1,4 +1,4 @@
-//! A product on a device with memory of its own.
+//! The step of a product on a device with device memory.
 
 use crate::model::case::{Case, DevicePart};
 use crate::model::descriptors::{DeviceFigures, HostFigures};

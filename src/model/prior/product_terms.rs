@@ -1,10 +1,9 @@
-//! What a product's step is made of beside bytes and operations: its entries,
-//! its rows, and the lines of the vector that are waited for.
+//! The terms of a product's step beside bytes and operations: its entries, its rows,
+//! and waiting for lines of the vector.
 //!
-//! Each in seconds of a processor as there are many, all workers at once; no
-//! machine file tells them. A model learns how much of each a step takes
-//! (`prior x parts`), so the figures here only have to stand in the right
-//! proportion to the case.
+//! Each is in seconds of a typical processor with all workers. No machine file gives
+//! them: a model learns the weight of each term (`prior x parts`), so the figures here
+//! only need the right proportion to the case.
 
 use crate::model::case::{Case, DevicePart};
 use crate::model::derived::Derived;
@@ -14,15 +13,15 @@ use crate::model::descriptors::Descriptors;
 const ENTRY: f64 = 1e-9;
 /// A row's end: its sum, its store, and a branch that was not foreseen.
 const ROW: f64 = 5e-9;
-/// A line out of a shared cache, of several that are under way at once ...
+/// A line from a shared cache, while several are loaded at once ...
 const NEAR: f64 = 6e-9;
-/// ... and out of memory.
+/// ... and a line from memory.
 const FAR: f64 = 30e-9;
 
-/// Of a shared cache, what a stream may take before it begins to lose what it
-/// will need again: others use the cache, too ...
+/// The part of a shared cache up to which a working set stays in it: other programs use
+/// the cache as well ...
 const KEPT: f64 = 0.5;
-/// ... and where nothing is left of it.
+/// ... and the part from which nothing of it stays.
 const LOST: f64 = 0.75;
 
 /// Seconds of a step.
@@ -33,15 +32,15 @@ pub struct ProductTerms {
     /// Lines that a core's own cache misses, and a shared one.
     pub near_jumps: f64,
     pub far_jumps: f64,
-    /// Bytes that the host's last cache does not keep from step to step, at a
-    /// core's bandwidth each. `None` for who computes elsewhere.
+    /// Bytes that the host's last cache does not keep from step to step, at a core's
+    /// bandwidth each. `None` for devices.
     pub beyond_cache: Option<f64>,
-    /// The end of a step, of which the driver has to hear.
+    /// The end of a step, which the driver must see.
     pub barrier: f64,
 }
 
 impl ProductTerms {
-    /// Of a product; `None` of other work.
+    /// The terms of a product; `None` for other work.
     pub fn of(case: &Case, descriptors: &Descriptors) -> Option<Self> {
         let matrix = case.work.matrix.as_ref()?;
         let part = case.part.units() as f64 / case.work.units.max(1) as f64;
@@ -75,8 +74,8 @@ impl ProductTerms {
     }
 }
 
-/// The part of a working set that is not found again, which is so large against
-/// the cache.
+/// The part of a working set of `over` times the cache that is loaded again in each
+/// step.
 pub(super) fn lost(over: f64) -> f64 {
     ((over - KEPT) / (LOST - KEPT)).clamp(0.0, 1.0)
 }

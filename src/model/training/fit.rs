@@ -11,7 +11,7 @@ use pdawl_profiler::train::{Recipe, TrainError, Trained, Validation, train};
 use super::{SampleGroup, TrainingError, tables};
 use crate::model::RecordError;
 
-/// What was learned of a group.
+/// The models of a group of runs.
 #[derive(Clone, Debug)]
 pub struct GroupModel {
     pub kind: String,
@@ -29,8 +29,8 @@ pub type TrainingProgress<'a> = &'a mut dyn FnMut(&str, usize, usize);
 /// Fits the models of a group. `machine` is its machine's name, for messages.
 ///
 /// # Errors
-/// Rows that do not say what was run, too few rows, and being interrupted. Why
-/// a group has no explaining model is no error.
+/// Rows that lack the description of their run, too few rows, and an interruption. A
+/// group without an explaining model is no error.
 pub fn fit(
     group: &SampleGroup,
     machine: &str,

@@ -19,7 +19,7 @@ pub fn machine(name: &str) -> MachineFile {
     MachineStore::at("/nonexistent").find(name).unwrap()
 }
 
-/// A step of so many rows of 1000 doubles.
+/// A step of `units` rows of 1000 doubles.
 pub fn work(units: u64) -> StepWork {
     StepWork {
         matrix: None,
@@ -71,7 +71,7 @@ pub fn samples(machine: &MachineFile) -> Vec<Sample> {
     samples
 }
 
-/// A recipe that takes next to no time.
+/// A recipe that is fast to fit.
 pub fn recipe() -> Recipe {
     Recipe {
         families: vec![Family::PriorConstant, Family::PriorLinear, Family::Linear],

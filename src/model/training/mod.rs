@@ -1,12 +1,11 @@
 //! From a machine's samples to the models of a bundle.
 //!
 //! [`groups`](mod@groups) sorts samples by kind of device and codelet; each group gets
-//! models of its own. [`tables`] turns a group's samples into the numbers that
-//! models are fitted to: once with what is known before a run, for the model
-//! that plans, and once with what counters, traces and telemetry told of it,
-//! for the model that explains. [`fit`](mod@fit) fits both, and [`bundle`]
-//! puts all groups' models into one file's content. [`charts`](mod@charts) draws
-//! them.
+//! models of its own. [`tables`] turns a group's samples into the numbers that models
+//! are fitted to: once with the figures known before a run, for the model that plans,
+//! and once with counters, traces and telemetry added, for the model that explains.
+//! [`fit`](mod@fit) fits both, and [`bundle`] puts all groups' models into one file's
+//! content. [`charts`](mod@charts) draws them.
 
 pub mod charts;
 mod error;
@@ -32,33 +31,32 @@ pub use groups::{SampleGroup, groups};
 
 use crate::machine::MachineFile;
 
-/// What is learned, and what must be among it.
+/// The samples to learn from, and the groups that must get a model.
 #[derive(Clone, Debug)]
 pub struct TrainingRequest<'a> {
     pub machine: &'a str,
     pub samples: &'a [Sample],
-    /// The codelet that there has to be a model of; `None` for all that the
-    /// samples are of. Other groups are learned as well, if they have enough
-    /// runs.
+    /// The codelet that must get a model; `None` for all codelets of the samples. Other
+    /// groups get models, too, if they have enough runs.
     pub codelet: Option<&'a str>,
-    /// The kinds of device that there has to be a model of that codelet on.
+    /// The kinds of device on which that codelet must get a model.
     pub kinds: &'a [&'a str],
     pub recipe: &'a Recipe,
 }
 
-/// What was learned of a machine.
+/// The models of a machine.
 #[derive(Clone, Debug)]
 pub struct TrainedModels {
     pub groups: Vec<GroupModel>,
-    /// Groups of other codelets that there is no model of, and why.
+    /// Groups of other codelets that got no model, and why.
     pub left_out: Vec<String>,
 }
 
-/// Learns all groups of a machine's samples.
+/// Fits models of all groups of a machine's samples.
 ///
 /// # Errors
-/// Samples of another machine; none of the codelet on one of the kinds; a
-/// group of the codelet that cannot be learned; being interrupted.
+/// Samples of another machine; no sample of the codelet on one of the kinds; a group of
+/// the codelet that cannot be fitted; an interruption.
 pub fn fit_all(
     lesson: &TrainingRequest,
     progress: TrainingProgress,
@@ -114,7 +112,7 @@ pub fn fit_all(
     Ok(models)
 }
 
-/// What a model file says of itself.
+/// The description of a model file.
 #[derive(Clone, Debug)]
 pub struct ModelDescription<'a> {
     pub name: &'a str,
@@ -128,8 +126,7 @@ pub struct ModelDescription<'a> {
 /// The content of a model file.
 ///
 /// # Errors
-/// A machine that cannot be written as JSON, which none is that a file
-/// described.
+/// A machine that cannot be written as JSON; every machine that a file describes can.
 pub fn bundle(groups: &[GroupModel], about: ModelDescription) -> Result<Bundle, serde_json::Error> {
     Ok(Bundle {
         name: about.name.to_owned(),

@@ -1,5 +1,5 @@
-//! A group's runs as tables: one of what is known beforehand, and one of what
-//! counters, traces and telemetry tell as well.
+//! A group's runs as tables: one with what is known before a run, and one with
+//! counters, traces and telemetry added.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use pdawl_profiler::{Row, Sample, Table};
 
 use crate::model::{Case, RecordError, baseline, features, prior, record};
 
-/// A figure of a run that fewer of the rows than this have explains too little
-/// to give up the other rows for it.
+/// The least part of the rows that must have a figure: rows without it are given up.
 const USUAL: f64 = 0.8;
 
-/// The features that plan. Columns are those that every row has.
+/// The table of the features that plan. Its columns are the features that every row
+/// has.
 ///
 /// # Errors
-/// A row that does not say what was run.
+/// A row that lacks the description of its run.
 pub fn planning(samples: &[&Sample]) -> Result<Table, RecordError> {
     let mut all = Vec::with_capacity(samples.len());
     let mut rows = Vec::with_capacity(samples.len());
@@ -60,9 +60,9 @@ fn places(columns: &[usize], is_one: impl Fn(usize) -> bool) -> Vec<usize> {
         .collect()
 }
 
-/// What a row is validated with: the other runs of its configuration; of a
-/// product, all runs of its matrix, since who asks for a prediction asks for
-/// one of a matrix that was never measured.
+/// The validation group of a row: the runs of its configuration or, of a product, all
+/// runs of its matrix, since predictions are wanted of matrices that were never
+/// measured.
 fn group(sample: &Sample, case: &Case) -> String {
     match &case.work.matrix {
         None => sample.configuration.clone(),
@@ -73,11 +73,11 @@ fn group(sample: &Sample, case: &Case) -> String {
     }
 }
 
-/// What is known beforehand, and what is known only after a run: the rows that
-/// have what most rows have. `None` if the runs came with no such figures.
+/// The table with what is known only after a run, of the rows that have what most rows
+/// have. `None` if the runs have no such figures.
 ///
-/// `planning` is the samples' own table. Sums over a run become sums over a
-/// step, since a step's time is to be explained.
+/// `planning` is the table of the same samples. Sums over a run become sums over a
+/// step, since the model explains a step's time.
 pub fn explaining(samples: &[&Sample], planning: &Table) -> Option<Table> {
     let figures: Vec<BTreeMap<&str, f64>> = samples.iter().map(|s| after(s)).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -108,7 +108,7 @@ pub fn explaining(samples: &[&Sample], planning: &Table) -> Option<Table> {
     })
 }
 
-/// A run's figures that are known only after it, a step.
+/// The figures of a run that are known only after it, per step.
 fn after(sample: &Sample) -> BTreeMap<&str, f64> {
     let steps = f64::from(sample.steps.max(1));
     (sample.features.iter())

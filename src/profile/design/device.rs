@@ -20,17 +20,18 @@ const CHUNKS: [u64; 5] = [512 << 10, 2 << 20, 8 << 20, 32 << 20, 128 << 20];
 /// Queues to stream over.
 const QUEUES: [u32; 4] = [1, 2, 3, 4];
 
-/// Streamed chunks of a step, at most: with more a run takes long and tells
-/// nothing new.
+/// The most streamed chunks of a step: with more, a run takes long and adds no
+/// information.
 const MOST_CHUNKS: u64 = 256;
 
-/// How much a coordinate counts: size, aspect, free slots, barriers.
+/// Weights of the coordinates of a resident grid: size, aspect, free slots, barriers.
 const RESIDENT: [f64; 4] = [1.5, 0.4, 0.5, 0.4];
 
-/// The same: size, aspect, held, free slots, chunk, queues.
+/// Weights of the coordinates of a streamed grid: size, aspect, held, free slots,
+/// chunk, queues.
 const STREAMED: [f64; 6] = [1.5, 0.4, 0.8, 0.3, 0.7, 0.7];
 
-/// What holds the whole grid.
+/// Candidates that hold the whole grid.
 pub fn resident(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {
@@ -59,7 +60,7 @@ pub fn resident(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     candidates
 }
 
-/// What streams the grid, or a part of it.
+/// Candidates that stream the grid or a part of it.
 pub fn streamed(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {
@@ -94,7 +95,7 @@ pub fn streamed(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     candidates
 }
 
-/// A place from 0 to 1.
+/// A coordinate from 0 to 1.
 fn part(index: usize, of: usize) -> f64 {
     index as f64 / (of - 1) as f64
 }
@@ -109,7 +110,7 @@ enum Free {
     Least,
 }
 
-/// What a configuration should be.
+/// The properties that a configuration should have.
 struct DesiredSetting {
     held: u64,
     free: Free,
@@ -120,12 +121,12 @@ struct DesiredSetting {
 }
 
 impl DesiredSetting {
-    /// The configuration, if the device's memory allows it and it is no
-    /// different one's double.
+    /// The configuration, if the device's memory allows it and no other setting gives
+    /// the same one.
     fn on(&self, gpu: &Gpu, grid: &Grid) -> Option<Configuration> {
         let (units, unit_bytes) = (grid.units(), grid.unit_bytes());
         let streamed = units - self.held;
-        // Where nothing is streamed the buffers are there all the same.
+        // The stream buffers exist even where nothing is streamed.
         let most = if streamed == 0 { units } else { streamed };
         let longest = units.div_ceil(8).min(most);
         let chunk = (self.chunk / unit_bytes).clamp(1, longest);

@@ -9,18 +9,17 @@ use crate::profile::configuration::{Configuration, ModelKind, Setting};
 /// Chunks into which the units are cut: whole, and some divisions.
 const CUTS: [u64; 5] = [1, 3, 8, 24, 64];
 
-/// How much a coordinate counts, of the whole range of sizes: size, aspect,
-/// workers, placement, cuts.
+/// Weights of the coordinates: size, aspect, workers, placement, cuts.
 const WEIGHTS: [f64; 5] = [1.5, 0.4, 1.0, 0.3, 0.6];
 
-/// A pool of so many workers, placed somehow.
+/// A pool of workers and their placement.
 struct Pool {
     workers: u32,
     sockets: u32,
     placement: Option<Placement>,
 }
 
-/// All that a pool of cores may be asked for.
+/// The candidates for pools of cores.
 pub fn pools(space: &Space, grids: &[SizedGrid]) -> Vec<Candidate> {
     let pools = placed(space);
     let all = space.topology.cores().max(1) as f64;
@@ -53,7 +52,7 @@ pub fn pools(space: &Space, grids: &[SizedGrid]) -> Vec<Candidate> {
     candidates
 }
 
-/// All that a device on host memory may be asked for.
+/// The candidates for a device on host memory.
 pub fn shared(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {

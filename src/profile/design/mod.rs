@@ -1,11 +1,9 @@
-//! Which configurations tell most of a machine, in the order in which they do.
-//! Pure.
+//! The configurations that a model learns most from, the most informative first. Pure.
 //!
-//! A design is a prefix of an order: the more is run, the finer the space is
-//! covered, and every prefix spans it ([`fill`]). The space is sizes
-//! ([`sizes`]), and what a pool ([`host`]) or a device ([`device`]) may be
-//! asked for. GPUs are made to stream by using little of their memory, so that
-//! small grids already show both sides of its limit.
+//! A design is a prefix of an order, and every prefix spans the space ([`fill`]). The
+//! space has sizes ([`sizes`]) and the settings of a pool ([`host`]) or a device
+//! ([`device`]). GPUs stream because little of their memory is used, so that small
+//! grids already show both sides of its limit.
 
 pub mod device;
 pub mod fill;
@@ -23,13 +21,13 @@ use std::collections::HashSet;
 use crate::profile::configuration::{Configuration, ModelKind};
 use sizes::SizedGrid;
 
-/// Of five configurations of a GPU, so many hold the whole grid.
+/// Which of five configurations of a GPU hold the whole grid.
 const RESIDENT: [bool; 5] = [true, false, false, true, false];
 
-/// Of three configurations, so many are squares or cubes: what users run most.
+/// Which of three configurations are squares or cubes, which users run most.
 const SQUARE: [bool; 3] = [true, true, false];
 
-/// A configuration and where it stands in its space.
+/// A configuration and its place in the design's space.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     configuration: Configuration,
@@ -53,8 +51,8 @@ impl Candidate {
     }
 }
 
-/// At most `count` configurations of a kind, the most telling first; none if
-/// the machine has no such device. A longer design begins with a shorter one.
+/// At most `count` configurations of a kind, the most informative first; none if the
+/// machine has no such device. A longer design begins with a shorter one.
 pub fn design(space: &Space, kind: ModelKind, count: usize) -> Vec<Configuration> {
     let grids = sizes::grids(space);
     match kind {
@@ -73,8 +71,8 @@ pub fn design(space: &Space, kind: ModelKind, count: usize) -> Vec<Configuration
     }
 }
 
-/// The candidates that fill their space. Where sizes are small, several settings
-/// end in one configuration; the first stands for all.
+/// The candidates that fill their space. Where sizes are small, several settings give
+/// the same configuration; the first one counts.
 fn filled(mut candidates: Vec<Candidate>, count: usize) -> Vec<Configuration> {
     let mut seen = HashSet::new();
     candidates.retain(|candidate| seen.insert(candidate.configuration.clone()));

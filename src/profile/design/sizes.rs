@@ -6,7 +6,7 @@ use crate::profile::configuration::Grid;
 /// Sizes of a design, if none are asked for.
 const LEVELS: u32 = 15;
 
-/// A grid with where it stands in a design.
+/// A grid and its place in a design.
 #[derive(Clone, Copy, Debug)]
 pub struct SizedGrid {
     pub grid: Grid,

@@ -1,4 +1,4 @@
-//! What a design may use of a machine.
+//! The space of a design: sizes, devices and limits.
 
 use thiserror::Error;
 
@@ -8,8 +8,8 @@ use crate::machine::host::Topology;
 use crate::profile::configuration::Grid;
 use crate::quantity::Bytes;
 
-/// The least size of a simulated machine, whose caches make no difference, and
-/// the greatest of a real one that is the smallest: edges of squares.
+/// The least edge of a square on a simulated machine, which has no caches, and the
+/// upper limit of the least edge on a real one.
 const LEAST: u64 = 500;
 
 /// The size below which a run is nothing but overhead.
@@ -22,7 +22,7 @@ const MOST: u64 = 20_000;
 /// used.
 const PART: f64 = 0.85;
 
-/// A device beside the host's cores.
+/// A device other than the host's cores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gpu {
     pub name: String,
@@ -35,7 +35,7 @@ pub struct Gpu {
     pub own: bool,
 }
 
-/// What the user wants.
+/// The options of a design.
 #[derive(Clone, Debug)]
 pub struct DesignRequest {
     /// 2 or 3.
@@ -47,7 +47,7 @@ pub struct DesignRequest {
     pub most: Option<u64>,
 }
 
-/// What a design may use.
+/// The space that a design covers.
 #[derive(Clone, Debug)]
 pub struct Space {
     pub dimensions: u8,
@@ -74,8 +74,8 @@ pub enum SpaceError {
 }
 
 impl Space {
-    /// The space of a machine with these devices, of whose host memory so many
-    /// bytes may be used. Caches count if it is real.
+    /// The space of a machine with these devices and `memory` bytes of usable host
+    /// memory. Cache sizes matter if the machine is real.
     ///
     /// # Errors
     /// Sizes that are no stencil's, or that do not fit.

@@ -1,4 +1,4 @@
-//! Which products teach a machine: matrices of many shapes and sizes, and a few
+//! The design of a profile of products: matrices of many shapes and sizes, and a few
 //! ways to compute each. Pure.
 
 use crate::engine::corun::ProductDivision;
@@ -9,10 +9,9 @@ use crate::profile::design::Gpu;
 use crate::workload::Divisible;
 use crate::workload::spmv::{Spmv, arrange};
 
-/// Generated matrices to learn from, in an order of which every beginning has
-/// all shapes and both ends of the sizes: rows of one length anywhere, webs,
-/// circuits, bands, and power laws. None is a look-alike of a matrix that is
-/// known, so that those can be predicted without having been learned.
+/// Generated matrices to learn from. Every prefix has all shapes (uniform rows, webs,
+/// circuits, bands, power laws) and both ends of the sizes. No matrix is a look-alike
+/// of a known one, so look-alikes can be held out.
 pub const TRAINING: [&str; 50] = [
     "uniform:1000000,12",
     "web:800000",
@@ -66,8 +65,8 @@ pub const TRAINING: [&str; 50] = [
     "rmat:18,32",
 ];
 
-/// The parts of the rows that may count as irregular, by turns: the paper's more
-/// often than others.
+/// The parts of the rows that may count as irregular, in turns: the paper's value
+/// twice.
 const IRREGULAR: [f64; 4] = [arrange::IRREGULAR, 0.0, arrange::IRREGULAR, 0.7];
 
 /// That of the `number`th matrix of the training.
@@ -81,8 +80,8 @@ const SHAPES: usize = 5;
 /// Chunks into which a pool's units are cut, by turns.
 const CUTS: [u64; 3] = [8, 1, 3];
 
-/// What a device streams beside what it holds, by turns: the part held, bytes of
-/// a chunk, and queues.
+/// The settings of a device that streams, in turns: the part held, bytes of a chunk,
+/// and queues.
 const STREAMED: [(f64, u64, u32); 4] = [
     (0.5, 4 << 20, 3),
     (0.0, 8 << 20, 3),
@@ -90,9 +89,9 @@ const STREAMED: [(f64, u64, u32); 4] = [
     (0.75, 4 << 20, 4),
 ];
 
-/// What the `number`th product is computed by: all of the host's cores and a
-/// part of them, and each GPU with everything held, without barriers and with,
-/// and with a part streamed.
+/// The devices and settings of the `number`th product: all of the host's cores and a
+/// part of them, and each GPU with everything held, without and with barriers, and with
+/// a part streamed.
 pub fn device_uses(
     spmv: &Spmv,
     number: usize,

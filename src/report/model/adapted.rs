@@ -1,4 +1,4 @@
-//! What adapting a model to a machine changed: `pdawl-model-adapt/1`.
+//! The report of an adaptation: `pdawl-model-adapt/1`.
 
 use std::fmt::{self, Write};
 

@@ -1,5 +1,4 @@
-//! Whether a model is whole, fits a machine, and how well it does on other
-//! runs: `pdawl-model-check/1`.
+//! The report of a check of a model: `pdawl-model-check/1`.
 
 use std::fmt::{self, Write};
 
@@ -13,8 +12,8 @@ use crate::report::table;
 /// The schema of this version.
 pub const SCHEMA: &str = "pdawl-model-check/1";
 
-/// A model that was read: what is no model, was changed or is of a newer
-/// version never comes here. Errors are fractions: 0.02 is 2 %.
+/// A model that could be read: damaged files and those of newer versions are refused
+/// before. Errors are fractions: 0.02 is 2 %.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckReport {
     pub schema: &'static str,

@@ -1,5 +1,5 @@
-//! What users read of models: the list, one model, how well it does on other
-//! runs, and what adapting one to a machine changed.
+//! The reports on models: the list, one model, its accuracy on other runs, and its
+//! adaptation to a machine.
 
 pub mod adapted;
 pub mod check;
@@ -17,7 +17,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::style::{STRONG, origin, styled};
 
-/// What a text is about: a model.
+/// The heading of a text about a model.
 pub(super) fn heading(
     out: &mut String,
     model: &str,

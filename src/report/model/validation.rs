@@ -1,4 +1,4 @@
-//! How models were compared, for people: one table of all candidates.
+//! The comparison of models, for people: one table of all candidates.
 
 use std::fmt::{self, Write};
 
@@ -9,7 +9,7 @@ use super::percent;
 use crate::report::style::{FAINT, STRONG, column, line, origin, styled};
 use crate::report::table;
 
-/// What a validation is of.
+/// The subject of a validation.
 pub struct Subject<'a> {
     /// `cpu` or `gpu`.
     pub kind: &'a str,
@@ -22,8 +22,7 @@ pub struct Subject<'a> {
     pub inputs: Vec<&'a str>,
 }
 
-/// Writes the candidates, those that nothing was learned for included, with
-/// ANSI styles.
+/// Writes the candidates and the baselines with ANSI styles.
 pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fmt::Result {
     let purpose = match subject.explains {
         false => "from what is known before a run: plans",

@@ -5,11 +5,11 @@
 mod paper;
 mod text;
 
+use pdawl_profiler::median;
 use serde::Serialize;
 
 pub use paper::{Claim, claims};
 
-use super::bench::median;
 use super::schema::Machine;
 use crate::engine::graph::GraphOutcome;
 use crate::experiment::{Candidate, CandidatePolicy, Point};

@@ -1,10 +1,10 @@
-//! Every family is fitted without each fold, without the rows beyond, and to
-//! all rows.
+//! The comparison of families: each is fitted without each fold, without the rows
+//! beyond, and to all rows.
 
 use std::sync::atomic::AtomicBool;
 
 use super::choose::score;
-use super::model::{Model, Plan};
+use super::model::{FitPlan, Model};
 use super::training::Training;
 use super::tune::{Failure, search, too_few_features};
 use super::validation::{Candidate, Failed, HeldOut};
@@ -14,8 +14,8 @@ use crate::table::Table;
 use crate::validate::accuracy::standard_error;
 use crate::validate::{Accuracy, Folds};
 
-/// A table, divided for validation.
-pub struct Contest<'a> {
+/// A table with its divisions for validation.
+pub struct Comparison<'a> {
     recipe: &'a Recipe,
     /// The folds, then all rows, then, if any, the rows beyond.
     splits: Vec<Split<'a>>,
@@ -27,14 +27,14 @@ struct Split<'a> {
     held_out: Vec<usize>,
 }
 
-/// What a family came to on a division.
-struct Fit {
+/// The result of a family on a division.
+struct FamilyFit {
     model: Model,
-    plan: Plan,
+    plan: FitPlan,
     held_out: Vec<HeldOut>,
 }
 
-/// What a family came to on all of them.
+/// The results of a family on all divisions.
 pub struct Entry {
     pub candidate: Candidate,
     /// Fitted to all rows.
@@ -43,7 +43,7 @@ pub struct Entry {
     pub held_out: Vec<HeldOut>,
 }
 
-impl<'a> Contest<'a> {
+impl<'a> Comparison<'a> {
     /// Divides the table's rows, and weighs those of each training part.
     pub fn new(
         table: &'a Table,
@@ -85,8 +85,8 @@ impl<'a> Contest<'a> {
         let mut entries = Vec::new();
         let mut failed = Vec::new();
         for family in families {
-            let fits: Vec<Result<Fit, String>> = results.by_ref().take(count).collect();
-            let fits: Result<Vec<Fit>, String> = fits.into_iter().collect();
+            let fits: Vec<Result<FamilyFit, String>> = results.by_ref().take(count).collect();
+            let fits: Result<Vec<FamilyFit>, String> = fits.into_iter().collect();
             match fits.map(|fits| self.entry(family, fits)) {
                 Ok(entry) => entries.extend(entry),
                 Err(reason) => failed.push(Failed { family, reason }),
@@ -111,12 +111,12 @@ impl<'a> Contest<'a> {
 
     /// Puts together the fits to the folds, to all rows and without the rows
     /// beyond.
-    fn entry(&self, family: Family, mut fits: Vec<Fit>) -> Option<Entry> {
+    fn entry(&self, family: Family, mut fits: Vec<FamilyFit>) -> Option<Entry> {
         let mut rest = fits.split_off(self.recipe.folds).into_iter();
         let folds: Vec<Vec<HeldOut>> = fits.into_iter().map(|fit| fit.held_out).collect();
         let mut held_out = folds.concat();
         held_out.sort_by_key(|held| held.row);
-        let Fit {
+        let FamilyFit {
             mut model, plan, ..
         } = rest.next()?;
         let ends = rest.next().map(|fit| fit.held_out);
@@ -172,7 +172,12 @@ impl<'a> Split<'a> {
     }
 
     /// Fits a family to the training rows alone, and predicts the others.
-    fn fit(&self, family: Family, recipe: &Recipe, stop: &AtomicBool) -> Result<Fit, Failure> {
+    fn fit(
+        &self,
+        family: Family,
+        recipe: &Recipe,
+        stop: &AtomicBool,
+    ) -> Result<FamilyFit, Failure> {
         let features = self.training.features(family.over_prior());
         let threshold = recipe.threshold_of(family);
         let mut last = String::new();
@@ -188,7 +193,7 @@ impl<'a> Split<'a> {
             let model = Model::fit(&self.training, &selection, family, &plan.spec, recipe.seed);
             match model.and_then(|model| Ok((self.predict(&model)?, model))) {
                 Ok((held_out, model)) => {
-                    return Ok(Fit {
+                    return Ok(FamilyFit {
                         model,
                         plan,
                         held_out,

@@ -19,7 +19,7 @@ use super::scale::Tick;
 use super::sets::Set;
 
 /// Counters that are read together; they count since they were opened.
-pub enum Watch {
+pub enum ThreadCounters {
     Group {
         group: Group,
         members: Vec<(Event, Counter)>,
@@ -35,7 +35,7 @@ pub enum Watch {
 ///
 /// # Errors
 /// The system's, when a counter does not open even outside of a group.
-pub fn on_this_thread(sets: &[Set]) -> io::Result<Vec<Watch>> {
+pub fn on_this_thread(sets: &[Set]) -> io::Result<Vec<ThreadCounters>> {
     let mut watches = Vec::new();
     for Set { events, grouped } in sets {
         match grouped.then(|| group(events)) {
@@ -50,7 +50,7 @@ pub fn on_this_thread(sets: &[Set]) -> io::Result<Vec<Watch>> {
 ///
 /// # Errors
 /// The system's, for the first counter that does not open.
-pub fn on_thread(thread: i32, sets: &[Set]) -> io::Result<Vec<Watch>> {
+pub fn on_thread(thread: i32, sets: &[Set]) -> io::Result<Vec<ThreadCounters>> {
     let mut watches = Vec::new();
     for set in sets {
         watches.extend(singles(&set.events, Some(thread))?);
@@ -58,17 +58,17 @@ pub fn on_thread(thread: i32, sets: &[Set]) -> io::Result<Vec<Watch>> {
     Ok(watches)
 }
 
-fn group(events: &[Event]) -> io::Result<Watch> {
+fn group(events: &[Event]) -> io::Result<ThreadCounters> {
     let mut group = Group::new()?;
     let mut members = Vec::new();
     for event in events {
         members.push((*event, event.builder().group(&mut group).build()?));
     }
     group.enable()?;
-    Ok(Watch::Group { group, members })
+    Ok(ThreadCounters::Group { group, members })
 }
 
-fn singles(events: &[Event], thread: Option<i32>) -> io::Result<Vec<Watch>> {
+fn singles(events: &[Event], thread: Option<i32>) -> io::Result<Vec<ThreadCounters>> {
     let single = |event: &Event| {
         let mut builder = match thread {
             Some(thread) => event.builder().observe_pid(thread),
@@ -76,7 +76,7 @@ fn singles(events: &[Event], thread: Option<i32>) -> io::Result<Vec<Watch>> {
         };
         builder.enabled(true);
         let counter = builder.build()?;
-        Ok(Watch::Single {
+        Ok(ThreadCounters::Single {
             event: *event,
             counter,
         })
@@ -84,16 +84,16 @@ fn singles(events: &[Event], thread: Option<i32>) -> io::Result<Vec<Watch>> {
     events.iter().map(single).collect()
 }
 
-impl Watch {
+impl ThreadCounters {
     pub fn is_group(&self) -> bool {
-        matches!(self, Watch::Group { .. })
+        matches!(self, ThreadCounters::Group { .. })
     }
 
     /// Adds what every counter has seen so far; `None` for one that cannot be
     /// read.
     pub fn read(&mut self, ticks: &mut Vec<(Event, Option<Tick>)>) {
         match self {
-            Watch::Group { group, members } => {
+            ThreadCounters::Group { group, members } => {
                 let counts = guarded(|| group.read());
                 ticks.extend(members.iter().map(|(event, counter)| {
                     let tick = counts.as_ref().and_then(|counts| {
@@ -106,7 +106,7 @@ impl Watch {
                     (*event, tick)
                 }));
             }
-            Watch::Single { event, counter } => {
+            ThreadCounters::Single { event, counter } => {
                 let tick = guarded(|| counter.read_count_and_time()).map(|seen| Tick {
                     count: seen.count,
                     enabled: seen.time_enabled,

@@ -1,11 +1,11 @@
-//! What around the program decides which counters it may open.
+//! The environment that decides which counters the program may open.
 
 use std::fs;
 use std::path::Path;
 
 /// What the machine is, as far as counters care.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct Environment {
     /// `kernel.perf_event_paranoid`: from 2 on, users without privileges may
     /// not count what the kernel does; from 3 on, where the distribution adds
     /// such levels, they may count nothing. Absent without perf events.
@@ -14,7 +14,7 @@ pub struct Surroundings {
     pub container: bool,
 }
 
-impl Surroundings {
+impl Environment {
     /// Looks around.
     pub fn detect() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn this_machine_tells_its_level_where_it_has_perf_events() {
-        let here = Surroundings::detect();
+        let here = Environment::detect();
         let there = Path::new("/proc/sys/kernel/perf_event_paranoid").exists();
         assert_eq!(here.paranoid.is_some(), there);
     }
