@@ -41,13 +41,12 @@ pub mod partition;
 mod pool_rates;
 pub mod rates;
 mod shares;
-mod streaming_choice;
 #[cfg(test)]
 mod streaming_tests;
 pub mod tail;
 mod trials;
 
-use self::active_set::ActiveSet;
+use self::active_set::{ActiveSet, Change, STREAMING_STEPS};
 use self::ahead::Ahead;
 use self::chunks::{ChunkScheduler, Expected, StepIntent, seconds};
 use self::granularity::Granularity;
@@ -55,7 +54,6 @@ use self::guide::Guide;
 use self::launch_cost::Kernels;
 use self::partition::Partition;
 use self::rates::{Estimate, NEVER_SUDDEN, RateEstimates};
-use self::streaming_choice::StreamingChoice;
 use super::windows::more_launches;
 use super::{
     Balancer, ChunkDone, DeviceView, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,
@@ -76,6 +74,26 @@ const MOST_AHEAD: u32 = 64;
 /// Relative change of a plan after which earlier timings say little.
 const OTHER_PLAN: f64 = 0.05;
 
+/// Steps that are alike in that devices stream, or none does. The first one after a
+/// switch does not count.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    is_first: bool,
+    steps: u32,
+    /// Seconds of the fastest.
+    fastest: f64,
+}
+
+impl Default for Alike {
+    fn default() -> Self {
+        Self {
+            is_first: true,
+            steps: 0,
+            fastest: f64::INFINITY,
+        }
+    }
+}
+
 /// The balancer. See the module's page.
 #[derive(Clone, Debug)]
 pub struct Dawl {
@@ -87,7 +105,10 @@ pub struct Dawl {
     rates: Vec<RateEstimates>,
     /// Seconds from when the last device's end is known to the barrier's.
     barrier: Estimate,
-    streaming_choice: StreamingChoice,
+    /// The steps since devices began to stream, or ceased to.
+    alike: Alike,
+    /// A step with streams was seen since the last change.
+    has_streamed: bool,
     /// Seconds by which moves delay a step beyond the transfers themselves.
     move_delay: Estimate,
     /// Seconds of the transfers of the moves that the present plan needs.
@@ -126,7 +147,8 @@ impl Dawl {
             active: ActiveSet::new(count),
             rates: vec![RateEstimates::default(); count],
             barrier: Estimate::default(),
-            streaming_choice: StreamingChoice::default(),
+            alike: Alike::default(),
+            has_streamed: false,
             move_delay: Estimate::default(),
             transfers: 0.0,
             fastest_step: None,
@@ -184,6 +206,17 @@ impl Dawl {
     fn is_doubtful(&self) -> bool {
         (self.rates.iter())
             .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
+    }
+
+    /// Devices begin to stream in `step`, or cease to. Where the estimates alone say
+    /// so, what steps took before is remembered, and this is a trial.
+    fn switch_streaming(&mut self, step: u32) {
+        let before = std::mem::take(&mut self.alike);
+        let is_decided = self.guide.is_some() || self.active.streams(step).is_some();
+        if before.steps >= STREAMING_STEPS && !is_decided && self.active.trial.is_none() {
+            let change = Change::Streaming(self.quiet.is_none());
+            self.active.begin(change, step, before.fastest, &[]);
+        }
     }
 
     /// Launches beyond the first of a device that holds `held` units.
@@ -274,9 +307,13 @@ impl Balancer for Dawl {
             None => self.shares(step),
             given => given,
         };
+        let was_quiet = self.quiet.is_some();
         self.quiet = (partition.as_ref())
             .filter(|partition| self.is_quiet(&partition.held, &partition.pooled))
             .map(|partition| partition.seconds);
+        if was_quiet != self.quiet.is_some() {
+            self.switch_streaming(step);
+        }
         let Partition { held, pooled, .. } = partition.unwrap_or_else(|| self.equal_shares());
         self.ahead = Ahead::default();
         self.transfers = self.transfers_to(&held);
@@ -339,21 +376,25 @@ impl Balancer for Dawl {
         // another without waits.
         let lone = (self.active.lone()).filter(|d| self.plan.held[*d] == self.units);
         let seconds = lone.map_or(clean, |d| seconds(report.devices[d].held_busy));
-        if let Some(trial) = self.active.trial.as_mut().filter(|t| t.step == report.step) {
-            trial.seconds = Some(seconds);
+        if let Some(trial) = &mut self.active.trial {
+            trial.observe(report.step, seconds);
         }
         if changed {
             self.alone = false;
             self.changed = Some(report.step);
             self.replanned = report.step + 1;
             self.fastest_step = None;
-            self.streaming_choice = StreamingChoice::default();
+            (self.alike, self.has_streamed) = (Alike::default(), false);
             if self.guide.is_none() {
                 self.active.start_over(report.step + 1);
             }
         }
-        if report.moved == 0 && !changed && self.active.trial.is_none() && self.guide.is_none() {
-            self.compare(report.step, clean);
+        if report.moved == 0 && !changed {
+            self.has_streamed |= self.quiet.is_none() && !self.alike.is_first;
+            if !std::mem::take(&mut self.alike.is_first) {
+                self.alike.steps += 1;
+                self.alike.fastest = self.alike.fastest.min(clean);
+            }
         }
         self.reports += 1;
         self.ahead.ended = None;

@@ -3,7 +3,6 @@
 
 use super::Dawl;
 use super::partition::{self, Ability, Partition};
-use super::streaming_choice::Prediction;
 use super::{LEARNING, SETTLING};
 use crate::balance::apportion::largest_remainder;
 
@@ -42,7 +41,7 @@ impl Dawl {
 
     /// Step 6: the shares with which all finish together.
     pub(super) fn shares(&mut self, step: u32) -> Option<Partition> {
-        if let Some(rates) = self.active.conclude() {
+        if let Some(rates) = self.active.conclude(step) {
             self.rates = rates;
         }
         let target = self.together(None)?;
@@ -71,57 +70,53 @@ impl Dawl {
         })
     }
 
-    /// The better of what `divide` makes of the devices' abilities when nobody
-    /// streams and when all may; `other`'s part in the work is changed.
+    /// What `divide` makes of the devices' abilities where no device streams, and
+    /// where all may; the part of `other` is changed.
+    pub(super) fn either_way(
+        &self,
+        other: Option<usize>,
+        divide: impl Fn(&[Ability]) -> Option<Partition>,
+    ) -> [Option<Partition>; 2] {
+        [false, true].map(|streams| {
+            let partition = divide(&self.abilities(other, streams))?;
+            let seconds = self.enqueued(&partition).max(partition.seconds);
+            Some(Partition {
+                seconds,
+                ..partition
+            })
+        })
+    }
+
+    /// The better of both; where a guide or a trial decides whether devices stream,
+    /// the one of that kind.
     pub(super) fn best(
         &self,
         other: Option<usize>,
         divide: impl Fn(&[Ability]) -> Option<Partition>,
     ) -> Option<Partition> {
-        let of = |streams: bool| {
-            let partition = divide(&self.abilities(other, streams))?;
-            Some(Partition {
-                seconds: self.enqueued(&partition).max(partition.seconds),
-                ..partition
-            })
-        };
-        let (quiet, streaming) = (of(false), of(true));
-        match (quiet, streaming) {
-            // Where nobody streams, rates beside streams say nothing.
-            (Some(quiet), Some(all)) if self.is_quiet(&all.held, &all.pooled) => Some(quiet),
-            (Some(quiet), Some(streaming)) => {
-                let least = match self.reports < LEARNING {
-                    true => ROUGHLY_PAYS,
-                    // What noise explains is no reason to do otherwise.
-                    false if self.reports > 0 && self.quiet.is_none() => {
-                        STREAMING_PAYS + self.noise(true)
-                    }
-                    false => STREAMING_PAYS.min(1.0 - self.noise(true)),
-                };
-                let pays = streaming.seconds < least * quiet.seconds;
-                let promise = Prediction {
-                    seconds: [quiet.seconds, streaming.seconds],
-                    streams: pays,
-                    left: self.steps.saturating_sub(self.planned + 1),
-                };
-                let streams = match (&self.guide, other) {
-                    (Some(guide), _) => guide.streams,
-                    (None, None) => self.streaming_choice.streams(self.planned + 1, promise),
-                    (None, Some(_)) => pays,
-                };
-                match streams {
-                    true => Some(streaming),
-                    false => Some(quiet),
-                }
+        let (unstreamed, streaming) = match self.either_way(other, divide) {
+            // Where no device streams, the rates beside streams do not hold.
+            [Some(unstreamed), Some(all)] if self.is_quiet(&all.held, &all.pooled) => {
+                return Some(unstreamed);
             }
-            (one, other) => one.or(other),
+            [Some(unstreamed), Some(streaming)] => (unstreamed, streaming),
+            [one, other] => return one.or(other),
+        };
+        let least = match self.reports < LEARNING {
+            true => ROUGHLY_PAYS,
+            // What noise explains is no reason to change.
+            false if self.reports > 0 && self.quiet.is_none() => STREAMING_PAYS + self.noise(true),
+            false => STREAMING_PAYS.min(1.0 - self.noise(true)),
+        };
+        let decided = match (&self.guide, other) {
+            (Some(guide), _) => Some(guide.streams),
+            (None, None) => self.active.streams(self.planned + 1),
+            (None, Some(_)) => None,
+        };
+        match decided.unwrap_or(streaming.seconds < least * unstreamed.seconds) {
+            true => Some(streaming),
+            false => Some(unstreamed),
         }
-    }
-
-    /// Notes what a step of this plan took.
-    pub(super) fn compare(&mut self, step: u32, seconds: f64) {
-        let is_quiet = self.is_quiet(&self.plan.held, &self.plan.pooled);
-        self.streaming_choice.observe(step, !is_quiet, seconds);
     }
 
     /// Whether nobody streams in a partition.

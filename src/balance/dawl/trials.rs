@@ -1,7 +1,7 @@
 //! Which trials of a step without somebody, or with somebody more, promise to pay
 //! (step 6); [`super::explore`] keeps who takes part and ends them.
 
-use super::active_set::PROMISE;
+use super::active_set::{Change, PROMISE, STREAMING_STEPS};
 use super::partition::{self, Ability, Partition};
 use super::{Dawl, LEARNING};
 
@@ -18,6 +18,12 @@ const SMALL_SHARE: f64 = 0.1;
 const SMALL_AMONG: f64 = 0.5;
 /// The part of a step that this may cost, by rates.
 const TRIED: f64 = 0.2;
+/// Steps that must be left for streams, or none, to be tried.
+const LONG: u32 = 40;
+/// The same for streams that were never seen but in probes.
+const VERY_LONG: u32 = 80;
+/// The part of what is left of a run that such a trial may cost, by the rates.
+const TRIAL_COST: f64 = 0.02;
 
 impl Dawl {
     /// Starts a trial with one device fewer or more if it promises to pay.
@@ -37,18 +43,52 @@ impl Dawl {
             };
             let is_cheap = without.seconds <= (1.0 + TRIED) * reference;
             if (is_cheap || among.is_none()) && self.pays(step, reference, best, &without) {
-                self.active.try_other(step, device, reference, &self.rates);
+                let change = Change::Device(device);
+                self.active.begin(change, step, reference, &self.rates);
                 return true;
             }
         }
         for device in self.active.candidates(step, false) {
             if self.would_help(step, device, reference) {
-                self.active.try_other(step, device, reference, &self.rates);
+                let change = Change::Device(device);
+                self.active.begin(change, step, reference, &self.rates);
                 return true;
             }
             self.active.defer(device, step);
         }
-        false
+        self.try_streams(step)
+    }
+
+    /// Starts a trial of streams where there are none, or of none where there are, if
+    /// it costs little by the rates. Streams that were never seen but in probes are
+    /// tried in a very long run in any case.
+    fn try_streams(&mut self, step: u32) -> bool {
+        let streams = self.quiet.is_none();
+        let is_seen = self.alike.steps >= STREAMING_STEPS;
+        if !is_seen || self.active.streams(step).is_some() {
+            return false;
+        }
+        let together = |abilities: &[Ability]| partition::finish_together(self.units, abilities);
+        let [Some(unstreamed), Some(streaming)] = self.either_way(None, together) else {
+            return false;
+        };
+        if self.is_quiet(&streaming.held, &streaming.pooled) {
+            return false;
+        }
+        let (stay, change) = match streams {
+            true => (streaming.seconds, unstreamed.seconds),
+            false => (unstreamed.seconds, streaming.seconds),
+        };
+        let left = self.steps.saturating_sub(step);
+        let cost = f64::from(STREAMING_STEPS + 1) * (change - stay);
+        let is_cheap = left >= LONG && cost < TRIAL_COST * f64::from(left) * stay;
+        let is_unknown = !streams && !self.has_streamed && left >= VERY_LONG;
+        if is_cheap || is_unknown {
+            let reference = self.alike.fastest;
+            self.active
+                .begin(Change::Streaming(!streams), step, reference, &[]);
+        }
+        is_cheap || is_unknown
     }
 
     /// Whether a trial of a partition of so many seconds promises to pay.
