@@ -1,5 +1,5 @@
-//! The running step: what each device has done of the pool, and the answer to
-//! one that could take more (steps 3 to 5 of the paper).
+//! The chunk scheduler of a running step: each device's progress on the pool, and the
+//! next chunk for a device that could take one (the paper's steps 3 to 5).
 
 use crate::balance::{ChunkDone, Next, StepPlan, StepState};
 use crate::time::Nanos;
@@ -12,25 +12,24 @@ use super::tail::{self, Runner};
 
 /// The part of a step's units below which step 5 applies.
 const TAIL: f64 = 0.1;
-/// Estimates are not better than this, relative to a step.
+/// The relative error of estimated times.
 const SLACK: f64 = 0.02;
-/// Chunks of this step that outweigh what the steps before said of a rate.
+/// Chunks of this step that weigh as much as a rate's earlier estimate.
 const HISTORY: f64 = 3.0;
-/// How late, relative to the step that was planned, the others must be before
-/// a device streams that was not meant to: it slows them further.
+/// A device that was not planned to stream does so only if the others take so many
+/// times the planned step: its streams slow them further.
 const RELUCTANCE: f64 = 1.25;
-/// A device takes something for others so many of its least chunks before it is
-/// through with its own.
+/// A device decides whether to help others so many of its least chunks before it has
+/// finished its own.
 const HELP_AHEAD: f64 = 2.0;
-/// The part of a step's time up to which that help must shorten it.
+/// The part of the others' time to which unplanned streams must shorten it.
 const HELP_PAYS: f64 = 0.9;
-/// Chunks of a device that has the pool to itself: a few, in case it turns out
-/// to be late.
+/// Chunks of a device that has the pool to itself: a few, so that others can help it.
 const CHUNKS_ALONE: u64 = 3;
-/// What a chunk leaves of a device's segment goes with it if it is less than
-/// this part of the chunk: by itself it would mostly be overhead.
+/// A chunk takes the rest of the segment with it if that is less than this part of
+/// it: a chunk of its own would mostly be overhead.
 const SCRAP: f64 = 0.05;
-/// Part of a device's segment that probes a device of unknown speed.
+/// The divisor of an equal share for the first chunk of a device of unknown rate.
 const PROBE: u64 = 32;
 
 /// Nanoseconds in seconds.
@@ -40,22 +39,20 @@ pub fn seconds(nanos: Nanos) -> f64 {
 
 /// What is expected of a device in the step that begins.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Expected {
+pub struct Expectation {
     pub works: bool,
     pub streams: bool,
     /// Pool units a second, where known.
     pub rate: Option<f64>,
-    /// By how much of it steps differ.
+    /// Its jitter.
     pub jitter: f64,
     /// The part of it that is left while others stream, where known.
     pub contended: Option<f64>,
-    /// Whether its rate while nobody streams is known.
+    /// Whether its rate while no device streams is known.
     pub alone_known: bool,
-    /// Seconds that each unit which a device streams takes from its kernels on
-    /// held ones, where known.
+    /// Seconds of its kernels' time that a streamed unit takes, where known.
     pub streamed_kernel: Option<f64>,
-    /// Seconds after the step's begin at which its held units are done, where
-    /// known.
+    /// Seconds after the step's begin at which its held units are done, where known.
     pub held_until: Option<f64>,
 }
 
@@ -63,42 +60,42 @@ pub struct Expected {
 #[derive(Clone, Debug)]
 pub struct ChunkScheduler {
     units: u64,
-    expected: Vec<Expected>,
+    expected: Vec<Expectation>,
     chunk: Vec<u64>,
     min_chunk: Vec<u64>,
     progress: Vec<Progress>,
-    /// What counts as done for step 5: this step's work on the pool, steadied
-    /// by what was done or planned of it before.
+    /// The work done for the ratio of step 5: this step's pool units, and the planned
+    /// segment.
     before: Vec<f64>,
     done: Vec<f64>,
     quota: Vec<u64>,
     in_tail: bool,
     runners: Vec<Runner>,
-    /// The same while somebody streams.
+    /// The same while a device streams.
     contended: Vec<Runner>,
-    /// Seconds of the step as planned, if nobody is meant to stream.
-    quiet: Option<f64>,
+    /// Seconds of the planned step, if no device is to stream.
+    unstreamed: Option<f64>,
     /// Streamed chunks in flight, and the end of the last one.
     streaming: u32,
     streamed_until: Nanos,
-    /// Units change hands at the step's begin, which also takes bandwidth.
+    /// Units move at the step's begin, which also takes bandwidth.
     moving: bool,
-    /// Some device should get few chunks; then all do, since those with many
-    /// would end up helping it with small ones.
+    /// Some device should get few chunks; then all do, since those with many chunks
+    /// would help it with small ones.
     costly: bool,
-    /// Devices for which a last chunk costs more than it can make up for.
+    /// Devices for which a last chunk costs more than it gains.
     whole: Vec<bool>,
 }
 
-/// How a step is meant to go.
+/// The intended course of a step.
 #[derive(Clone, Debug)]
 pub struct StepIntent {
-    pub expected: Vec<Expected>,
-    /// Seconds of the step, if nobody is meant to stream.
-    pub quiet: Option<f64>,
-    /// Whether units change hands.
+    pub expected: Vec<Expectation>,
+    /// Seconds of the step, if no device is to stream.
+    pub unstreamed: Option<f64>,
+    /// Whether units move.
     pub moving: bool,
-    /// Whether the plans of the steps before have come true.
+    /// Whether nothing has changed for a while.
     pub settled: bool,
 }
 
@@ -106,7 +103,7 @@ impl ChunkScheduler {
     pub fn new(units: u64, devices: usize) -> Self {
         Self {
             units,
-            expected: vec![Expected::default(); devices],
+            expected: vec![Expectation::default(); devices],
             chunk: vec![1; devices],
             min_chunk: vec![1; devices],
             progress: vec![Progress::default(); devices],
@@ -116,7 +113,7 @@ impl ChunkScheduler {
             in_tail: false,
             runners: vec![Runner::default(); devices],
             contended: vec![Runner::default(); devices],
-            quiet: None,
+            unstreamed: None,
             streaming: 0,
             streamed_until: 0,
             moving: false,
@@ -128,7 +125,7 @@ impl ChunkScheduler {
     /// A step begins, or begins again after a loss.
     pub fn begin(&mut self, plan: &StepPlan, granularity: &[Granularity], intent: StepIntent) {
         let expected = intent.expected;
-        self.quiet = intent.quiet;
+        self.unstreamed = intent.unstreamed;
         self.moving = intent.moving;
         self.streaming = 0;
         let pool: u64 = plan.pooled.iter().sum();
@@ -136,18 +133,18 @@ impl ChunkScheduler {
         let alone = plan.pooled.iter().filter(|units| **units > 0).count() == 1;
         for (d, granularity) in granularity.iter().enumerate() {
             let segment = plan.pooled[d];
-            // One without a segment helps the others with a part of theirs.
+            // A device without a segment helps the others.
             let part = if segment > 0 { segment } else { pool / 4 };
             self.min_chunk[d] = granularity.least(part, expected[d].rate);
             let seconds = expected[d].rate.map_or(0.0, |rate| segment as f64 / rate);
             let is_costly = segment > 0 && intent.settled && granularity.is_costly(seconds);
-            self.chunk[d] = match alone && segment > 0 && self.quiet.is_some() {
+            self.chunk[d] = match alone && segment > 0 && self.unstreamed.is_some() {
                 true if is_costly => segment,
                 true => segment.div_ceil(CHUNKS_ALONE).max(self.min_chunk[d]),
                 false => granularity.chunk(part, expected[d].rate),
             };
             costly |= is_costly;
-            // A last chunk makes up for noise, up to a tenth.
+            // A last chunk evens out the jitter, up to a tenth.
             let made_up = TAIL.min(expected[d].jitter) * seconds;
             self.whole[d] = is_costly && !granularity.is_worth_a_chunk(made_up);
             self.before[d] = segment as f64;
@@ -158,8 +155,8 @@ impl ChunkScheduler {
         self.in_tail = false;
     }
 
-    /// A device is gone, and with it what was expected of it. Those for whom
-    /// `works` holds go on, even if they were left out of this step.
+    /// A device is lost. Those for which `works` holds continue, even if they were
+    /// inactive in this step.
     pub fn lost(&mut self, device: usize, works: impl Fn(usize) -> bool) {
         for (d, expected) in self.expected.iter_mut().enumerate() {
             expected.works = works(d);
@@ -167,21 +164,21 @@ impl ChunkScheduler {
         if let Some(progress) = self.progress.get_mut(device) {
             progress.held_left = 0;
         }
-        // Whoever is left may have to stream what it was not meant to.
-        self.quiet = None;
+        // The remaining devices may have to stream without having planned it.
+        self.unstreamed = None;
     }
 
-    /// Takes in a finished piece of work.
+    /// A piece of work has ended.
     pub fn completed(&mut self, done: &ChunkDone) {
         let streamed = !done.held && self.expected[done.device].streams;
         if streamed {
             self.streaming = self.streaming.saturating_sub(1);
             self.streamed_until = self.streamed_until.max(done.ended);
         }
-        let quiet = self.streaming == 0 && !streamed && !self.moving;
-        let quiet_since = quiet.then_some(self.streamed_until);
+        let unstreamed = self.streaming == 0 && !streamed && !self.moving;
+        let unstreamed_since = unstreamed.then_some(self.streamed_until);
         if let Some(progress) = self.progress.get_mut(done.device) {
-            progress.completed(done, quiet_since);
+            progress.completed(done, unstreamed_since);
         }
     }
 
@@ -194,7 +191,7 @@ impl ChunkScheduler {
         &self.progress[device]
     }
 
-    /// What `device`, which takes part, does next.
+    /// The next chunk for `device`.
     pub fn next(&mut self, device: usize, state: &StepState) -> Next {
         let left: u64 = state.left.iter().sum();
         if left == 0 {
@@ -221,9 +218,8 @@ impl ChunkScheduler {
         Next::Take(units)
     }
 
-    /// Whether a device must not stream yet: of one that computes on host
-    /// memory it is not known how fast it is while nobody streams, and its
-    /// first chunk is about to tell.
+    /// Whether a device must not stream yet, because the first chunk of a device on
+    /// host memory is about to show its unknown rate without streams.
     fn must_listen(&self, device: usize, state: &StepState) -> bool {
         let tells = |d: usize| {
             let (expected, progress) = (&self.expected[d], &self.progress[d]);
@@ -232,11 +228,11 @@ impl ChunkScheduler {
             let may_tell = expected.works && !expected.streams && !expected.alone_known;
             may_tell && progress.chunks == 0 && (pooled > 0 || will_begin)
         };
-        let quiet = self.streaming == 0 && !self.moving;
-        quiet && self.expected[device].streams && (0..self.expected.len()).any(tells)
+        let unstreamed = self.streaming == 0 && !self.moving;
+        unstreamed && self.expected[device].streams && (0..self.expected.len()).any(tells)
     }
 
-    /// Estimates when each device will be ready, and how fast it is.
+    /// Estimates each device's ready time and rate.
     fn survey(&mut self, state: &StepState) {
         let now = seconds(state.now.saturating_sub(state.began));
         for (d, expected) in self.expected.iter().enumerate() {
@@ -264,7 +260,7 @@ impl ChunkScheduler {
         }
     }
 
-    /// A first chunk for a device of which nothing is known.
+    /// A first chunk for a device of unknown rate.
     fn probe(&self, device: usize, state: &StepState, left: u64) -> Option<u64> {
         let progress = &self.progress[device];
         let pooled = state.in_flight[device].saturating_sub(progress.held_left);
@@ -273,15 +269,15 @@ impl ChunkScheduler {
         (pooled == 0 || nothing_runs).then(|| segment.max(self.min_chunk[device]).min(left))
     }
 
-    /// The next chunk of a device of known speed, unless the others would be
-    /// through with it before.
+    /// The next chunk of a device of known rate; `None` where the others would finish
+    /// the pool before it could finish a chunk.
     fn chunk_in_time(&mut self, device: usize, state: &StepState, left: u64) -> Option<u64> {
         let me = self.runners[device];
         let least = self.min_chunk[device].min(left);
         let held = self.held_until(state) * (1.0 + SLACK);
         let nothing_runs = state.in_flight.iter().all(|units| *units == 0);
-        // Those whose segments they are will be through with them before the
-        // held units are done: help would gain nothing.
+        // Whether a device finishes its own segment before the held units are done:
+        // help would gain nothing.
         let in_time = |d: usize| {
             let runner = &self.runners[d];
             let left = state.left[d] as f64;
@@ -291,11 +287,11 @@ impl ChunkScheduler {
         let unplanned = self.before[device] == 0.0 && self.expected[device].streams;
         let helped = || tail::finish(left, &self.contended, None);
         let hardly_helps = |step| others <= RELUCTANCE * step || helped() > HELP_PAYS * others;
-        if unplanned && self.quiet.is_some_and(hardly_helps) {
+        if unplanned && self.unstreamed.is_some_and(hardly_helps) {
             return (nothing_runs && self.is_first(device, left)).then_some(least);
         }
-        // Cores that have nothing left and are busy for long need not decide yet
-        // whether to help those who stream: until then these may have done it.
+        // A busy device on host memory need not decide yet whether to help streams:
+        // they may finish in the meantime.
         let now = seconds(state.now.saturating_sub(state.began));
         let pooled = state.in_flight[device].saturating_sub(self.progress[device].held_left);
         let is_busy = me.ready > now + HELP_AHEAD * least as f64 / me.rate;
@@ -327,12 +323,11 @@ impl ChunkScheduler {
     }
 
     /// Most units of a chunk: the granularity's, and in the last tenth no
-    /// more than the quota, until leftovers go to whoever is early.
+    /// more than the quota; leftovers go to the first free device.
     fn most(&mut self, device: usize, own: u64, left: u64) -> u64 {
-        // A device of known speed on host memory begins with half of what is
-        // its own, or, where chunks cost more than they teach and plans come
-        // true, with all but the last tenth; and with that, if even a last
-        // chunk is not worth it.
+        // A device of known rate on host memory begins with half of its segment; where
+        // chunks are costly and plans settled, with all but the last tenth; where
+        // even a last chunk costs too much, with all of it.
         let expected = &self.expected[device];
         let first = match (expected.streams || expected.rate.is_none(), self.costly) {
             (true, _) => 0,
@@ -357,15 +352,15 @@ impl ChunkScheduler {
         }
     }
 
-    /// When all held units should be done, in seconds after the step's begin.
+    /// Seconds after the step's begin at which all held units should be done.
     fn held_until(&self, state: &StepState) -> f64 {
         (0..self.progress.len())
             .map(|d| self.held_end(d, 0, state))
             .fold(0.0, f64::max)
     }
 
-    /// When a device's held units should be done if it takes `more` of the
-    /// pool. What it takes beyond its plan delays them.
+    /// Seconds after the step's begin at which a device's held units should be done if
+    /// it takes `more` pool units. Those beyond its plan delay them.
     fn held_end(&self, device: usize, more: u64, state: &StepState) -> f64 {
         if self.progress[device].held_left == 0 {
             return 0.0;
@@ -378,9 +373,8 @@ impl ChunkScheduler {
         end + unplanned * expected.streamed_kernel.unwrap_or(0.0)
     }
 
-    /// Whether nobody would be through with its own least chunk of the `left`
-    /// units before this device. Exactly one device is the first, so that
-    /// somebody goes on when nothing runs.
+    /// Whether this device would finish its least chunk of the `left` units first of
+    /// all. This holds for exactly one device, so one continues when nothing runs.
     fn is_first(&self, device: usize, left: u64) -> bool {
         let end = |d: usize| {
             let least = self.min_chunk[d].min(left) as f64;

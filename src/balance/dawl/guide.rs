@@ -49,7 +49,7 @@ impl Dawl {
             .iter_mut()
             .for_each(RateEstimates::forget_overhead);
         self.guide = Some(Guide {
-            streams: !self.is_quiet(&given.held, &given.pooled),
+            streams: !self.is_unstreamed(&given.held, &given.pooled),
             given: Some(given),
         });
     }
@@ -57,7 +57,7 @@ impl Dawl {
     /// Whether the present plan has the structure of the given one.
     pub fn keeps_to(&self, given: &Partition) -> bool {
         let has_work = |d: usize| given.held[d] + given.pooled[d] > 0;
-        let streams = !self.is_quiet(&given.held, &given.pooled);
+        let streams = !self.is_unstreamed(&given.held, &given.pooled);
         (self.guide.as_ref()).is_some_and(|guide| guide.streams == streams)
             && (0..self.devices.len()).all(|d| self.active.works(d) == has_work(d))
     }

@@ -1,9 +1,9 @@
-//! What each launch on held units costs, learned from plans that need few of
-//! them and plans that need many for about the same work.
+//! The cost of a launch on held units, from plans with few launches and plans with
+//! many for about the same work; and the delay by a streamed chunk.
 
 use super::rates::{Estimate, NEVER_SUDDEN, RateEstimates};
 
-/// What a device's kernels on held units took, and what ran beside them.
+/// A device's kernels on held units in a step, and the streamed ones beside them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kernels {
     /// Units held, and streamed ones beside them.
@@ -16,14 +16,14 @@ pub struct Kernels {
     pub seconds: f64,
 }
 
-/// Launches a unit in two observations must differ by this factor for the
-/// difference to tell what a launch costs.
+/// Launches a unit in two observations must differ by this factor to show the cost of
+/// a launch.
 const APART: f64 = 4.0;
 /// Seconds that a launch takes at least.
 const LEAST: f64 = 1e-9;
 /// A delay below this part of a step may be noise.
 const NOISE: f64 = 0.04;
-/// Streamed chunks whose cost is more than the noise of a step.
+/// Streamed chunks from which on their cost exceeds a step's noise.
 const SEVERAL: f64 = 3.0;
 /// A relative change of a rate that streamed chunks can explain.
 const ALIKE: f64 = 0.1;
@@ -39,18 +39,18 @@ pub struct LaunchCost {
 }
 
 impl LaunchCost {
-    /// The estimate; 0 until two plans have told.
+    /// The estimate; 0 until two plans have shown it.
     pub fn seconds(&self) -> f64 {
         self.cost.value().unwrap_or(0.0)
     }
 
-    /// Takes this for it until it is observed.
+    /// Supposes a cost until it is measured.
     pub fn suppose(&mut self, seconds: Option<f64>) {
         self.cost.suppose(seconds);
     }
 
-    /// Takes in an observation. Two of them, `units / rate + more * cost`
-    /// seconds each, are two equations for the rate and the cost.
+    /// Learns from a step. Two steps, of `units / rate + more * cost` seconds each, are
+    /// two equations for the rate and the cost.
     pub fn learn(&mut self, seen: Kernels) {
         let Some(few) = self.few else {
             self.few = Some(seen);
@@ -66,24 +66,24 @@ impl LaunchCost {
         }
     }
 
-    /// The device's speed has changed: what was seen before cannot be compared
-    /// with what will be.
+    /// The device's speed has changed: earlier steps cannot be compared with later
+    /// ones.
     pub fn start_over(&mut self) {
         self.few = None;
     }
 }
 
 impl RateEstimates {
-    /// Units a second of these kernels, the time that launches take left out.
+    /// Units a second of these kernels, without the time of launches.
     pub fn launches_left_out(&self, kernels: &Kernels) -> f64 {
         let chunk = self.chunk.value().unwrap_or(self.launch.seconds());
         let launches = kernels.more * self.launch.seconds() + kernels.chunks * chunk;
         kernels.units / (kernels.seconds - launches).max((1.0 - MOST) * kernels.seconds)
     }
 
-    /// Learns what launches cost. Of kernels like those before, `anew` is false:
-    /// they would tell nothing new of that, and hide that the device has become
-    /// slower. `moved`: units changed hands, which delays launches, too.
+    /// Learns the costs of launches and chunks. `anew`: the plan differs from the one
+    /// before; under the same plan, a difference shows a change of the device.
+    /// `moved`: units moved, which delays launches.
     pub fn learn_launches(&mut self, kernels: &Kernels, anew: bool, moved: bool) {
         if kernels.chunks == 0.0 {
             if anew {
@@ -96,7 +96,7 @@ impl RateEstimates {
         let Some(rate) = self.held.value() else {
             return;
         };
-        // A device that has changed is to be found out by its rate.
+        // A larger difference shows a change of the device.
         let change = (self.launches_left_out(kernels) / rate - 1.0).abs();
         let is_alike = !self.chunk.is_steady() || change <= ALIKE;
         if moved || kernels.chunks < SEVERAL || !is_alike {
@@ -109,7 +109,7 @@ impl RateEstimates {
             false => delay / kernels.chunks,
         };
         let most = MOST * kernels.seconds / kernels.chunks;
-        // A difference of two noisy figures is itself noisy: never sudden.
+        // A difference of two noisy values is noisy: never suspect.
         (self.chunk).observe_within(chunk.clamp(LEAST, most), NEVER_SUDDEN);
     }
 }

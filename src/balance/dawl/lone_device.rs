@@ -1,27 +1,26 @@
-//! One device alone. Where it holds everything it waits for nobody: its steps
-//! follow one another as fast as they are computed, or enqueued, while a step of
-//! several ends with a barrier. So who helps has to make good for that, too.
+//! A lone device: one that computes all units. If it holds them all, its steps follow
+//! one another without barriers, as fast as they are computed or enqueued. Helpers
+//! must gain more than the barriers cost.
 
 use super::Dawl;
 use super::partition::Partition;
 
-/// Who would gain less than this for the others does not take part at first:
-/// waiting for one another costs about as much, and nothing has shown it yet.
-/// (An H200 alone 1.07 ms a step, with 16 cores that do 3 % of it 1.10 ms.)
+/// Helpers that gain less than this are left out at first: co-running costs about as
+/// much.
 const MARGINAL: f64 = 0.05;
-/// How many times as fast as a short probe says a device may turn out to be.
+/// A device may be so many times as fast as a short probe shows.
 const ROUGH: f64 = 2.0;
 
-/// Steps for which a device that probes have shown to be best alone is left to
-/// itself. To try another costs some of its steps.
+/// Steps for which no other device is tried beside one that probes have shown to be
+/// best alone.
 const ALONE_FOR: u32 = 512;
 
 impl Dawl {
-    /// Leaves out, before the first step, who hardly helps: one after the other
-    /// the one that is missed least, or all but one.
+    /// Leaves out all other devices, before the first step, where one is clearly best
+    /// alone.
     pub(super) fn without_the_marginal(&mut self, partition: Partition) -> Partition {
         let mut best = partition;
-        // What was not probed for want of doubt must not be guessed now.
+        // Devices that were not probed, since this was clear, must not be estimated now.
         let clearly = self.clearly_alone();
         if let Some((device, lone)) = clearly.and_then(|d| Some((d, self.lone_partition(d)?))) {
             let others = self.but(device);
@@ -36,8 +35,8 @@ impl Dawl {
         best
     }
 
-    /// The device that alone is the best that can be, though the others be twice
-    /// as fast as they seem; `None` if none is.
+    /// The device that alone is best even if all others are twice as fast as probed;
+    /// `None` if there is none.
     pub(super) fn clearly_alone(&self) -> Option<usize> {
         let lone = |d: usize| self.alone_seconds(d, 1.0).map(|seconds| (d, seconds));
         let lone = (self.at_work().filter_map(lone)).min_by(|a, b| a.1.total_cmp(&b.1));
@@ -59,8 +58,8 @@ impl Dawl {
         clearly.then_some(device)
     }
 
-    /// Seconds of a step that `device` computes by itself, were it `faster`
-    /// times as fast; `None` where it cannot, or not without streaming.
+    /// Seconds of a step that `device` computes alone, if it is `faster` times as fast
+    /// as estimated; `None` where it would have to stream, or its rate is unknown.
     fn alone_seconds(&self, device: usize, faster: f64) -> Option<f64> {
         let seconds = |rate: f64| self.units as f64 / (rate * faster);
         match self.capacity(device) {
@@ -95,8 +94,8 @@ impl Dawl {
         })
     }
 
-    /// The device that alone takes part, once `other`'s part in the work has
-    /// changed, if it can hold everything.
+    /// The only active device, once `other` has joined or left, if it can hold all
+    /// units.
     pub(super) fn lone_holder(&self, other: Option<usize>) -> Option<usize> {
         let works = |d: &usize| self.active.works(*d) != (other == Some(*d));
         let mut working = (0..self.devices.len()).filter(works);
@@ -104,15 +103,14 @@ impl Dawl {
         lone.filter(|d| self.capacity(*d) >= self.units)
     }
 
-    /// Seconds that enqueueing a step takes where one device holds everything;
-    /// else it is hidden, or overhead.
+    /// Seconds of enqueueing a step where one device holds all units. In other steps,
+    /// enqueueing overlaps or is part of the overhead.
     pub(super) fn enqueued(&self, partition: &Partition) -> f64 {
         let holder = partition.held.iter().position(|held| *held == self.units);
         holder.and_then(|d| self.enqueue[d]).unwrap_or(0.0)
     }
 
-    /// Whether, as things are, somebody who was left out would be tried again in
-    /// `step`.
+    /// Whether an inactive device would be tried in `step`, by the present estimates.
     pub(super) fn would_take_in(&self, step: u32) -> bool {
         let Some(partition) = self.together(None) else {
             return true;
@@ -130,7 +128,7 @@ impl Dawl {
         (0..self.devices.len()).filter(|d| self.active.works(*d))
     }
 
-    /// All that work, but one.
+    /// All active devices but one.
     fn but(&self, device: usize) -> Vec<usize> {
         self.at_work().filter(|d| *d != device).collect()
     }

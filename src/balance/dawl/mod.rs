@@ -1,33 +1,24 @@
 //! DAWL, the dynamic adaptive workload balancer (Geng et al., PDAWL, section
 //! 3.1), for any number of CPU and GPU devices.
 //!
-//! The paper's seven steps and where they are:
+//! docs/dawl.md explains the whole balancer, with its equations and what each part
+//! gains. The paper's seven steps are in these modules:
 //!
-//! 1. First shares: from equal probes where the engine ran some, else equal
-//!    shares ([`Dawl::plan`] of the first step).
-//! 2. Configuration: the plan tells the engine what each device holds.
-//! 3. Run and time: [`rates`] keeps robust estimates of what was timed, and
-//!    `pace` tells work beside streams from work without any.
-//! 4. The next chunk to who will be free, by estimated completion:
-//!    [`chunks`], at the [`granularity`] that the timings suggest.
-//! 5. The last tenth by the ratio of work done: [`tail`].
-//! 6. At the barrier, what the step has shown (`observe`), and from it new
-//!    `plans`: shares with which all [`share`] the finish, moved only where that
-//!    pays, and [`explore`] and `trials` whether everyone is needed.
-//! 7. Release: the engine's.
+//! 1. First shares: from equal probes where the engine ran some, else equal shares
+//!    ([`Dawl::plan`] of the first step; `lone_device`).
+//! 2. Configuration: the plan says what each device holds.
+//! 3. Run and time: `observe` reads each step's report; [`rates`], `pool_rates` and
+//!    `launch_cost` keep the estimates.
+//! 4. The next chunk goes to the device that is free first: [`chunks`], at the
+//!    [`granularity`] that the timings suggest.
+//! 5. The last tenth is divided by the ratio of work done: [`tail`].
+//! 6. At the barrier, `shares` decides new shares, the [`partition`] with which all
+//!    finish together, moved only where that pays; `trials` changes the
+//!    [`active_set`] or whether devices stream.
+//! 7. Release: the engine's part.
 //!
-//! In settled times the plan of the coming step is thought out a step `ahead`,
-//! while the devices work.
-//!
-//! Where one device `alone` is the best that can be, it is left to itself, from
-//! the first step on if probes say so.
-//!
-//! Somebody who knows more can `guide`: give a plan, whose structure is then
-//! kept.
-//!
-//! Host memory is shared: who streams slows who computes there. So two plans
-//! are compared at each barrier, one in which nobody streams, with the rates
-//! that were seen then, and one in which all finish together.
+//! In settled times, `ahead` prepares the coming step while the devices work. A
+//! `guide` is a cost model's plan whose structure is kept.
 
 pub mod active_set;
 mod ahead;
@@ -48,7 +39,7 @@ mod trials;
 
 use self::active_set::{ActiveSet, Change, STREAMING_STEPS};
 use self::ahead::Ahead;
-use self::chunks::{ChunkScheduler, Expected, StepIntent, seconds};
+use self::chunks::{ChunkScheduler, Expectation, StepIntent, seconds};
 use self::granularity::Granularity;
 use self::guide::Guide;
 use self::launch_cost::Kernels;
@@ -61,17 +52,17 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// Steps in which a move need not pay for itself: what is learned in them
-/// serves all that follow.
+/// First steps, and steps after a change, in which a move need not pay for itself:
+/// what they show serves all later steps.
 const LEARNING: u32 = 2;
-/// Steps without a surprise after which plans are trusted to come true.
+/// Steps without a change after which plans are settled.
 const SETTLING: u32 = 3;
-/// Seconds that a lone device's queue is kept filled ahead: more than a driver
-/// takes to tell of a completion, and little to lose when something changes.
+/// Seconds of work that are enqueued ahead for a lone device: more than a driver
+/// takes to report a completion.
 const AHEAD: f64 = 200e-6;
-/// Most steps that this may be.
+/// Most steps enqueued ahead.
 const MOST_AHEAD: u32 = 64;
-/// Relative change of a plan after which earlier timings say little.
+/// Relative change of a plan after which observations are of new conditions.
 const OTHER_PLAN: f64 = 0.05;
 
 /// Steps that are alike in that devices stream, or none does. The first one after a
@@ -103,40 +94,39 @@ pub struct Dawl {
     wants_probes: bool,
     active: ActiveSet,
     rates: Vec<RateEstimates>,
-    /// Seconds from when the last device's end is known to the barrier's.
+    /// Seconds from the last device's end, once known, to the barrier's.
     barrier: Estimate,
     /// The steps since devices began to stream, or ceased to.
     alike: Alike,
     /// A step with streams was seen since the last change.
     has_streamed: bool,
-    /// Seconds by which moves delay a step beyond the transfers themselves.
+    /// Seconds by which moves delay a step beyond their transfers.
     move_delay: Estimate,
-    /// Seconds of the transfers of the moves that the present plan needs.
+    /// Seconds of the transfers that the present plan needs.
     transfers: f64,
     /// Seconds of the fastest step with the present plan.
     fastest_step: Option<f64>,
     granularity: Vec<Granularity>,
     chunks: ChunkScheduler,
     plan: StepPlan,
-    /// Seconds of the planned step, if nobody is meant to stream in it.
-    quiet: Option<f64>,
+    /// Seconds of the planned step, if no device is to stream in it.
+    unstreamed: Option<f64>,
     planned: u32,
-    /// The last step whose plan was unlike the one before.
+    /// The last step whose plan differed from the one before.
     replanned: u32,
-    /// Step after which a change was confirmed.
+    /// The last step in which a change of a device was confirmed.
     changed: Option<u32>,
     reports: u32,
-    /// Seconds that enqueueing a step takes on each device, where probed.
+    /// Seconds of enqueueing a step on each device, where probed.
     enqueue: Vec<Option<f64>>,
-    /// Probes have shown that one device alone does best.
+    /// Probes have shown that one device alone is best.
     alone: bool,
-    /// What somebody who knows more has planned.
     guide: Option<Guide>,
     ahead: Ahead,
 }
 
 impl Dawl {
-    /// A balancer that knows nothing but the setup.
+    /// A balancer for a setup.
     pub fn new(setup: &Setup) -> Self {
         let count = setup.devices.len();
         Self {
@@ -157,7 +147,7 @@ impl Dawl {
                 .collect(),
             chunks: ChunkScheduler::new(setup.units, count),
             plan: StepPlan::default(),
-            quiet: None,
+            unstreamed: None,
             planned: 0,
             replanned: 0,
             changed: None,
@@ -169,13 +159,13 @@ impl Dawl {
         }
     }
 
-    /// Begins with equal shares, as the paper does, instead of probes.
+    /// Begins with equal shares, as the paper does, without probes.
     pub fn from_equal_shares(mut self) -> Self {
         self.wants_probes = false;
         self
     }
 
-    /// Whether probes have told what the first shares need.
+    /// Whether all rates that the first shares need are known.
     fn knows_all(&self) -> bool {
         let knows = |d: usize| {
             let held = self.rates[d].held.value().is_some();
@@ -188,21 +178,21 @@ impl Dawl {
         (0..self.devices.len()).all(|d| !self.active.works(d) || knows(d))
     }
 
-    /// Whether plans have come true for a while, or are somebody's who knows
-    /// more and was not wrong of late.
+    /// Whether nothing has changed for a while; a guide's plan is settled from the
+    /// first step.
     fn is_settled(&self, step: u32) -> bool {
         let is_long_after = |of: u32| step > of + SETTLING;
         let settled = match self.guide {
             Some(_) => self.changed.is_none_or(is_long_after),
             None => {
-                let quiet_since = self.changed.unwrap_or(0).max(self.replanned);
-                self.reports > LEARNING && is_long_after(quiet_since)
+                let last_change = self.changed.unwrap_or(0).max(self.replanned);
+                self.reports > LEARNING && is_long_after(last_change)
             }
         };
         settled && !self.is_doubtful()
     }
 
-    /// Whether an observation waits for its confirmation: no time for trials.
+    /// Whether a suspect observation waits for its confirmation.
     fn is_doubtful(&self) -> bool {
         (self.rates.iter())
             .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
@@ -214,7 +204,7 @@ impl Dawl {
         let before = std::mem::take(&mut self.alike);
         let is_decided = self.guide.is_some() || self.active.streams(step).is_some();
         if before.steps >= STREAMING_STEPS && !is_decided && self.active.trial.is_none() {
-            let change = Change::Streaming(self.quiet.is_none());
+            let change = Change::Streaming(self.unstreamed.is_none());
             self.active.begin(change, step, before.fastest, &[]);
         }
     }
@@ -224,15 +214,15 @@ impl Dawl {
         more_launches(held, self.devices[device].slots) as f64
     }
 
-    /// Steps that a device does within `seconds` if it holds all units; 0 where
-    /// its rate is not known.
+    /// Steps that a device that holds all units completes within `seconds`; 0 where
+    /// its rate is unknown.
     fn steps_within(&self, device: usize, seconds: f64) -> u32 {
         let rate = self.rates[device].held.value().unwrap_or(0.0);
         (seconds * rate / self.units as f64).ceil() as u32
     }
 
-    /// What the chunks may expect of the step that begins.
-    fn expectations(&self, before: &[u64]) -> Vec<Expected> {
+    /// What is expected of each device in the step that begins.
+    fn expectations(&self, before: &[u64]) -> Vec<Expectation> {
         let held_until = |d: usize| {
             let rates = &self.rates[d];
             let held = self.plan.held[d];
@@ -244,10 +234,10 @@ impl Dawl {
             Some(overhead + moved as f64 / self.link(d) + work)
         };
         (0..self.devices.len())
-            .map(|d| Expected {
+            .map(|d| Expectation {
                 works: self.active.works(d),
                 streams: self.devices[d].capacity.is_some(),
-                rate: (self.known_pool_rate(d, self.quiet.is_none()))
+                rate: (self.known_pool_rate(d, self.unstreamed.is_none()))
                     .or(self.devices[d].stream_limit),
                 jitter: self.jitter(d),
                 contended: self.contended(d),
@@ -307,11 +297,11 @@ impl Balancer for Dawl {
             None => self.shares(step),
             given => given,
         };
-        let was_quiet = self.quiet.is_some();
-        self.quiet = (partition.as_ref())
-            .filter(|partition| self.is_quiet(&partition.held, &partition.pooled))
+        let was_unstreamed = self.unstreamed.is_some();
+        self.unstreamed = (partition.as_ref())
+            .filter(|partition| self.is_unstreamed(&partition.held, &partition.pooled))
             .map(|partition| partition.seconds);
-        if was_quiet != self.quiet.is_some() {
+        if was_unstreamed != self.unstreamed.is_some() {
             self.switch_streaming(step);
         }
         let Partition { held, pooled, .. } = partition.unwrap_or_else(|| self.equal_shares());
@@ -326,7 +316,7 @@ impl Balancer for Dawl {
         self.planned = step;
         let intent = StepIntent {
             expected: self.expectations(&before.held),
-            quiet: self.quiet,
+            unstreamed: self.unstreamed,
             moving: !before.held.is_empty() && before.held != self.plan.held,
             settled: self.is_settled(step),
         };
@@ -372,8 +362,8 @@ impl Balancer for Dawl {
             (self.move_delay).observe_within(delay.max(0.0), NEVER_SUDDEN);
         }
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
-        // The steps of a device that is alone and holds everything follow one
-        // another without waits.
+        // The steps of a lone device that holds all units follow one another without
+        // barriers.
         let lone = (self.active.lone()).filter(|d| self.plan.held[*d] == self.units);
         let seconds = lone.map_or(clean, |d| seconds(report.devices[d].held_busy));
         if let Some(trial) = &mut self.active.trial {
@@ -390,7 +380,7 @@ impl Balancer for Dawl {
             }
         }
         if report.moved == 0 && !changed {
-            self.has_streamed |= self.quiet.is_none() && !self.alike.is_first;
+            self.has_streamed |= self.unstreamed.is_none() && !self.alike.is_first;
             if !std::mem::take(&mut self.alike.is_first) {
                 self.alike.steps += 1;
                 self.alike.fastest = self.alike.fastest.min(clean);
@@ -421,7 +411,7 @@ impl Balancer for Dawl {
         let ahead = self.steps_within(device, AHEAD).clamp(2, MOST_AHEAD);
         let until = self.active.next_try().unwrap_or(u32::MAX);
         let before = until.saturating_sub(self.planned + 1);
-        // A trial begins at a barrier; without one to come, none is needed.
+        // A trial begins at a barrier.
         match before < ahead && !is_guided && self.would_take_in(until) {
             true => before,
             false => ahead,
@@ -429,7 +419,7 @@ impl Balancer for Dawl {
     }
 }
 
-/// Whether two plans differ by more than timings can be carried over.
+/// Whether two plans differ so much that conditions are new.
 fn is_other(old: &StepPlan, new: &StepPlan, units: u64) -> bool {
     let changed = |old: &[u64], new: &[u64]| -> u64 {
         (new.iter().enumerate())

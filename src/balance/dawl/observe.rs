@@ -1,5 +1,5 @@
-//! What a step has shown: rates, overheads, and whether a device changed for
-//! good (steps 3 and 6).
+//! Reads a step's report: rates, overheads, and whether a device has changed for good
+//! (steps 3 and 6).
 
 use super::Dawl;
 use super::chunks::seconds;
@@ -8,11 +8,12 @@ use super::pool_rates::{Conditions, PoolRates};
 use super::rates::{NEVER_SUDDEN, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
-/// Streamed chunks that tell whether a device streams faster or slower.
+/// Streamed chunks from which on a step can show a change of a stream's rate.
 const STREAMED: u64 = 8;
 
 impl Dawl {
-    /// Takes in what a device did in a step. Says whether it changed for good.
+    /// Updates the estimates of device `d` by a step. Returns whether it has changed for
+    /// good.
     pub(super) fn observe(&mut self, d: usize, did: &DeviceStep, anew: bool, moved: bool) -> bool {
         let mut changed = false;
         let more = self.more_launches(d, did.held);
@@ -49,7 +50,7 @@ impl Dawl {
         };
         let known = rates.pool.value().is_some();
         let enough = !known || progress.done >= least;
-        // Units that change hands take bandwidth, and chunks wait for them.
+        // Moves take memory bandwidth, and chunks wait for them.
         let disturbed = moved && on_host && (known || rates.alone.value().is_some());
         let seen = PoolRates {
             beside: seen.beside.filter(|_| enough && !disturbed),
@@ -57,20 +58,18 @@ impl Dawl {
         };
         let under = Conditions {
             anew,
-            quiet: self.quiet.is_some(),
-            // A few chunks' way through a pipeline is not its pace, and no alarm.
+            unstreamed: self.unstreamed.is_some(),
+            // A few chunks show the latency of a pipeline, not its rate.
             telling: on_host || progress.chunks() >= STREAMED,
             disturbed: moved,
         };
         changed |= rates.observe_pace(seen, under);
-        // While units change hands, devices wait for those as well; and one that
-        // was alone waited for less than it will beside others, or for nothing.
+        // Moves add to the overhead, and a lone device has less of it.
         let was_alone = did.held == self.units;
         let disturbed = was_alone || moved && rates.overhead.value().is_some();
         if did.held + did.pooled > 0 && !disturbed {
             let busy = did.held_busy.max(did.pooled_busy);
-            // One without chunks waits for nobody: whatever is not a kernel's
-            // time is its own, at the step's end as at its begin.
+            // Without chunks, all time outside the kernels is the device's own.
             let own = match did.pooled {
                 0 => did.known.saturating_sub(busy),
                 _ => {
@@ -78,7 +77,7 @@ impl Dawl {
                     did.waited.min(did.finished.saturating_sub(busy)) + telling
                 }
             };
-            // What a single step waits for is mostly chance.
+            // A single step's wait is mostly chance.
             for (estimate, waited) in [(&mut rates.overhead, own), (&mut rates.start, did.waited)] {
                 match anew {
                     true => estimate.observe_anew(seconds(waited)),
@@ -89,7 +88,7 @@ impl Dawl {
         changed
     }
 
-    /// A step's seconds less the wait for units that changed hands.
+    /// A step's seconds less the wait for moves.
     pub(super) fn without_moves(&self, report: &StepReport) -> f64 {
         let waited = (report.devices.iter().zip(&self.rates))
             .map(|(did, rates)| seconds(did.waited) - rates.start.value().unwrap_or(0.0))

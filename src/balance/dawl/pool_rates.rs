@@ -1,33 +1,28 @@
-//! The pace at which a device does pool units: beside streams, and without any.
-//! A step shows one of the two, or both in parts, but what changes a device's
-//! speed for good changes it in either condition.
+//! The rates at which a device computes pool units: while others stream, and while no
+//! device streams. They differ, since memory bandwidth is shared. A step shows one of
+//! them, or both in parts.
 
 use super::chunks::Progress;
 use super::rates::{Estimate, NEVER_SUDDEN, RateEstimates, Verdict};
 
-/// A rate beside streams, or without any, counts if it was seen on this part of
-/// what a device did in the step: the last chunks are small and say little.
+/// A rate counts if it was measured on more than one in so many of the device's pool
+/// units: the last chunks are small and show little.
 const ENOUGH: u64 = 4;
-/// The same of a rate of which nothing is known.
+/// The same for a rate that was never measured.
 const BETTER_THAN_NOTHING: u64 = 96;
 
-/// Pool units a second in a step, as far as the step could tell.
+/// Pool units a second, as far as a step has shown them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PoolRates {
     /// While others streamed, or its own if it streams.
     pub beside: Option<f64>,
-    /// Of one that computes on host memory, while nobody streamed.
+    /// Of a device on host memory, while no device streamed.
     pub alone: Option<f64>,
 }
 
 impl PoolRates {
-    /// What a step shows of a device that computes on host memory, of which
-    /// `rates` tells what is known, and whose chunks have `least` units.
-    ///
-    /// Chunks overlap: the cores that are through with one begin the next while
-    /// the slowest of them is late. The next one is then over soon after, and by
-    /// itself would look faster than anything. Nobody is faster beside streams
-    /// than on average, so a step that says so is taken as a whole.
+    /// The rates that a step has shown of a device that computes on host memory, whose
+    /// chunks have at least `least` units.
     pub fn of(progress: &Progress, rates: &RateEstimates, least: u64) -> Self {
         let enough = |of: &Estimate| match of.observed() {
             Some(_) => progress.done.div_ceil(ENOUGH),
@@ -39,24 +34,24 @@ impl PoolRates {
     }
 }
 
-/// What is to be made of it.
+/// The conditions of a step's rates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions {
-    /// The plan was unlike the one before.
+    /// The plan differed from the one before.
     pub anew: bool,
-    /// Nobody was meant to stream.
-    pub quiet: bool,
-    /// There was enough of it to tell whether the device has changed.
+    /// No device was planned to stream.
+    pub unstreamed: bool,
+    /// The step is long enough to show a change of the device.
     pub telling: bool,
-    /// Units changed hands: what was not seen says nothing of conditions.
+    /// Units moved: a rate that was not measured is not stale.
     pub disturbed: bool,
 }
 
 impl RateEstimates {
-    /// Takes in the pace of a step. Says whether the device changed for good.
+    /// Updates both rates by a step. Returns whether the device has changed for good.
     pub fn observe_pace(&mut self, seen: PoolRates, under: Conditions) -> bool {
-        let beside = note(&mut self.pool, seen.beside, !under.quiet, under);
-        let alone = note(&mut self.alone, seen.alone, under.quiet, under);
+        let beside = note(&mut self.pool, seen.beside, !under.unstreamed, under);
+        let alone = note(&mut self.alone, seen.alone, under.unstreamed, under);
         [beside, alone].contains(&Some(Verdict::Changed))
     }
 }
@@ -69,8 +64,8 @@ fn note(of: &mut Estimate, seen: Option<f64>, meant: bool, under: Conditions) ->
         }
         return None;
     };
-    // Of conditions that were planned, and not seen of late, the first step
-    // tells the most. What comes unplanned may come of a disturbance.
+    // The first step of planned conditions replaces a stale estimate. Unplanned
+    // conditions may come of a disturbance.
     let verdict = if under.anew || meant && of.is_stale() {
         of.observe_anew(rate);
         Verdict::Fits
@@ -89,7 +84,7 @@ mod tests {
 
     const USUAL: Conditions = Conditions {
         anew: false,
-        quiet: true,
+        unstreamed: true,
         telling: true,
         disturbed: false,
     };
@@ -150,7 +145,7 @@ mod tests {
         assert_eq!(rates.pool.value(), Some(80.0));
         rates.observe_pace(pace(None, 100.0), USUAL);
         let streaming = Conditions {
-            quiet: false,
+            unstreamed: false,
             ..USUAL
         };
         rates.observe_pace(pace(40.0, 100.0), streaming);

@@ -1,29 +1,29 @@
-//! What to plan at a barrier: from what is known of the devices to who holds
-//! and does what, and whether somebody should be left out (step 6).
+//! Where shares are decided: from the estimates of the devices to the units that each
+//! one holds and computes of the pool in the coming step (the paper's step 6).
 
 use super::Dawl;
 use super::partition::{self, Ability, Partition};
 use super::{LEARNING, SETTLING};
 use crate::balance::apportion::largest_remainder;
 
-/// How many times what a move costs it must gain.
+/// A move must gain so many times its cost.
 const PAYS: f64 = 1.25;
 /// The same for small gains, which may be noise.
 const PAYS_CLEARLY: f64 = 3.0;
-/// The same after a change: to be near the best again is worth something.
+/// The same after a change, with a guide.
 const ANEW: f64 = 0.5;
-/// Streaming must promise so much to be preferred: its cost is known less well.
+/// A step with streams must take less than this part of one without, since its cost
+/// is known less well.
 const STREAMING_PAYS: f64 = 0.99;
-/// The same while rates are from probes and first steps, which are rough: a
-/// change of mind moves units there and back.
+/// The same while rates come from probes and first steps, which are rough: a second
+/// thought moves units there and back.
 const ROUGHLY_PAYS: f64 = 0.9;
-/// A device's rates beside streams and without any must differ by this part, or
-/// the difference is taken for noise: few steps show both, and from such a
-/// difference whoever streams would be judged for good.
+/// Rates with and without streams that differ by less than this part are averaged:
+/// few steps show both, so the difference is taken for noise.
 const CONTENDED: f64 = 0.05;
 
 impl Dawl {
-    /// Steps 1 and 2: equal shares, held as far as memory reaches.
+    /// Equal shares, held as far as memory allows (steps 1 and 2).
     pub(super) fn equal_shares(&self) -> Partition {
         let weights: Vec<f64> = (0..self.devices.len())
             .map(|d| f64::from(u8::from(self.active.works(d))))
@@ -39,7 +39,7 @@ impl Dawl {
         }
     }
 
-    /// Step 6: the shares with which all finish together.
+    /// The shares of the coming step.
     pub(super) fn shares(&mut self, step: u32) -> Option<Partition> {
         if let Some(rates) = self.active.conclude(step) {
             self.rates = rates;
@@ -62,8 +62,8 @@ impl Dawl {
         Some(partition)
     }
 
-    /// The partition with which all that take part finish together; `other`'s
-    /// part in the work is changed.
+    /// The partition with which all active devices finish together; `other` joins or
+    /// leaves them.
     pub(super) fn together(&self, other: Option<usize>) -> Option<Partition> {
         self.best(other, |abilities| {
             partition::finish_together(self.units, abilities)
@@ -96,7 +96,7 @@ impl Dawl {
     ) -> Option<Partition> {
         let (unstreamed, streaming) = match self.either_way(other, divide) {
             // Where no device streams, the rates beside streams do not hold.
-            [Some(unstreamed), Some(all)] if self.is_quiet(&all.held, &all.pooled) => {
+            [Some(unstreamed), Some(all)] if self.is_unstreamed(&all.held, &all.pooled) => {
                 return Some(unstreamed);
             }
             [Some(unstreamed), Some(streaming)] => (unstreamed, streaming),
@@ -105,7 +105,9 @@ impl Dawl {
         let least = match self.reports < LEARNING {
             true => ROUGHLY_PAYS,
             // What noise explains is no reason to change.
-            false if self.reports > 0 && self.quiet.is_none() => STREAMING_PAYS + self.noise(true),
+            false if self.reports > 0 && self.unstreamed.is_none() => {
+                STREAMING_PAYS + self.noise(true)
+            }
             false => STREAMING_PAYS.min(1.0 - self.noise(true)),
         };
         let decided = match (&self.guide, other) {
@@ -119,14 +121,14 @@ impl Dawl {
         }
     }
 
-    /// Whether nobody streams in a partition.
-    pub(super) fn is_quiet(&self, held: &[u64], pooled: &[u64]) -> bool {
+    /// Whether no device streams in a partition.
+    pub(super) fn is_unstreamed(&self, held: &[u64], pooled: &[u64]) -> bool {
         let streams = |d: usize| self.devices[d].capacity.is_some() && pooled[d] > 0;
         !held.is_empty() && !(0..self.devices.len()).any(streams)
     }
 
-    /// What the devices that take part can do when all may stream or nobody
-    /// does; `other`'s part is changed.
+    /// The abilities of the active devices where all may stream, or none does;
+    /// `other` joins or leaves them.
     fn abilities(&self, other: Option<usize>, streaming: bool) -> Vec<Ability> {
         let lone = self.lone_holder(other);
         (0..self.devices.len())
@@ -154,8 +156,8 @@ impl Dawl {
             .collect()
     }
 
-    /// Held units a second: measured, or else as another device of the kind,
-    /// or else as fast as anything known.
+    /// Held units a second: measured, or else of the fastest device of the kind, or
+    /// else the fastest rate known.
     fn held_rate(&self, device: usize) -> f64 {
         let known = |d: usize| self.rates[d].held.value();
         known(device)
@@ -164,29 +166,29 @@ impl Dawl {
             .unwrap_or(1.0)
     }
 
-    /// Seconds of kernels that each unit which a device streams costs beyond
-    /// its own: the launch of its chunk, and what writes delay.
+    /// Seconds of the kernels' time that a streamed unit takes beyond its own: its part
+    /// of its chunk's launch, and of launches that writes delay.
     fn intrusion(&self, device: usize) -> f64 {
         let rates = &self.rates[device];
         let planned = self
             .chunks
             .chunk(device)
             .max(self.devices[device].min_chunk);
-        // Chunks turn out smaller than planned where others are nearly through.
+        // Chunks are shorter than planned near the end of a step.
         let chunk = rates.chunk_units.value().unwrap_or(planned as f64);
         let seconds = rates.chunk.value().unwrap_or(rates.launch.seconds());
         seconds / chunk.max(1.0)
     }
 
-    /// Seconds of kernels that each unit which a device streams takes from those
-    /// on held units; `None` where nothing is known of these.
+    /// Seconds of the kernels' time that a streamed unit takes; `None` where the rate
+    /// on held units is unknown.
     pub(super) fn streamed_kernel(&self, device: usize) -> Option<f64> {
         let rate = self.rates[device].held.value()?;
         Some(1.0 / rate + self.intrusion(device))
     }
 
-    /// Pool units a second when all may stream or nobody does: measured, or
-    /// else what the link allows, or else as another device of the kind.
+    /// Pool units a second where all may stream, or none does: measured, or else the
+    /// link's limit, or else of the fastest device of the kind.
     fn pool_rate(&self, device: usize, streaming: bool) -> f64 {
         let known = |d: usize| self.known_pool_rate(d, streaming);
         known(device)
@@ -206,24 +208,23 @@ impl Dawl {
         }
     }
 
-    /// By how much of it a device's rate on the pool differs from step to step.
+    /// The jitter of a device's rate on the pool.
     pub(super) fn jitter(&self, device: usize) -> f64 {
         let rates = &self.rates[device];
-        match self.quiet.is_some() && rates.alone.observed().is_some() {
+        match self.unstreamed.is_some() && rates.alone.observed().is_some() {
             true => rates.alone.jitter(),
             false => rates.pool.jitter(),
         }
     }
 
-    /// The part of its rate on host memory that a device has while others
-    /// stream, where known.
+    /// The part of a device's rate on host memory that is left while others stream,
+    /// where known.
     pub(super) fn contended(&self, device: usize) -> Option<f64> {
         let alone = self.known_pool_rate(device, false)?;
         Some((self.known_pool_rate(device, true)? / alone).min(1.0))
     }
 
-    /// The greatest known figure among the devices of the same kind, or else
-    /// of any.
+    /// The greatest known value among the devices of the same kind, or else of any.
     fn fastest(&self, device: usize, known: impl Fn(usize) -> Option<f64>) -> Option<f64> {
         let kind = self.devices[device].kind;
         let all = 0..self.devices.len();
@@ -232,7 +233,7 @@ impl Dawl {
             .or_else(|| all.filter_map(&known).reduce(f64::max))
     }
 
-    /// Units a second that change hands.
+    /// Units a second that can move.
     pub(super) fn link(&self, device: usize) -> f64 {
         self.devices[device]
             .stream_limit
@@ -240,7 +241,7 @@ impl Dawl {
             .max(f64::MIN_POSITIVE)
     }
 
-    /// Seconds that it takes to hold `held` instead of what is held now.
+    /// Seconds of moving from the present held units to `held`.
     pub fn moving(&self, held: &[u64]) -> f64 {
         match self.transfers_to(held) {
             0.0 => 0.0,
@@ -248,15 +249,15 @@ impl Dawl {
         }
     }
 
-    /// Of these, the seconds of the transfers.
+    /// The part of these for the transfers.
     pub(super) fn transfers_to(&self, held: &[u64]) -> f64 {
         (self.plan.held.iter().zip(held).enumerate())
             .map(|(d, (from, to))| from.abs_diff(*to) as f64 / self.link(d))
             .fold(0.0, f64::max)
     }
 
-    /// Keeps what is held where it is, unless the steps that remain gain more
-    /// than moving costs, and more than the timings' noise.
+    /// Keeps the held units where they are, unless a step gains more than the noise
+    /// and the remaining steps gain more than the move costs.
     fn unless_moving_costs_more(&self, step: u32, target: Partition) -> Partition {
         if self.plan.held.is_empty() {
             return target;
@@ -276,15 +277,16 @@ impl Dawl {
         let pays = gain * remaining > PAYS * cost;
         let (least, pays): (f64, bool) = match (learning, self.guide.is_some()) {
             (true, false) => (0.01, true),
-            // A plan that was given has little to learn, unless it was wrong.
+            // A guide's plan has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
-            // Medians of several steps with one plan are as good as it gets.
+            // Estimates are best after several steps with one plan.
             (false, _) if step > self.replanned + SETTLING => {
                 (0.012, gain * remaining > PAYS_CLEARLY * cost)
             }
             (false, _) => (0.03, pays),
         };
-        let streams = |partition: &Partition| !self.is_quiet(&partition.held, &partition.pooled);
+        let streams =
+            |partition: &Partition| !self.is_unstreamed(&partition.held, &partition.pooled);
         let noise = self.noise(streams(&stay) || streams(&target));
         if gain > least.max(noise) * target.seconds && pays {
             target
@@ -293,8 +295,8 @@ impl Dawl {
         }
     }
 
-    /// The part of a step's seconds that the rates' noise explains, when devices
-    /// stream or none does: about the standard error of what is predicted.
+    /// The relative standard error of a predicted step, by the noise of the rates,
+    /// where devices stream or none does.
     fn noise(&self, streaming: bool) -> f64 {
         let of = |d: usize| {
             let rates = &self.rates[d];

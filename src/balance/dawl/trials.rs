@@ -1,22 +1,19 @@
-//! Which trials of a step without somebody, or with somebody more, promise to pay
-//! (step 6); [`super::explore`] keeps who takes part and ends them.
+//! The choice of trials: which device more or fewer, and whether streams or none,
+//! promises to pay (step 6). [`super::active_set`] runs and ends a trial.
 
 use super::active_set::{Change, PROMISE, STREAMING_STEPS};
 use super::partition::{self, Ability, Partition};
 use super::{Dawl, LEARNING};
 
-/// How many times the gain of a trial must be what its moves cost: one that
-/// fails moves everything back.
+/// A trial must gain so many times the cost of its moves: one that fails moves the
+/// units back.
 const TRIAL_PAYS: f64 = 2.0;
-/// Shares below this are worth asking whether they are worth it.
+/// A device with a smaller share may be left out.
 const SMALL_SHARE: f64 = 0.1;
-/// The same of one that computes on host memory beside another, as a part of an
-/// equal share: how much of the memory's bandwidth it takes from that one no rate
-/// tells, so a step is spent on it while shares are learned. (One core with a
-/// kernel of PoCL's did an eighth of a grid, and the other core alone was faster by
-/// as much.)
+/// The same among devices that all compute on host memory, as a part of an equal
+/// share: no rate shows how much memory bandwidth they take from one another.
 const SMALL_AMONG: f64 = 0.5;
-/// The part of a step that this may cost, by rates.
+/// The part of a step that such a trial may cost, by the rates.
 const TRIED: f64 = 0.2;
 /// Steps that must be left for streams, or none, to be tried.
 const LONG: u32 = 40;
@@ -26,13 +23,12 @@ const VERY_LONG: u32 = 80;
 const TRIAL_COST: f64 = 0.02;
 
 impl Dawl {
-    /// Starts a trial with one device fewer or more if it promises to pay.
+    /// Begins the trial that promises to pay, if there is one.
     pub(super) fn explore(&mut self, step: u32, partition: &Partition) -> bool {
         let reference = self.predicted(partition);
         let share = |d: &usize| partition.held[*d] + partition.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
         let mut leaving = self.active.candidates(step, true);
-        // No rate tells what several on host memory take from one another.
         let among = self.on_host(partition).filter(|_| step == LEARNING);
         let few = among.map_or(0.0, |count| SMALL_AMONG * self.units as f64 / count as f64);
         leaving.retain(|d| (share(d) as f64) < small.max(few));
@@ -59,11 +55,11 @@ impl Dawl {
         self.try_streams(step)
     }
 
-    /// Starts a trial of streams where there are none, or of none where there are, if
-    /// it costs little by the rates. Streams that were never seen but in probes are
-    /// tried in a very long run in any case.
+    /// Begins a trial of streams where there are none, or of none where there are, if
+    /// it costs little by the rates. In a very long run, streams that only probes have
+    /// seen are tried in any case: probes of a bad moment would rule them out for good.
     fn try_streams(&mut self, step: u32) -> bool {
-        let streams = self.quiet.is_none();
+        let streams = self.unstreamed.is_none();
         let is_seen = self.alike.steps >= STREAMING_STEPS;
         if !is_seen || self.active.streams(step).is_some() {
             return false;
@@ -72,7 +68,7 @@ impl Dawl {
         let [Some(unstreamed), Some(streaming)] = self.either_way(None, together) else {
             return false;
         };
-        if self.is_quiet(&streaming.held, &streaming.pooled) {
+        if self.is_unstreamed(&streaming.held, &streaming.pooled) {
             return false;
         }
         let (stay, change) = match streams {
@@ -91,14 +87,14 @@ impl Dawl {
         is_cheap || is_unknown
     }
 
-    /// Whether a trial of a partition of so many seconds promises to pay.
+    /// Whether a trial of a partition that takes `seconds` promises to pay.
     fn pays(&self, step: u32, reference: f64, seconds: f64, to: &Partition) -> bool {
         let remaining = f64::from(self.steps.saturating_sub(step));
         let gain = reference - seconds;
         gain > PROMISE * reference && gain * remaining > TRIAL_PAYS * self.moving(&to.held)
     }
 
-    /// Whether it promises to pay that `device`, which was left out, takes part.
+    /// Whether adding `device` to the active set promises to pay.
     pub(super) fn would_help(&self, step: u32, device: usize, reference: f64) -> bool {
         let with = self.together(Some(device));
         with.is_some_and(|with| self.pays(step, reference, with.seconds, &with))
@@ -109,10 +105,9 @@ impl Dawl {
         partition.seconds + self.barrier.value().unwrap_or(0.0)
     }
 
-    /// The least time that a step without `device` could take, and its
-    /// partition: a device left alone waits for nobody, and whoever computes
-    /// on host memory has more of its bandwidth; how much, `among` so many pools,
-    /// is not known.
+    /// The least time that a step without `device` could take, and its partition. A
+    /// lone device has no overhead, and the others get at most the memory bandwidth
+    /// that `device` used, `among` so many devices on host memory.
     fn at_best_without(
         &self,
         device: usize,
@@ -138,7 +133,7 @@ impl Dawl {
         Some((without.seconds * (1.0 - relief), without))
     }
 
-    /// How many work in a partition, if they are several and all on host memory.
+    /// The number of devices with work, if they are several and all on host memory.
     fn on_host(&self, partition: &Partition) -> Option<usize> {
         let works = |d: &usize| partition.held[*d] + partition.pooled[*d] > 0;
         let working = (0..self.devices.len()).filter(works);

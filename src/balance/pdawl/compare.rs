@@ -1,20 +1,19 @@
-//! Measured against expected: what a step has shown of the devices, and what
-//! to make of a surprise.
+//! Compares measured with expected seconds of each device, and reacts to a confirmed
+//! surprise.
 
 use super::{Pdawl, supposed};
 use crate::balance::dawl::chunks::seconds;
 use crate::balance::dawl::rates::Verdict;
 use crate::balance::{DeviceStep, StepPlan, StepReport};
 
-/// Surprises one soon after the other after which the model is not asked any
-/// more.
+/// Successive surprises after which the model is no longer asked.
 const SURPRISES: u32 = 3;
-/// Steps within which a surprise is soon after the one before.
+/// Steps within which surprises are successive.
 const SOON: u32 = 8;
-/// What a device did says something of its speed from this part of a step on.
+/// A device's seconds show its speed from this part of a step on.
 const TELLING: f64 = 0.25;
-/// Rounds in which slowdowns are sought that explain what was measured, how
-/// near they must come (of a logarithm), and the greatest.
+/// Rounds of the search for slowdowns that explain the measurements, the error of
+/// their logarithm at which it ends, and the greatest slowdown.
 const ROUNDS: u32 = 16;
 const CLOSE: f64 = 0.05;
 const MOST: f64 = 100.0;
@@ -22,16 +21,16 @@ const MOST: f64 = 100.0;
 /// What a step has shown of the devices.
 pub(super) struct Shown {
     did: StepPlan,
-    /// Seconds that each took, where that says something of its speed.
+    /// Seconds of each device, where they show its speed.
     seconds: Vec<Option<f64>>,
 }
 
 impl Pdawl {
-    /// Compares what a step has shown with what the model expects for what
-    /// each device did in it. Says whether some device changed, confirmed.
+    /// Compares a step with the model's expectations for the same work. Returns whether
+    /// a change of a device is confirmed.
     pub(super) fn compare(&mut self, shown: &Shown) -> bool {
         let forecast = self.planner.expect(&shown.did, &self.assumed);
-        // Steps enqueued ahead are told of when others have been planned.
+        // Reports of steps enqueued ahead arrive after other steps have been planned.
         let is_present = shown.did.held == self.dawl.present().held;
         let mut changed = false;
         for (d, expected) in forecast.devices.iter().enumerate() {
@@ -51,7 +50,7 @@ impl Pdawl {
     pub(super) fn shown(&self, report: &StepReport) -> Shown {
         let moved = report.moved > 0;
         let took = |d: usize| {
-            // Units that change hands take bandwidth of the host's memory.
+            // Moves take bandwidth of the host's memory.
             let disturbed = moved && self.setup.devices[d].capacity.is_none();
             let did = &report.devices[d];
             let start = match moved {
@@ -71,9 +70,9 @@ impl Pdawl {
         }
     }
 
-    /// A surprise is confirmed: plan anew, for devices of which the model
-    /// explains what they have shown. Where it cannot, or surprises keep
-    /// coming, it is not asked any more.
+    /// Reacts to a confirmed surprise: asks for a new plan with slowdowns that explain
+    /// the measurements. Where there are none, or surprises are successive, the
+    /// model is no longer asked.
     pub(super) fn surprised(&mut self, step: u32, shown: &Shown) {
         let soon = (self.surprised).is_some_and(|at| self.reports - at <= SOON);
         self.surprises = if soon { self.surprises + 1 } else { 1 };
@@ -89,9 +88,8 @@ impl Pdawl {
         }
     }
 
-    /// The slowdowns with which the model expects what was shown. Devices wait
-    /// for one another's use of memory, so it takes some rounds. `None` if
-    /// there are none.
+    /// The slowdowns with which the model expects the measurements; `None` if there are
+    /// none. Found in rounds, since devices share memory bandwidth.
     fn explain(&self, shown: &Shown) -> Option<Vec<f64>> {
         let mut slowdown = self.slowdown();
         for _ in 0..ROUNDS {
@@ -112,9 +110,8 @@ impl Pdawl {
     }
 }
 
-/// Seconds that a device took for its part in a step until that was known, if
-/// its work had started after `start`, and without pauses before it helped
-/// others.
+/// Seconds of a device's part of a step until its end was known, had its work started
+/// after `start` and without pauses before it helped others.
 fn worked(did: &DeviceStep, start: f64) -> f64 {
     let until = seconds(did.known) - (seconds(did.waited) - start);
     if did.pooled == 0 {

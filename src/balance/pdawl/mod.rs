@@ -1,15 +1,15 @@
 //! PDAWL: DAWL that begins with a cost model's plan (Geng et al., section 3.2).
 //!
-//! A [`Planner`] gives the first plan, so nothing is probed, and what it
-//! expects of the devices stands for whatever has not been measured. The model
-//! rules the structure of plans: who takes part, and whether somebody streams.
-//! Within it [`Dawl`] has shares follow what is measured.
+//! A [`Planner`] gives the first plan, so nothing is probed, and its expectations
+//! stand for whatever has not been measured. The model decides the structure of
+//! plans: which devices are active, and whether they stream. Within it, [`Dawl`]
+//! lets shares follow the measurements.
 //!
-//! After each step, measured seconds are compared with what the model expects
-//! for what each device did; [`trust`] follows how far the two part. When that
-//! gap is large and a second step confirms it, the planner is asked anew, for
-//! devices that are so much slower (`compare`). When the model cannot explain
-//! what it sees, or surprises keep coming, DAWL goes on alone.
+//! After each step, each device's measured seconds are compared with those that the
+//! model expects for the same work; [`trust`] keeps their ratio and its spread. When
+//! the gap is large and a second step confirms it, the planner is asked again, for
+//! devices that are so much slower (`compare`). When the model cannot explain the
+//! measurements, or surprises follow one another, DAWL continues without it.
 
 mod compare;
 #[cfg(test)]
@@ -40,9 +40,9 @@ pub struct Pdawl {
     trust: Vec<Trust>,
     /// The slowdown of each device with which the planner was last asked.
     assumed: Vec<f64>,
-    /// The next plan is to be the planner's.
+    /// The planner is to be asked for the next plan.
     due: bool,
-    /// Steps reported, and how many when the last surprise came.
+    /// Steps reported, and their number at the last surprise.
     reports: u32,
     surprised: Option<u32>,
     surprises: u32,
@@ -53,8 +53,8 @@ pub struct Pdawl {
 }
 
 impl Pdawl {
-    /// A balancer that begins with the plan of the planner, which works with
-    /// the model of this name. If the planner has none, it is DAWL.
+    /// A balancer that begins with the plan of a planner with the model of this name;
+    /// plain DAWL where the planner has none.
     pub fn new(setup: &Setup, model: impl Into<String>, planner: Box<dyn Planner>) -> Self {
         let count = setup.devices.len();
         let mut pdawl = Self {
@@ -89,7 +89,7 @@ impl Pdawl {
         pdawl
     }
 
-    /// How many times as long as the model says each device takes.
+    /// Measured over modelled seconds of each device.
     fn slowdown(&self) -> Vec<f64> {
         (self.assumed.iter().zip(&self.trust))
             .map(|(assumed, trust)| assumed * trust.ratio())
@@ -102,15 +102,14 @@ impl Pdawl {
         self.trust.iter_mut().for_each(Trust::corrected);
     }
 
-    /// The planner's plan for the devices as they are now, if it has a
-    /// possible one.
+    /// The planner's plan for the devices as assumed now, if it has a possible one.
     fn forecast(&self) -> Option<Forecast> {
         let forecast = self.planner.forecast(&self.assumed)?;
         let all = forecast.devices.len() == self.setup.devices.len();
         (all && self.is_possible(&forecast.plan)).then_some(forecast)
     }
 
-    /// Whether a plan divides the units among the devices that are there.
+    /// Whether a plan divides all units among the devices that are alive.
     fn is_possible(&self, plan: &StepPlan) -> bool {
         let StepPlan { held, pooled } = plan;
         let count = self.setup.devices.len();
@@ -125,9 +124,8 @@ impl Pdawl {
         sum == self.setup.units && (0..count).all(fits)
     }
 
-    /// Takes up a new forecast. Where its plan has the structure of the
-    /// present one, what was measured knows the shares better; where it has
-    /// another, it must be worth the units that change hands.
+    /// Asks for a new forecast. Where its plan has the present structure, measurements
+    /// decide the shares; another structure must be worth its moves.
     fn replan(&mut self, step: u32) {
         self.replans += 1;
         let Some(forecast) = self.forecast() else {
@@ -143,8 +141,7 @@ impl Pdawl {
         }
     }
 
-    /// Whether the steps that remain gain so much by a partition that what moves
-    /// for it is paid for.
+    /// Whether the remaining steps gain more by a partition than its moves cost.
     fn is_worth_moving(&self, step: u32, to: &Partition) -> bool {
         let present = self.dawl.present();
         if !self.is_possible(present) {
@@ -161,15 +158,15 @@ impl Pdawl {
         self.dawl.let_go(step);
     }
 
-    /// Notes what the model expects of a step that begins, where nobody waits:
-    /// before the first one, and of a lone device's.
+    /// Notes what the model expects of a step that begins, where no device waits for
+    /// that: before the first step, and of a lone device's steps.
     fn note_early(&mut self, step: u32) {
         if step == 0 || self.lookahead() > 0 {
             self.note(step);
         }
     }
 
-    /// Notes what the model expects of the planned step, if it is still asked.
+    /// Notes what the model expects of the planned step, while it is asked.
     fn note(&mut self, step: u32) {
         let (step, plan) = (step as usize, self.dawl.present());
         let expected = match self.handed_over {
@@ -222,11 +219,11 @@ impl Balancer for Pdawl {
     }
 
     fn prepare_plan(&mut self, step: u32) {
-        // Only told, so not thought out while everybody waits.
+        // Needed for the report only, so noted while the devices work.
         if step > 1 {
             self.note(step - 1);
         }
-        // Who is suspected is waited for.
+        // A suspect measurement must be read before the next plan.
         if !self.trust.iter().any(Trust::is_suspect) {
             self.dawl.prepare_plan(step);
         }
@@ -283,7 +280,7 @@ impl Balancer for Pdawl {
     }
 }
 
-/// What the model expects of a device, for what is not measured of it.
+/// The model's expectations of a device, for whatever is not measured.
 fn supposed(expected: &Expected) -> Supposed {
     Supposed {
         held: expected.held_rate,

@@ -1,23 +1,22 @@
-//! How far a cost model is to be trusted on a device: measured over expected
-//! seconds, and how much that scatters (Geng et al., section 3.2: measured
-//! times are compared with the baseline, and the interval of confidence
-//! follows).
+//! Trust in a cost model's predictions for a device: the ratio of measured to expected
+//! seconds, and its spread (Geng et al., section 3.2: measured times are compared
+//! with the baseline, and the confidence interval follows).
 //!
-//! The same care as in [`rates`](crate::balance::dawl::rates): one outlier
-//! changes nothing, a second one alike is a change.
+//! As in [`rates`](crate::balance::dawl::rates), one outlier changes nothing, and a
+//! second one alike is a change.
 
 use crate::balance::dawl::rates::{Estimate, Verdict};
 
-/// Standard deviations within which an observation is no surprise.
+/// Standard deviations of the confidence interval.
 const SURE: f64 = 3.0;
-/// A relative gap below this asks for no other structure of a plan: shares
-/// follow what is measured in any case.
+/// The least confidence interval: a smaller gap needs no other structure of the plan,
+/// and shares follow the measurements anyway.
 const LARGE: f64 = 0.1;
 /// Weight of the last observation in the spread.
 const LAST: f64 = 0.2;
 /// Standard deviation over mean deviation, of normal noise.
 const NORMAL: f64 = 1.2533;
-/// How much less a model is trusted that was surprised.
+/// The factor of the spread after a surprise.
 const WIDER: f64 = 2.0;
 /// Bounds of the spread.
 const LEAST: f64 = 0.005;
@@ -32,8 +31,8 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Before anything was measured the model is right, within the spread that
-    /// its validation found.
+    /// Trust before any measurement: a ratio of 1, and the spread of the model's
+    /// validation.
     pub fn new(spread: f64) -> Self {
         let spread = if spread.is_nan() { MOST } else { spread };
         Self {
@@ -59,23 +58,23 @@ impl Trust {
         verdict
     }
 
-    /// The model has been corrected by what was measured: it is right again,
-    /// and trusted as little or as much as before.
+    /// The model has been corrected by the measurements: the ratio is 1 again, the
+    /// spread stays.
     pub fn corrected(&mut self) {
         self.ratio = Estimate::of(1.0);
     }
 
-    /// Whether the last observation was a surprise that is not yet confirmed.
+    /// Whether the last observation was a surprise and is not yet confirmed.
     pub fn is_suspect(&self) -> bool {
         self.ratio.is_suspect()
     }
 
-    /// How many times as long as the model says the device takes.
+    /// Measured over expected seconds.
     pub fn ratio(&self) -> f64 {
         self.ratio.value().unwrap_or(1.0)
     }
 
-    /// Relative deviation from the ratio that is no surprise.
+    /// The confidence interval: relative deviation from the ratio that is no surprise.
     pub fn interval(&self) -> f64 {
         (SURE * self.spread).max(LARGE)
     }

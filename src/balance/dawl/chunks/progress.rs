@@ -58,9 +58,9 @@ impl Progress {
         self.handed += units;
     }
 
-    /// A piece of work has ended. `quiet_since` is the end of the last stream, if none
+    /// A piece of work has ended. `unstreamed_since` is the end of the last stream, if none
     /// runs.
-    pub fn completed(&mut self, done: &ChunkDone, quiet_since: Option<Nanos>) {
+    pub fn completed(&mut self, done: &ChunkDone, unstreamed_since: Option<Nanos>) {
         if done.held {
             self.held_left = self.held_left.saturating_sub(done.units);
             return;
@@ -88,7 +88,7 @@ impl Progress {
             self.paced_units += done.units;
             self.paced_span += took;
         }
-        if quiet_since.is_some_and(|since| since <= from) {
+        if unstreamed_since.is_some_and(|since| since <= from) {
             self.alone_units += done.units;
             self.alone_span += took;
         }

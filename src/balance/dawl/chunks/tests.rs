@@ -28,19 +28,19 @@ fn exactly_one_device_goes_first_whatever_their_least_chunks() {
 
 /// A step of so many seconds of a host and of a device that could stream, in
 /// which nobody is meant to.
-fn quiet_intent(host: Expected, gpu: Expected, seconds: f64) -> StepIntent {
-    let host = Expected {
+fn unstreamed_intent(host: Expectation, gpu: Expectation, seconds: f64) -> StepIntent {
+    let host = Expectation {
         works: true,
         ..host
     };
-    let gpu = Expected {
+    let gpu = Expectation {
         works: true,
         streams: true,
         ..gpu
     };
     StepIntent {
         expected: vec![host, gpu],
-        quiet: Some(seconds),
+        unstreamed: Some(seconds),
         moving: false,
         settled: true,
     }
@@ -55,15 +55,15 @@ fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
         held: vec![0, 900],
         pooled: vec![segment, 0],
     };
-    let host = Expected {
+    let host = Expectation {
         rate: Some(1e6),
-        ..Expected::default()
+        ..Expectation::default()
     };
-    let gpu = Expected {
+    let gpu = Expectation {
         held_until: Some(held_until),
-        ..Expected::default()
+        ..Expectation::default()
     };
-    let intent = quiet_intent(host, gpu, held_until);
+    let intent = unstreamed_intent(host, gpu, held_until);
     let mut chunks = ChunkScheduler::new(segment + 900, 2);
     chunks.begin(&plan, &granularity, intent);
     let (mut left, mut taken) = ([segment, 0], Vec::new());
@@ -123,18 +123,18 @@ fn helps(contended: Option<f64>, late: f64) -> bool {
         held: vec![0, 900],
         pooled: vec![400, 0],
     };
-    let host = Expected {
+    let host = Expectation {
         rate: Some(4e6),
         contended,
-        ..Expected::default()
+        ..Expectation::default()
     };
-    let gpu = Expected {
+    let gpu = Expectation {
         rate: Some(3e6),
         streamed_kernel: Some(1e-9),
         held_until: Some(1e-4),
-        ..Expected::default()
+        ..Expectation::default()
     };
-    let intent = quiet_intent(host, gpu, 1e-4);
+    let intent = unstreamed_intent(host, gpu, 1e-4);
     let mut chunks = ChunkScheduler::new(1300, 2);
     chunks.begin(&plan, &granularity, intent);
     let state = StepState {
@@ -158,7 +158,7 @@ fn nobody_streams_to_help_where_that_slows_the_others_as_much() {
 
 /// Chunks of so many units, one right after the other at a unit a microsecond,
 /// each of which costs `cost` microseconds besides.
-fn in_a_row(units: &[u64], cost: u64, quiet_since: [Option<Nanos>; 2]) -> Progress {
+fn in_a_row(units: &[u64], cost: u64, unstreamed_since: [Option<Nanos>; 2]) -> Progress {
     let (mut progress, mut now) = (Progress::default(), 0);
     for (i, units) in units.iter().enumerate() {
         let ended = now + 1000 * (units + cost);
@@ -171,7 +171,7 @@ fn in_a_row(units: &[u64], cost: u64, quiet_since: [Option<Nanos>; 2]) -> Progre
             started: now,
             ended,
         };
-        progress.completed(&done, quiet_since[usize::from(i > 0)]);
+        progress.completed(&done, unstreamed_since[usize::from(i > 0)]);
         now = ended;
     }
     progress
@@ -179,10 +179,10 @@ fn in_a_row(units: &[u64], cost: u64, quiet_since: [Option<Nanos>; 2]) -> Progre
 
 #[test]
 fn what_a_chunk_costs_is_told_from_large_and_small_ones() {
-    let quiet = [Some(0); 2];
+    let unstreamed = [Some(0); 2];
     let micros = |progress: Progress| progress.chunk_cost().map(|cost| (cost * 1e6).round());
     for cost in [0, 10, 77] {
-        let of = |units: &[u64]| micros(in_a_row(units, cost, quiet));
+        let of = |units: &[u64]| micros(in_a_row(units, cost, unstreamed));
         assert_eq!(of(&[400, 200, 100]), Some(cost as f64));
         assert_eq!(of(&[4041, 2125, 1016, 531, 239, 131]), Some(cost as f64));
         assert_eq!(of(&[400, 200]), None, "two tell nothing");
@@ -208,18 +208,18 @@ fn beside_streams(jitter: f64) -> ChunkScheduler {
         held: vec![0, 0],
         pooled: vec![1000, 200],
     };
-    let host = Expected {
+    let host = Expectation {
         rate: Some(1e6),
         jitter,
-        ..Expected::default()
+        ..Expectation::default()
     };
-    let gpu = Expected {
+    let gpu = Expectation {
         rate: Some(2e5),
-        ..Expected::default()
+        ..Expectation::default()
     };
     let intent = StepIntent {
-        quiet: None,
-        ..quiet_intent(host, gpu, 0.0)
+        unstreamed: None,
+        ..unstreamed_intent(host, gpu, 0.0)
     };
     let mut chunks = ChunkScheduler::new(1200, 2);
     chunks.begin(&plan, &granularity, intent);
