@@ -1,5 +1,6 @@
 //! The two grids in host memory: first version, poison, result.
 
+use crate::parallel;
 use crate::runtime::{HostMemoryId, Runtime, RuntimeError};
 use crate::workload::Grid;
 
@@ -40,12 +41,6 @@ pub fn fill(
 
 /// Calls `fill` with each piece of `bytes` and its index, on all cores.
 pub(super) fn pieces(bytes: &mut [u8], length: usize, fill: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut pieces: Vec<(usize, &mut [u8])> = bytes.chunks_mut(length).enumerate().collect();
-    let share = pieces.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        for mine in pieces.chunks_mut(share) {
-            scope.spawn(move || mine.iter_mut().for_each(|(i, piece)| fill(*i, piece)));
-        }
-    });
+    let pieces = bytes.chunks_mut(length).enumerate().collect();
+    parallel::map(pieces, |(i, piece)| fill(i, piece));
 }

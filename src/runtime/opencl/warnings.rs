@@ -6,6 +6,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::discover::Found;
 use crate::machine::DeviceKind;
+use crate::machine::host::Memory;
 
 /// The warning of a missing loader.
 pub(super) const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install ocl-icd-libopencl1 \
@@ -38,7 +39,7 @@ pub(super) fn surroundings(gpu: bool) -> Vec<String> {
     if gpu {
         all.extend(memlock_warning(getrlimit(Resource::Memlock).current));
     }
-    all.extend(cgroup_warning(Path::new("/")));
+    all.extend(Memory::read().as_ref().and_then(cgroup_warning));
     all
 }
 
@@ -201,40 +202,16 @@ fn memlock_warning(limit: Option<u64>) -> Option<String> {
 }
 
 /// A control group that allows less memory than the machine has.
-fn cgroup_warning(root: &Path) -> Option<String> {
-    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
-    let own = read("proc/self/cgroup")
-        .and_then(|text| {
-            let line = text.lines().find_map(|l| l.strip_prefix("0::/"))?;
-            Some(format!("sys/fs/cgroup/{line}/memory.max"))
-        })
-        .unwrap_or_default();
-    let limit = [
-        own.as_str(),
-        "sys/fs/cgroup/memory.max",
-        "sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .filter(|path| !path.is_empty())
-    .filter_map(|path| read(path)?.trim().parse::<u64>().ok())
-    .min()?;
-    let meminfo = read("proc/meminfo")?;
-    let total = meminfo.lines().find_map(|line| {
-        let kib = line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?;
-        kib.trim().parse::<u64>().ok()
-    })? << 10;
-    (limit < total).then(|| {
+fn cgroup_warning(memory: &Memory) -> Option<String> {
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    (memory.total() < memory.installed).then(|| {
         format!(
             "this process may use {:.1} of the machine's {:.1} GiB of memory (control group); \
              a larger grid would get it killed",
-            gib(limit),
-            gib(total)
+            gib(memory.total()),
+            gib(memory.installed)
         )
     })
-}
-
-fn gib(bytes: u64) -> f64 {
-    bytes as f64 / (1u64 << 30) as f64
 }
 
 /// PoCL takes every core, whatever the affinity mask says.

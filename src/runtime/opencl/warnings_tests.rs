@@ -83,30 +83,18 @@ fn little_locked_memory_is_told() {
 
 #[test]
 fn a_control_group_below_the_machines_memory_is_told() {
-    let meminfo = (
-        "proc/meminfo",
-        "MemFree: 1 kB\nMemTotal:       16777216 kB\n",
-    );
-    let limited = root(&[
-        meminfo,
-        ("proc/self/cgroup", "0::/box\n"),
-        ("sys/fs/cgroup/memory.max", "max\n"),
-        ("sys/fs/cgroup/box/memory.max", "4294967296\n"),
-    ]);
-    let warning = cgroup_warning(limited.path()).expect("a warning");
+    let memory = |limit| Memory {
+        installed: 16 << 30,
+        limit,
+        ..Memory::default()
+    };
+    let warning = cgroup_warning(&memory(Some(4 << 30))).expect("a warning");
     assert!(
         warning.contains("4.0 of the machine's 16.0 GiB"),
         "{warning}"
     );
-    let old = root(&[
-        meminfo,
-        (
-            "sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "9223372036854771712\n",
-        ),
-    ]);
-    assert_eq!(cgroup_warning(old.path()), None);
-    assert_eq!(cgroup_warning(root(&[]).path()), None);
+    assert_eq!(cgroup_warning(&memory(Some(32 << 30))), None);
+    assert_eq!(cgroup_warning(&memory(None)), None);
 }
 
 #[test]

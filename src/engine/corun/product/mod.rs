@@ -27,6 +27,7 @@ use super::grids::{PIECE, POISON, pieces};
 use super::place::Place;
 use super::{CorunError, VECTOR};
 use crate::codelet::Precision;
+use crate::parallel;
 use crate::runtime::{BufferId, Command, DeviceSpan, HostMemoryId, HostSpan, Memory, RuntimeError};
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Placed, Spmv};
@@ -289,18 +290,17 @@ fn by_units(
     fill: &(dyn Fn(Range<u64>, &mut [u8]) + Sync),
 ) {
     let units = spmv.units();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    std::thread::scope(|scope| {
-        for i in 0..threads {
-            let mine = units * i / threads..units * (i + 1) / threads;
-            let length = (start(mine.end) - start(mine.start)) as usize;
-            let (own, rest) = std::mem::take(&mut bytes).split_at_mut(length);
-            bytes = rest;
-            if !own.is_empty() {
-                scope.spawn(move || fill(mine, own));
-            }
+    let threads = parallel::threads() as u64;
+    let mut parts = Vec::new();
+    for i in 0..threads {
+        let mine = units * i / threads..units * (i + 1) / threads;
+        let length = (start(mine.end) - start(mine.start)) as usize;
+        let own = bytes.split_off_mut(..length).unwrap_or_default();
+        if !own.is_empty() {
+            parts.push((mine, own));
         }
-    });
+    }
+    parallel::map(parts, |(units, own)| fill(units, own));
 }
 
 /// The sum of the squares of numbers.
