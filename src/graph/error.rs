@@ -14,7 +14,7 @@ pub enum GraphError {
     #[error("the graph has no kernels; add at least one")]
     Empty,
 
-    #[error("datum `{0}` has a length of 0 bytes; give it at least one")]
+    #[error("datum `{0}` has no bytes; give it at least one")]
     NoBytes(String),
 
     #[error("datum `{datum}` has {wanted} bytes, but contents of {given} bytes; make both equal")]

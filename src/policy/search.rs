@@ -88,7 +88,7 @@ impl Space {
 /// chosen by noise.
 ///
 /// When the best run with some number of components on CPUs takes
-/// [`MOST_SLOWDOWN`] times the best of all, and more than the best with fewer, larger
+/// `MOST_SLOWDOWN` times the best of all, and more than the best with fewer, larger
 /// numbers are left out.
 #[derive(Clone, Debug)]
 pub struct Search {
