@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{Control, Corun, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use pdawl::engine::{Outcome, StepRecord};
 use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -39,7 +39,7 @@ impl Case {
             gpu_memory: self.gpu_memory,
             stream: Stream::default(),
             verify: false,
-            trace: false,
+            trace: Tracing::None,
         };
         let mut control = Control {
             stop: &AtomicBool::new(false),

@@ -28,7 +28,7 @@
 //!
 //! use pdawl::balance::Strategy;
 //! use pdawl::codelet::stencil::Precision;
-//! use pdawl::engine::corun::{Control, Corun, Options, Stream};
+//! use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
 //! use pdawl::machine::MachineStore;
 //! use pdawl::runtime::sim::{Sim, SimOptions};
 //! use pdawl::workload::stencil::Stencil;
@@ -45,7 +45,7 @@
 //!     gpu_memory: None,
 //!     stream: Stream::default(),
 //!     verify: true,
-//!     trace: false,
+//!     trace: Tracing::None,
 //! };
 //! let stop = AtomicBool::new(false);
 //! let mut control = Control { stop: &stop, progress: &mut |_done, _steps| {} };

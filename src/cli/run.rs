@@ -241,6 +241,9 @@ impl Options {
     ) -> Result<(), Failure> {
         let files = self.files.prepare(&mut paths)?;
         let mut session = Session::open(&self.machine, request()?, self.verify, choice.model)?;
+        if self.files.wanted() {
+            session.trace_commands();
+        }
         let strategy = session.strategy(choice.strategy, choice.adaptive);
         let steps = session.steps().into();
         let bar = terminal::progress(self.format, steps, &strategy.to_string());

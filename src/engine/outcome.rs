@@ -101,6 +101,9 @@ pub struct Outcome {
     pub eigenvalue: Option<f64>,
     /// What the balancer tells of its cost model, if it works with one.
     pub model: Option<Account>,
+    /// Seconds from ready to start, summed over a device's commands, by device;
+    /// empty if no times were kept. Waits at the same time count each.
+    pub wait_seconds: Vec<f64>,
     pub trace: Trace,
 }
 

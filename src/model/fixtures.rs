@@ -7,7 +7,7 @@ use crate::balance::planned::Planned;
 use crate::balance::{Balancer, Setup};
 use crate::codelet::stencil::Precision;
 use crate::engine::Outcome;
-use crate::engine::corun::{Control, Corun, Options, Stream};
+use crate::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use crate::machine::{MachineFile, MachineStore};
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
 use crate::workload::stencil::Stencil;
@@ -60,7 +60,7 @@ impl<'a> Trial<'a> {
             gpu_memory: self.gpu_memory,
             stream: self.stream,
             verify: false,
-            trace: false,
+            trace: Tracing::None,
         };
         let mut control = Control {
             stop: &AtomicBool::new(false),

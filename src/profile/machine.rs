@@ -9,7 +9,7 @@ use pdawl_profiler::telemetry::{self, Absent, Sensor, Telemetry};
 use super::configuration::{DeviceUse, Setting};
 use super::design::Gpu;
 use super::error::ProfileError;
-use crate::engine::corun::place::memory_limit;
+use crate::engine::corun::memory::memory_limit;
 use crate::machine::host::{Topology, allowed_cores};
 use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile};
 use crate::runtime::select::{self, Selection};

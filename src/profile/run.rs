@@ -13,7 +13,7 @@ use super::instruments::RunInstruments;
 use super::machine::ProfiledMachine;
 use super::sums::sums;
 use crate::balance::{Planned, Setup, StepPlan};
-use crate::engine::corun::{Control, Corun, Options};
+use crate::engine::corun::{Control, Corun, Options, Tracing};
 use crate::model::{Case, Descriptors, DevicePart, prior, record};
 use crate::workload::Divisible;
 
@@ -110,7 +110,7 @@ impl PreparedRun {
                 gpu_memory: self.device_use.setting.memory(),
                 stream: self.device_use.setting.stream(),
                 verify: false,
-                trace: true,
+                trace: Tracing::Commands,
             };
             let mut control = Control {
                 stop,

@@ -9,7 +9,7 @@ use super::run::{PreparedRun, Settings, expected};
 use super::schedule::ProfileRun;
 use super::session::ProfilingSession;
 use crate::engine::corun::CorunError;
-use crate::engine::corun::place::Division;
+use crate::engine::corun::grid::GridDivision;
 use crate::model::{Case, DevicePart, StepWork};
 
 /// Seconds that the steps of a run on a real device should take together.
@@ -72,7 +72,7 @@ fn part(configuration: &Configuration) -> Result<DevicePart, ProfileError> {
     let Setting::Discrete { memory, .. } = setting else {
         return Ok(setting.part(units, 0));
     };
-    let division = Division::of(units, unit_bytes, memory, u64::MAX, setting.stream());
+    let division = GridDivision::of(units, unit_bytes, memory, u64::MAX, setting.stream());
     let division = division.map_err(|needed| ProfileError::Run {
         configuration: configuration.to_string(),
         source: CorunError::DeviceMemory {

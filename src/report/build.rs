@@ -8,7 +8,6 @@ use super::schema::{
 use crate::balance::{Account, Trusted};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::DeviceKind;
-use crate::trace::summary;
 
 /// Strategies that can leave devices without work.
 const ADAPTIVE: [&str; 3] = ["dawl", "pdawl", "oracle"];
@@ -99,7 +98,6 @@ fn alone(outcome: &Outcome, strategy: &str) -> Option<String> {
 }
 
 fn device_parts(outcome: &Outcome, context: &Context) -> Vec<DevicePart> {
-    let waits = summary::by_device(&outcome.trace);
     let all: u64 = records(outcome).map(|r| r.units).sum();
     (0..outcome.devices.len())
         .map(|device| {
@@ -121,10 +119,7 @@ fn device_parts(outcome: &Outcome, context: &Context) -> Vec<DevicePart> {
                 chunks: own.iter().map(|r| r.chunks).sum(),
                 bytes_h2d: own.iter().map(|r| r.bytes_h2d).sum(),
                 bytes_d2h: own.iter().map(|r| r.bytes_d2h).sum(),
-                wait_seconds: waits
-                    .get(device)
-                    .filter(|_| !outcome.trace.spans.is_empty())
-                    .map(|w| w.waiting as f64 / 1e9),
+                wait_seconds: outcome.wait_seconds.get(device).copied(),
                 worker_imbalance: worker_imbalance(&own),
             }
         })
@@ -197,7 +192,6 @@ mod tests {
         assert_eq!(report.steps[1].moved, 10);
         assert_eq!(report.overlap, Some(0.75));
         assert!(report.machine.simulated);
-        // Two commands of 10 ns of waiting each in the sample's trace.
         assert_eq!(report.devices[1].wait_seconds, Some(2e-8));
     }
 

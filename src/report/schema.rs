@@ -273,8 +273,8 @@ pub struct DevicePart {
     pub chunks: u64,
     pub bytes_h2d: u64,
     pub bytes_d2h: u64,
-    /// The time from ready to start, summed over its commands; `None` without a trace of
-    /// commands.
+    /// The time from ready to start, summed over its commands; `None` if the run kept
+    /// no times. A series of launches counts as one command.
     pub wait_seconds: Option<f64>,
     /// 1 - mean / longest of its workers' times in a kernel, over all kernels; `None` for
     /// a device without known workers.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream};
+use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::workload::stencil::Stencil;
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn corun(
         gpu_memory: None,
         stream,
         verify: true,
-        trace: true,
+        trace: Tracing::Commands,
     };
     let corun = Corun::open(runtime, stencil, &options)?;
     let balancer = Box::new(RandomBalancer::new(corun.setup(), seed));
@@ -180,7 +180,7 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
         gpu_memory: None,
         stream: Stream::default(),
         verify: true,
-        trace: false,
+        trace: Tracing::None,
     };
     let corun = Corun::open(&mut runtime, &stencil, &options).unwrap();
     let balancer = Box::new(RandomBalancer::new(corun.setup(), 3));

@@ -1,7 +1,7 @@
 //! Tests that call the library in this process.
 //!
-//! `corun` and `spmv` run the engine in arbitrary order of commands, `graph`
-//! runs task graphs, `devices`, `kernels` and `opencl` need an OpenCL CPU
+//! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
+//! `graph` runs task graphs, `devices`, `kernels` and `opencl` need an OpenCL CPU
 //! device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
@@ -25,3 +25,4 @@ mod opencl;
 mod simulated;
 mod spmv;
 mod spmv_adaptive;
+mod wide_halo;

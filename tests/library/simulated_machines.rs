@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::{Balancer, Setup};
 use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{Control, Corun, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use pdawl::engine::{Outcome, oracle};
 use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
@@ -106,7 +106,7 @@ impl Case {
             gpu_memory: self.gpu_memory,
             stream: start.stream,
             verify: false,
-            trace: false,
+            trace: Tracing::None,
         };
         let mut control = Control {
             stop: &AtomicBool::new(false),

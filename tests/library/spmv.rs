@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::{Balancer, Setup, Strategy as Sharing};
 use pdawl::codelet::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream};
+use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{self, Form, Spmv};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn corun(
         gpu_memory: None,
         stream,
         verify: true,
-        trace: true,
+        trace: Tracing::Commands,
     };
     let corun = Corun::open(runtime, spmv, &options)?;
     let balancer = make(corun.setup());

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::Strategy;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Control, Corun, CorunError, Options, Stream};
+use pdawl::engine::corun::{self, Control, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::matrix::MatrixSource;
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -76,7 +76,7 @@ fn run(
         gpu_memory,
         stream: Stream::default(),
         verify: false,
-        trace: false,
+        trace: Tracing::None,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),
@@ -114,7 +114,7 @@ fn adapting_is_near_the_best_that_is_known() {
         let spmv = product(name, Form::Product);
         let matrix = spmv.units() * spmv.unit_bytes();
         for (memory, limit) in [("all", None), ("a quarter", Some(matrix / 4))] {
-            let lacks = |d| corun::lacking(&spmv, d, limit).is_some();
+            let lacks = |d| corun::product::lacking(&spmv, d, limit).is_some();
             let sim = Sim::new(&machine, SimOptions::default()).unwrap();
             if pdawl::runtime::Runtime::devices(&sim).iter().any(lacks) {
                 continue;

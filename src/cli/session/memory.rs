@@ -1,7 +1,7 @@
 //! Leaves out devices whose memory is too small for a workload's smallest part,
 //! where others are left.
 
-use pdawl::engine::corun::{kernel, lacking};
+use pdawl::engine::corun::{kernel, product};
 use pdawl::machine::Device;
 use pdawl::quantity::Bytes;
 
@@ -26,7 +26,7 @@ pub fn with_memory(
     let limit = limit.map(|size| size.0);
     let lacks = |device: &Device| match workload {
         PreparedWorkload::Stencil(..) => None,
-        PreparedWorkload::Spmv(_, spmv) => lacking(spmv, device, limit),
+        PreparedWorkload::Spmv(_, spmv) => product::lacking(spmv, device, limit),
         PreparedWorkload::Kernel(kernel) => kernel::lacking(&kernel.user, device, limit),
     };
     let what = match workload {

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::{Balancer, Fixed, Setup, Strategy, StrategyError};
 use pdawl::codelet::copy;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Control, Corun, CorunError};
+use pdawl::engine::corun::{self, Control, Corun, CorunError, Tracing};
 use pdawl::engine::measure::{self, MeasureOptions};
 use pdawl::machine::{Device, RuntimeKind};
 use pdawl::report::Context;
@@ -84,6 +84,11 @@ impl Session {
                 self.corun(make, self.options, stop, progress)
             }
         }
+    }
+
+    /// Keeps the span of every command of the runs to come.
+    pub fn trace_commands(&mut self) {
+        self.options.trace = Tracing::Commands;
     }
 
     /// Runs as the cost model plans.

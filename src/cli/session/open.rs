@@ -81,7 +81,7 @@ impl Session {
                 gpu_memory: args.gpu_memory.map(|size| size.0),
                 stream: corun::Stream::default(),
                 verify,
-                trace: true,
+                trace: corun::Tracing::Sums,
             },
             workload,
             model,

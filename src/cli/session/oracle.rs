@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::Setup;
 use pdawl::engine::Outcome;
+use pdawl::engine::corun::Tracing;
 use pdawl::engine::oracle::{Unfound, best_shares};
 
 use super::Session;
@@ -23,7 +24,7 @@ impl Session {
     pub(super) fn search_shares(&mut self, stop: &AtomicBool) -> Result<SweepResult, Failure> {
         let mut options = self.options;
         options.verify = false;
-        options.trace = false;
+        options.trace = Tracing::None;
         if !self.machine.machine.simulated {
             options.steps = options.steps.min(TRIAL_STEPS);
         }

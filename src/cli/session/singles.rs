@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::Strategy;
+use pdawl::engine::corun::Tracing;
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::report::schema::Single;
 
@@ -22,7 +23,7 @@ impl Session {
         };
         let options = self.options;
         self.options.verify = false;
-        self.options.trace = false;
+        self.options.trace = Tracing::None;
         for single in self.singles() {
             if single == *strategy {
                 continue;

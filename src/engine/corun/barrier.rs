@@ -1,68 +1,75 @@
-//! At a barrier everybody waits for the engine. So a step that has ended is only
-//! marked there; its report is read, and its figures are booked, before the next
-//! step is planned, or, where the balancer needs no report for that, once the
-//! devices are at work again.
+//! The end of a step. At a barrier all devices wait for the engine, so a step
+//! that has ended is only marked there. Its report is made before the next step is
+//! planned or, where the balancer needs no report for that, once the devices are
+//! at work again.
 
-use super::drive::Drive;
 use super::record::{self, Frame};
+use super::run::RunState;
 use crate::time::Nanos;
 
-/// A step that has ended, and of which nothing has been told. Its jobs and spans
-/// are the ledger's last page.
-pub struct Ended {
+/// A step that has ended, and of which the balancer was not told. Its jobs and
+/// spans are the last of those in flight.
+pub struct EndedStep {
     frame: Frame,
-    /// When each device was last heard of.
+    /// When the engine heard of each device the last time.
     heard: Vec<Nanos>,
-    /// Seconds of the engine itself and of enqueueing.
+    /// Whether it has to be computed again.
+    spoiled: bool,
+    /// Seconds of the engine itself and of submitting.
     own: [f64; 2],
 }
 
-impl Ended {
+impl EndedStep {
     /// How long the step took.
     pub fn took(&self) -> Nanos {
         self.frame.ended - self.frame.began
     }
 }
 
-impl Drive<'_> {
+impl RunState<'_> {
     /// Marks the end of a step.
     pub(super) fn end_step(&mut self, step: u32, moved: u64) {
         let frame = Frame {
             step,
             began: self.barrier,
-            ended: self.runtime.now(),
+            ended: self.context.runtime.now(),
             moved,
-            devices: self.places.len(),
+            devices: self.context.devices.len(),
         };
         self.barrier = frame.ended;
-        self.unread = Some(Ended {
+        let spoiled = self.context.spoiled;
+        self.ended = Some(EndedStep {
             frame,
-            heard: self.heard.clone(),
-            own: [self.engine_time(), self.enqueue_time()],
+            heard: self.context.devices.iter().map(|d| d.heard).collect(),
+            spoiled,
+            own: [self.engine_seconds(), self.submit_seconds()],
         });
-        self.ledger.turn_page();
-        if self.spoiled {
+        self.context.in_flight.next_step();
+        if spoiled {
             self.read_report();
         }
     }
 
     /// Tells the balancer of the step that has ended, if it was not told, and
-    /// books it. It hears nothing of a step that is to be done again.
+    /// adds it to the outcome. The balancer is told nothing of a step that is to
+    /// be computed again.
     pub(super) fn read_report(&mut self) {
-        let Some(Ended { frame, heard, own }) = self.unread.take() else {
+        let Some(ended) = self.ended.take() else {
             return;
         };
-        let page = &mut self.ledger.last;
-        let report = record::report(&frame, &heard, &page.jobs, &page.spans);
-        if !self.spoiled {
+        let (frame, log) = (
+            ended.frame,
+            std::mem::take(&mut self.context.in_flight.last),
+        );
+        let report = record::report(&frame, &ended.heard, &log.jobs, &log.spans);
+        if !ended.spoiled {
             self.balancer.step_ended(&report);
         }
-        let record = record::record(&frame, &report, &page.jobs, &page.spans, own);
+        let record = record::record(&frame, &report, &log.jobs, &log.spans, ended.own);
         self.outcome.steps.push(record);
         self.outcome.trace.steps.push((frame.began, frame.ended));
-        if self.options.trace {
-            // The page keeps its room: it is filled again.
-            self.outcome.trace.spans.append(&mut page.spans);
-        }
+        self.keep(&log.spans);
+        // It keeps its allocations for the steps to come.
+        self.context.in_flight.last = log;
     }
 }

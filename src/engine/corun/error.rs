@@ -54,8 +54,8 @@ pub enum CorunError {
     #[error("all devices were lost; the last: {why}")]
     AllLost { why: String },
 
-    #[error("{device}: its memory was divided for another workload (a fault of the engine)")]
-    Misplaced { device: String },
+    #[error("device {device} has no memory of its own for held units (a fault of the engine)")]
+    NoMemory { device: usize },
 
     #[error("balancer `{balancer}`: {what} in step {step} (a fault of the balancer)")]
     Balancer {

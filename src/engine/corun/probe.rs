@@ -7,11 +7,10 @@
 
 use std::ops::Range;
 
-use super::drive::{Drive, Kept};
-use super::launches::Series;
+use super::context::{MAIN, Purpose};
+use super::form::Arrivals;
 use super::layout::length;
-use super::place::Place;
-use super::step::Piece;
+use super::run::RunState;
 use super::{CorunError, PROBE};
 use crate::balance::{Overhead, Probe, ProbeKind, windows};
 use crate::runtime::CommandKind;
@@ -54,54 +53,43 @@ type Ran = Option<(u64, f64)>;
 /// What probes have left behind.
 #[derive(Debug, Default)]
 pub struct Probes {
-    /// Units that each device was given and keeps.
-    held: Vec<Range<u64>>,
-    /// Whether some were written for the probes alone.
-    alone: bool,
+    /// Units written to devices that hold them since, by device.
+    written: Vec<(usize, Range<u64>)>,
+    /// Whether the devices keep them.
+    kept: bool,
     /// When they had been written.
     until: Nanos,
     /// Until then, and from then on.
     took: [Nanos; 2],
 }
 
-impl Probes {
-    /// Nothing was probed yet.
-    pub fn none(devices: usize) -> Self {
-        Self {
-            held: vec![0..0; devices],
-            ..Self::default()
-        }
-    }
-}
-
-/// A probe on the way.
-struct Sent {
+/// A submitted probe.
+struct SubmittedProbe {
     job: usize,
-    /// Seconds that enqueueing it took.
-    enqueue: f64,
+    /// Seconds that submitting it took.
+    submit: f64,
 }
 
 /// Units, and launches beyond the first, of a probe of held units.
 type Ring = (u64, u64);
 
-impl Drive<'_> {
+impl RunState<'_> {
     /// Probes all devices, if the balancer makes something of it.
-    pub fn probe(&mut self) -> Result<(), CorunError> {
+    pub(super) fn probe(&mut self) -> Result<(), CorunError> {
         if !self.balancer.wants_probes() {
             return Ok(());
         }
-        let began = self.runtime.now();
-        let least = match &self.kept {
-            // Bytes say little of what a kernel computes.
-            Kept::Kernel(_) => 1,
-            _ => LEAST_BYTES.div_ceil(self.workload.unit_bytes()),
+        let began = self.context.runtime.now();
+        let least = match self.form.bytes_tell_time() {
+            true => LEAST_BYTES.div_ceil(self.context.workload.unit_bytes()),
+            false => 1,
         };
-        let units = (self.workload.units() / PART)
+        let units = (self.context.workload.units() / PART)
             .max(least)
-            .min(self.workload.units());
-        let mut streamed: Vec<Ran> = vec![None; self.places.len()];
+            .min(self.context.workload.units());
+        let mut streamed: Vec<Ran> = vec![None; self.context.devices.len()];
         let mut untouched = Untouched {
-            units: self.workload.units(),
+            units: self.context.workload.units(),
             next: 0,
         };
         let mut certain = false;
@@ -122,8 +110,8 @@ impl Drive<'_> {
                 self.probe_streams(units, longest, &streamed, &mut untouched)?;
             streamed = streams;
             if round + 1 == ROUNDS {
-                for device in 0..self.places.len() {
-                    let (kind, ran) = match self.places[device].is_host() {
+                for device in 0..self.context.devices.len() {
+                    let (kind, ran) = match self.context.devices[device].is_host() {
                         true => (ProbeKind::Beside, beside[device]),
                         false => (ProbeKind::Streamed, streamed[device]),
                     };
@@ -134,14 +122,9 @@ impl Drive<'_> {
         if !certain {
             self.probe_rings()?;
         }
-        for place in &mut self.places {
-            // A product's entries never change: what a store has, it has.
-            if let Place::Own(own) = place {
-                own.held.hold(0..0);
-            }
-        }
-        self.ledger.open();
-        let ended = self.runtime.now();
+        self.probes.kept = self.form.end_probes();
+        self.context.in_flight.clear();
+        let ended = self.context.runtime.now();
         self.probes.took = [
             self.probes.until.clamp(began, ended) - began,
             ended - self.probes.until.clamp(began, ended),
@@ -151,26 +134,27 @@ impl Drive<'_> {
 
     /// When the last of what probes hold was written.
     fn written(&self) -> Nanos {
-        let writes = self.ledger.spans.iter();
+        let writes = self.context.in_flight.spans.iter();
         let writes = writes.filter(|span| span.kind == CommandKind::Write && span.label == PROBE);
         writes.map(|span| span.ended).max().unwrap_or(0)
     }
 
-    /// Books what the probes took. What was written for them and stays where the
+    /// Notes what the probes took. What was written for them and stays where the
     /// first plan wants it would have been written in any case.
-    pub(super) fn book_probes(&mut self) {
-        let stays = |(device, range): (usize, &Range<u64>)| {
-            let held = &self.layout.held[device];
-            range.is_empty() || held.start <= range.start && range.end <= held.end
-        };
-        let [writing, rest] = self.probes.took;
-        let all_stay = !self.probes.alone && self.probes.held.iter().enumerate().all(stays);
+    pub(super) fn note_probe_seconds(&mut self) {
+        let probes = &self.probes;
+        let held = &self.context.layout.held;
+        let all_stay = probes.written.iter().all(|(device, units)| {
+            let held = &held[*device];
+            probes.kept && held.start <= units.start && units.end <= held.end
+        });
+        let [writing, rest] = probes.took;
         let took = if all_stay { rest } else { writing + rest };
         self.outcome.probe_seconds = took as f64 / 1e9;
     }
 
     fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran, more_launches: u64) {
-        if let Some((units, seconds)) = ran.filter(|_| self.alive[device]) {
+        if let Some((units, seconds)) = ran.filter(|_| self.context.devices[device].alive) {
             self.balancer.probed(&Probe {
                 device,
                 kind,
@@ -184,7 +168,8 @@ impl Drive<'_> {
     /// The least and the most that is worth holding of a ring that cannot hold
     /// it all in one window.
     fn rings(&self, device: usize) -> Option<[Ring; 2]> {
-        let (slots, most) = (self.places[device].slots()?, self.capacity[device]);
+        let space = &self.context.devices[device].space;
+        let (slots, most) = (space.slots?, space.capacity?);
         let least = slots.saturating_sub(windows::SPARE) / 2;
         let ring = |units| (units, windows::more_launches(units, Some(slots)));
         (0 < least && least < most).then(|| [ring(least), ring(most)])
@@ -193,9 +178,9 @@ impl Drive<'_> {
     /// Runs the kernels of a ring twice, the fewest and the most launches that
     /// there can be.
     fn probe_rings(&mut self) -> Result<(), CorunError> {
-        for device in 0..self.places.len() {
+        for device in 0..self.context.devices.len() {
             for (units, more) in self.rings(device).into_iter().flatten() {
-                let job = self.probe_held(device, units)?;
+                let job = self.probe_held(device, units, false)?;
                 self.drain()?;
                 let ran = self.ran(job.as_slice());
                 self.tell(device, ProbeKind::Held, ran[device], more);
@@ -205,30 +190,9 @@ impl Drive<'_> {
     }
 
     fn host_devices(&self) -> Vec<usize> {
-        (0..self.places.len())
-            .filter(|d| self.places[*d].is_host())
+        (0..self.context.devices.len())
+            .filter(|d| self.context.devices[*d].is_host())
             .collect()
-    }
-
-    /// Writes what a memory of a device's own holds in probes.
-    fn write_probe(&mut self, device: usize, units: u64) -> Result<(), CorunError> {
-        match &self.places[device] {
-            Place::Host { .. } | Place::Images(_) => Ok(()),
-            Place::Own(_) => {
-                let units = units.min(self.capacity[device]);
-                let Some((own, whose)) = self.own(device, 0, PROBE) else {
-                    return Ok(());
-                };
-                own.held.hold(0..units);
-                let ring = own.held.present();
-                self.probes.alone = true;
-                self.write(whose, 0..units, 0, &ring, &[])
-            }
-            Place::Store(_) => {
-                self.probes.held[device] = self.write_store_probe(device, units)?;
-                Ok(())
-            }
-        }
     }
 
     /// Kernels where data lies already: on the grids, or held. Tells the
@@ -242,77 +206,90 @@ impl Drive<'_> {
     ) -> Result<Vec<Ran>, CorunError> {
         let mut sent = Vec::new();
         // The host's are under way while others' units are written.
-        let mut order: Vec<usize> = (0..self.places.len()).collect();
-        order.sort_by_key(|device| !self.places[*device].is_host());
+        let mut order: Vec<usize> = (0..self.context.devices.len()).collect();
+        order.sort_by_key(|device| !self.context.devices[*device].is_host());
         for device in order {
-            if round == 0 {
-                self.write_probe(device, units)?;
-            }
-            let before = self.enqueueing;
-            let job = match &self.places[device] {
-                Place::Host { .. } => Some(self.probe_chunk(device, 0, on_host, untouched)?),
-                Place::Own(_) => self.probe_held(device, units)?,
-                Place::Store(_) => self.probe_store(device)?,
-                // It holds nothing, and has only streams to be probed.
-                Place::Images(_) => None,
+            let (is_host, before) = (
+                self.context.devices[device].is_host(),
+                self.context.submitting,
+            );
+            let job = match is_host {
+                true => Some(self.probe_chunk(device, 0, on_host, untouched)?),
+                false => self.probe_held(device, units, round == 0)?,
             };
-            let enqueue = (self.enqueueing - before) as f64 / 1e9;
-            sent.extend(job.map(|job| Sent { job, enqueue }));
+            let submit = (self.context.submitting - before) as f64 / 1e9;
+            sent.extend(job.map(|job| SubmittedProbe { job, submit }));
         }
         self.drain()?;
         let jobs: Vec<usize> = sent.iter().map(|sent| sent.job).collect();
         let alone = self.ran(&jobs);
         for (device, ran) in alone.iter().enumerate() {
-            let kind = match self.places[device].is_host() {
+            let kind = match self.context.devices[device].is_host() {
                 true => ProbeKind::Alone,
                 false => ProbeKind::Held,
             };
             self.tell(device, kind, *ran, 0);
         }
-        for Sent { job, enqueue } in sent {
-            self.tell_overhead(job, enqueue, round);
+        for SubmittedProbe { job, submit } in sent {
+            self.tell_overhead(job, submit, round);
         }
         Ok(alone)
     }
 
-    /// Tells what a probe took beside its kernels: nothing else of its device
-    /// was heard of since.
-    fn tell_overhead(&mut self, job: usize, enqueue: f64, round: u32) {
-        let job = &self.ledger.jobs[job];
+    /// Tells what a probe took beside its kernels. No other command of its device
+    /// has completed since.
+    fn tell_overhead(&mut self, job: usize, submit: f64, round: u32) {
+        let job = &self.context.in_flight.jobs[job];
         let device = job.device;
         let seconds = |from: Nanos, to: Nanos| to.saturating_sub(from) as f64 / 1e9;
         // The first one waited for what it computes to be written.
-        let before = match round == 0 && !self.places[device].is_host() {
-            true => enqueue,
+        let before = match round == 0 && !self.context.devices[device].is_host() {
+            true => submit,
             false => seconds(job.issued, job.started),
         };
-        // That a pool has ended is heard late while the driver enqueues for others.
-        let after = match self.places[device].is_host() {
+        // That a pool has ended is noticed late while the engine submits for others.
+        let after = match self.context.devices[device].is_host() {
             true => 0.0,
-            false => seconds(job.ended, self.heard[device]),
+            false => seconds(job.ended, self.context.devices[device].heard),
         };
-        if !job.failed && self.alive[device] {
+        if !job.failed && self.context.devices[device].alive {
             self.balancer.overhead(&Overhead {
                 device,
                 barrier: before + after,
-                enqueue,
+                enqueue: submit,
             });
         }
     }
 
-    fn probe_held(&mut self, device: usize, units: u64) -> Result<Option<usize>, CorunError> {
-        let units = units.min(self.capacity[device]);
-        let now = self.runtime.now();
-        let Some(grid) = self.as_grid().filter(|_| units > 0) else {
+    /// Launches on held units, which are written first if asked; `None` if the
+    /// device holds nothing. What submitting the writes took does not count.
+    fn probe_held(
+        &mut self,
+        device: usize,
+        units: u64,
+        write: bool,
+    ) -> Result<Option<usize>, CorunError> {
+        if !self.context.devices[device].alive {
             return Ok(None);
-        };
-        let Some((own, whose)) = self.own(device, 0, PROBE) else {
+        }
+        let (form, context) = (&mut self.form, &mut self.context);
+        let purpose = Purpose::new(device, MAIN, 0, PROBE);
+        let before = context.submitting;
+        let units = form.hold_probe(context, purpose, units, write)?;
+        context.submitting = before;
+        if units.is_empty() {
             return Ok(None);
+        }
+        if write {
+            self.probes.written.push((device, units.clone()));
+        }
+        let job = self.held_job(device, units);
+        let purpose = Purpose {
+            job: Some(job),
+            ..purpose
         };
-        own.held.hold(0..units);
-        let series = Series::of(grid, whose, &own.held);
-        let job = self.ledger.job(device, None, 0..units, now);
-        self.launch_all(series, job)?;
+        while self.form.launch(&mut self.context, purpose, false)? {}
+        self.tell_losses();
         Ok(Some(job))
     }
 
@@ -326,15 +303,12 @@ impl Drive<'_> {
     ) -> Result<(Vec<Ran>, Vec<Ran>), CorunError> {
         let (mut streams, mut beside) = (Vec::new(), Vec::new());
         for (device, before) in before.iter().enumerate() {
-            let place = &self.places[device];
-            if place.is_host() {
+            let state = &self.context.devices[device];
+            if state.is_host() {
                 continue;
             }
-            let chunk = match place {
-                Place::Images(_) => units,
-                _ => place.longest_chunk(),
-            };
-            let lanes = place.lanes() as u64;
+            let chunk = state.space.longest_chunk.unwrap_or(units);
+            let lanes = state.space.chunk_queues as u64;
             let lasting = before.map_or(0.0, |(units, seconds)| {
                 longest * units as f64 / seconds / chunk as f64
             });
@@ -363,26 +337,17 @@ impl Drive<'_> {
         units: u64,
         untouched: &mut Untouched,
     ) -> Result<usize, CorunError> {
-        let units = untouched.take(units.min(self.places[device].longest_chunk()));
-        let now = self.runtime.now();
-        let job = self.ledger.job(device, Some(lane), units.clone(), now);
-        let piece = Piece {
-            device,
-            lane,
-            job: Some(job),
-            step: 0,
-            label: PROBE,
-        };
-        self.chunk_on(piece, units, &[])?;
-        Ok(job)
+        let longest = self.context.devices[device].space.longest_chunk;
+        let units = untouched.take(longest.map_or(units, |longest| units.min(longest)));
+        self.submit_chunk((device, lane), units, (0, PROBE), &Arrivals::default())
     }
 
     /// What each device did in these jobs. Of several jobs of a device the
     /// first counts only as what fills the pipeline.
     fn ran(&self, jobs: &[usize]) -> Vec<Ran> {
-        (0..self.places.len())
+        (0..self.context.devices.len())
             .map(|device| {
-                let all = jobs.iter().map(|job| &self.ledger.jobs[*job]);
+                let all = jobs.iter().map(|job| &self.context.in_flight.jobs[*job]);
                 let mine: Vec<_> = all.filter(|j| j.device == device && !j.failed).collect();
                 let (first, rest) = mine.split_first()?;
                 let (from, counted) = match rest.is_empty() {

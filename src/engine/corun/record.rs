@@ -1,6 +1,6 @@
 //! Figures of a step, from its spans and jobs. Pure.
 
-use super::ledger::Job;
+use super::in_flight::Job;
 use crate::balance::{DeviceStep, StepReport};
 use crate::engine::{DeviceRecord, StepRecord};
 use crate::runtime::CommandKind;
@@ -82,7 +82,7 @@ pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> S
 }
 
 /// The record for the outcome; the last argument is the seconds of the engine
-/// itself and of enqueueing.
+/// itself and of submitting.
 pub fn record(
     frame: &Frame,
     report: &StepReport,

@@ -1,26 +1,26 @@
-//! A lone device that holds every unit: its in-order queue is barrier enough,
-//! and it is kept filled some steps ahead, so that enqueueing and waiting do
-//! not stand between the steps.
+//! A lone device that holds every unit needs no barrier with the host: its queue
+//! is in order. It is kept filled some steps ahead, so that neither submitting nor
+//! waiting comes between the steps.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use super::drive::Drive;
-use super::launches::Series;
+use super::context::{MAIN, Purpose};
+use super::layout::length;
+use super::record::{self, Frame};
+use super::run::RunState;
 use super::step::StepEnd;
 use super::{Control, CorunError, HELD};
-use crate::balance::{ChunkDone, DeviceStep, StepReport};
-use crate::engine::{DeviceRecord, StepRecord};
+use crate::balance::ChunkDone;
 use crate::trace::Span;
-use crate::trace::intervals::{total, union};
 
 /// A step in flight.
-struct Ahead {
+struct StepAhead {
     step: u32,
     job: usize,
 }
 
-impl Drive<'_> {
+impl RunState<'_> {
     /// Computes steps on `device` from `first` (which must have been planned)
     /// on, until the balancer wants another layout, a stop is asked for, or
     /// all `steps` are done.
@@ -32,8 +32,8 @@ impl Drive<'_> {
         control: &mut Control,
     ) -> Result<StepEnd, CorunError> {
         self.read_report();
-        self.take_up();
-        let mut ahead: VecDeque<Ahead> = VecDeque::new();
+        self.adopt_layout();
+        let mut ahead: VecDeque<StepAhead> = VecDeque::new();
         let (mut next, mut done) = (first, first);
         let mut more = true;
         loop {
@@ -44,16 +44,17 @@ impl Drive<'_> {
                     break;
                 }
                 let job = self.solo_launches(device, next)?;
-                ahead.push_back(Ahead { step: next, job });
+                ahead.push_back(StepAhead { step: next, job });
                 next += 1;
             }
             let Some(current) = ahead.pop_front() else {
                 break;
             };
-            while !self.spoiled && self.ledger.jobs[current.job].outstanding > 0 {
+            while !self.context.spoiled && self.context.in_flight.jobs[current.job].outstanding > 0
+            {
                 self.collect(None)?;
             }
-            if self.spoiled {
+            if self.context.spoiled {
                 self.drain()?;
                 return Ok(StepEnd::Spoiled);
             }
@@ -62,84 +63,58 @@ impl Drive<'_> {
             (control.progress)(done, steps);
             more &= !control.stop.load(Ordering::Relaxed);
         }
-        self.ledger.open();
+        self.context.in_flight.clear();
         Ok(StepEnd::Done(done - first))
     }
 
-    /// Enqueues a step's launches and turns the ring; returns the job.
+    /// Submits a step's launches, and turns to the next version; returns the job.
     fn solo_launches(&mut self, device: usize, step: u32) -> Result<usize, CorunError> {
-        let now = self.runtime.now();
-        let units = self.layout.held[device].clone();
-        let job = self.ledger.job(device, None, units, now);
-        let Some(grid) = self.as_grid() else {
-            self.launch_store(device, step, job)?;
-            return Ok(job);
+        let units = self.context.layout.held[device].clone();
+        let job = self.held_job(device, units);
+        let purpose = Purpose {
+            job: Some(job),
+            ..Purpose::new(device, MAIN, step, HELD)
         };
-        let Some((own, whose)) = self.own(device, step, HELD) else {
-            return Ok(job);
-        };
-        let series = Series::of(grid, whose, &own.held);
-        own.held.advance();
-        self.present = 1 - self.present;
-        self.launch_all(series, job)?;
+        while self.form.launch(&mut self.context, purpose, true)? {}
+        self.form.turn(&mut self.context, step)?;
+        self.tell_losses();
         Ok(job)
     }
 
-    /// Books a step: from the end of the one before to its own.
-    fn note_solo(&mut self, device: usize, current: &Ahead) {
-        let job = self.ledger.jobs[current.job].clone();
-        let units = job.units.end - job.units.start;
-        let (began, ended) = (self.barrier, job.ended.max(self.barrier));
-        // One in-order queue: the spans come in the order of the steps.
-        let spans = &mut self.ledger.spans;
+    /// Reports a step: from the end of the one before to its own.
+    fn note_solo(&mut self, device: usize, current: &StepAhead) {
+        let job = self.context.in_flight.jobs[current.job].clone();
+        let frame = Frame {
+            step: current.step,
+            began: self.barrier,
+            ended: job.ended.max(self.barrier),
+            moved: 0,
+            devices: self.context.devices.len(),
+        };
+        // On one in-order queue the spans come in the order of the steps.
+        let spans = &mut self.context.in_flight.spans;
         let mine: Vec<Span> = spans
             .drain(..spans.partition_point(|s| s.step <= current.step))
             .collect();
-        let busy = total(&union(mine.iter().map(|s| (s.started, s.ended)).collect()));
         self.balancer.completed(&ChunkDone {
             step: current.step,
             device,
-            units,
+            units: length(&job.units),
             held: true,
             issued: job.issued,
             started: job.started,
             ended: job.ended,
         });
-        let mut devices = vec![DeviceStep::default(); self.places.len()];
-        devices[device] = DeviceStep {
-            held: units,
-            held_busy: job.ended.saturating_sub(job.started),
-            waited: job.started.saturating_sub(began),
-            finished: ended - began,
-            known: ended - began,
-            ..DeviceStep::default()
-        };
-        self.balancer.step_ended(&StepReport {
-            step: current.step,
-            duration: ended - began,
-            moved: 0,
-            devices,
-        });
-        let mut records = vec![DeviceRecord::default(); self.places.len()];
-        records[device] = DeviceRecord {
-            units,
-            held: units,
-            busy_seconds: busy as f64 / 1e9,
-            finished_seconds: (ended - began) as f64 / 1e9,
-            chunks: 1,
-            ..DeviceRecord::default()
-        };
-        let (engine_seconds, enqueue_seconds) = (self.engine_time(), self.enqueue_time());
-        self.outcome.steps.push(StepRecord {
-            step: current.step,
-            seconds: (ended - began) as f64 / 1e9,
-            devices: records,
-            moved: 0,
-            engine_seconds,
-            enqueue_seconds,
-        });
-        self.outcome.trace.steps.push((began, ended));
-        self.keep(mine);
-        self.barrier = ended;
+        let mut heard = vec![frame.began; frame.devices];
+        heard[device] = frame.ended;
+        let jobs = std::slice::from_ref(&job);
+        let report = record::report(&frame, &heard, jobs, &mine);
+        self.balancer.step_ended(&report);
+        let own = [self.engine_seconds(), self.submit_seconds()];
+        let record = record::record(&frame, &report, jobs, &mine, own);
+        self.outcome.steps.push(record);
+        self.outcome.trace.steps.push((frame.began, frame.ended));
+        self.keep(&mine);
+        self.barrier = frame.ended;
     }
 }

@@ -1,20 +1,18 @@
-//! One step: moves and halos, held units, the pool, the barrier.
+//! One step: units move, held units are launched, the pool is handed out in
+//! chunks, and everybody's commands complete.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use super::drive::{Drive, For, Kept};
-use super::launches::Enqueued;
+use super::context::{MAIN, Purpose};
+use super::form::Arrivals;
+use super::in_flight::Job;
 use super::layout::length;
-use super::ledger::Job;
-use super::moves::Home;
-use super::place::Place;
 use super::pool::Pool;
-use super::{CHUNK, CorunError};
+use super::run::RunState;
+use super::{CHUNK, CorunError, HELD};
 use crate::balance::{ChunkDone, Next, StepState};
-use crate::runtime::{Command, EventId};
 use crate::time::Nanos;
-use crate::workload::{Grid, Ring};
 
 /// How a step, or several at once, ended.
 pub enum StepEnd {
@@ -24,26 +22,16 @@ pub enum StepEnd {
     Spoiled,
 }
 
-/// Which lane a chunk goes to, and what for.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    pub device: usize,
-    pub lane: usize,
-    pub job: Option<usize>,
-    pub step: u32,
-    pub label: &'static str,
-}
-
-/// What is handed out while a step runs.
-struct Hand {
+/// The work of a step that is handed out while it runs.
+struct Work {
     pool: Pool,
-    /// The job on each lane of each device.
+    /// The job on each of a device's queues for chunks.
     lanes: Vec<Vec<Option<usize>>>,
     /// Devices that want nothing more in this step.
     done: Vec<bool>,
     /// Units handed out and not completed, by device.
     in_flight: Vec<u64>,
-    home: Home,
+    arrivals: Arrivals,
     began: Nanos,
     /// When the balancer was last asked.
     asked: Nanos,
@@ -53,115 +41,128 @@ struct Hand {
 
 /// Completions that free no lane only tell that time has passed. A step is
 /// this many times as long as the time after which that makes the balancer
-/// think again: asking takes longer than enqueueing.
+/// think again: asking takes longer than submitting.
 const ASKINGS: u64 = 16;
 
-impl Drive<'_> {
+impl RunState<'_> {
     /// Computes one step, which must have been planned.
     pub fn step(&mut self, step: u32) -> Result<StepEnd, CorunError> {
-        self.begin_kernel(step)?;
-        let (moved, home) = self.relocate(step)?;
-        let mut hand = Hand {
-            pool: Pool::new(&self.layout.segments),
-            lanes: self.places.iter().map(|p| vec![None; p.lanes()]).collect(),
-            done: vec![false; self.places.len()],
-            in_flight: vec![0; self.places.len()],
-            home,
+        let is_repeatable = self.form.begin_step(&mut self.context, step)?;
+        let (moved, arrivals) = self.relocate(step)?;
+        for device in &mut self.context.devices {
+            device.irreplaceable |= !is_repeatable;
+        }
+        let (layout, devices) = (&self.context.layout, &self.context.devices);
+        let lanes = devices.iter().map(|d| vec![None; d.space.chunk_queues]);
+        let mut work = Work {
+            pool: Pool::new(&layout.segments),
+            lanes: lanes.collect(),
+            done: vec![false; devices.len()],
+            in_flight: layout.held.iter().map(length).collect(),
+            arrivals,
             began: self.barrier,
             asked: self.barrier,
             caught_up: false,
         };
-        for (units, held) in hand.in_flight.iter_mut().zip(&self.layout.held) {
-            *units = length(held);
-        }
-        // Host devices first: enqueueing a ring's launches takes a while, and
+        // Host devices first: submitting a ring's launches takes a while, and
         // their cores would wait for it.
-        self.hand_out(step, &mut hand, true)?;
-        self.launch_held(step, &mut hand)?;
-        self.run_pool(step, &mut hand)?;
-        if self.spoiled {
-            self.end_step(step, moved);
-            return Ok(StepEnd::Spoiled);
+        self.hand_out(step, &mut work, true)?;
+        self.launch_held(step, &mut work)?;
+        self.run_pool(step, &mut work)?;
+        if !self.context.spoiled {
+            self.form.turn(&mut self.context, step)?;
+            self.tell_losses();
         }
-        self.end_kernel(step)?;
-        if self.spoiled {
-            self.end_step(step, moved);
-            return Ok(StepEnd::Spoiled);
-        }
-        self.turn();
-        self.end_iteration()?;
         self.end_step(step, moved);
-        Ok(StepEnd::Done(1))
+        Ok(match self.context.spoiled {
+            true => StepEnd::Spoiled,
+            false => StepEnd::Done(1),
+        })
     }
 
-    /// Enqueues what is held, and keeps the others at work meanwhile: host
-    /// devices from the start, streams once the kernels have a lead.
-    fn launch_held(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
-        self.launch_stores(step)?;
-        let mut launches: Vec<_> = (0..self.places.len())
-            .filter_map(|device| self.held_launches(device, step))
-            .collect();
+    /// Submits what is held, and keeps the others at work meanwhile: host devices
+    /// from the start, streams once the kernels have a lead.
+    fn launch_held(&mut self, step: u32, work: &mut Work) -> Result<(), CorunError> {
+        let mut launches = Vec::new();
+        for device in 0..self.context.devices.len() {
+            let units = self.context.layout.held[device].clone();
+            if self.context.devices[device].alive && !units.is_empty() {
+                let job = self.held_job(device, units);
+                self.context.in_flight.keep_open(job);
+                launches.push(Purpose {
+                    job: Some(job),
+                    ..Purpose::new(device, MAIN, step, HELD)
+                });
+            }
+        }
         let mut lead = false;
         while !launches.is_empty() {
             let mut i = 0;
             while i < launches.len() {
-                match self.launch_next(&mut launches[i])? {
-                    None => i += 1,
-                    Some(Enqueued { over }) => {
-                        launches.swap_remove(i);
-                        if let Some(job) = over {
-                            self.job_ended(step, job, hand);
-                        }
-                    }
+                let more = self.form.launch(&mut self.context, launches[i], true)?;
+                self.tell_losses();
+                if more {
+                    i += 1;
+                    continue;
+                }
+                let job = launches.swap_remove(i).job;
+                if let Some(job) = job.filter(|job| self.context.in_flight.close(*job)) {
+                    self.job_ended(step, job, work);
                 }
             }
             // The kernels keep a lead over the first streamed chunk's commands.
             if !std::mem::replace(&mut lead, true) || launches.is_empty() {
                 continue;
             }
-            self.hear(step, hand)?;
-            if !self.spoiled {
-                self.hand_out(step, hand, false)?;
-                self.catch_up(step, hand);
+            self.hear(step, work)?;
+            if !self.context.spoiled {
+                self.hand_out(step, work, false)?;
+                self.catch_up(step, work);
             }
         }
         Ok(())
     }
 
-    /// Takes in what has ended, without waiting.
-    fn hear(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
+    /// A job of held units, without commands yet.
+    pub(super) fn held_job(&mut self, device: usize, units: Range<u64>) -> usize {
+        let now = self.context.runtime.now();
+        self.context.in_flight.job(device, None, units, now)
+    }
+
+    /// Receives the completions that are there, without waiting.
+    fn hear(&mut self, step: u32, work: &mut Work) -> Result<(), CorunError> {
         while let Some((_, job)) = self.collect(Some(Duration::ZERO))? {
             if let Some(job) = job {
-                self.job_ended(step, job, hand);
+                self.job_ended(step, job, work);
             }
         }
         Ok(())
     }
 
-    /// Does what could wait until the devices are at work: reads the report of
-    /// the step before, and has the balancer think of the next.
-    fn catch_up(&mut self, step: u32, hand: &mut Hand) {
-        if !std::mem::replace(&mut hand.caught_up, true) {
+    /// Does what can wait until the devices are at work: tells the balancer of the
+    /// step before, and has it think of the next.
+    fn catch_up(&mut self, step: u32, work: &mut Work) {
+        if !std::mem::replace(&mut work.caught_up, true) {
             self.read_report();
             self.balancer.prepare_plan(step + 1);
         }
     }
 
     /// Hands out the pool and waits until everything has ended.
-    fn run_pool(&mut self, step: u32, hand: &mut Hand) -> Result<(), CorunError> {
-        if !self.spoiled {
-            self.hand_out(step, hand, false)?;
-            self.catch_up(step, hand);
+    fn run_pool(&mut self, step: u32, work: &mut Work) -> Result<(), CorunError> {
+        if !self.context.spoiled {
+            self.hand_out(step, work, false)?;
+            self.catch_up(step, work);
         }
         let pause = self.outcome.steps.last().map_or(0.0, |step| step.seconds) / ASKINGS as f64;
         let pause = (pause * 1e9) as Nanos;
         let mut freed = false;
         loop {
-            if !self.spoiled && (freed || self.ledger.idle()) {
-                self.hand_out(step, hand, false)?;
+            if !self.context.spoiled && (freed || self.context.in_flight.is_empty()) {
+                self.hand_out(step, work, false)?;
             }
-            if self.ledger.idle() {
-                if self.spoiled || hand.pool.is_empty() {
+            if self.context.in_flight.is_empty() {
+                if self.context.spoiled || work.pool.is_empty() {
                     return Ok(());
                 }
                 return Err(self.balancer_fault(step, "units were left to nobody"));
@@ -169,150 +170,111 @@ impl Drive<'_> {
             let Some((completion, job)) = self.collect(None)? else {
                 return Err(self.balancer_fault(step, "commands vanished"));
             };
-            freed = job.is_some() || completion.ended >= hand.asked + pause;
+            freed = job.is_some() || completion.ended >= work.asked + pause;
             if let Some(job) = job {
-                self.job_ended(step, job, hand);
+                self.job_ended(step, job, work);
             }
         }
     }
 
     /// Asks the balancer for every free lane (of host devices only, if asked)
     /// until nobody takes more.
-    fn hand_out(&mut self, step: u32, hand: &mut Hand, host_only: bool) -> Result<(), CorunError> {
-        let mut more = !hand.pool.is_empty();
-        while more && !hand.pool.is_empty() {
+    fn hand_out(&mut self, step: u32, work: &mut Work, host_only: bool) -> Result<(), CorunError> {
+        let mut more = !work.pool.is_empty();
+        while more && !work.pool.is_empty() {
             more = false;
-            hand.asked = self.runtime.now();
-            for device in 0..self.places.len() {
-                if !self.alive[device] || hand.done[device] || hand.pool.is_empty() {
+            work.asked = self.context.runtime.now();
+            for device in 0..self.context.devices.len() {
+                let state = &self.context.devices[device];
+                if !state.alive || work.done[device] || work.pool.is_empty() {
                     continue;
                 }
-                if host_only && !self.places[device].is_host() {
+                let (is_host, longest) = (state.is_host(), state.space.longest_chunk);
+                if host_only && !is_host {
                     continue;
                 }
-                let Some(lane) = hand.lanes[device].iter().position(Option::is_none) else {
+                let Some(lane) = work.lanes[device].iter().position(Option::is_none) else {
                     continue;
                 };
                 let next = self.balancer.next(
                     device,
                     &StepState {
                         step,
-                        began: hand.began,
-                        now: hand.asked,
-                        left: hand.pool.left(),
-                        in_flight: &hand.in_flight,
+                        began: work.began,
+                        now: work.asked,
+                        left: work.pool.left(),
+                        in_flight: &work.in_flight,
                     },
                 );
                 match next {
                     Next::Take(most) => {
-                        let most = most.min(self.places[device].longest_chunk());
-                        let Some(units) = hand.pool.take(device, most) else {
+                        let most = longest.map_or(most, |longest| most.min(longest));
+                        let Some(units) = work.pool.take(device, most) else {
                             continue;
                         };
-                        self.chunk(device, lane, units, step, hand)?;
+                        self.chunk(device, lane, units, step, work)?;
                         more = true;
                         // The commands of a streamed chunk take a while, and
                         // cores that are through meanwhile must not wait for
                         // those of the next.
-                        if !self.places[device].is_host() {
-                            self.hear(step, hand)?;
+                        if !is_host {
+                            self.hear(step, work)?;
                         }
-                        if self.spoiled {
+                        if self.context.spoiled {
                             return Ok(());
                         }
                     }
                     Next::Wait => {}
-                    Next::Done => hand.done[device] = true,
+                    Next::Done => work.done[device] = true,
                 }
             }
         }
         Ok(())
     }
 
-    /// Enqueues a chunk of the pool.
+    /// Submits a chunk of the pool.
     fn chunk(
         &mut self,
         device: usize,
         lane: usize,
         units: Range<u64>,
         step: u32,
-        hand: &mut Hand,
+        work: &mut Work,
     ) -> Result<(), CorunError> {
-        let now = self.runtime.now();
-        let job = self.ledger.job(device, Some(lane), units.clone(), now);
-        hand.lanes[device][lane] = Some(job);
-        hand.in_flight[device] += length(&units);
-        let halo = self.as_grid().map_or(0, Grid::halo);
-        let home = hand
-            .home
-            .of(&(units.start.saturating_sub(halo)..units.end + halo));
-        let piece = Piece {
-            device,
-            lane,
-            job: Some(job),
-            step,
-            label: CHUNK,
-        };
-        self.chunk_on(piece, units, &home)?;
-        if self.ledger.jobs[job].outstanding == 0 {
-            // The device was lost before anything was enqueued.
-            self.job_ended(step, job, hand);
+        work.in_flight[device] += length(&units);
+        let job = self.submit_chunk((device, lane), units, (step, CHUNK), &work.arrivals)?;
+        work.lanes[device][lane] = Some(job);
+        if self.context.in_flight.jobs[job].outstanding == 0 {
+            // The device was lost before anything was submitted.
+            self.job_ended(step, job, work);
         }
         Ok(())
     }
 
-    /// The commands of a chunk: a launch in place, or write, launch and read.
-    pub(super) fn chunk_on(
+    /// Submits the commands of a chunk, as a job.
+    pub(super) fn submit_chunk(
         &mut self,
-        piece: Piece,
+        (device, lane): (usize, usize),
         units: Range<u64>,
-        wait: &[EventId],
-    ) -> Result<(), CorunError> {
-        let grid = match &self.kept {
-            Kept::Grid(grid) => *grid,
-            Kept::Product(_) => return self.product_chunk(piece, units, wait),
-            Kept::Kernel(_) => return self.kernel_chunk(piece, units, wait),
+        (step, label): (u32, &'static str),
+        arrivals: &Arrivals,
+    ) -> Result<usize, CorunError> {
+        let context = &mut self.context;
+        let now = context.runtime.now();
+        let job = context
+            .in_flight
+            .job(device, Some(lane), units.clone(), now);
+        let purpose = Purpose {
+            job: Some(job),
+            ..context.chunk(device, lane, step, label)
         };
-        let Piece { device, lane, .. } = piece;
-        let whose = |lane| For {
-            device,
-            lane,
-            job: piece.job,
-            step: piece.step,
-            label: piece.label,
-        };
-        let stream = match &self.places[device] {
-            Place::Host { lanes } => {
-                let whose = whose(lanes[lane]);
-                let args = grid.args(units.clone(), &self.grid(0), &self.grid(1));
-                self.launch(whose, units, args, wait)?;
-                return Ok(());
-            }
-            Place::Own(own) => own.streams[lane],
-            Place::Store(_) | Place::Images(_) => return Err(self.misplaced(device)),
-        };
-        let whose = whose(stream.lane);
-        let halo = grid.halo();
-        let needed = units.start.saturating_sub(halo)..self.workload.units().min(units.end + halo);
-        let input = Ring {
-            unit: needed.start,
-            ..stream.input
-        };
-        let output = Ring {
-            unit: units.start,
-            ..stream.output
-        };
-        let args = grid.args(units.clone(), &input, &output);
-        let single = |(_, command)| command;
-        let mut commands: Vec<Command> = self.writes(needed, 0, &input).map(single).collect();
-        commands.push(self.launch_of(&units, args));
-        commands.extend(self.reads(units.clone(), 1, &output).map(single));
-        self.submit_together(whose, commands, &units, wait)?;
-        Ok(())
+        self.form.chunk(context, purpose, units, arrivals)?;
+        self.tell_losses();
+        Ok(job)
     }
 
     /// A job has no command left: tell the balancer, or put its units back.
-    fn job_ended(&mut self, step: u32, index: usize, hand: &mut Hand) {
+    fn job_ended(&mut self, step: u32, index: usize, work: &mut Work) {
         let Job {
             device,
             lane,
@@ -322,10 +284,10 @@ impl Drive<'_> {
             ended,
             failed,
             ..
-        } = self.ledger.jobs[index].clone();
-        hand.in_flight[device] -= length(&units);
+        } = self.context.in_flight.jobs[index].clone();
+        work.in_flight[device] -= length(&units);
         if let Some(lane) = lane {
-            hand.lanes[device][lane] = None;
+            work.lanes[device][lane] = None;
         }
         if !failed {
             self.balancer.completed(&ChunkDone {
@@ -339,16 +301,16 @@ impl Drive<'_> {
             });
             return;
         }
-        let Some(heir) = self.alive.iter().position(|alive| *alive) else {
+        let Some(heir) = self.context.alive().next() else {
             return;
         };
         if lane.is_some() {
-            hand.pool.give_back(heir, units);
+            work.pool.give_back(heir, units);
         }
-        if !self.alive[device] {
-            hand.pool.reassign(device, heir);
+        if !self.context.devices[device].alive {
+            work.pool.reassign(device, heir);
         }
         // Those who had enough must be asked again.
-        hand.done.fill(false);
+        work.done.fill(false);
     }
 }

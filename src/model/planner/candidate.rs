@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::corun::place::memory_limit;
+use crate::engine::corun::memory::memory_limit;
 use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, RuntimeKind};
 use crate::model::StepTime;
 

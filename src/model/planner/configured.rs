@@ -10,8 +10,9 @@ use std::sync::Arc;
 use super::candidate::{CandidateDevice, MemoryKind};
 use super::contention::Flow;
 use crate::balance::windows::more_launches;
-use crate::engine::corun::place::Division;
-use crate::engine::corun::{ProductEstimate, Stream, fixed_bytes};
+use crate::engine::corun::Stream;
+use crate::engine::corun::grid::GridDivision;
+use crate::engine::corun::product::{ProductEstimate, fixed_bytes};
 use crate::model::case::{Case, DevicePart, StepWork};
 use crate::model::{StepTime, prior};
 
@@ -25,7 +26,7 @@ pub struct ConfiguredDevice {
 #[derive(Clone, Copy)]
 enum Form {
     Host { workers: u32, sockets: u32 },
-    Discrete(Division),
+    Discrete(GridDivision),
 }
 
 impl ConfiguredDevice {
@@ -56,7 +57,7 @@ impl ConfiguredDevice {
                 let fixed = fixed_bytes(work.units, matrix.rows, matrix.columns, number);
                 let unit_bytes = (work.unit_bytes as f64 * matrix.unevenness()) as u64;
                 let estimate = ProductEstimate::of(work.units, unit_bytes, fixed, limit, stream)?;
-                Form::Discrete(Division {
+                Form::Discrete(GridDivision {
                     slots: 2 * work.units + 3,
                     capacity: estimate.held,
                     chunk: estimate.chunk,
@@ -64,7 +65,8 @@ impl ConfiguredDevice {
                 })
             }
             MemoryKind::Discrete { limit, largest } => {
-                let division = Division::of(work.units, work.unit_bytes, limit, largest, stream);
+                let division =
+                    GridDivision::of(work.units, work.unit_bytes, limit, largest, stream);
                 Form::Discrete(division.ok()?)
             }
         };
@@ -75,7 +77,7 @@ impl ConfiguredDevice {
     /// Changes the chunks that are streamed, up to the length of the buffers.
     pub fn with_chunk(self, chunk: u64) -> Self {
         let form = match self.form {
-            Form::Discrete(division) => Form::Discrete(Division {
+            Form::Discrete(division) => Form::Discrete(GridDivision {
                 chunk: chunk.clamp(1, division.chunk),
                 ..division
             }),
@@ -88,7 +90,7 @@ impl ConfiguredDevice {
     /// size, the run knows it and the average does not.
     pub fn with_capacity(self, capacity: u64) -> Self {
         let form = match self.form {
-            Form::Discrete(division) => Form::Discrete(Division {
+            Form::Discrete(division) => Form::Discrete(GridDivision {
                 capacity,
                 ..division
             }),
@@ -98,7 +100,7 @@ impl ConfiguredDevice {
     }
 
     /// The division of its device memory, if it has any.
-    pub fn division(&self) -> Option<Division> {
+    pub fn division(&self) -> Option<GridDivision> {
         match self.form {
             Form::Host { .. } => None,
             Form::Discrete(division) => Some(division),

@@ -7,7 +7,7 @@ use super::{ConfiguredDevice, RunPlan};
 use crate::balance::pdawl::Planner;
 use crate::balance::{DeviceView, Setup, StepPlan, Strategy, StrategyError};
 use crate::engine::corun::Stream;
-use crate::engine::corun::place::LEAST_STREAM;
+use crate::engine::corun::memory::LEAST_STREAM;
 use crate::model::case::StepWork;
 use crate::model::step_time::{INTERVAL, Outside};
 

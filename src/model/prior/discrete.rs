@@ -10,8 +10,8 @@ const CHUNK: f64 = 3.0;
 
 /// Launches that the engine enqueues before the first chunk's commands, and then
 /// at a time.
-const LEAD: f64 = corun::LEAD as f64;
-const SERIES: f64 = corun::SERIES as f64;
+const LEAD: f64 = corun::grid::LEAD as f64;
+const SERIES: f64 = corun::grid::SERIES as f64;
 
 /// Compute, memory, link, and total seconds.
 ///

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::balance::StepPlan;
 use crate::engine::corun::Stream;
-use crate::engine::corun::place::{Division, memory_limit};
+use crate::engine::corun::grid::GridDivision;
+use crate::engine::corun::memory::memory_limit;
 use crate::machine::MachineFile;
 use crate::model::StepWork;
 use crate::model::fixtures::{Trial, grid, machine};
@@ -105,7 +106,8 @@ fn gpu(machine: &MachineFile, size: u64, limit: Option<u64>, stream: Stream, err
     let device = &machine.devices[0];
     let descriptors = Descriptors::of(machine, Some(device), CODELET, true);
     let bytes = memory_limit(device.memory, limit);
-    let division = Division::of(size, stencil.unit_bytes(), bytes, device.memory, stream).unwrap();
+    let division =
+        GridDivision::of(size, stencil.unit_bytes(), bytes, device.memory, stream).unwrap();
     for held in [0, division.capacity / 2, division.capacity] {
         let held = held.min(size);
         let trial = Trial {

@@ -3,8 +3,7 @@
 use super::sizes::SizedGrid;
 use super::{Candidate, Gpu};
 use crate::engine::corun::Stream;
-use crate::engine::corun::held::Held;
-use crate::engine::corun::place::{Division, WINDOW_FRACTION};
+use crate::engine::corun::grid::{GridDivision, HeldRing, WINDOW_FRACTION};
 use crate::profile::configuration::{Configuration, Grid, ModelKind, Setting};
 
 /// Parts of the grid that are held, when not all of it is.
@@ -143,7 +142,7 @@ impl DesiredSetting {
             chunk: Some(chunk),
             queues: Some(self.queues),
         };
-        let division = Division::of(units, unit_bytes, memory, gpu.largest, stream).ok()?;
+        let division = GridDivision::of(units, unit_bytes, memory, gpu.largest, stream).ok()?;
         let as_wished = division.chunk == chunk
             && division.queues == self.queues
             && division.slots == slots
@@ -180,7 +179,7 @@ fn least_slots(held: u64) -> u64 {
         return 1;
     }
     let mut slots = held + held / (WINDOW_FRACTION - 1);
-    while Held::capacity(slots, slots / WINDOW_FRACTION) < held {
+    while HeldRing::capacity(slots, slots / WINDOW_FRACTION) < held {
         slots += 1;
     }
     slots
@@ -194,7 +193,7 @@ mod tests {
     #[test]
     fn the_fewest_slots_hold_just_so_many() {
         for held in [1, 2, 7, 47, 48, 100, 12_345] {
-            let capacity = |slots: u64| Held::capacity(slots, slots / WINDOW_FRACTION);
+            let capacity = |slots: u64| HeldRing::capacity(slots, slots / WINDOW_FRACTION);
             let slots = least_slots(held);
             assert!(
                 capacity(slots) >= held && capacity(slots - 1) < held,

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::*;
 use crate::codelet::stencil::Precision;
 use crate::engine::corun::Stream;
-use crate::engine::corun::place::{Division, memory_limit};
+use crate::engine::corun::grid::GridDivision;
+use crate::engine::corun::memory::memory_limit;
 use crate::machine::host::Topology;
 use crate::machine::{MachineFile, MachineStore};
 use crate::profile::configuration::Setting;
@@ -110,7 +111,7 @@ fn is_possible(configuration: &Configuration, file: &MachineFile) {
             };
             assert!(memory < device.memory);
             let division =
-                Division::of(units, grid.unit_bytes(), memory, device.memory, stream).unwrap();
+                GridDivision::of(units, grid.unit_bytes(), memory, device.memory, stream).unwrap();
             assert_eq!((division.chunk, division.queues), (chunk, queues));
             assert!(held <= division.capacity.min(units), "{configuration}");
         }

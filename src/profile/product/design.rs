@@ -1,8 +1,8 @@
 //! The design of a profile of products: matrices of many shapes and sizes, and a few
 //! ways to compute each. Pure.
 
-use crate::engine::corun::ProductDivision;
 use crate::engine::corun::Stream;
+use crate::engine::corun::product::ProductDivision;
 use crate::machine::host::Topology;
 use crate::profile::configuration::{DeviceUse, ModelKind, Setting};
 use crate::profile::design::Gpu;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::{Balancer, Setup, Strategy};
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::runtime::Runtime;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
@@ -54,7 +54,7 @@ pub fn corun(
         gpu_memory,
         stream: Stream::default(),
         verify: true,
-        trace: false,
+        trace: Tracing::None,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),

@@ -8,7 +8,7 @@ use pdawl::balance::Strategy;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::kernel::{Examined, examine};
-use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream};
+use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::expression::{Number, Symbols};
 use pdawl::graph::spec::{Kernel, KernelSpec};
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
@@ -101,7 +101,7 @@ pub fn run(
         gpu_memory: None,
         stream: Stream::default(),
         verify,
-        trace: true,
+        trace: Tracing::Commands,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),

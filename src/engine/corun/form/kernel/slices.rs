@@ -3,22 +3,22 @@
 
 use std::ops::Range;
 
-use super::super::CorunError;
-use super::bench::{Bench, Contents};
 use super::merge::unchanged_outside;
+use super::trial::{Contents, KernelTrial};
+use crate::engine::corun::CorunError;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
 
-/// A look at what each unit touches.
-pub(super) struct Look<'a, 'b> {
-    pub bench: &'a mut Bench<'b>,
+/// A trial of which buffers are divided with the work.
+pub(super) struct SliceTrial<'a, 'b> {
+    pub trial: &'a mut KernelTrial<'b>,
     pub base: &'a Contents,
     pub whole: &'a Contents,
     /// Whether runs are short enough for many of them.
     pub patient: bool,
 }
 
-impl Look<'_, '_> {
+impl SliceTrial<'_, '_> {
     /// The buffers that are divided with the work, and what the user should know.
     pub fn slices(
         &mut self,
@@ -44,7 +44,7 @@ impl Look<'_, '_> {
         let written: Vec<usize> = (written.into_iter())
             .filter(|index| !iterates || declared(index))
             .collect();
-        let mut read: Vec<usize> = (self.bench.only_read().into_iter())
+        let mut read: Vec<usize> = (self.trial.only_read().into_iter())
             .filter(|index| declared(index) && fits(index))
             .collect();
         let mut notes = Vec::new();
@@ -77,7 +77,7 @@ impl Look<'_, '_> {
             return Ok((none, notes));
         }
         let both: Vec<usize> = (written.iter().copied())
-            .filter(|index| self.bench.reads(*index))
+            .filter(|index| self.trial.reads(*index))
             .collect();
         let positions = |indices: &[usize]| indices.iter().map(|i| buffers[*i].0).collect();
         let read = [read, both].concat();
@@ -131,21 +131,21 @@ impl Look<'_, '_> {
             let mut contents = vec![0; buffers[*index].1.bytes() as usize];
             user.fill(buffers[*index].0, &mut contents);
             let within = only(&contents, &slices(*index));
-            self.bench.set(*index, &within)?;
+            self.trial.set(*index, &within)?;
             originals.push((*index, contents));
         }
-        let all = self.bench.written();
+        let all = self.trial.written();
         let base: Contents = (all.iter().zip(self.base))
             .map(
-                |(index, contents)| match self.bench.reads(*index) && written.contains(index) {
+                |(index, contents)| match self.trial.reads(*index) && written.contains(index) {
                     true => only(contents, &slices(*index)),
                     false => contents.clone(),
                 },
             )
             .collect();
-        let results = self.bench.run(user, &base, parts)?;
+        let results = self.trial.run(user, &base, parts)?;
         for (index, contents) in originals {
-            self.bench.set(index, &contents)?;
+            self.trial.set(index, &contents)?;
         }
         Ok(all.iter().enumerate().all(|(which, index)| {
             if !written.contains(index) {

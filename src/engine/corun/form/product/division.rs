@@ -1,7 +1,7 @@
 //! How a device's memory is divided for a product. Pure arithmetic on the units.
 
-use super::super::Stream;
-use super::super::place::{CHUNK_FRACTION, MOST_QUEUES, MOST_STREAM, memory_limit};
+use crate::engine::corun::Stream;
+use crate::engine::corun::memory::{CHUNK_FRACTION, MOST_QUEUES, MOST_STREAM, memory_limit};
 use crate::machine::Device;
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Spmv};
@@ -22,9 +22,9 @@ const LEAST_LONGEST: u64 = 8 << 20;
 /// all that is streamed then passes at nearly the link's rate.
 const STREAM_FRACTION: u64 = 2;
 
-/// Room for any so many neighbouring units.
+/// UnitRoom for any so many neighbouring units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct UnitRoom {
     pub units: u64,
     /// The most entries and rows that they have.
     pub entries: u64,
@@ -34,7 +34,7 @@ pub struct Room {
     pub unit_rows: u64,
 }
 
-impl Room {
+impl UnitRoom {
     fn of(spmv: &Spmv, units: u64) -> Self {
         let arrangement = spmv.arrangement();
         let entries = |units| widest(arrangement.unit_entries(), units, |entry| *entry);
@@ -78,20 +78,20 @@ pub fn lacking(spmv: &Spmv, device: &Device, gpu_memory: Option<u64>) -> Option<
         return None;
     }
     let limit = memory_limit(device.memory, gpu_memory);
-    let division = Division::of(spmv, limit, device.max_allocation, Stream::default());
+    let division = ProductDivision::of(spmv, limit, device.max_allocation, Stream::default());
     division.err().map(|needed| (limit, needed))
 }
 
 /// How a device's memory is divided for a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Division {
-    pub held: Room,
-    pub chunk: Room,
+pub struct ProductDivision {
+    pub held: UnitRoom,
+    pub chunk: UnitRoom,
     /// Queues to stream over, each with room for a chunk.
     pub queues: u32,
 }
 
-impl Division {
+impl ProductDivision {
     /// Divides `limit` bytes, of which no buffer may exceed `largest`. What
     /// `stream` asks for is given as far as it fits. `Err` says how many bytes
     /// are needed at least.
@@ -101,23 +101,23 @@ impl Division {
         let matrix = spmv.matrix();
         let (rows, columns) = (matrix.rows().into(), matrix.columns().into());
         let fixed = fixed_bytes(units, rows, columns, spmv.number());
-        let least = fixed + u64::from(queues) * Room::of(spmv, 1).bytes(spmv);
+        let least = fixed + u64::from(queues) * UnitRoom::of(spmv, 1).bytes(spmv);
         let vector = u64::from(matrix.columns().max(matrix.rows())) * spmv.number();
         if least > limit || vector > largest {
             return Err(least);
         }
         let fits = |count: u64, bytes: u64| {
-            let room = Room::of(spmv, count);
+            let room = UnitRoom::of(spmv, count);
             room.bytes(spmv) <= bytes && room.largest(spmv) <= largest
         };
         let free = limit - fixed;
         let (wanted, most) = chunks(stream, limit, free, (units, spmv.unit_bytes()));
         let most = most / u64::from(queues);
         let chunk = greatest(wanted, |count| fits(count, most)).max(1);
-        let chunk = Room::of(spmv, chunk);
+        let chunk = UnitRoom::of(spmv, chunk);
         let left = free - u64::from(queues) * chunk.bytes(spmv);
         Ok(Self {
-            held: Room::of(spmv, greatest(units, |count| fits(count, left))),
+            held: UnitRoom::of(spmv, greatest(units, |count| fits(count, left))),
             chunk,
             queues,
         })
@@ -128,16 +128,16 @@ impl Division {
 const UNLIKE: f64 = 1.03;
 
 /// What a memory holds and streams of units of which only the average is known:
-/// rather less than [`Division::of`] says of the units themselves, so that a
+/// rather less than [`ProductDivision::of`] says of the units themselves, so that a
 /// plan that is made of it can be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estimate {
+pub struct ProductEstimate {
     pub held: u64,
     pub chunk: u64,
     pub queues: u32,
 }
 
-impl Estimate {
+impl ProductEstimate {
     /// Of `units` units of `unit_bytes` bytes, beside `fixed` bytes for vectors
     /// and tables, in `limit` bytes. `None` where these leave no room to stream.
     pub fn of(units: u64, unit_bytes: u64, fixed: u64, limit: u64, stream: Stream) -> Option<Self> {
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn ample_memory_holds_everything() {
         let spmv = product(&[7; 1000]);
-        let d = Division::of(&spmv, 1 << 30, u64::MAX, USUAL).unwrap();
+        let d = ProductDivision::of(&spmv, 1 << 30, u64::MAX, USUAL).unwrap();
         assert_eq!((d.held.units, d.held.entries), (spmv.units(), 7000));
         assert_eq!((d.queues, d.chunk.units), (2, spmv.units().div_ceil(8)));
     }
@@ -222,7 +222,7 @@ mod tests {
         let spmv = product(&[7; 1000]);
         let fixed = fixed_bytes(spmv.units(), 1000, 1000, 8);
         let free = 16_000;
-        let d = Division::of(&spmv, fixed + free, u64::MAX, USUAL).unwrap();
+        let d = ProductDivision::of(&spmv, fixed + free, u64::MAX, USUAL).unwrap();
         let chunks = u64::from(d.queues) * d.chunk.bytes(&spmv);
         assert!(
             2 * chunks <= free && 3 * chunks > free,
@@ -235,12 +235,12 @@ mod tests {
     fn an_estimate_is_a_little_less_than_what_fits() {
         let spmv = product(&[7; 1000]);
         let fixed = fixed_bytes(spmv.units(), 1000, 1000, 8);
-        let of = |limit| Estimate::of(spmv.units(), spmv.unit_bytes(), fixed, limit, USUAL);
+        let of = |limit| ProductEstimate::of(spmv.units(), spmv.unit_bytes(), fixed, limit, USUAL);
         let all = of(1 << 30).unwrap();
         assert_eq!((all.held, all.queues), (spmv.units(), 2));
         assert_eq!(of(fixed), None);
         for limit in [fixed + 30_000, fixed + 60_000, fixed + 90_000] {
-            let exact = Division::of(&spmv, limit, u64::MAX, USUAL)
+            let exact = ProductDivision::of(&spmv, limit, u64::MAX, USUAL)
                 .unwrap()
                 .held
                 .units;
@@ -252,16 +252,16 @@ mod tests {
     #[test]
     fn little_memory_is_used_as_far_as_it_goes() {
         let spmv = product(&[7; 1000]);
-        let least = Division::of(&spmv, 1, u64::MAX, USUAL).unwrap_err();
-        assert!(Division::of(&spmv, least - 1, u64::MAX, USUAL).is_err());
-        let bare = Division::of(&spmv, least, u64::MAX, USUAL).unwrap();
+        let least = ProductDivision::of(&spmv, 1, u64::MAX, USUAL).unwrap_err();
+        assert!(ProductDivision::of(&spmv, least - 1, u64::MAX, USUAL).is_err());
+        let bare = ProductDivision::of(&spmv, least, u64::MAX, USUAL).unwrap();
         assert_eq!((bare.held.units, bare.chunk.units), (0, 1));
         let limit = least + 40_000;
-        let d = Division::of(&spmv, limit, u64::MAX, USUAL).unwrap();
+        let d = ProductDivision::of(&spmv, limit, u64::MAX, USUAL).unwrap();
         assert!(d.held.units > 10 && d.held.units < spmv.units(), "{d:?}");
         // The vectors do not fit a buffer.
-        assert!(Division::of(&spmv, 1 << 30, 7999, USUAL).is_err());
-        let narrow = Division::of(&spmv, 1 << 30, 8000, USUAL).unwrap();
+        assert!(ProductDivision::of(&spmv, 1 << 30, 7999, USUAL).is_err());
+        let narrow = ProductDivision::of(&spmv, 1 << 30, 8000, USUAL).unwrap();
         assert!(narrow.held.largest(&spmv) <= 8000 && narrow.held.units > 5);
     }
 }

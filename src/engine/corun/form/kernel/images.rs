@@ -1,20 +1,19 @@
-//! A device's own memory: an image of every buffer, queues, and which units'
-//! slices the images have.
+//! A device's own memory: an image of every buffer, and which units' slices the
+//! images have.
 
 use std::ops::Range;
 
-use super::super::claims::Claims;
-use super::super::place::{Lane, Lanes, QUEUES, memory_limit};
-use super::super::{CorunError, Options};
+use crate::engine::corun::CorunError;
+use crate::engine::corun::memory::memory_limit;
+use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
-use crate::runtime::{BufferId, Command, DeviceId, DeviceSpan, EventId, HostMemoryId, HostSpan};
+use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 
 /// Images on one device.
 #[derive(Clone, Debug)]
 pub struct Images {
-    pub(in super::super) lanes: Vec<Lane>,
     /// One for each buffer, in the order of positions.
     pub(super) buffers: Vec<BufferId>,
     /// Units whose slices of what is only read are here.
@@ -29,32 +28,17 @@ pub struct Images {
 }
 
 impl Images {
-    /// Allocates images and queues.
-    pub fn prepare(
-        runtime: &mut Claims,
+    /// Allocates images.
+    pub fn open(
+        runtime: &mut RuntimeScope,
         id: DeviceId,
-        device: &Device,
         user: &UserKernel,
-        options: &Options,
     ) -> Result<Self, CorunError> {
-        if let Some((limit, needed)) = lacking(user, device, options.gpu_memory) {
-            return Err(CorunError::DeviceMemory {
-                device: device.name.clone(),
-                limit,
-                needed,
-            });
-        }
-        let mut lanes = Lanes::of(id);
-        let queues = options.stream.queues.unwrap_or(QUEUES).max(1);
-        let lanes = (0..queues)
-            .map(|_| lanes.open(runtime))
-            .collect::<Result<_, _>>()?;
         let buffers = (user.buffers())
             .map(|(_, buffer)| runtime.alloc(id, buffer.bytes()))
             .collect::<Result<_, _>>()?;
         let units = user.units() as usize;
         Ok(Self {
-            lanes,
             buffers,
             has: vec![false; units],
             fresh: vec![false; units],
@@ -73,33 +57,12 @@ impl Images {
 
     /// A write of part of a buffer into its image.
     pub(super) fn write(&self, index: usize, from: HostMemoryId, bytes: Range<u64>) -> Command {
-        Command::Write {
-            from: host(from, &bytes),
-            to: self.part(index, &bytes),
-        }
+        Command::write(from, bytes.clone(), self.buffers[index], bytes.start)
     }
 
     /// A read of part of an image into a host memory of the same form.
     pub(super) fn read(&self, index: usize, to: HostMemoryId, bytes: Range<u64>) -> Command {
-        Command::Read {
-            from: self.part(index, &bytes),
-            to: host(to, &bytes),
-        }
-    }
-
-    fn part(&self, index: usize, bytes: &Range<u64>) -> DeviceSpan {
-        DeviceSpan {
-            buffer: self.buffers[index],
-            offset: bytes.start,
-        }
-    }
-}
-
-fn host(memory: HostMemoryId, bytes: &Range<u64>) -> HostSpan {
-    HostSpan {
-        memory,
-        offset: bytes.start,
-        bytes: bytes.end - bytes.start,
+        Command::read(self.buffers[index], bytes.start, to, bytes)
     }
 }
 

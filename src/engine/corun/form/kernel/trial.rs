@@ -5,39 +5,31 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::CorunError;
-use super::super::TRIAL;
-use super::super::claims::Claims;
-use crate::runtime::{
-    BufferId, Command, DeviceId, DeviceSpan, HostMemoryId, HostSpan, Launch, Memory, QueueId,
-    Runtime, Status, Tag,
-};
+use crate::engine::corun::{CorunError, TRIAL};
+use crate::engine::scope::{DeviceArray, RuntimeScope};
+use crate::runtime::{Command, DeviceId, Launch, Memory, QueueId, Runtime, RuntimeError};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 
-/// A buffer on the device, and what stands for it in host memory: itself where
-/// the device shares that.
-struct Slot {
-    bytes: u64,
-    host: HostMemoryId,
-    image: Option<BufferId>,
+/// A buffer on the device.
+struct TrialBuffer {
+    array: DeviceArray,
     reads: bool,
     writes: bool,
 }
 
-/// One device with a kernel's buffers.
-pub struct Bench<'a> {
-    runtime: Claims<'a>,
-    device: DeviceId,
+/// One device with a kernel's buffers, to run parts of it on.
+pub struct KernelTrial<'a> {
+    runtime: RuntimeScope<'a>,
     queue: QueueId,
-    slots: Vec<Slot>,
+    buffers: Vec<TrialBuffer>,
     stop: &'a AtomicBool,
 }
 
 /// Contents of all written buffers, in the order of their positions.
 pub type Contents = Vec<Vec<u8>>;
 
-impl<'a> Bench<'a> {
+impl<'a> KernelTrial<'a> {
     /// Allocates everything on a device. When `stop` is set, no further run
     /// begins.
     pub fn open(
@@ -46,93 +38,53 @@ impl<'a> Bench<'a> {
         user: &UserKernel,
         stop: &'a AtomicBool,
     ) -> Result<Self, CorunError> {
-        let mut runtime = Claims::on(runtime);
-        let shares = (runtime.devices().get(device)).is_none_or(|d| d.shares_host_memory);
-        let device = DeviceId(device);
-        let queue = runtime.queue(device)?;
-        let mut slots = Vec::new();
+        let mut runtime = RuntimeScope::on(runtime);
+        let queue = runtime.queue(DeviceId(device))?;
+        let mut buffers = Vec::new();
         for (_, buffer) in user.buffers() {
-            let bytes = buffer.bytes();
-            slots.push(Slot {
-                bytes,
-                host: runtime.alloc_host(bytes)?,
-                image: match shares {
-                    true => None,
-                    false => Some(runtime.alloc(device, bytes)?),
-                },
+            buffers.push(TrialBuffer {
+                array: runtime.array(DeviceId(device), buffer.bytes())?,
                 reads: buffer.direction.reads(),
                 writes: buffer.direction.writes(),
             });
         }
         Ok(Self {
             runtime,
-            device,
             queue,
-            slots,
+            buffers,
             stop,
         })
     }
 
     /// Indices of the buffers that are written.
     pub fn written(&self) -> Vec<usize> {
-        let written = |index: &usize| self.slots[*index].writes;
-        (0..self.slots.len()).filter(written).collect()
+        let written = |index: &usize| self.buffers[*index].writes;
+        (0..self.buffers.len()).filter(written).collect()
     }
 
     /// Indices of the buffers that are read, and not written.
     pub fn only_read(&self) -> Vec<usize> {
-        let read = |index: &usize| !self.slots[*index].writes;
-        (0..self.slots.len()).filter(read).collect()
+        let read = |index: &usize| !self.buffers[*index].writes;
+        (0..self.buffers.len()).filter(read).collect()
     }
 
     /// Whether a buffer is read as well.
     pub fn reads(&self, index: usize) -> bool {
-        self.slots[index].reads
+        self.buffers[index].reads
     }
 
     /// Sets a buffer.
     pub fn set(&mut self, index: usize, contents: &[u8]) -> Result<(), CorunError> {
-        let Slot {
-            bytes, host, image, ..
-        } = self.slots[index];
-        self.runtime.host_bytes(host)?[..contents.len()].copy_from_slice(contents);
-        let Some(image) = image else {
-            return Ok(());
-        };
-        self.submit(Command::Write {
-            from: HostSpan {
-                memory: host,
-                offset: 0,
-                bytes,
-            },
-            to: DeviceSpan {
-                buffer: image,
-                offset: 0,
-            },
-        })?;
-        self.finish()
+        let array = &self.buffers[index].array;
+        let set = self.runtime.fill(self.queue, array, contents);
+        set.map_err(trial_error)
     }
 
     /// A buffer's contents.
     pub fn get(&mut self, index: usize) -> Result<Vec<u8>, CorunError> {
-        let Slot {
-            bytes, host, image, ..
-        } = self.slots[index];
-        if let Some(image) = image {
-            self.submit(Command::Read {
-                from: DeviceSpan {
-                    buffer: image,
-                    offset: 0,
-                },
-                to: HostSpan {
-                    memory: host,
-                    offset: 0,
-                    bytes,
-                },
-            })?;
-            self.finish()?;
-        }
-        Ok(self.runtime.host_bytes(host)?[..bytes as usize].to_vec())
+        let array = &self.buffers[index].array;
+        let contents = self.runtime.contents(self.queue, array);
+        Ok(contents.map_err(trial_error)?.to_vec())
     }
 
     /// Sets all written buffers, runs these units, one launch a range, and
@@ -153,20 +105,23 @@ impl<'a> Bench<'a> {
         for (index, contents) in written.iter().zip(base) {
             self.set(*index, contents)?;
         }
-        let memories: Vec<Memory> = (self.slots.iter())
-            .map(|slot| slot.image.map_or(Memory::Host(slot.host), Memory::Device))
+        let memories: Vec<Memory> = (self.buffers.iter())
+            .map(|buffer| buffer.array.memory())
             .collect();
         let codelet = user.codelet();
         let parts = parts.iter().filter(|units| !units.is_empty());
-        for units in parts.flat_map(|units| user.launches(units)) {
-            self.submit(Command::Launch(Launch {
+        let launches: Vec<_> = parts.flat_map(|units| user.launches(units)).collect();
+        for units in &launches {
+            let launch = Command::Launch(Launch {
                 codelet: Arc::clone(&codelet),
                 args: user.args(&memories),
-                cost: user.cost(&units),
-                units,
-            }))?;
+                cost: user.cost(units),
+                units: units.clone(),
+            });
+            self.runtime.enqueue(self.queue, launch, &[], TRIAL)?;
         }
-        self.finish()?;
+        let ended = self.runtime.completions(launches.len());
+        ended.map_err(trial_error)?;
         written.into_iter().map(|index| self.get(index)).collect()
     }
 
@@ -199,39 +154,21 @@ impl<'a> Bench<'a> {
         let mut base = Vec::new();
         let positions: Vec<usize> = user.buffers().map(|(position, _)| position).collect();
         for (index, position) in positions.into_iter().enumerate() {
-            let mut contents = vec![0; self.slots[index].bytes as usize];
+            let mut contents = vec![0; self.buffers[index].array.bytes as usize];
             user.fill(position, &mut contents);
             self.set(index, &contents)?;
-            if self.slots[index].writes {
+            if self.buffers[index].writes {
                 base.push(contents);
             }
         }
         Ok(base)
     }
+}
 
-    fn submit(&mut self, command: Command) -> Result<(), CorunError> {
-        let tag = Tag {
-            step: 0,
-            label: TRIAL.into(),
-            units: 0..1,
-        };
-        self.runtime.submit(self.queue, command, &[], tag)?;
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), CorunError> {
-        let mut failed = None;
-        while let Some(completion) = self.runtime.wait(None)? {
-            if let Status::Failed(why) | Status::DeviceLost(why) = completion.status {
-                failed.get_or_insert(why);
-            }
-        }
-        match failed {
-            None => Ok(()),
-            Some(why) => Err(CorunError::Trial {
-                device: self.runtime.devices()[self.device.0].name.clone(),
-                why,
-            }),
-        }
+/// A failed command's error as a trial's.
+fn trial_error(error: RuntimeError) -> CorunError {
+    match error {
+        RuntimeError::Failed { device, why, .. } => CorunError::Trial { device, why },
+        other => other.into(),
     }
 }

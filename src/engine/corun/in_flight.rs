@@ -1,5 +1,5 @@
-//! What is in flight in a step: commands, and the jobs (pieces of work) that
-//! they belong to.
+//! The commands in flight in a step, the jobs (pieces of work) that they belong
+//! to, and the spans of those that have completed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -31,7 +31,7 @@ impl Job {
 }
 
 #[derive(Debug)]
-struct InFlight {
+struct Submitted {
     event: EventId,
     device: usize,
     queue: usize,
@@ -45,43 +45,43 @@ struct InFlight {
 
 /// What was done in a step.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct StepLog {
     pub jobs: Vec<Job>,
     pub spans: Vec<Span>,
 }
 
-/// The books of a step, and of the one before.
+/// The commands in flight, and what was done in this step and in the one before.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct InFlight {
     /// In the order of their events, which is that of submission: few at a
     /// time, and mostly taken from the front.
-    commands: VecDeque<InFlight>,
+    commands: VecDeque<Submitted>,
     pub jobs: Vec<Job>,
     pub spans: Vec<Span>,
-    pub last: Page,
+    pub last: StepLog,
 }
 
-impl Ledger {
-    /// Opens the books of a new step, and keeps those of the one that has ended;
-    /// nothing may be in flight.
-    pub fn turn_page(&mut self) {
+impl InFlight {
+    /// Begins a new step, and keeps what was done in the one that has ended. No
+    /// command may be in flight.
+    pub fn next_step(&mut self) {
         std::mem::swap(&mut self.jobs, &mut self.last.jobs);
         std::mem::swap(&mut self.spans, &mut self.last.spans);
-        self.open();
+        self.clear();
     }
 
-    /// Opens the books of a new step; nothing may be in flight.
-    pub fn open(&mut self) {
+    /// Forgets what was done in this step. No command may be in flight.
+    pub fn clear(&mut self) {
         self.jobs.clear();
         self.spans.clear();
     }
 
     /// Whether no command is in flight.
-    pub fn idle(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
 
-    /// Notes a job without commands yet.
+    /// A new job, without commands yet.
     pub fn job(
         &mut self,
         device: usize,
@@ -113,7 +113,7 @@ impl Ledger {
         self.jobs[job].outstanding == 0
     }
 
-    /// Notes a submitted command.
+    /// Adds a submitted command.
     pub fn submitted(
         &mut self,
         event: EventId,
@@ -130,7 +130,7 @@ impl Ledger {
                 self.commands[index].followers.push(event);
             }
         }
-        let command = InFlight {
+        let command = Submitted {
             event,
             device,
             queue,
@@ -147,7 +147,7 @@ impl Ledger {
         self.find(event).is_ok()
     }
 
-    /// A command's place, or where it would belong.
+    /// A command's index, or where it would be inserted.
     fn find(&self, event: EventId) -> Result<usize, usize> {
         match self.commands.back() {
             Some(last) if last.event < event => Err(self.commands.len()),
@@ -155,14 +155,14 @@ impl Ledger {
         }
     }
 
-    /// Notes a completion; returns its device, and its job if that has no
+    /// Removes a completed command and adds its spans; returns its device, and its job if that has no
     /// command left. `None` for a command that is not of this step.
     pub fn completed(
         &mut self,
         completion: &Completion,
         ok: bool,
     ) -> Option<(usize, Option<usize>)> {
-        let InFlight {
+        let Submitted {
             device,
             queue,
             job,
@@ -266,28 +266,28 @@ mod tests {
 
     #[test]
     fn a_command_is_ready_when_the_last_that_it_waits_for_has_ended() {
-        let mut ledger = Ledger::default();
+        let mut in_flight = InFlight::default();
         let [done, slow, quick, last] = [(); 4].map(|()| EventId::fresh());
-        ledger.submitted(done, 0, 0, None, &[]);
-        ledger.completed(&completion(done, 1, 5), true);
+        in_flight.submitted(done, 0, 0, None, &[]);
+        in_flight.completed(&completion(done, 1, 5), true);
         for event in [slow, quick] {
-            ledger.submitted(event, 0, 0, None, &[done]);
+            in_flight.submitted(event, 0, 0, None, &[done]);
         }
-        ledger.submitted(last, 1, 2, None, &[done, slow, quick]);
+        in_flight.submitted(last, 1, 2, None, &[done, slow, quick]);
         // Not in the order of submission.
         for (event, queued, ended) in [(quick, 10, 20), (slow, 10, 30), (last, 11, 40)] {
-            assert!(!ledger.idle() && ledger.is_pending(event));
-            ledger.completed(&completion(event, queued, ended), true);
+            assert!(!in_flight.is_empty() && in_flight.is_pending(event));
+            in_flight.completed(&completion(event, queued, ended), true);
         }
-        assert!(ledger.idle() && !ledger.is_pending(last));
-        let ready: Vec<Nanos> = ledger.spans.iter().map(|span| span.ready).collect();
+        assert!(in_flight.is_empty() && !in_flight.is_pending(last));
+        let ready: Vec<Nanos> = in_flight.spans.iter().map(|span| span.ready).collect();
         assert_eq!(ready, [1, 10, 10, 30]);
-        let again = ledger.completed(&completion(last, 11, 40), true);
-        assert_eq!(again, None, "it was booked before");
+        let again = in_flight.completed(&completion(last, 11, 40), true);
+        assert_eq!(again, None, "it was removed before");
     }
 
     #[test]
-    fn a_series_is_booked_as_its_stages() {
+    fn the_spans_of_a_series_are_its_stages() {
         use CommandKind::{Launch, Read, Write};
         let whole = |written, read| Completion {
             stages: Some(Stages {
@@ -298,11 +298,11 @@ mod tests {
             ..completion(EventId::fresh(), 10, 20)
         };
         let of = |written, read| {
-            let (mut ledger, whole) = (Ledger::default(), whole(written, read));
-            ledger.submitted(whole.event, 0, 0, None, &[]);
-            ledger.completed(&whole, true);
+            let (mut in_flight, whole) = (InFlight::default(), whole(written, read));
+            in_flight.submitted(whole.event, 0, 0, None, &[]);
+            in_flight.completed(&whole, true);
             let stage = |span: &Span| (span.kind, (span.started, span.ended), span.bytes);
-            ledger.spans.iter().map(stage).collect::<Vec<Stage>>()
+            in_flight.spans.iter().map(stage).collect::<Vec<Stage>>()
         };
         let (write, read) = ((Write, (10, 14), 8), (Read, (17, 20), 4));
         let launch = (Launch, (14, 17), 0);
@@ -313,17 +313,17 @@ mod tests {
 
     #[test]
     fn a_job_is_over_with_its_last_command_and_fails_with_any() {
-        let mut ledger = Ledger::default();
-        let job = ledger.job(0, None, 0..4, 0);
+        let mut in_flight = InFlight::default();
+        let job = in_flight.job(0, None, 0..4, 0);
         let events = [EventId::fresh(), EventId::fresh()];
         for event in events {
-            ledger.submitted(event, 0, 0, Some(job), &[]);
+            in_flight.submitted(event, 0, 0, Some(job), &[]);
         }
-        let first = ledger.completed(&completion(events[0], 1, 2), false);
+        let first = in_flight.completed(&completion(events[0], 1, 2), false);
         assert_eq!(first, Some((0, None)));
-        let second = ledger.completed(&completion(events[1], 1, 3), true);
+        let second = in_flight.completed(&completion(events[1], 1, 3), true);
         assert_eq!(second, Some((0, Some(job))));
-        assert!(ledger.jobs[job].failed);
-        assert_eq!(ledger.spans.len(), 1);
+        assert!(in_flight.jobs[job].failed);
+        assert_eq!(in_flight.spans.len(), 1);
     }
 }

@@ -1,31 +1,45 @@
 //! The units that a device holds, in one ring of slots.
 //!
 //! A second grid would halve what a device's memory holds. Instead the next
-//! version is written *in front of* the present one, window by window: with
-//! `n` units held (and one neighbour's unit, the halo, on either side) in slots
-//! `b .. b + n + 2`, the step's first window of `w` units goes to the `w` free
+//! version is written *in front of* the present one, window by window: with `n`
+//! units held, and a halo of `h` neighbours' units on either side, in slots
+//! `b .. b + n + 2h`, the step's first window of `w` units goes to the `w` free
 //! slots just below `b`; after it, the slots of its old versions are free and
 //! take the second window, and so on. Each step thus shifts the units down the
-//! ring by `w + 1` slots. `n + w + 3` slots hold `n` units; with twice the
+//! ring by `w + h` slots. `n + w + 3h` slots hold `n` units; with twice the
 //! slots `w = n` and a step is a single launch. Pure arithmetic.
 
 use std::ops::Range;
 
-use super::layout::length;
 use crate::balance::windows::{SPARE, window};
+use crate::engine::corun::layout::length;
 use crate::workload::Ring;
+
+/// Slots of a ring beyond the units and the window: the two halos of the present
+/// version, and the lower one of the next.
+pub fn spare(halo: u64) -> u64 {
+    SPARE * halo
+}
+
+/// The slots of a ring as balancers count them: those of a ring whose halo is
+/// one unit, and which has as large windows.
+pub fn counted(slots: u64, halo: u64) -> u64 {
+    (slots + SPARE).saturating_sub(spare(halo))
+}
 
 /// The ring of a device's held units.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldRing {
     /// Where the ring is; `unit`/`slot` say where the present versions lie.
     ring: Ring,
     units: Range<u64>,
+    halo: u64,
 }
 
-impl Held {
-    /// A ring that holds nothing yet.
-    pub fn new(ring: Ring) -> Self {
+impl HeldRing {
+    /// A ring that holds nothing yet, for units that each read `halo` units on
+    /// either side.
+    pub fn new(ring: Ring, halo: u64) -> Self {
         Self {
             ring: Ring {
                 unit: 0,
@@ -33,11 +47,12 @@ impl Held {
                 ..ring
             },
             units: 0..0,
+            halo,
         }
     }
 
-    /// Most units that `slots` slots can hold with windows of at least
-    /// `window` units.
+    /// Most units that `slots` slots can hold with a halo of one unit and windows
+    /// of at least `window` units.
     pub fn capacity(slots: u64, window: u64) -> u64 {
         slots.saturating_sub(window.max(1) + SPARE)
     }
@@ -54,7 +69,7 @@ impl Held {
 
     /// Where the next versions go.
     pub fn next(&self) -> Ring {
-        let shift = self.window() + 1;
+        let shift = self.window() + self.halo;
         let slots = self.ring.slots;
         Ring {
             slot: (self.ring.slot + slots - shift % slots) % slots,
@@ -69,7 +84,7 @@ impl Held {
 
     /// Units of a window: as many as the free slots allow.
     pub fn window(&self) -> u64 {
-        window(length(&self.units), self.ring.slots)
+        window(length(&self.units), counted(self.ring.slots, self.halo))
     }
 
     /// The step's launches, in the order in which they must run.
@@ -84,14 +99,14 @@ impl Held {
     /// their slots; the slots of the others are to be written.
     pub fn hold(&mut self, units: Range<u64>) {
         let slots = self.ring.slots;
-        debug_assert!(Self::capacity(slots, 1) >= length(&units));
+        debug_assert!(slots > length(&units) + spare(self.halo) || units.is_empty());
         self.ring.slot = self.ring.slot_of(units.start);
         self.ring.unit = units.start;
         self.units = units;
     }
 }
 
-/// Held units in windows, from the first on.
+/// HeldRing units in windows, from the first on.
 pub struct Windows {
     left: Range<u64>,
     window: u64,
@@ -134,18 +149,18 @@ mod tests {
 
     #[test]
     fn twice_the_slots_make_one_launch() {
-        let mut held = Held::new(ring(23));
+        let mut held = HeldRing::new(ring(23), 1);
         held.hold(4..14);
         assert_eq!(held.window(), 10);
         assert_eq!(held.windows().next(), Some(4..14));
-        let mut tight = Held::new(ring(16));
+        let mut tight = HeldRing::new(ring(16), 1);
         tight.hold(4..14);
         assert_eq!(
             tight.windows().collect::<Vec<_>>(),
             [4..7, 7..10, 10..13, 13..14]
         );
-        assert_eq!(Held::capacity(16, 3), 10);
-        assert_eq!(Held::capacity(3, 1), 0);
+        assert_eq!(HeldRing::capacity(16, 3), 10);
+        assert_eq!(HeldRing::capacity(3, 1), 0);
     }
 
     proptest! {
@@ -154,18 +169,20 @@ mod tests {
         /// before.
         #[test]
         fn windows_never_overwrite_what_is_still_read(
-            slots in 5u64..40,
+            halo in 1u64..4,
+            free in 2u64..37,
             moves in proptest::collection::vec((0u64..30, 0u64..40), 1..20),
         ) {
-            let mut held = Held::new(ring(slots));
+            let slots = spare(halo) + free;
+            let mut held = HeldRing::new(ring(slots), halo);
             // What lies in a slot: (unit, version).
             let mut memory: HashMap<u64, (u64, u64)> = HashMap::new();
             for (version, (start, count)) in moves.into_iter().enumerate() {
                 let version = version as u64;
-                let count = count.min(Held::capacity(slots, 1));
+                let count = count.min(free - 1);
                 let before = held.units();
-                held.hold(start + 1..start + 1 + count);
-                for unit in start..start + count + 2 {
+                held.hold(start + halo..start + halo + count);
+                for unit in start..start + count + 2 * halo {
                     let slot = held.present().slot_of(unit);
                     if before.contains(&unit) && held.units().contains(&unit) {
                         prop_assert_eq!(memory.get(&slot), Some(&(unit, version)));
@@ -173,14 +190,14 @@ mod tests {
                     memory.insert(slot, (unit, version));
                 }
                 for window in held.windows() {
-                    for unit in window.start - 1..window.end + 1 {
+                    for unit in window.start - halo..window.end + halo {
                         let slot = held.present().slot_of(unit);
                         prop_assert_eq!(memory.get(&slot), Some(&(unit, version)));
                     }
                     // All reads of a launch race with all its writes.
                     for unit in window.clone() {
                         let to = held.next().slot_of(unit);
-                        for read in window.start - 1..window.end + 1 {
+                        for read in window.start - halo..window.end + halo {
                             prop_assert_ne!(held.present().slot_of(read), to);
                         }
                         memory.insert(to, (unit, version + 1));

@@ -19,16 +19,16 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::super::CorunError;
-use super::bench::{Bench, Contents};
 use super::merge::{merge, unchanged_outside};
-use super::slices::Look;
+use super::slices::SliceTrial;
+use super::trial::{Contents, KernelTrial};
+use crate::engine::corun::CorunError;
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
 
-/// A look at slices takes about so many times as long as a run ...
-const LOOKS: u32 = 24;
+/// A trial of slices takes about so many times as long as a run ...
+const SLICE_TRIAL: u32 = 24;
 /// ... and is not worth more than this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -55,24 +55,24 @@ pub fn examine(
     user: UserKernel,
     stop: &AtomicBool,
 ) -> Result<Examined, CorunError> {
-    let mut bench = Bench::open(runtime, device, &user, stop)?;
-    let base = bench.begin(&user)?;
+    let mut trial = KernelTrial::open(runtime, device, &user, stop)?;
+    let base = trial.begin(&user)?;
     // The first run compiles.
-    bench.whole(&user, &base)?;
+    trial.whole(&user, &base)?;
     let began = Instant::now();
-    let whole = bench.whole(&user, &base)?;
+    let whole = trial.whole(&user, &base)?;
     let took = began.elapsed();
     let refused = |user: UserKernel, why: String| Examined {
         user,
         refusal: Some(why),
         notes: Vec::new(),
     };
-    if bench.whole(&user, &base)? != whole {
+    if trial.whole(&user, &base)? != whole {
         let why = "its results differ from run to run even on one device, so parts cannot be \
                    told to be right";
         return Ok(refused(user, why.to_owned()));
     }
-    let independent = is_independent(&mut bench, &user, &base, &whole)?;
+    let independent = is_independent(&mut trial, &user, &base, &whole)?;
     let axes = user.axes();
     if axes.is_empty() {
         let why = "it is a single work-group along every dimension";
@@ -81,13 +81,13 @@ pub fn examine(
     let (mut best, mut reason): (Option<(UserKernel, Vec<usize>)>, _) = (None, String::new());
     for axis in axes {
         let divided = user.clone().divided(axis, Slices::default());
-        match parts(&mut bench, &divided, &base, &whole)? {
+        match parts(&mut trial, &divided, &base, &whole)? {
             Err(why) => reason = why,
             Ok(written) => {
                 let more = best
                     .as_ref()
                     .is_none_or(|(_, most)| written.len() > most.len());
-                let done = written.len() == bench.written().len();
+                let done = written.len() == trial.written().len();
                 if more {
                     best = Some((divided, written));
                 }
@@ -100,13 +100,13 @@ pub fn examine(
     let Some((divided, written)) = best else {
         return Ok(refused(user, reason));
     };
-    let mut look = Look {
-        bench: &mut bench,
+    let mut trial = SliceTrial {
+        trial: &mut trial,
         base: &base,
         whole: &whole,
-        patient: took * LOOKS < PATIENCE,
+        patient: took * SLICE_TRIAL < PATIENCE,
     };
-    let (slices, notes) = look.slices(&divided, written, independent)?;
+    let (slices, notes) = trial.slices(&divided, written, independent)?;
     Ok(Examined {
         user: divided.clone().divided(divided.axis(), slices),
         refusal: None,
@@ -117,19 +117,19 @@ pub fn examine(
 /// Whether results are the same on other contents of the output buffers.
 /// Buffers that are read as well keep theirs: they may hold indices.
 fn is_independent(
-    bench: &mut Bench,
+    trial: &mut KernelTrial,
     user: &UserKernel,
     base: &Contents,
     whole: &Contents,
 ) -> Result<bool, CorunError> {
-    let written = bench.written();
+    let written = trial.written();
     let other: Contents = (written.iter().zip(base))
-        .map(|(index, contents)| match bench.reads(*index) {
+        .map(|(index, contents)| match trial.reads(*index) {
             true => contents.clone(),
             false => contents.iter().map(|byte| !byte).collect(),
         })
         .collect();
-    let again = bench.whole(user, &other)?;
+    let again = trial.whole(user, &other)?;
     let mut same = true;
     for (which, index) in written.iter().enumerate() {
         let bytes = whole[which]
@@ -138,10 +138,10 @@ fn is_independent(
             .zip(base[which].iter().zip(&other[which]));
         for ((one, two), (before, otherwise)) in bytes {
             let untouched = one == before && two == otherwise;
-            same &= one == two || (untouched && !bench.reads(*index));
+            same &= one == two || (untouched && !trial.reads(*index));
         }
     }
-    let iterates = written.iter().any(|index| bench.reads(*index));
+    let iterates = written.iter().any(|index| trial.reads(*index));
     Ok(same && !iterates)
 }
 
@@ -149,7 +149,7 @@ fn is_independent(
 /// indices among all) of which each part stays in its slices, or why the parts
 /// are not the whole.
 fn parts(
-    bench: &mut Bench,
+    trial: &mut KernelTrial,
     user: &UserKernel,
     base: &Contents,
     whole: &Contents,
@@ -157,7 +157,7 @@ fn parts(
     let units = user.units();
     let first = (units * 3 / 10).clamp(1, units - 1);
     let second = (units * 7 / 10).max(first);
-    let written = bench.written();
+    let written = trial.written();
     let positions: Vec<usize> = user.buffers().map(|(position, _)| position).collect();
     let mut together = base.clone();
     let mut sliced: Vec<usize> = written.clone();
@@ -165,7 +165,7 @@ fn parts(
         if part.is_empty() {
             continue;
         }
-        let results = bench.run(user, base, std::slice::from_ref(&part))?;
+        let results = trial.run(user, base, std::slice::from_ref(&part))?;
         for (which, index) in written.iter().enumerate() {
             if let Err(byte) = merge(&base[which], &results[which], &mut together[which]) {
                 return Ok(Err(format!(

@@ -3,16 +3,14 @@
 //!
 //! The entries and rows of what is held lie in rings, each at its own number
 //! modulo the ring's length. So whatever range of units is held, one that stays
-//! is where it was, and nothing has to be kept in books. A unit is never
+//! is where it was, and no table of places is needed. A unit is never
 //! wrapped: it may reach beyond the ring's end, where there is room for one.
 
 use std::ops::Range;
 
-use super::super::claims::Claims;
-use super::super::place::{Lane, Lanes, memory_limit};
-use super::super::{CorunError, Options};
-use super::division::{Division, Room};
-use crate::machine::Device;
+use super::division::{ProductDivision, UnitRoom};
+use crate::engine::corun::CorunError;
+use crate::engine::scope::RuntimeScope;
 use crate::runtime::{BufferId, DeviceId, EventId, Memory};
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Placed, Spmv};
@@ -42,24 +40,15 @@ impl Slots {
     }
 }
 
-/// A queue with room for a chunk.
-#[derive(Clone, Copy, Debug)]
-pub struct StoreStream {
-    pub lane: Lane,
-    pub slots: Slots,
-}
-
-/// A device with memory of its own.
+/// A device's memory for a product.
 #[derive(Clone, Debug)]
 pub struct Store {
-    /// Writes and launches of held units.
-    pub main: Lane,
-    /// Reads of what they gave, beside the launches of others.
-    pub reads: Lane,
-    pub streams: Vec<StoreStream>,
-    /// Most units of a streamed chunk.
-    pub chunk: u64,
+    /// Room for the entries and rows of held units.
     pub slots: Slots,
+    /// Room for a chunk, one for each queue for chunks.
+    pub streams: Vec<Slots>,
+    /// Most units that it can hold.
+    pub capacity: u64,
     pub unit_entries: BufferId,
     pub unit_rows: BufferId,
     pub sums: BufferId,
@@ -80,42 +69,24 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates queues and memory; returns how many units it can hold.
-    pub fn prepare(
-        runtime: &mut Claims,
+    /// Allocates a device's memory.
+    pub fn open(
+        runtime: &mut RuntimeScope,
         id: DeviceId,
-        device: &Device,
         spmv: &Spmv,
-        options: &Options,
-    ) -> Result<(Self, u64), CorunError> {
-        let limit = memory_limit(device.memory, options.gpu_memory);
-        let division =
-            Division::of(spmv, limit, device.max_allocation, options.stream).map_err(|needed| {
-                CorunError::DeviceMemory {
-                    device: device.name.clone(),
-                    limit,
-                    needed,
-                }
-            })?;
-        let mut lanes = Lanes::of(id);
-        let (main, reads) = (lanes.open(runtime)?, lanes.open(runtime)?);
+        division: &ProductDivision,
+    ) -> Result<Self, CorunError> {
         let (units, number) = (spmv.units(), spmv.number());
         let matrix = spmv.matrix();
         let held = slots(runtime, id, spmv, &division.held)?;
-        let mut streams = Vec::new();
-        for _ in 0..division.queues {
-            streams.push(StoreStream {
-                lane: lanes.open(runtime)?,
-                slots: slots(runtime, id, spmv, &division.chunk)?,
-            });
-        }
+        let streams = (0..division.queues)
+            .map(|_| slots(runtime, id, spmv, &division.chunk))
+            .collect::<Result<_, _>>()?;
         let mut alloc = |count: u64, each: u64| runtime.alloc(id, (count * each).max(1));
-        let store = Self {
-            main,
-            reads,
-            streams,
-            chunk: division.chunk.units,
+        Ok(Self {
             slots: held,
+            streams,
+            capacity: division.held.units,
             unit_entries: alloc(units + 1, 8)?,
             unit_rows: alloc(units + 1, 4)?,
             sums: alloc(units, number)?,
@@ -130,14 +101,7 @@ impl Store {
             sends: Vec::new(),
             complete: true,
             ready: Vec::new(),
-        };
-        Ok((store, division.held.units))
-    }
-
-    /// All its queues.
-    pub fn queues(&mut self) -> impl Iterator<Item = &mut Lane> {
-        let streams = self.streams.iter_mut().map(|stream| &mut stream.lane);
-        [&mut self.main, &mut self.reads].into_iter().chain(streams)
+        })
     }
 
     /// The units held.
@@ -198,10 +162,10 @@ impl Store {
 }
 
 fn slots(
-    runtime: &mut Claims,
+    runtime: &mut RuntimeScope,
     id: DeviceId,
     spmv: &Spmv,
-    room: &Room,
+    room: &UnitRoom,
 ) -> Result<Slots, CorunError> {
     let (entries, rows) = (room.entries + room.unit_entries, room.rows + room.unit_rows);
     Ok(Slots {
@@ -242,9 +206,9 @@ pub fn runs(units: &Range<u64>, length: u64, start: impl Fn(u64) -> u64) -> Vec<
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::super::layout::without;
     use super::super::division::widest;
     use super::*;
+    use crate::engine::corun::layout::without;
 
     proptest! {
         #[test]

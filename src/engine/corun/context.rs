@@ -1,0 +1,282 @@
+//! What forms of data submit their commands through: the runtime, the state of
+//! each device, the layout of the units, and the commands in flight.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::CorunError;
+use super::form::Space;
+use super::in_flight::InFlight;
+use super::layout::Layout;
+use crate::codelet::Codelet;
+use crate::engine::Loss;
+use crate::engine::scope::RuntimeScope;
+use crate::runtime::{
+    Command, Completion, DeviceId, EventId, Launch, QueueId, RuntimeError, Status, Tag, Value,
+};
+use crate::time::Nanos;
+use crate::workload::Divisible;
+
+/// The queue for writes and launches of held units, on a device that holds any.
+pub const MAIN: usize = 0;
+/// The queue for reads of held units' results, beside the launches.
+pub const READS: usize = 1;
+/// Queues for held units. Those for chunks follow them.
+pub const HELD_QUEUES: usize = 2;
+
+/// A device in a run.
+pub struct DeviceState {
+    /// How the form of data divides its memory.
+    pub space: Space,
+    /// Its queues, those for held units first.
+    queues: Vec<QueueId>,
+    /// Whether it has not been lost.
+    pub alive: bool,
+    /// Whether its memory has a version of some units that no other memory has.
+    pub irreplaceable: bool,
+    /// When the engine received its latest completion.
+    pub heard: Nanos,
+}
+
+impl DeviceState {
+    /// Opens a device's queues.
+    pub fn open(
+        runtime: &mut RuntimeScope,
+        id: DeviceId,
+        space: Space,
+    ) -> Result<Self, CorunError> {
+        let queues = (0..space.held_queues + space.chunk_queues)
+            .map(|_| runtime.queue(id))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            space,
+            queues,
+            alive: true,
+            irreplaceable: false,
+            heard: 0,
+        })
+    }
+
+    /// Opens new queues. A queue with a command that failed, or that was
+    /// skipped because another device's failed, runs no further command.
+    pub fn reopen(&mut self, runtime: &mut RuntimeScope, id: DeviceId) -> Result<(), CorunError> {
+        for queue in &mut self.queues {
+            *queue = runtime.queue(id)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it computes in host memory.
+    pub fn is_host(&self) -> bool {
+        self.space.capacity.is_none()
+    }
+}
+
+/// What a command is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Purpose {
+    pub device: usize,
+    /// Index of the queue on the device.
+    pub queue: usize,
+    /// The job that it belongs to.
+    pub job: Option<usize>,
+    pub step: u32,
+    pub label: &'static str,
+}
+
+impl Purpose {
+    /// A command of no job.
+    pub fn new(device: usize, queue: usize, step: u32, label: &'static str) -> Self {
+        Self {
+            device,
+            queue,
+            job: None,
+            step,
+            label,
+        }
+    }
+}
+
+/// What a run and its form of data share.
+pub struct Context<'a> {
+    pub runtime: RuntimeScope<'a>,
+    pub workload: &'a dyn Divisible,
+    pub codelet: Arc<Codelet>,
+    pub devices: Vec<DeviceState>,
+    /// Where the units lie, or are on their way to.
+    pub layout: Layout,
+    pub in_flight: InFlight,
+    /// Devices lost so far, in the order in which that was noticed.
+    pub losses: Vec<Loss>,
+    /// Whether a version that no other memory has was lost in this step.
+    pub spoiled: bool,
+    /// Whether each command is submitted, and so traced, by itself.
+    pub each_command: bool,
+    /// Real time spent inside the runtime's calls since it was last reset.
+    pub outside: Duration,
+    /// Time on the runtime's clock spent in submitting since it was last reset.
+    pub submitting: Nanos,
+}
+
+impl Context<'_> {
+    /// Indices of the devices that are not lost.
+    pub fn alive(&self) -> impl Iterator<Item = usize> {
+        (0..self.devices.len()).filter(|device| self.devices[*device].alive)
+    }
+
+    /// The purpose of a chunk's commands on one of the queues for chunks.
+    pub fn chunk(&self, device: usize, lane: usize, step: u32, label: &'static str) -> Purpose {
+        let queue = self.devices[device].space.held_queues + lane;
+        Purpose::new(device, queue, step, label)
+    }
+
+    /// Submits a command. `None` when its device turns out to be lost.
+    pub fn submit(
+        &mut self,
+        purpose: Purpose,
+        command: Command,
+        units: Range<u64>,
+        wait: &[EventId],
+    ) -> Result<Option<EventId>, CorunError> {
+        let Purpose { device, queue, .. } = purpose;
+        let tag = Tag {
+            step: purpose.step,
+            label: purpose.label.into(),
+            units,
+        };
+        let virtually = |runtime: &RuntimeScope| runtime.simulated().then(|| runtime.now());
+        let (at, before) = (virtually(&self.runtime), Instant::now());
+        let id = self.devices[device].queues[queue];
+        let submitted = self.runtime.submit(id, command, wait, tag);
+        let took = before.elapsed();
+        self.outside += took;
+        self.submitting += match (at, virtually(&self.runtime)) {
+            (Some(at), Some(now)) => now.saturating_sub(at),
+            _ => took.as_nanos() as Nanos,
+        };
+        match submitted {
+            Ok(event) => {
+                self.in_flight
+                    .submitted(event, device, queue, purpose.job, wait);
+                Ok(Some(event))
+            }
+            Err(RuntimeError::DeviceLost { why, .. }) => {
+                if let Some(job) = purpose.job {
+                    self.in_flight.jobs[job].failed = true;
+                }
+                self.lose(device, purpose.step, why)?;
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Submits commands that all wait for the same events; returns their events.
+    pub fn submit_each(
+        &mut self,
+        purpose: Purpose,
+        commands: Vec<(Range<u64>, Command)>,
+        wait: &[EventId],
+    ) -> Result<Vec<EventId>, CorunError> {
+        let mut events = Vec::new();
+        for (units, command) in commands {
+            events.extend(self.submit(purpose, command, units, wait)?);
+        }
+        Ok(events)
+    }
+
+    /// Submits commands that follow one another on a queue, of which the first
+    /// waits for events. They go as one series, which spares the driver events
+    /// and the engine completions, unless each command is traced.
+    pub fn submit_together(
+        &mut self,
+        purpose: Purpose,
+        mut commands: Vec<Command>,
+        units: &Range<u64>,
+        mut wait: &[EventId],
+    ) -> Result<Option<EventId>, CorunError> {
+        if commands.len() > 1 && !self.each_command {
+            commands = vec![Command::Series(commands)];
+        }
+        let mut last = None;
+        for command in commands {
+            last = self.submit(purpose, command, units.clone(), std::mem::take(&mut wait))?;
+        }
+        Ok(last)
+    }
+
+    /// A launch over `units`.
+    pub fn launch(&self, units: &Range<u64>, args: Vec<Value>) -> Command {
+        Command::Launch(Launch {
+            codelet: Arc::clone(&self.codelet),
+            args,
+            cost: self.workload.cost(units),
+            units: units.clone(),
+        })
+    }
+
+    /// Submits a launch over `units`.
+    pub fn submit_launch(
+        &mut self,
+        purpose: Purpose,
+        units: Range<u64>,
+        args: Vec<Value>,
+        wait: &[EventId],
+    ) -> Result<Option<EventId>, CorunError> {
+        let command = self.launch(&units, args);
+        self.submit(purpose, command, units, wait)
+    }
+
+    /// The next completion within `timeout`, and its job if no command of that
+    /// is left.
+    pub fn collect(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<(Completion, Option<usize>)>, CorunError> {
+        let before = Instant::now();
+        let waited = self.runtime.wait(timeout);
+        self.outside += before.elapsed();
+        let Some(completion) = waited? else {
+            return Ok(None);
+        };
+        let ok = completion.status == Status::Done;
+        let Some((device, job)) = self.in_flight.completed(&completion, ok) else {
+            return Ok(Some((completion, None)));
+        };
+        self.devices[device].heard = self.runtime.now();
+        if let Status::Failed(why) | Status::DeviceLost(why) = &completion.status {
+            self.lose(device, completion.tag.step, why.clone())?;
+        }
+        Ok(Some((completion, job)))
+    }
+
+    /// Waits until no command is in flight.
+    pub fn drain(&mut self) -> Result<(), CorunError> {
+        while !self.in_flight.is_empty() {
+            if self.collect(None)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks a device as lost.
+    fn lose(&mut self, device: usize, step: u32, why: String) -> Result<(), CorunError> {
+        let state = &mut self.devices[device];
+        if !std::mem::replace(&mut state.alive, false) {
+            return Ok(());
+        }
+        self.spoiled |= state.irreplaceable;
+        self.losses.push(Loss {
+            device,
+            step,
+            why: why.clone(),
+            repeated: 0,
+        });
+        match self.alive().next() {
+            Some(_) => Ok(()),
+            None => Err(CorunError::AllLost { why }),
+        }
+    }
+}

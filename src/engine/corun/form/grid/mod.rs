@@ -1,0 +1,379 @@
+//! Grids: two versions in host memory, the present one and the next, and on each
+//! device with memory of its own a ring of held units ([`ring`]) and buffers to
+//! stream units of the pool through. [`division`] says how large these are. `halo`
+//! has what moves between steps.
+//!
+//! A unit reads any number of units on either side, the halo. At a barrier the
+//! present version in host memory has all units of the pool and the edges of
+//! every held range: as many of its first and last units as a halo has. Each
+//! ring has its held units. So a halo is always written from host memory.
+
+pub mod division;
+mod halo;
+pub mod ring;
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+pub use division::{GridDivision, WINDOW_FRACTION};
+pub use ring::HeldRing;
+
+use super::{Arrivals, Form, OnDevices, Space, too_small};
+use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
+use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
+use crate::engine::corun::layout::Layout;
+use crate::engine::corun::memory::memory_limit;
+use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
+use crate::engine::scope::RuntimeScope;
+use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Memory};
+use crate::workload::{Grid, Ring};
+use halo::{edges, halos};
+use ring::Windows;
+
+/// Launches of a series. Its first and its last have events, of about 8 us each,
+/// and while it is submitted the engine receives no completion: on an H200 with
+/// 47 windows of 14 us a step with eight takes 2 to 8 % less than with four, and
+/// twelve or sixteen gain no more.
+pub const SERIES: usize = 8;
+/// Launches before the first streamed chunk's commands: one by itself, which
+/// computes the edge that a neighbour waits for, and a series.
+pub const LEAD: usize = 1 + SERIES;
+
+/// A grid in a run.
+pub(super) struct GridForm<'a> {
+    grid: &'a dyn Grid,
+    host: HostGrids,
+    devices: OnDevices<DeviceGrid>,
+}
+
+/// The two versions in host memory.
+#[derive(Clone, Copy)]
+struct HostGrids {
+    versions: [HostMemoryId; 2],
+    /// Which of them is the present one.
+    present: usize,
+    units: u64,
+    unit_bytes: u64,
+}
+
+/// A device's memory for a grid.
+struct DeviceGrid {
+    held: HeldRing,
+    /// Windows of a step that are still to be submitted.
+    windows: Option<Windows>,
+    capacity: u64,
+    /// One for each queue for chunks.
+    streams: Vec<StreamBuffers>,
+}
+
+/// Buffers that the units of a chunk pass through.
+struct StreamBuffers {
+    /// Present versions of a chunk and its halo.
+    input: Ring,
+    /// Next versions of a chunk.
+    output: Ring,
+}
+
+impl<'a> GridForm<'a> {
+    /// Allocates the versions in host memory, and the devices' rings and buffers.
+    pub fn open(
+        runtime: &mut RuntimeScope,
+        grid: &'a dyn Grid,
+        options: &Options,
+    ) -> Result<(Self, Vec<Space>), CorunError> {
+        let (units, unit_bytes, halo) = (grid.units(), grid.unit_bytes(), grid.halo());
+        let bytes = units * unit_bytes;
+        let host = HostGrids {
+            versions: [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?],
+            present: 0,
+            units,
+            unit_bytes,
+        };
+        let (devices, spaces) = OnDevices::open(runtime, |runtime, id, device| {
+            let limit = memory_limit(device.memory, options.gpu_memory);
+            let (largest, stream) = (device.max_allocation, options.stream);
+            let division = GridDivision::with_halo(halo, units, unit_bytes, limit, largest, stream)
+                .map_err(|needed| too_small(device, limit, needed))?;
+            DeviceGrid::open(runtime, id, unit_bytes, halo, division)
+        })?;
+        let form = Self {
+            grid,
+            host,
+            devices,
+        };
+        Ok((form, spaces))
+    }
+}
+
+impl DeviceGrid {
+    fn open(
+        runtime: &mut RuntimeScope,
+        id: DeviceId,
+        unit_bytes: u64,
+        halo: u64,
+        division: GridDivision,
+    ) -> Result<(Self, Space), CorunError> {
+        let mut ring = |slots: u64| -> Result<Ring, CorunError> {
+            Ok(Ring {
+                memory: Memory::Device(runtime.alloc(id, slots * unit_bytes)?),
+                slots,
+                unit: 0,
+                slot: 0,
+            })
+        };
+        let held = HeldRing::new(ring(division.slots)?, halo);
+        let mut streams = Vec::new();
+        for _ in 0..division.queues {
+            streams.push(StreamBuffers {
+                input: ring(division.chunk + 2 * halo)?,
+                output: ring(division.chunk)?,
+            });
+        }
+        let space = Space {
+            capacity: Some(division.capacity),
+            slots: Some(ring::counted(division.slots, halo)),
+            longest_chunk: Some(division.chunk),
+            held_queues: HELD_QUEUES,
+            chunk_queues: streams.len(),
+        };
+        let device = Self {
+            held,
+            windows: None,
+            capacity: division.capacity,
+            streams,
+        };
+        Ok((device, space))
+    }
+
+    fn hold(&mut self, units: Range<u64>) {
+        self.held.hold(units);
+        self.windows = None;
+    }
+}
+
+impl HostGrids {
+    /// The present version (0) or the next one (1), as a ring.
+    fn ring(&self, ahead: usize) -> Ring {
+        Ring {
+            memory: Memory::Host(self.version(ahead)),
+            slots: self.units,
+            unit: 0,
+            slot: 0,
+        }
+    }
+
+    fn version(&self, ahead: usize) -> HostMemoryId {
+        self.versions[(self.present + ahead) % 2]
+    }
+
+    /// Writes of `units` of the present version into a device's ring.
+    fn writes(&self, units: Range<u64>, ring: &Ring) -> Vec<(Range<u64>, Command)> {
+        let host = self.version(0);
+        self.transfers(units, ring, |bytes, buffer, offset| {
+            Command::write(host, bytes, buffer, offset)
+        })
+    }
+
+    /// Reads of `units` from a device's ring into the version `ahead`.
+    fn reads(&self, units: Range<u64>, ahead: usize, ring: &Ring) -> Vec<(Range<u64>, Command)> {
+        let host = self.version(ahead);
+        self.transfers(units, ring, |bytes, buffer, offset| {
+            Command::read(buffer, offset, host, bytes)
+        })
+    }
+
+    fn transfers(
+        &self,
+        units: Range<u64>,
+        ring: &Ring,
+        command: impl Fn(Range<u64>, BufferId, u64) -> Command,
+    ) -> Vec<(Range<u64>, Command)> {
+        let Memory::Device(buffer) = ring.memory else {
+            return Vec::new();
+        };
+        let each = self.unit_bytes;
+        let transfer = |(run, slot): (Range<u64>, u64)| {
+            let command = command(run.start * each..run.end * each, buffer, slot * each);
+            (run, command)
+        };
+        ring.runs(units).map(transfer).collect()
+    }
+}
+
+impl Form for GridForm<'_> {
+    fn fill(&mut self, context: &mut Context) -> Result<(), CorunError> {
+        self.host.present = 0;
+        for (_, device) in self.devices.iter_mut() {
+            device.hold(0..0);
+        }
+        let (grid, unit_bytes) = (self.grid, self.host.unit_bytes);
+        let [first, second] = self.host.versions;
+        let units = PIECE.div_ceil(unit_bytes).max(1);
+        if let Some(bytes) = data(&mut *context.runtime, first)? {
+            pieces(bytes, (units * unit_bytes) as usize, &|i, piece| {
+                let start = i as u64 * units;
+                let end = start + piece.len() as u64 / unit_bytes;
+                grid.initial(start..end, piece);
+            });
+        }
+        Ok(poison(&mut *context.runtime, second)?)
+    }
+
+    fn relocate(
+        &mut self,
+        context: &mut Context,
+        before: &Layout,
+        step: u32,
+    ) -> Result<Arrivals, CorunError> {
+        self.exchange(context, before, step)
+    }
+
+    /// The first launch goes by itself where others wait for the edge that it
+    /// computes; the device has something to do while more follow in series.
+    fn launch(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        publish: bool,
+    ) -> Result<bool, CorunError> {
+        let (grid, host) = (self.grid, self.host);
+        let own = self.devices.get(purpose.device)?;
+        let (units, from, to) = (own.held.units(), own.held.present(), own.held.next());
+        let windows = own.windows.get_or_insert_with(|| own.held.windows());
+        let [low, high] = match publish {
+            true => edges(&units, grid.halo(), host.units),
+            false => [0..0, 0..0],
+        };
+        let is_read = !low.is_empty() || !high.is_empty();
+        let most = match is_read && windows.left() == units {
+            true => 1,
+            false => SERIES,
+        };
+        let launched = windows.left().start;
+        let mut launches: Vec<Command> = (windows.by_ref().take(most))
+            .map(|units| context.launch(&units, grid.args(units.clone(), &from, &to)))
+            .collect();
+        let left = windows.left();
+        if left.is_empty() {
+            own.windows = None;
+        }
+        let launched = launched..left.start;
+        let command = match launches.len() {
+            0 => return Ok(false),
+            1 => launches.remove(0),
+            _ => Command::Series(launches),
+        };
+        let Some(event) = context.submit(purpose, command, launched.clone(), &[])? else {
+            return Ok(!left.is_empty());
+        };
+        let reads = Purpose {
+            queue: READS,
+            label: EDGE,
+            job: None,
+            ..purpose
+        };
+        // Windows run in order: with an edge's last unit all of it is computed.
+        for edge in [low, high].into_iter().filter(|edge| !edge.is_empty()) {
+            if launched.contains(&(edge.end - 1)) {
+                context.submit_each(reads, host.reads(edge, 1, &to), &[event])?;
+            }
+        }
+        Ok(!left.is_empty())
+    }
+
+    fn chunk(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        units: Range<u64>,
+        arrivals: &Arrivals,
+    ) -> Result<(), CorunError> {
+        let (grid, host) = (self.grid, self.host);
+        let [below, above] = halos(&units, grid.halo(), host.units);
+        let needed = below.start..above.end;
+        let wait: Vec<EventId> = arrivals.of(&needed);
+        let Some(own) = self.devices.find(purpose.device) else {
+            let args = grid.args(units.clone(), &host.ring(0), &host.ring(1));
+            context.submit_launch(purpose, units, args, &wait)?;
+            return Ok(());
+        };
+        let stream = &own.streams[purpose.queue - HELD_QUEUES];
+        let input = Ring {
+            unit: needed.start,
+            ..stream.input
+        };
+        let output = Ring {
+            unit: units.start,
+            ..stream.output
+        };
+        let args = grid.args(units.clone(), &input, &output);
+        let single = |(_, command)| command;
+        let mut commands: Vec<Command> = host
+            .writes(needed, &input)
+            .into_iter()
+            .map(single)
+            .collect();
+        commands.push(context.launch(&units, args));
+        commands.extend(
+            host.reads(units.clone(), 1, &output)
+                .into_iter()
+                .map(single),
+        );
+        context.submit_together(purpose, commands, &units, &wait)?;
+        Ok(())
+    }
+
+    fn turn(&mut self, _context: &mut Context, _step: u32) -> Result<(), CorunError> {
+        for (_, own) in self.devices.iter_mut() {
+            own.held.advance();
+        }
+        self.host.present = 1 - self.host.present;
+        Ok(())
+    }
+
+    fn gather(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
+        let host = self.host;
+        for (device, own) in self.devices.iter_mut() {
+            if context.devices[device].alive {
+                let reads = host.reads(own.held.units(), 0, &own.held.present());
+                context.submit_each(Purpose::new(device, MAIN, step, GATHER), reads, &[])?;
+            }
+        }
+        context.drain()
+    }
+
+    fn verify(
+        &mut self,
+        context: &mut Context,
+        steps: u32,
+        _stop: &AtomicBool,
+    ) -> Result<Option<(f64, bool)>, CorunError> {
+        let result = context.runtime.host_bytes(self.host.version(0))?;
+        Ok(Some(self.grid.verify(steps, result)))
+    }
+
+    fn hold_probe(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        units: u64,
+        write: bool,
+    ) -> Result<Range<u64>, CorunError> {
+        let host = self.host;
+        let own = self.devices.get(purpose.device)?;
+        let units = 0..units.min(own.capacity);
+        own.hold(units.clone());
+        if write {
+            let writes = host.writes(units.clone(), &own.held.present());
+            context.submit_each(purpose, writes, &[])?;
+        }
+        Ok(units)
+    }
+
+    fn end_probes(&mut self) -> bool {
+        for (_, own) in self.devices.iter_mut() {
+            own.hold(0..0);
+        }
+        false
+    }
+}

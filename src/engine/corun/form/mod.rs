@@ -1,0 +1,244 @@
+//! Forms of data: what a workload's units are made of, and how an engine keeps
+//! and moves them.
+//!
+//! [`grid`] keeps grids: two versions in host memory and a ring of held units on
+//! each device with memory of its own. [`product`] keeps a sparse matrix and its
+//! vectors, [`kernel`] the buffers of a user's kernel. Each form owns its memory
+//! in the host and on the devices. The engine's driver knows only [`Form`].
+
+pub mod grid;
+pub mod kernel;
+pub mod product;
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use super::context::{Context, Purpose};
+use super::layout::Layout;
+use super::{CorunError, Options};
+use crate::engine::scope::RuntimeScope;
+use crate::machine::Device;
+use crate::runtime::{DeviceId, EventId};
+use crate::workload::{Data, Divisible};
+
+/// A form of data in a run: what a step does with it.
+///
+/// Units are *held* in a device's own memory, where they stay from step to step,
+/// or they lie in the *pool* in host memory and are computed chunk by chunk.
+pub trait Form {
+    /// Whether the time of a chunk goes with its bytes.
+    fn bytes_tell_time(&self) -> bool {
+        true
+    }
+
+    /// Whether a lone device that holds all units can begin a step before the
+    /// host knows that the one before has ended.
+    fn runs_ahead(&self) -> bool {
+        true
+    }
+
+    /// Writes the first version into host memory, and what devices need of it
+    /// in any case. Devices hold nothing afterwards.
+    fn fill(&mut self, context: &mut Context) -> Result<(), CorunError>;
+
+    /// Prepares memory for a step, before anything moves. Returns whether a unit
+    /// that a lost device has begun can be computed again by another.
+    fn begin_step(&mut self, _context: &mut Context, _step: u32) -> Result<bool, CorunError> {
+        Ok(true)
+    }
+
+    /// Moves units from where they were `before` to where the context's layout
+    /// has them, and gives every device what it reads of its neighbours' results.
+    /// Returns what is on its way to host memory. Commands on a device's
+    /// [`MAIN`](super::context::MAIN) queue are ordered behind its own moves.
+    fn relocate(
+        &mut self,
+        context: &mut Context,
+        before: &Layout,
+        step: u32,
+    ) -> Result<Arrivals, CorunError>;
+
+    /// Submits the next launches on what a device holds, as commands of
+    /// `purpose`'s job, and, to `publish`, the reads of results that others
+    /// need. Returns whether more launches are to follow.
+    fn launch(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        publish: bool,
+    ) -> Result<bool, CorunError>;
+
+    /// Submits the commands of a chunk of the pool: a launch in host memory, or
+    /// writes, launch and reads. They wait for what is on its way to host memory.
+    fn chunk(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        units: Range<u64>,
+        arrivals: &Arrivals,
+    ) -> Result<(), CorunError>;
+
+    /// Ends a step whose commands have completed: the next version becomes the
+    /// present one. The result is void if the context is spoiled meanwhile.
+    fn turn(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError>;
+
+    /// Brings the result to host memory.
+    fn gather(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError>;
+
+    /// Hands the result to whoever wants it.
+    fn deliver(&mut self, _context: &mut Context) -> Result<(), CorunError> {
+        Ok(())
+    }
+
+    /// Compares the result of `steps` steps with the reference. Returns the
+    /// largest difference, and whether it is allowed; `None` if `stop` was set
+    /// meanwhile.
+    fn verify(
+        &mut self,
+        context: &mut Context,
+        steps: u32,
+        stop: &AtomicBool,
+    ) -> Result<Option<(f64, bool)>, CorunError>;
+
+    /// The estimate of an eigenvalue, if the workload finds one.
+    fn eigenvalue(&self) -> Option<f64> {
+        None
+    }
+
+    /// Makes a device hold about so many units for a probe, and writes them if
+    /// asked. Returns them; the range is empty where a device holds nothing.
+    fn hold_probe(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        units: u64,
+        write: bool,
+    ) -> Result<Range<u64>, CorunError>;
+
+    /// Ends the probes. Returns whether the devices keep the units written for
+    /// them.
+    fn end_probes(&mut self) -> bool;
+}
+
+/// How a form divides a device's memory.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// Most units that the device can hold; `None`: it computes in host memory.
+    pub capacity: Option<u64>,
+    /// Slots of the ring of held units, if it has one.
+    pub slots: Option<u64>,
+    /// Most units of a chunk; `None`: all.
+    pub longest_chunk: Option<u64>,
+    /// Queues for held units, and for chunks.
+    pub held_queues: usize,
+    pub chunk_queues: usize,
+}
+
+impl Space {
+    /// Of a device that computes in host memory: one chunk runs, and one follows
+    /// without a pause.
+    const HOST: Self = Self {
+        capacity: None,
+        slots: None,
+        longest_chunk: None,
+        held_queues: 0,
+        chunk_queues: 2,
+    };
+}
+
+/// Allocates a workload's memory in the host and on the devices. Returns it,
+/// and how each device's memory is divided.
+pub fn open<'a>(
+    runtime: &mut RuntimeScope,
+    workload: &'a dyn Divisible,
+    options: &Options,
+) -> Result<(Box<dyn Form + 'a>, Vec<Space>), CorunError> {
+    match workload.data() {
+        Data::Grid(grid) => {
+            let (form, spaces) = grid::GridForm::open(runtime, grid, options)?;
+            Ok((Box::new(form), spaces))
+        }
+        Data::Product(spmv) => {
+            let (form, spaces) = product::ProductForm::open(runtime, spmv, options)?;
+            Ok((Box::new(form), spaces))
+        }
+        Data::Kernel(user) => {
+            let (form, spaces) = kernel::KernelForm::open(runtime, user, options)?;
+            Ok((Box::new(form), spaces))
+        }
+    }
+}
+
+/// What a form keeps on each device with memory of its own.
+pub struct OnDevices<T>(Vec<Option<T>>);
+
+impl<T> OnDevices<T> {
+    /// Opens the memory of all devices that do not share the host's.
+    fn open(
+        runtime: &mut RuntimeScope,
+        mut each: impl FnMut(&mut RuntimeScope, DeviceId, &Device) -> Result<(T, Space), CorunError>,
+    ) -> Result<(Self, Vec<Space>), CorunError> {
+        let (mut all, mut spaces) = (Vec::new(), Vec::new());
+        for (id, device) in runtime.devices().to_vec().iter().enumerate() {
+            let (memory, space) = match device.shares_host_memory {
+                true => (None, Space::HOST),
+                false => {
+                    let (memory, space) = each(runtime, DeviceId(id), device)?;
+                    (Some(memory), space)
+                }
+            };
+            all.push(memory);
+            spaces.push(space);
+        }
+        Ok((Self(all), spaces))
+    }
+
+    /// A device's, if it has memory of its own.
+    fn find(&mut self, device: usize) -> Option<&mut T> {
+        self.0[device].as_mut()
+    }
+
+    /// A device's that must have memory of its own.
+    fn get(&mut self, device: usize) -> Result<&mut T, CorunError> {
+        self.find(device).ok_or(CorunError::NoMemory { device })
+    }
+
+    /// All, with their devices.
+    fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
+        let all = self.0.iter_mut().enumerate();
+        all.filter_map(|(device, memory)| Some((device, memory.as_mut()?)))
+    }
+}
+
+/// Units on their way to host memory, and the events after which they are there.
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals(Vec<(Range<u64>, EventId)>);
+
+impl Arrivals {
+    fn add(&mut self, units: &Range<u64>, events: impl IntoIterator<Item = EventId>) {
+        let events = events.into_iter();
+        self.0.extend(events.map(|event| (units.clone(), event)));
+    }
+
+    /// The events that whoever reads these units must wait for.
+    fn of(&self, units: &Range<u64>) -> Vec<EventId> {
+        (self.0.iter())
+            .filter(|(range, _)| range.start < units.end && units.start < range.end)
+            .map(|(_, event)| *event)
+            .collect()
+    }
+
+    /// All events.
+    fn all(&self) -> Vec<EventId> {
+        self.0.iter().map(|(_, event)| *event).collect()
+    }
+}
+
+/// A device whose memory, `limit` bytes of it, is too small.
+fn too_small(device: &Device, limit: u64, needed: u64) -> CorunError {
+    CorunError::DeviceMemory {
+        device: device.name.clone(),
+        limit,
+        needed,
+    }
+}

@@ -1,0 +1,154 @@
+//! What moves at a barrier: units that change hands, and what each device needs
+//! of the vector that others have computed.
+
+use std::ops::Range;
+
+use super::host::HostProduct;
+use super::store::Store;
+use super::{Arrivals, ProductForm};
+use crate::engine::corun::context::{Context, MAIN, Purpose};
+use crate::engine::corun::layout::{Layout, length, without};
+use crate::engine::corun::{CorunError, HALO, MOVE};
+use crate::runtime::EventId;
+
+impl ProductForm<'_> {
+    /// Writes units that a device now holds besides, and gives everyone what it
+    /// reads of the present vector.
+    pub(super) fn exchange(
+        &mut self,
+        context: &mut Context,
+        before: &Layout,
+        step: u32,
+    ) -> Result<Arrivals, CorunError> {
+        let host = &self.host;
+        let (changed, iterates) = (*before != context.layout, host.spmv.iterates());
+        let mut arrivals = Arrivals::default();
+        // Whoever a device's numbers go to may need any of them.
+        for (device, store) in self.stores.iter_mut() {
+            let own = context.devices[device].alive && !store.valid.is_empty();
+            if changed && iterates && own {
+                let purpose = Purpose::new(device, MAIN, step, MOVE);
+                let command = host.read_numbers(&store.valid, store.x(), host.x());
+                let event = context.submit(purpose, command, store.valid.clone(), &[])?;
+                arrivals.add(&(0..context.workload.units()), event);
+            }
+        }
+        for (device, store) in self.stores.iter_mut() {
+            if !context.devices[device].alive {
+                continue;
+            }
+            let (old, new) = (store.units(), context.layout.held[device].clone());
+            store.hold(new.clone());
+            let purpose = Purpose::new(device, MAIN, step, MOVE);
+            for units in without(&new, &old) {
+                for command in host.write_units(&units, &store.slots) {
+                    context.submit(purpose, command, units.clone(), &[])?;
+                }
+            }
+        }
+        if !iterates {
+            return Ok(arrivals);
+        }
+        for (device, store) in self.stores.iter_mut() {
+            if !context.devices[device].alive {
+                continue;
+            }
+            if changed {
+                (store.receives, store.sends) = parts(host, &context.layout, device);
+            }
+            receive(host, store, context, (device, step), changed, &arrivals)?;
+        }
+        Ok(arrivals)
+    }
+}
+
+/// What a device reads of the vector that it does not compute, and what others
+/// read of what it does.
+fn parts(host: &HostProduct, layout: &Layout, device: usize) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    let readers = host.spmv.readers();
+    let places = 0..u64::from(host.spmv.matrix().columns());
+    let held = &layout.held;
+    let streams = match length(&layout.segments[device]) {
+        0 => 0..0,
+        _ => layout.pool.clone(),
+    };
+    let own = host.own_rows(&held[device]);
+    let reads = [held[device].clone(), streams];
+    let outside = [places.start..own.start.min(places.end), own.end..places.end];
+    let receives = (outside.iter())
+        .flat_map(|part| readers.read(&reads, part))
+        .collect();
+    let mut others: Vec<Range<u64>> = (held.iter().enumerate())
+        .filter(|(other, _)| *other != device)
+        .map(|(_, units)| units.clone())
+        .collect();
+    others.push(layout.pool.clone());
+    (receives, readers.read(&others, &own))
+}
+
+/// Gives a device its parts of the present vector.
+fn receive(
+    host: &HostProduct,
+    store: &mut Store,
+    context: &mut Context,
+    (device, step): (usize, u32),
+    changed: bool,
+    arrivals: &Arrivals,
+) -> Result<(), CorunError> {
+    if store.complete {
+        return Ok(());
+    }
+    let mut parts = store.receives.clone();
+    if changed {
+        // What it takes over was computed by someone else.
+        let own = host.own_rows(&context.layout.held[device]);
+        let kept = store.valid.start.max(own.start)..store.valid.end.min(own.end);
+        parts.extend(without(&own, &kept));
+    }
+    let purpose = Purpose::new(device, MAIN, step, HALO);
+    store.ready = write_vector(host, store, context, purpose, parts, &arrivals.all())?;
+    Ok(())
+}
+
+/// Gives a device all of the present vector that it has not got, for units that
+/// nobody expected there. Returns the events to wait for.
+pub(super) fn complete_vector(
+    host: &HostProduct,
+    store: &mut Store,
+    context: &mut Context,
+    purpose: Purpose,
+    wait: &[EventId],
+) -> Result<Vec<EventId>, CorunError> {
+    if store.complete {
+        return Ok(store.ready.clone());
+    }
+    store.complete = true;
+    let mut had = store.receives.clone();
+    had.push(host.own_rows(&context.layout.held[purpose.device]));
+    had.sort_by_key(|part| part.start);
+    let (mut parts, mut at) = (Vec::new(), 0);
+    for part in had.iter().filter(|part| !part.is_empty()) {
+        parts.push(at..part.start);
+        at = at.max(part.end);
+    }
+    parts.push(at..u64::from(host.spmv.matrix().columns()));
+    let events = write_vector(host, store, context, purpose, parts, wait)?;
+    store.ready.extend(events);
+    Ok(store.ready.clone())
+}
+
+/// Writes parts of the host's present vector to a device's.
+fn write_vector(
+    host: &HostProduct,
+    store: &Store,
+    context: &mut Context,
+    purpose: Purpose,
+    parts: Vec<Range<u64>>,
+    wait: &[EventId],
+) -> Result<Vec<EventId>, CorunError> {
+    let writes = parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| (part.clone(), host.write_numbers(&part, store.x())));
+    context.submit_each(purpose, writes.collect(), wait)
+}

@@ -1,0 +1,256 @@
+//! A product's data in host memory: the matrix, the vectors, and the sums of its
+//! units.
+
+use std::ops::Range;
+
+use super::store::{Slots, runs};
+use super::sums::{by_units, squares, total};
+use crate::codelet::Precision;
+use crate::engine::corun::CorunError;
+use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
+use crate::engine::scope::RuntimeScope;
+use crate::runtime::{BufferId, Command, HostMemoryId, Memory, Runtime, Value};
+use crate::workload::spmv::{ENDS, Placed, Spmv};
+
+/// A matrix and its vectors in host memory.
+pub struct HostProduct<'a> {
+    pub spmv: &'a Spmv,
+    vectors: [HostMemoryId; 2],
+    /// Which of the vectors is multiplied with.
+    pub present: usize,
+    columns: HostMemoryId,
+    values: HostMemoryId,
+    ends: HostMemoryId,
+    pub unit_entries: HostMemoryId,
+    pub unit_rows: HostMemoryId,
+    sums: HostMemoryId,
+    /// Rows that are cut into pieces; the first ones.
+    long_rows: u64,
+    /// Whether the matrix has been written.
+    filled: bool,
+    /// The factor that gives the present vector the length 1; 1 where results
+    /// are no vectors.
+    scale: f64,
+    /// Length of the last result, in a run with data.
+    pub length: Option<f64>,
+}
+
+impl<'a> HostProduct<'a> {
+    /// Allocates the vectors and the matrix.
+    pub fn open(runtime: &mut RuntimeScope, spmv: &'a Spmv) -> Result<Self, CorunError> {
+        let (matrix, arrangement) = (spmv.matrix(), spmv.arrangement());
+        let (units, rows) = (arrangement.units(), u64::from(matrix.rows()));
+        if spmv.iterates() {
+            // Now, since it takes a while, and not in the first step.
+            spmv.readers();
+        }
+        let mut alloc = |count: u64, each: u64| runtime.alloc_host((count * each).max(1));
+        Ok(Self {
+            spmv,
+            vectors: [
+                alloc(matrix.columns().into(), spmv.number())?,
+                alloc(rows, spmv.number())?,
+            ],
+            present: 0,
+            columns: alloc(matrix.nonzeros(), 4)?,
+            values: alloc(matrix.nonzeros(), spmv.number())?,
+            ends: alloc(rows, ENDS)?,
+            unit_entries: alloc(units + 1, 8)?,
+            unit_rows: alloc(units + 1, 4)?,
+            sums: alloc(units, spmv.number())?,
+            long_rows: arrangement.long_rows().count() as u64,
+            filled: false,
+            scale: 1.0,
+            length: None,
+        })
+    }
+
+    /// The vector that is multiplied with.
+    pub fn x(&self) -> HostMemoryId {
+        self.vectors[self.present]
+    }
+
+    /// The vector that results are written to.
+    pub fn y(&self) -> HostMemoryId {
+        self.vectors[1 - self.present]
+    }
+
+    /// Which of the vectors is the result at the end.
+    pub fn result(&self) -> HostMemoryId {
+        match self.spmv.iterates() {
+            true => self.x(),
+            false => self.y(),
+        }
+    }
+
+    /// Where host devices compute.
+    pub fn placed(&self) -> Placed {
+        let (matrix, memory) = (self.spmv.matrix(), Memory::Host);
+        Placed {
+            x: memory(self.x()),
+            y: memory(self.y()),
+            columns: memory(self.columns),
+            values: memory(self.values),
+            ends: memory(self.ends),
+            unit_entries: memory(self.unit_entries),
+            unit_rows: memory(self.unit_rows),
+            sums: memory(self.sums),
+            entries: matrix.nonzeros().max(1),
+            rows: matrix.rows().max(1),
+        }
+    }
+
+    /// A launch's arguments for units that lie there.
+    pub fn args(&self, units: &Range<u64>, placed: &Placed) -> Vec<Value> {
+        self.spmv.args(units, placed, self.scale)
+    }
+
+    /// The rows of `units` that whoever computes them has whole.
+    pub fn own_rows(&self, units: &Range<u64>) -> Range<u64> {
+        let rows = self.spmv.arrangement().rows(units);
+        let start = u64::from(rows.start).max(self.long_rows);
+        start..u64::from(rows.end).max(start)
+    }
+
+    /// Writes of units' entries and rows into a device's slots.
+    pub fn write_units(&self, units: &Range<u64>, slots: &Slots) -> Vec<Command> {
+        let (arrangement, number) = (self.spmv.arrangement(), self.spmv.number());
+        let entries = runs(units, slots.entries, |unit| {
+            arrangement.unit_entries()[unit as usize]
+        });
+        let rows = runs(units, slots.rows, |unit| {
+            arrangement.unit_rows()[unit as usize].into()
+        });
+        let mut commands = Vec::new();
+        for (runs, from, to, each) in [
+            (&entries, self.columns, slots.columns, 4),
+            (&entries, self.values, slots.values, number),
+            (&rows, self.ends, slots.ends, ENDS),
+        ] {
+            for (run, at) in runs {
+                let bytes = run.start * each..run.end * each;
+                commands.push(Command::write(from, bytes, to, at * each));
+            }
+        }
+        commands
+    }
+
+    /// The read of part of a device's vector into the same places of one here.
+    pub fn read_numbers(&self, part: &Range<u64>, from: BufferId, to: HostMemoryId) -> Command {
+        let number = self.spmv.number();
+        let bytes = part.start * number..part.end * number;
+        Command::read(from, bytes.start, to, bytes)
+    }
+
+    /// The write of part of the present vector into the same places of a
+    /// device's.
+    pub fn write_numbers(&self, part: &Range<u64>, to: BufferId) -> Command {
+        let number = self.spmv.number();
+        let bytes = part.start * number..part.end * number;
+        Command::write(self.x(), bytes.clone(), to, bytes.start)
+    }
+
+    /// The read of what units add up to.
+    pub fn read_sums(&self, units: &Range<u64>, from: BufferId) -> Command {
+        self.read_numbers(units, from, self.sums)
+    }
+
+    /// Writes the first vector and, the first time, the matrix. A simulation
+    /// without data has nothing to fill.
+    pub fn fill(&mut self, runtime: &mut dyn Runtime) -> Result<(), CorunError> {
+        let (spmv, number) = (self.spmv, self.spmv.number());
+        self.present = 0;
+        let Some(x) = data(runtime, self.x())? else {
+            return Ok(());
+        };
+        let columns = u64::from(spmv.matrix().columns());
+        let x = &mut x[..(columns * number) as usize];
+        pieces(x, PIECE as usize, &|i, piece| {
+            let first = i as u64 * PIECE / number;
+            spmv.write_first(first..first + piece.len() as u64 / number, piece);
+        });
+        self.length = None;
+        self.scale = match spmv.iterates() {
+            true => spmv.scale_of(squares(spmv, x)),
+            false => 1.0,
+        };
+        for memory in [self.y(), self.sums] {
+            poison(runtime, memory)?;
+        }
+        if std::mem::replace(&mut self.filled, true) {
+            return Ok(());
+        }
+        let arrangement = spmv.arrangement();
+        let entries: &[u8] = bytemuck::cast_slice(arrangement.unit_entries());
+        let rows: &[u8] = bytemuck::cast_slice(arrangement.unit_rows());
+        for (memory, table) in [(self.unit_entries, entries), (self.unit_rows, rows)] {
+            runtime.host_bytes(memory)?[..table.len()].copy_from_slice(table);
+        }
+        let entry = |unit: u64| arrangement.unit_entries()[unit as usize];
+        let row = |unit: u64| u64::from(arrangement.unit_rows()[unit as usize]);
+        by_units(
+            runtime.host_bytes(self.columns)?,
+            spmv,
+            &|u| 4 * entry(u),
+            &|units, bytes| {
+                spmv.write_columns(units, bytemuck::cast_slice_mut(bytes));
+            },
+        );
+        let values = |unit| number * entry(unit);
+        by_units(
+            runtime.host_bytes(self.values)?,
+            spmv,
+            &values,
+            &|units, bytes| {
+                spmv.write_values(units, bytes);
+            },
+        );
+        by_units(
+            runtime.host_bytes(self.ends)?,
+            spmv,
+            &|u| ENDS * row(u),
+            &|units, bytes| {
+                spmv.write_ends(units, bytemuck::cast_slice_mut(bytes));
+            },
+        );
+        Ok(())
+    }
+
+    /// After a step of an iteration: the long rows of the vector, and its length.
+    pub fn end_iteration(&mut self, runtime: &mut dyn Runtime) -> Result<(), CorunError> {
+        if let Some(squares) = self.add_pieces(runtime)? {
+            self.length = Some(squares.sqrt());
+            self.scale = self.spmv.scale_of(squares);
+        }
+        Ok(())
+    }
+
+    /// Adds the pieces of long rows, and writes them into the result. Returns the
+    /// sum of the squares of the whole vector; without meaning where nobody has
+    /// computed squares, and `None` in a simulation without data.
+    pub fn add_pieces(&self, runtime: &mut dyn Runtime) -> Result<Option<f64>, CorunError> {
+        let (spmv, number) = (self.spmv, self.spmv.number() as usize);
+        let arrangement = spmv.arrangement();
+        let Some(sums) = data(runtime, self.sums)? else {
+            return Ok(None);
+        };
+        let sums = &sums[..arrangement.units() as usize * number];
+        let (pieces, units) = sums.split_at(arrangement.pieces() as usize * number);
+        let mut long: Vec<f64> = Vec::new();
+        for (_, own) in arrangement.long_rows() {
+            let own = &pieces[own.start as usize * number..own.end as usize * number];
+            long.push(total(spmv, own, |sum| sum));
+        }
+        let mut whole = total(spmv, units, |squares| squares);
+        let long_bytes = &mut runtime.host_bytes(self.result())?[..long.len() * number];
+        match spmv.options().precision {
+            Precision::F64 => long_bytes.copy_from_slice(bytemuck::cast_slice(&long)),
+            Precision::F32 => {
+                let long: Vec<f32> = long.iter().map(|sum| *sum as f32).collect();
+                long_bytes.copy_from_slice(bytemuck::cast_slice(&long));
+            }
+        }
+        whole += squares(spmv, long_bytes);
+        Ok(Some(whole))
+    }
+}

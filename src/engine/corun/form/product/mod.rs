@@ -1,0 +1,275 @@
+//! A sparse matrix and its vectors. The matrix is in host memory and, unit by
+//! unit, in the memory of the devices that compute it; vectors are whole
+//! everywhere.
+//!
+//! [`host`] is what lies in host memory, [`store`] a device's memory, and
+//! [`division`] how that is divided. `exchange` has what moves between steps:
+//! units that change hands and, where a result is the next step's vector, the
+//! parts of it that others read. Here is what a step takes: launches, chunks,
+//! results.
+//!
+//! At a barrier of an iteration the present vector in host memory has every
+//! number that a unit reads which is not held, or which another device holds
+//! than the number. Each device has the numbers of its own rows, except for rows
+//! cut into pieces, which the host adds up.
+
+mod division;
+mod exchange;
+mod host;
+mod store;
+mod sums;
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+pub use division::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
+
+use super::{Arrivals, Form, OnDevices, Space, too_small};
+use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
+use crate::engine::corun::layout::Layout;
+use crate::engine::corun::memory::memory_limit;
+use crate::engine::corun::{CorunError, EDGE, GATHER, Options, VECTOR};
+use crate::engine::scope::RuntimeScope;
+use crate::runtime::Command;
+use crate::workload::spmv::Spmv;
+use host::HostProduct;
+use store::Store;
+
+/// A store is probed with this part of the units: it is filled with them in any
+/// case, but for slow devices.
+const PROBED_PART: u64 = 8;
+
+/// A product in a run.
+pub(super) struct ProductForm<'a> {
+    host: HostProduct<'a>,
+    stores: OnDevices<Store>,
+}
+
+impl<'a> ProductForm<'a> {
+    /// Allocates the matrix and the vectors in host memory, and the devices'
+    /// stores.
+    pub fn open(
+        runtime: &mut RuntimeScope,
+        spmv: &'a Spmv,
+        options: &Options,
+    ) -> Result<(Self, Vec<Space>), CorunError> {
+        let host = HostProduct::open(runtime, spmv)?;
+        let (stores, spaces) = OnDevices::open(runtime, |runtime, id, device| {
+            let limit = memory_limit(device.memory, options.gpu_memory);
+            let division = ProductDivision::of(spmv, limit, device.max_allocation, options.stream)
+                .map_err(|needed| too_small(device, limit, needed))?;
+            let store = Store::open(runtime, id, spmv, &division)?;
+            let space = Space {
+                capacity: Some(division.held.units),
+                slots: None,
+                longest_chunk: Some(division.chunk.units),
+                held_queues: HELD_QUEUES,
+                chunk_queues: store.streams.len(),
+            };
+            Ok((store, space))
+        })?;
+        Ok((Self { host, stores }, spaces))
+    }
+}
+
+impl Form for ProductForm<'_> {
+    /// An iteration needs every barrier: the host adds up the pieces of long rows
+    /// and the vector's length.
+    fn runs_ahead(&self) -> bool {
+        !self.host.spmv.iterates()
+    }
+
+    /// Writes the matrix once, and the first vector, here and on devices.
+    fn fill(&mut self, context: &mut Context) -> Result<(), CorunError> {
+        self.host.fill(&mut *context.runtime)?;
+        let (host, units) = (&self.host, context.workload.units());
+        let columns = u64::from(host.spmv.matrix().columns());
+        for (device, store) in self.stores.iter_mut() {
+            store.renew();
+            if !context.devices[device].alive {
+                continue;
+            }
+            let purpose = Purpose::new(device, MAIN, 0, VECTOR);
+            for (from, to, bytes) in [
+                (host.unit_entries, store.unit_entries, 8 * (units + 1)),
+                (host.unit_rows, store.unit_rows, 4 * (units + 1)),
+                (host.x(), store.x(), columns * host.spmv.number()),
+            ] {
+                if bytes > 0 {
+                    let command = Command::write(from, 0..bytes, to, 0);
+                    context.submit(purpose, command, 0..units, &[])?;
+                }
+            }
+        }
+        context.drain()
+    }
+
+    fn relocate(
+        &mut self,
+        context: &mut Context,
+        before: &Layout,
+        step: u32,
+    ) -> Result<Arrivals, CorunError> {
+        self.exchange(context, before, step)
+    }
+
+    /// Launches all that a device holds, and reads what others need of the result.
+    fn launch(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        publish: bool,
+    ) -> Result<bool, CorunError> {
+        let host = &self.host;
+        let store = self.stores.get(purpose.device)?;
+        let units = store.units();
+        let args = host.args(&units, &store.placed(&store.slots));
+        let launched = context.submit_launch(purpose, units.clone(), args, &[])?;
+        let Some(after) = launched.filter(|_| publish && host.spmv.iterates()) else {
+            return Ok(false);
+        };
+        let edges = Purpose {
+            queue: READS,
+            label: EDGE,
+            job: None,
+            ..purpose
+        };
+        for part in store.sends.clone() {
+            let command = host.read_numbers(&part, store.y(), host.y());
+            context.submit(edges, command, part, &[after])?;
+        }
+        let sums = host.read_sums(&units, store.sums);
+        context.submit(edges, sums, units, &[after])?;
+        Ok(false)
+    }
+
+    fn chunk(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        units: Range<u64>,
+        arrivals: &Arrivals,
+    ) -> Result<(), CorunError> {
+        let host = &self.host;
+        let wait = arrivals.of(&units);
+        let Some(store) = self.stores.find(purpose.device) else {
+            let args = host.args(&units, &host.placed());
+            context.submit_launch(purpose, units, args, &wait)?;
+            return Ok(());
+        };
+        let arrangement = host.spmv.arrangement();
+        let entry = arrangement.unit_entries()[units.start as usize];
+        let row = arrangement.unit_rows()[units.start as usize];
+        let slots = store.streams[purpose.queue - HELD_QUEUES].from(entry, row.into());
+        let args = host.args(&units, &store.placed(&slots));
+        let mut ready = exchange::complete_vector(host, store, context, purpose, &wait)?;
+        ready.retain(|event| context.in_flight.is_pending(*event));
+        let mut commands = host.write_units(&units, &slots);
+        if !ready.is_empty() {
+            // Only the kernel waits for the vector.
+            let writes = std::mem::take(&mut commands);
+            context.submit_together(purpose, writes, &units, &[])?;
+        }
+        commands.push(context.launch(&units, args));
+        let rows = host.own_rows(&units);
+        if !rows.is_empty() {
+            commands.push(host.read_numbers(&rows, store.y(), host.y()));
+        }
+        if units.start < u64::from(arrangement.pieces()) || host.spmv.iterates() {
+            commands.push(host.read_sums(&units, store.sums));
+        }
+        context.submit_together(purpose, commands, &units, &ready)?;
+        Ok(())
+    }
+
+    /// What an iteration computed becomes the present vector.
+    fn turn(&mut self, context: &mut Context, _step: u32) -> Result<(), CorunError> {
+        if !self.host.spmv.iterates() {
+            return Ok(());
+        }
+        self.host.present = 1 - self.host.present;
+        for (device, store) in self.stores.iter_mut() {
+            if context.devices[device].alive {
+                store.turn();
+                store.valid = self.host.own_rows(&context.layout.held[device]);
+            }
+        }
+        self.host.end_iteration(&mut *context.runtime)
+    }
+
+    fn gather(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
+        let host = &self.host;
+        let (iterates, pieces) = (host.spmv.iterates(), host.spmv.arrangement().pieces());
+        for (device, store) in self.stores.iter_mut() {
+            let units = store.units();
+            if !context.devices[device].alive || units.is_empty() {
+                continue;
+            }
+            let rows = host.own_rows(&context.layout.held[device]);
+            let from = if iterates { store.x() } else { store.y() };
+            let purpose = Purpose::new(device, READS, step, GATHER);
+            if !rows.is_empty() {
+                let command = host.read_numbers(&rows, from, host.result());
+                context.submit(purpose, command, units.clone(), &[])?;
+            }
+            let cut = units.start..units.end.min(pieces.into());
+            if !iterates && !cut.is_empty() {
+                let command = host.read_sums(&cut, store.sums);
+                context.submit(purpose, command, cut, &[])?;
+            }
+        }
+        context.drain()?;
+        if !iterates && !context.spoiled {
+            // An iteration's long rows were added up in its last step.
+            host.add_pieces(&mut *context.runtime)?;
+        }
+        Ok(())
+    }
+
+    fn verify(
+        &mut self,
+        context: &mut Context,
+        steps: u32,
+        _stop: &AtomicBool,
+    ) -> Result<Option<(f64, bool)>, CorunError> {
+        let spmv = self.host.spmv;
+        let bytes = u64::from(spmv.matrix().rows()) * spmv.number();
+        let result = context.runtime.host_bytes(self.host.result())?;
+        Ok(Some(spmv.verify(steps, &result[..bytes as usize])))
+    }
+
+    fn eigenvalue(&self) -> Option<f64> {
+        self.host.length.filter(|_| self.host.spmv.iterates())
+    }
+
+    /// Some of the last units, where a device of this kind begins and where they
+    /// stay. They are enough that the kernel's start does not count, though
+    /// `units` may be few.
+    fn hold_probe(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        units: u64,
+        write: bool,
+    ) -> Result<Range<u64>, CorunError> {
+        let store = self.stores.get(purpose.device)?;
+        if !write {
+            return Ok(store.units());
+        }
+        let all = context.workload.units();
+        let held = all - units.max(all / PROBED_PART).min(store.capacity)..all;
+        if held.is_empty() {
+            return Ok(held);
+        }
+        store.hold(held.clone());
+        for command in self.host.write_units(&held, &store.slots) {
+            context.submit(purpose, command, held.clone(), &[])?;
+        }
+        Ok(held)
+    }
+
+    /// A matrix never changes: what a store has, it keeps.
+    fn end_probes(&mut self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,59 @@
+//! Sums of numbers of either precision, and loops over units on all cores.
+
+use std::ops::Range;
+
+use crate::codelet::Precision;
+use crate::parallel;
+use crate::workload::Divisible;
+use crate::workload::spmv::Spmv;
+
+/// Calls `fill` with parts of `bytes` and the units that they are of, on all
+/// cores. `start` says where a unit begins.
+pub fn by_units(
+    mut bytes: &mut [u8],
+    spmv: &Spmv,
+    start: &dyn Fn(u64) -> u64,
+    fill: &(dyn Fn(Range<u64>, &mut [u8]) + Sync),
+) {
+    let units = spmv.units();
+    let threads = parallel::threads() as u64;
+    let mut parts = Vec::new();
+    for i in 0..threads {
+        let mine = units * i / threads..units * (i + 1) / threads;
+        let length = (start(mine.end) - start(mine.start)) as usize;
+        let own = bytes.split_off_mut(..length).unwrap_or_default();
+        if !own.is_empty() {
+            parts.push((mine, own));
+        }
+    }
+    parallel::map(parts, |(units, own)| fill(units, own));
+}
+
+/// The sum of the squares of numbers.
+pub fn squares(spmv: &Spmv, bytes: &[u8]) -> f64 {
+    total(spmv, bytes, |number| number * number)
+}
+
+/// The sum of what `of` makes of numbers, which are aligned.
+pub fn total(spmv: &Spmv, bytes: &[u8], of: impl Fn(f64) -> f64) -> f64 {
+    if bytes.is_empty() {
+        return 0.0;
+    }
+    match spmv.options().precision {
+        Precision::F64 => in_chains(bytemuck::cast_slice(bytes), of),
+        Precision::F32 => in_chains(bytemuck::cast_slice(bytes), |n: f32| of(n.into())),
+    }
+}
+
+/// Sums in several chains, whose additions need not wait for each other.
+fn in_chains<T: Copy>(numbers: &[T], of: impl Fn(T) -> f64) -> f64 {
+    let mut sums = [0.0; 8];
+    let chunks = numbers.chunks_exact(sums.len());
+    let rest: f64 = chunks.remainder().iter().map(|n| of(*n)).sum();
+    for chunk in chunks {
+        for (sum, number) in sums.iter_mut().zip(chunk) {
+            *sum += of(*number);
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}

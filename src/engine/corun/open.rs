@@ -1,0 +1,139 @@
+//! The first phase of a co-run: memory, queues, and what a balancer has to know
+//! of them.
+
+use std::time::{Duration, Instant};
+
+use super::context::{Context, DeviceState};
+use super::form::{self, Form, Space};
+use super::in_flight::InFlight;
+use super::layout::Layout;
+use super::memory::LEAST_STREAM;
+use super::run::RunState;
+use super::{Control, CorunError, Options, Tracing};
+use crate::balance::{Balancer, DeviceView, Setup};
+use crate::engine::Outcome;
+use crate::engine::scope::RuntimeScope;
+use crate::machine::Device;
+use crate::runtime::{DeviceId, Runtime};
+use crate::time::Nanos;
+use crate::workload::Divisible;
+
+/// Bytes a core below which a chunk on a host-memory device is mostly
+/// overhead: about 20 us of its bandwidth.
+const MIN_CHUNK_BYTES: u64 = 256 << 10;
+
+/// Where bytes do not tell times, the work is cut into this many chunks at most.
+const MOST_CHUNKS: u64 = 128;
+
+/// A workload opened on the devices of a runtime.
+pub struct Corun<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) form: Box<dyn Form + 'a>,
+    pub(super) options: Options,
+    setup: Setup,
+    /// When it was opened, in real time and on the runtime's clock.
+    pub(super) opened: (Instant, Nanos),
+}
+
+impl<'a> Corun<'a> {
+    /// Opens a workload on all devices of a runtime: allocates its memory in the
+    /// host and on the devices.
+    ///
+    /// # Errors
+    /// When nothing can run, or memory does not fit.
+    pub fn open(
+        runtime: &'a mut dyn Runtime,
+        workload: &'a dyn Divisible,
+        options: &Options,
+    ) -> Result<Self, CorunError> {
+        if options.steps == 0 {
+            return Err(CorunError::NoSteps);
+        }
+        let mut runtime = RuntimeScope::on(runtime);
+        let opened = (Instant::now(), runtime.now());
+        let devices = runtime.devices().to_vec();
+        if devices.is_empty() {
+            return Err(CorunError::NoDevice);
+        }
+        if let Some(single) = devices.iter().find(|d| workload.fp64() && !d.fp64) {
+            return Err(CorunError::NoDouble {
+                device: single.name.clone(),
+                workload: workload.name(),
+            });
+        }
+        let (form, spaces) = form::open(&mut runtime, workload, options)?;
+        let views = devices.iter().zip(&spaces);
+        let views = views.map(|(device, space)| view(device, space, workload, &*form));
+        let setup = Setup {
+            units: workload.units(),
+            steps: options.steps,
+            devices: views.collect(),
+        };
+        let states = spaces.into_iter().enumerate();
+        let states = states.map(|(id, space)| DeviceState::open(&mut runtime, DeviceId(id), space));
+        let states: Vec<_> = states.collect::<Result<_, _>>()?;
+        let context = Context {
+            workload,
+            codelet: workload.codelet(),
+            layout: Layout::unplanned(workload.units(), states.len()),
+            devices: states,
+            in_flight: InFlight::default(),
+            losses: Vec::new(),
+            spoiled: false,
+            each_command: options.trace == Tracing::Commands,
+            outside: Duration::ZERO,
+            submitting: 0,
+            runtime,
+        };
+        Ok(Self {
+            context,
+            form,
+            options: *options,
+            setup,
+            opened,
+        })
+    }
+
+    /// What a balancer for this run has to know.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Computes all steps, divided as the balancer says.
+    ///
+    /// # Errors
+    /// When a kernel does not compile, all devices are lost, or the balancer's
+    /// answers make no sense.
+    pub fn run(
+        self,
+        balancer: Box<dyn Balancer>,
+        control: &mut Control,
+    ) -> Result<Outcome, CorunError> {
+        RunState::new(self, balancer).run(control)
+    }
+}
+
+/// A device as balancers see it.
+fn view(device: &Device, space: &Space, workload: &dyn Divisible, form: &dyn Form) -> DeviceView {
+    let (units, unit_bytes) = (workload.units(), workload.unit_bytes());
+    let min_chunk = match space.capacity {
+        _ if !form.bytes_tell_time() => (units / MOST_CHUNKS).max(1),
+        None => {
+            let cores = u64::from(device.compute_units.max(1));
+            (cores * MIN_CHUNK_BYTES / unit_bytes).max(1)
+        }
+        Some(_) => {
+            (LEAST_STREAM / unit_bytes).clamp(1, space.longest_chunk.unwrap_or(units).max(1))
+        }
+    };
+    DeviceView {
+        kind: device.kind,
+        compute_units: device.compute_units,
+        capacity: space.capacity,
+        slots: space.slots,
+        stream_limit: (device.link_bandwidth)
+            .filter(|_| form.bytes_tell_time())
+            .map(|bandwidth| bandwidth / unit_bytes as f64),
+        min_chunk,
+    }
+}

@@ -1,0 +1,345 @@
+//! The state of a run, from the first version to the outcome: plans, losses,
+//! beginning again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::barrier::EndedStep;
+use super::context::Context;
+use super::form::{Arrivals, Form};
+use super::layout::{Layout, length};
+use super::open::Corun;
+use super::probe::Probes;
+use super::step::StepEnd;
+use super::{Control, CorunError, Options, Tracing, WARM};
+use crate::balance::Balancer;
+use crate::engine::Outcome;
+use crate::runtime::{Completion, DeviceId};
+use crate::time::Nanos;
+use crate::trace::Span;
+
+/// Most units of a warm-up launch.
+const WARM_UNITS: u64 = 256;
+
+/// A run under way.
+pub struct RunState<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) form: Box<dyn Form + 'a>,
+    pub(super) options: Options,
+    pub(super) balancer: Box<dyn Balancer>,
+    /// The layout of the coming step, once planned; `None` within: as it is.
+    planned: Option<(u32, Option<Layout>)>,
+    /// When the last step ended.
+    pub(super) barrier: Nanos,
+    /// The last step, until the balancer was told of it.
+    pub(super) ended: Option<EndedStep>,
+    /// When the last step ended in real time, for the engine's own cost.
+    clock: Instant,
+    pub(super) probes: Probes,
+    /// Lost devices that the balancer was told of.
+    told_losses: usize,
+    pub(super) outcome: Outcome,
+    opened: (Instant, Nanos),
+}
+
+impl<'a> RunState<'a> {
+    /// A run that has not begun.
+    pub fn new(corun: Corun<'a>, balancer: Box<dyn Balancer>) -> Self {
+        let devices = corun.context.runtime.devices();
+        let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
+        let mut outcome = Outcome {
+            devices: names.clone(),
+            ..Outcome::default()
+        };
+        if corun.options.trace != Tracing::None {
+            outcome.wait_seconds = vec![0.0; names.len()];
+        }
+        outcome.trace.devices = names;
+        Self {
+            balancer,
+            planned: None,
+            barrier: corun.opened.1,
+            ended: None,
+            clock: Instant::now(),
+            probes: Probes::default(),
+            told_losses: 0,
+            outcome,
+            opened: corun.opened,
+            context: corun.context,
+            form: corun.form,
+            options: corun.options,
+        }
+    }
+
+    /// Computes all steps.
+    pub fn run(mut self, control: &mut Control) -> Result<Outcome, CorunError> {
+        self.form.fill(&mut self.context)?;
+        self.warm_up()?;
+        self.context.runtime.begin_driving();
+        self.probe()?;
+        self.begin()?;
+        self.note_probe_seconds();
+        self.note_setup_seconds();
+        (control.progress)(0, self.options.steps);
+        self.start_clock();
+        let (mut step, mut steps) = (0, self.options.steps);
+        loop {
+            while step < steps {
+                self.plan(step)?;
+                let end = match self.sole_holder() {
+                    Some(device) => self.solo(device, step, steps, control)?,
+                    None => self.step(step)?,
+                };
+                match end {
+                    StepEnd::Done(done) => step += done,
+                    StepEnd::Spoiled => {
+                        self.restart(step)?;
+                        step = 0;
+                    }
+                }
+                (control.progress)(step, steps);
+                if control.stop.load(Ordering::Relaxed) && step < steps {
+                    self.outcome.interrupted = true;
+                    steps = step;
+                }
+            }
+            self.context.runtime.end_driving();
+            if self.gather(step)? {
+                return self.close(step, control.stop);
+            }
+            self.restart(step)?;
+            step = 0;
+        }
+    }
+
+    /// Runs each device's kernel once on a few units, into memory that the
+    /// first step overwrites: compilation, page tables and clocks belong to
+    /// the setup.
+    fn warm_up(&mut self) -> Result<(), CorunError> {
+        let all = self.context.workload.units();
+        for device in 0..self.context.devices.len() {
+            let space = self.context.devices[device].space.clone();
+            let units = space.longest_chunk.unwrap_or(all).min(all).min(WARM_UNITS);
+            for lane in 0..space.chunk_queues {
+                let purpose = self.context.chunk(device, lane, 0, WARM);
+                let (form, context) = (&mut self.form, &mut self.context);
+                form.chunk(context, purpose, 0..units, &Arrivals::default())?;
+            }
+        }
+        self.drain()?;
+        self.context.in_flight.clear();
+        Ok(())
+    }
+
+    /// Moves units to where the first plan wants them, before the first step.
+    fn begin(&mut self) -> Result<(), CorunError> {
+        self.plan(0)?;
+        self.relocate(0)?;
+        self.drain()?;
+        self.keep_spans();
+        self.context.in_flight.clear();
+        Ok(())
+    }
+
+    /// After a loss of held units: the first version again, on what is left.
+    /// `steps` were done and have to be done again.
+    fn restart(&mut self, steps: u32) -> Result<(), CorunError> {
+        let context = &mut self.context;
+        if let Some(loss) = context.losses.last_mut() {
+            loss.repeated = steps;
+        }
+        context.spoiled = false;
+        context.in_flight.clear();
+        for (id, device) in context.devices.iter_mut().enumerate() {
+            if device.alive {
+                device.reopen(&mut context.runtime, DeviceId(id))?;
+            }
+        }
+        // All cores fill.
+        context.runtime.end_driving();
+        self.form.fill(context)?;
+        context.runtime.begin_driving();
+        context.layout = Layout::unplanned(context.workload.units(), context.devices.len());
+        self.planned = None;
+        self.begin()?;
+        self.start_clock();
+        Ok(())
+    }
+
+    /// The first step begins now.
+    fn start_clock(&mut self) {
+        self.barrier = self.context.runtime.now();
+        self.clock = Instant::now();
+        self.context.outside = Duration::ZERO;
+        self.context.submitting = 0;
+    }
+
+    /// Notes that the setup is over.
+    fn note_setup_seconds(&mut self) {
+        let runtime = &self.context.runtime;
+        self.outcome.setup_seconds = match runtime.simulated() {
+            true => (runtime.now() - self.opened.1) as f64 / 1e9,
+            false => self.opened.0.elapsed().as_secs_f64(),
+        };
+    }
+
+    /// Asks the balancer for a step's plan, once.
+    pub(super) fn plan(&mut self, step: u32) -> Result<(), CorunError> {
+        if self.planned.as_ref().is_some_and(|(s, _)| *s == step) {
+            return Ok(());
+        }
+        self.context.runtime.mark_step(step);
+        let took = self.ended.as_ref().map(EndedStep::took);
+        if took.is_some_and(|took| self.balancer.keep_plan(step, took)) {
+            self.planned = Some((step, None));
+            return Ok(());
+        }
+        self.read_report();
+        let plan = self.balancer.plan(step);
+        let devices = &self.context.devices;
+        let capacity: Vec<u64> = (devices.iter())
+            .map(|d| d.space.capacity.unwrap_or(0))
+            .collect();
+        let layout = Layout::of(&plan, self.context.workload.units(), &capacity)
+            .ok_or_else(|| self.balancer_fault(step, "the plan does not divide the units"))?;
+        let planned_for = |d: usize| length(&layout.held[d]) + length(&layout.segments[d]) > 0;
+        if (0..devices.len()).any(|d| !devices[d].alive && planned_for(d)) {
+            return Err(self.balancer_fault(step, "a lost device was planned for"));
+        }
+        self.planned = Some((step, Some(layout)));
+        Ok(())
+    }
+
+    /// Makes the planned layout the present one; returns the one before.
+    pub(super) fn adopt_layout(&mut self) -> Layout {
+        let planned = self.planned.as_mut().and_then(|(_, layout)| layout.take());
+        let context = &mut self.context;
+        let before = match planned {
+            Some(layout) => std::mem::replace(&mut context.layout, layout),
+            None => context.layout.clone(),
+        };
+        for (device, state) in context.devices.iter_mut().enumerate() {
+            state.irreplaceable =
+                !before.held[device].is_empty() || !context.layout.held[device].is_empty();
+        }
+        before
+    }
+
+    /// Adopts the planned layout: moves units to where it has them. Returns how
+    /// many change hands, and what is on its way to host memory.
+    pub(super) fn relocate(&mut self, step: u32) -> Result<(u64, Arrivals), CorunError> {
+        let before = self.adopt_layout();
+        let arrivals = self.form.relocate(&mut self.context, &before, step)?;
+        self.tell_losses();
+        Ok((self.context.layout.moved_since(&before), arrivals))
+    }
+
+    /// The device whose queue can be kept filled without barriers in the
+    /// planned step.
+    pub(super) fn sole_holder(&self) -> Option<usize> {
+        let (_, planned) = self.planned.as_ref()?;
+        let layout = &self.context.layout;
+        let stays = planned.as_ref().is_none_or(|planned| planned == layout);
+        (layout.sole_holder())
+            .filter(|_| stays && self.balancer.lookahead() > 0 && self.form.runs_ahead())
+    }
+
+    pub(super) fn balancer_fault(&self, step: u32, what: &'static str) -> CorunError {
+        CorunError::Balancer {
+            balancer: self.balancer.name(),
+            step,
+            what,
+        }
+    }
+
+    /// See [`Context::collect`]. The balancer is told of a loss.
+    pub(super) fn collect(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<(Completion, Option<usize>)>, CorunError> {
+        let collected = self.context.collect(timeout)?;
+        self.tell_losses();
+        Ok(collected)
+    }
+
+    /// Waits until no command is in flight.
+    pub(super) fn drain(&mut self) -> Result<(), CorunError> {
+        self.context.drain()?;
+        self.tell_losses();
+        Ok(())
+    }
+
+    /// Tells the balancer of devices lost since the last call.
+    pub(super) fn tell_losses(&mut self) {
+        while let Some(loss) = self.context.losses.get(self.told_losses) {
+            let device = loss.device;
+            self.told_losses += 1;
+            // The step before comes first.
+            self.read_report();
+            self.balancer.lost(device);
+        }
+    }
+
+    /// Seconds of real time that the engine itself took since the last call.
+    pub(super) fn engine_seconds(&mut self) -> f64 {
+        let outside = std::mem::take(&mut self.context.outside);
+        let own = self.clock.elapsed().saturating_sub(outside);
+        self.clock = Instant::now();
+        own.as_secs_f64()
+    }
+
+    /// Seconds on the runtime's clock that submitting took since the last call.
+    pub(super) fn submit_seconds(&mut self) -> f64 {
+        std::mem::take(&mut self.context.submitting) as f64 / 1e9
+    }
+
+    /// Adds spans to what is kept of them.
+    pub(super) fn keep(&mut self, spans: &[Span]) {
+        if self.options.trace == Tracing::None {
+            return;
+        }
+        for span in spans {
+            let waited = span.started.saturating_sub(span.ready) as f64 / 1e9;
+            self.outcome.wait_seconds[span.device] += waited;
+        }
+        if self.options.trace == Tracing::Commands {
+            self.outcome.trace.spans.extend_from_slice(spans);
+        }
+    }
+
+    /// Keeps what was done since the last step.
+    fn keep_spans(&mut self) {
+        let spans = std::mem::take(&mut self.context.in_flight.spans);
+        self.keep(&spans);
+    }
+
+    /// Brings the result to host memory. `false` when a device was lost with
+    /// its part of it.
+    fn gather(&mut self, steps: u32) -> Result<bool, CorunError> {
+        self.read_report();
+        let began = self.context.runtime.now();
+        self.form
+            .gather(&mut self.context, steps.saturating_sub(1))?;
+        self.tell_losses();
+        self.keep_spans();
+        self.outcome.gather_seconds += (self.context.runtime.now() - began) as f64 / 1e9;
+        Ok(!self.context.spoiled)
+    }
+
+    /// Verifies the result of `steps` steps if asked, and ends the run.
+    fn close(mut self, steps: u32, stop: &AtomicBool) -> Result<Outcome, CorunError> {
+        let (form, context, outcome) = (&mut self.form, &mut self.context, &mut self.outcome);
+        outcome.seconds = outcome.steps.iter().map(|s| s.seconds).sum();
+        form.deliver(context)?;
+        if self.options.verify {
+            let verified = form.verify(context, steps, stop)?;
+            outcome.interrupted |= verified.is_none();
+            outcome.max_abs_error = verified.map(|(error, _)| error);
+            outcome.verified = verified.map(|(_, right)| right);
+        }
+        outcome.eigenvalue = form.eigenvalue();
+        outcome.losses = std::mem::take(&mut context.losses);
+        outcome.model = self.balancer.account();
+        Ok(self.outcome)
+    }
+}

@@ -1,0 +1,188 @@
+//! A grid whose units read two units on either side: the engine divides it as it
+//! does stencils, whose halo is one unit.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pdawl::codelet::{Codelet, Cost, HostValue, Value};
+use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
+use pdawl::workload::{Data, Divisible, Grid, Ring};
+use proptest::prelude::*;
+
+use crate::random_balancer::RandomBalancer;
+use crate::shuffled_runtime::{ShuffledRuntime, device};
+
+const HALO: u64 = 2;
+const POINTS: u64 = 3;
+const STEPS: u32 = 6;
+
+/// The next version of a point, of those of its neighbourhood that exist.
+fn next(neighbours: impl Iterator<Item = (u64, u64)>) -> u64 {
+    neighbours.fold(1, |sum: u64, (at, value)| {
+        sum.wrapping_mul(31).wrapping_add(value ^ at)
+    })
+}
+
+/// A grid of integers.
+struct WideGrid {
+    units: u64,
+}
+
+impl WideGrid {
+    fn neighbours(&self, unit: u64) -> Range<u64> {
+        unit.saturating_sub(HALO)..self.units.min(unit + HALO + 1)
+    }
+}
+
+/// # Safety
+/// That of `HostKernel`; the arguments are those of [`WideGrid`].
+unsafe fn compute(args: &[HostValue], first: u64, units: Range<u64>) {
+    let memory = |at: usize| match args[at] {
+        HostValue::Memory { address, .. } => address.cast::<u64>(),
+        _ => unreachable!("a memory"),
+    };
+    let number = |at: usize| match args[at] {
+        HostValue::U64(number) => number,
+        _ => unreachable!("a number"),
+    };
+    let slot = |at: usize, unit: u64| {
+        let ahead = number(at) as i64 + unit as i64 - first as i64;
+        ahead.rem_euclid(number(at + 1) as i64) as u64
+    };
+    let grid = WideGrid { units: number(6) };
+    for unit in units {
+        for point in 0..POINTS {
+            let value = |unit: u64| {
+                let at = slot(1, unit) * POINTS + point;
+                // SAFETY: the ring has the units' neighbourhood.
+                (unit, unsafe { *memory(0).add(at as usize) })
+            };
+            let at = slot(4, unit) * POINTS + point;
+            let result = next(grid.neighbours(unit).map(value));
+            // SAFETY: the other ring has room for the units.
+            unsafe { *memory(3).add(at as usize) = result };
+        }
+    }
+}
+
+impl Divisible for WideGrid {
+    fn name(&self) -> &'static str {
+        "wide"
+    }
+
+    fn units(&self) -> u64 {
+        self.units
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        8 * POINTS
+    }
+
+    fn fp64(&self) -> bool {
+        false
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        Arc::new(Codelet {
+            name: "wide".into(),
+            host: Some(compute),
+            opencl: None,
+        })
+    }
+
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        Cost {
+            flops: 0.0,
+            bytes: ((units.end - units.start) * self.unit_bytes()) as f64,
+        }
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data::Grid(self)
+    }
+}
+
+impl Grid for WideGrid {
+    fn unit_points(&self) -> u64 {
+        POINTS
+    }
+
+    fn dimensions(&self) -> u32 {
+        2
+    }
+
+    fn halo(&self) -> u64 {
+        HALO
+    }
+
+    fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
+        let ring = |ring: &Ring| {
+            let slot = ring.slot_of(units.start);
+            [
+                Value::Memory(ring.memory),
+                Value::U64(slot),
+                Value::U64(ring.slots),
+            ]
+        };
+        [&ring(from)[..], &ring(to), &[Value::U64(self.units)]].concat()
+    }
+
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {
+        let points: &mut [u64] = bytemuck::cast_slice_mut(bytes);
+        for (i, point) in points.iter_mut().enumerate() {
+            *point = (units.start * POINTS + i as u64).wrapping_mul(0x9e37_79b9);
+        }
+    }
+
+    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+        let mut present = vec![0u64; (self.units * POINTS) as usize];
+        self.initial(0..self.units, bytemuck::cast_slice_mut(&mut present));
+        for _ in 0..steps {
+            let of = |at: u64| {
+                let (unit, point) = (at / POINTS, at % POINTS);
+                let value = |unit: u64| (unit, present[(unit * POINTS + point) as usize]);
+                next(self.neighbours(unit).map(value))
+            };
+            present = (0..self.units * POINTS).map(of).collect();
+        }
+        let right = bytemuck::cast_slice::<u8, u64>(result) == present;
+        (if right { 0.0 } else { 1.0 }, right)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn any_division_is_right(
+        units in 1u64..60,
+        memories in proptest::collection::vec(proptest::option::of(0u64..200), 1..5),
+        chunk in proptest::option::of(0u64..70),
+        queues in proptest::option::of(1u32..9),
+        seed in any::<u64>(),
+    ) {
+        let grid = WideGrid { units };
+        let least = (2 + 2 * HALO) * u64::from(queues.unwrap_or(3)) + 1;
+        let bytes = |units: u64| units.max(least) * grid.unit_bytes();
+        let devices = (memories.iter().enumerate())
+            .map(|(i, units)| device(&format!("d{i}"), units.map(bytes)))
+            .collect();
+        let mut runtime = ShuffledRuntime::new(devices, seed, None);
+        let options = Options {
+            steps: STEPS,
+            gpu_memory: None,
+            stream: Stream { chunk, queues },
+            verify: true,
+            trace: Tracing::None,
+        };
+        let mut control = Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        };
+        let corun = Corun::open(&mut runtime, &grid, &options).unwrap();
+        let balancer = Box::new(RandomBalancer::new(corun.setup(), seed));
+        let outcome = corun.run(balancer, &mut control).unwrap();
+        prop_assert_eq!(outcome.verified, Some(true));
+    }
+}
