@@ -202,7 +202,7 @@ pub struct OpenClKernel {
     pub shape: Shape,
 }
 
-/// Where a kernel's argument lies.
+/// The address space of a kernel's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressSpace {
     Global,

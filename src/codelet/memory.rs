@@ -66,7 +66,7 @@ impl Value {
     }
 }
 
-/// A plain value of at most 16 bytes, as it lies in memory: a `char`, a `long`,
+/// A plain value of at most 16 bytes, as stored in memory: a `char`, a `long`,
 /// a `float4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawValue {

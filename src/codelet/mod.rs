@@ -1,11 +1,12 @@
 //! A codelet: one computation with an implementation for each kind of device,
 //! and its cost.
 //!
-//! [`Codelet`] is the description that a runtime needs to run the computation;
-//! [`memory`] holds what arguments are made of, [`stencil`] the stencils, [`spmv`]
-//! sparse matrix times vector, [`copy`] the yardstick of memory bandwidth,
-//! [`zeros`] what outputs hold before a kernel that writes them in part, and
-//! `host` what native kernels share. A codelet knows nothing of runtimes, shares or steps.
+//! A runtime needs a [`Codelet`] to run the computation. [`memory`] holds the
+//! arguments of a launch, [`stencil`] the stencils, [`spmv`] sparse matrix times
+//! vector, [`gemm`] dense products, [`softmax`], [`transpose`] and [`add_norm`] the
+//! rest of a transformer, [`copy`] the measure of memory bandwidth, [`zeros`] the
+//! first contents of outputs that a kernel writes in part, and `host` the shared
+//! parts of native kernels. A codelet knows nothing of runtimes, shares or steps.
 
 pub mod add_norm;
 pub mod copy;
@@ -35,7 +36,7 @@ pub use precision::Precision;
 pub struct Cost {
     /// Floating-point operations.
     pub flops: f64,
-    /// Bytes that must cross the memory interface of whoever computes: each
+    /// Bytes that must cross the memory interface of the device that computes: each
     /// input read once, each output written once.
     pub bytes: f64,
 }

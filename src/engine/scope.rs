@@ -215,14 +215,6 @@ impl RuntimeScope<'_> {
             self.runtime.free(buffer);
         }
     }
-
-    /// Frees all memory before the scope ends.
-    pub fn free_memory(&mut self) {
-        self.free_buffers();
-        for memory in self.host.drain(..) {
-            self.runtime.free_host(memory);
-        }
-    }
 }
 
 impl<'a> Deref for RuntimeScope<'a> {
@@ -247,6 +239,9 @@ impl Drop for RuntimeScope<'_> {
         for queue in self.queues.drain(..) {
             self.runtime.free_queue(queue);
         }
-        self.free_memory();
+        self.free_buffers();
+        for memory in self.host.drain(..) {
+            self.runtime.free_host(memory);
+        }
     }
 }

@@ -12,7 +12,7 @@ pub enum DeviceKind {
     Accelerator,
 }
 
-/// Who runs a device's commands.
+/// The runtime that runs a device's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeKind {

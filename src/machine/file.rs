@@ -152,8 +152,8 @@ pub struct LinkSpec {
     pub both_ways: f64,
     /// Time of a transfer of nothing.
     pub latency_ns: u64,
-    /// How much longer a launch takes while a write is under way: its commands
-    /// come to the device behind the write's bytes. Absent: no longer.
+    /// The additional time of a launch while a write is in flight: its commands reach
+    /// the device behind the write's bytes. Absent: none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub launch_delay_ns: u64,
 }

@@ -254,7 +254,7 @@ pub struct Completion {
 
 impl Completion {
     /// The completion of a command that was enqueued, and did nothing, at
-    /// `queued`. Whoever runs the command sets its times and its status.
+    /// `queued`. The runtime sets its times and its status when it has run.
     pub fn of(
         command: &Command,
         event: EventId,

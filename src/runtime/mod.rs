@@ -1,8 +1,8 @@
 //! The one seam to hardware.
 //!
 //! This folder owns everything that touches a device: memory, queues, commands
-//! and the stream of completions. Above it nobody knows OpenCL or threads;
-//! below it nobody knows scheduling.
+//! and the stream of completions. The parts above know neither OpenCL nor threads;
+//! this one does not know scheduling.
 //!
 //! * [`Runtime`] is what an engine drives. [`sim`] implements it over virtual
 //!   time; [`union`] implements it over any number of real backends.
@@ -150,7 +150,7 @@ pub trait Runtime {
     /// without further calls. Returns the event that its completion carries.
     ///
     /// # Errors
-    /// Only for what can be told at once (an unknown id, a kernel that does
+    /// Only for what can be detected at once (an unknown id, a kernel that does
     /// not compile, a lost device). What fails later arrives as a completion.
     fn submit(
         &mut self,
@@ -160,7 +160,7 @@ pub trait Runtime {
         tag: Tag,
     ) -> Result<EventId, RuntimeError>;
 
-    /// Enqueues a command that nobody waits for by itself: the completion of a
+    /// Enqueues a command that is not waited for individually: the completion of a
     /// later command of its queue, submitted as usual, covers it, whether it ends
     /// well or not. A driver can then save its event (1.3 us a command on NVIDIA's
     /// OpenCL). A completion with an unknown event may arrive for it all the same.
@@ -187,7 +187,7 @@ pub trait Runtime {
     /// as long as anything is in flight) or nothing is in flight.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError>;
 
-    /// Receives what the methods below tell a runtime.
+    /// Receives the notices that the methods below send.
     fn notify(&mut self, _notice: Notice) {}
 
     /// Several commands follow. Until [`Runtime::end_batch`] they need not start,

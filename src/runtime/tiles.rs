@@ -27,7 +27,7 @@ const FLOPS_PER_BYTE: f64 = 4.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
     units: u64,
-    /// Tiles begin at multiples of so many units.
+    /// Tiles begin at multiples of this number of units.
     grain: u64,
     /// Tiles, at least 1: an empty command has one empty tile.
     pub count: u64,
@@ -106,7 +106,7 @@ impl Tiles {
         bound(worker)..bound(worker + 1)
     }
 
-    /// Parts that are claimed at once of a run of which so many are left.
+    /// The number of parts to claim at once of a run with `left` unclaimed parts.
     pub fn at_once(&self, left: u64) -> u64 {
         if left > self.parts { self.parts } else { 1 }
     }

@@ -1,8 +1,8 @@
-//! General matrix multiplication of single precision, `C = A B` or `C = A B^T`
-//! as B lies, for one pair of matrices or for a batch of them.
+//! General matrix multiplication of single precision, `C = A B` or `C = A B^T` with
+//! B stored transposed, for one pair of matrices or for a batch of them.
 //!
-//! Source: the kernel of which the PySchedCL paper's transformer has six a head
-//! (section 2.1); tiles in local memory and blocks in registers are the common
+//! Source: the kernel that each head of the PySchedCL paper's transformer uses six
+//! times (section 2.1); tiles in local memory and blocks in registers are the common
 //! way, described for instance by Volkov and Demmel, "Benchmarking GPUs to tune
 //! dense linear algebra", SC 2008.
 //!
@@ -40,12 +40,11 @@ pub use tile::{TILES, Tile};
 
 use super::{Codelet, Cost, Value};
 
-/// Rows and columns of a unit: so many that the worker's copies of A and B in
-/// the order of its registers are worth their while, so few that a pool shares
-/// one matrix evenly.
+/// Rows and columns of a unit: large enough that packing A and B for the registers
+/// pays off, small enough that a pool divides one matrix evenly.
 pub const BLOCK: u32 = 64;
 
-/// What is multiplied.
+/// The shapes of a product's matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gemm {
     pub rows: u32,
@@ -98,7 +97,7 @@ impl Gemm {
         }
     }
 
-    /// With operands that begin after so many matrices of their memory.
+    /// With operands that begin after this many matrices of their memory.
     pub fn after(self, skip_a: u32, skip_b: u32) -> Self {
         Self {
             skip_a,

@@ -15,8 +15,8 @@ impl Stores {
     /// The stores for a kernel that cycles through `bytes` of memory, read and
     /// written, on a processor with `cache` bytes of last-level cache.
     ///
-    /// What stays in the cache from one step to the next must not be sent to
-    /// memory; what does not stay must not be read before it is overwritten.
+    /// Data that stays in the cache from one step to the next must not be written to
+    /// memory; other data must not be read before it is overwritten.
     /// Measured with the 5-point stencil on one core and 32 MiB of cache: plain
     /// stores 1.4 (AVX2) and 1.6 (AVX-512) times as fast at 8 MiB and 1.1 and
     /// 1.2 at 24 MiB, both alike at 28 MiB, streaming ones 1.1 times as fast at
@@ -36,7 +36,7 @@ impl Stores {
     }
 }
 
-/// Bytes of the last-level cache, as Linux tells; a common size elsewhere.
+/// Bytes of the last-level cache, as Linux reports it; a common size elsewhere.
 fn last_level_cache() -> u64 {
     const COMMON: u64 = 32 << 20;
     (0..8)

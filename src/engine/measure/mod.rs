@@ -82,7 +82,7 @@ impl Default for MeasureOptions {
 /// every device that is no CPU (a CPU under OpenCL is the same cores again).
 ///
 /// `copy` is the copying codelet, with arguments `from`, `to` and `unit_bytes`
-/// (u32). `progress` is told, before each measurement, the device's name and
+/// (u32). `progress` gets, before each measurement, the device's name and
 /// what is measured. Operations a second are not measured; the file leaves
 /// them out, and kernels are then limited by memory alone.
 ///

@@ -36,7 +36,7 @@ pub struct Host {
     pub online: u32,
     pub sockets: u32,
     pub numa_nodes: u32,
-    /// Highest clock in MHz, or the present one where that is not told.
+    /// Highest clock in MHz, or the present one where that is not reported.
     pub clock_mhz: Option<u32>,
     pub l1d: Option<Cache>,
     pub l2: Option<Cache>,

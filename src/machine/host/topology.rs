@@ -129,7 +129,7 @@ impl Topology {
         taken.iter().map(|location| location.core).collect()
     }
 
-    /// Sockets that these cores lie on.
+    /// The number of sockets of these cores.
     pub fn sockets_of(&self, cores: &[usize]) -> usize {
         let mut sockets: Vec<usize> = cores
             .iter()

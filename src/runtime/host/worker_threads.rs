@@ -243,7 +243,7 @@ impl WorkerThreads {
             if begin.elapsed() >= SPIN {
                 break true;
             }
-            // Gives the core to whoever else wants it, above all the driver thread.
+            // Yields the core to other threads, above all to the driver thread.
             std::thread::yield_now();
         };
         self.lock().idle[pool].spinning -= 1;

@@ -172,7 +172,7 @@ pub(super) fn map(
 /// Each queue has its own, so that the driver finds no dependency between
 /// commands of different queues that work on different parts of a region.
 pub(super) struct View {
-    /// The buffer, dropped before the memory that it lies over.
+    /// The buffer, dropped before the memory that it covers.
     pub mem: Arc<Mem>,
     pub size: usize,
     /// Where it is mapped. A device that is no CPU may cache, so its views

@@ -48,7 +48,7 @@ impl From<SelectionError> for RuntimeError {
 }
 
 /// Checks a selection. `allowed` are the cores that the process may use, and
-/// `topology` says how they lie; no core is given to two devices.
+/// `topology` holds their positions; no core is given to two devices.
 ///
 /// # Errors
 /// When a device does not exist, is asked for more than it has, or shares

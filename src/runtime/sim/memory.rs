@@ -14,7 +14,7 @@ use crate::runtime::Launch;
 const POISON: u8 = 0xff;
 
 struct Block {
-    /// The device that it lies on; `None` for the host.
+    /// The device that has it; `None` for the host.
     device: Option<usize>,
     bytes: u64,
     data: Option<MmapMut>,

@@ -66,7 +66,7 @@ impl Faults {
         self.reported.contains(&device)
     }
 
-    /// Notes what the driver is told about a device.
+    /// Records a completion that the driver receives from a device.
     pub fn report(&mut self, device: DeviceId, status: &Status) {
         if matches!(status, Status::DeviceLost(_)) && self.lost.contains(&device) {
             self.reported.insert(device);

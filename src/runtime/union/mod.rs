@@ -51,7 +51,7 @@ pub struct Union {
     order: Order<Held>,
     in_flight: IdMap<EventId, InFlight>,
     faults: Faults,
-    /// Completions that nobody has asked for yet.
+    /// Completions that `wait` has not returned yet.
     arrived: VecDeque<Completion>,
     /// What was released while commands that may use it were held back.
     released: Vec<Released>,

@@ -101,25 +101,23 @@ pub(super) trait Gather: Copy {
     unsafe fn sum(self) -> Self::Number;
 }
 
-/// Entries of the shortest row that is worth gathers: on AMD's processors they
-/// are no faster than loads one by one, and adding up a register's lanes takes
-/// its time. Measured on one Zen 5 core, rows of 12: 0.52 ns an entry against
+/// Entries of the shortest row for which gathers pay off: on AMD's processors they
+/// are no faster than single loads, and the sum of a register's lanes costs time. Measured on one Zen 5 core, rows of 12: 0.52 ns an entry against
 /// 0.71.
 const GATHERED: usize = 24;
 
-/// The same of a row whose columns follow one upon another, which needs none.
+/// The same for a row of consecutive columns, which needs no gathers.
 const LOADED: usize = 9;
 
-/// Entries between those that are summed and those that are asked of memory.
-/// The processor's own prefetcher follows a stream to the end of a page, and
-/// begins anew with the next. Measured on 15 cores of a Xeon, in parts of what
+/// Distance in entries between the sum and the prefetch. The processor's own
+/// prefetcher follows a stream to the end of a page, and starts again with the next. Measured on 15 cores of a Xeon, in parts of what
 /// they read at most: rows of 17 0.58 without and 0.82 with it.
 const AHEAD: usize = 512;
 
 /// Entries of a cache line of values in double precision.
 pub(super) const LINE: usize = 8;
 
-/// Asks for what lies [`AHEAD`] of these entries, a line of values.
+/// Prefetches a line of values and its columns, [`AHEAD`] of these entries.
 #[inline(always)]
 pub(super) fn ask_ahead<T>(columns: *const u32, values: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -147,7 +145,7 @@ pub(super) unsafe fn dot<G: Gather>(
 ) -> G::Number {
     // SAFETY: the caller's contract.
     unsafe {
-        // A guess, where a row's columns do not rise.
+        // Only a guess where a row's columns do not rise.
         let is_run = || (*columns.add(count - 1)).wrapping_sub(*columns) as usize == count - 1;
         match G::LANES > 1 && (count >= GATHERED || count >= LOADED && is_run()) {
             true => dot_in_vectors::<G>(columns, values, count, x),
@@ -165,7 +163,7 @@ unsafe fn dot_in_vectors<G: Gather>(
     count: usize,
     x: *const G::Number,
 ) -> G::Number {
-    // Two chains of additions; one would be waited for.
+    // Two chains of additions hide the latency of one.
     // SAFETY: the caller's contract; every entry is visited once.
     unsafe {
         let (mut one, mut other) = (G::zero(), G::zero());
@@ -220,8 +218,8 @@ unsafe fn dot_one_by_one<T: Number>(
     }
 }
 
-/// The sum of the products of `LENGTH` entries: a row of many of the same
-/// length, of which no branch has to be foreseen.
+/// The sum of the products of `LENGTH` entries: a row among many of the same length,
+/// without a branch to predict.
 ///
 /// # Safety
 /// As for [`dot`].
@@ -232,7 +230,7 @@ pub(super) unsafe fn dot_of<T: Number, const LENGTH: usize>(
     x: *const T,
 ) -> T {
     ask_ahead(columns, values);
-    // Two chains of additions; one would be waited for.
+    // Two chains of additions hide the latency of one.
     let mut sums = [T::ZERO; 2];
     for i in 0..LENGTH {
         // SAFETY: the caller's contract.

@@ -69,7 +69,7 @@ unsafe fn run_at<T: Number>(level: Level, product: &Product<T>, units: Range<u64
     }
 }
 
-/// Computes units one behind the other.
+/// Computes consecutive units.
 ///
 /// # Safety
 /// That of [`HostKernel`], and the processor has `G`.
@@ -103,8 +103,8 @@ unsafe fn walk<G: Gather>(product: &Product<G::Number>, units: Range<u64>) {
     }
 }
 
-/// Entries of the longest rows that are summed without a branch: longer ones
-/// have enough of other work.
+/// Entries of the longest rows that are summed without a branch: for longer ones the
+/// branch is cheap.
 const FEW: usize = 8;
 
 /// Sums rows that all have `length` entries, at most [`FEW`].

@@ -114,7 +114,7 @@ unsafe fn band<V: Lanes, const INPUTS: usize>(
         let mut done = 0;
         while done < count {
             let first = row(done);
-            // A ring's end or a plane's lies between rows that are not.
+            // Rows around the end of a ring or of a plane are not contiguous.
             if done + ROWS <= count && row(done + ROWS - 1) == first.further((ROWS - 1) * nx) {
                 let next = row(done + ROWS);
                 block::compute::<V, INPUTS, ROWS>(
