@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::csr::CsrError;
-use super::market::Fault;
+use super::market::LineError;
 use crate::quantity::Bytes;
 
 /// An error of matrices.
@@ -24,12 +24,12 @@ pub enum MatrixError {
         source: io::Error,
         remedy: &'static str,
     },
-    #[error("{}, line {line}: {fault}", .file.display())]
+    #[error("{}, line {line}: {error}", .file.display())]
     Line {
         file: PathBuf,
         /// Counted from 1.
         line: u64,
-        fault: Fault,
+        error: LineError,
     },
     #[error(
         "{}: the gzip data ends too early, after line {lines}; the file is truncated: \

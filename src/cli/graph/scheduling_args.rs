@@ -51,7 +51,7 @@ pub struct SchedulingArgs {
     /// Queues that a component's kernels are spread over in turns
     ///
     /// [default: so many that all components of a layer have their own, at least one]
-    #[arg(long, value_name = "N", value_parser = integer(1..=64u64), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = integer(1..=64u64))]
     pub component_queues: Option<u64>,
 
     /// Components of each layer on CPUs, as in h_cpu=1; with --policy clustering
@@ -63,8 +63,7 @@ pub struct SchedulingArgs {
     pub search: bool,
 
     /// Timed runs, after one that is not timed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=u32::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=u32::MAX))]
     pub repeats: u32,
 
     /// Leave input data on the devices from run to run

@@ -38,8 +38,7 @@ pub struct Args {
     values: Values,
 
     /// Seed of the random numbers that buffers begin with
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     seed: u64,
 
     #[command(flatten)]

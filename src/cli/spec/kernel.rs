@@ -39,13 +39,11 @@ pub struct KernelArgs {
     /// Steps, each a launch over the whole range, with a barrier after it
     ///
     /// A buffer that is read and written begins a step as the step before left it.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = integer(1..=u32::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = integer(1..=u32::MAX))]
     pub steps: u32,
 
     /// Seed of the random numbers that buffers begin with
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
 
     /// The initial contents of the buffer at a position: the bytes of a file

@@ -28,34 +28,28 @@ const EXAMPLES: &str = "Examples:\n  pdawl bench transformer\n  \
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Heads of a layer [default: the paper's 1 to 16 at beta 256, and 16]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = heads,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = heads)]
     heads: Vec<u32>,
 
     /// Rows and columns of every matrix [default: the paper's 64 to 512 at 16
     /// heads, and 256]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = beta,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = beta)]
     beta: Vec<u32>,
 
     /// Layers of each transformer
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32))]
     layers: u32,
 
     /// Runs of each policy that count, in turns; each follows one that does not
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX))]
     repeats: u32,
 
     /// Most queues of a GPU that are searched for the best clustering
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1..=64_usize),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1..=64_usize))]
     most_queues: usize,
 
     /// Most heads on CPUs that are searched for the best clustering
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = integer(0..=64_usize),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = integer(0..=64_usize))]
     most_on_cpu: usize,
 
     /// Leave inputs, weights and results on the devices from run to run
@@ -65,8 +59,7 @@ pub struct Args {
     resident: bool,
 
     /// Seed of the input, the weights and the order of turns
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     seed: u64,
 
     #[command(flatten)]

@@ -23,18 +23,15 @@ const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Heads of a layer
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = heads,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = heads)]
     heads: u32,
 
     /// Rows and columns of every matrix
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = beta,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = beta)]
     beta: u32,
 
     /// Layers; the output of each is the input of the next
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32))]
     layers: u32,
 
     /// Run the heads of a device as one batch: five kernels for all of them instead
@@ -49,8 +46,7 @@ pub struct Args {
     leave_results: bool,
 
     /// Seed of the input and the weights
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX),
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     seed: u64,
 
     #[command(flatten)]

@@ -2,9 +2,9 @@
 
 use memchr::memchr;
 
-use super::fault::{Fault, excerpt};
 use super::header::{Field, Header, Symmetry};
 use super::line::{Line, integer, real};
+use super::line_error::{LineError, excerpt};
 use crate::matrix::assemble::Entries;
 
 /// The entries of a block.
@@ -18,18 +18,18 @@ pub struct ParsedBlock {
     pub above: Option<u64>,
 }
 
-/// A fault and its line, counted from 1 in the block.
+/// An error and its line, counted from 1 in the block.
 #[derive(Debug, PartialEq, Eq)]
-pub struct LineFault {
+pub struct NumberedLineError {
     pub line: u64,
-    pub fault: Fault,
+    pub error: LineError,
 }
 
 /// Parses whole lines.
 ///
 /// # Errors
 /// The first line that is neither an entry, a comment nor blank.
-pub fn read(text: &[u8], header: &Header) -> Result<ParsedBlock, LineFault> {
+pub fn read(text: &[u8], header: &Header) -> Result<ParsedBlock, NumberedLineError> {
     let mut block = ParsedBlock::default();
     // An estimate from the usual length of lines avoids most reallocations.
     let guess = text.len() / 16;
@@ -44,9 +44,9 @@ pub fn read(text: &[u8], header: &Header) -> Result<ParsedBlock, LineFault> {
         if line.is_comment_or_blank() {
             continue;
         }
-        if let Err(fault) = entry(&mut line, header, &mut block) {
+        if let Err(error) = entry(&mut line, header, &mut block) {
             let line = block.lines;
-            return Err(LineFault { line, fault });
+            return Err(NumberedLineError { line, error });
         }
     }
     Ok(block)
@@ -74,18 +74,18 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn entry(line: &mut Line, header: &Header, block: &mut ParsedBlock) -> Result<(), Fault> {
+fn entry(line: &mut Line, header: &Header, block: &mut ParsedBlock) -> Result<(), LineError> {
     let row = index(line, "row", header.rows, header)?;
     let column = index(line, "column", header.columns, header)?;
     if header.field != Field::Pattern {
         let value = value(line, header)?;
         if header.symmetry == Symmetry::SkewSymmetric && row == column && value != 0.0 {
-            return Err(Fault::Diagonal(value.to_string()));
+            return Err(LineError::Diagonal(value.to_string()));
         }
         block.entries.values.push(value);
     }
     if !line.at_end() {
-        return Err(Fault::Extra {
+        return Err(LineError::Extra {
             text: excerpt(line.word()),
             expected: form(header.field),
         });
@@ -104,12 +104,17 @@ fn entry(line: &mut Line, header: &Header, block: &mut ParsedBlock) -> Result<()
 }
 
 /// Parses an index, and returns it counted from 0.
-fn index(line: &mut Line, what: &'static str, size: u32, header: &Header) -> Result<u32, Fault> {
+fn index(
+    line: &mut Line,
+    what: &'static str,
+    size: u32,
+    header: &Header,
+) -> Result<u32, LineError> {
     let before = line.clone();
     match line.number() {
         Some(number) if number.wrapping_sub(1) < size.into() => Ok((number - 1) as u32),
-        Some(0) => Err(Fault::Zero { what }),
-        Some(_) => Err(Fault::Beyond {
+        Some(0) => Err(LineError::Zero { what }),
+        Some(_) => Err(LineError::Beyond {
             what,
             index: excerpt(before.clone().word()),
             size,
@@ -118,8 +123,8 @@ fn index(line: &mut Line, what: &'static str, size: u32, header: &Header) -> Res
         None => {
             let form = form(header.field);
             Err(match before.clone().word() {
-                [] => Fault::Missing { what, form },
-                word => Fault::Index {
+                [] => LineError::Missing { what, form },
+                word => LineError::Index {
                     what,
                     text: excerpt(word),
                     form,
@@ -129,10 +134,10 @@ fn index(line: &mut Line, what: &'static str, size: u32, header: &Header) -> Res
     }
 }
 
-fn value(line: &mut Line, header: &Header) -> Result<f64, Fault> {
+fn value(line: &mut Line, header: &Header) -> Result<f64, LineError> {
     let word = line.word();
     if word.is_empty() {
-        return Err(Fault::Missing {
+        return Err(LineError::Missing {
             what: "value",
             form: form(header.field),
         });
@@ -140,9 +145,9 @@ fn value(line: &mut Line, header: &Header) -> Result<f64, Fault> {
     match header.field {
         Field::Integer => match integer(word) {
             Some(value) => Ok(value as f64),
-            None => Err(Fault::Integer(excerpt(word))),
+            None => Err(LineError::Integer(excerpt(word))),
         },
-        Field::Real | Field::Pattern => real(word).ok_or_else(|| Fault::Value(excerpt(word))),
+        Field::Real | Field::Pattern => real(word).ok_or_else(|| LineError::Value(excerpt(word))),
     }
 }
 
@@ -169,9 +174,9 @@ mod tests {
         }
     }
 
-    fn fault(text: &str, field: Field, symmetry: Symmetry) -> (u64, String) {
+    fn error(text: &str, field: Field, symmetry: Symmetry) -> (u64, String) {
         let at = read(text.as_bytes(), &header(field, symmetry)).unwrap_err();
-        (at.line, at.fault.to_string())
+        (at.line, at.error.to_string())
     }
 
     #[test]
@@ -203,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_have_a_line_and_a_remedy() {
+    fn errors_have_a_line_and_a_remedy() {
         use Field::{Integer, Pattern, Real};
         for (text, field, line, part) in [
             ("\n0 1 1", Real, 2, "row 0: indices begin at 1"),
@@ -226,11 +231,11 @@ mod tests {
             ("1 1 1.5", Integer, 1, "`1.5` is no whole number"),
             ("1 1 1", Pattern, 1, "`1` follows a row and a column"),
         ] {
-            let (at, fault) = fault(text, field, Symmetry::General);
+            let (at, error) = error(text, field, Symmetry::General);
             assert_eq!(at, line, "{text}");
-            assert!(fault.contains(part), "{text}: {fault}");
+            assert!(error.contains(part), "{text}: {error}");
         }
-        let (_, diagonal) = fault("2 1 1\n3 3 1", Real, Symmetry::SkewSymmetric);
+        let (_, diagonal) = error("2 1 1\n3 3 1", Real, Symmetry::SkewSymmetric);
         assert!(diagonal.contains("zeros there"), "{diagonal}");
         let skew = header(Real, Symmetry::SkewSymmetric);
         assert!(read(b"3 3 0", &skew).is_ok());

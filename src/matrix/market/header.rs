@@ -1,8 +1,8 @@
 //! Parses the first lines of a Matrix Market file: the banner, comments, and the size
 //! line.
 
-use super::fault::{Fault, excerpt};
 use super::line::Line;
+use super::line_error::{LineError, excerpt};
 use crate::matrix::csr::MOST;
 
 /// The kind of values in a file.
@@ -69,12 +69,12 @@ impl HeaderReader {
         self.lines
     }
 
-    /// The fault of a file that ends here.
-    pub fn unfinished(&self) -> Fault {
+    /// The error of a file that ends here.
+    pub fn unfinished(&self) -> LineError {
         match (self.banner, self.lines) {
-            (None, 0) => Fault::Empty,
-            (None, _) => Fault::NoBanner,
-            (Some(_), _) => Fault::NoSizeLine,
+            (None, 0) => LineError::Empty,
+            (None, _) => LineError::NoBanner,
+            (Some(_), _) => LineError::NoSizeLine,
         }
     }
 
@@ -83,7 +83,7 @@ impl HeaderReader {
     /// # Errors
     /// When the line violates the format, or describes a feature that is not
     /// supported.
-    pub fn line(&mut self, text: &[u8]) -> Result<Option<Header>, Fault> {
+    pub fn line(&mut self, text: &[u8]) -> Result<Option<Header>, LineError> {
         self.lines += 1;
         let Some((field, symmetry)) = self.banner else {
             self.banner = Some(banner(text)?);
@@ -96,11 +96,11 @@ impl HeaderReader {
         let [rows, columns, entries] = sizes(&mut line, text)?;
         let dimension = |what, count: u64| match u32::try_from(count) {
             Ok(count) if count <= MOST => Ok(count),
-            _ => Err(Fault::TooLarge { what, count }),
+            _ => Err(LineError::TooLarge { what, count }),
         };
         let (rows, columns) = (dimension("rows", rows)?, dimension("columns", columns)?);
         if symmetry != Symmetry::General && rows != columns {
-            return Err(Fault::NotSquare { rows, columns });
+            return Err(LineError::NotSquare { rows, columns });
         }
         Ok(Some(Header {
             field,
@@ -114,29 +114,29 @@ impl HeaderReader {
 }
 
 /// The three numbers of the size line.
-fn sizes(line: &mut Line, text: &[u8]) -> Result<[u64; 3], Fault> {
+fn sizes(line: &mut Line, text: &[u8]) -> Result<[u64; 3], LineError> {
     let mut sizes = [0; 3];
     for size in &mut sizes {
         *size = match line.number() {
-            Some(u64::MAX) | None => return Err(Fault::SizeLine(excerpt(text))),
+            Some(u64::MAX) | None => return Err(LineError::SizeLine(excerpt(text))),
             Some(number) => number,
         };
     }
     match line.at_end() {
         true => Ok(sizes),
-        false => Err(Fault::SizeLine(excerpt(text))),
+        false => Err(LineError::SizeLine(excerpt(text))),
     }
 }
 
 /// The first line: `%%MatrixMarket matrix coordinate FIELD SYMMETRY`.
-fn banner(text: &[u8]) -> Result<(Field, Symmetry), Fault> {
+fn banner(text: &[u8]) -> Result<(Field, Symmetry), LineError> {
     let text = String::from_utf8_lossy(text).to_ascii_lowercase();
     let mut words = text.split_ascii_whitespace();
     if words.next() != Some("%%matrixmarket") {
-        return Err(Fault::NoBanner);
+        return Err(LineError::NoBanner);
     }
-    let mut word = |missing| words.next().ok_or(Fault::BannerWord { missing });
-    let unknown = |word: &str, what, known| Fault::UnknownWord {
+    let mut word = |missing| words.next().ok_or(LineError::BannerWord { missing });
+    let unknown = |word: &str, what, known| LineError::UnknownWord {
         word: excerpt(word.as_bytes()),
         what,
         known,
@@ -147,32 +147,32 @@ fn banner(text: &[u8]) -> Result<(Field, Symmetry), Fault> {
     }
     match word("coordinate")? {
         "coordinate" => {}
-        "array" => return Err(Fault::Array),
+        "array" => return Err(LineError::Array),
         other => return Err(unknown(other, "format", "coordinate")),
     }
     let field = match word("real, integer or pattern")? {
         "real" => Field::Real,
         "integer" => Field::Integer,
         "pattern" => Field::Pattern,
-        "complex" => return Err(Fault::Complex("complex")),
+        "complex" => return Err(LineError::Complex("complex")),
         other => return Err(unknown(other, "field", "real, integer, pattern")),
     };
     let symmetry = match word("general, symmetric or skew-symmetric")? {
         "general" => Symmetry::General,
         "symmetric" => Symmetry::Symmetric,
         "skew-symmetric" => Symmetry::SkewSymmetric,
-        "hermitian" => return Err(Fault::Complex("hermitian")),
+        "hermitian" => return Err(LineError::Complex("hermitian")),
         other => {
             let known = "general, symmetric, skew-symmetric";
             return Err(unknown(other, "symmetry", known));
         }
     };
     if (field, symmetry) == (Field::Pattern, Symmetry::SkewSymmetric) {
-        return Err(Fault::SkewPattern);
+        return Err(LineError::SkewPattern);
     }
     match words.next() {
         None => Ok((field, symmetry)),
-        Some(extra) => Err(Fault::Extra {
+        Some(extra) => Err(LineError::Extra {
             text: excerpt(extra.as_bytes()),
             expected: "the five words of the banner",
         }),
@@ -183,7 +183,7 @@ fn banner(text: &[u8]) -> Result<(Field, Symmetry), Fault> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Header, Fault> {
+    fn read(text: &str) -> Result<Header, LineError> {
         let mut reader = HeaderReader::default();
         for line in text.lines() {
             if let Some(header) = reader.line(line.as_bytes())? {
@@ -247,8 +247,8 @@ mod tests {
             (size("4 4294967297 5"), "4294967297 columns"),
             (coordinate("real symmetric\n3 4 5"), "3 x 4"),
         ] {
-            let fault = read(&text).unwrap_err().to_string();
-            assert!(fault.contains(part), "{text}: {fault}");
+            let error = read(&text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! * [`read()`] and [`write()`] read and write a file.
 //! * `header` parses the first lines, `entries` the others, and `line` words and
-//!   numbers. [`fault`] has the errors of lines.
+//!   numbers. [`line_error`] has the errors of lines.
 //! * `blocks` divides a file into blocks of whole lines, and decompresses it.
 //!
 //! The format is that of R. F. Boisvert, R. Pozo and K. A. Remington: *The
@@ -14,15 +14,15 @@
 
 mod blocks;
 mod entries;
-pub mod fault;
 mod header;
 mod line;
+pub mod line_error;
 mod read;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use fault::Fault;
+pub use line_error::LineError;
 pub use read::{Market, read};
 pub use write::write;

@@ -11,9 +11,9 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::blocks::{BlockError, Blocks};
-use super::entries::{self, LineFault, ParsedBlock};
-use super::fault::Fault;
+use super::entries::{self, NumberedLineError, ParsedBlock};
 use super::header::{Field, Header, HeaderReader, Symmetry};
+use super::line_error::LineError;
 use crate::matrix::assemble::{Entries, Mirror, assemble};
 use crate::matrix::checksum::Digest;
 use crate::matrix::control::Control;
@@ -83,7 +83,7 @@ type Numbered<T> = (u64, T);
 /// A block with its parsed entries. Its text serves to find the line of an entry.
 struct Parsed {
     text: Vec<u8>,
-    piece: Result<ParsedBlock, LineFault>,
+    piece: Result<ParsedBlock, NumberedLineError>,
 }
 
 impl Reader<'_> {
@@ -126,7 +126,7 @@ impl Reader<'_> {
                 let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |end| at + end);
                 let line = reader.line(&block[at..end]);
                 at = (end + 1).min(block.len());
-                let found = line.map_err(|fault| self.line(reader.lines(), fault))?;
+                let found = line.map_err(|error| self.line(reader.lines(), error))?;
                 if let Some(header) = found {
                     return Ok((header, reader.lines(), block.split_off(at)));
                 }
@@ -144,12 +144,12 @@ impl Reader<'_> {
             // The last line may lack its end.
             let possible = (bytes + 1) / header.shortest_line();
             if entries > possible {
-                let fault = Fault::Impossible {
+                let error = LineError::Impossible {
                     declared: entries,
                     bytes,
                     possible,
                 };
-                return Err(self.line(size_line, fault));
+                return Err(self.line(size_line, error));
             }
         }
         let rows = header.rows.into();
@@ -233,15 +233,15 @@ impl Reader<'_> {
                 file: self.path.to_owned(),
                 lines,
             },
-            BlockError::LongLine(most) => self.line(lines + 1, Fault::LongLine(most)),
+            BlockError::LongLine(most) => self.line(lines + 1, LineError::LongLine(most)),
         }
     }
 
-    fn line(&self, line: u64, fault: Fault) -> MatrixError {
+    fn line(&self, line: u64, error: LineError) -> MatrixError {
         MatrixError::Line {
             file: self.path.to_owned(),
             line,
-            fault,
+            error,
         }
     }
 }
@@ -298,16 +298,16 @@ struct Collector<'a> {
 impl Collector<'_> {
     fn add(&mut self, parsed: Parsed) -> Result<(), MatrixError> {
         let Parsed { text, piece } = parsed;
-        let piece = piece.map_err(|at| self.fault(self.lines + at.line, at.fault))?;
+        let piece = piece.map_err(|at| self.error(self.lines + at.line, at.error))?;
         let (declared, size_line) = (self.header.entries, self.header.size_line);
         let left = declared - self.entries;
         if piece.entries.rows.len() as u64 > left {
             let line = self.lines + entries::line_of(&text, left + 1);
-            let fault = Fault::TooMany {
+            let error = LineError::TooMany {
                 declared,
                 size_line,
             };
-            return Err(self.fault(line, fault));
+            return Err(self.error(line, error));
         }
         self.check_triangle(&piece)?;
         self.entries += piece.entries.rows.len() as u64;
@@ -328,7 +328,7 @@ impl Collector<'_> {
             true => ("below", below, above),
             false => ("above", above, below),
         };
-        Err(self.fault(line, Fault::BothTriangles { here, other }))
+        Err(self.error(line, LineError::BothTriangles { here, other }))
     }
 
     fn finish(self) -> Result<Vec<Entries>, MatrixError> {
@@ -338,17 +338,17 @@ impl Collector<'_> {
             ..
         } = self.header;
         if self.entries < declared {
-            let fault = Fault::TooFew {
+            let error = LineError::TooFew {
                 found: self.entries,
                 declared,
                 size_line,
             };
-            return Err(self.fault(self.lines, fault));
+            return Err(self.error(self.lines, error));
         }
         Ok(self.parts)
     }
 
-    fn fault(&self, line: u64, fault: Fault) -> MatrixError {
-        self.reader.line(line, fault)
+    fn error(&self, line: u64, error: LineError) -> MatrixError {
+        self.reader.line(line, error)
     }
 }

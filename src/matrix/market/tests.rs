@@ -81,7 +81,7 @@ fn matrices_without_entries_or_rows_are_read() {
 }
 
 #[test]
-fn faults_of_a_whole_file_are_told_with_their_line() {
+fn errors_of_a_whole_file_name_their_line() {
     let file = |size: &str, entries: &str| {
         format!("%%MatrixMarket matrix coordinate real general\n% c\n{size}\n{entries}")
     };
@@ -120,7 +120,7 @@ fn faults_of_a_whole_file_are_told_with_their_line() {
     assert!(error(both).starts_with("line 5: an entry above the diagonal, and line 3 has one on"));
 }
 
-/// A fault far behind the first block has its line, whatever the order in which
+/// A error far behind the first block has its line, whatever the order in which
 /// threads finish.
 #[test]
 fn lines_are_counted_across_blocks() {

@@ -4,9 +4,9 @@ use thiserror::Error;
 
 use crate::matrix::csr::MOST;
 
-/// A fault of a line, or of the end of the file.
+/// An error of a line, or of the end of the file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Fault {
+pub enum LineError {
     #[error("the file is empty; a Matrix Market file begins with %%MatrixMarket")]
     Empty,
     #[error(
