@@ -38,12 +38,22 @@ fn right(cases: Vec<Case>) {
     }
 }
 
+/// A product with only the tiles that products choose by their size. How elements
+/// are read and written depends on the product's sizes, but not on the tile, whose
+/// index arithmetic is tested with every tile on sizes that need all guards.
+fn with_few_tiles(gemm: Gemm) -> Case {
+    let mut case = Case::gemm(gemm);
+    let all = std::mem::take(&mut case.variants).into_iter();
+    case.variants = all.skip(2).step_by(3).collect();
+    case
+}
+
 #[test]
 fn products_are_right_with_every_tile() {
     // A multiple of most tiles; a multiple of four only; and odd, different sizes.
     right(vec![
         Case::gemm(Gemm::square(128)),
-        Case::gemm(Gemm::square(60).batch(2)),
+        with_few_tiles(Gemm::square(60).batch(2)),
         Case::gemm(Gemm {
             rows: 67,
             columns: 131,
@@ -56,8 +66,8 @@ fn products_are_right_with_every_tile() {
 #[test]
 fn products_with_a_transposed_operand_are_right() {
     right(vec![
-        Case::gemm(Gemm::square(128).transposed()),
-        Case::gemm(Gemm::square(36).batch(3).transposed().common_a()),
+        with_few_tiles(Gemm::square(128).transposed()),
+        with_few_tiles(Gemm::square(36).batch(3).transposed().common_a()),
         Case::gemm(Gemm {
             rows: 1,
             columns: 37,

@@ -13,37 +13,55 @@ use crate::pocl::open;
 
 const GRID: fn() -> Grid = || Grid::new(97, 101, None, F64);
 
-/// Loses each of two devices in turn, at several moments.
+/// The steps in which a device is lost. Step 0 begins with the setup.
+const LOSS_STEPS: [u32; 4] = [0, 1, 3, STEPS - 1];
+
+/// Which of two devices is lost, and how.
+const VICTIMS: [(usize, Effect); 4] = [
+    (0, Effect::Lose),
+    (0, Effect::Fail),
+    (1, Effect::Lose),
+    (1, Effect::Fail),
+];
+
+/// Loses each of two devices in turn, in both ways, in every one of the steps.
 fn survives(devices: &str, strategy: &str, units: Option<u64>) {
-    let unit_bytes = GRID().stencil().unit_bytes();
-    for victim in [0, 1] {
-        for effect in [Effect::Lose, Effect::Fail] {
-            // Step 0 begins with the setup.
-            for step in [0, 1, 3, STEPS - 1] {
-                let fault = Fault {
-                    device: DeviceId(victim),
-                    when: When::Step(step),
-                    effect,
-                };
-                let mut runtime = open(devices).with_faults(vec![fault]);
-                let limit = units.map(|units| units * unit_bytes);
-                let outcome = run(&mut runtime, GRID(), strategy, limit);
-                let what = format!("{devices}, {strategy}, {units:?}, {fault:?}");
-                let loss = match outcome.losses.as_slice() {
-                    [loss] => loss,
-                    // The strategy did not use the device.
-                    [] if !strategy.starts_with("fixed") => continue,
-                    losses => panic!("{what}: {losses:?}"),
-                };
-                assert_eq!(loss.device, victim, "{what}");
-                assert!(loss.why.contains("on purpose"), "{what}: {}", loss.why);
-                assert!(loss.repeated <= STEPS, "{what}");
-                // The other device does the work after the loss.
-                let last = outcome.steps.last().map(|step| &step.devices[1 - victim]);
-                assert!(last.is_some_and(|other| other.units > 0), "{what}");
-            }
+    for victim in VICTIMS {
+        for step in LOSS_STEPS {
+            survives_loss(devices, strategy, units, victim, step);
         }
     }
+}
+
+/// Loses one of two devices in a step, and checks the result.
+fn survives_loss(
+    devices: &str,
+    strategy: &str,
+    units: Option<u64>,
+    (victim, effect): (usize, Effect),
+    step: u32,
+) {
+    let fault = Fault {
+        device: DeviceId(victim),
+        when: When::Step(step),
+        effect,
+    };
+    let mut runtime = open(devices).with_faults(vec![fault]);
+    let limit = units.map(|units| units * GRID().stencil().unit_bytes());
+    let outcome = run(&mut runtime, GRID(), strategy, limit);
+    let what = format!("{devices}, {strategy}, {units:?}, {fault:?}");
+    let loss = match outcome.losses.as_slice() {
+        [loss] => loss,
+        // The strategy did not use the device.
+        [] if !strategy.starts_with("fixed") => return,
+        losses => panic!("{what}: {losses:?}"),
+    };
+    assert_eq!(loss.device, victim, "{what}");
+    assert!(loss.why.contains("on purpose"), "{what}: {}", loss.why);
+    assert!(loss.repeated <= STEPS, "{what}");
+    // The other device does the work after the loss.
+    let last = outcome.steps.last().map(|step| &step.devices[1 - victim]);
+    assert!(last.is_some_and(|other| other.units > 0), "{what}");
 }
 
 #[test]
@@ -73,11 +91,21 @@ fn of_two_that_hold_some_and_stream_the_rest() {
 
 #[test]
 fn under_strategies_that_move_units() {
+    let setups = [
+        ("host:1,cpu:1", None),
+        ("host:1,cpu:1=own", None),
+        ("host:1,cpu:1=own", Some(60)),
+        ("cpu:1=own,cpu:1=own", Some(60)),
+    ];
+    // Each setup loses every victim and has a loss in every step; all setups
+    // together have every combination of victim and step.
     for strategy in ["guided", "dawl"] {
-        survives("host:1,cpu:1", strategy, None);
-        survives("host:1,cpu:1=own", strategy, None);
-        survives("host:1,cpu:1=own", strategy, Some(60));
-        survives("cpu:1=own,cpu:1=own", strategy, Some(60));
+        for (s, (devices, units)) in setups.into_iter().enumerate() {
+            for (v, victim) in VICTIMS.into_iter().enumerate() {
+                let step = LOSS_STEPS[(s + v) % LOSS_STEPS.len()];
+                survives_loss(devices, strategy, units, victim, step);
+            }
+        }
     }
 }
 

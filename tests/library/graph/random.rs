@@ -24,27 +24,24 @@ enum Role {
     InOut,
 }
 
-/// The codelet for memory arguments in these roles: element `e` of every output
-/// is a hash of the salt, of a neighbour of `e` in every input and of `e` itself
-/// in every in-out argument. Arguments are salt, length, roles, memory ...
-fn mixing(roles: &[Role]) -> Arc<Codelet> {
+/// The codelet for this number of memory arguments: element `e` of every output is
+/// a hash of the salt, of a neighbour of `e` in every input and of `e` itself in
+/// every in-out argument. Arguments are salt, length, roles, memory ...
+///
+/// The kernel decodes the roles, so that there are few programs to compile.
+fn mixing(arguments: usize) -> Arc<Codelet> {
     let mut parameters = String::new();
     let (mut read, mut write) = (String::new(), String::new());
-    for (index, role) in roles.iter().enumerate() {
-        let constness = if *role == Role::Input { "const " } else { "" };
-        parameters.push_str(&format!(", __global {constness}ulong *m{index}"));
-        match role {
-            Role::Input => read.push_str(&format!("h = mix(h, m{index}[(e * 7 + 3) % n]);\n")),
-            Role::InOut => read.push_str(&format!("h = mix(h, m{index}[e]);\n")),
-            Role::Output | Role::HalfOutput => {}
-        }
-        match role {
-            Role::Input => {}
-            Role::HalfOutput => {
-                write.push_str(&format!("if (e % 2 == 0) m{index}[e] = h + {index};\n"));
-            }
-            _ => write.push_str(&format!("m{index}[e] = h + {index};\n")),
-        }
+    for index in 0..arguments {
+        let role = format!("(roles >> {} & 7)", 3 * index);
+        parameters.push_str(&format!(", __global ulong *m{index}"));
+        read.push_str(&format!(
+            "if ({role} == 1) h = mix(h, m{index}[(e * 7 + 3) % n]);\n\
+             if ({role} == 3) h = mix(h, m{index}[e]);\n"
+        ));
+        write.push_str(&format!(
+            "if ({role} == 2 || {role} == 3 || ({role} == 4 && e % 2 == 0)) m{index}[e] = h + {index};\n"
+        ));
     }
     let source = format!(
         "ulong mix(ulong h, ulong v) {{ return rotate((h ^ v) * {FACTOR}UL, (ulong)29); }}\n\
@@ -52,7 +49,7 @@ fn mixing(roles: &[Role]) -> Arc<Codelet> {
          ulong e = get_global_id(0);\nif (e >= n) return;\nulong h = salt ^ e;\n{read}{write}}}\n"
     );
     Arc::new(Codelet {
-        name: format!("mixing {} arguments", roles.len()).into(),
+        name: format!("mixing {arguments} arguments").into(),
         host: Some(mix_on_host),
         opencl: Some(OpenClKernel {
             source: KernelSource::new(source, "mixing.cl", "mixing", ""),
@@ -84,6 +81,7 @@ fn element(salt: u64, e: u64, roles: &[Role], value: impl Fn(usize, u64) -> u64)
     h
 }
 
+/// Three bits an argument, the first in the lowest bits. The kernel decodes them, too.
 fn encode(roles: &[Role]) -> u64 {
     let code = |role: &Role| match role {
         Role::Input => 1,
@@ -232,7 +230,7 @@ fn graph(rng: &mut Rng, most_kernels: usize) -> TaskGraph {
         let values = values.map(|value| Argument::Value(Value::U64(value)));
         graph.kernel(Kernel {
             name: format!("mix {number}").into(),
-            codelet: mixing(&roles),
+            codelet: mixing(roles.len()),
             units: 0..LENGTH as u64,
             arguments: values.into_iter().chain(arguments).collect(),
             cost: Cost {
