@@ -1,4 +1,4 @@
-//! Files that cannot be read or written.
+//! The errors of reading and writing files.
 
 use std::fs::File;
 use std::io::{self, Read};

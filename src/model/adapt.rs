@@ -36,7 +36,7 @@ pub struct Probe {
     pub descriptors: Descriptors,
 }
 
-/// Why a model cannot be adapted.
+/// The errors of an adaptation.
 #[derive(Debug, Error)]
 pub enum AdaptationError {
     #[error(

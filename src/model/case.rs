@@ -1,4 +1,4 @@
-//! What is to be predicted: one device's part in a step.
+//! The case that is predicted: one device's part in a step.
 
 use crate::balance::windows::window;
 use crate::model::matrix::MatrixFigures;

@@ -1,5 +1,5 @@
-//! Figures that follow from a case and a machine's descriptors by counting:
-//! operations, bytes, launches, and what they take of caches and memories.
+//! Figures that follow from a case and a machine's descriptors by counting: operations,
+//! bytes, launches, and the parts of caches and memories that they occupy.
 
 use super::case::{Case, DevicePart, StepWork};
 use super::descriptors::Descriptors;

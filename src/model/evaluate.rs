@@ -59,7 +59,7 @@ pub struct PredictedRun {
     pub baselines: Vec<f64>,
 }
 
-/// Why a model cannot be evaluated on some runs.
+/// The errors of an evaluation.
 #[derive(Debug, Error)]
 pub enum EvaluationError {
     #[error(transparent)]

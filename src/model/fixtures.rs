@@ -1,4 +1,4 @@
-//! For tests: what the engine and the simulator make of a plan.
+//! Test fixtures: runs of a plan by the engine in the simulator.
 
 use std::sync::atomic::AtomicBool;
 

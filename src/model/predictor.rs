@@ -23,7 +23,7 @@ const SAYS_UNIT_BYTES: [&str; 3] = [
     "known.unit_traffic_bytes",
 ];
 
-/// Why a model cannot predict for a device.
+/// The errors of a predictor.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PredictorError {
     #[error(

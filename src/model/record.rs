@@ -9,7 +9,7 @@ use super::case::Case;
 use super::descriptors::Descriptors;
 use super::features::{self, FEATURES, Known};
 
-/// Why a row cannot be read as a case.
+/// The errors of reading a row as a case.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum RecordError {
     #[error(

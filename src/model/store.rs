@@ -30,7 +30,7 @@ pub struct ModelStore {
     files: FileStore,
 }
 
-/// Why there is no model of a name.
+/// The errors of the store of models.
 #[derive(Debug, Error)]
 pub enum ModelStoreError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Why a profile fails.
+//! The errors of a profile.
 
 use std::fmt;
 use std::time::Duration;

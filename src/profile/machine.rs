@@ -106,7 +106,7 @@ impl ProfiledMachine {
         &self.topology
     }
 
-    /// Adds to the notes what is not among them.
+    /// Adds a note once.
     pub(super) fn note(&mut self, note: String) {
         if let Execution::Real(real) = &mut self.execution {
             note_once(&mut real.notes, note);

@@ -134,7 +134,7 @@ fn strategies_are_compared() {
         .iter()
         .filter_map(|r| r["strategy"].as_str())
         .collect();
-    assert_eq!(names, ["cpu", "gpu", "guided", "dawl", "oracle"]);
+    assert_eq!(names, ["cpu", "gpu", "guided", "dawl", "pdawl", "oracle"]);
     assert_eq!(results[0]["throughput"]["unit"], "nonzeros/s");
     // 12 bytes an entry, 2 + 8 a row, and 8 an element of the vector.
     let bytes = bench["host"]["bytes_per_point"].as_f64().unwrap();

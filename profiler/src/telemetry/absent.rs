@@ -1,4 +1,4 @@
-//! Why there is no telemetry.
+//! The reasons why telemetry is missing.
 
 /// What keeps telemetry away. None of these stops a run.
 #[derive(Debug, thiserror::Error)]

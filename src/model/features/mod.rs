@@ -1,7 +1,7 @@
 //! The features that plan: everything that is known before a run, as numbers
 //! with names.
 //!
-//! [`table`] has the name of each feature and where its value comes from. Groups:
+//! `table` has the name of each feature and where its value comes from. Groups:
 //!
 //! | group | what |
 //! |---|---|

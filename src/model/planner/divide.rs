@@ -1,5 +1,5 @@
-//! The division with which all finish together: the least time within which
-//! the devices' curves do all units, by bisection.
+//! The division with which all devices finish together, found by bisection: the least
+//! time within which their curves compute all units.
 
 use super::curve::Curve;
 use super::step_model::{MemoryShares, StepModel};

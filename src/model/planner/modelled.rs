@@ -21,7 +21,7 @@ pub struct ModelledMachine<'a> {
     pub gpu_memory: Option<u64>,
 }
 
-/// Why a device cannot be predicted.
+/// The errors of modelling a device.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CandidateError {
     #[error(

@@ -8,8 +8,8 @@ use crate::model::descriptors::{DeviceFigures, HostFigures, LinkFigures};
 /// Commands of a streamed chunk: a write, a kernel, a read.
 const CHUNK: f64 = 3.0;
 
-/// Launches that the engine enqueues before the first chunk's commands, and then
-/// at a time.
+/// Launches that the engine enqueues before the commands of the first chunk, and
+/// between those of later chunks.
 const LEAD: f64 = corun::grid::LEAD as f64;
 const SERIES: f64 = corun::grid::SERIES as f64;
 
@@ -61,7 +61,7 @@ pub fn enqueues(case: &Case, device: &DeviceFigures) -> (f64, f64) {
     (own.windows * enqueue, CHUNK * own.chunks * enqueue)
 }
 
-/// A part of a step on such a device.
+/// A part of a step on a device with device memory.
 struct DiscreteStep<'a> {
     work: &'a StepWork,
     device: &'a DeviceFigures,
@@ -133,7 +133,7 @@ impl<'a> DiscreteStep<'a> {
         // Kernels that share the device start concurrently.
         let launches = self.windows + if device.turns { self.chunks } else { 0.0 };
         let alone = launches * device.launch_seconds + self.kernels(units);
-        // Each launch that a write delays covers so much more of the writes.
+        // A delayed launch overlaps with more of the writes.
         let delay = link.launch_delay_seconds;
         let delayed = launches.min(writes * launches / (alone + launches * delay));
         alone + delayed * delay + device.completion_seconds
@@ -148,7 +148,7 @@ impl<'a> DiscreteStep<'a> {
         let unit = self.work.unit_bytes as f64;
         let halo = self.borders * (self.link.latency_seconds + unit / self.link.h2d);
         let begin = enqueue + halo.max(self.borders * enqueue);
-        // The edges' reads are hidden behind later windows, if there are any.
+        // The edges' reads overlap with later windows, if there are any.
         let edge = match self.windows == 1.0 && self.borders > 0.0 {
             true => self.link.latency_seconds + unit / self.link.d2h,
             false => 0.0,
@@ -174,7 +174,7 @@ impl<'a> DiscreteStep<'a> {
         commands * self.device.enqueue_seconds
     }
 
-    /// What is streamed, if anything is.
+    /// The stream of the step, if units are streamed.
     fn stream(&self) -> Option<Stream> {
         let unit_bytes = self.work.unit_bytes as f64;
         (self.streamed > 0.0).then(|| Stream {

@@ -1,5 +1,5 @@
-//! Units that flow through a device's memory, chunk by chunk: written over the
-//! link, computed, read back, on several queues at once.
+//! The pipeline of streamed units: chunks are written over the link, computed and read
+//! back, on several queues at once.
 //!
 //! One chunk after the other is limited by the slowest of
 //!
@@ -11,12 +11,12 @@
 //! * the driver, which enqueues three commands a chunk;
 //! * the kernels, whose launches take longer while a write is under way.
 //!
-//! To that comes once what no other chunk hides: the first write, and the last
-//! kernel and read.
+//! The first write and the last kernel and read do not overlap with other chunks, and
+//! are added once.
 
 use crate::model::descriptors::{DeviceFigures, LinkFigures};
 
-/// What the units flow through.
+/// The device, link and memory that units are streamed through.
 pub struct Pipeline<'a> {
     pub device: &'a DeviceFigures,
     pub link: &'a LinkFigures,
@@ -26,7 +26,7 @@ pub struct Pipeline<'a> {
     pub queues: f64,
 }
 
-/// What flows in a step.
+/// The units that are streamed in a step.
 pub struct Stream {
     pub chunks: f64,
     /// Units of a chunk, of the last one, and of all.
@@ -38,12 +38,12 @@ pub struct Stream {
     pub halo_bytes: f64,
     /// Seconds of a unit's kernel if it has the device to itself.
     pub unit_kernel: f64,
-    /// Seconds of other kernels that are on the device from the begin on, and
-    /// of one of them with its start.
+    /// Seconds of other kernels that are on the device from the begin, and of one of
+    /// them with its launch.
     pub beside: f64,
     pub window: f64,
-    /// Other commands that the driver has to enqueue meanwhile, and how many
-    /// of them at a time before it looks after the queues.
+    /// Other commands that the driver enqueues meanwhile, and the number of them
+    /// between two polls of the queues.
     pub others: f64,
     pub lead: f64,
 }
@@ -70,7 +70,7 @@ struct Rates {
 }
 
 impl Pipeline<'_> {
-    /// While only one direction is busy.
+    /// The rates while only one direction is busy.
     fn alone(&self) -> Rates {
         let at = |rate: f64| rate.min(self.host_bandwidth) * self.flow;
         Rates {
@@ -79,8 +79,8 @@ impl Pipeline<'_> {
         }
     }
 
-    /// While both are. What they share slows both by the same factor, on a
-    /// full link or on a full memory.
+    /// The rates while both directions are busy. A full link or a full memory slows
+    /// both by the same factor.
     fn both(&self) -> Rates {
         let LinkFigures {
             h2d,
@@ -109,7 +109,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Whether both directions are ever busy at once.
+    /// Whether both directions can be busy at once.
     fn is_duplex(&self, stream: &Stream) -> bool {
         self.device.copy_engines != 1 && self.queues >= 2.0 && stream.chunks >= 2.0
     }
@@ -141,9 +141,9 @@ impl Pipeline<'_> {
         stream.chunks * self.link.latency_seconds + stream.all_bytes_in() / rates.up
     }
 
-    /// A kernel on so many units, while others run for `sharing` of its time
-    /// and other chunks are written for `writing` of it. Where kernels take
-    /// turns, it comes upon another half-way.
+    /// Seconds of a kernel on `units`, while others run for `sharing` of its time and
+    /// other chunks are written for `writing` of it. Where kernels take turns, it waits
+    /// for half of another on average.
     fn kernel(&self, stream: &Stream, units: f64, sharing: f64, writing: f64) -> f64 {
         let delay = writing * self.link.launch_delay_seconds;
         let others = match self.device.turns {
@@ -195,8 +195,8 @@ impl Pipeline<'_> {
                 (latency + write) / seconds,
             )
         };
-        // The more of a chunk's time are transfers, the more often they meet
-        // those of the other queues.
+        // The longer the transfers of a chunk, the more often they overlap with those
+        // of the other queues.
         let (rough, busy, writes) = cycle(stream.chunk, 0.5, 0.0, 0.0);
         let meeting = match self.is_duplex(stream) {
             true => ((self.queues - 1.0) * busy).min(1.0),
@@ -206,8 +206,8 @@ impl Pipeline<'_> {
         let writing = ((self.queues - 1.0) * writes).min(1.0);
         let (full, ..) = cycle(stream.chunk, meeting, sharing, writing);
         let (last, ..) = cycle(stream.last, meeting, sharing, 0.0);
-        // Queue after queue begins when the one before has written. The last
-        // chunk is on the queue after those that have one more full chunk.
+        // Each queue begins when the previous one has written. The last chunk is on the
+        // queue after those that have one more full chunk.
         let stagger = latency + stream.bytes_in(stream.chunk) / alone.up;
         let queue = (stream.chunks - 1.0) % self.queues;
         let with_last = queue * stagger + (rounds - 1.0) * full + last;

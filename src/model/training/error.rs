@@ -1,4 +1,4 @@
-//! Why a machine's runs give no model.
+//! The errors of a training.
 
 use pdawl_profiler::train::TrainError;
 use thiserror::Error;

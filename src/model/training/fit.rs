@@ -23,7 +23,7 @@ pub struct GroupModel {
     pub explaining: Result<Trained, String>,
 }
 
-/// Called with what is being fitted, fits done and fits to do.
+/// Called with the name of the fit, and the numbers of fits done and of all fits.
 pub type TrainingProgress<'a> = &'a mut dyn FnMut(&str, usize, usize);
 
 /// Fits the models of a group. `machine` is its machine's name, for messages.
@@ -77,7 +77,7 @@ pub fn fit(
 }
 
 impl GroupModel {
-    /// What a model file keeps of it.
+    /// The entry of the model file.
     pub fn entry(&self) -> Entry {
         Entry {
             kind: self.kind.clone(),
@@ -95,8 +95,8 @@ impl GroupModel {
     }
 }
 
-/// What a file keeps of a validation: everything, but the single folds of those
-/// that were not chosen, which would be most of the file.
+/// The part of a validation that a file keeps: without the folds of candidates that
+/// were not chosen, which would be most of the file.
 fn kept(validation: &Validation) -> Validation {
     let mut kept = validation.clone();
     for (place, candidate) in kept.candidates.iter_mut().enumerate() {
@@ -107,8 +107,7 @@ fn kept(validation: &Validation) -> Validation {
     kept
 }
 
-/// The range of every feature but the prior's terms, which follow from the
-/// others.
+/// The range of every feature except the prior's terms, which follow from the others.
 fn ranges(table: &Table) -> BTreeMap<String, Range> {
     (table.names.iter().enumerate())
         .filter(|(_, name)| Feature::parse(name).is_ok())

@@ -1,5 +1,5 @@
-//! For tests: runs that were never run, with times that physics says and a
-//! factor and noise on top, and models of them.
+//! Test fixtures: synthetic runs, whose times are the prior's with a factor and noise,
+//! and models of them.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! A machine's runs, by what a model is made for.
+//! The runs of a machine in groups, each of which gets models.
 
 use std::collections::BTreeMap;
 

@@ -61,7 +61,7 @@ pub struct Space {
     pub gpus: Vec<Gpu>,
 }
 
-/// Why there is no design.
+/// The errors of a design.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SpaceError {
     #[error("a size of {0} is no stencil; give sizes of at least 3")]
