@@ -188,7 +188,7 @@ const WRONG: [(&str, &str, &str); 34] = [
     (
         r#""dataset": 64"#,
         r#""dataset": "64+""#,
-        "symbolicVariables.dataset: `64+`, character 4: it ends",
+        "symbolicVariables.dataset: `64+`, character 4: it is incomplete",
     ),
     (
         r#""partition": 3"#,
@@ -345,7 +345,7 @@ fn wrong_lines_of_a_graph_are_told_with_their_numbers() {
         ),
         (
             "0 add.json {\"n\":8}\n1 add.json {\"n\":8}\n---\n0 1 1 0\n---\n",
-            "line 4: `0 1 1 0` is no edge",
+            "line 4: `0 1 1 0` is not an edge",
         ),
         (
             "0 add.json {\"n\":8}\n1 add.json {\"n\":9}\n---\n0 1->1 0\n---\n",
@@ -435,7 +435,7 @@ fn wrong_components_and_queues_are_told() {
         ),
         (
             figure(gpu, "").replace("0,1 -> 1,0", "0,1 to 1,0"),
-            "edges[0]: `0,1 to 1,0` is no edge",
+            "edges[0]: `0,1 to 1,0` is not an edge",
         ),
         (
             figure(gpu, "").replacen(r#""name": "add""#, r#""name": "sub""#, 1),
