@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::Launched;
 use crate::graph::{DatumId, KernelId};
 use crate::runtime::EventId;
+use crate::time::Nanos;
 use crate::trace::Span;
 
 /// What a command is for.
@@ -48,12 +49,17 @@ impl Timeline {
     /// What the commands make up.
     pub fn into_parts(mut self) -> Parts {
         (self.0).sort_by_key(|(event, _, span)| (span.started, *event));
-        let events = self.0.iter().map(|(event, ..)| *event);
-        let index: HashMap<EventId, usize> = events.zip(0..).collect();
+        let ends = self.0.iter().enumerate();
+        let ends: HashMap<EventId, (usize, Nanos)> = ends
+            .map(|(at, (event, _, span))| (*event, (at, span.ended)))
+            .collect();
         let (mut spans, mut edges, mut launches) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, (_, submission, span)) in self.0.into_iter().enumerate() {
-            let before = submission.waits.iter().filter_map(|wait| index.get(wait));
-            edges.extend(before.map(|before| (*before, at)));
+        for (at, (_, submission, mut span)) in self.0.into_iter().enumerate() {
+            // Completions of one time may come in any order.
+            for (before, ended) in submission.waits.iter().filter_map(|wait| ends.get(wait)) {
+                span.ready = span.ready.max(*ended);
+                edges.push((*before, at));
+            }
             if let Purpose::Launch(kernel) = submission.purpose {
                 launches.push(Launched {
                     kernel,

@@ -115,7 +115,10 @@ fn misspelt_fields_of_a_graph_are_ignored_with_a_warning() {
     );
     let (text, status) = pdawl(&folder, &CHECK);
     assert_eq!(status, Some(0), "{text}");
-    for part in ["edgs is an unknown field", "kernels[0].devv is no field"] {
+    for part in [
+        "edgs is an unknown field",
+        "kernels[0].devv is an unknown field",
+    ] {
         assert!(text.contains(part), "no {part} in {text}");
     }
 }
