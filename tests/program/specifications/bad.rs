@@ -359,7 +359,7 @@ fn wrong_lines_of_a_graph_are_told_with_their_numbers() {
             "0 add.json {\"n\":8}\n1 add.json {\"n\":8}\n2 add.json {\"n\":8}\n---\n0 1->2 0\n1 1->2 0\n---\n",
             "line 6: argument 0 of kernel 2 comes from kernel 0 already",
         ),
-        ("zero add.json\n---\n---\n", "line 1: `zero` is no id"),
+        ("zero add.json\n---\n---\n", "line 1: `zero` is not an id"),
         (
             "0 none.json {}\n---\n---\n",
             "line 1: there is no kernel file `none.json`",
