@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pdawl::codelet::{Memory, Precision};
 use pdawl::matrix::Csr;
-use pdawl::runtime::{Command, Launch};
+use pdawl::runtime::{Backend, Command, Launch};
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Form, Options, Placed, Spmv};
 
@@ -50,6 +50,7 @@ impl<'a> DeviceBuffers<'a> {
             let queue = bench.queue();
             let event = bench.submit(queue, write(&host, buffer), &[]);
             bench.done(event);
+            bench.backend.free_queue(queue);
             Memory::Device(buffer)
         };
         // The rings have room for one more unit behind their ends.
@@ -122,6 +123,8 @@ impl<'a> DeviceBuffers<'a> {
         });
         let event = self.bench.submit(queue, launch, &[]);
         self.bench.done(event);
+        // Queues that exist at the same time each compile a program.
+        self.bench.backend.free_queue(queue);
     }
 
     fn numbers(&mut self, from: Memory, count: u64) -> Vec<u8> {
@@ -132,6 +135,7 @@ impl<'a> DeviceBuffers<'a> {
         let queue = self.bench.queue();
         let event = self.bench.submit(queue, read(buffer, &host), &[]);
         self.bench.done(event);
+        self.bench.backend.free_queue(queue);
         let mut all: Vec<u8> = contents(&host);
         all.truncate((count * self.spmv.number()) as usize);
         all

@@ -194,6 +194,8 @@ fn check<T: Real>(bench: &mut Bench, case: Case) {
             after[i]
         );
     }
+    // Queues that exist at the same time each compile a program.
+    bench.backend.free_queue(queue);
     bench.backend.free(a);
     bench.backend.free(b);
     bench.backend.forget_host(source.id);
