@@ -4,6 +4,7 @@
 use crate::balance::{ChunkDone, Next, StepPlan, StepState};
 use crate::time::Nanos;
 
+mod order;
 mod progress;
 
 pub use self::progress::Progress;
@@ -242,7 +243,8 @@ impl ChunkScheduler {
             } else {
                 0.0
             };
-            let pooled = state.in_flight[d].saturating_sub(progress.held_left);
+            let others = progress.held_left + progress.order.overtaken();
+            let pooled = state.in_flight[d].saturating_sub(others);
             let mut ready = now;
             if pooled > 0 && rate > 0.0 {
                 let from = progress.mark.max(progress.busy_from).max(state.began);
@@ -368,7 +370,7 @@ impl ChunkScheduler {
         let now = seconds(state.now.saturating_sub(state.began));
         let expected = &self.expected[device];
         let end = expected.held_until.unwrap_or(0.0).max(now);
-        let handed = (self.progress[device].handed + more) as f64;
+        let handed = (self.progress[device].order.handed() + more) as f64;
         let unplanned = (handed - self.before[device]).max(0.0);
         end + unplanned * expected.streamed_kernel.unwrap_or(0.0)
     }

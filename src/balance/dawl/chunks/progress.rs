@@ -1,6 +1,7 @@
 //! A device's progress on the pool in the running step, and the rates and costs of
 //! chunks that follow from it.
 
+use super::order::Order;
 use super::seconds;
 use crate::balance::ChunkDone;
 use crate::time::Nanos;
@@ -36,8 +37,7 @@ pub struct Progress {
     /// Least time from being handed out to starting.
     latency: Option<Nanos>,
     pub(super) held_left: u64,
-    /// Units of the pool handed out to it.
-    pub(super) handed: u64,
+    pub(super) order: Order,
 }
 
 impl Progress {
@@ -55,7 +55,7 @@ impl Progress {
         if std::mem::take(&mut self.waits) {
             self.resumed = now;
         }
-        self.handed += units;
+        self.order.hand(units, now);
     }
 
     /// A piece of work has ended. `unstreamed_since` is the end of the last stream, if none
@@ -80,6 +80,7 @@ impl Progress {
         if early > 0 || !continues {
             self.opened = done.started;
         }
+        self.order.end(done);
         self.span += took;
         if self.chunks == 0 {
             self.first = (done.units, took);
