@@ -163,7 +163,7 @@ fn a_strategy_counts_on_a_single_device_as_well() {
         ("--strategy gpu", "gpu needs a GPU"),
         ("--strategy fixed:0.5,0.4", "shares"),
         ("--strategy fixed:0.5", "GPU"),
-        ("--strategy pdawl", "of a kernel of yours there is none"),
+        ("--strategy pdawl", "there is none for your own kernels"),
         ("--model any", "unexpected argument '--model'"),
     ] {
         let run = format!("run kernel {} -D dataset=1000 {one} {more}", file.display());
