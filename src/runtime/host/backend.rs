@@ -282,8 +282,8 @@ impl Backend for HostBackend {
         }
     }
 
-    fn on_each_worker(&mut self, errand: &BroadcastTask) {
-        self.workers.on_each_worker(errand);
+    fn on_each_worker(&mut self, task: &BroadcastTask) {
+        self.workers.on_each_worker(task);
     }
 }
 

@@ -14,7 +14,7 @@ pub mod arrange;
 pub mod readers;
 mod reference;
 #[cfg(test)]
-pub(crate) mod testbed;
+pub(crate) mod fixtures;
 mod write;
 
 use std::ops::Range;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::matrices::{awkward, matrix};
-use crate::workload::spmv::testbed::Plain;
+use crate::workload::spmv::fixtures::Plain;
 use crate::workload::spmv::{Form, Options};
 
 fn options(precision: Precision, form: Form, unit_weight: u64) -> Options {
