@@ -11,10 +11,10 @@
 //! as it is, and what belongs to neighbouring units is neighbouring memory.
 
 pub mod arrange;
-pub mod readers;
-mod reference;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod readers;
+mod reference;
 mod write;
 
 use std::ops::Range;
