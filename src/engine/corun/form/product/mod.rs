@@ -2,8 +2,8 @@
 //! unit, in the memory of the devices that compute it; vectors are whole
 //! everywhere.
 //!
-//! [`host`] is what lies in host memory, [`store`] a device's memory, and
-//! [`division`] how that is divided. `exchange` has what moves between steps:
+//! `host` is what lies in host memory, `store` a device's memory, and
+//! `division` how that is divided. `exchange` has what moves between steps:
 //! units that change hands and, where a result is the next step's vector, the
 //! parts of it that others read. Here is what a step takes: launches, chunks,
 //! results.
