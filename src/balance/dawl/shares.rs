@@ -44,7 +44,11 @@ impl Dawl {
         if let Some(rates) = self.active.conclude(step) {
             self.rates = rates;
         }
-        let target = self.together(None)?;
+        let both = self.either_way(None, |abilities| {
+            partition::finish_together(self.units, abilities)
+        });
+        let either = self.seconds_either_way(&both);
+        let target = self.better(None, both)?;
         let target = match self.reports == 0 && self.guide.is_none() {
             true => self.without_the_marginal(target),
             false => target,
@@ -56,7 +60,7 @@ impl Dawl {
         if self.reports < 1 || self.active.trial.is_some() || self.is_doubtful() {
             return Some(partition);
         }
-        if self.explore(step, &partition) {
+        if self.explore(step, &partition, either) {
             return self.together(None);
         }
         Some(partition)
@@ -72,7 +76,7 @@ impl Dawl {
 
     /// What `divide` makes of the devices' abilities where no device streams, and
     /// where all may; the part of `other` is changed.
-    pub(super) fn either_way(
+    fn either_way(
         &self,
         other: Option<usize>,
         divide: impl Fn(&[Ability]) -> Option<Partition>,
@@ -87,14 +91,28 @@ impl Dawl {
         })
     }
 
-    /// The better of both; where a guide or a trial decides whether devices stream,
-    /// the one of that kind.
+    /// The seconds of a step without streams and of one with them, if they differ.
+    fn seconds_either_way(&self, both: &[Option<Partition>; 2]) -> Option<[f64; 2]> {
+        let [Some(unstreamed), Some(streaming)] = both else {
+            return None;
+        };
+        (!self.is_unstreamed(&streaming.held, &streaming.pooled))
+            .then_some([unstreamed.seconds, streaming.seconds])
+    }
+
+    /// The better partition of what `divide` makes of the abilities either way.
     pub(super) fn best(
         &self,
         other: Option<usize>,
         divide: impl Fn(&[Ability]) -> Option<Partition>,
     ) -> Option<Partition> {
-        let (unstreamed, streaming) = match self.either_way(other, divide) {
+        self.better(other, self.either_way(other, divide))
+    }
+
+    /// The better of both; where a guide or a trial decides whether devices stream,
+    /// the one of that kind.
+    fn better(&self, other: Option<usize>, both: [Option<Partition>; 2]) -> Option<Partition> {
+        let (unstreamed, streaming) = match both {
             // Where no device streams, the rates beside streams do not hold.
             [Some(unstreamed), Some(all)] if self.is_unstreamed(&all.held, &all.pooled) => {
                 return Some(unstreamed);

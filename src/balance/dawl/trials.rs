@@ -23,8 +23,14 @@ const VERY_LONG: u32 = 80;
 const TRIAL_COST: f64 = 0.02;
 
 impl Dawl {
-    /// Begins the trial that promises to pay, if there is one.
-    pub(super) fn explore(&mut self, step: u32, partition: &Partition) -> bool {
+    /// Begins the trial that promises to pay, if there is one. `either` are the
+    /// seconds of a step without streams and with them.
+    pub(super) fn explore(
+        &mut self,
+        step: u32,
+        partition: &Partition,
+        either: Option<[f64; 2]>,
+    ) -> bool {
         let reference = self.predicted(partition);
         let share = |d: &usize| partition.held[*d] + partition.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
@@ -52,28 +58,21 @@ impl Dawl {
             }
             self.active.defer(device, step);
         }
-        self.try_streams(step)
+        either.is_some_and(|either| self.try_streams(step, either))
     }
 
     /// Begins a trial of streams where there are none, or of none where there are, if
     /// it costs little by the rates. In a very long run, streams that only probes have
     /// seen are tried in any case: probes of a bad moment would rule them out for good.
-    fn try_streams(&mut self, step: u32) -> bool {
+    fn try_streams(&mut self, step: u32, [unstreamed, streaming]: [f64; 2]) -> bool {
         let streams = self.unstreamed.is_none();
         let is_seen = self.alike.steps >= STREAMING_STEPS;
         if !is_seen || self.active.streams(step).is_some() {
             return false;
         }
-        let together = |abilities: &[Ability]| partition::finish_together(self.units, abilities);
-        let [Some(unstreamed), Some(streaming)] = self.either_way(None, together) else {
-            return false;
-        };
-        if self.is_unstreamed(&streaming.held, &streaming.pooled) {
-            return false;
-        }
         let (stay, change) = match streams {
-            true => (streaming.seconds, unstreamed.seconds),
-            false => (unstreamed.seconds, streaming.seconds),
+            true => (streaming, unstreamed),
+            false => (unstreamed, streaming),
         };
         let left = self.steps.saturating_sub(step);
         let cost = f64::from(STREAMING_STEPS + 1) * (change - stay);
