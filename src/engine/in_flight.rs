@@ -75,6 +75,11 @@ impl<T> InFlight<T> {
         Some((command.note, command.ready.max(completion.queued)))
     }
 
+    /// Whether a command has not completed.
+    pub fn is_pending(&self, event: EventId) -> bool {
+        self.find(event).is_ok()
+    }
+
     /// A command's index, or where it belongs.
     fn find(&self, event: EventId) -> Result<usize, usize> {
         match self.commands.back() {

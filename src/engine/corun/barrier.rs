@@ -44,7 +44,7 @@ impl RunState<'_> {
             spoiled,
             own: [self.engine_seconds(), self.submit_seconds()],
         });
-        self.context.in_flight.next_step();
+        self.context.jobs.next_step();
         if spoiled {
             self.read_report();
         }
@@ -57,10 +57,7 @@ impl RunState<'_> {
         let Some(ended) = self.ended.take() else {
             return;
         };
-        let (frame, log) = (
-            ended.frame,
-            std::mem::take(&mut self.context.in_flight.last),
-        );
+        let (frame, log) = (ended.frame, std::mem::take(&mut self.context.jobs.last));
         let report = record::report(&frame, &ended.heard, &log.jobs, &log.spans);
         if !ended.spoiled {
             self.balancer.step_ended(&report);
@@ -70,6 +67,6 @@ impl RunState<'_> {
         self.outcome.trace.steps.push((frame.began, frame.ended));
         self.keep(&log.spans);
         // It keeps its allocations for the steps to come.
-        self.context.in_flight.last = log;
+        self.context.jobs.last = log;
     }
 }

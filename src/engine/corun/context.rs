@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::CorunError;
 use super::form::Space;
-use super::in_flight::InFlight;
+use super::jobs::Jobs;
 use super::layout::Layout;
 use crate::codelet::Codelet;
 use crate::engine::Loss;
@@ -106,7 +106,7 @@ pub struct Context<'a> {
     pub devices: Vec<DeviceState>,
     /// Where the units lie, or are on their way to.
     pub layout: Layout,
-    pub in_flight: InFlight,
+    pub jobs: Jobs,
     /// Devices lost so far, in the order in which that was noticed.
     pub losses: Vec<Loss>,
     /// Whether a version that no other memory has was lost in this step.
@@ -157,13 +157,12 @@ impl Context<'_> {
         };
         match submitted {
             Ok(event) => {
-                self.in_flight
-                    .submitted(event, device, queue, purpose.job, wait);
+                self.jobs.submitted(event, device, queue, purpose.job, wait);
                 Ok(Some(event))
             }
             Err(RuntimeError::DeviceLost { why, .. }) => {
                 if let Some(job) = purpose.job {
-                    self.in_flight.jobs[job].failed = true;
+                    self.jobs.all[job].failed = true;
                 }
                 self.lose(device, purpose.step, why)?;
                 Ok(None)
@@ -241,7 +240,7 @@ impl Context<'_> {
             return Ok(None);
         };
         let ok = completion.status == Status::Done;
-        let Some((device, job)) = self.in_flight.completed(&completion, ok) else {
+        let Some((device, job)) = self.jobs.completed(&completion, ok) else {
             return Ok(Some((completion, None)));
         };
         self.devices[device].heard = self.runtime.now();
@@ -253,7 +252,7 @@ impl Context<'_> {
 
     /// Waits until no command is in flight.
     pub fn drain(&mut self) -> Result<(), CorunError> {
-        while !self.in_flight.is_empty() {
+        while !self.jobs.is_empty() {
             if self.collect(None)?.is_none() {
                 break;
             }

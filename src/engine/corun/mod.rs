@@ -24,7 +24,7 @@ mod context;
 mod error;
 mod form;
 mod host_memory;
-mod in_flight;
+mod jobs;
 pub mod layout;
 pub mod memory;
 mod open;

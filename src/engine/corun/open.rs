@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::context::{Context, DeviceState};
 use super::form::{self, Form, Space};
-use super::in_flight::InFlight;
+use super::jobs::Jobs;
 use super::layout::Layout;
-use super::memory::LEAST_STREAM;
+use super::memory;
 use super::run::RunState;
 use super::{Control, CorunError, Options, Tracing};
 use crate::balance::{Balancer, DeviceView, Setup};
@@ -17,10 +17,6 @@ use crate::machine::Device;
 use crate::runtime::{DeviceId, Runtime};
 use crate::time::Nanos;
 use crate::workload::Divisible;
-
-/// Bytes a core below which a chunk on a host-memory device is mostly
-/// overhead: about 20 us of its bandwidth.
-const MIN_CHUNK_BYTES: u64 = 256 << 10;
 
 /// Where bytes do not tell times, the work is cut into this many chunks at most.
 const MOST_CHUNKS: u64 = 128;
@@ -77,7 +73,7 @@ impl<'a> Corun<'a> {
             codelet: workload.codelet(),
             layout: Layout::unplanned(workload.units(), states.len()),
             devices: states,
-            in_flight: InFlight::default(),
+            jobs: Jobs::default(),
             losses: Vec::new(),
             spoiled: false,
             each_command: options.trace == Tracing::Commands,
@@ -118,13 +114,8 @@ fn view(device: &Device, space: &Space, workload: &dyn Divisible, form: &dyn For
     let (units, unit_bytes) = (workload.units(), workload.unit_bytes());
     let min_chunk = match space.capacity {
         _ if !form.bytes_tell_time() => (units / MOST_CHUNKS).max(1),
-        None => {
-            let cores = u64::from(device.compute_units.max(1));
-            (cores * MIN_CHUNK_BYTES / unit_bytes).max(1)
-        }
-        Some(_) => {
-            (LEAST_STREAM / unit_bytes).clamp(1, space.longest_chunk.unwrap_or(units).max(1))
-        }
+        None => memory::least_host_chunk(unit_bytes, device.compute_units),
+        Some(_) => memory::least_streamed_chunk(unit_bytes, space.longest_chunk.unwrap_or(units)),
     };
     DeviceView {
         kind: device.kind,

@@ -123,7 +123,7 @@ impl RunState<'_> {
             self.probe_rings()?;
         }
         self.probes.kept = self.form.end_probes();
-        self.context.in_flight.clear();
+        self.context.jobs.clear();
         let ended = self.context.runtime.now();
         self.probes.took = [
             self.probes.until.clamp(began, ended) - began,
@@ -134,7 +134,7 @@ impl RunState<'_> {
 
     /// When the last of what probes hold was written.
     fn written(&self) -> Nanos {
-        let writes = self.context.in_flight.spans.iter();
+        let writes = self.context.jobs.spans.iter();
         let writes = writes.filter(|span| span.kind == CommandKind::Write && span.label == PROBE);
         writes.map(|span| span.ended).max().unwrap_or(0)
     }
@@ -239,7 +239,7 @@ impl RunState<'_> {
     /// Tells what a probe took beside its kernels. No other command of its device
     /// has completed since.
     fn tell_overhead(&mut self, job: usize, submit: f64, round: u32) {
-        let job = &self.context.in_flight.jobs[job];
+        let job = &self.context.jobs.all[job];
         let device = job.device;
         let seconds = |from: Nanos, to: Nanos| to.saturating_sub(from) as f64 / 1e9;
         // The first one waited for what it computes to be written.
@@ -347,7 +347,7 @@ impl RunState<'_> {
     fn ran(&self, jobs: &[usize]) -> Vec<Ran> {
         (0..self.context.devices.len())
             .map(|device| {
-                let all = jobs.iter().map(|job| &self.context.in_flight.jobs[*job]);
+                let all = jobs.iter().map(|job| &self.context.jobs.all[*job]);
                 let mine: Vec<_> = all.filter(|j| j.device == device && !j.failed).collect();
                 let (first, rest) = mine.split_first()?;
                 let (from, counted) = match rest.is_empty() {

@@ -1,6 +1,6 @@
 //! Figures of a step, from its spans and jobs. Pure.
 
-use super::in_flight::Job;
+use super::jobs::Job;
 use crate::balance::{DeviceStep, StepReport};
 use crate::engine::{DeviceRecord, StepRecord};
 use crate::runtime::CommandKind;

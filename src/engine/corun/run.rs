@@ -127,7 +127,7 @@ impl<'a> RunState<'a> {
             }
         }
         self.drain()?;
-        self.context.in_flight.clear();
+        self.context.jobs.clear();
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl<'a> RunState<'a> {
         self.relocate(0)?;
         self.drain()?;
         self.keep_spans();
-        self.context.in_flight.clear();
+        self.context.jobs.clear();
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl<'a> RunState<'a> {
             loss.repeated = steps;
         }
         context.spoiled = false;
-        context.in_flight.clear();
+        context.jobs.clear();
         for (id, device) in context.devices.iter_mut().enumerate() {
             if device.alive {
                 device.reopen(&mut context.runtime, DeviceId(id))?;
@@ -309,7 +309,7 @@ impl<'a> RunState<'a> {
 
     /// Keeps what was done since the last step.
     fn keep_spans(&mut self) {
-        let spans = std::mem::take(&mut self.context.in_flight.spans);
+        let spans = std::mem::take(&mut self.context.jobs.spans);
         self.keep(&spans);
     }
 

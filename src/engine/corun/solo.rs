@@ -50,8 +50,7 @@ impl RunState<'_> {
             let Some(current) = ahead.pop_front() else {
                 break;
             };
-            while !self.context.spoiled && self.context.in_flight.jobs[current.job].outstanding > 0
-            {
+            while !self.context.spoiled && self.context.jobs.all[current.job].outstanding > 0 {
                 self.collect(None)?;
             }
             if self.context.spoiled {
@@ -63,7 +62,7 @@ impl RunState<'_> {
             (control.progress)(done, steps);
             more &= !control.stop.load(Ordering::Relaxed);
         }
-        self.context.in_flight.clear();
+        self.context.jobs.clear();
         Ok(StepEnd::Done(done - first))
     }
 
@@ -83,7 +82,7 @@ impl RunState<'_> {
 
     /// Reports a step: from the end of the one before to its own.
     fn note_solo(&mut self, device: usize, current: &StepAhead) {
-        let job = self.context.in_flight.jobs[current.job].clone();
+        let job = self.context.jobs.all[current.job].clone();
         let frame = Frame {
             step: current.step,
             began: self.barrier,
@@ -92,7 +91,7 @@ impl RunState<'_> {
             devices: self.context.devices.len(),
         };
         // On one in-order queue the spans come in the order of the steps.
-        let spans = &mut self.context.in_flight.spans;
+        let spans = &mut self.context.jobs.spans;
         let mine: Vec<Span> = spans
             .drain(..spans.partition_point(|s| s.step <= current.step))
             .collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::context::{MAIN, Purpose};
 use super::form::Arrivals;
-use super::in_flight::Job;
+use super::jobs::Job;
 use super::layout::length;
 use super::pool::Pool;
 use super::run::RunState;
@@ -88,7 +88,7 @@ impl RunState<'_> {
             let units = self.context.layout.held[device].clone();
             if self.context.devices[device].alive && !units.is_empty() {
                 let job = self.held_job(device, units);
-                self.context.in_flight.keep_open(job);
+                self.context.jobs.keep_open(job);
                 launches.push(Purpose {
                     job: Some(job),
                     ..Purpose::new(device, MAIN, step, HELD)
@@ -106,7 +106,7 @@ impl RunState<'_> {
                     continue;
                 }
                 let job = launches.swap_remove(i).job;
-                if let Some(job) = job.filter(|job| self.context.in_flight.close(*job)) {
+                if let Some(job) = job.filter(|job| self.context.jobs.close(*job)) {
                     self.job_ended(step, job, work);
                 }
             }
@@ -126,7 +126,7 @@ impl RunState<'_> {
     /// A job of held units, without commands yet.
     pub(super) fn held_job(&mut self, device: usize, units: Range<u64>) -> usize {
         let now = self.context.runtime.now();
-        self.context.in_flight.job(device, None, units, now)
+        self.context.jobs.job(device, None, units, now)
     }
 
     /// Receives the completions that are there, without waiting.
@@ -158,10 +158,10 @@ impl RunState<'_> {
         let pause = (pause * 1e9) as Nanos;
         let mut freed = false;
         loop {
-            if !self.context.spoiled && (freed || self.context.in_flight.is_empty()) {
+            if !self.context.spoiled && (freed || self.context.jobs.is_empty()) {
                 self.hand_out(step, work, false)?;
             }
-            if self.context.in_flight.is_empty() {
+            if self.context.jobs.is_empty() {
                 if self.context.spoiled || work.pool.is_empty() {
                     return Ok(());
                 }
@@ -244,7 +244,7 @@ impl RunState<'_> {
         work.in_flight[device] += length(&units);
         let job = self.submit_chunk((device, lane), units, (step, CHUNK), &work.arrivals)?;
         work.lanes[device][lane] = Some(job);
-        if self.context.in_flight.jobs[job].outstanding == 0 {
+        if self.context.jobs.all[job].outstanding == 0 {
             // The device was lost before anything was submitted.
             self.job_ended(step, job, work);
         }
@@ -261,9 +261,7 @@ impl RunState<'_> {
     ) -> Result<usize, CorunError> {
         let context = &mut self.context;
         let now = context.runtime.now();
-        let job = context
-            .in_flight
-            .job(device, Some(lane), units.clone(), now);
+        let job = context.jobs.job(device, Some(lane), units.clone(), now);
         let purpose = Purpose {
             job: Some(job),
             ..context.chunk(device, lane, step, label)
@@ -284,7 +282,7 @@ impl RunState<'_> {
             ended,
             failed,
             ..
-        } = self.context.in_flight.jobs[index].clone();
+        } = self.context.jobs.all[index].clone();
         work.in_flight[device] -= length(&units);
         if let Some(lane) = lane {
             work.lanes[device][lane] = None;

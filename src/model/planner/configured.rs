@@ -12,6 +12,7 @@ use super::contention::Flow;
 use crate::balance::windows::more_launches;
 use crate::engine::corun::Stream;
 use crate::engine::corun::grid::GridDivision;
+use crate::engine::corun::memory::{least_host_chunk, least_streamed_chunk};
 use crate::engine::corun::product::{ProductEstimate, fixed_bytes};
 use crate::model::case::{Case, DevicePart, StepWork};
 use crate::model::{StepTime, prior};
@@ -110,6 +111,14 @@ impl ConfiguredDevice {
     /// Most units that it can hold.
     pub fn capacity(&self) -> u64 {
         self.division().map_or(0, |division| division.capacity)
+    }
+
+    /// Units of the shortest chunk, as a run has it.
+    pub fn least_chunk(&self, unit_bytes: u64) -> u64 {
+        match self.form {
+            Form::Host { workers, .. } => least_host_chunk(unit_bytes, workers),
+            Form::Discrete(division) => least_streamed_chunk(unit_bytes, division.chunk),
+        }
     }
 
     pub fn has_own_memory(&self) -> bool {

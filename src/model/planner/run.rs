@@ -7,7 +7,6 @@ use super::{ConfiguredDevice, RunPlan};
 use crate::balance::pdawl::Planner;
 use crate::balance::{DeviceView, Setup, StepPlan, Strategy, StrategyError};
 use crate::engine::corun::Stream;
-use crate::engine::corun::memory::LEAST_STREAM;
 use crate::model::case::StepWork;
 use crate::model::step_time::{INTERVAL, Outside};
 
@@ -81,10 +80,6 @@ fn fixed(
     let Some(workers) = configured(work, candidates, &all, stream) else {
         return Ok(None);
     };
-    let least = |worker: &ConfiguredDevice| match worker.division() {
-        Some(division) => (LEAST_STREAM / work.unit_bytes).clamp(1, division.chunk),
-        None => 1,
-    };
     let setup = Setup {
         units: work.units,
         steps,
@@ -95,14 +90,16 @@ fn fixed(
                 capacity: worker.has_own_memory().then(|| worker.capacity()),
                 slots: worker.division().map(|division| division.slots),
                 stream_limit: None,
-                min_chunk: least(worker),
+                min_chunk: worker.least_chunk(work.unit_bytes),
             })
             .collect(),
     };
     let plan = strategy.build(&setup)?.plan(0);
     let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))
         .map(|(worker, pooled)| {
-            let chunk = pooled.div_ceil(FIXED_CHUNKS).max(least(&worker));
+            let chunk = pooled
+                .div_ceil(FIXED_CHUNKS)
+                .max(worker.least_chunk(work.unit_bytes));
             worker.with_chunk(chunk)
         })
         .collect();

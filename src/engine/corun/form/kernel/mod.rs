@@ -357,7 +357,7 @@ impl Form for KernelForm<'_> {
         }
         // The version that a device has of its own units is the present one;
         // that of others is not.
-        let jobs = context.in_flight.jobs.iter();
+        let jobs = context.jobs.all.iter();
         for job in jobs.filter(|job| turned && !job.failed) {
             let units = job.units.start as usize..job.units.end as usize;
             for (device, images) in self.images.iter_mut() {

@@ -163,7 +163,7 @@ impl Form for ProductForm<'_> {
         let slots = store.streams[purpose.queue - HELD_QUEUES].from(entry, row.into());
         let args = host.args(&units, &store.placed(&slots));
         let mut ready = exchange::complete_vector(host, store, context, purpose, &wait)?;
-        ready.retain(|event| context.in_flight.is_pending(*event));
+        ready.retain(|event| context.jobs.is_pending(*event));
         let mut commands = host.write_units(&units, &slots);
         if !ready.is_empty() {
             // Only the kernel waits for the vector.

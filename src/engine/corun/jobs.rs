@@ -1,9 +1,9 @@
-//! The commands in flight in a step, the jobs (pieces of work) that they belong
-//! to, and the spans of those that have completed.
+//! The jobs (pieces of work) of a step, their commands in flight, and the spans of
+//! those that have completed.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::engine::in_flight::{self, InFlight};
 use crate::runtime::{CommandKind, Completion, EventId, Stages};
 use crate::time::Nanos;
 use crate::trace::Span;
@@ -30,17 +30,12 @@ impl Job {
     }
 }
 
+/// Whose command it is.
 #[derive(Debug)]
-struct Submitted {
-    event: EventId,
+struct Submitter {
     device: usize,
     queue: usize,
     job: Option<usize>,
-    /// The latest end of what it waited for and was in flight with it. What
-    /// had ended before cannot have kept it.
-    ready: Nanos,
-    /// Commands that wait for it.
-    followers: Vec<EventId>,
 }
 
 /// What was done in a step.
@@ -52,27 +47,25 @@ pub struct StepLog {
 
 /// The commands in flight, and what was done in this step and in the one before.
 #[derive(Debug, Default)]
-pub struct InFlight {
-    /// In the order of their events, which is that of submission: few at a
-    /// time, and mostly taken from the front.
-    commands: VecDeque<Submitted>,
-    pub jobs: Vec<Job>,
+pub struct Jobs {
+    commands: InFlight<Submitter>,
+    pub all: Vec<Job>,
     pub spans: Vec<Span>,
     pub last: StepLog,
 }
 
-impl InFlight {
+impl Jobs {
     /// Begins a new step, and keeps what was done in the one that has ended. No
     /// command may be in flight.
     pub fn next_step(&mut self) {
-        std::mem::swap(&mut self.jobs, &mut self.last.jobs);
+        std::mem::swap(&mut self.all, &mut self.last.jobs);
         std::mem::swap(&mut self.spans, &mut self.last.spans);
         self.clear();
     }
 
     /// Forgets what was done in this step. No command may be in flight.
     pub fn clear(&mut self) {
-        self.jobs.clear();
+        self.all.clear();
         self.spans.clear();
     }
 
@@ -89,7 +82,7 @@ impl InFlight {
         units: Range<u64>,
         issued: Nanos,
     ) -> usize {
-        self.jobs.push(Job {
+        self.all.push(Job {
             device,
             lane,
             units,
@@ -99,18 +92,18 @@ impl InFlight {
             ended: 0,
             failed: false,
         });
-        self.jobs.len() - 1
+        self.all.len() - 1
     }
 
     /// A job gets more commands later: it is not over before it is closed.
     pub fn keep_open(&mut self, job: usize) {
-        self.jobs[job].outstanding += 1;
+        self.all[job].outstanding += 1;
     }
 
     /// A job gets no more commands; says whether it is over.
     pub fn close(&mut self, job: usize) -> bool {
-        self.jobs[job].outstanding -= 1;
-        self.jobs[job].outstanding == 0
+        self.all[job].outstanding -= 1;
+        self.all[job].outstanding == 0
     }
 
     /// Adds a submitted command.
@@ -123,79 +116,37 @@ impl InFlight {
         waits: &[EventId],
     ) {
         if let Some(job) = job {
-            self.jobs[job].outstanding += 1;
+            self.all[job].outstanding += 1;
         }
-        for awaited in waits {
-            if let Ok(index) = self.find(*awaited) {
-                self.commands[index].followers.push(event);
-            }
-        }
-        let command = Submitted {
-            event,
-            device,
-            queue,
-            job,
-            ready: 0,
-            followers: Vec::new(),
-        };
-        let (Ok(index) | Err(index)) = self.find(event);
-        self.commands.insert(index, command);
+        let submitter = Submitter { device, queue, job };
+        self.commands.insert(event, submitter, waits);
     }
 
     /// Whether a command has not completed.
     pub fn is_pending(&self, event: EventId) -> bool {
-        self.find(event).is_ok()
+        self.commands.is_pending(event)
     }
 
-    /// A command's index, or where it would be inserted.
-    fn find(&self, event: EventId) -> Result<usize, usize> {
-        match self.commands.back() {
-            Some(last) if last.event < event => Err(self.commands.len()),
-            _ => self.commands.binary_search_by_key(&event, |c| c.event),
-        }
-    }
-
-    /// Removes a completed command and adds its spans; returns its device, and its job if that has no
-    /// command left. `None` for a command that is not of this step.
+    /// Removes a completed command and adds its spans. Returns its device, and its job
+    /// if that has no command left. `None` for a command that is not of this step.
     pub fn completed(
         &mut self,
         completion: &Completion,
         ok: bool,
     ) -> Option<(usize, Option<usize>)> {
-        let Submitted {
-            device,
-            queue,
-            job,
-            ready,
-            followers,
-            ..
-        } = self.commands.remove(self.find(completion.event).ok()?)?;
-        for follower in followers {
-            if let Ok(index) = self.find(follower) {
-                let ready = &mut self.commands[index].ready;
-                *ready = completion.ended.max(*ready);
-            }
-        }
+        let (Submitter { device, queue, job }, ready) = self.commands.remove(completion)?;
         if ok {
             let spans = stages(completion).map(|(kind, (started, ended), bytes)| Span {
-                device,
-                queue,
                 kind,
-                label: completion.tag.label.clone(),
-                step: completion.tag.step,
-                units: completion.tag.units.clone(),
-                ready: ready.max(completion.queued),
-                queued: completion.queued,
-                submitted: completion.submitted,
                 started,
                 ended,
                 bytes,
-                workers: completion.workers,
+                ..in_flight::span(completion, device, queue, ready)
             });
             self.spans.extend(spans);
         }
         let finished = job.filter(|index| {
-            let job = &mut self.jobs[*index];
+            let job = &mut self.all[*index];
             job.outstanding -= 1;
             job.failed |= !ok;
             if ok {
@@ -266,23 +217,23 @@ mod tests {
 
     #[test]
     fn a_command_is_ready_when_the_last_that_it_waits_for_has_ended() {
-        let mut in_flight = InFlight::default();
+        let mut jobs = Jobs::default();
         let [done, slow, quick, last] = [(); 4].map(|()| EventId::fresh());
-        in_flight.submitted(done, 0, 0, None, &[]);
-        in_flight.completed(&completion(done, 1, 5), true);
+        jobs.submitted(done, 0, 0, None, &[]);
+        jobs.completed(&completion(done, 1, 5), true);
         for event in [slow, quick] {
-            in_flight.submitted(event, 0, 0, None, &[done]);
+            jobs.submitted(event, 0, 0, None, &[done]);
         }
-        in_flight.submitted(last, 1, 2, None, &[done, slow, quick]);
+        jobs.submitted(last, 1, 2, None, &[done, slow, quick]);
         // Not in the order of submission.
         for (event, queued, ended) in [(quick, 10, 20), (slow, 10, 30), (last, 11, 40)] {
-            assert!(!in_flight.is_empty() && in_flight.is_pending(event));
-            in_flight.completed(&completion(event, queued, ended), true);
+            assert!(!jobs.is_empty() && jobs.is_pending(event));
+            jobs.completed(&completion(event, queued, ended), true);
         }
-        assert!(in_flight.is_empty() && !in_flight.is_pending(last));
-        let ready: Vec<Nanos> = in_flight.spans.iter().map(|span| span.ready).collect();
+        assert!(jobs.is_empty() && !jobs.is_pending(last));
+        let ready: Vec<Nanos> = jobs.spans.iter().map(|span| span.ready).collect();
         assert_eq!(ready, [1, 10, 10, 30]);
-        let again = in_flight.completed(&completion(last, 11, 40), true);
+        let again = jobs.completed(&completion(last, 11, 40), true);
         assert_eq!(again, None, "it was removed before");
     }
 
@@ -298,11 +249,11 @@ mod tests {
             ..completion(EventId::fresh(), 10, 20)
         };
         let of = |written, read| {
-            let (mut in_flight, whole) = (InFlight::default(), whole(written, read));
-            in_flight.submitted(whole.event, 0, 0, None, &[]);
-            in_flight.completed(&whole, true);
+            let (mut jobs, whole) = (Jobs::default(), whole(written, read));
+            jobs.submitted(whole.event, 0, 0, None, &[]);
+            jobs.completed(&whole, true);
             let stage = |span: &Span| (span.kind, (span.started, span.ended), span.bytes);
-            in_flight.spans.iter().map(stage).collect::<Vec<Stage>>()
+            jobs.spans.iter().map(stage).collect::<Vec<Stage>>()
         };
         let (write, read) = ((Write, (10, 14), 8), (Read, (17, 20), 4));
         let launch = (Launch, (14, 17), 0);
@@ -313,17 +264,17 @@ mod tests {
 
     #[test]
     fn a_job_is_over_with_its_last_command_and_fails_with_any() {
-        let mut in_flight = InFlight::default();
-        let job = in_flight.job(0, None, 0..4, 0);
+        let mut jobs = Jobs::default();
+        let job = jobs.job(0, None, 0..4, 0);
         let events = [EventId::fresh(), EventId::fresh()];
         for event in events {
-            in_flight.submitted(event, 0, 0, Some(job), &[]);
+            jobs.submitted(event, 0, 0, Some(job), &[]);
         }
-        let first = in_flight.completed(&completion(events[0], 1, 2), false);
+        let first = jobs.completed(&completion(events[0], 1, 2), false);
         assert_eq!(first, Some((0, None)));
-        let second = in_flight.completed(&completion(events[1], 1, 3), true);
+        let second = jobs.completed(&completion(events[1], 1, 3), true);
         assert_eq!(second, Some((0, Some(job))));
-        assert!(in_flight.jobs[job].failed);
-        assert_eq!(in_flight.spans.len(), 1);
+        assert!(jobs.all[job].failed);
+        assert_eq!(jobs.spans.len(), 1);
     }
 }
