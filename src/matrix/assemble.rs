@@ -1,9 +1,8 @@
-//! Sorts entries in any order into compressed sparse rows.
+//! Converts a matrix's entries, in any order, to compressed sparse rows.
 //!
-//! Rows are divided among threads. Each thread reads all entries and takes those of
-//! its rows, so no two threads write the same memory, and entries of a row keep
-//! their order. Duplicates are therefore summed in the same order for every number
-//! of threads.
+//! Each thread has a range of rows. It reads all entries and stores those of its rows,
+//! so two threads never write the same memory, and the entries of a row keep their
+//! order. Duplicates are therefore summed in the same order for any number of threads.
 
 use std::ops::Range;
 
@@ -19,11 +18,11 @@ use super::rows::{RowBlock, accumulate, divide};
 pub struct Entries {
     pub rows: Vec<u32>,
     pub columns: Vec<u32>,
-    /// As many values as rows, or none where all values are 1.
+    /// As many values as rows, or none if all values are 1.
     pub values: Vec<f64>,
 }
 
-/// Whether an entry off the diagonal also stands for its mirror image.
+/// Whether each entry off the diagonal also defines the mirrored entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mirror {
     No,
@@ -32,7 +31,7 @@ pub enum Mirror {
     Negated,
 }
 
-/// Fewest entries for which another thread is worth its start.
+/// Fewest entries of a thread; for fewer, its start costs more than it saves.
 const LEAST_SHARE: u64 = 1 << 16;
 
 /// Makes a matrix of entries. Entries of the same row and column are summed. Rows
@@ -106,7 +105,7 @@ fn count(
     Ok(())
 }
 
-/// Divides the arrays so that all blocks have about as many entries.
+/// Divides the arrays into blocks with about the same number of entries.
 fn divide_evenly<'a>(
     starts: &'a [u64],
     column_of: &'a mut [u32],
@@ -266,16 +265,16 @@ mod tests {
     }
 
     #[test]
-    fn an_index_outside_is_refused_or_cannot_be() {
+    fn a_column_outside_the_matrix_is_refused() {
         let parts = vec![entries(&[(0, 5, 1.0)])];
         let result = quietly(|control| assemble(2, 2, parts, Mirror::No, control));
         assert!(matches!(result, Err(MatrixError::Csr(_))));
         assert_eq!(built(0, 0, Vec::new(), Mirror::Same).nonzeros(), 0);
     }
 
-    /// Divided among several threads, with rows of very unlike length.
+    /// Several threads assemble rows of very different length.
     #[test]
-    fn many_entries_are_summed_as_a_map_would() {
+    fn many_entries_have_the_sums_of_a_map() {
         let mut random = 1u64;
         let mut draw = |below: u32| {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Progress and interruption of long work on a matrix.
+//! Progress reports and interruption of long operations on a matrix.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use super::error::MatrixError;
 pub struct Control<'a> {
     /// Ends the work with [`MatrixError::Interrupted`] once it is set.
     pub stop: &'a AtomicBool,
-    /// Called from time to time, on the thread that asked for the matrix.
+    /// Called from time to time, on the thread that requested the matrix.
     pub progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -16,7 +16,7 @@ pub struct Control<'a> {
 /// is 0 where it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Such as `reading`.
+    /// The operation, such as `reading`.
     pub what: &'static str,
     pub done: u64,
     pub total: u64,

@@ -1,10 +1,10 @@
-//! Strategies and helpers that the tests of several modules share.
+//! Test fixtures: random matrices and helpers that the tests of several modules share.
 
 use proptest::prelude::*;
 
 use super::csr::Csr;
 
-/// Any small matrix, with values of all kinds.
+/// A strategy for any small matrix, with infinite, zero and other values.
 pub fn matrices() -> impl Strategy<Value = Csr> {
     let value = prop_oneof![
         any::<f64>().prop_filter("nan is not equal to itself", |value| !value.is_nan()),
@@ -29,7 +29,7 @@ pub fn matrices() -> impl Strategy<Value = Csr> {
     })
 }
 
-/// The values bit by bit, so that -0 is not 0.
+/// The bits of the values, to distinguish -0 from 0.
 pub fn bits(matrix: &Csr) -> Vec<u64> {
     matrix
         .values()

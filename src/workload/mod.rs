@@ -1,10 +1,10 @@
-//! What users run, built of codelets.
+//! Workloads: the computations that users run, built from codelets.
 //!
-//! A [`Divisible`] workload tells an engine how many units it has, what they
-//! cost, which codelet computes them, and what they are made of ([`Data`]): a
-//! [`Grid`], or a product of a matrix. That in turn tells what a range of units
-//! reads and writes, and what the sequential reference is. A workload knows no
-//! device and no share. A [`transformer`] is a task graph instead.
+//! A [`Divisible`] workload tells an engine the number of its units, their cost, the
+//! codelet that computes them, and their form ([`Data`]): a [`Grid`], a product of a
+//! matrix and a vector, or a user's kernel. The form determines the memory that a
+//! range of units reads and writes, and the sequential reference. A workload does not
+//! depend on devices or shares. A [`transformer`] is a task graph instead.
 
 pub mod kernel;
 pub mod spmv;
@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use crate::codelet::{Codelet, Cost, Memory, Value};
 
-/// Where a run of units lies in memory: a ring of `slots` slots of one unit
-/// each, of which unit `unit` is in slot `slot`. Unit `unit + i` is in slot
-/// `(slot + i) mod slots`.
+/// The place of units in memory: a ring of `slots` slots of one unit each. Unit
+/// `unit + i` is in slot `(slot + i) mod slots`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
     pub memory: Memory,
@@ -30,13 +29,13 @@ pub struct Ring {
 impl Ring {
     /// The slot of a unit at or after `self.unit - slots`.
     pub fn slot_of(&self, unit: u64) -> u64 {
-        // Whatever has bytes has less than 2^63 units.
+        // Each unit has at least one byte, so there are fewer than 2^63.
         let ahead = unit as i64 - self.unit as i64 + self.slot as i64;
         ahead.rem_euclid(self.slots as i64) as u64
     }
 
     /// The runs of consecutive slots in which `units` lie: each run's units
-    /// and its first slot. One run, or two where the ring's end lies between.
+    /// and its first slot. There are two if `units` cross the ring's end.
     pub fn runs(&self, units: Range<u64>) -> impl Iterator<Item = (Range<u64>, u64)> + use<> {
         let first = self.slot_of(units.start);
         let middle = units.end.min(units.start + (self.slots - first));
@@ -46,16 +45,16 @@ impl Ring {
     }
 }
 
-/// A workload whose steps are made of units that can be divided among devices.
-/// What a unit is made of, and what it is computed from, is its [`Data`].
+/// A workload whose steps consist of units that can be divided among devices. Its
+/// [`Data`] is the form of a unit and of its inputs.
 pub trait Divisible: Sync {
-    /// Its name as on the command line.
+    /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Units a step, at least 1.
+    /// Units of a step, at least 1.
     fn units(&self) -> u64;
 
-    /// Bytes of a unit's data; on average, where units differ.
+    /// Bytes of a unit's data; the average if units differ.
     fn unit_bytes(&self) -> u64;
 
     /// Whether it computes in double precision.
@@ -64,14 +63,14 @@ pub trait Divisible: Sync {
     /// The codelet of a step.
     fn codelet(&self) -> Arc<Codelet>;
 
-    /// What computing these units costs.
+    /// The cost of computing these units.
     fn cost(&self, units: &Range<u64>) -> Cost;
 
-    /// What its units are made of.
+    /// The form of its units.
     fn data(&self) -> Data<'_>;
 }
 
-/// What units are made of: the forms of data that engines keep and move.
+/// The form of a workload's units, which engines keep and move.
 #[derive(Clone, Copy)]
 pub enum Data<'a> {
     /// Units are parts of a grid, each computed from its neighbourhood.
@@ -82,8 +81,8 @@ pub enum Data<'a> {
     Kernel(&'a kernel::UserKernel),
 }
 
-/// A grid of units of equal size: in each step unit `u`'s next version is
-/// computed from the present versions of units `u - halo ..= u + halo`.
+/// A grid of units of equal size. A step computes unit `u`'s next version from the
+/// present versions of units `u - halo ..= u + halo`.
 pub trait Grid: Divisible {
     /// Points (or other elements that throughput counts) of one unit.
     fn unit_points(&self) -> u64;

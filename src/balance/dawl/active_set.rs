@@ -1,18 +1,20 @@
-//! The active set, and trials. A device can cost more than it helps, because of halos,
-//! of a barrier with several devices and of shared memory; streams can cost more or
-//! less than the estimates of rates say. The estimates do not show that, so a
-//! *trial* does: a step with one device more or fewer, or a few steps with or
-//! without streams. The change stays if it pays, and is undone if it does not.
+//! The active set: the devices that compute. A *trial* changes it for a measurement.
+//!
+//! A device can lengthen the steps by its halos, its barrier and its use of shared
+//! memory. Streams can cost more or less than the rate estimates say. The estimates do
+//! not show these costs, so DAWL measures them: it runs one step with one device more
+//! or fewer, or a few steps with or without streams. It keeps the change if it pays.
 
 use super::rates::RateEstimates;
 
-/// Steps after which a decision is tried again; doubled each time.
+/// Steps between two trials of the same change. The number doubles each time.
 const PATIENCE: u32 = 64;
 /// Least relative gain that a trial must promise.
 pub const PROMISE: f64 = 0.02;
 /// Steps of a trial of streams, after a first one that does not count.
 pub const STREAMING_STEPS: u32 = 4;
-/// A trial of streams ends early where steps take so many times the reference.
+/// A trial of streams ends early if its steps take longer than the reference by this
+/// factor.
 const TOO_LONG: f64 = 1.2;
 
 /// What a trial changes.
@@ -20,27 +22,27 @@ const TOO_LONG: f64 = 1.2;
 pub enum Change {
     /// A device joins or leaves the active set.
     Device(usize),
-    /// Devices stream from now on, or cease to.
+    /// Devices start or stop streaming.
     Streaming(bool),
 }
 
-/// One change, tried for a step or a few.
+/// A change that is measured for one or a few steps.
 #[derive(Clone, Debug)]
 pub struct Trial {
     change: Change,
-    /// First step that counts, the number of steps measured and the fastest one's
-    /// seconds.
+    /// The first step that counts, the number of measured steps, and the seconds of the
+    /// fastest one.
     from: u32,
     steps: u32,
     fastest: f64,
-    /// Seconds of a step before.
+    /// Seconds of a step before the trial.
     reference: f64,
-    /// The estimates before, if they do not hold during the trial.
+    /// The estimates before the trial, if they are not valid during it.
     rates: Option<Vec<RateEstimates>>,
 }
 
 impl Trial {
-    /// A step has ended.
+    /// Records the seconds of a step that has ended.
     pub fn observe(&mut self, step: u32, seconds: f64) {
         let counts = match self.change {
             Change::Device(_) => step == self.from,
@@ -61,8 +63,8 @@ impl Trial {
         self.steps >= needed || self.steps > 0 && is_too_long
     }
 
-    /// Whether the change stays. A device more, and other streams, must be clearly
-    /// better; a device fewer must not be clearly worse.
+    /// Whether the change stays. An additional device or a change of streams must be
+    /// clearly faster. One device fewer must not be clearly slower.
     fn has_paid(&self, is_fewer: bool) -> bool {
         let allowed = match is_fewer {
             true => 1.0 + 0.5 * PROMISE,
@@ -72,16 +74,16 @@ impl Trial {
     }
 }
 
-/// The devices that are alive and those that are active, whether devices stream
-/// where a trial has decided that, and the present trial.
+/// The devices that are alive and those that are active, the decision of the last
+/// trial about streams, and the current trial.
 #[derive(Clone, Debug)]
 pub struct ActiveSet {
     alive: Vec<bool>,
     works: Vec<bool>,
-    /// First step in which changing a device's part may be tried.
+    /// The first step in which a trial may change the device.
     again: Vec<u32>,
     patience: Vec<u32>,
-    /// Whether devices stream, and until which step that is settled.
+    /// Whether devices stream, and the step until which that decision holds.
     streams: Option<(bool, u32)>,
     pub trial: Option<Trial>,
 }
@@ -112,7 +114,8 @@ impl ActiveSet {
         working.next().filter(|_| working.next().is_none())
     }
 
-    /// The devices, active or not, whose part may be changed in `step`.
+    /// The active devices (if `working`) or the inactive ones that a trial in `step` may
+    /// change.
     pub fn candidates(&self, step: u32, working: bool) -> Vec<usize> {
         (0..self.works.len())
             .filter(|d| self.alive[*d] && self.works[*d] == working && step >= self.again[*d])
@@ -127,7 +130,7 @@ impl ActiveSet {
             .min()
     }
 
-    /// Whether devices stream in `step`, where a trial says so or has decided it.
+    /// Whether devices stream in `step`; `None` if no trial has decided it.
     pub fn streams(&self, step: u32) -> Option<bool> {
         match self.trial.as_ref().map(|trial| trial.change) {
             Some(Change::Streaming(streams)) => Some(streams),
@@ -135,8 +138,8 @@ impl ActiveSet {
         }
     }
 
-    /// Begins a trial in `step`. `reference` is the seconds of a step before, `rates`
-    /// the estimates to go back to.
+    /// Begins a trial in `step`. `reference` is the seconds of a step before the trial;
+    /// `rates` are restored if the trial fails.
     pub fn begin(&mut self, change: Change, step: u32, reference: f64, rates: &[RateEstimates]) {
         let (from, rates) = match change {
             Change::Device(device) => {
@@ -161,19 +164,19 @@ impl ActiveSet {
         self.works[device] = false;
     }
 
-    /// Keeps a device's part until `step`.
+    /// Allows no trial of a device before `step`.
     pub fn rest(&mut self, device: usize, step: u32) {
         self.again[device] = step;
     }
 
-    /// Keeps a device's part for its patience, which doubles.
+    /// Allows no trial of a device for its waiting time, which doubles.
     pub fn defer(&mut self, device: usize, step: u32) {
         self.again[device] = step.saturating_add(self.patience[device]);
         self.patience[device] = self.patience[device].saturating_mul(2);
     }
 
-    /// Ends a trial that has been measured, before `step`. Returns the estimates to go
-    /// back to where it did not pay.
+    /// Ends a trial that has enough measurements, before `step`. Returns the estimates
+    /// to restore if the change did not pay.
     pub fn conclude(&mut self, step: u32) -> Option<Vec<RateEstimates>> {
         let trial = self.trial.take_if(|trial| trial.is_over())?;
         match trial.change {
@@ -191,12 +194,12 @@ impl ActiveSet {
         trial.rates
     }
 
-    /// The estimates before a trial that is called off, if they are to be restored.
+    /// Cancels the trial. Returns the estimates to restore, if there are any.
     pub fn call_off(self) -> Option<Vec<RateEstimates>> {
         self.trial?.rates
     }
 
-    /// Activates these devices; all that are alive where none of them is.
+    /// Activates these devices, or all that are alive if none of these is.
     pub fn appoint(&mut self, works: impl Fn(usize) -> bool) {
         self.trial = None;
         for (d, alive) in self.alive.iter().enumerate() {
@@ -205,7 +208,7 @@ impl ActiveSet {
         self.none_but_all();
     }
 
-    /// After a lasting change nothing is settled: all devices are active.
+    /// Forgets all decisions after a lasting change, and activates all devices.
     pub fn start_over(&mut self, step: u32) {
         self.trial = None;
         self.streams = None;
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_which_it_goes_faster_stays_out() {
+    fn a_device_stays_inactive_if_steps_are_faster_without_it() {
         let mut active = tried(0.95);
         assert!(active.conclude(3).is_none());
         assert_eq!(active.lone(), Some(1));
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_missed_comes_back() {
+    fn a_device_is_activated_again_if_steps_are_slower_without_it() {
         let mut active = tried(1.05);
         assert!(active.conclude(3).is_some());
         assert!(active.works(0));
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_brings_everyone_back_but_the_lost() {
+    fn starting_over_activates_all_devices_that_are_not_lost() {
         let mut active = ActiveSet::new(3);
         active.lost(2);
         active.begin(Change::Device(0), 5, 1.0, &[]);
@@ -266,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn when_all_at_work_are_lost_those_left_out_come_in() {
+    fn inactive_devices_are_activated_if_all_active_ones_are_lost() {
         let mut active = tried(0.9);
         active.conclude(3);
         active.lost(1);
         assert!(active.works(0));
     }
 
-    /// After a trial of streams whose steps took so long, the first one not counted.
+    /// After a trial of streams whose steps took these seconds. The first does not count.
     fn streamed(seconds: &[f64]) -> ActiveSet {
         let mut active = ActiveSet::new(2);
         active.begin(Change::Streaming(true), 10, 1.0, &[]);
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_do_not_are_given_up_and_bad_ones_at_once() {
+    fn streams_that_do_not_pay_end_and_much_slower_ones_end_early() {
         for seconds in [&[1.0; 5][..], &[2.0, 1.3]] {
             let mut active = streamed(seconds);
             active.conclude(15);
@@ -301,6 +304,6 @@ mod tests {
         }
         let mut active = streamed(&[2.0, 1.1]);
         active.conclude(12);
-        assert_eq!(active.streams(12), Some(true), "not seen often enough");
+        assert_eq!(active.streams(12), Some(true), "too few steps");
     }
 }

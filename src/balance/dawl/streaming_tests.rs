@@ -1,6 +1,6 @@
-//! What steps with and without streams took, remembered and used: DAWL on a
-//! machine whose GPU holds a quarter of the units, and could stream some of the
-//! others through the host memory that the cores compute on.
+//! Tests of DAWL's choice between steps with and without streams, by their measured
+//! times. The machine's GPU holds a quarter of the units. It can stream others
+//! from host memory, which it then shares with the cores.
 
 use super::Dawl;
 use crate::balance::fixtures::{Machine, real_cpu, real_gpu};
@@ -9,8 +9,8 @@ use crate::balance::tests::{late, mean, oracle};
 /// Steps of a long run.
 const STEPS: u32 = 100;
 
-/// The cores do 0.45 units a microsecond while nobody streams. With streams
-/// beside them they do less, and together with the GPU `host_limit`.
+/// The cores compute 0.45 units a microsecond while no device streams. With streams,
+/// the cores and the GPU together compute `host_limit`.
 fn contended(host_limit: f64) -> Machine {
     let mut machine = Machine::new(16384, vec![real_cpu(0.45), real_gpu(4000, 12.0, 0.09)]);
     machine.host_limit = host_limit;
@@ -27,13 +27,12 @@ fn dawl(machine: &Machine) -> (Vec<f64>, Vec<usize>) {
 }
 
 #[test]
-fn streams_that_looked_bad_for_a_moment_are_gone_back_to() {
+fn devices_stream_again_after_cores_were_slow_for_a_few_steps() {
     let mut machine = contended(0.48);
     let best = oracle(&machine, 0);
-    // For three steps the cores are slower, by too little to count as a change
-    // for good. By the rates it is the streams that slow them, so nobody is to
-    // stream any more; and then no rate could tell that streams pay again. But
-    // steps were shorter with them, and that is remembered.
+    // The cores are slower for three steps, by too little to count as a lasting
+    // change. The rates attribute this to the streams, so streaming stops, and no rate
+    // shows that it pays again. DAWL has recorded that steps with streams were shorter.
     machine.speeds = vec![(30, 33, 0, 0.8)];
     let (times, streamed) = dawl(&machine);
     assert!((45..100).all(|s| streamed.contains(&s)), "{streamed:?}");
@@ -42,19 +41,19 @@ fn streams_that_looked_bad_for_a_moment_are_gone_back_to() {
 }
 
 #[test]
-fn streams_that_promise_a_little_are_tried_and_given_up_where_they_cost_more() {
-    // With this noise rates alone would call for streams from step 39 to the end.
-    // What was tried is remembered for 64 steps.
+fn streams_of_small_predicted_gain_are_tried_and_end_if_they_cost_more() {
+    // With this noise, the rates alone request streams from step 39 to the end. DAWL
+    // remembers the result of a trial for 64 steps.
     for (noise, seed) in [(0.0, 1), (0.01, 5)] {
         let mut machine = contended(0.4515);
         (machine.noise, machine.seed) = (noise, seed);
         machine.steps = 75;
-        // By the rates streams gain 0.3 %. What they cost besides is 5 %: so
-        // little that the rates are still believed.
+        // The rates predict a gain of 0.3 %. The additional cost is 5 %, which is too
+        // little to make the rates implausible.
         machine.streaming = 1500.0;
         let best = oracle(&machine, 0);
         let (times, streamed) = dawl(&machine);
-        // The first step has equal shares, and so it streams in any case.
+        // The first step has equal shares, so it streams in any case.
         let tried: Vec<usize> = streamed.into_iter().filter(|step| *step >= 3).collect();
         let message = format!("noise {noise}: {tried:?}");
         assert!((1..=10).contains(&tried.len()), "{message}");
@@ -65,9 +64,9 @@ fn streams_that_promise_a_little_are_tried_and_given_up_where_they_cost_more() {
 }
 
 #[test]
-fn a_short_run_tries_no_streams_that_promise_a_little() {
+fn a_short_run_tries_no_streams_of_small_predicted_gain() {
     let mut machine = contended(0.4515);
-    // As above, but too few steps are left to make up for a trial that fails.
+    // Too few steps are left to make up for a trial that fails.
     machine.steps = STEPS / 3;
     let (_, streamed) = dawl(&machine);
     assert!(streamed.iter().all(|step| *step < 3), "{streamed:?}");

@@ -1,4 +1,4 @@
-//! PDAWL on whole machines, with models that are right and wrong.
+//! Tests of PDAWL on simulated machines, with right and wrong cost models.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -40,7 +40,7 @@ fn with_the_right_model_the_first_step_is_near_the_best_and_stays() {
 }
 
 #[test]
-fn noise_changes_nothing() {
+fn noise_causes_no_replanning() {
     let mut failed = Vec::new();
     for (name, mut machine) in machines() {
         machine.noise = 0.02;
@@ -48,7 +48,7 @@ fn noise_changes_nothing() {
         for seed in 1..=3 {
             machine.seed = seed;
             let mut fixed = Fixed::new("fixed", &machine.setup(), &best);
-            // The oracle suffers the same noise.
+            // The oracle runs with the same noise.
             let oracle = mean(&machine.run(&mut fixed));
             let (times, account) = knowing(&machine);
             let ratio = mean(&times) / oracle;
@@ -75,8 +75,8 @@ fn a_model_wrong_by_a_factor_of_two_costs_little() {
             let believer = Believer::in_machine(&machine).wrongly_by(&factors);
             let (times, account) = pdawl(&machine, believer);
             let (ratio, late) = (mean(&times) / dawls, late(&times, 4, best, 1.03));
-            // Where units would have to move over a slow link, not all that is
-            // wrong is worth being put right.
+            // If units must move over a slow link, correcting the whole error does not
+            // pay.
             let stays = ratio < 0.7 && mean(&times) < 1.16 * best;
             let left = account.handed_over.is_some();
             if ratio > 1.05 || !(late.is_empty() || stays) || left {
@@ -119,7 +119,7 @@ fn one_outlier_changes_no_plan() {
 }
 
 #[test]
-fn whoever_was_left_out_comes_in_when_it_is_needed() {
+fn an_unused_device_is_used_when_the_other_becomes_slow() {
     let mut machine = better_alone();
     let best = oracle(&machine, 0);
     assert_eq!(late(&knowing(&machine).0, 0, best, 1.01), []);
@@ -146,7 +146,7 @@ fn a_lone_device_is_planned_ahead_from_the_first_step_on() {
 }
 
 #[test]
-fn of_short_steps_more_are_planned_ahead_than_take_a_driver_to_tell_of() {
+fn more_short_steps_are_planned_ahead_than_end_before_a_driver_reports() {
     let machine = Machine::new(1000, vec![real_gpu(1000, 100.0, 0.1)]);
     let mut pdawl = Pdawl::new(
         &machine.setup(),
@@ -157,10 +157,10 @@ fn of_short_steps_more_are_planned_ahead_than_take_a_driver_to_tell_of() {
     assert_eq!(pdawl.lookahead(), 20);
 }
 
-/// A GPU that is better off with help once it is slow, but a link that takes
-/// several of its steps to give that.
+/// The slow GPU would gain by sharing its units, but moving them takes longer than the
+/// steps that are left.
 #[test]
-fn for_the_last_steps_nothing_moves() {
+fn no_units_move_for_the_last_steps() {
     let mut machine = Machine::new(16384, vec![real_cpu(0.45), real_gpu(16384, 12.0, 0.05)]);
     machine.corun = 60.0;
     machine.speeds = vec![(24, u32::MAX, 1, 0.5)];
@@ -171,9 +171,9 @@ fn for_the_last_steps_nothing_moves() {
 }
 
 #[test]
-fn a_model_that_keeps_being_wrong_is_left() {
+fn dawl_replaces_a_model_that_is_wrong_repeatedly() {
     let mut machine = machines().remove(2).1;
-    // Every four steps another device is slow.
+    // The slow device changes every four steps.
     machine.speeds = (0..7)
         .map(|i| (4 * i, 4 * i + 4, i as usize % 2, 0.3))
         .collect();
@@ -189,7 +189,7 @@ fn a_model_that_keeps_being_wrong_is_left() {
     );
 }
 
-/// What no machine can be like.
+/// A planner whose expectations do not depend on the slowdowns.
 struct Confused(Believer);
 
 impl Planner for Confused {
@@ -197,7 +197,6 @@ impl Planner for Confused {
         self.0.forecast(slowdown)
     }
 
-    /// Whatever is slow, it expects the same.
     fn expect(&self, plan: &StepPlan, slowdown: &[f64]) -> Forecast {
         let none = vec![0.4; slowdown.len()];
         self.0.expect(plan, &none)
@@ -205,14 +204,14 @@ impl Planner for Confused {
 }
 
 #[test]
-fn a_model_that_cannot_explain_what_it_sees_is_left_at_once() {
+fn dawl_replaces_a_model_at_once_that_cannot_explain_the_measurements() {
     let machine = machines().remove(2).1;
     let (times, account) = pdawl(&machine, Confused(Believer::in_machine(&machine)));
     assert_eq!((account.handed_over, account.replans), (Some(2), 0));
     assert_eq!(late(&times, 6, oracle(&machine, 0), 1.03), []);
 }
 
-/// Counts how often it is asked what it expects.
+/// Counts the calls of `expect`.
 struct Counting(Believer, Rc<Cell<u32>>);
 
 impl Planner for Counting {
@@ -227,8 +226,8 @@ impl Planner for Counting {
 }
 
 #[test]
-fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
-    // Alone, a device waits for nobody, and nobody is asked to think ahead.
+fn the_expectation_of_a_step_is_computed_while_it_runs() {
+    // A single device does not wait at a barrier, so `prepare_plan` is not called.
     for (cpu, alone) in [(1e-6, true), (0.45, false)] {
         let devices = vec![real_cpu(cpu), real_gpu(16384, 12.0, 0.35)];
         let machine = Machine::new(16384, devices);
@@ -236,7 +235,7 @@ fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
         let planner = Counting(Believer::in_machine(&machine), Rc::clone(&asked));
         let mut pdawl = Pdawl::new(&machine.setup(), "fixtures", Box::new(planner));
         pdawl.plan(0);
-        assert_eq!(asked.get(), 1, "nobody waits before the first step");
+        assert_eq!(asked.get(), 1, "no device waits before the first step");
         pdawl.plan(1);
         assert_eq!((pdawl.lookahead() > 0, asked.get() > 1), (alone, alone));
         if !alone {
@@ -252,7 +251,7 @@ fn what_is_expected_of_a_step_is_thought_out_while_it_runs() {
 }
 
 #[test]
-fn a_lone_devices_step_that_begins_as_the_one_before_is_expected_too() {
+fn a_single_devices_step_that_keeps_its_plan_has_an_expectation() {
     let devices = vec![real_cpu(1e-6), real_gpu(16384, 12.0, 0.35)];
     let machine = Machine::new(16384, devices);
     let mut pdawl = Pdawl::new(
@@ -268,7 +267,7 @@ fn a_lone_devices_step_that_begins_as_the_one_before_is_expected_too() {
     assert!(expected.iter().all(Option::is_some), "{expected:?}");
 }
 
-/// A planner with one answer.
+/// A planner that always returns the same forecast.
 struct Fixated(Option<Forecast>);
 
 impl Planner for Fixated {
@@ -277,12 +276,12 @@ impl Planner for Fixated {
     }
 
     fn expect(&self, _plan: &StepPlan, _slowdown: &[f64]) -> Forecast {
-        unreachable!("nobody asks a planner without a plan")
+        unreachable!("not called without a plan")
     }
 }
 
 #[test]
-fn without_a_possible_plan_it_is_dawl() {
+fn without_a_valid_plan_pdawl_behaves_as_dawl() {
     let machine = machines().remove(2).1;
     let right = Believer::in_machine(&machine).forecast(&[1.0, 1.0]);
     let with = |change: fn(&mut Forecast)| {
@@ -323,7 +322,7 @@ fn all_units_are_done_when_devices_are_lost_in_any_step() {
 }
 
 #[test]
-fn after_a_loss_the_others_are_planned_for() {
+fn after_a_loss_the_plan_uses_the_other_devices() {
     let mut failed = Vec::new();
     for (name, machine) in machines() {
         for device in 0..machine.devices.len() {
@@ -355,14 +354,13 @@ proptest! {
         if machine.devices.len() > 1 && loss.2 < machine.devices.len() {
             machine.losses = vec![loss];
         }
-        // The machine checks.
+        // The machine checks the run.
         pdawl(&machine, Believer::in_machine(&machine).wrongly_by(&wrong));
     }
 }
 
 proptest! {
-    // The same machines each time: on about one in three hundred a wrong model
-    // costs more than this.
+    // A fixed seed, because on about one machine in 300 a wrong model costs more.
     #![proptest_config(ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::with_cases(150)

@@ -1,5 +1,5 @@
-//! Leaves out devices whose memory is too small for a workload's smallest part,
-//! where others are left.
+//! Leaves out devices whose memory is too small for a workload's smallest part, if
+//! other devices have enough.
 
 use pdawl::engine::corun::{kernel, product};
 use pdawl::machine::Device;
@@ -16,8 +16,9 @@ pub struct WithMemory {
     pub notes: Vec<String>,
 }
 
-/// Those of `devices` that have memory for a part of the workload; at most `limit`
-/// of each device's memory counts. If none has, all stay, and the run says why.
+/// Selects the devices that have memory for a part of the workload. At most `limit`
+/// of each device's memory counts. If no device has enough, all devices stay and the
+/// run fails with an explanation.
 pub fn with_memory(
     workload: &PreparedWorkload,
     devices: &[Device],

@@ -1,10 +1,10 @@
-//! A session: a divisible workload on a machine session, run as often as one
-//! likes. Here the command line meets the engine and the balancers.
+//! A session: a divisible workload on the opened devices of a machine. It can run any
+//! number of times. It connects the command line to the engine and the balancers.
 //!
-//! [`open`] makes a session of what the user said; [`memory`] leaves out devices
-//! that are too small; [`model`] finds the cost model and [`threshold`] asks it
-//! for the part of a matrix's rows that is irregular. [`oracle`] and [`singles`]
-//! run the workload several times.
+//! [`open`] makes a session from the command line's options. [`memory`] leaves out
+//! devices with too little memory. [`model`] finds the cost model, and [`threshold`]
+//! chooses with it the fraction of a matrix's rows that is irregular. [`oracle`] and
+//! [`singles`] run the workload several times.
 
 mod memory;
 mod model;
@@ -34,10 +34,10 @@ use super::workload::PreparedWorkload;
 use model::{NoModel, ServingModel};
 use oracle::SweepResult;
 
-/// Bytes of the copies that measure the host's bandwidth, more than any cache has.
+/// Bytes of the copies that measure the host's bandwidth; larger than any cache.
 const COPY_BYTES: u64 = 512 << 20;
 
-/// A workload on a machine, which can run any number of times.
+/// A workload on a machine.
 pub struct Session {
     machine: MachineSession,
     workload: PreparedWorkload,
@@ -69,7 +69,7 @@ impl Session {
     /// Runs the workload once. `progress` gets the steps done and requested.
     ///
     /// # Errors
-    /// What the engine refuses, or cannot recover from.
+    /// When the engine refuses the run or cannot recover from a fault.
     pub fn run(
         &mut self,
         strategy: &Strategy,
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Keeps the span of every command of the runs to come.
+    /// Records the start and the end of every command of later runs.
     pub fn trace_commands(&mut self) {
         self.options.trace = Tracing::Commands;
     }
@@ -123,7 +123,7 @@ impl Session {
         outcome.map_err(|error| self.failure(error))
     }
 
-    /// Runs with the best fixed shares, which are searched for once.
+    /// Runs with the best fixed shares. The first call searches for them.
     fn run_best(
         &mut self,
         stop: &AtomicBool,
@@ -174,8 +174,8 @@ impl Session {
         }
     }
 
-    /// The strategy that learns during a run: as the model plans, or without a model
-    /// DAWL, with a note that says why.
+    /// The strategy that adapts during a run: PDAWL with a model, otherwise DAWL, with a
+    /// note that says why.
     pub fn adaptive(&mut self) -> Strategy {
         match &self.model {
             Ok(_) => Strategy::Pdawl,
@@ -186,7 +186,7 @@ impl Session {
         }
     }
 
-    /// The strategy of a run: `asked`, or that of a kernel's file, or the adaptive one.
+    /// The strategy of a run: that of a kernel's file, or `asked`, or the adaptive one.
     pub fn strategy(&mut self, asked: Option<&Strategy>, adaptive: bool) -> Strategy {
         if let Some(kernel) = self.workload.kernel() {
             let devices = &self.machine.machine.devices;
@@ -199,7 +199,7 @@ impl Session {
                 (Some(strategy), ..) => return strategy,
                 (_, None, false, Some(by_file)) => {
                     self.notes.push(
-                        "shared as the file's `partition` says; --adaptive learns the shares"
+                        "the shares are the file's `partition`; --adaptive learns them instead"
                             .to_owned(),
                     );
                     return by_file;
@@ -211,7 +211,7 @@ impl Session {
         asked.cloned().unwrap_or_else(|| self.adaptive())
     }
 
-    /// The results of a kernel's last run that are to be saved.
+    /// The results of a kernel's last run that the user wants to save.
     pub fn results(&self) -> std::collections::BTreeMap<usize, Vec<u8>> {
         self.workload
             .kernel()
@@ -219,7 +219,7 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// Whether a cost model serves the session.
+    /// Whether the session has a cost model.
     pub fn has_model(&self) -> bool {
         self.model.is_ok()
     }
@@ -250,15 +250,15 @@ impl Session {
         step.saturating_mul(self.steps().into())
     }
 
-    /// Bytes of memory traffic that one point needs at least.
+    /// The least memory traffic of one point, in bytes.
     pub fn bytes_per_point(&self) -> f64 {
         let workload = self.workload.divisible();
         let step = workload.cost(&(0..workload.units())).bytes;
         step / self.workload.described().points().max(1) as f64
     }
 
-    /// Seconds of a step of the workload by one core in a plain loop; `None` where there
-    /// is no such loop, and in simulations.
+    /// Seconds of a step on one core in a plain loop; `None` if the workload has no such
+    /// loop, and in simulations.
     pub fn time_plainly(&self) -> Option<f64> {
         match (self.machine.machine.simulated, &self.workload) {
             (false, PreparedWorkload::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
@@ -266,8 +266,8 @@ impl Session {
         }
     }
 
-    /// Bytes a second that a copy by the host's cores reads and writes: measured now, or
-    /// from the machine file. `None` if the embedded runtime takes no part.
+    /// Bytes per second that a copy by the host's cores reads and writes: measured now,
+    /// or from the machine file. `None` if the embedded runtime has no device.
     ///
     /// # Errors
     /// When the measurement fails.

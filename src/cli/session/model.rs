@@ -1,5 +1,5 @@
-//! The cost model of a session: the one that serves its devices, and the run that it
-//! plans.
+//! Finds the cost model for a session's devices and workload, and plans the run with
+//! it.
 
 use pdawl::balance::{Balancer, Pdawl, Setup};
 use pdawl::machine::{Device, MachineFile};
@@ -15,7 +15,7 @@ use crate::cli::failure::Failure;
 use crate::cli::model::Source;
 use crate::cli::terminal;
 
-/// A model that serves the session, and its plan.
+/// A cost model that supports the session's devices and workload, and its plan.
 pub struct ServingModel {
     model: String,
     work: StepWork,
@@ -27,7 +27,7 @@ pub struct ServingModel {
     pub notes: Vec<String>,
 }
 
-/// Why no model serves the session; empty if the user wants none.
+/// Why the session has no model; empty if the user wants none.
 #[derive(Clone, Debug, Default)]
 pub struct NoModel {
     what: String,
@@ -52,7 +52,7 @@ impl NoModel {
         }
     }
 
-    /// The note of a run that does without a model; `None` if the user wants none.
+    /// The note of a run without a model; `None` if the user wants none.
     pub fn note(&self) -> Option<String> {
         if self.what.is_empty() {
             return None;
@@ -66,7 +66,7 @@ impl NoModel {
     }
 }
 
-/// A search for the model that serves a workload on a session's devices.
+/// A search for the model that supports a workload on a session's devices.
 pub struct ModelSearch<'a> {
     /// The machine's file, if there is one.
     pub file: Option<&'a MachineFile>,
@@ -77,17 +77,17 @@ pub struct ModelSearch<'a> {
     /// The codelet, and whether it needs double precision.
     pub codelet: &'a str,
     pub fp64: bool,
-    /// The work of a step, unless models do not support the codelet. It is only called
-    /// if there is a model, since a matrix takes time to analyse.
+    /// The work of a step; `None` if models do not support the codelet. It is called
+    /// only if there is a model, since the analysis of a matrix takes time.
     pub work: &'a dyn Fn() -> Option<StepWork>,
     pub gpu_memory: Option<u64>,
 }
 
 impl ModelSearch<'_> {
-    /// Looks for a model that serves the session.
+    /// Looks for a model of the session's machine that supports the workload.
     ///
     /// # Errors
-    /// When a model that the user named does not exist or does not serve.
+    /// When a model that the user named does not exist or does not support the session.
     pub fn find(&self, choice: ModelChoice) -> Result<Result<ServingModel, NoModel>, Failure> {
         let named = match choice {
             ModelChoice::None => return Ok(Err(NoModel::default())),
@@ -112,7 +112,7 @@ impl ModelSearch<'_> {
             },
             Some(bundle) => NoModel {
                 what: format!(
-                    "there is no file of this machine, which model {} would predict it by",
+                    "there is no file of this machine, which model {} needs to predict it",
                     bundle.name
                 ),
                 remedy: Some("pdawl machine save NAME".to_owned()),
@@ -134,7 +134,7 @@ impl ModelSearch<'_> {
             remedy: None,
         })?;
         let work = (self.work)().ok_or_else(|| NoModel {
-            what: format!("models know nothing of {}", self.codelet),
+            what: format!("models do not support codelet {}", self.codelet),
             remedy: None,
         })?;
         let plan = planned(&work, &candidates, self.chosen);
@@ -173,7 +173,7 @@ impl ModelSearch<'_> {
         })
     }
 
-    /// The options of `pdawl train` for a model that serves the session.
+    /// The options of `pdawl train` for a model that supports the session.
     fn training_options(&self) -> String {
         command::options(self.codelet)
     }
@@ -190,7 +190,7 @@ impl ModelSearch<'_> {
         let name = &bundle.name;
         if bundle.machine != file.name {
             notes.push(format!(
-                "model {name} is of machine {}; `pdawl model adapt` makes one for {} of it",
+                "model {name} is of machine {}; `pdawl model adapt` adapts it to {}",
                 bundle.machine, file.name
             ));
         }
@@ -206,7 +206,7 @@ impl ModelSearch<'_> {
         for (d, candidate) in candidates.iter().enumerate() {
             if plan.workers[d] < candidate.compute_units {
                 notes.push(format!(
-                    "{} works with {} of {} cores, as model {name} plans",
+                    "{} uses {} of {} cores, as model {name} plans",
                     candidate.name, plan.workers[d], candidate.compute_units
                 ));
             }
@@ -223,7 +223,7 @@ impl ModelSearch<'_> {
     }
 }
 
-/// The plan of least predicted seconds.
+/// The plan with the shortest predicted run.
 fn planned(work: &StepWork, candidates: &[CandidateDevice], all_cores: bool) -> Option<RunPlan> {
     match all_cores {
         true => planner::plan_with_all_cores(work, candidates),
@@ -232,7 +232,7 @@ fn planned(work: &StepWork, candidates: &[CandidateDevice], all_cores: bool) -> 
 }
 
 impl ServingModel {
-    /// The plan of the same model for other work.
+    /// The plan that the same model makes for other work.
     pub fn planned_for(&self, work: StepWork) -> Option<Self> {
         Some(Self {
             model: self.model.clone(),
@@ -265,7 +265,7 @@ impl ServingModel {
     /// The balancer that begins with the plan.
     ///
     /// # Errors
-    /// When a device's memory is too small for what it streams with.
+    /// When a device's memory is too small for its stream buffers.
     pub fn balancer(&self, setup: &Setup) -> Result<Box<dyn Balancer>, RunError> {
         let planner = self.plan.planner(&self.work, &self.candidates);
         let planner = planner.ok_or(RunError::StreamBuffers)?;
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_a_file_is_told_as_such() {
+    fn the_note_says_that_a_machine_has_no_file() {
         let stencil = Stencil::new(64, 64, Some(64), Precision::F32, 1).unwrap();
         let search = ModelSearch {
             file: None,

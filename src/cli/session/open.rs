@@ -33,7 +33,7 @@ impl Session {
             _ => args.clone(),
         };
         let named = match NamedMachine::of(args)? {
-            // A model predicts by the machine's file.
+            // A model needs the machine's file for its predictions.
             None if choice != ModelChoice::None => NamedMachine::here(),
             named => named,
         };
@@ -94,7 +94,7 @@ impl Session {
     }
 }
 
-/// The host memory that a workload may take.
+/// The host memory that a workload may use.
 fn budget(
     args: &MachineArgs,
     named: Option<&NamedMachine>,
@@ -104,8 +104,8 @@ fn budget(
     let free = ByteSize(Host::detect().memory.obtainable(0));
     let Some(simulated) = named.filter(|named| named.is_simulated()) else {
         let budget = MemoryBudget {
-            // A limit that the user gives counts even above what the system
-            // shows: the memory of some machines grows with its use.
+            // The user's limit may exceed the free memory that the system reports:
+            // some machines get more memory as they use it.
             memory: args.host_memory.unwrap_or(free),
             grids: 2 + reference_grids,
         };
@@ -117,7 +117,7 @@ fn budget(
     };
     Ok(match verify {
         false => budget,
-        // Data are computed here, those in simulated devices' memory included.
+        // The host also stores the data in the memory of simulated devices.
         true => budget.tighter(MemoryBudget {
             memory: free,
             grids: 4 + reference_grids,
@@ -125,8 +125,8 @@ fn budget(
     })
 }
 
-/// What remains beside devices that hold copies in the host's memory as if it
-/// were their own: two grids each, or their limit.
+/// Subtracts the memory of devices that keep copies in host memory as if it were
+/// their own: two grids each, or their limit.
 fn beside_copies(mut budget: MemoryBudget, args: &MachineArgs) -> Result<MemoryBudget, Failure> {
     let Some(list) = &args.devices else {
         return Ok(budget);

@@ -1,4 +1,4 @@
-//! Looks for the best fixed shares of a session by running.
+//! Finds the best fixed shares of a session by trial runs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,7 +10,7 @@ use pdawl::engine::oracle::{Unfound, best_shares};
 use super::Session;
 use crate::cli::failure::Failure;
 
-/// Steps of a trial run on real devices, where steps take time.
+/// Steps of a trial run on real devices, to limit its duration.
 const TRIAL_STEPS: u32 = 8;
 
 /// The result of a search for the best shares.
@@ -20,7 +20,7 @@ pub(super) enum SweepResult {
 }
 
 impl Session {
-    /// Runs with fixed shares until the best are found.
+    /// Runs with fixed shares until it has found the best ones.
     pub(super) fn search_shares(&mut self, stop: &AtomicBool) -> Result<SweepResult, Failure> {
         let mut options = self.options;
         options.verify = false;

@@ -11,8 +11,8 @@ use super::Session;
 use crate::cli::failure::Failure;
 
 impl Session {
-    /// Runs the workload on single devices for comparison, in a simulation without
-    /// faults. Real devices would take too long.
+    /// Runs the workload on single devices for comparison. Only simulations without
+    /// faults do so: real devices take too long.
     ///
     /// # Errors
     /// As [`Self::run`].

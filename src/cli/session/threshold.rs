@@ -1,17 +1,18 @@
-//! Chooses the fraction of a matrix's rows that counts as irregular, by a cost model.
-//! Where several devices share a product, it decides which rows the host gets.
+//! Chooses, with a cost model, the fraction of a matrix's rows that counts as
+//! irregular. If several devices share a product, this fraction decides which rows the
+//! host computes.
 
 use super::model::{NoModel, ServingModel};
 use crate::cli::workload::PreparedWorkload;
 
-/// Fractions that are tried beside the default.
+/// Candidates besides the default fraction.
 const PARTS: [f64; 2] = [0.0, 0.7];
 
-/// Another fraction must be predicted to take less than this part of the time.
+/// A candidate is chosen only if its predicted time is below this part of the best.
 const WORTH_IT: f64 = 0.99;
 
-/// The workload with the best predicted fraction, where a model serves and the user
-/// left the fraction open.
+/// The workload with the best predicted fraction, if there is a model and the user
+/// gave no fraction.
 pub fn planned(
     workload: PreparedWorkload,
     model: Result<ServingModel, NoModel>,

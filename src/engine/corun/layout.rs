@@ -1,5 +1,5 @@
-//! Which units lie where: the pool in host memory first, then the ranges that
-//! devices hold, in the devices' order. Pure arithmetic on ranges.
+//! The layout of a step's units: the pool in host memory comes first, then the ranges
+//! that devices hold, in the devices' order. Pure arithmetic on ranges.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use crate::balance::StepPlan;
 /// The division of `0..units` in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Units in host memory, handed out in chunks.
+    /// Units in host memory that devices take in chunks.
     pub pool: Range<u64>,
-    /// The pool's segments, one a device, in pool order of the device list.
+    /// The pool's segments, one for each device, in the devices' order.
     pub segments: Vec<Range<u64>>,
-    /// What each device holds in its own memory.
+    /// The units that each device holds in its own memory.
     pub held: Vec<Range<u64>>,
 }
 
 impl Layout {
-    /// Everything in host memory and nothing planned.
+    /// All units in host memory, before there is a plan.
     pub fn unplanned(units: u64, devices: usize) -> Self {
         Self {
             pool: 0..units,
@@ -69,7 +69,7 @@ impl Layout {
             .flatten()
     }
 
-    /// Units that are held elsewhere than in `before`.
+    /// The number of units that are in another place than in `before`.
     pub fn moved_since(&self, before: &Self) -> u64 {
         self.held
             .iter()
@@ -86,7 +86,7 @@ impl Layout {
     }
 }
 
-/// Units of a range.
+/// The number of units of a range.
 pub fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_that_are_no_division_are_refused() {
+    fn plans_that_do_not_divide_the_units_are_refused() {
         let plan = |held: &[u64], pooled: &[u64]| StepPlan {
             held: held.to_vec(),
             pooled: pooled.to_vec(),
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_left_without_another_range_is_the_difference(
+        fn a_range_without_another_is_their_difference(
             a in 0u64..20, b in 0u64..20, c in 0u64..20, d in 0u64..20
         ) {
             let (range, other) = (a..a.max(b), c..c.max(d));

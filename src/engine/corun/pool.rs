@@ -1,24 +1,24 @@
-//! The pool of a step: units in host memory that have not been handed out.
+//! The pool of a step: units in host memory that no device has taken yet.
 //!
-//! Each device has a segment. It takes from its own segment's low end; when
-//! that is used up, from the far end of the largest segment left, so that the
-//! two who share a segment meet in its middle. Pure.
+//! Each device has a segment and takes units from its low end. A device whose
+//! segment is empty takes from the high end of the largest segment that is left, so
+//! both devices take contiguous units. Pure data, without effects.
 
 use std::ops::Range;
 
 use super::layout::length;
 
-/// Units not handed out, in disjoint ranges a device.
+/// Units that no device has taken yet, in disjoint ranges for each device.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// A device's segment, and what lost devices gave back to it.
+    /// A device's segment, and the units of lost devices that were put back into it.
     segments: Vec<Vec<Range<u64>>>,
     /// Units left in each segment.
     left: Vec<u64>,
 }
 
 impl Pool {
-    /// A pool of one segment a device.
+    /// A pool with one segment for each device.
     pub fn new(segments: &[Range<u64>]) -> Self {
         Self {
             segments: segments
@@ -40,7 +40,7 @@ impl Pool {
         &self.left
     }
 
-    /// Whether everything has been handed out.
+    /// Whether devices have taken all units.
     pub fn is_empty(&self) -> bool {
         self.left.iter().all(|left| *left == 0)
     }
@@ -81,7 +81,7 @@ impl Pool {
         }
     }
 
-    /// Hands a device's whole segment to another.
+    /// Moves a device's whole segment to another device.
     pub fn reassign(&mut self, from: usize, to: usize) {
         let ranges = std::mem::take(&mut self.segments[from]);
         self.left[from] = 0;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_segment_from_below_then_others_from_above() {
+    fn a_device_takes_its_segments_low_end_and_then_other_segments_high_ends() {
         let mut pool = Pool::new(&[0..4, 4..10]);
         assert_eq!(pool.take(0, 3), Some(0..3));
         assert_eq!(pool.take(0, 3), Some(3..4));
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_unit_is_handed_out_once(
+        fn every_unit_is_taken_once(
             sizes in proptest::collection::vec(0u64..30, 1..5),
             asks in proptest::collection::vec((0usize..5, 1u64..9, any::<bool>()), 0..200),
         ) {

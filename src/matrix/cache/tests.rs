@@ -17,7 +17,7 @@ fn matrix() -> Csr {
     Csr::new(2, 3, vec![0, 2, 3], vec![0, 2, 1], values).unwrap()
 }
 
-/// A folder with a text and its cache, and the text's path.
+/// A folder with a text file and its cache, and the text file's path.
 fn kept() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("m.mtx");
@@ -32,7 +32,7 @@ fn found(source: &Path) -> Found {
 }
 
 #[test]
-fn what_was_kept_is_found_bit_for_bit() {
+fn a_cached_matrix_is_read_bit_for_bit() {
     let (folder, source) = kept();
     let Found::Matrix(found) = found(&source) else {
         panic!("not found");
@@ -59,9 +59,9 @@ fn a_changed_text_has_no_cache() {
     assert!(matches!(found(&source), Found::Nothing));
 }
 
-/// Whichever byte is changed, the matrix is never another one.
+/// A change of any byte never results in another matrix.
 #[test]
-fn damage_is_noticed_wherever_it_is() {
+fn damage_of_any_byte_is_detected() {
     let (_folder, source) = kept();
     let place = path(&source);
     let whole = fs::read(&place).unwrap();
@@ -83,7 +83,7 @@ fn damage_is_noticed_wherever_it_is() {
 }
 
 #[test]
-fn a_cache_of_another_version_is_none() {
+fn a_cache_of_another_version_is_ignored() {
     let (_folder, source) = kept();
     let place = path(&source);
     let mut other = fs::read(&place).unwrap();
@@ -93,7 +93,7 @@ fn a_cache_of_another_version_is_none() {
 }
 
 #[test]
-fn what_cannot_be_kept_or_has_no_room_is_told() {
+fn a_failed_write_and_too_little_memory_are_reported() {
     let (folder, source) = kept();
     let refused = quietly(|control| load(&source, Some(10), control));
     assert!(matches!(refused, Err(MatrixError::Memory { .. })));
@@ -103,12 +103,12 @@ fn what_cannot_be_kept_or_has_no_room_is_told() {
     let matrix = matrix();
     let result = quietly(|control| save(&source, digest_of(TEXT), &matrix, control));
     assert!(matches!(result, Err(FileError::Io(_))));
-    // Nothing half-written is left.
+    // No incomplete file is left.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]
-fn a_binary_file_is_read_by_itself_and_refused_if_it_is_not_whole() {
+fn a_binary_file_is_read_without_a_text_and_refused_if_incomplete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.pdawl");
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Files as a whole: what is written is read, and what is wrong is told with its
-//! line.
+//! Tests of whole Matrix Market files: written files can be read, and errors name
+//! their line.
 
 use std::fs;
 use std::io::Write;
@@ -35,7 +35,7 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_same_matrix_in_every_form() {
+fn all_forms_of_a_file_have_the_same_matrix() {
     let general = "%%MatrixMarket matrix coordinate real general\n3 3 5\n\
                    3 3 9\n1 1 1\n2 1 4\n1 2 4\n3 3 -2\n";
     let symmetric = "%%MatrixMarket matrix coordinate integer symmetric\r\n% c\r\n\r\n3 3 3\r\n\
@@ -63,7 +63,7 @@ fn the_same_matrix_in_every_form() {
 }
 
 #[test]
-fn the_other_triangle_of_a_skew_one_has_the_other_sign() {
+fn the_mirrored_triangle_of_a_skew_symmetric_matrix_is_negated() {
     let text = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n";
     let matrix = read_bytes(text.as_bytes(), None).unwrap();
     assert_eq!(
@@ -120,8 +120,8 @@ fn errors_of_a_whole_file_name_their_line() {
     assert!(error(both).starts_with("line 5: an entry above the diagonal, and line 3 has one on"));
 }
 
-/// A error far behind the first block has its line, whatever the order in which
-/// threads finish.
+/// An error far behind the first block names its line, in any order in which threads
+/// finish.
 #[test]
 fn lines_are_counted_across_blocks() {
     let count = 400_000;
@@ -140,7 +140,7 @@ fn lines_are_counted_across_blocks() {
 }
 
 #[test]
-fn a_truncated_compressed_file_is_told_as_such() {
+fn a_truncated_compressed_file_is_reported_as_truncated() {
     let mut text = "%%MatrixMarket matrix coordinate real general\n9 9 2000\n".to_owned();
     for i in 0..2000 {
         text.push_str(&format!("1 {} {}\n", i % 9 + 1, i * i));
@@ -163,13 +163,13 @@ fn a_truncated_compressed_file_is_told_as_such() {
 }
 
 #[test]
-fn a_matrix_without_room_is_refused_before_it_is_read() {
+fn a_matrix_that_needs_too_much_memory_is_refused_before_it_is_read() {
     let text = "%%MatrixMarket matrix coordinate real general\n9 9 1\nthis is not read\n";
     let error = read_bytes(text.as_bytes(), Some(187))
         .unwrap_err()
         .to_string();
-    // The entry as read, 16 bytes, and in the matrix, 12; and for each of the
-    // rows where it starts and where its next entry goes.
+    // 16 bytes of the entry as read and 12 in the matrix. Each row also has its start
+    // and the position of its next entry.
     assert!(
         error.contains("reading 1 entries of 9 rows needs 188 B"),
         "{error}"
@@ -178,7 +178,7 @@ fn a_matrix_without_room_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn what_is_no_file_is_told() {
+fn a_path_that_is_not_a_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let of = |path: &std::path::Path| quietly(|control| read(path, None, control)).unwrap_err();
     let missing = of(&folder.path().join("none.mtx")).to_string();
@@ -191,7 +191,7 @@ fn what_is_no_file_is_told() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(matrix in matrices(), packed: bool) {
+    fn a_written_matrix_is_read_unchanged(matrix in matrices(), packed: bool) {
         let mut file = Vec::new();
         let comments = ["two\nlines".to_owned()];
         quietly(|control| write(&matrix, &comments, packed, &mut file, control)).unwrap();
@@ -201,9 +201,9 @@ proptest! {
         prop_assert_eq!(read, matrix);
     }
 
-    /// Neither panics nor hangs, whatever the file holds.
+    /// No contents make it panic or hang.
     #[test]
-    fn garbage_is_refused_or_read(
+    fn random_contents_are_refused_or_read(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         banner: bool,
         size in "[0-9 ]{0,9}",
@@ -217,7 +217,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_matrix_is_written_in_pieces() {
+fn a_matrix_longer_than_the_buffer_is_written_completely() {
     let matrix = quietly(|c| crate::matrix::generate::uniform(30_011, 5, 1, None, c)).unwrap();
     for packed in [false, true] {
         let mut file = Vec::new();

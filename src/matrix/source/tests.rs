@@ -11,7 +11,7 @@ fn origin(text: &str) -> Result<Origin, String> {
 }
 
 #[test]
-fn sources_are_told_apart_and_written_as_they_were() {
+fn sources_are_parsed_and_formatted_as_given() {
     for text in [
         "banded:1000,3",
         "uniform:7,7",
@@ -32,7 +32,7 @@ fn sources_are_told_apart_and_written_as_they_were() {
 }
 
 #[test]
-fn names_say_what_is_a_look_alike() {
+fn names_distinguish_look_alikes_from_files() {
     let name = |text: &str| text.parse::<MatrixSource>().unwrap().name();
     assert_eq!(name("a/memplus.mtx.gz"), "memplus");
     assert_eq!(name("memplus.mtx"), "memplus");
@@ -43,7 +43,7 @@ fn names_say_what_is_a_look_alike() {
 }
 
 #[test]
-fn what_is_no_source_is_told_with_a_remedy() {
+fn invalid_sources_are_refused_with_a_remedy() {
     for (text, part) in [
         ("", "is empty; give a Matrix Market file"),
         (
@@ -71,8 +71,7 @@ fn what_is_no_source_is_told_with_a_remedy() {
     }
 }
 
-/// The same matrix whatever the number of threads, and another for another
-/// seed.
+/// A generator makes the same matrix each time, and another one for another seed.
 #[test]
 fn generators_are_reproducible() {
     for text in [
@@ -96,7 +95,7 @@ fn generators_are_reproducible() {
 const TEXT: &str = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.5\n2 1 -2\n";
 
 #[test]
-fn a_file_is_cached_unless_that_is_not_wanted() {
+fn a_file_is_cached_unless_caching_is_off() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.mtx");
     fs::write(&path, TEXT).unwrap();
@@ -112,7 +111,7 @@ fn a_file_is_cached_unless_that_is_not_wanted() {
     assert!(cache::path(&path).exists());
     assert_eq!(load(&source), first);
 
-    // It is the cache that is read: a marked one shows.
+    // A different matrix in the cache shows that `load` reads the cache.
     let marked = Csr::new(2, 2, vec![0, 0, 1], vec![1], vec![7.0]).unwrap();
     let digest = quietly(|control| market::read(&path, None, control))
         .unwrap()
@@ -121,14 +120,14 @@ fn a_file_is_cached_unless_that_is_not_wanted() {
     assert_eq!(load(&source).csr, marked);
     assert_eq!(load(&without), first);
 
-    // Of the old text it is not.
+    // The cache is not used for a changed text.
     fs::write(&path, TEXT.replace("1.5", "2.5")).unwrap();
     assert_eq!(load(&source).csr.values(), [2.5, -2.0]);
     assert_eq!(load(&source).notes, Vec::<String>::new());
 }
 
 #[test]
-fn a_useless_cache_is_noted_and_replaced() {
+fn an_unusable_cache_is_reported_and_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.mtx");
     fs::write(&path, TEXT).unwrap();

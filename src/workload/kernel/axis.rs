@@ -1,23 +1,23 @@
-//! Units along a dimension: whole work-groups, and few enough that who writes
-//! what can be found out for each of them. Pure arithmetic.
+//! The units of a user's kernel along a dimension. A unit consists of whole
+//! work-groups. There are few enough units to determine what each of them writes.
+//! Pure arithmetic.
 
 use std::ops::Range;
 
-/// Most units of a kernel: shares as fine as a thousandth, and little more to
-/// look at than a thousand parts.
+/// Most units of a kernel. Shares can be as small as a thousandth, and the examination
+/// of the units' writes is short.
 pub const MOST_UNITS: u64 = 1024;
 
-/// Work-items of a group where a kernel needs groups and no file says how
-/// large, at most.
+/// Most work-items of a group if the kernel uses groups and the file gives no size.
 const GROUP: u64 = 64;
 
-/// The same where it does not matter to the kernel.
+/// Most work-items of a group if the kernel's results do not depend on groups.
 const QUICK: u64 = 128;
 
-/// Work-items that GPUs run in step.
+/// Work-items that a GPU executes in lockstep.
 const WARP: u64 = 32;
 
-/// In one dimension there are at least about so many groups.
+/// The least number of groups in one dimension, approximately.
 const FINE: u64 = 64;
 
 /// The dimension along which a launch is divided.
@@ -26,12 +26,12 @@ pub struct Axis {
     pub dimension: usize,
     /// Work-items along it.
     extent: u64,
-    /// Of these, a unit's; the last unit may have fewer.
+    /// Work-items of a unit along it; the last unit may have fewer.
     per_unit: u64,
 }
 
 impl Axis {
-    /// Along `dimension`, in groups of `local` work-items, where that is known.
+    /// Along `dimension`, in groups of `local` work-items, if `local` is known.
     pub(super) fn of(dimension: usize, global: &[u64], local: Option<&[u64]>) -> Self {
         let extent = global.get(dimension).copied().unwrap_or(1).max(1);
         let group = local.and_then(|local| local.get(dimension)).copied();
@@ -78,9 +78,9 @@ impl Axis {
     }
 }
 
-/// Groups for a kernel that does not ask for them: along the first dimension,
-/// so many that devices are full, and in one dimension few enough that the
-/// launch can be divided finely. `None` where nothing that is good divides it.
+/// The group size for a kernel that does not use groups. Groups extend along the first
+/// dimension and are large enough to use a device fully. In a 1-D launch they are
+/// small enough for many units. `None` if no good size divides the dimension.
 pub(super) fn quick_groups(global: &[u64]) -> Option<Vec<u64>> {
     let first = global.first().copied().unwrap_or(1);
     if global.len() == 1 {
@@ -88,7 +88,7 @@ pub(super) fn quick_groups(global: &[u64]) -> Option<Vec<u64>> {
         let size: u64 = 1 << finest.ilog2();
         return Some(vec![size.min(QUICK)]);
     }
-    // Fewer where that leaves parts along this dimension, too.
+    // Smaller groups allow at least 16 units along this dimension.
     let most = first.min(QUICK).min((first / 16).max(WARP));
     let divides = |size: &u64| first.is_multiple_of(*size);
     let size = (1..=most).rev().find(divides).unwrap_or(1);
@@ -99,7 +99,8 @@ pub(super) fn quick_groups(global: &[u64]) -> Option<Vec<u64>> {
     })
 }
 
-/// Groups for a launch: along the first dimension, as large as divides it.
+/// The group size for a launch: along the first dimension, the largest divisor up to
+/// `GROUP`.
 pub(super) fn groups(global: &[u64]) -> Vec<u64> {
     let first = global.first().copied().unwrap_or(1);
     let divides = |size: &u64| first.is_multiple_of(*size);

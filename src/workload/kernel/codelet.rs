@@ -1,4 +1,4 @@
-//! The codelet of a user's kernel: a launch over a range of units, by offset.
+//! The codelet of a user's kernel: it launches a range of units with a global offset.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::codelet::{Codelet, KernelSource, NdRange, OpenClKernel, Shape, Value}
 use crate::graph::spec::Kernel;
 use crate::graph::spec::source::KernelInfo;
 
-/// Launches of a kernel divided along `axis`, in groups of `local` work-items,
-/// or of `quick` ones where they fit and the kernel does not care.
+/// Launches a kernel divided along `axis`, in groups of `local` work-items. Without
+/// `local` it uses groups of `quick` work-items if they divide the launch.
 pub(super) fn codelet(
     kernel: &Kernel,
     info: &KernelInfo,

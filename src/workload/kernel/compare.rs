@@ -1,8 +1,8 @@
-//! Whether two results of a kernel agree.
+//! Compares two results of a user's kernel, element by element.
 
 use crate::graph::spec::scalar::Base;
 
-/// Relative difference that another order of the same rounding may make.
+/// Relative differences that devices' rounding may cause.
 const SINGLE: f64 = 1e-4;
 const DOUBLE: f64 = 1e-10;
 const HALF: f64 = 1e-2;
@@ -12,13 +12,13 @@ const HALF: f64 = 1e-2;
 pub struct Difference {
     /// The largest absolute difference.
     pub largest: f64,
-    /// Whether all is within what is allowed.
+    /// Whether all differences are allowed.
     pub right: bool,
 }
 
-/// Compares elements of a type. `exact`: bit for bit, as the same kernel on
-/// devices of one kind must be; else fractions may differ by what a device's
-/// own rounding makes of them, and whole numbers not at all.
+/// Compares elements of a type. `exact` requires equal bits, for the same kernel on
+/// devices of one kind. Otherwise floating-point numbers may differ by a device's
+/// rounding, and integers must be equal.
 pub fn compare(base: Base, ours: &[u8], reference: &[u8], exact: bool) -> Difference {
     let each = base.bytes() as usize;
     let mut difference = Difference {

@@ -1,4 +1,4 @@
-//! A user's kernel as every divisible workload.
+//! Implements [`Divisible`] for a user's kernel.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Divisible for UserKernel {
         Arc::clone(&self.codelet)
     }
 
-    /// Operations are not known; of the buffers, the units' part.
+    /// The units' part of the buffers. The number of operations is unknown.
     fn cost(&self, units: &Range<u64>) -> Cost {
         let part = (units.end - units.start) as f64 / self.units() as f64;
         Cost {

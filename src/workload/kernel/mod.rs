@@ -1,18 +1,17 @@
-//! A kernel that a user brings, as work that can be divided: any NDRange kernel
-//! of one to three dimensions.
+//! A user's OpenCL kernel as a divisible workload: any NDRange kernel of one to three
+//! dimensions.
 //!
-//! It is divided along one dimension, the *axis*, into units of one or several
-//! work-groups. A device computes a range of units as one launch with a global
-//! offset, on buffers that are as large as the whole needs, so indices are
-//! those of the undivided launch; `preamble` makes what the kernel asks for
-//! (its group, the number of groups, the global size) so as well.
+//! The kernel is divided along one dimension, the *axis*, into units of one or several
+//! work-groups. A device computes a range of units as one launch with a global offset.
+//! Its buffers have their full size, so indices equal those of the undivided launch.
+//! `preamble` corrects the group numbers, the number of groups and the global size.
 //!
-//! What can be divided, and which part of a buffer a unit touches, cannot be
-//! seen in a source for certain. An engine finds it out by running parts of
-//! the kernel and tells it here ([`UserKernel::divided`], [`Slices`]).
+//! The source does not show for certain how a kernel can be divided, and which part of
+//! a buffer a unit uses. An engine determines both by running parts of the kernel, and
+//! passes the result to [`UserKernel::divided`] ([`Slices`]).
 //!
-//! * `axis` is the arithmetic of units, `codelet` makes launches of them;
-//!   [`compare`] tells whether two results agree, `sink` takes them.
+//! * `axis` has the arithmetic of units, and `codelet` launches them. [`compare`]
+//!   compares results, and `sink` receives them.
 
 mod axis;
 mod codelet;
@@ -35,45 +34,44 @@ use crate::codelet::{Codelet, Memory, RawValue, Value};
 use crate::graph::spec::source::KernelInfo;
 use crate::graph::spec::{Argument, Buffer, Kernel, fill};
 
-/// Which buffers are divided as the work is: of these, unit `u` touches only
-/// its slice. By position; the others are whole everywhere.
+/// The buffers that are divided like the units, by position. Unit `u` uses only its
+/// slice of them. All devices keep the other buffers whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slices {
-    /// Buffers that are read, of which a unit needs its slice only.
+    /// Buffers of which a unit reads only its slice.
     pub read: Vec<usize>,
-    /// Buffers that are written, of which a unit writes its slice only.
+    /// Buffers of which a unit writes only its slice.
     pub written: Vec<usize>,
-    /// Whether a unit's results do not depend on what was in the output
+    /// Whether a unit's results do not depend on the earlier contents of the output
     /// buffers, so that it can be computed again in place.
     pub pure: bool,
 }
 
-/// A user's kernel with its data. See the module's page.
+/// A user's kernel with its data. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct UserKernel {
     kernel: Kernel,
     info: KernelInfo,
-    /// The groups that it is launched in, chosen here where the file leaves
-    /// them open and the kernel asks for them.
+    /// The group size. It is chosen here if the kernel uses groups and the file gives
+    /// no size.
     local: Option<Vec<u64>>,
-    /// Groups that are only quick, where the kernel does not care: drivers that
-    /// choose by themselves choose anew for each length of a part, and some
-    /// compile anew for that.
+    /// A fast group size, if the kernel does not use groups. A driver would choose
+    /// another size for each length of a part, and some drivers compile again for it.
     quick: Option<Vec<u64>>,
     axis: Axis,
     slices: Slices,
     codelet: Arc<Codelet>,
     seed: u64,
-    /// Contents that users bring, by position.
+    /// Contents that the user gives, by position.
     contents: BTreeMap<usize, Arc<[u8]>>,
-    /// Who wants the results.
+    /// The receiver of the results.
     sink: Option<Sink>,
 }
 
 impl UserKernel {
-    /// A kernel of a specification; `info` is what its source says of it.
-    /// Buffers that are read begin with random numbers of this seed. It is not
-    /// divided before [`divided`](Self::divided) says how.
+    /// A kernel of a specification; `info` comes from its source. Buffers that are read
+    /// begin with random numbers of this seed. The kernel is one unit until
+    /// [`divided`](Self::divided) is called.
     pub fn new(kernel: Kernel, info: KernelInfo, seed: u64) -> Self {
         let local = kernel.local.clone().or_else(|| {
             (info.required_local.as_ref())
@@ -99,7 +97,7 @@ impl UserKernel {
         }
     }
 
-    /// The same, with the results going to `sink`.
+    /// The same kernel, which passes its results to `sink`.
     pub fn with_sink(self, sink: Sink) -> Self {
         Self {
             sink: Some(sink),
@@ -107,14 +105,14 @@ impl UserKernel {
         }
     }
 
-    /// Hands on what a written buffer has at the end.
+    /// Passes the final contents of a written buffer to the sink.
     pub fn deliver(&self, position: usize, bytes: &[u8]) {
         if let Some(Sink(take)) = &self.sink {
             take(position, bytes);
         }
     }
 
-    /// The same, divided along an axis into units that touch these slices.
+    /// The same kernel, divided along an axis into units that use these slices.
     pub fn divided(self, axis: Axis, slices: Slices) -> Self {
         Self {
             codelet: codelet::codelet(&self.kernel, &self.info, self.groups(), axis),
@@ -124,12 +122,11 @@ impl UserKernel {
         }
     }
 
-    /// The same, with these bytes in the buffer at a position, which must be
-    /// as many as it has.
+    /// The same kernel, with these bytes in the buffer at a position.
     ///
     /// # Errors
-    /// The bytes that the buffer has, if the number is another, or `None` if
-    /// there is no such buffer.
+    /// The buffer's size in bytes, if it differs from the number of `bytes`, or `None`
+    /// if there is no such buffer.
     pub fn with_contents(mut self, position: usize, bytes: Arc<[u8]>) -> Result<Self, Option<u64>> {
         let buffer = self.buffers().find(|(at, _)| *at == position);
         let wanted = buffer.ok_or(None)?.1.bytes();
@@ -140,8 +137,8 @@ impl UserKernel {
         Ok(self)
     }
 
-    /// The ways to divide it, the best first: along the dimension that varies
-    /// slowest in memory, in most kernels the last one.
+    /// The axes along which it may be divided, the best first. The best dimension
+    /// varies slowest in memory, and is the last one in most kernels.
     pub fn axes(&self) -> Vec<Axis> {
         let dimensions = (0..self.kernel.global.len()).rev();
         dimensions
@@ -153,17 +150,17 @@ impl UserKernel {
             .collect()
     }
 
-    /// The specification that it is of.
+    /// Its specification.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// What its source says of it.
+    /// The properties that its source shows.
     pub fn info(&self) -> &KernelInfo {
         &self.info
     }
 
-    /// Work-items of a group; `None`: the driver chooses.
+    /// Work-items of a group; `None` if the driver chooses.
     pub fn local(&self) -> Option<&[u64]> {
         self.local.as_deref()
     }
@@ -172,8 +169,8 @@ impl UserKernel {
         [self.local.as_deref(), self.quick.as_deref()]
     }
 
-    /// The launches for a range of units: one, or where the last unit is no
-    /// whole number of groups, that one by itself.
+    /// The launches for a range of units: one, or a second one for the last unit if that
+    /// is not a whole number of groups.
     pub fn launches(&self, units: &Range<u64>) -> Vec<Range<u64>> {
         let last = self.units().saturating_sub(1);
         let quick = (self.quick.as_ref()).and_then(|quick| quick.get(self.axis.dimension));
@@ -185,12 +182,12 @@ impl UserKernel {
         }
     }
 
-    /// How it is divided.
+    /// The axis along which it is divided.
     pub fn axis(&self) -> Axis {
         self.axis
     }
 
-    /// What its units touch.
+    /// The slices that its units use.
     pub fn slices(&self) -> &Slices {
         &self.slices
     }
@@ -205,19 +202,19 @@ impl UserKernel {
         self.kernel.buffers()
     }
 
-    /// Whether what it reads changes from step to step.
+    /// Whether its inputs change from step to step.
     pub fn iterates(&self) -> bool {
         self.buffers()
             .any(|(_, buffer)| buffer.direction.reads() && buffer.direction.writes())
     }
 
-    /// The bytes of a buffer that these units touch, if the buffer is divided.
+    /// The slice of a buffer for these units, if the buffer can be divided.
     pub fn slice(&self, buffer: &Buffer, units: &Range<u64>) -> Option<Range<u64>> {
         self.axis.slice(buffer.bytes(), units)
     }
 
-    /// What a buffer begins with: random numbers if it is read, or what the
-    /// user brought; zeros if it is only written.
+    /// Writes a buffer's first contents: the user's, or random numbers if it is read,
+    /// or zeros if it is only written.
     pub fn fill(&self, position: usize, bytes: &mut [u8]) {
         let buffer = self.buffers().find(|(at, _)| *at == position);
         match (self.contents.get(&position), buffer) {
@@ -234,7 +231,7 @@ impl UserKernel {
         }
     }
 
-    /// The arguments of a launch on these memories, one for each buffer in the
+    /// The arguments of a launch. `memories` has one memory for each buffer, in the
     /// order of their positions.
     pub fn args(&self, memories: &[Memory]) -> Vec<Value> {
         let mut memories = memories.iter();

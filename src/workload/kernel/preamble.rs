@@ -1,16 +1,15 @@
-//! What goes before a user's source, so that a launch over a part of the range
-//! answers questions as the undivided launch would.
+//! OpenCL code that is put before a user's kernel source, so that the work-item
+//! functions of a partial launch return the values of the undivided launch.
 //!
-//! With a global offset, `get_global_id` is right by itself. The group's
-//! number, the number of groups, the global size and the linear id are those
-//! of the part, and the offset is not 0. Functions, defined before the macros
-//! of their names, correct them from the offset, so that one program serves
-//! every part.
+//! With a global offset, `get_global_id` is already right. The group's number, the
+//! number of groups, the global size and the linear id are those of the part, and the
+//! offset is not 0. The functions here correct these values by the offset, so one
+//! program is enough for all parts. They precede the macros that replace the originals.
 
 use std::path::Path;
 
-/// The source of a launch over `global` work-items in groups of `local`, with
-/// line numbers as they were.
+/// The source of a launch over `global` work-items in groups of `local`, with the line
+/// numbers of the original file.
 pub(super) fn before(text: &str, file: &Path, global: &[u64], local: Option<&[u64]>) -> String {
     let by_dimension = |sizes: &dyn Fn(usize) -> String| {
         let cases = (0..global.len()).map(|d| format!("d == {d} ? {} : ", sizes(d)));

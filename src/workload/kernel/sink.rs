@@ -1,16 +1,16 @@
-//! Who wants the results.
+//! The receiver of a user's kernel's results.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Is told what a written buffer has at the end, by its position.
+/// Receives the final contents of each written buffer, with its position.
 #[derive(Clone)]
 pub struct Sink(pub(super) Arc<Take>);
 
 type Take = dyn Fn(usize, &[u8]) + Send + Sync;
 
 impl Sink {
-    /// Calls this function.
+    /// A sink that calls this function.
     pub fn new(take: impl Fn(usize, &[u8]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }

@@ -1,4 +1,4 @@
-//! Units and slices: every work-item in one unit, every byte in one slice.
+//! Tests of user kernels: each work-item is in one unit, and each byte in one slice.
 
 use proptest::prelude::*;
 
@@ -63,16 +63,16 @@ proptest! {
 }
 
 #[test]
-fn a_part_that_is_no_whole_number_of_bytes_is_no_slice() {
+fn there_is_no_slice_if_it_is_not_a_whole_number_of_bytes() {
     let axis = Axis::of(0, &[10], Some(&[5]));
     assert_eq!(axis.units(), 2);
-    // One int a group of five.
+    // One int for each group of five.
     assert_eq!(axis.slice(8, &(1..2)), Some(4..8));
     assert_eq!(axis.slice(7, &(0..1)), None);
 }
 
 #[test]
-fn the_source_keeps_its_lines_and_learns_the_whole_range() {
+fn the_source_keeps_its_lines_and_gets_the_sizes_of_the_whole_range() {
     let text = preamble::before(
         "__kernel void k() {}\n",
         std::path::Path::new("a/\"b\".cl"),

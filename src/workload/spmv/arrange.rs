@@ -1,29 +1,27 @@
-//! In which order rows are computed, and in which units. Pure arithmetic on
-//! row lengths.
+//! The order of a sparse matrix's rows for a product with a vector, and their division
+//! into units. Pure arithmetic on row lengths.
 //!
-//! Rows that are much longer than most, the *irregular* ones, come first, in
-//! priority groups of like length, the longest first; the others follow in the
-//! matrix's own order, so that neighbours stay neighbours. A device that takes
-//! units from the top gets the irregular part, one that takes them from the end
-//! the regular. Source: the PDAWL paper, section 4.1, steps 1 to 3.
+//! *Irregular* rows, which are longer than most, come first. They are in priority
+//! groups of similar length, the longest first. The regular rows follow in the
+//! matrix's order, so that neighbours stay neighbours. A device that takes units from
+//! the beginning gets irregular rows, and one that takes them from the end regular
+//! rows. Source: the PDAWL paper, section 4.1, steps 1 to 3.
 //!
-//! Units have about equal weight, entries and rows together. A row too long
-//! for a unit is cut into pieces, which are units of their own; since the
-//! longest rows come first, so do the pieces.
+//! Units have about equal weight: the sum of their entries and rows. A row that is too
+//! long for a unit is cut into pieces, each a unit of its own. The longest rows come
+//! first, so all pieces do.
 
 use std::ops::Range;
 
 use crate::codelet::spmv::UNIT_WEIGHT;
 
-/// The part of the rows that are irregular unless someone knows better: the
-/// paper's 30 %.
+/// The default part of the rows that are irregular: the paper's 30 %.
 pub const IRREGULAR: f64 = 0.3;
 
-/// Units that a small matrix is divided into, so that there is something to
-/// share.
+/// The number of units of a small matrix, enough to divide it among devices.
 const UNITS: u64 = 4096;
 
-/// The lightest unit: below it, what is done once a unit counts.
+/// The least weight of a unit. The fixed cost of a lighter unit is significant.
 const LEAST_WEIGHT: u64 = 64;
 
 /// Rows in the order in which they are computed, and their units.
@@ -36,29 +34,29 @@ pub struct Arrangement {
     groups: Vec<Group>,
 }
 
-/// Irregular rows of like length.
+/// Irregular rows of similar length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Places in the order.
+    /// Their places in the order.
     pub rows: Range<u32>,
-    /// They have at least so many entries, and less than twice as many.
+    /// Each row has at least this number of entries, and less than twice as many.
     pub least: u64,
 }
 
 impl Arrangement {
     /// Arranges the rows that start at `row_starts` (one more at the end).
-    /// `irregular` is the part of them, from 0 to 1, that may count as
-    /// irregular; rows as long as the longest regular one do not. `weight`:
-    /// that of a unit, at most [`UNIT_WEIGHT`] and rounded to a power of two,
-    /// instead of what suits the matrix.
+    /// `irregular` is the part of them, from 0 to 1, that may be irregular; rows as
+    /// long as the longest regular one are not. `weight` is the weight of a unit, at
+    /// most [`UNIT_WEIGHT`] and rounded down to a power of two; `None` derives it from
+    /// the matrix.
     pub fn of(row_starts: &[u64], irregular: f64, weight: Option<u64>) -> Self {
         let rows = row_starts.len().saturating_sub(1);
         let total = row_starts.last().copied().unwrap_or(0) + rows as u64;
         let weight = weight
             .unwrap_or_else(|| (total / UNITS).next_power_of_two().max(LEAST_WEIGHT))
             .clamp(2, UNIT_WEIGHT);
-        // A power of two, so that rows that are cut are in other groups than
-        // rows that are not.
+        // With a power of two, rows that are cut and rows that are not are in
+        // different groups.
         let weight = 1 << weight.ilog2();
         let longest = longest_regular(row_starts, irregular, weight);
         let (row_of, groups) = order(row_starts, longest);
@@ -83,7 +81,7 @@ impl Arrangement {
                 let pieces = length.div_ceil(weight);
                 for piece in 1..=pieces {
                     let row = if piece == pieces { at + 1 } else { at };
-                    // In 128 bits, as a row may have 2^31 entries.
+                    // The product overflows 64 bits: a row may have 2^31 entries.
                     let end = u128::from(length) * u128::from(piece) / u128::from(pieces);
                     self.end_unit(entry + end as u64, row);
                 }
@@ -99,7 +97,7 @@ impl Arrangement {
             begun += length + 1;
             entry += length;
         }
-        // An empty matrix is one unit of nothing.
+        // An empty matrix is one empty unit.
         if begun > 0 || self.unit_rows.len() == 1 {
             self.end_unit(entry, self.row_of.len());
         }
@@ -131,7 +129,7 @@ impl Arrangement {
         &self.unit_rows
     }
 
-    /// The first so many units are pieces of long rows.
+    /// The number of pieces of long rows; they are the first units.
     pub fn pieces(&self) -> u32 {
         self.pieces
     }
@@ -151,7 +149,7 @@ impl Arrangement {
         self.unit_rows[units.start as usize]..self.unit_rows[units.end as usize]
     }
 
-    /// The rows cut into pieces: their places, and their units.
+    /// The rows that are cut into pieces: their places and their units.
     pub fn long_rows(&self) -> impl Iterator<Item = (u32, Range<u64>)> + '_ {
         let starts = &self.unit_rows[..self.pieces as usize];
         let mut first = 0;
@@ -163,8 +161,8 @@ impl Arrangement {
     }
 }
 
-/// Entries of the longest row that is regular: fewer than that part of the rows
-/// are longer. Rows as heavy as a unit never are.
+/// Entries of the longest regular row. At most the part `irregular` of the rows is
+/// longer. Rows with the weight of a unit are never regular.
 fn longest_regular(row_starts: &[u64], irregular: f64, weight: u64) -> u64 {
     let mut rows_of = vec![0u64; weight as usize];
     for pair in row_starts.windows(2) {
@@ -182,7 +180,7 @@ fn longest_regular(row_starts: &[u64], irregular: f64, weight: u64) -> u64 {
     reached.map_or(weight - 1, |length| length as u64)
 }
 
-/// The irregular rows by group, then the others as they are.
+/// The irregular rows by group, then the regular rows in the matrix's order.
 fn order(row_starts: &[u64], longest_regular: u64) -> (Vec<u32>, Vec<Group>) {
     let length = |row: usize| row_starts[row + 1] - row_starts[row];
     let count = row_starts.len().saturating_sub(1);
@@ -228,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn irregular_rows_come_first_in_groups_of_like_length() {
+    fn irregular_rows_come_first_in_groups_of_similar_length() {
         let lengths = [2, 9, 2, 33, 1, 12, 2, 2, 3, 2];
         let arranged = Arrangement::of(&starts(&lengths), 0.3, Some(16));
-        // 33 is cut, 12 and 9 are alike; 3 is not longer than 30 % of the rows.
+        // 33 is cut, 12 and 9 are in one group, and 3 is regular.
         assert_eq!(arranged.row_of(), [3, 1, 5, 0, 2, 4, 6, 7, 8, 9]);
         let groups: Vec<_> = (arranged.groups().iter())
             .map(|group| (group.rows.clone(), group.least))
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_one_unit() {
+    fn a_matrix_without_entries_is_one_unit() {
         for (rows, lengths) in [(0, vec![]), (7, vec![0; 7])] {
             let arranged = Arrangement::of(&starts(&lengths), IRREGULAR, None);
             assert_eq!((arranged.units(), arranged.pieces()), (1, 0));

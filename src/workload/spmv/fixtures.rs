@@ -1,4 +1,4 @@
-//! Products in plain memory, for tests.
+//! Test fixtures: products of a matrix and a vector whose data are in ordinary memory.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use super::{Options, Spmv};
 use crate::codelet::{HostValue, Precision};
 use crate::matrix::Csr;
 
-/// What a value of memory that nothing wrote shows.
+/// The byte in memory that is not written yet.
 pub const POISON: u8 = 0xff;
 
-/// A product's data in plain memory, all units present, as a host kernel wants
-/// them.
+/// The data of all units of a product in ordinary memory, in the form of a host
+/// kernel's arguments.
 pub struct Plain {
     pub spmv: Spmv,
     pub x: Vec<u64>,
@@ -107,13 +107,13 @@ impl Plain {
         }
     }
 
-    /// What the reference thinks of `y`.
+    /// Compares `y` with the reference.
     pub fn verify(&self) -> (f64, bool) {
         let bytes = self.spmv.number() as usize * self.spmv.matrix().rows() as usize;
         self.spmv.verify(1, &bytemuck::cast_slice(&self.y)[..bytes])
     }
 
-    /// The unit's sum, and what it should be if it is one of squares.
+    /// The sum of each unit, and the sum of squares of its results, which it must equal.
     pub fn squares(&self) -> Vec<(f64, f64)> {
         let sums = self.numbers(&self.sums, self.spmv.arrangement().units());
         let y = self.numbers(&self.y, self.spmv.matrix().rows().into());

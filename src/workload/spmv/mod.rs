@@ -1,14 +1,14 @@
-//! Sparse matrix times vector: `y = A x`, or the power iteration
+//! The sparse matrix-vector product: `y = A x`, or the power iteration
 //! `x = A x / |A x|`.
 //!
-//! [`arrange`] says in which order rows are computed and in which units;
-//! [`readers`] who reads what of the vector; `write` puts a matrix and its first
-//! vector into the form that the codelet wants; `reference` is the sequential
-//! product.
+//! [`arrange`] determines the order of the rows and divides them into units.
+//! [`readers`] records the units that read each part of the vector. `write` converts
+//! the matrix and the first vector to the codelet's form. `reference` is the
+//! sequential product.
 //!
-//! Rows are renumbered by their place in the order. Where the matrix is square
-//! its columns are renumbered alike, so that a result is the next step's vector
-//! as it is, and what belongs to neighbouring units is neighbouring memory.
+//! A row's new number is its place in the order. The columns of a square matrix get
+//! the same numbers, so that a result is the next step's vector without conversion,
+//! and neighbouring units use neighbouring memory.
 
 pub mod arrange;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use crate::random::uniform;
 use arrange::Arrangement;
 use readers::Readers;
 
-/// What is computed in a step.
+/// The computation of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
     /// `y = A x`, the same in every step.
@@ -40,16 +40,16 @@ pub enum Form {
     Iteration,
 }
 
-/// What is asked for.
+/// The options of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     pub form: Form,
     pub precision: Precision,
-    /// Of the first vector.
+    /// The seed of the first vector.
     pub seed: u64,
     /// The part of the rows that may count as irregular; see [`arrange`].
     pub irregular: f64,
-    /// Weight of a unit, entries and rows together; `None`: what suits the
+    /// Weight of a unit, the sum of its entries and rows; `None` derives it from the
     /// matrix.
     pub unit_weight: Option<u64>,
 }
@@ -66,17 +66,17 @@ impl Default for Options {
     }
 }
 
-/// What cannot be computed.
+/// Why a product is not possible.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpmvError {
     #[error("the matrix has {rows} rows and {columns} columns; only a square one can be iterated")]
     NotSquare { rows: u32, columns: u32 },
 }
 
-/// A matrix, arranged, and the vector that it is multiplied with.
+/// A matrix with its arrangement, and the vector that it is multiplied with.
 ///
-/// The first vector is drawn uniformly from [0, 1) by a hash of the seed and
-/// a column.
+/// The numbers of the first vector are uniform in [0, 1), by a hash of the seed and
+/// the column.
 #[derive(Clone, Debug)]
 pub struct Spmv {
     matrix_name: String,
@@ -89,7 +89,7 @@ pub struct Spmv {
     readers: OnceLock<Readers>,
 }
 
-/// Where a device has its part of a product; see [`crate::codelet::spmv`].
+/// The memory of a device's part of a product; see [`crate::codelet::spmv`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     pub x: Memory,
@@ -109,7 +109,7 @@ impl Spmv {
     /// Arranges a matrix, called `name` in reports.
     ///
     /// # Errors
-    /// When a matrix that is not square is to be iterated.
+    /// When the iteration of a matrix is requested that is not square.
     pub fn new(
         name: impl Into<String>,
         matrix: Arc<Csr>,
@@ -144,7 +144,7 @@ impl Spmv {
         }
     }
 
-    /// The same with another part of the rows irregular.
+    /// The same product with another part of irregular rows.
     pub fn with_irregular(&self, irregular: f64) -> Self {
         let options = Options {
             irregular,
@@ -175,7 +175,7 @@ impl Spmv {
         self.options.precision.bytes()
     }
 
-    /// Who reads what of the vector; looked for when it is first asked for.
+    /// The units that read each part of the vector; computed at the first call.
     pub fn readers(&self) -> &Readers {
         self.readers.get_or_init(|| Readers::of(self))
     }
@@ -217,8 +217,8 @@ impl Spmv {
         args
     }
 
-    /// What a vector with this sum of squares is multiplied with to have the
-    /// length 1; 1 where nothing does that.
+    /// The factor that gives a vector with this sum of squares the length 1; 1 if there
+    /// is no such factor.
     pub fn scale_of(&self, squares: f64) -> f64 {
         reference::scale_of(squares.sqrt())
     }
@@ -235,12 +235,11 @@ impl Spmv {
         }
     }
 
-    /// Compares a result, the vector of the last step in the order of places,
-    /// with the sequential reference; an iteration's is divided by its length
-    /// first. Returns the largest absolute difference,
-    /// and whether each row's is allowed: 1e-12 of the sum of its products'
-    /// magnitudes in double precision, and what follows from that in an
-    /// iteration.
+    /// Compares a result, the vector of the last step in the order of places, with the
+    /// sequential reference. An iteration's result is first scaled to the length 1.
+    /// Returns the largest absolute difference, and whether each row's difference is
+    /// allowed: 1e-12 of the sum of its products' magnitudes in double precision, and
+    /// the propagated error in an iteration.
     pub fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
         let columns = 0..u64::from(self.matrix.columns());
         let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
@@ -260,8 +259,8 @@ impl Spmv {
         reference::compare(found.into_iter(), &expected)
     }
 
-    /// Seconds of the product by one core in a plain loop over the matrix as it
-    /// was read; in double precision.
+    /// Seconds of the product on one core, in a plain loop over the rows in the matrix's
+    /// order, in double precision.
     pub fn time_plainly(&self) -> f64 {
         let columns = 0..u64::from(self.matrix.columns());
         let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
@@ -273,7 +272,7 @@ impl Spmv {
         seconds
     }
 
-    /// Numbers as doubles.
+    /// Converts numbers of the product's precision to doubles.
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Box<dyn Iterator<Item = f64> + 'a> {
         let numbers = bytes.chunks_exact(self.number() as usize);
         match self.options.precision {
@@ -294,7 +293,7 @@ impl Divisible for Spmv {
         self.arrangement.units()
     }
 
-    /// Of its entries and its rows' ends.
+    /// The average over all units, of entries and rows' ends.
     fn unit_bytes(&self) -> u64 {
         let entries = self.matrix.nonzeros() * self.entry_bytes();
         let ends = u64::from(self.matrix.rows()) * ENDS;
@@ -309,8 +308,7 @@ impl Divisible for Spmv {
         Arc::clone(&self.codelet)
     }
 
-    /// Every entry and row once, and the part
-    /// of the vector that falls to as many entries.
+    /// Each entry and row once, and a part of the vector in proportion to the entries.
     fn cost(&self, units: &Range<u64>) -> Cost {
         let count = |range: Range<u64>| (range.end - range.start) as f64;
         let entries = count(self.arrangement.entries(units));
@@ -331,7 +329,7 @@ impl Divisible for Spmv {
     }
 }
 
-/// Bytes of a row's end.
+/// Bytes of the position at which a row ends.
 pub const ENDS: u64 = 2;
 
 #[cfg(test)]

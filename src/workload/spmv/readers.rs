@@ -1,9 +1,9 @@
-//! Who reads what of the vector: found once, for any division of the units.
+//! The units that read each page of a product's vector. They determine the parts of
+//! the vector that a device needs, for any division of the units.
 //!
-//! Units that a device has are neighbours, so it is enough to know of each
-//! page of the vector the first and the last unit that reads it. For a device
-//! that has the first units or the last ones that is exact; for one between two
-//! others it may name a page too many, never one too few.
+//! A device's units are contiguous, so for each page only the first and the last unit
+//! that reads it are recorded. This is exact for a device that has the first or the
+//! last units. Another device may get additional pages, but misses none.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::parallel::{map, threads};
 /// Numbers of a page.
 pub const PAGE: u64 = 256;
 
-/// Pages not read, in numbers, that are moved along rather than that another
-/// command begins: about what a link moves while one is enqueued.
+/// The longest gap between pages, in numbers, that is transferred with them to save a
+/// command: about as much as a link transfers while a command is enqueued.
 const GAP: u64 = 32 << 10;
 
 /// The first and the last unit that reads each page.
@@ -24,13 +24,13 @@ pub struct Readers {
     pages: Vec<Span>,
 }
 
-/// First and last; none where the first is after the last.
+/// The first and the last unit; no unit if the first is after the last.
 type Span = (u32, u32);
 
 const NOBODY: Span = (u32::MAX, 0);
 
 impl Readers {
-    /// Looks at every entry, on all cores.
+    /// Computes the readers from all entries, on all cores.
     pub fn of(spmv: &Spmv) -> Self {
         let places = u64::from(spmv.matrix().columns());
         let units = spmv.arrangement().units();
@@ -47,8 +47,8 @@ impl Readers {
         Self { places, pages }
     }
 
-    /// The parts of `within` that one of these ranges of units reads, joined
-    /// where little lies between.
+    /// The parts of `within` that one of these ranges of units reads. Parts with a short
+    /// gap between them are joined.
     pub fn read(&self, units: &[Range<u64>], within: &Range<u64>) -> Vec<Range<u64>> {
         let by = |span: &Span, units: &Range<u64>| {
             u64::from(span.0) < units.end
@@ -80,7 +80,7 @@ impl Readers {
     }
 }
 
-/// What these units read.
+/// For each page, the first and the last of these units that reads it.
 fn read_by(spmv: &Spmv, places: u64, units: Range<u64>) -> Vec<Span> {
     let mut pages = vec![NOBODY; places.div_ceil(PAGE) as usize];
     let mut columns = Vec::new();
@@ -105,7 +105,7 @@ mod tests {
     use crate::matrices::awkward;
 
     #[test]
-    fn whatever_is_read_is_named_and_at_the_ends_nothing_else() {
+    fn all_pages_that_are_read_are_found_and_no_others_for_the_first_or_last_units() {
         for (name, matrix) in awkward() {
             let options = Options {
                 unit_weight: Some(64),

@@ -1,16 +1,16 @@
-//! The sequential reference, in double precision and in the matrix's own
-//! order, sharing no code with the codelets; and how far a result may be from
-//! it.
+//! The sequential reference of a matrix-vector product, and the allowed difference of
+//! a result. It computes in double precision and in the matrix's order, and shares no
+//! code with the codelets.
 
 use crate::codelet::Precision;
 use crate::matrix::Csr;
 
-/// A row's error, relative to the sum of its products' magnitudes, that its
-/// `length` products may be computed with.
+/// The allowed error of a row of `length` products, relative to the sum of the
+/// products' magnitudes.
 ///
-/// In double precision the project's own bound; in single that of any order of
-/// summation (Higham, "Accuracy and Stability of Numerical Algorithms", section
-/// 3.1), with the roundings of the products and of the result.
+/// Double precision has the project's own bound. Single precision has the bound for
+/// any order of summation (Higham, "Accuracy and Stability of Numerical Algorithms",
+/// section 3.1), plus the roundings of the products and of the result.
 fn allowed(precision: Precision, length: u64) -> f64 {
     match precision {
         Precision::F64 => 1e-12,
@@ -18,7 +18,7 @@ fn allowed(precision: Precision, length: u64) -> f64 {
     }
 }
 
-/// A value as the precision has it.
+/// A value, rounded to the precision.
 fn rounded(precision: Precision, value: f64) -> f64 {
     match precision {
         Precision::F64 => value,
@@ -26,7 +26,7 @@ fn rounded(precision: Precision, value: f64) -> f64 {
     }
 }
 
-/// A vector, and how far each of its numbers may be off.
+/// A vector, and the allowed error of each of its numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     pub values: Vec<f64>,
@@ -42,8 +42,7 @@ pub fn product(matrix: &Csr, x: &[f64], precision: Precision) -> Expected {
     times(matrix, &exact, 1.0, precision)
 }
 
-/// `y = A x` by one core in a plain loop, as anyone would write it first: what
-/// products are timed against.
+/// `y = A x` on one core in a plain loop, as a baseline for measured times.
 pub fn plain(matrix: &Csr, x: &[f64], y: &mut [f64]) {
     for (row, result) in (0..matrix.rows()).zip(y) {
         let (columns, values) = matrix.row(row);
@@ -54,8 +53,8 @@ pub fn plain(matrix: &Csr, x: &[f64], y: &mut [f64]) {
     }
 }
 
-/// `steps` times `x = A x / |A x|`, and at last `|A x|` before its division.
-/// `None` where `x` is 0 or has a number that is none: it has no direction.
+/// `steps` times `x = A x / |A x|`, and the last `|A x|`; `None` if that is 0 or not
+/// finite, since such an `x` has no direction.
 pub fn iterate(
     matrix: &Csr,
     x: &[f64],
@@ -83,7 +82,8 @@ pub fn iterate(
     )
 }
 
-/// What `x` is multiplied with to have the length 1; 1 where nothing does that.
+/// The factor that gives a vector of this norm the length 1; 1 if there is no such
+/// factor.
 pub fn scale_of(norm: f64) -> f64 {
     match norm > 0.0 && norm.is_finite() {
         true => 1.0 / norm,
@@ -95,8 +95,8 @@ fn norm(values: &[f64]) -> f64 {
     values.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// `scale * A x`. The scale counts as exact: another one changes the length of
-/// what follows, which the last division takes away.
+/// `scale * A x`. The scale counts as exact: its error changes only the length of the
+/// following vectors, and the last division removes that.
 fn times(matrix: &Csr, x: &Expected, scale: f64, precision: Precision) -> Expected {
     let mut result = Expected {
         values: Vec::with_capacity(matrix.rows() as usize),
@@ -118,8 +118,8 @@ fn times(matrix: &Csr, x: &Expected, scale: f64, precision: Precision) -> Expect
     result
 }
 
-/// The largest difference of a result from what was expected, and whether each
-/// is allowed. Where one is no number or infinite, the other must be, too.
+/// The largest difference of a result from the expected vector, and whether each
+/// difference is allowed. NaN and infinite values must be equal.
 pub fn compare(result: impl Iterator<Item = f64>, expected: &Expected) -> (f64, bool) {
     let (mut largest, mut right, mut count) = (0.0f64, true, 0);
     let pairs = expected.values.iter().zip(&expected.errors);
@@ -134,7 +134,7 @@ pub fn compare(result: impl Iterator<Item = f64>, expected: &Expected) -> (f64, 
         }
         let difference = (found - value).abs();
         right &= difference <= *error;
-        // `max` would lose a NaN that was found before.
+        // `f64::max` would discard an earlier NaN.
         if difference > largest {
             largest = difference;
         }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_by_hand() {
+    fn a_product_equals_a_manual_computation() {
         let a = matrix(3, 2, &[&[(0, 2.0), (1, -1.0)], &[], &[(1, 0.5)]]);
         let y = product(&a, &[3.0, 4.0], Precision::F64);
         assert_eq!(y.values, [2.0, 0.0, 2.0]);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_must_stay_where_it_is() {
+    fn nan_and_infinite_values_must_be_in_the_same_rows() {
         let inf = f64::INFINITY;
         let a = matrix(3, 2, &[&[(0, inf)], &[(0, 0.0)], &[(1, f64::NAN)]]);
         let y = product(&a, &[1.0, 1.0], Precision::F64);

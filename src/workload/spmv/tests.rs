@@ -21,7 +21,7 @@ fn only_a_square_matrix_can_be_iterated() {
 }
 
 #[test]
-fn any_units_can_be_written_by_themselves() {
+fn any_units_can_be_written_alone() {
     for (name, matrix) in awkward() {
         let options = Options {
             unit_weight: Some(50),

@@ -1,5 +1,5 @@
-//! The matrix and the first vector in the form that the codelet wants, any units
-//! by themselves.
+//! Writes any units of a sparse matrix, and its first vector, in the form that the
+//! codelet uses.
 
 use std::ops::Range;
 
@@ -31,8 +31,8 @@ impl Spmv {
         });
     }
 
-    /// Calls `take` with each row's part in `units`: how many entries came
-    /// before, the row, and which of its entries.
+    /// Calls `take` with each row's part in `units`: the number of entries before it,
+    /// the row, and the range of the row's entries.
     fn parts(&self, units: Range<u64>, mut take: impl FnMut(usize, u32, Range<usize>)) {
         let pieces = u64::from(self.arrangement.pieces());
         let mut at = 0;
@@ -53,7 +53,7 @@ impl Spmv {
         }
     }
 
-    /// Which of its row's entries a piece has.
+    /// The range of its row's entries that a piece has.
     fn piece(&self, unit: u64, row: u32) -> Range<usize> {
         let starts = self.arrangement.unit_rows();
         let first = starts[..unit as usize].partition_point(|start| *start < row);
@@ -65,7 +65,7 @@ impl Spmv {
     /// Writes numbers from the `at`-th on.
     fn numbers(&self, from: &[f64], at: usize, to: &mut [u8]) {
         if from.is_empty() {
-            // Memory of nothing need not be aligned.
+            // An empty slice may be unaligned, and the cast would panic.
             return;
         }
         match self.options.precision {
@@ -81,8 +81,7 @@ impl Spmv {
         }
     }
 
-    /// Writes where the rows of `units` end. Pieces have no such rows; theirs
-    /// are 0.
+    /// Writes the positions at which the rows of `units` end; 0 for the rows of pieces.
     pub fn write_ends(&self, units: Range<u64>, ends: &mut [u16]) {
         let first = self.arrangement.rows(&units).start;
         for unit in units {
@@ -97,7 +96,7 @@ impl Spmv {
                 end += self
                     .matrix
                     .row_length(self.arrangement.row_of()[place as usize]);
-                // A unit's weight bounds it.
+                // It fits 16 bits: a unit's weight bounds it.
                 *target = end as u16;
             }
         }

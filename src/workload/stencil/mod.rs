@@ -1,5 +1,5 @@
-//! The stencil workload: a grid, its first version, its codelet and its
-//! sequential reference.
+//! The stencil workload: a Jacobi stencil on a 2-D or 3-D grid, with its first
+//! version, its codelet and its sequential reference.
 
 mod reference;
 
@@ -13,12 +13,12 @@ use crate::codelet::stencil::{self, Dimensions, Precision};
 use crate::codelet::{Codelet, Cost, Value};
 use crate::random::uniform;
 
-/// What a grid cannot be.
+/// Why a grid is not possible.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum StencilError {
     #[error("{axis} is {value}; a stencil needs at least 3 points along each axis")]
     TooSmall { axis: &'static str, value: u64 },
-    #[error("{axis} is {value}; at most {} points along an axis are possible", u32::MAX / 2)]
+    #[error("{axis} is {value}; a stencil has at most {} points along each axis", u32::MAX / 2)]
     TooLarge { axis: &'static str, value: u64 },
     #[error("a grid of {0} needs more bytes than can be counted; choose a smaller size")]
     Overflow(String),
@@ -26,8 +26,8 @@ pub enum StencilError {
 
 /// A Jacobi stencil on a grid of `nx` x `ny` (x `nz`) points.
 ///
-/// A unit is a row in 2-D and a plane in 3-D. The first version is drawn
-/// uniformly from [0, 1) by a hash of the seed and a point's index.
+/// A unit is a row in 2-D and a plane in 3-D. The values of the first version are
+/// uniform in [0, 1), by a hash of the seed and a point's index.
 #[derive(Clone, Debug)]
 pub struct Stencil {
     nx: u64,
@@ -170,8 +170,8 @@ impl Grid for Stencil {
     }
 
     fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value> {
-        // Every count fits 32 bits: the axes are checked, and a ring has at
-        // most a few slots more than twice the units.
+        // Every count fits 32 bits: `new` checks the axes, and a ring has only a
+        // few slots more than twice the units.
         let number = |n: u64| Value::U32(n as u32);
         vec![
             Value::Memory(from.memory),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn any_range_of_the_first_version_can_be_drawn_by_itself() {
+    fn any_range_of_the_first_version_can_be_written_alone() {
         let stencil = Stencil::new(7, 5, None, Precision::F64, 3).unwrap();
         let mut whole = vec![0u8; 7 * 5 * 8];
         stencil.initial(0..5, &mut whole);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step_by_hand() {
+    fn one_step_equals_a_manual_computation() {
         let stencil = Stencil::new(3, 3, None, Precision::F64, 1).unwrap();
         let mut bytes = vec![0u8; 72];
         stencil.initial(0..3, &mut bytes);

@@ -1,5 +1,5 @@
-//! The sequential reference: plain loops over whole grids, sharing no code
-//! with the codelets.
+//! The sequential reference of a stencil: plain loops over whole grids. It shares no
+//! code with the codelets.
 
 /// A floating-point type of a grid.
 pub trait Real: bytemuck::Pod + PartialEq {
@@ -79,8 +79,8 @@ pub fn compute<T: Real>(
     grid
 }
 
-/// Largest absolute difference of two grids, NaN if either has one, and
-/// whether they agree bit for bit.
+/// The largest absolute difference of two grids, NaN if a difference is NaN, and
+/// whether the grids agree bit for bit.
 pub fn compare<T: Real>(a: &[T], b: &[T]) -> (f64, bool) {
     let same =
         a.len() == b.len() && bytemuck::cast_slice::<T, u8>(a) == bytemuck::cast_slice::<T, u8>(b);

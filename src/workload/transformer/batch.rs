@@ -1,4 +1,4 @@
-//! The five kernels of many heads at once.
+//! Adds the five kernels that compute a group of a transformer's heads together.
 
 use super::KernelRole;
 use super::builder::LayerBuilder;

@@ -1,4 +1,4 @@
-//! Building the graph of a transformer: weights, kernels and their results.
+//! Builds the task graph of a transformer: weights, kernels and their results.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct Work {
     pub(super) codelet: Arc<Codelet>,
     pub(super) units: u64,
     pub(super) inputs: Vec<DatumId>,
-    /// How many matrices it makes.
+    /// The number of matrices that it computes.
     pub(super) matrices: u32,
     /// The arguments after the matrices.
     pub(super) values: Vec<Value>,
@@ -68,8 +68,8 @@ impl<'a> LayerBuilder<'a> {
         self.graph.datum(datum)
     }
 
-    /// Adds weights of heads, from the first to before the last: all the first of
-    /// `which`, then all the second.
+    /// Adds weights of the heads `heads.0..heads.1`: the first weight in `which` of all
+    /// heads, then the second, and so on.
     pub(super) fn weights(&mut self, name: &str, heads: (u32, u32), which: &[u32]) -> DatumId {
         let layer = self.layer;
         let matrices: Vec<Matrix> = (which.iter())
@@ -87,7 +87,7 @@ impl<'a> LayerBuilder<'a> {
         self.graph.datum(datum)
     }
 
-    /// These matrices, one after the other.
+    /// The contents of these matrices, one after the other.
     fn contents(&self, matrices: Vec<Matrix>) -> Contents {
         let (seed, beta, bytes) = (self.of.seed, self.of.beta, self.of.bytes() as usize);
         Contents::filled(move |to| {

@@ -1,4 +1,4 @@
-//! The eight kernels of a head.
+//! Adds the eight kernels that compute one of a transformer's heads.
 
 use std::sync::Arc;
 

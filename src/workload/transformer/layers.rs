@@ -10,7 +10,7 @@ use crate::graph::{Components, DatumId, GraphError, TaskGraph};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Part {
     pub layer: u32,
-    /// The heads, from the first to before the last; `None` for their sum.
+    /// The heads, from the first to before the second number; `None` for their sum.
     pub heads: Option<(u32, u32)>,
     pub role: KernelRole,
 }
@@ -19,7 +19,7 @@ pub struct Part {
 #[derive(Clone, Debug)]
 pub struct Layers {
     pub graph: Arc<TaskGraph>,
-    /// By kernel.
+    /// The part of each kernel, by its index.
     pub parts: Vec<Part>,
     /// The results with their parts: the Z of every group of heads of the last layer,
     /// one after the other. Without batches each head is a group.
@@ -91,7 +91,7 @@ impl Transformer {
         builder.finish(outputs)
     }
 
-    /// The heads of each group, from the first to before the last.
+    /// The heads of each group, from the first to before the second number.
     fn groups(&self) -> Vec<(u32, u32)> {
         match &self.form {
             Form::Heads => (0..self.heads).map(|head| (head, head + 1)).collect(),

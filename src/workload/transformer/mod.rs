@@ -1,7 +1,7 @@
 //! A transformer's layers as a task graph: the workload of the PySchedCL paper
 //! (section 2.1, Figure 3, and section 5), all matrices `beta x beta`, f32.
 //!
-//! Every head `h` of a layer computes, of the layer's input X,
+//! Every head of a layer computes from the layer's input X
 //!
 //! ```text
 //! Q = X W_Q,  K = X W_K,  V = X W_V,  T = K^T,  A = Q T,
@@ -43,10 +43,10 @@ pub use verify::{Reference, Verification};
 use crate::codelet::add_norm;
 use crate::graph::GraphError;
 
-/// Most heads of a layer; each is an argument of the sum.
+/// Most heads of a layer: each is an argument of the sum's kernel.
 pub const MOST_HEADS: u32 = add_norm::MOST_PARTS as u32;
 
-/// Most rows of a matrix, so that its numbers are counted in 31 bits.
+/// Most rows of a matrix: the count of its numbers must fit 31 bits.
 pub const MOST_ROWS: u32 = 32_768;
 
 /// Why a transformer is not possible.
@@ -63,7 +63,10 @@ pub enum TransformerError {
     #[error(transparent)]
     Graph(#[from] GraphError),
 
-    #[error("the groups have {given} heads and the layer {heads}; make them add up")]
+    #[error(
+        "the groups have {given} heads, and a layer has {heads}; give groups of at least 1 head \
+         that add up to the layer"
+    )]
     Groups { given: u64, heads: u32 },
 }
 
@@ -90,7 +93,7 @@ pub enum Form {
     /// Eight kernels for each head, as in the paper.
     #[default]
     Heads,
-    /// Groups of so many heads in each layer, five kernels a group.
+    /// Groups of heads, with these sizes in each layer, and five kernels per group.
     Batches(Vec<u32>),
 }
 
@@ -124,7 +127,7 @@ impl Transformer {
         Ok(())
     }
 
-    /// Numbers of a matrix.
+    /// The count of numbers of a matrix.
     pub fn numbers(&self) -> u64 {
         u64::from(self.beta) * u64::from(self.beta)
     }

@@ -1,12 +1,13 @@
-//! The input and the weights: random numbers that depend only on the seed and their
-//! position, so that devices and references make the same in any order.
+//! The input and the weights of a transformer: random numbers that depend only on the
+//! seed and their position. Devices and references therefore use the same numbers.
 //!
-//! The mean square of the input is 1 and that of a weight 1 / beta, so that the mean
-//! square of every product is about 1, and softmax neither flat nor a single peak.
+//! The mean square of the input is 1 and that of a weight 1 / beta. The mean square of
+//! every product is therefore about 1, and a row of softmax is neither uniform nor
+//! dominated by one number.
 
 use crate::random::uniform;
 
-/// A matrix; it seeds its numbers.
+/// A random matrix; its place in the transformer determines its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matrix {
     /// The first layer's input.
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_mean_square_that_is_said() {
+    fn numbers_have_the_documented_mean_square() {
         for (matrix, expected) in [(Matrix::Input, 1.0), (weight(0, 0, 0), 1.0 / 100.0)] {
             let mut numbers = vec![f32::NAN; 100 * 100];
             matrix.write(5, 100, &mut numbers);
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn every_matrix_is_its_own_and_always_the_same() {
+    fn matrices_differ_and_are_reproducible() {
         let all = [
             Matrix::Input,
             weight(0, 0, 0),
@@ -78,7 +79,7 @@ mod tests {
         let first = |matrix: Matrix, seed| {
             let mut numbers = [0.0; 4];
             matrix.write(seed, 2, &mut numbers);
-            // Alike but for the width.
+            // The ratio removes the width.
             numbers.map(|n| (n / numbers[0] * 1e4).round())
         };
         for (i, one) in all.iter().enumerate() {

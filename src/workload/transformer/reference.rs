@@ -1,5 +1,5 @@
-//! The sequential reference in double precision: every sum is in the order of its
-//! terms. Heads are computed in parallel, which changes no number.
+//! The sequential reference of a transformer, in double precision. Every sum is in the
+//! order of its terms. Heads are computed in parallel, which changes no number.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -65,8 +65,8 @@ impl Layer {
     }
 }
 
-/// Computes layer by layer, and passes each to `see`. When `stop` is set, it ends soon
-/// with wrong results.
+/// Computes layer by layer, and passes each to `see`. When `stop` is set, it returns
+/// early and the results are wrong.
 pub(super) fn compute(of: &Transformer, stop: &AtomicBool, mut see: impl FnMut(u32, &Layer)) {
     let mut x = matrix(of, Matrix::Input);
     for layer in 0..of.layers {
@@ -135,8 +135,8 @@ fn matrix(of: &Transformer, matrix: Matrix) -> Square {
     numbers.into_iter().map(f64::from).collect()
 }
 
-/// The product of `a` and `b`, with four rows of `b` at a time, so that a row of sums
-/// is loaded a quarter as often. The rows are zeros once `stop` is set.
+/// The product of `a` and `b`. It adds four rows of `b` at a time, so that a row of sums
+/// is loaded a quarter as often. Once `stop` is set, the other rows stay zero.
 fn product(beta: usize, a: &Square, b: &Square, stop: &AtomicBool) -> Square {
     let mut c = vec![0.0; beta * beta];
     let rows = c
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_product_is_its_sums_term_by_term() {
+    fn a_product_equals_its_sums_term_by_term() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut rng = fastrand::Rng::with_seed(seed);

@@ -1,4 +1,4 @@
-//! The kernels of a layer, by their results.
+//! The kinds of kernels in a transformer's layer, named by their results.
 
 /// The result of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -6,7 +6,7 @@ pub enum KernelRole {
     Q,
     K,
     V,
-    /// Q, K and V of a batch in one.
+    /// Q, K and V of a batch in one kernel.
     Projections,
     /// K transposed.
     Transposed,

@@ -1,4 +1,5 @@
-//! Graphs computed kernel by kernel on the host, and what they consist of.
+//! Tests of a transformer's graphs: their structure, and their results on the host,
+//! kernel by kernel.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -23,11 +24,10 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
 /// Compares with the reference.
 fn verify(transformer: &Transformer, results: &[(Part, Vec<f32>)]) -> Verification {
     let verified = transformer.verify(results, &AtomicBool::new(false));
-    verified.expect("nobody interrupts it")
+    verified.expect("not interrupted")
 }
 
-/// Computes every kernel in order, in two tiles where that is possible, and
-/// keeps all data.
+/// Computes every kernel in order, in two tiles if possible, and keeps all data.
 fn compute(layers: &Layers) -> Vec<Vec<f32>> {
     let graph = &layers.graph;
     let mut data: Vec<Vec<f32>> = Vec::new();
@@ -52,22 +52,22 @@ fn compute(layers: &Layers) -> Vec<Vec<f32>> {
                 Argument::Input(datum) | Argument::Output(datum) | Argument::FullOutput(datum) => {
                     memory(datum)
                 }
-                Argument::InOut { .. } => unreachable!("nothing is overwritten here"),
+                Argument::InOut { .. } => unreachable!("no kernel updates its input"),
                 Argument::Value(value) => value.plain().unwrap(),
             })
             .collect();
         let host = kernel.codelet.host.unwrap();
         let middle = kernel.units.end / 2;
         for tile in [middle..kernel.units.end, 0..middle] {
-            // SAFETY: the memories are as long as the graph says, and nobody
-            // else uses them.
+            // SAFETY: the memories have the sizes of the graph's data, and no other
+            // thread uses them.
             unsafe { host(&args, 0, tile) }
         }
     }
     data
 }
 
-/// What every kernel made.
+/// The result of every kernel.
 fn results(layers: &Layers, data: &[Vec<f32>]) -> Vec<(Part, Vec<f32>)> {
     let kernels = layers.graph.kernels().iter().zip(&layers.parts);
     kernels
@@ -97,7 +97,7 @@ fn every_kernel_of_every_form_is_right() {
 }
 
 #[test]
-fn both_forms_come_to_the_same() {
+fn both_forms_have_the_same_results() {
     let heads = transformer(4, 29, 2, Form::Heads);
     let batch = Transformer {
         form: Form::Batches(vec![3, 1]),
@@ -111,8 +111,8 @@ fn both_forms_come_to_the_same() {
             .flat_map(|(_, datum)| data[datum.0].clone())
             .collect::<Vec<_>>()
     };
-    // Host products sum in the same order whatever they are part of; softmax
-    // and sums are the same rows.
+    // Host products sum in the same order in both forms. Softmax and sums have the
+    // same rows.
     assert_eq!(result(&heads), result(&batch));
 }
 
@@ -191,7 +191,7 @@ fn layers_wait_for_the_sum_of_the_one_before() {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_told() {
+fn invalid_sizes_are_refused() {
     let wrong = |heads, beta, layers, form| {
         let transformer = transformer(heads, beta, layers, form);
         transformer.layers().unwrap_err().to_string()
@@ -202,7 +202,8 @@ fn sizes_that_cannot_be_are_told() {
     let groups = wrong(4, 8, 1, Form::Batches(vec![1, 2]));
     assert_eq!(
         groups,
-        "the groups have 3 heads and the layer 4; make them add up"
+        "the groups have 3 heads, and a layer has 4; give groups of at least 1 head that add up \
+         to the layer"
     );
     assert!(wrong(4, 8, 1, Form::Batches(vec![4, 0])).contains("add up"));
 }
@@ -211,7 +212,7 @@ fn sizes_that_cannot_be_are_told() {
 fn a_reference_ends_on_request() {
     let transformer = transformer(2, 17, 2, Form::Heads);
     assert!(transformer.verify(&[], &AtomicBool::new(true)).is_none());
-    // Results, their doubles, and a layer at work: more than the results.
+    // The results in both precisions, and a layer in progress.
     let results = 2 * (8 * 2 + 1) * transformer.bytes();
     assert!(transformer.verification_memory() >= 3 * results);
 }

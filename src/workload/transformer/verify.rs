@@ -1,4 +1,4 @@
-//! Verifying a result: it is compared with the reference.
+//! Verifies a transformer's results by comparison with the sequential reference.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +8,8 @@ use super::{Part, Transformer};
 /// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verification {
-    /// The largest difference of any matrix over the root mean square of that matrix;
-    /// infinite where a result is not finite.
+    /// The largest difference of any matrix, divided by the root mean square of that
+    /// matrix; infinite if a result is not finite.
     pub error: f64,
     /// The largest error that is allowed: 1e-5 times the square root of beta, the length
     /// of the sums.
@@ -31,7 +31,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Compares results of kernels, all of which the reference must have.
+    /// Compares results of kernels. The reference must contain all of them.
     pub fn compare(&self, results: &[(Part, Vec<f32>)]) -> Verification {
         let errors = results.iter().map(|(part, got)| {
             let known = self.right.iter().find(|(of, _)| of == part);
@@ -85,7 +85,7 @@ impl Transformer {
     pub fn verification_memory(&self) -> u64 {
         let layer = 8 * u64::from(self.heads) + 1;
         let results = u64::from(self.layers).saturating_mul(layer);
-        // Its numbers are twice as long; a head in progress has its weights, too.
+        // Doubles are twice as long, and a head in progress also needs its weights.
         let doubles = 2u64.saturating_mul(results.saturating_add(layer + 6));
         results.saturating_add(doubles).saturating_mul(self.bytes())
     }

@@ -1,9 +1,10 @@
-//! Chunks of a step, one decision at a time.
+//! Tests of single decisions of the chunk scheduler: which chunk a device takes, and
+//! whether it waits.
 
 use super::*;
 
 #[test]
-fn exactly_one_device_goes_first_whatever_their_least_chunks() {
+fn exactly_one_device_is_first_for_any_least_chunks() {
     let mut chunks = ChunkScheduler::new(1000, 2);
     chunks.runners = vec![
         Runner {
@@ -15,8 +16,8 @@ fn exactly_one_device_goes_first_whatever_their_least_chunks() {
             rate: 10.0,
         },
     ];
-    // By the first one's least chunk the second is faster, and by the
-    // second one's the first.
+    // The two least chunks order the devices differently: the second device is faster
+    // for the first one's chunk, and the first for the second one's.
     for least in [[10, 1], [1, 10], [1, 1]] {
         chunks.min_chunk = least.to_vec();
         for left in [1, 5, 10, 1000] {
@@ -26,8 +27,7 @@ fn exactly_one_device_goes_first_whatever_their_least_chunks() {
     }
 }
 
-/// A step of so many seconds of a host and of a device that could stream, in
-/// which nobody is meant to.
+/// A step of `seconds` without streams, of a host and of a device that could stream.
 fn unstreamed_intent(host: Expectation, gpu: Expectation, seconds: f64) -> StepIntent {
     let host = Expectation {
         works: true,
@@ -46,8 +46,8 @@ fn unstreamed_intent(host: Expectation, gpu: Expectation, seconds: f64) -> StepI
     }
 }
 
-/// A step in which a device has the pool to itself, while another computes
-/// what it holds until `held_until`: the chunks that it takes.
+/// The chunks that a device takes if it alone uses the pool, while another device
+/// computes its held units until `held_until`.
 fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
     let mut granularity = [Granularity::new(false, 30), Granularity::new(true, 8)];
     granularity[0].suppose(start);
@@ -85,19 +85,19 @@ fn chunks_alone(segment: u64, start: Option<f64>, held_until: f64) -> Vec<u64> {
 }
 
 #[test]
-fn where_starting_a_chunk_costs_much_a_lone_segment_is_not_cut() {
+fn a_segment_of_one_device_is_one_chunk_if_starting_a_chunk_is_expensive() {
     assert_eq!(chunks_alone(100, Some(8e-6), 1e-4), [100]);
     assert_eq!(chunks_alone(100, None, 1e-4), [50, 34, 16]);
 }
 
 #[test]
-fn no_scrap_of_a_segment_is_left() {
+fn no_small_rest_of_a_segment_is_left() {
     assert_eq!(chunks_alone(62, None, 1e-4), [31, 31]);
     assert_eq!(chunks_alone(31, None, 1e-4), [31]);
 }
 
 #[test]
-fn a_chunk_that_was_overtaken_counts_from_its_begin() {
+fn a_chunk_that_ends_after_a_later_one_counts_from_its_begin() {
     let chunk = |units, started, ended| ChunkDone {
         step: 0,
         device: 0,
@@ -114,9 +114,10 @@ fn a_chunk_that_was_overtaken_counts_from_its_begin() {
     assert_eq!(progress.alone_rate(1), progress.rate());
 }
 
-/// Whether a device that holds 900 units, and streams 3 units a microsecond,
-/// begins to help another that has all of its 400 units left and does 4, and
-/// `contended` of that beside streams, when the step should be over.
+/// Whether a device starts to stream units of another device, at `late` times the
+/// planned length of the step. It holds 900 units and streams 3 a microsecond. The
+/// other device has 400 units left. It computes 4 a microsecond, and `contended` of
+/// that while a device streams.
 fn helps(contended: Option<f64>, late: f64) -> bool {
     let granularity = [Granularity::new(false, 10), Granularity::new(true, 10)];
     let plan = StepPlan {
@@ -148,16 +149,19 @@ fn helps(contended: Option<f64>, late: f64) -> bool {
 }
 
 #[test]
-fn nobody_streams_to_help_where_that_slows_the_others_as_much() {
-    // The other needs a step for what is left.
-    assert!(!helps(None, 0.2), "it is through soon after the step");
-    assert!(helps(None, 1.2), "it is late");
-    assert!(helps(Some(0.95), 1.2), "streams add more than they take");
-    assert!(!helps(Some(0.3), 1.2), "streams take as much as they add");
+fn a_device_does_not_stream_if_that_slows_the_others_as_much() {
+    // The other device needs the time of a step for its 400 units.
+    assert!(
+        !helps(None, 0.2),
+        "the other device ends soon after the step"
+    );
+    assert!(helps(None, 1.2), "the other device is late");
+    assert!(helps(Some(0.95), 1.2), "streams gain more than they cost");
+    assert!(!helps(Some(0.3), 1.2), "streams cost as much as they gain");
 }
 
-/// Chunks of so many units, one right after the other at a unit a microsecond,
-/// each of which costs `cost` microseconds besides.
+/// Chunks of these units without gaps, at one unit a microsecond. Each chunk costs
+/// `cost` microseconds more.
 fn in_a_row(units: &[u64], cost: u64, unstreamed_since: [Option<Nanos>; 2]) -> Progress {
     let (mut progress, mut now) = (Progress::default(), 0);
     for (i, units) in units.iter().enumerate() {
@@ -178,17 +182,17 @@ fn in_a_row(units: &[u64], cost: u64, unstreamed_since: [Option<Nanos>; 2]) -> P
 }
 
 #[test]
-fn what_a_chunk_costs_is_told_from_large_and_small_ones() {
+fn the_cost_of_a_chunk_is_estimated_from_large_and_small_chunks() {
     let unstreamed = [Some(0); 2];
     let micros = |progress: Progress| progress.chunk_cost().map(|cost| (cost * 1e6).round());
     for cost in [0, 10, 77] {
         let of = |units: &[u64]| micros(in_a_row(units, cost, unstreamed));
         assert_eq!(of(&[400, 200, 100]), Some(cost as f64));
         assert_eq!(of(&[4041, 2125, 1016, 531, 239, 131]), Some(cost as f64));
-        assert_eq!(of(&[400, 200]), None, "two tell nothing");
-        assert_eq!(of(&[100, 100, 100]), None, "nor do equal ones that are few");
+        assert_eq!(of(&[400, 200]), None, "two chunks are too few");
+        assert_eq!(of(&[100, 100, 100]), None, "a few equal chunks are too few");
     }
-    // While others stream everything takes longer: that is no chunk's cost.
+    // Other devices' streams slow every chunk; that is not the cost of a chunk.
     assert_eq!(
         micros(in_a_row(&[400, 200, 100], 10, [None, Some(0)])),
         None
@@ -226,7 +230,7 @@ fn beside_streams(jitter: f64) -> ChunkScheduler {
     chunks
 }
 
-/// What the cores get at `now`, in nanoseconds.
+/// The decision for the host at `now`.
 fn host_at(chunks: &mut ChunkScheduler, now: Nanos, left: [u64; 2], in_flight: [u64; 2]) -> Next {
     let state = StepState {
         step: 0,
@@ -239,20 +243,20 @@ fn host_at(chunks: &mut ChunkScheduler, now: Nanos, left: [u64; 2], in_flight: [
 }
 
 #[test]
-fn a_last_chunk_that_costs_more_than_noise_is_not_cut_off() {
+fn a_segment_is_one_chunk_if_a_second_one_costs_more_than_the_noise() {
     let first = |jitter| host_at(&mut beside_streams(jitter), 0, [1000, 200], [0, 0]);
     assert_eq!(first(0.001), Next::Take(1000));
     assert_eq!(first(0.05), Next::Take(900));
 }
 
 #[test]
-fn cores_that_are_busy_do_not_yet_take_what_another_streams() {
+fn busy_cores_do_not_take_units_that_another_device_streams_in_time() {
     let mut chunks = beside_streams(0.001);
     assert_eq!(
         host_at(&mut chunks, 0, [1000, 200], [0, 0]),
         Next::Take(1000)
     );
-    // They will be through at 1000 us, and the other not before.
+    // The cores are busy until 1000 us, and the other device needs at least as long.
     for now in [0, 500_000, 900_000] {
         assert_eq!(host_at(&mut chunks, now, [0, 150], [1000, 50]), Next::Wait);
     }
@@ -261,7 +265,7 @@ fn cores_that_are_busy_do_not_yet_take_what_another_streams() {
 }
 
 #[test]
-fn a_stream_is_as_slow_as_its_chunks_come() {
+fn the_rate_of_a_stream_includes_the_gaps_between_its_chunks() {
     // Chunks of 100 units that take 100 us each, every 150 us.
     let rate = |streams: bool, waits: bool| {
         let mut progress = Progress::of_step(0, streams);
@@ -283,10 +287,10 @@ fn a_stream_is_as_slow_as_its_chunks_come() {
         (400.0 / progress.rate().unwrap() * 1e6).round()
     };
     assert_eq!(rate(true, false), 550.0);
-    assert_eq!(rate(true, true), 400.0, "it was told to wait between them");
+    assert_eq!(rate(true, true), 400.0, "the balancer made it wait");
     assert_eq!(
         rate(false, false),
         400.0,
-        "of pools, starts are known apart"
+        "the starts of a host pool's chunks are measured"
     );
 }

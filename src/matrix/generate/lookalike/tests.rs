@@ -10,8 +10,8 @@ fn made(name: &str, scale: f64) -> Csr {
     quietly(|control| look_alike(name, scale).generate(1, None, control)).unwrap()
 }
 
-/// The paper's Table 3: dimension and nonzeros in millions, mean, deviation,
-/// CV and maximum, as printed there.
+/// The values of the paper's Table 3: dimension and nonzeros in millions, mean,
+/// deviation, coefficient of variation and maximum of the row lengths.
 const TABLE: [(&str, f64, f64, f64, f64, f64, u32); 5] = [
     ("circuit5M", 5.56, 59.52, 10.71, 1356.62, 126.68, 1_290_501),
     ("eu-2005", 0.86, 19.24, 22.30, 29.33, 1.32, 6985),
@@ -20,8 +20,8 @@ const TABLE: [(&str, f64, f64, f64, f64, f64, u32); 5] = [
     ("kmer_U1a", 67.7, 138.8, 2.05, 0.37, 0.18, 35),
 ];
 
-/// At full size, without making the entries. Everything is met to what the
-/// table's rounding hides.
+/// The row lengths at full size, without entries. They equal the table's values within
+/// its rounding.
 #[test]
 fn row_lengths_have_the_papers_statistics() {
     for (name, dimension, nonzeros, mean, deviation, cv, most) in TABLE {
@@ -62,8 +62,8 @@ fn row_lengths_have_the_papers_statistics() {
     }
 }
 
-/// circuit5M's rows by power of ten of their length, as the README of
-/// merge-spmv has them.
+/// The number of circuit5M's rows by power of ten of their length, from the README of
+/// merge-spmv.
 #[test]
 fn circuit5m_has_as_many_rows_of_each_magnitude() {
     let known = KnownMatrix::find("circuit5M").unwrap();
@@ -76,7 +76,7 @@ fn circuit5m_has_as_many_rows_of_each_magnitude() {
 }
 
 #[test]
-fn smaller_ones_keep_mean_and_shape() {
+fn smaller_look_alikes_keep_mean_and_distribution() {
     for (name, _, _, mean, deviation, _, most) in TABLE {
         let scale = if name == "kmer_U1a" { 0.001 } else { 0.01 };
         let (known, matrix) = (KnownMatrix::find(name).unwrap(), made(name, scale));
@@ -91,7 +91,7 @@ fn smaller_ones_keep_mean_and_shape() {
         assert!((stats.mean - mean).abs() < 0.01, "{name}: {}", stats.mean);
         match known.kind {
             Kind::Circuit => {
-                // Dense rows reach the same part of all columns.
+                // Dense rows have the same part of all columns.
                 assert_eq!(
                     stats.most as f64,
                     (f64::from(most) * scale).round(),
@@ -114,8 +114,8 @@ fn smaller_ones_keep_mean_and_shape() {
     }
 }
 
-/// The deviation of a circuit whose dense rows are shorter and fewer than the
-/// others by `scale`: their squares by its square.
+/// The expected deviation of a circuit at a scale. Its dense rows are shorter by
+/// `scale`, and its other rows are fewer by it.
 fn scaled_deviation(known: &'static KnownMatrix, scale: f64) -> f64 {
     let lengths = RowLengths::of(known, look_alike(known.name, 1.0).size);
     let dense_rows = 20;
@@ -134,7 +134,7 @@ fn scaled_deviation(known: &'static KnownMatrix, scale: f64) -> f64 {
     (squares / (rows * scale) - mean * mean).sqrt()
 }
 
-/// Share of entries within so many columns of the diagonal.
+/// The share of entries within this number of columns of the diagonal.
 fn near(matrix: &Csr, distance: u32) -> f64 {
     let mut near = 0;
     for row in 0..matrix.rows() {
@@ -148,9 +148,9 @@ fn near(matrix: &Csr, distance: u32) -> f64 {
 }
 
 #[test]
-fn columns_are_where_each_kind_has_them() {
+fn columns_have_the_distribution_of_their_kind() {
     let circuit = made("FullChip", 0.01);
-    // A fifth of the entries are in the two dense rows and their columns each.
+    // The two dense rows have a fifth of the entries, and so have their columns.
     assert!(near(&circuit, 100) > 0.4, "{}", near(&circuit, 100));
     let columns = |matrix: &Csr| {
         let mut counts = vec![0u64; matrix.columns() as usize];
@@ -165,7 +165,7 @@ fn columns_are_where_each_kind_has_them() {
     let (local, shallow) = (made("in-2004", 0.02), made("eu-2005", 0.02));
     assert!(near(&local, 1000) > 0.6, "{}", near(&local, 1000));
     assert!(near(&shallow, 1000) < near(&local, 1000) - 0.1);
-    // Popular pages.
+    // A web graph has pages with many links to them.
     assert!(columns(&local) > 1000, "{}", columns(&local));
 
     let kmer = made("kmer_U1a", 0.001);
@@ -173,7 +173,7 @@ fn columns_are_where_each_kind_has_them() {
 }
 
 #[test]
-fn shapes_can_have_other_means() {
+fn a_shape_can_have_another_mean() {
     for (shape, per_row) in [("web", 30), ("web", 9), ("circuit", 5), ("circuit", 20)] {
         let known = KnownMatrix::shape(shape).unwrap();
         let like = LookAlike::shaped(known, 20_000, Some(per_row)).unwrap();
@@ -182,7 +182,7 @@ fn shapes_can_have_other_means() {
         let stats = Stats::of(&matrix);
         assert_eq!(stats.nonzeros, 20_000 * u64::from(per_row), "{shape}");
         if shape == "web" {
-            // As uneven as others of the shape.
+            // The coefficient of variation is that of the known matrix.
             let usual = known.deviation * f64::from(known.rows) / known.nonzeros as f64;
             let variation = stats.deviation / stats.mean;
             assert!((variation / usual - 1.0).abs() < 0.05, "{variation}");
@@ -196,7 +196,7 @@ fn shapes_can_have_other_means() {
 }
 
 #[test]
-fn a_small_one_can_be_made_of_each() {
+fn every_known_matrix_has_a_small_look_alike() {
     for known in &KNOWN {
         let scale = 100.0 / f64::from(known.rows);
         let matrix = quietly(|control| {
@@ -209,7 +209,7 @@ fn a_small_one_can_be_made_of_each() {
 }
 
 #[test]
-fn a_large_one_is_refused_where_it_has_no_room() {
+fn a_look_alike_that_needs_too_much_memory_is_refused() {
     let error = quietly(|control| look_alike("kmer_U1a", 1.0).generate(1, Some(2 << 30), control));
     let error = error.unwrap_err().to_string();
     assert!(

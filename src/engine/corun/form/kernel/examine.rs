@@ -1,20 +1,19 @@
-//! Whether a kernel can be divided, along which dimension, and which buffers
-//! are divided with it: found out by running it, whole and in parts, on one
-//! device.
+//! Determines whether a kernel can be divided, along which dimension, and which
+//! buffers are divided with it. It runs the kernel on one device, whole and in parts.
 //!
-//! 1. Twice undivided: if the results differ, nothing can be compared.
-//! 2. Undivided on other contents of the output buffers: whether what was
-//!    there matters.
-//! 3. In three parts, each on its own: if two change the same bytes, or the
-//!    parts together are another result, work-groups of different parts depend
-//!    on one another (an atomic counter, a value handed on), and the kernel
-//!    runs on one device.
-//! 4. For each bit of a unit's number, all units with the bit and all without:
-//!    two units differ in some bit, so whoever writes in another's slice is
-//!    seen. Buffers for which that never happens come back slice by slice;
-//!    input buffers that the file says are divided are zero outside of the
-//!    slices meanwhile, and if the results stay the same, devices get their
-//!    slices only.
+//! 1. It runs the kernel twice undivided. If the results differ, no comparison is
+//!    possible.
+//! 2. It runs the kernel on other contents of the output buffers, to see whether the
+//!    results depend on them.
+//! 3. It runs three parts separately. If two parts change the same bytes, or the
+//!    parts together have another result, work-groups of different parts depend on
+//!    one another (for example by an atomic counter), and the kernel runs on one
+//!    device.
+//! 4. For each bit of a unit's number, it runs all units with the bit and all units
+//!    without it. Two units differ in at least one bit, so a write to another unit's
+//!    slice is detected. Buffers without such writes are read back slice by slice.
+//!    Input buffers that the file divides are zero outside of the slices in these
+//!    runs. If the results stay the same, devices get only their slices.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -27,28 +26,28 @@ use crate::runtime::Runtime;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
 
-/// A trial of slices takes about so many times as long as a run ...
+/// The approximate duration of a trial of slices, in runs of the kernel.
 const SLICE_TRIAL: u32 = 24;
-/// ... and is not worth more than this.
+/// The longest trial of slices.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was found out.
+/// The result of the examination.
 #[derive(Clone, Debug)]
 pub struct Examined {
     /// The kernel, divided if it can be.
     pub user: UserKernel,
     /// Why it cannot be divided.
     pub refusal: Option<String>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Finds out how a kernel can be divided, on one device of a runtime, unless
-/// `stop` is set meanwhile.
+/// Determines on one device of a runtime how a kernel can be divided, unless `stop`
+/// is set meanwhile.
 ///
 /// # Errors
-/// When memory does not suffice, or the kernel does not compile or run there;
-/// [`CorunError::Interrupted`] on request.
+/// When the device's memory is too small, or the kernel does not compile or run
+/// there; [`CorunError::Interrupted`] on request.
 pub fn examine(
     runtime: &mut dyn Runtime,
     device: usize,
@@ -68,14 +67,14 @@ pub fn examine(
         notes: Vec::new(),
     };
     if trial.whole(&user, &base)? != whole {
-        let why = "its results differ from run to run even on one device, so parts cannot be \
-                   told to be right";
+        let why = "its results differ from run to run even on one device, so the results of \
+                   parts cannot be verified";
         return Ok(refused(user, why.to_owned()));
     }
     let independent = is_independent(&mut trial, &user, &base, &whole)?;
     let axes = user.axes();
     if axes.is_empty() {
-        let why = "it is a single work-group along every dimension";
+        let why = "it has a single work-group along every dimension";
         return Ok(refused(user, why.to_owned()));
     }
     let (mut best, mut reason): (Option<(UserKernel, Vec<usize>)>, _) = (None, String::new());
@@ -114,8 +113,8 @@ pub fn examine(
     })
 }
 
-/// Whether results are the same on other contents of the output buffers.
-/// Buffers that are read as well keep theirs: they may hold indices.
+/// Whether results do not depend on the contents of the output buffers. Buffers that
+/// are read as well keep their contents, which may be indices.
 fn is_independent(
     trial: &mut KernelTrial,
     user: &UserKernel,
@@ -145,9 +144,9 @@ fn is_independent(
     Ok(same && !iterates)
 }
 
-/// Runs three uneven parts, each by itself. Returns the written buffers (as
-/// indices among all) of which each part stays in its slices, or why the parts
-/// are not the whole.
+/// Runs three parts of unequal size separately. Returns the written buffers (as
+/// indices among all) in which each part writes only its slices, or why the parts
+/// together do not have the result of the whole.
 fn parts(
     trial: &mut KernelTrial,
     user: &UserKernel,
@@ -186,7 +185,7 @@ fn parts(
     }
     if let Some(which) = (0..whole.len()).find(|which| together[*which] != whole[*which]) {
         return Ok(Err(format!(
-            "its parts together leave another result in argument {} than the whole: work-groups \
+            "its parts together have another result in argument {} than the whole: work-groups \
              depend on one another",
             positions[written[which]]
         )));
