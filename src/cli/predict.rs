@@ -158,7 +158,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
     let candidates = candidates(&modelled, simulated).map_err(Failure::of)?;
     let work = workload.work().ok_or_else(|| {
         Failure::usage(
-            format!("models know nothing of {}", codelet.name),
+            format!("no model covers {}", codelet.name),
             "a stencil or a matrix",
         )
     })?;
@@ -237,7 +237,7 @@ fn model(
         let bundle = Source::find(&models, name)?.bundle;
         if bundle.machine != *machine {
             notes.push(format!(
-                "model {} is of machine {}; `pdawl model adapt` makes one for {machine} of it",
+                "model {} is of machine {}; `pdawl model adapt` adapts it to {machine}",
                 bundle.name, bundle.machine
             ));
         }

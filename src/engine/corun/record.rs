@@ -38,15 +38,14 @@ pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> S
             device.pooled += units;
         }
     }
-    let room = || Intervals::with_capacity(spans.len());
-    let mut streams: Vec<_> = (0..frame.devices).map(|_| room()).collect();
+    let mut streams = vec![Intervals::new(); frame.devices];
     let mut held: Vec<Option<(Nanos, Nanos)>> = vec![None; frame.devices];
     let mut first: Vec<Option<Nanos>> = vec![None; frame.devices];
     for span in spans {
         let device = &mut devices[span.device];
         device.finished = device.finished.max(span.ended.saturating_sub(frame.began));
         if span.label == super::CHUNK {
-            streams[span.device].push((span.started, span.ended));
+            add(&mut streams[span.device], span, spans.len());
         }
         if span.kind == CommandKind::Launch {
             let first = &mut first[span.device];
@@ -81,6 +80,15 @@ pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> S
     }
 }
 
+/// Adds a span's time to intervals of at most `room` spans. Most devices have none of
+/// a kind, so memory is allocated with the first.
+fn add(intervals: &mut Intervals, span: &Span, room: usize) {
+    if intervals.is_empty() {
+        intervals.reserve_exact(room);
+    }
+    intervals.push((span.started, span.ended));
+}
+
 /// The record for the outcome; the last argument is the seconds of the engine
 /// itself and of submitting.
 pub fn record(
@@ -103,8 +111,7 @@ pub fn record(
     for job in jobs.iter().filter(|job| !job.failed) {
         devices[job.device].chunks += 1;
     }
-    let room = || Intervals::with_capacity(spans.len());
-    let mut busy: Vec<_> = (0..frame.devices).map(|_| (room(), room())).collect();
+    let mut busy = vec![(Intervals::new(), Intervals::new()); frame.devices];
     for span in spans {
         let device = &mut devices[span.device];
         let (kernels, copies) = &mut busy[span.device];
@@ -123,7 +130,7 @@ pub fn record(
                 copies
             }
         };
-        intervals.push((span.started, span.ended));
+        add(intervals, span, spans.len());
     }
     for (device, (kernels, copies)) in devices.iter_mut().zip(busy) {
         let (kernels, copies) = (union(kernels), union(copies));
