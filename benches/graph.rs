@@ -14,7 +14,7 @@ use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
 use pdawl::machine::MachineStore;
 use pdawl::policy::{Adaptive, Clustering, Eager, Policy};
-use pdawl::runtime::Runtime;
+use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimOptions};
 
 /// Kernels of a head.

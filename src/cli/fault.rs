@@ -57,7 +57,7 @@ impl FromStr for FaultSpec {
 
 fn when(text: &str) -> Option<At> {
     match text.strip_suffix('s') {
-        None => text.parse().ok().map(At::Step),
+        None => text.parse().ok().map(At::Phase),
         Some(seconds) => {
             let seconds: f64 = seconds.parse().ok()?;
             (seconds.is_finite() && seconds >= 0.0).then_some(At::Seconds(seconds))
@@ -94,17 +94,17 @@ mod tests {
     #[test]
     fn faults() {
         for (text, device, what, at) in [
-            ("gpu0:slow:2@10", "gpu0", What::Slowed(2.0), At::Step(10)),
-            ("gpu0:lost@0", "gpu0", What::Lost, At::Step(0)),
+            ("gpu0:slow:2@10", "gpu0", What::Slowed(2.0), At::Phase(10)),
+            ("gpu0:lost@0", "gpu0", What::Lost, At::Phase(0)),
             ("gpu0:back@1.5s", "gpu0", What::Restored, At::Seconds(1.5)),
-            ("host:cores:4@10", "host", What::Cores(4), At::Step(10)),
+            ("host:cores:4@10", "host", What::Cores(4), At::Phase(10)),
             (
                 "host:8:slow:1.5@3",
                 "host:8",
                 What::Slowed(1.5),
-                At::Step(3),
+                At::Phase(3),
             ),
-            ("gpu1:fail:3@7", "gpu1", What::FailNext(3), At::Step(7)),
+            ("gpu1:fail:3@7", "gpu1", What::FailNext(3), At::Phase(7)),
         ] {
             let device = device.to_owned();
             assert_eq!(text.parse(), Ok(FaultSpec { device, what, at }), "{text}");

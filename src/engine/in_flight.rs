@@ -5,10 +5,23 @@
 //! when the command could have started.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
+use crate::codelet::Name;
 use crate::runtime::{Completion, EventId};
 use crate::time::Nanos;
 use crate::trace::Span;
+
+/// What a command is for, as its span says.
+#[derive(Clone, Debug)]
+pub(super) struct Tag {
+    /// The step it belongs to, or the level, counted from 0.
+    pub step: u32,
+    /// What it does, in a word or two: `resident`, `halo`, `chunk` ...
+    pub label: Name,
+    /// The units concerned.
+    pub units: Range<u64>,
+}
 
 #[derive(Debug)]
 struct Command<T> {
@@ -90,14 +103,19 @@ impl<T> InFlight<T> {
 }
 
 /// The span of a completed command, on a queue of a device, both by index.
-pub(super) fn span(completion: &Completion, device: usize, queue: usize, ready: Nanos) -> Span {
+pub(super) fn span(
+    completion: &Completion,
+    (device, queue): (usize, usize),
+    tag: Tag,
+    ready: Nanos,
+) -> Span {
     Span {
         device,
         queue,
         kind: completion.kind,
-        label: completion.tag.label.clone(),
-        step: completion.tag.step,
-        units: completion.tag.units.clone(),
+        label: tag.label,
+        step: tag.step,
+        units: tag.units,
         ready,
         queued: completion.queued,
         submitted: completion.submitted,

@@ -9,8 +9,8 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::runtime::{
-    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory, QueueId, Runtime,
-    RuntimeError, Status, Tag,
+    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory, Notice, QueueId,
+    Runtime, RuntimeError, Status,
 };
 
 /// A runtime, with the memory and the queues to release at the end.
@@ -60,14 +60,14 @@ impl RuntimeScope<'_> {
         Ok(memory)
     }
 
-    /// See [`Runtime::alloc`].
+    /// See [`crate::runtime::Devices::alloc`].
     pub fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
         let buffer = self.runtime.alloc(device, bytes)?;
         self.buffers.push(buffer);
         Ok(buffer)
     }
 
-    /// See [`Runtime::queue`].
+    /// A queue whose completions have the device's times; see [`crate::runtime::Devices::open_queue`].
     pub fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
         let queue = self.runtime.queue(device)?;
         self.queues.push(queue);
@@ -113,11 +113,7 @@ impl RuntimeScope<'_> {
     ) -> Result<(), RuntimeError> {
         self.host_bytes(array.host)?[..contents.len()].copy_from_slice(contents);
         match array.buffer.filter(|_| array.bytes > 0) {
-            Some(buffer) => self.run(
-                queue,
-                Command::write(array.host, 0..array.bytes, buffer, 0),
-                "fill",
-            ),
+            Some(buffer) => self.run(queue, Command::write(array.host, 0..array.bytes, buffer, 0)),
             None => Ok(()),
         }
     }
@@ -132,24 +128,19 @@ impl RuntimeScope<'_> {
         array: &DeviceArray,
     ) -> Result<&mut [u8], RuntimeError> {
         if let Some(buffer) = array.buffer.filter(|_| array.bytes > 0) {
-            self.run(
-                queue,
-                Command::read(buffer, 0, array.host, 0..array.bytes),
-                "look",
-            )?;
+            self.run(queue, Command::read(buffer, 0, array.host, 0..array.bytes))?;
         }
         Ok(&mut self.host_bytes(array.host)?[..array.bytes as usize])
     }
 
-    /// Enqueues a command that waits for `wait`; `label` names it in traces.
+    /// Enqueues a command that waits for `wait`.
     pub fn enqueue(
         &mut self,
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        label: &'static str,
     ) -> Result<EventId, RuntimeError> {
-        let event = (self.runtime).submit(queue, command, wait, Tag::named(label))?;
+        let event = self.runtime.enqueue(queue, command, wait)?;
         self.in_flight += 1;
         Ok(event)
     }
@@ -185,13 +176,8 @@ impl RuntimeScope<'_> {
     ///
     /// # Errors
     /// What the runtime refuses, and a command that fails.
-    pub fn run(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        label: &'static str,
-    ) -> Result<(), RuntimeError> {
-        self.enqueue(queue, command, &[], label)?;
+    pub fn run(&mut self, queue: QueueId, command: Command) -> Result<(), RuntimeError> {
+        self.enqueue(queue, command, &[])?;
         self.completions(self.in_flight).map(drop)
     }
 
@@ -235,7 +221,7 @@ impl Drop for RuntimeScope<'_> {
     fn drop(&mut self) {
         // The next user of the runtime must not meet these completions.
         let _ = self.completions(self.in_flight);
-        self.runtime.end_driving();
+        self.runtime.notify(Notice::DrivingEnds);
         for queue in self.queues.drain(..) {
             self.runtime.free_queue(queue);
         }

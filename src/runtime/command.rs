@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{DeviceId, EventId, Nanos, QueueId};
-use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Memory, Name, Value};
+use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Memory, Value};
 
 /// Part of a host allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +24,46 @@ impl HostSpan {
             bytes: range.end - range.start,
         }
     }
+
+    /// The bytes from a place on, if it is in host memory.
+    fn of(location: &Location, bytes: u64) -> Option<Self> {
+        match location.memory {
+            Memory::Host(memory) => Some(Self {
+                memory,
+                offset: location.offset,
+                bytes,
+            }),
+            Memory::Device(_) => None,
+        }
+    }
+
+    /// Whether both have a byte in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let end = |span: &Self| span.offset.saturating_add(span.bytes);
+        self.memory == other.memory && self.offset < end(other) && other.offset < end(self)
+    }
 }
 
-/// Where in a device's buffer a transfer begins.
+/// A place in memory: the host's, or a buffer of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceSpan {
-    pub buffer: BufferId,
+pub struct Location {
+    pub memory: Memory,
     /// Offset in bytes.
     pub offset: u64,
+}
+
+impl Location {
+    /// A place in host memory.
+    pub fn host(memory: HostMemoryId, offset: u64) -> Self {
+        let memory = Memory::Host(memory);
+        Self { memory, offset }
+    }
+
+    /// A place in a buffer.
+    pub fn device(buffer: BufferId, offset: u64) -> Self {
+        let memory = Memory::Device(buffer);
+        Self { memory, offset }
+    }
 }
 
 /// A kernel on a range of a workload's units.
@@ -59,8 +91,12 @@ impl Launch {
 /// A command for a queue.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Host to device (H2D).
-    Write { from: HostSpan, to: DeviceSpan },
+    /// A copy between two memories, at least one of them a device's.
+    Copy {
+        from: Location,
+        to: Location,
+        bytes: u64,
+    },
     /// An NDRange, or its host equivalent.
     Launch(Launch),
     /// A launch that is repeated without a change. The runtime may keep what it
@@ -70,36 +106,36 @@ pub enum Command {
     /// They share one completion, from the start of the first to the end of the
     /// last, so that a driver saves most of their events. Host pools refuse it.
     Series(Vec<Command>),
-    /// Device to host (D2H).
-    Read { from: DeviceSpan, to: HostSpan },
 }
 
 impl Command {
     /// Writes a range of host memory into a buffer, from byte `offset` on.
     pub fn write(from: HostMemoryId, range: Range<u64>, to: BufferId, offset: u64) -> Self {
-        Self::Write {
-            from: HostSpan::new(from, range),
-            to: DeviceSpan { buffer: to, offset },
+        Self::Copy {
+            from: Location::host(from, range.start),
+            to: Location::device(to, offset),
+            bytes: range.end - range.start,
         }
     }
 
     /// Reads a buffer, from byte `offset` on, into a range of host memory.
     pub fn read(from: BufferId, offset: u64, to: HostMemoryId, range: Range<u64>) -> Self {
-        Self::Read {
-            from: DeviceSpan {
-                buffer: from,
-                offset,
-            },
-            to: HostSpan::new(to, range),
+        Self::Copy {
+            from: Location::device(from, offset),
+            to: Location::host(to, range.start),
+            bytes: range.end - range.start,
         }
     }
 
     /// What kind of command this is.
     pub fn kind(&self) -> CommandKind {
         match self {
-            Self::Write { .. } => CommandKind::Write,
+            Self::Copy { from, to, .. } => match (from.memory, to.memory) {
+                (Memory::Host(_), _) => CommandKind::Write,
+                (Memory::Device(_), Memory::Host(_)) => CommandKind::Read,
+                (Memory::Device(_), Memory::Device(_)) => CommandKind::Copy,
+            },
             Self::Launch(_) | Self::Repeat(_) => CommandKind::Launch,
-            Self::Read { .. } => CommandKind::Read,
             Self::Series(commands) => match (self.launches().next(), commands.first()) {
                 (None, Some(transfer)) => transfer.kind(),
                 _ => CommandKind::Launch,
@@ -120,67 +156,74 @@ impl Command {
         self.parts().iter().filter_map(|part| match part {
             Self::Launch(launch) => Some(launch),
             Self::Repeat(launch) => Some(launch.as_ref()),
-            Self::Write { .. } | Self::Read { .. } | Self::Series(_) => None,
+            Self::Copy { .. } | Self::Series(_) => None,
         })
     }
 
-    /// Bytes written to a device, and read from it.
-    pub fn moved(&self) -> [u64; 2] {
-        (self.parts().iter()).fold([0, 0], |[written, read], part| match part {
-            Self::Write { from, .. } => [written + from.bytes, read],
-            Self::Read { to, .. } => [written, read + to.bytes],
-            Self::Launch(_) | Self::Repeat(_) | Self::Series(_) => [written, read],
-        })
+    /// Bytes of its copies of one kind.
+    pub fn copied(&self, kind: CommandKind) -> u64 {
+        let parts = self.parts().iter();
+        let bytes = parts.map(|part| match part {
+            Self::Copy { bytes, .. } if part.kind() == kind => *bytes,
+            _ => 0,
+        });
+        bytes.sum()
     }
 
-    /// Bytes moved between host and device; 0 for a launch.
+    /// Bytes of all its copies; 0 for a launch.
     pub fn bytes(&self) -> u64 {
-        self.moved().iter().sum()
+        let parts = self.parts().iter();
+        let bytes = parts.map(|part| match part {
+            Self::Copy { bytes, .. } => *bytes,
+            _ => 0,
+        });
+        bytes.sum()
     }
 
-    /// Whether it is a series of launches and transfers.
+    /// The host memory that it reads or writes.
+    pub fn host_spans(&self) -> impl Iterator<Item = HostSpan> {
+        self.parts().iter().flat_map(|part| {
+            let copied = match part {
+                Self::Copy { from, to, bytes } => {
+                    [HostSpan::of(from, *bytes), HostSpan::of(to, *bytes)]
+                }
+                _ => [None, None],
+            };
+            let worked_on = part.launches().flat_map(Launch::memories);
+            let worked_on = worked_on.filter_map(|memory| match memory {
+                Memory::Host(memory) => Some(HostSpan::new(memory, 0..u64::MAX)),
+                Memory::Device(_) => None,
+            });
+            copied.into_iter().flatten().chain(worked_on)
+        })
+    }
+
+    /// Whether it is a series of launches and copies.
     pub fn is_mixed(&self) -> bool {
         self.kind() == CommandKind::Launch && self.bytes() > 0
     }
 }
 
-/// The three kinds of command, by OpenCL's names.
+/// The kinds of command, by OpenCL's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CommandKind {
+    /// From host to device.
     Write,
     Launch,
+    /// From device to host.
     Read,
+    /// From device to device.
+    Copy,
 }
 
 impl CommandKind {
-    /// The name in traces: `write`, `ndrange` or `read`.
+    /// The name in traces: `write`, `ndrange`, `read` or `copy`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Write => "write",
             Self::Launch => "ndrange",
             Self::Read => "read",
-        }
-    }
-}
-
-/// What a command is for; carried through to its completion and the trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tag {
-    /// The step it belongs to, counted from 0.
-    pub step: u32,
-    /// What it does, in a word or two: `resident`, `halo`, `chunk` ...
-    pub label: Name,
-    /// The units concerned.
-    pub units: Range<u64>,
-}
-
-impl Tag {
-    /// A label alone, for a command that belongs to no step.
-    pub fn named(label: &'static str) -> Self {
-        Self {
-            step: 0,
-            label: label.into(),
-            units: 0..0,
+            Self::Copy => "copy",
         }
     }
 }
@@ -220,11 +263,10 @@ pub struct Stages {
 impl Stages {
     /// The bytes of a command, with times still to be set.
     pub fn around(command: &Command, at: Nanos) -> Self {
-        let [written, read] = command.moved();
         Self {
-            written,
+            written: command.copied(CommandKind::Write),
             kernels: (at, at),
-            read,
+            read: command.copied(CommandKind::Read),
         }
     }
 }
@@ -236,14 +278,13 @@ pub struct Completion {
     pub device: DeviceId,
     pub queue: QueueId,
     pub kind: CommandKind,
-    pub tag: Tag,
     /// Handed to the queue.
     pub queued: Nanos,
     /// Handed to the device.
     pub submitted: Nanos,
     pub started: Nanos,
     pub ended: Nanos,
-    /// Bytes moved between host and device.
+    /// Bytes copied between memories.
     pub bytes: u64,
     /// Only for a series of transfers and launches.
     pub stages: Option<Stages>,
@@ -259,7 +300,6 @@ impl Completion {
         command: &Command,
         event: EventId,
         (device, queue): (DeviceId, QueueId),
-        tag: Tag,
         queued: Nanos,
     ) -> Self {
         Self {
@@ -267,7 +307,6 @@ impl Completion {
             device,
             queue,
             kind: command.kind(),
-            tag,
             queued,
             submitted: queued,
             started: queued,

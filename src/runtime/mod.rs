@@ -9,6 +9,7 @@
 //! * [`Backend`] is one real way to run commands: [`host`] (native code on
 //!   pinned worker threads) or [`opencl`]. A backend sends its completions into
 //!   the channel that the union owns, so that several act as one machine.
+//! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
 //! * `tiles` divides a command among the workers of a host pool. The host
 //!   backend, the simulator and the models share it.
@@ -26,7 +27,7 @@ pub(crate) mod tiles;
 pub mod union;
 
 pub use command::{
-    Command, CommandKind, Completion, DeviceSpan, HostSpan, Launch, Stages, Status, Tag, Workers,
+    Command, CommandKind, Completion, HostSpan, Launch, Location, Stages, Status, Workers,
 };
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, IdMap, QueueId};
@@ -35,6 +36,7 @@ pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 pub use crate::time::Nanos;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,50 +48,44 @@ pub type BroadcastTask = Arc<dyn Fn() + Send + Sync>;
 /// What the driver of a runtime is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// See [`Runtime::begin_batch`].
+    /// Several commands follow. Until [`Notice::BatchEnds`] they need not start,
+    /// which saves a driver one flush for each. Nothing may be waited for meanwhile.
     BatchBegins,
-    /// See [`Runtime::end_batch`].
+    /// What was submitted since [`Notice::BatchBegins`] must start.
     BatchEnds,
-    /// See [`Runtime::mark_step`].
-    StepBegins(u32),
-    /// See [`Runtime::begin_driving`].
+    /// A phase of the driver's work begins. Faults may be scheduled by phase; the
+    /// host backend reads its affinity mask again.
+    PhaseBegins(u32),
+    /// The calling thread begins to drive this runtime: to submit and to wait. Until
+    /// [`Notice::DrivingEnds`] it stays, where there are some, on cores that no device
+    /// has. On a core that it shares with a worker thread it would be late, and every
+    /// device with it. Threads that it starts meanwhile stay there, too. The process's
+    /// main thread is left alone: its affinity mask says which cores the process may
+    /// use.
     DrivingBegins,
-    /// See [`Runtime::end_driving`].
+    /// The thread that drove this runtime may use its former cores again.
     DrivingEnds,
 }
 
-/// Devices, their memory and queues, and a stream of completions.
+/// What the completions of a queue's commands say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// The times of the device.
+    Profiled,
+    /// Perhaps only that the command ran from when it was queued until the host was
+    /// notified of its end. On NVIDIA's OpenCL this saves 7 us a command.
+    Plain,
+}
+
+/// Devices with their memory and queues: what a runtime offers, and each of its
+/// backends.
 ///
 /// Commands on one queue run in order. A command starts after everything
 /// before it in its queue and every event of its wait list has ended; when one
 /// of those failed, it fails too, without running.
-pub trait Runtime {
+pub trait Devices {
     /// The devices, in the order of their [`DeviceId`]s.
     fn devices(&self) -> &[Device];
-
-    /// The present time on the runtime's clock (virtual in the simulator).
-    fn now(&self) -> Nanos;
-
-    /// Whether times and results come from a simulation.
-    fn simulated(&self) -> bool {
-        false
-    }
-
-    /// Allocates `bytes` of host memory that every device can transfer from
-    /// and to at full speed (pinned where a device wants that). Its contents
-    /// are unspecified.
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError>;
-
-    /// Releases host memory. Pending commands that use it keep it alive.
-    fn free_host(&mut self, memory: HostMemoryId);
-
-    /// The bytes of a host allocation, aligned to cache lines, for filling and
-    /// reading.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Busy`] while any command is in flight, and
-    /// [`RuntimeError::NoData`] in a simulation that carries no data.
-    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError>;
 
     /// Allocates `bytes` on a device that has memory of its own.
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError>;
@@ -97,21 +93,12 @@ pub trait Runtime {
     /// Releases device memory. Pending commands that use it keep it alive.
     fn free(&mut self, buffer: BufferId);
 
-    /// Opens an in-order queue. With `profiling` the completions of its commands
-    /// carry the times of the device; see [`Self::queue_without_profiling`].
-    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError>;
+    /// Opens an in-order queue.
+    fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError>;
 
-    /// Opens an in-order queue of a device.
+    /// Opens an in-order queue whose completions have the device's times.
     fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.open_queue(device, true)
-    }
-
-    /// Opens an in-order queue whose commands need no time stamps of the device:
-    /// a completion may say that its command ran from when it was queued until
-    /// the host was notified of its end. On NVIDIA's OpenCL this saves 7 us a
-    /// command.
-    fn queue_without_profiling(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.open_queue(device, false)
+        self.open_queue(device, QueueKind::Profiled)
     }
 
     /// Releases a queue. Commands that are still on it end as usual and
@@ -143,11 +130,20 @@ pub trait Runtime {
         device: DeviceId,
         _kernel: &OpenClKernel,
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        Err(not_compiled(self.devices(), device))
+        let device = self.devices().get(device.0).map(|d| d.name.clone());
+        Err(RuntimeError::Unsupported {
+            device: device.unwrap_or_else(|| "no such device".to_owned()),
+            what: "listing a kernel's arguments",
+        })
     }
 
     /// Enqueues a command that waits for `wait`, and makes sure that it starts
-    /// without further calls. Returns the event that its completion carries.
+    /// without further calls. Its completion carries `event`, which must be fresh.
+    ///
+    /// A command without an event is not waited for individually: the completion of a
+    /// later command of its queue that has one covers it, whether it ends well or not.
+    /// A driver then saves its event (1.3 us a command on NVIDIA's OpenCL). A
+    /// completion with an unknown event may arrive for it all the same.
     ///
     /// # Errors
     /// Only for what can be detected at once (an unknown id, a kernel that does
@@ -157,86 +153,81 @@ pub trait Runtime {
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
-    ) -> Result<EventId, RuntimeError>;
-
-    /// Enqueues a command that is not waited for individually: the completion of a
-    /// later command of its queue, submitted as usual, covers it, whether it ends
-    /// well or not. A driver can then save its event (1.3 us a command on NVIDIA's
-    /// OpenCL). A completion with an unknown event may arrive for it all the same.
-    ///
-    /// # Errors
-    /// As [`Runtime::submit`].
-    fn submit_without_event(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        tag: Tag,
-    ) -> Result<(), RuntimeError> {
-        self.submit(queue, command, wait, tag).map(drop)
-    }
+        event: Option<EventId>,
+    ) -> Result<(), RuntimeError>;
 
     /// Waits until the commands that were submitted to a queue without an event,
     /// and that no later completion covers, have ended. For use after an error
     /// between such commands.
     fn finish(&mut self, _queue: QueueId) {}
 
-    /// The next completion; every submitted command yields exactly one.
-    /// `Ok(None)` when nothing completed within `timeout` (`None`: wait for
-    /// as long as anything is in flight) or nothing is in flight.
-    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError>;
-
-    /// Receives the notices that the methods below send.
+    /// Receives a notice.
     fn notify(&mut self, _notice: Notice) {}
 
-    /// Several commands follow. Until [`Runtime::end_batch`] they need not start,
-    /// which saves a driver one flush for each. Nothing may be waited for
-    /// meanwhile.
-    fn begin_batch(&mut self) {
-        self.notify(Notice::BatchBegins);
-    }
-
-    /// Makes sure that what was submitted since [`Runtime::begin_batch`] starts.
-    fn end_batch(&mut self) {
-        self.notify(Notice::BatchEnds);
-    }
-
-    /// A step begins. The simulator's faults may be scheduled by step; the host
-    /// backend reads its affinity mask again.
-    fn mark_step(&mut self, step: u32) {
-        self.notify(Notice::StepBegins(step));
-    }
-
-    /// The calling thread begins to drive this runtime: to submit and to wait.
-    /// Until [`Runtime::end_driving`] it stays, where there are some, on cores
-    /// that no device has. On a core that it shares with a worker thread it would
-    /// be late, and every device with it. Threads that it starts meanwhile stay
-    /// there, too. The process's main thread is left alone: its affinity mask says
-    /// which cores the process may use.
-    fn begin_driving(&mut self) {
-        self.notify(Notice::DrivingBegins);
-    }
-
-    /// The thread that drove this runtime may use its former cores again.
-    fn end_driving(&mut self) {
-        self.notify(Notice::DrivingEnds);
-    }
-
-    /// Has every worker thread of this runtime run a task once, and returns when
-    /// all have. A driver's own threads are not reached, and the simulator has
-    /// none. Meant for a setup: busy workers are waited for.
+    /// Has every worker thread run a task once, and returns when all have. A
+    /// driver's own threads are not reached, and the simulator has none. Meant for a
+    /// setup: busy workers are waited for.
     fn on_each_worker(&mut self, _task: &BroadcastTask) {}
 }
 
-/// One real way to run commands, driven by the union.
-///
-/// As [`Runtime`], except that completions are sent into the channel given at
-/// construction, and that device ids are local to the backend.
-pub trait Backend {
-    /// The backend's devices.
-    fn devices(&self) -> &[Device];
+/// Devices, host memory for them, and a stream of completions.
+pub trait Runtime: Devices {
+    /// The present time on the runtime's clock (virtual in the simulator).
+    fn now(&self) -> Nanos;
 
+    /// Whether times and results come from a simulation.
+    fn simulated(&self) -> bool {
+        false
+    }
+
+    /// Allocates `bytes` of host memory that every device can transfer from
+    /// and to at full speed (pinned where a device wants that). Its contents
+    /// are unspecified.
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError>;
+
+    /// Releases host memory. Pending commands that use it keep it alive.
+    fn free_host(&mut self, memory: HostMemoryId);
+
+    /// A range of a host allocation's bytes, for filling and reading. The allocation
+    /// is aligned to cache lines. A range that ends behind it is cut.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Busy`] while a command in flight uses a part of the range, and
+    /// [`RuntimeError::NoData`] in a simulation that carries no data.
+    fn host_range(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&mut [u8], RuntimeError>;
+
+    /// All bytes of a host allocation; see [`Runtime::host_range`].
+    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
+        self.host_range(memory, 0..u64::MAX)
+    }
+
+    /// Enqueues a command with a fresh event, and returns that; see
+    /// [`Devices::submit`].
+    fn enqueue(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+    ) -> Result<EventId, RuntimeError> {
+        let event = EventId::fresh();
+        self.submit(queue, command, wait, Some(event))?;
+        Ok(event)
+    }
+
+    /// The next completion; every command submitted with an event yields exactly one.
+    /// `Ok(None)` when nothing completed within `timeout` (`None`: wait for
+    /// as long as anything is in flight) or nothing is in flight.
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError>;
+}
+
+/// One real way to run commands, driven by the union. Completions are sent into the
+/// channel given at construction, device ids are local to the backend, and every id
+/// that a command waits for belongs to it.
+pub trait Backend: Devices {
     /// Whether host memory allocated here is pinned for a device's transfers;
     /// the union allocates from such a backend where there is one.
     fn pins_host_memory(&self) -> bool;
@@ -250,72 +241,11 @@ pub trait Backend {
     /// Forgets a region.
     fn forget_host(&mut self, memory: HostMemoryId);
 
-    /// See [`Runtime::alloc`].
-    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError>;
-
-    /// See [`Runtime::free`].
-    fn free(&mut self, buffer: BufferId);
-
-    /// See [`Runtime::open_queue`].
-    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError>;
-
-    /// See [`Runtime::queue`].
-    fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        self.open_queue(device, true)
-    }
-
-    /// See [`Runtime::free_queue`].
-    fn free_queue(&mut self, queue: QueueId);
-
-    /// See [`Runtime::load`].
-    fn load(&mut self, _queue: QueueId, _codelet: &Codelet) -> Result<(), RuntimeError> {
-        Ok(())
-    }
-
-    /// See [`Runtime::driver_time`].
-    fn driver_time(&self) -> Nanos {
-        0
-    }
-
-    /// See [`Runtime::arguments`].
-    fn arguments(
-        &mut self,
-        device: DeviceId,
-        _kernel: &OpenClKernel,
-    ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        Err(not_compiled(self.devices(), device))
-    }
-
-    /// See [`Runtime::submit`]; `event` is chosen by the caller, and every id
-    /// in `wait` belongs to this backend.
-    fn submit(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        tag: Tag,
-        event: EventId,
-    ) -> Result<(), RuntimeError>;
-
-    /// Whether commands can be submitted without an event here.
+    /// Whether commands can be submitted without an event here. Without, they get
+    /// one of the union's.
     fn can_omit_events(&self) -> bool {
         false
     }
-
-    /// See [`Runtime::submit_without_event`]. The union calls it only where
-    /// [`Backend::can_omit_events`].
-    fn submit_without_event(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        tag: Tag,
-    ) -> Result<(), RuntimeError> {
-        self.submit(queue, command, wait, tag, EventId::fresh())
-    }
-
-    /// See [`Runtime::finish`].
-    fn finish(&mut self, _queue: QueueId) {}
 
     /// Polls the commands whose driver sends no notification, and sends the
     /// completions of those that have ended. True while such commands are in
@@ -328,21 +258,6 @@ pub trait Backend {
     /// that vanished silently must be detected here, and its commands completed
     /// as lost. A slow command is left alone.
     fn inspect(&mut self) {}
-
-    /// See [`Runtime::notify`].
-    fn notify(&mut self, _notice: Notice) {}
-
-    /// See [`Runtime::on_each_worker`].
-    fn on_each_worker(&mut self, _task: &BroadcastTask) {}
-}
-
-/// The error of asking a device without a kernel compiler for arguments.
-fn not_compiled(devices: &[Device], device: DeviceId) -> RuntimeError {
-    let name = devices.get(device.0).map(|d| d.name.clone());
-    RuntimeError::Unsupported {
-        device: name.unwrap_or_else(|| "no such device".to_owned()),
-        what: "listing a kernel's arguments",
-    }
 }
 
 /// A host allocation that several backends share; freed with its last clone.
@@ -374,7 +289,7 @@ impl HostRegion {
 
 // SAFETY: a region is an address and a length; its bytes are reached only by
 // backends, whose commands the engine orders by events, and by
-// `Runtime::host_bytes`, which refuses while commands are in flight.
+// `Runtime::host_range`, which refuses while commands use them.
 unsafe impl Send for HostRegion {}
 // SAFETY: as above; no method of a shared region touches its bytes.
 unsafe impl Sync for HostRegion {}

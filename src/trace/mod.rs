@@ -125,7 +125,7 @@ pub(crate) mod fixtures {
             ended,
             bytes: match kind {
                 CommandKind::Launch => 0,
-                CommandKind::Write | CommandKind::Read => 4096,
+                CommandKind::Write | CommandKind::Read | CommandKind::Copy => 4096,
             },
             workers: None,
         }

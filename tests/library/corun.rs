@@ -112,8 +112,8 @@ impl Case {
 fn once_a_step(runtime: &ShuffledRuntime, units: u64) {
     for step in 0..STEPS {
         let mut count = vec![0u32; units as usize];
-        for (s, label, range) in &runtime.launched {
-            if *s == step && *label != corun::WARM {
+        for (phase, range) in &runtime.launched {
+            if *phase == Some(step) {
                 range.clone().for_each(|u| count[u as usize] += 1);
             }
         }

@@ -155,7 +155,7 @@ fn with_the_shipped_models_a_run_recovers_within_4_steps() {
         ] {
             let fault = |step| Fault {
                 device,
-                at: At::Step(step),
+                at: At::Phase(step),
                 what,
             };
             let oracle = case.oracle(&[fault(0)]);
@@ -238,7 +238,7 @@ fn devices_that_become_half_as_fast_are_followed_within_4_steps() {
             };
             let fault = |step| Fault {
                 device,
-                at: At::Step(step),
+                at: At::Phase(step),
                 what,
             };
             let oracle = case.oracle(&[fault(0)]);

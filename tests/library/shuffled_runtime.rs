@@ -2,13 +2,14 @@
 //! wait lists allow.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
-use pdawl::codelet::{HostValue, Name};
+use pdawl::codelet::HostValue;
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use pdawl::runtime::{
-    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory, Nanos, QueueId,
-    Runtime, RuntimeError, Status, Tag, Value,
+    BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId, HostSpan, Location,
+    Memory, Nanos, Notice, QueueId, QueueKind, Runtime, RuntimeError, Status, Value,
 };
 
 use crate::random::Random;
@@ -49,7 +50,7 @@ struct Pending {
     queue: QueueId,
     command: Command,
     wait: Vec<EventId>,
-    tag: Tag,
+    phase: Option<u32>,
     queued: Nanos,
 }
 
@@ -70,8 +71,10 @@ pub struct ShuffledRuntime {
     /// Host memory: its words, and its length in bytes.
     host: HashMap<HostMemoryId, (Vec<u64>, usize)>,
     buffers: HashMap<BufferId, (usize, Vec<u64>)>,
-    /// Units launched, by step and label.
-    pub launched: Vec<(u32, Name, std::ops::Range<u64>)>,
+    /// The phase that has begun.
+    phase: Option<u32>,
+    /// Units launched, by the phase in which that was submitted.
+    pub launched: Vec<(Option<u32>, Range<u64>)>,
     /// Largest number of bytes ever allocated on a device.
     pub most_allocated: Vec<u64>,
 }
@@ -93,6 +96,7 @@ impl ShuffledRuntime {
             poisoned: HashSet::new(),
             host: HashMap::new(),
             buffers: HashMap::new(),
+            phase: None,
             launched: Vec::new(),
         }
     }
@@ -127,16 +131,16 @@ impl ShuffledRuntime {
         (words.as_mut_ptr().cast(), words.len() as u64 * 8)
     }
 
-    fn copy(&mut self, from: (Memory, u64), to: (Memory, u64), bytes: u64) {
-        let (source, length) = self.address(from.0);
-        assert!(from.1 + bytes <= length, "read past the end");
-        let (target, length) = self.address(to.0);
-        assert!(to.1 + bytes <= length, "written past the end");
+    fn copy(&mut self, from: Location, to: Location, bytes: u64) {
+        let (source, length) = self.address(from.memory);
+        assert!(from.offset + bytes <= length, "read past the end");
+        let (target, length) = self.address(to.memory);
+        assert!(to.offset + bytes <= length, "written past the end");
         // SAFETY: both ranges were just checked, and differ.
         unsafe {
             std::ptr::copy_nonoverlapping(
-                source.add(from.1 as usize),
-                target.add(to.1 as usize),
+                source.add(from.offset as usize),
+                target.add(to.offset as usize),
                 bytes as usize,
             );
         }
@@ -144,16 +148,7 @@ impl ShuffledRuntime {
 
     fn execute(&mut self, device: usize, command: &Command) {
         match command {
-            Command::Write { from, to } => self.copy(
-                (Memory::Host(from.memory), from.offset),
-                (Memory::Device(to.buffer), to.offset),
-                from.bytes,
-            ),
-            Command::Read { from, to } => self.copy(
-                (Memory::Device(from.buffer), from.offset),
-                (Memory::Host(to.memory), to.offset),
-                to.bytes,
-            ),
+            Command::Copy { from, to, bytes } => self.copy(*from, *to, *bytes),
             Command::Series(_) => panic!("one command at a time"),
             Command::Launch(_) | Command::Repeat(_) => {
                 let launch = command.launches().next().expect("a launch");
@@ -181,35 +176,9 @@ impl ShuffledRuntime {
     }
 }
 
-impl Runtime for ShuffledRuntime {
+impl Devices for ShuffledRuntime {
     fn devices(&self) -> &[Device] {
         &self.devices
-    }
-
-    fn now(&self) -> Nanos {
-        self.clock
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
-        let id = HostMemoryId::fresh();
-        let words = vec![u64::MAX; bytes.div_ceil(8) as usize];
-        self.host.insert(id, (words, bytes as usize));
-        Ok(id)
-    }
-
-    fn free_host(&mut self, memory: HostMemoryId) {
-        self.host.remove(&memory);
-    }
-
-    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
-        if self.queues.values().any(|(_, q)| !q.is_empty()) {
-            return Err(RuntimeError::Busy);
-        }
-        let (words, bytes) = self
-            .host
-            .get_mut(&memory)
-            .ok_or(RuntimeError::Unknown { what: "memory" })?;
-        Ok(&mut bytemuck::cast_slice_mut(words)[..*bytes])
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -230,7 +199,7 @@ impl Runtime for ShuffledRuntime {
         self.buffers.remove(&buffer);
     }
 
-    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
         let id = QueueId::fresh();
         self.queues.insert(id, (device.0, VecDeque::new()));
         self.order.push(id);
@@ -248,10 +217,10 @@ impl Runtime for ShuffledRuntime {
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
-    ) -> Result<EventId, RuntimeError> {
+        event: Option<EventId>,
+    ) -> Result<(), RuntimeError> {
         self.clock += 1;
-        let event = EventId::fresh();
+        let event = event.unwrap_or_else(EventId::fresh);
         if self.closed.contains(&queue) || !self.queues.contains_key(&queue) {
             return Err(RuntimeError::Unknown { what: "queue" });
         }
@@ -267,7 +236,7 @@ impl Runtime for ShuffledRuntime {
             queue,
             command,
             wait: wait.to_vec(),
-            tag,
+            phase: self.phase,
             queued: self.clock,
         };
         self.queues
@@ -275,7 +244,48 @@ impl Runtime for ShuffledRuntime {
             .expect("queue exists")
             .1
             .push_back(pending);
-        Ok(event)
+        Ok(())
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::PhaseBegins(phase) = notice {
+            self.phase = Some(phase);
+        }
+    }
+}
+
+impl Runtime for ShuffledRuntime {
+    fn now(&self) -> Nanos {
+        self.clock
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        let id = HostMemoryId::fresh();
+        let words = vec![u64::MAX; bytes.div_ceil(8) as usize];
+        self.host.insert(id, (words, bytes as usize));
+        Ok(id)
+    }
+
+    fn free_host(&mut self, memory: HostMemoryId) {
+        self.host.remove(&memory);
+    }
+
+    fn host_range(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&mut [u8], RuntimeError> {
+        let wanted = HostSpan::new(memory, range.clone());
+        let mut pending = self.queues.values().flat_map(|(_, queue)| queue);
+        if pending.any(|p| p.command.host_spans().any(|span| span.overlaps(&wanted))) {
+            return Err(RuntimeError::Busy);
+        }
+        let (words, bytes) = self
+            .host
+            .get_mut(&memory)
+            .ok_or(RuntimeError::Unknown { what: "memory" })?;
+        let end = range.end.min(*bytes as u64) as usize;
+        Ok(&mut bytemuck::cast_slice_mut(words)[range.start as usize..end])
     }
 
     fn wait(&mut self, _timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
@@ -310,11 +320,7 @@ impl Runtime for ShuffledRuntime {
         } else {
             self.execute(device, &pending.command);
             for launch in pending.command.launches() {
-                self.launched.push((
-                    pending.tag.step,
-                    pending.tag.label.clone(),
-                    launch.units.clone(),
-                ));
+                self.launched.push((pending.phase, launch.units.clone()));
             }
         }
         if let Some(rest) = rest.filter(|_| !failed) {
@@ -335,7 +341,6 @@ impl Runtime for ShuffledRuntime {
             queue: pending.queue,
             kind: pending.command.kind(),
             bytes: pending.command.bytes(),
-            tag: pending.tag,
             queued: pending.queued,
             submitted: pending.queued,
             started,

@@ -42,7 +42,7 @@ fn a_device_that_becomes_half_as_fast_is_followed_within_4_steps() {
         for device in 0..=case.file().devices.len() {
             let slow = |step| Fault {
                 device,
-                at: At::Step(step),
+                at: At::Phase(step),
                 what: What::Slowed(2.0),
             };
             let oracle = case.oracle(&[slow(0)]);

@@ -116,7 +116,7 @@ fn adapting_is_near_the_best_that_is_known() {
         for (memory, limit) in [("all", None), ("a quarter", Some(matrix / 4))] {
             let lacks = |d| corun::product::lacking(&spmv, d, limit).is_some();
             let sim = Sim::new(&machine, SimOptions::default()).unwrap();
-            if pdawl::runtime::Runtime::devices(&sim).iter().any(lacks) {
+            if pdawl::runtime::Devices::devices(&sim).iter().any(lacks) {
                 continue;
             }
             let ratio = reached(&machine, &spmv, limit);

@@ -10,8 +10,8 @@ mod simulated;
 
 use pdawl::machine::{Device, Host, MachineFile};
 use pdawl::report::schema::{HostInfo, Machine};
-use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl::runtime::{Devices, Runtime};
 
 pub use named::{NamedMachine, machine_file, only_simulated};
 

@@ -61,7 +61,7 @@ pub fn faults(
     specs
         .iter()
         .map(|spec| {
-            if let At::Step(step) = spec.at
+            if let At::Phase(step) = spec.at
                 && step > last
             {
                 let device = &spec.device;

@@ -13,7 +13,7 @@ use crate::codelet::Codelet;
 use crate::engine::Loss;
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{
-    Command, Completion, DeviceId, EventId, Launch, QueueId, RuntimeError, Status, Tag, Value,
+    Command, Completion, DeviceId, EventId, Launch, QueueId, RuntimeError, Status, Value,
 };
 use crate::time::Nanos;
 use crate::workload::Divisible;
@@ -140,15 +140,11 @@ impl Context<'_> {
         wait: &[EventId],
     ) -> Result<Option<EventId>, CorunError> {
         let Purpose { device, queue, .. } = purpose;
-        let tag = Tag {
-            step: purpose.step,
-            label: purpose.label.into(),
-            units,
-        };
         let virtually = |runtime: &RuntimeScope| runtime.simulated().then(|| runtime.now());
         let (at, before) = (virtually(&self.runtime), Instant::now());
         let id = self.devices[device].queues[queue];
-        let submitted = self.runtime.submit(id, command, wait, tag);
+        let event = EventId::fresh();
+        let submitted = self.runtime.submit(id, command, wait, Some(event));
         let took = before.elapsed();
         self.outside += took;
         self.submitting += match (at, virtually(&self.runtime)) {
@@ -156,8 +152,8 @@ impl Context<'_> {
             _ => took.as_nanos() as Nanos,
         };
         match submitted {
-            Ok(event) => {
-                self.jobs.submitted(event, device, queue, purpose.job, wait);
+            Ok(()) => {
+                self.jobs.submitted(event, purpose, units, wait);
                 Ok(Some(event))
             }
             Err(RuntimeError::DeviceLost { why, .. }) => {
@@ -240,12 +236,13 @@ impl Context<'_> {
             return Ok(None);
         };
         let ok = completion.status == Status::Done;
-        let Some((device, job)) = self.jobs.completed(&completion, ok) else {
+        let Some((purpose, job)) = self.jobs.completed(&completion, ok) else {
             return Ok(Some((completion, None)));
         };
+        let device = purpose.device;
         self.devices[device].heard = self.runtime.now();
         if let Status::Failed(why) | Status::DeviceLost(why) = &completion.status {
-            self.lose(device, completion.tag.step, why.clone())?;
+            self.lose(device, purpose.step, why.clone())?;
         }
         Ok(Some((completion, job)))
     }

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use crate::engine::in_flight::{self, InFlight};
+use super::context::Purpose;
+use crate::engine::in_flight::{InFlight, Tag, span};
 use crate::runtime::{CommandKind, Completion, EventId, Stages};
 use crate::time::Nanos;
 use crate::trace::Span;
@@ -30,14 +31,6 @@ impl Job {
     }
 }
 
-/// Whose command it is.
-#[derive(Debug)]
-struct Submitter {
-    device: usize,
-    queue: usize,
-    job: Option<usize>,
-}
-
 /// What was done in a step.
 #[derive(Debug, Default)]
 pub struct StepLog {
@@ -48,7 +41,8 @@ pub struct StepLog {
 /// The commands in flight, and what was done in this step and in the one before.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    commands: InFlight<Submitter>,
+    /// With what each is for, and the units concerned.
+    commands: InFlight<(Purpose, Range<u64>)>,
     pub all: Vec<Job>,
     pub spans: Vec<Span>,
     pub last: StepLog,
@@ -110,16 +104,14 @@ impl Jobs {
     pub fn submitted(
         &mut self,
         event: EventId,
-        device: usize,
-        queue: usize,
-        job: Option<usize>,
+        purpose: Purpose,
+        units: Range<u64>,
         waits: &[EventId],
     ) {
-        if let Some(job) = job {
+        if let Some(job) = purpose.job {
             self.all[job].outstanding += 1;
         }
-        let submitter = Submitter { device, queue, job };
-        self.commands.insert(event, submitter, waits);
+        self.commands.insert(event, (purpose, units), waits);
     }
 
     /// Whether a command has not completed.
@@ -127,25 +119,31 @@ impl Jobs {
         self.commands.is_pending(event)
     }
 
-    /// Removes a completed command and adds its spans. Returns its device, and its job
-    /// if that has no command left. `None` for a command that is not of this step.
+    /// Removes a completed command and adds its spans. Returns what it was for, and its
+    /// job if that has no command left. `None` for a command that is not of this step.
     pub fn completed(
         &mut self,
         completion: &Completion,
         ok: bool,
-    ) -> Option<(usize, Option<usize>)> {
-        let (Submitter { device, queue, job }, ready) = self.commands.remove(completion)?;
+    ) -> Option<(Purpose, Option<usize>)> {
+        let ((purpose, units), ready) = self.commands.remove(completion)?;
         if ok {
+            let tag = Tag {
+                step: purpose.step,
+                label: purpose.label.into(),
+                units,
+            };
+            let place = (purpose.device, purpose.queue);
             let spans = stages(completion).map(|(kind, (started, ended), bytes)| Span {
                 kind,
                 started,
                 ended,
                 bytes,
-                ..in_flight::span(completion, device, queue, ready)
+                ..span(completion, place, tag.clone(), ready)
             });
             self.spans.extend(spans);
         }
-        let finished = job.filter(|index| {
+        let finished = purpose.job.filter(|index| {
             let job = &mut self.all[*index];
             job.outstanding -= 1;
             job.failed |= !ok;
@@ -155,7 +153,7 @@ impl Jobs {
             }
             job.outstanding == 0
         });
-        Some((device, finished))
+        Some((purpose, finished))
     }
 }
 
@@ -191,7 +189,7 @@ type Stage = (CommandKind, (Nanos, Nanos), u64);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{DeviceId, QueueId, Status, Tag};
+    use crate::runtime::{DeviceId, QueueId, Status};
 
     fn completion(event: EventId, queued: Nanos, ended: Nanos) -> Completion {
         Completion {
@@ -199,11 +197,6 @@ mod tests {
             device: DeviceId(0),
             queue: QueueId::fresh(),
             kind: CommandKind::Launch,
-            tag: Tag {
-                step: 0,
-                label: "test".into(),
-                units: 0..1,
-            },
             queued,
             submitted: queued,
             started: queued,
@@ -215,16 +208,23 @@ mod tests {
         }
     }
 
+    fn purpose(device: usize, queue: usize, job: Option<usize>) -> Purpose {
+        Purpose {
+            job,
+            ..Purpose::new(device, queue, 0, "test")
+        }
+    }
+
     #[test]
     fn a_command_is_ready_when_the_last_that_it_waits_for_has_ended() {
         let mut jobs = Jobs::default();
         let [done, slow, quick, last] = [(); 4].map(|()| EventId::fresh());
-        jobs.submitted(done, 0, 0, None, &[]);
+        jobs.submitted(done, purpose(0, 0, None), 0..1, &[]);
         jobs.completed(&completion(done, 1, 5), true);
         for event in [slow, quick] {
-            jobs.submitted(event, 0, 0, None, &[done]);
+            jobs.submitted(event, purpose(0, 0, None), 0..1, &[done]);
         }
-        jobs.submitted(last, 1, 2, None, &[done, slow, quick]);
+        jobs.submitted(last, purpose(1, 2, None), 0..1, &[done, slow, quick]);
         // Not in the order of submission.
         for (event, queued, ended) in [(quick, 10, 20), (slow, 10, 30), (last, 11, 40)] {
             assert!(!jobs.is_empty() && jobs.is_pending(event));
@@ -234,7 +234,7 @@ mod tests {
         let ready: Vec<Nanos> = jobs.spans.iter().map(|span| span.ready).collect();
         assert_eq!(ready, [1, 10, 10, 30]);
         let again = jobs.completed(&completion(last, 11, 40), true);
-        assert_eq!(again, None, "it was removed before");
+        assert!(again.is_none(), "it was removed before");
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         };
         let of = |written, read| {
             let (mut jobs, whole) = (Jobs::default(), whole(written, read));
-            jobs.submitted(whole.event, 0, 0, None, &[]);
+            jobs.submitted(whole.event, purpose(0, 0, None), 0..1, &[]);
             jobs.completed(&whole, true);
             let stage = |span: &Span| (span.kind, (span.started, span.ended), span.bytes);
             jobs.spans.iter().map(stage).collect::<Vec<Stage>>()
@@ -268,11 +268,12 @@ mod tests {
         let job = jobs.job(0, None, 0..4, 0);
         let events = [EventId::fresh(), EventId::fresh()];
         for event in events {
-            jobs.submitted(event, 0, 0, Some(job), &[]);
+            jobs.submitted(event, purpose(0, 0, Some(job)), 0..1, &[]);
         }
-        let first = jobs.completed(&completion(events[0], 1, 2), false);
+        let device = |told: Option<(Purpose, Option<usize>)>| told.map(|(p, job)| (p.device, job));
+        let first = device(jobs.completed(&completion(events[0], 1, 2), false));
         assert_eq!(first, Some((0, None)));
-        let second = jobs.completed(&completion(events[1], 1, 3), true);
+        let second = device(jobs.completed(&completion(events[1], 1, 3), true));
         assert_eq!(second, Some((0, Some(job))));
         assert!(jobs.all[job].failed);
         assert_eq!(jobs.spans.len(), 1);

@@ -129,6 +129,7 @@ pub fn record(
                 device.bytes_d2h += span.bytes;
                 copies
             }
+            CommandKind::Copy => copies,
         };
         add(intervals, span, spans.len());
     }

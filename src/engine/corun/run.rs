@@ -14,7 +14,7 @@ use super::step::StepEnd;
 use super::{Control, CorunError, Options, Tracing, WARM};
 use crate::balance::Balancer;
 use crate::engine::Outcome;
-use crate::runtime::{Completion, DeviceId};
+use crate::runtime::{Completion, DeviceId, Notice};
 use crate::time::Nanos;
 use crate::trace::Span;
 
@@ -75,7 +75,7 @@ impl<'a> RunState<'a> {
     pub fn run(mut self, control: &mut Control) -> Result<Outcome, CorunError> {
         self.form.fill(&mut self.context)?;
         self.warm_up()?;
-        self.context.runtime.begin_driving();
+        self.context.runtime.notify(Notice::DrivingBegins);
         self.probe()?;
         self.begin()?;
         self.note_probe_seconds();
@@ -103,7 +103,7 @@ impl<'a> RunState<'a> {
                     steps = step;
                 }
             }
-            self.context.runtime.end_driving();
+            self.context.runtime.notify(Notice::DrivingEnds);
             if self.gather(step)? {
                 return self.close(step, control.stop);
             }
@@ -156,9 +156,9 @@ impl<'a> RunState<'a> {
             }
         }
         // All cores fill.
-        context.runtime.end_driving();
+        context.runtime.notify(Notice::DrivingEnds);
         self.form.fill(context)?;
-        context.runtime.begin_driving();
+        context.runtime.notify(Notice::DrivingBegins);
         context.layout = Layout::unplanned(context.workload.units(), context.devices.len());
         self.planned = None;
         self.begin()?;
@@ -188,7 +188,7 @@ impl<'a> RunState<'a> {
         if self.planned.as_ref().is_some_and(|(s, _)| *s == step) {
             return Ok(());
         }
-        self.context.runtime.mark_step(step);
+        self.context.runtime.notify(Notice::PhaseBegins(step));
         let took = self.ended.as_ref().map(EndedStep::took);
         if took.is_some_and(|took| self.balancer.keep_plan(step, took)) {
             self.planned = Some((step, None));

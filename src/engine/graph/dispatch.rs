@@ -9,9 +9,12 @@ use super::state::{ComponentState, Residency};
 use super::storage::COPY_UNIT;
 use super::timeline::{Purpose, Submission};
 use crate::codelet::{Name, copy};
+use crate::engine::in_flight::Tag;
 use crate::graph::{Argument, Components, DatumId, KernelId, QueueCommand, TaskGraph, Transfers};
 use crate::policy::{Assignment, Policy};
-use crate::runtime::{BufferId, Command, EventId, HostMemoryId, Launch, Memory, RuntimeError, Tag};
+use crate::runtime::{
+    BufferId, Command, EventId, HostMemoryId, Launch, Memory, Notice, RuntimeError,
+};
 
 /// The copies that a component needs on a device.
 struct Copies<'a> {
@@ -117,7 +120,7 @@ impl GraphRun<'_> {
     /// without the host from then on.
     pub(super) fn enqueue(&mut self, mut dispatches: Vec<Dispatch>) {
         let before = self.runtime.now();
-        self.runtime.begin_batch();
+        self.runtime.notify(Notice::BatchBegins);
         while !dispatches.is_empty() && self.error.is_none() {
             dispatches.retain_mut(|dispatch| match self.enqueue_next(dispatch) {
                 Ok(()) => !dispatch.complete(),
@@ -132,7 +135,7 @@ impl GraphRun<'_> {
                 }
             });
         }
-        self.runtime.end_batch();
+        self.runtime.notify(Notice::BatchEnds);
         self.submit_time += self.runtime.now() - before;
     }
 
@@ -342,9 +345,8 @@ impl GraphRun<'_> {
         command: Command,
         wait: &[EventId],
     ) -> Result<EventId, RuntimeError> {
-        let tag = self.tag(to.component, purpose);
         let queue = self.queues[to.device][to.queue];
-        let event = self.runtime.submit(queue, command, wait, tag)?;
+        let event = self.runtime.enqueue(queue, command, wait)?;
         if let Purpose::Launch(kernel) | Purpose::Read(kernel, _) = purpose {
             self.state.command_submitted(kernel);
         }
@@ -377,10 +379,8 @@ impl GraphRun<'_> {
         if end == End::Notified {
             return self.submit(to, purpose, command, wait).map(Some);
         }
-        let tag = self.tag(to.component, purpose);
         let queue = self.queues[to.device][to.queue];
-        self.runtime
-            .submit_without_event(queue, command, wait, tag)?;
+        self.runtime.submit(queue, command, wait, None)?;
         if let Purpose::Launch(kernel) = purpose {
             self.state.launched_without_event(kernel);
         }
@@ -388,7 +388,7 @@ impl GraphRun<'_> {
         Ok(None)
     }
 
-    fn tag(&self, component: usize, purpose: Purpose) -> Tag {
+    pub(super) fn tag(&self, component: usize, purpose: Purpose) -> Tag {
         let (label, units) = match purpose {
             Purpose::Launch(kernel) => {
                 let kernel = self.graph.kernel(kernel);

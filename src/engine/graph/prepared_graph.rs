@@ -11,15 +11,15 @@ use crate::codelet::{Codelet, Value, copy, zeros};
 use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph, bottom_levels};
 use crate::machine::{Device, DeviceKind, RuntimeKind};
 use crate::policy::Policy;
-use crate::runtime::{DeviceId, Launch, QueueId, Runtime, RuntimeError};
+use crate::runtime::{DeviceId, Launch, QueueId, QueueKind, Runtime, RuntimeError};
 
 /// A device, as long as a graph is ready on it.
 pub(super) struct DeviceState {
     pub name: String,
     /// Whether it computes in host memory.
     pub shares: bool,
-    /// Its queues with profiling, and without.
-    profiling: Vec<QueueId>,
+    /// Its queues of each kind.
+    profiled: Vec<QueueId>,
     plain: Vec<QueueId>,
     /// Why it takes part no more.
     pub lost: Option<String>,
@@ -74,7 +74,7 @@ impl PreparedGraph {
         let state = |device: &Device| DeviceState {
             name: device.name.clone(),
             shares: device.shares_host_memory,
-            profiling: Vec::new(),
+            profiled: Vec::new(),
             plain: Vec::new(),
             lost: None,
         };
@@ -212,16 +212,13 @@ impl PreparedGraph {
     ) -> Result<Vec<QueueId>, RuntimeError> {
         let (wanted, _) = options.of(device);
         let state = &mut self.devices[device];
-        let open = match options.trace {
-            true => &mut state.profiling,
-            false => &mut state.plain,
+        let (open, kind) = match options.trace {
+            true => (&mut state.profiled, QueueKind::Profiled),
+            false => (&mut state.plain, QueueKind::Plain),
         };
         while open.len() < wanted {
             let device = DeviceId(device);
-            open.push(match options.trace {
-                true => runtime.queue(device)?,
-                false => runtime.queue_without_profiling(device)?,
-            });
+            open.push(runtime.open_queue(device, kind)?);
         }
         Ok(open[..wanted].to_vec())
     }
@@ -304,7 +301,7 @@ impl PreparedGraph {
     /// Gives memory and queues back.
     pub fn release(self, runtime: &mut dyn Runtime) {
         for device in self.devices {
-            for queue in device.profiling.into_iter().chain(device.plain) {
+            for queue in device.profiled.into_iter().chain(device.plain) {
                 runtime.free_queue(queue);
             }
         }

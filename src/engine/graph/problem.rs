@@ -145,7 +145,7 @@ mod tests {
     use crate::engine::graph::abilities;
     use crate::graph::fixtures::figure_6;
     use crate::machine::MachineStore;
-    use crate::runtime::Runtime;
+    use crate::runtime::Devices;
     use crate::runtime::sim::{Sim, SimOptions};
 
     fn devices() -> Vec<Device> {

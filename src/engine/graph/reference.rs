@@ -63,7 +63,7 @@ pub fn reference(
             args,
             cost: kernel.cost,
         };
-        arrays.run(queue, Command::Launch(launch), "reference")?;
+        arrays.run(queue, Command::Launch(launch))?;
         for (datum, array) in outputs {
             data[datum.0] = arrays.contents(queue, &array)?.to_vec();
         }

@@ -13,7 +13,7 @@ use super::{Control, GraphRunError, Options, PreparedGraph};
 use crate::engine::in_flight::{InFlight, span};
 use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::policy::{Finished, Policy};
-use crate::runtime::{Completion, EventId, QueueId, Runtime, RuntimeError, Status};
+use crate::runtime::{Completion, EventId, Notice, QueueId, Runtime, RuntimeError, Status};
 use crate::time::Nanos;
 use crate::trace::{Trace, intervals};
 
@@ -75,9 +75,9 @@ impl PreparedGraph {
         let mut run = GraphRun::open(runtime, self, policy, options)?;
         run.check_placeable()?;
         let driver_time = run.runtime.driver_time();
-        run.runtime.begin_driving();
+        run.runtime.notify(Notice::DrivingBegins);
         let ran = run.run(control);
-        run.runtime.end_driving();
+        run.runtime.notify(Notice::DrivingEnds);
         ran.map(|()| run.into_outcome(driver_time))
     }
 }
@@ -104,7 +104,7 @@ impl<'a> GraphRun<'a> {
             }
         }
         policy.begin();
-        runtime.mark_step(0);
+        runtime.notify(Notice::PhaseBegins(0));
         Ok(Self {
             queues,
             next_queue: vec![0; devices],
@@ -222,7 +222,7 @@ impl<'a> GraphRun<'a> {
     pub fn begin_level(&mut self, level: usize) {
         if self.level.is_none_or(|begun| begun < level) {
             if self.level.is_some() {
-                self.runtime.mark_step(level as u32);
+                self.runtime.notify(Notice::PhaseBegins(level as u32));
             }
             self.level = Some(level);
         }
@@ -254,7 +254,8 @@ impl<'a> GraphRun<'a> {
                 let became_ready = self.take_effect(device, submission.purpose, &completion);
                 self.tell_ready(became_ready);
                 if self.options.trace {
-                    let span = span(&completion, device, submission.queue, ready);
+                    let tag = self.tag(component, submission.purpose);
+                    let span = span(&completion, (device, submission.queue), tag, ready);
                     self.timeline.add(completion.event, submission, span);
                 }
             }

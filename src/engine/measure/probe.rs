@@ -8,7 +8,9 @@ use super::{MeasureError, MeasureOptions};
 use crate::codelet::{BufferId, Codelet, HostMemoryId, Memory, copy};
 use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
-use crate::runtime::{Command, Completion, DeviceId, Launch, QueueId, Runtime, RuntimeError};
+use crate::runtime::{
+    Command, Completion, DeviceId, Launch, Notice, QueueId, Runtime, RuntimeError,
+};
 use crate::time::Nanos;
 use crate::workload::{Divisible, Grid};
 
@@ -79,7 +81,7 @@ impl<'a> Probe<'a> {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.scope.begin_driving();
+        self.scope.notify(Notice::DrivingBegins);
         Ok(HostMemory { from, to, bytes })
     }
 
@@ -112,7 +114,7 @@ impl<'a> Probe<'a> {
     }
 
     pub fn submit(&mut self, queue: QueueId, command: Command) -> Result<(), MeasureError> {
-        self.scope.enqueue(queue, command, &[], "measure")?;
+        self.scope.enqueue(queue, command, &[])?;
         Ok(())
     }
 

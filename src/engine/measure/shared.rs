@@ -74,7 +74,7 @@ fn while_all_run(done: &[Completion], traffic: f64) -> f64 {
         let part = seconds(from.min(to), to) / seconds(c.started, c.ended);
         match c.kind {
             CommandKind::Launch => traffic * part,
-            CommandKind::Write | CommandKind::Read => c.bytes as f64 * part,
+            CommandKind::Write | CommandKind::Read | CommandKind::Copy => c.bytes as f64 * part,
         }
     };
     done.iter().map(within).sum::<f64>() / seconds(begin, end)
@@ -91,11 +91,6 @@ mod tests {
             device: DeviceId(0),
             queue: QueueId::fresh(),
             kind,
-            tag: crate::runtime::Tag {
-                step: 0,
-                label: "measure".into(),
-                units: 0..0,
-            },
             queued: 0,
             submitted: 0,
             started,

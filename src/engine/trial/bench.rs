@@ -8,9 +8,6 @@ use crate::codelet::{HostMemoryId, Memory, Value};
 use crate::engine::scope::{DeviceArray, RuntimeScope};
 use crate::runtime::{Command, CommandKind, DeviceId, Launch, QueueId, Runtime, RuntimeError};
 
-/// The label of every command in a trace.
-const LABEL: &str = "trial";
-
 /// Bytes of the transfer that launches wait for: some milliseconds.
 const GATE: u64 = 128 << 20;
 
@@ -114,7 +111,7 @@ impl<'a> Bench<'a> {
         let poison = vec![POISON; output.bytes as usize];
         self.scope.fill(queue, &output, &poison)?;
         let launch = self.launch(case, variant, 0);
-        match self.scope.run(queue, launch, LABEL) {
+        match self.scope.run(queue, launch) {
             Ok(()) => {}
             Err(
                 RuntimeError::Failed { why, .. }
@@ -145,7 +142,7 @@ impl<'a> Bench<'a> {
             && let Some(buffer) = array.buffer
         {
             let write = Command::write(array.host, 0..array.bytes, buffer, 0);
-            wait.push(self.scope.enqueue(*queue, write, &[], LABEL)?);
+            wait.push(self.scope.enqueue(*queue, write, &[])?);
             commands += 1;
         }
         for launch in 0..options.launches.max(1) {
@@ -154,7 +151,7 @@ impl<'a> Bench<'a> {
             for lane in 0..self.lanes.len() {
                 let command = self.launch(case, variant, lane);
                 let queue = self.lanes[lane].queue;
-                self.scope.enqueue(queue, command, wait, LABEL)?;
+                self.scope.enqueue(queue, command, wait)?;
                 commands += 1;
             }
         }

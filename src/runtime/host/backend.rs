@@ -17,8 +17,8 @@ use super::{affinity, region};
 use crate::machine::host::{Host, allowed_cores};
 use crate::machine::{Device, RuntimeKind};
 use crate::runtime::{
-    Backend, BroadcastTask, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId,
-    HostRegion, Notice, QueueId, RuntimeError, Tag,
+    Backend, BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId,
+    HostMemoryId, HostRegion, Notice, QueueId, QueueKind, RuntimeError,
 };
 
 /// A pool to open: one worker thread on each of these cores.
@@ -193,28 +193,9 @@ fn device(pool: &PoolSpec, host: &Host) -> Device {
     }
 }
 
-impl Backend for HostBackend {
+impl Devices for HostBackend {
     fn devices(&self) -> &[Device] {
         &self.devices
-    }
-
-    fn pins_host_memory(&self) -> bool {
-        false
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
-        let region = region::map("host", bytes)?;
-        self.memory.regions.insert(region.id, region.clone());
-        Ok(region)
-    }
-
-    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
-        self.memory.regions.insert(region.id, region);
-        Ok(())
-    }
-
-    fn forget_host(&mut self, memory: HostMemoryId) {
-        self.memory.regions.remove(&memory);
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -228,7 +209,7 @@ impl Backend for HostBackend {
         self.memory.buffers.remove(&buffer);
     }
 
-    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
         self.device(device)?;
         let queue = QueueId::fresh();
         self.workers.with_queue(|run| run.open(queue, device.0));
@@ -244,8 +225,7 @@ impl Backend for HostBackend {
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
-        event: EventId,
+        event: Option<EventId>,
     ) -> Result<(), RuntimeError> {
         let queued = self.workers.now();
         let index = self.workers.with_queue(|run| run.pool(queue));
@@ -263,11 +243,11 @@ impl Backend for HostBackend {
                     what: "a series of commands with one completion",
                 });
             }
-            Command::Write { from, to } => self.memory.transfer(pool, *from, *to, false)?,
-            Command::Read { from, to } => self.memory.transfer(pool, *to, *from, true)?,
+            Command::Copy { from, to, bytes } => self.memory.copy(pool, *from, *to, *bytes)?,
         };
         let owner = (DeviceId(index), queue);
-        let completion = Completion::of(&command, event, owner, tag, queued);
+        let event = event.unwrap_or_else(EventId::fresh);
+        let completion = Completion::of(&command, event, owner, queued);
         let job = Job::new(completion, prepared, pool.workers);
         self.workers.submit(job, wait);
         Ok(())
@@ -275,7 +255,7 @@ impl Backend for HostBackend {
 
     fn notify(&mut self, notice: Notice) {
         match notice {
-            Notice::StepBegins(_) => self.follow_affinity_mask(),
+            Notice::PhaseBegins(_) => self.follow_affinity_mask(),
             Notice::DrivingBegins => self.driver.begin(self.watched),
             Notice::DrivingEnds => self.driver.end(),
             Notice::BatchBegins | Notice::BatchEnds => {}
@@ -284,6 +264,27 @@ impl Backend for HostBackend {
 
     fn on_each_worker(&mut self, task: &BroadcastTask) {
         self.workers.on_each_worker(task);
+    }
+}
+
+impl Backend for HostBackend {
+    fn pins_host_memory(&self) -> bool {
+        false
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
+        let region = region::map("host", bytes)?;
+        self.memory.regions.insert(region.id, region.clone());
+        Ok(region)
+    }
+
+    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
+        self.memory.regions.insert(region.id, region);
+        Ok(())
+    }
+
+    fn forget_host(&mut self, memory: HostMemoryId) {
+        self.memory.regions.remove(&memory);
     }
 }
 

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use super::job::{Prepared, Work};
 use crate::codelet::{HostValue, Memory, Value};
 use crate::runtime::tiles::Tiles;
-use crate::runtime::{
-    BufferId, DeviceSpan, HostMemoryId, HostRegion, HostSpan, Launch, RuntimeError,
-};
+use crate::runtime::{BufferId, HostMemoryId, HostRegion, Launch, Location, RuntimeError};
 
 /// Host regions, shared with other backends, and the pools' own buffers.
 #[derive(Default)]
@@ -73,24 +71,22 @@ impl MemoryTable {
         })
     }
 
-    /// Checks a transfer between host memory and a pool's buffer; `to_host` is its
-    /// direction.
-    pub fn transfer(
+    /// Checks a copy between two memories.
+    pub fn copy(
         &self,
         pool: Pool<'_>,
-        host: HostSpan,
-        own: DeviceSpan,
-        to_host: bool,
+        from: Location,
+        to: Location,
+        bytes: u64,
     ) -> Result<Prepared, RuntimeError> {
-        let own = self.locate(pool, Memory::Device(own.buffer), own.offset, host.bytes)?;
-        let there = self.locate(pool, Memory::Host(host.memory), host.offset, host.bytes)?;
-        let (from, to) = if to_host { (own, there) } else { (there, own) };
+        let from = self.locate(pool, from, bytes)?;
+        let to = self.locate(pool, to, bytes)?;
         Ok(Prepared {
             work: Work::Copy {
                 from: from.address,
                 to: to.address,
             },
-            tiles: Tiles::of_copy(host.bytes, pool.workers),
+            tiles: Tiles::of_copy(bytes, pool.workers),
             keep: vec![from.keeper, to.keeper],
         })
     }
@@ -98,8 +94,7 @@ impl MemoryTable {
     fn locate(
         &self,
         pool: Pool<'_>,
-        memory: Memory,
-        offset: u64,
+        Location { memory, offset }: Location,
         bytes: u64,
     ) -> Result<Located, RuntimeError> {
         let region = self.region(memory)?;
@@ -107,7 +102,7 @@ impl MemoryTable {
         if end.is_none_or(|end| end > region.bytes) {
             return Err(RuntimeError::Call {
                 device: pool.name.to_owned(),
-                call: "a transfer",
+                call: "a copy",
                 why: format!(
                     "{bytes} bytes from byte {offset} on do not lie within the {} bytes there",
                     region.bytes
@@ -122,7 +117,7 @@ impl MemoryTable {
     }
 }
 
-/// One end of a transfer.
+/// One end of a copy.
 struct Located {
     address: *mut u8,
     keeper: Arc<dyn Send + Sync>,

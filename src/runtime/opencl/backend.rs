@@ -25,8 +25,8 @@ use super::repeat::Repeats;
 use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, EventId, HostRegion, IdMap, Nanos, Notice, QueueId,
-    RuntimeError, Tag,
+    Backend, Command, Completion, DeviceId, Devices, EventId, HostRegion, IdMap, Nanos, Notice,
+    QueueId, QueueKind, RuntimeError,
 };
 
 /// How long a backend that is dropped waits for the last callbacks.
@@ -124,37 +124,9 @@ impl OpenClBackend {
     }
 }
 
-impl Backend for OpenClBackend {
+impl Devices for OpenClBackend {
     fn devices(&self) -> &[Device] {
         &self.infos
-    }
-
-    fn pins_host_memory(&self) -> bool {
-        self.infos.iter().any(|info| !info.shares_host_memory)
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
-        let discrete = self.devices.iter().find(|d| !d.info.shares_host_memory);
-        let region = match discrete {
-            Some(device) => pinned(device, &self.contexts[device.context].context, bytes),
-            None => pageable(bytes),
-        }?;
-        self.memories.hosts.insert(region.id, region.clone());
-        Ok(region)
-    }
-
-    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
-        self.memories.hosts.insert(region.id, region);
-        Ok(())
-    }
-
-    fn forget_host(&mut self, memory: HostMemoryId) {
-        self.retire();
-        self.repeats.forget(Memory::Host(memory));
-        for queue in self.queues.values_mut() {
-            queue.views.remove(&memory);
-        }
-        self.memories.hosts.remove(&memory);
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -180,10 +152,11 @@ impl Backend for OpenClBackend {
         }
     }
 
-    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError> {
         let open = self.device(device)?;
         open.shared.check()?;
         let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
+        let profiling = kind == QueueKind::Profiled;
         let raw = new_queue(&self.contexts[context].context, id, &shared, profiling)?;
         let queue = QueueId::fresh();
         self.queues
@@ -241,25 +214,12 @@ impl Backend for OpenClBackend {
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
-        event: EventId,
+        event: Option<EventId>,
     ) -> Result<(), RuntimeError> {
-        self.retire();
-        self.enqueue(queue, command, wait, Some((tag, event)))
-    }
-
-    fn can_omit_events(&self) -> bool {
-        true
-    }
-
-    fn submit_without_event(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        _tag: Tag,
-    ) -> Result<(), RuntimeError> {
-        self.enqueue(queue, command, wait, None)
+        if event.is_some() {
+            self.retire();
+        }
+        self.enqueue(queue, command, wait, event)
     }
 
     fn finish(&mut self, queue: QueueId) {
@@ -278,8 +238,42 @@ impl Backend for OpenClBackend {
                 }
                 self.driver_time += begun.elapsed();
             }
-            Notice::StepBegins(_) | Notice::DrivingBegins | Notice::DrivingEnds => {}
+            Notice::PhaseBegins(_) | Notice::DrivingBegins | Notice::DrivingEnds => {}
         }
+    }
+}
+
+impl Backend for OpenClBackend {
+    fn pins_host_memory(&self) -> bool {
+        self.infos.iter().any(|info| !info.shares_host_memory)
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
+        let discrete = self.devices.iter().find(|d| !d.info.shares_host_memory);
+        let region = match discrete {
+            Some(device) => pinned(device, &self.contexts[device.context].context, bytes),
+            None => pageable(bytes),
+        }?;
+        self.memories.hosts.insert(region.id, region.clone());
+        Ok(region)
+    }
+
+    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
+        self.memories.hosts.insert(region.id, region);
+        Ok(())
+    }
+
+    fn forget_host(&mut self, memory: HostMemoryId) {
+        self.retire();
+        self.repeats.forget(Memory::Host(memory));
+        for queue in self.queues.values_mut() {
+            queue.views.remove(&memory);
+        }
+        self.memories.hosts.remove(&memory);
+    }
+
+    fn can_omit_events(&self) -> bool {
+        true
     }
 
     fn poll(&mut self) -> bool {

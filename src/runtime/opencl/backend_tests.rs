@@ -12,7 +12,7 @@ use super::*;
 use crate::codelet::{Codelet, Cost, KernelSource, Memory, NdRange, OpenClKernel, Shape, Value};
 use crate::machine::DeviceKind;
 use crate::runtime::opencl::discover;
-use crate::runtime::{CommandKind, DeviceSpan, HostSpan, Launch, Status};
+use crate::runtime::{CommandKind, Launch, Status};
 
 pub(super) fn cpu() -> (OpenClBackend, Receiver<Completion>) {
     let discovery = discover();
@@ -36,10 +36,6 @@ pub(super) fn cpu() -> (OpenClBackend, Receiver<Completion>) {
     let (sender, completions) = unbounded();
     let backend = OpenClBackend::open(&[selected], sender, Instant::now()).expect("it opens");
     (backend, completions)
-}
-
-fn tag() -> Tag {
-    Tag::named("test")
 }
 
 /// `a[i] += n` over 64 unsigned integers.
@@ -100,7 +96,6 @@ fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
             &add(Memory::Host(HostMemoryId::fresh()), 1),
             event,
             (DeviceId(0), QueueId::fresh()),
-            tag(),
             5,
         ),
         waits: Vec::new(),
@@ -140,7 +135,7 @@ pub(super) fn submit(
 ) -> EventId {
     let event = EventId::fresh();
     backend
-        .submit(queue, add(memory, 1), wait, tag(), event)
+        .submit(queue, add(memory, 1), wait, Some(event))
         .expect("submitted");
     event
 }
@@ -281,8 +276,7 @@ fn a_lost_device_refuses_everything() {
         queue,
         add(Memory::Device(buffer), 1),
         &[],
-        tag(),
-        EventId::fresh(),
+        Some(EventId::fresh()),
     );
     for error in [
         submitted.err(),
@@ -304,7 +298,7 @@ fn a_device_that_may_cache_sees_host_memory_and_shows_its_own() {
     for round in 1..=3 {
         let event = EventId::fresh();
         backend
-            .submit(queue, add(Memory::Host(region.id), 10), &[], tag(), event)
+            .submit(queue, add(Memory::Host(region.id), 10), &[], Some(event))
             .expect("submitted");
         let completion = next(&completions);
         assert_eq!((completion.event, completion.status), (event, Status::Done));
@@ -327,32 +321,19 @@ fn a_device_apart_gets_pinned_memory_and_computes_only_in_its_own() {
         queue,
         add(Memory::Host(region.id), 1),
         &[],
-        tag(),
-        EventId::fresh(),
+        Some(EventId::fresh()),
     );
     let text = refused.expect_err("host memory").to_string();
     assert!(text.contains("memory of its own"), "{text}");
 
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
-    let host = HostSpan {
-        memory: region.id,
-        offset: 0,
-        bytes: 256,
-    };
-    let there = DeviceSpan { buffer, offset: 0 };
     for command in [
-        Command::Write {
-            from: host,
-            to: there,
-        },
+        Command::write(region.id, 0..256, buffer, 0),
         add(Memory::Device(buffer), 3),
-        Command::Read {
-            from: there,
-            to: host,
-        },
+        Command::read(buffer, 0, region.id, 0..256),
     ] {
         backend
-            .submit(queue, command, &[], tag(), EventId::fresh())
+            .submit(queue, command, &[], Some(EventId::fresh()))
             .expect("submitted");
     }
     for _ in 0..3 {
@@ -406,7 +387,7 @@ fn a_released_queue_finishes_what_is_on_it() {
     let memory = Memory::Host(region.id);
     let events = [precursor, precursor].map(|wait| submit(&mut backend, queue, memory, &[wait]));
     backend.free_queue(queue);
-    let refused = backend.submit(queue, add(memory, 1), &[], tag(), EventId::fresh());
+    let refused = backend.submit(queue, add(memory, 1), &[], Some(EventId::fresh()));
     assert!(matches!(
         refused,
         Err(RuntimeError::Unknown { what: "queue" })

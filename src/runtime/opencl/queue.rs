@@ -1,10 +1,10 @@
 //! An in-order queue, and the transfers on it. Kernels are in [`super::launch`].
 
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cl3::command_queue::enqueue_marker_with_wait_list;
+use cl3::error_codes::CL_INVALID_MEM_OBJECT;
 use cl3::types::{CL_FALSE, cl_event};
 
 use super::completion::KeepAlive;
@@ -13,8 +13,8 @@ use super::handle::{Event, Mem, Queue};
 use super::launch::Kernels;
 use super::memory::View;
 use super::without_event::{UncoveredCommands, enqueue};
-use crate::codelet::{BufferId, HostMemoryId};
-use crate::runtime::{DeviceSpan, HostRegion, HostSpan, IdMap, RuntimeError};
+use crate::codelet::{BufferId, HostMemoryId, Memory};
+use crate::runtime::{HostRegion, IdMap, Location, RuntimeError};
 
 /// A buffer on a device.
 pub(super) struct Buffer {
@@ -95,11 +95,19 @@ impl From<Event> for Events {
     }
 }
 
-/// Which way a transfer goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    ToDevice,
-    ToHost,
+/// One end of a copy, checked.
+enum End<'a> {
+    Host(&'a HostRegion),
+    Buffer(&'a Buffer),
+}
+
+impl End<'_> {
+    fn keeper(&self) -> KeepAlive {
+        match self {
+            Self::Host(region) => Arc::clone(&region.keeper) as KeepAlive,
+            Self::Buffer(buffer) => Arc::clone(&buffer.mem) as KeepAlive,
+        }
+    }
 }
 
 /// A wait list as OpenCL takes it: no events, no list.
@@ -125,65 +133,101 @@ impl OpenQueue {
         }
     }
 
-    /// Enqueues a write or a read.
-    pub(super) fn transfer(
+    /// Enqueues a copy between host memory and this device's, or between the memories
+    /// of two devices of one context.
+    pub(super) fn copy(
         &self,
         (device, memories): (&OpenDevice, &Memories),
-        direction: Direction,
-        host: HostSpan,
-        there: DeviceSpan,
+        (from, to, bytes): (Location, Location, u64),
         with_event: bool,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let name = match direction {
-            Direction::ToDevice => "clEnqueueWriteBuffer",
-            Direction::ToHost => "clEnqueueReadBuffer",
+        let name = match (from.memory, to.memory) {
+            (Memory::Host(_), _) => "clEnqueueWriteBuffer",
+            (_, Memory::Host(_)) => "clEnqueueReadBuffer",
+            _ => "clEnqueueCopyBuffer",
         };
-        let region = memories.host(host.memory)?;
-        let buffer = memories.buffer(there.buffer, self.device)?;
-        for (what, offset, bytes) in [
-            ("host memory", host.offset, region.bytes),
-            ("buffer", there.offset, buffer.bytes),
-        ] {
-            if offset.checked_add(host.bytes).is_none_or(|end| end > bytes) {
-                return Err(RuntimeError::Call {
-                    device: device.info.name.clone(),
-                    call: name,
-                    why: format!(
-                        "{} bytes at {offset} do not lie within a {what} of {bytes} bytes",
-                        host.bytes
-                    ),
-                });
+        let refuse = |why: String| RuntimeError::Call {
+            device: device.info.name.clone(),
+            call: name,
+            why,
+        };
+        let end = |Location { memory, offset }: Location| {
+            let (what, end, length) = match memory {
+                Memory::Host(id) => {
+                    let region = memories.host(id)?;
+                    ("host memory", End::Host(region), region.bytes)
+                }
+                Memory::Device(id) => {
+                    let buffer = memories.buffers.get(&id);
+                    let buffer = buffer.ok_or(RuntimeError::Unknown { what: "buffer" })?;
+                    ("buffer", End::Buffer(buffer), buffer.bytes)
+                }
+            };
+            match offset.checked_add(bytes).is_some_and(|end| end <= length) {
+                true => Ok(end),
+                false => Err(refuse(format!(
+                    "{bytes} bytes at {offset} do not lie within a {what} of {length} bytes"
+                ))),
             }
+        };
+        let (source, target) = (end(from)?, end(to)?);
+        let is_own = |end: &End| matches!(end, End::Buffer(buffer) if buffer.device == self.device);
+        if !is_own(&source) && !is_own(&target) {
+            let what = "buffer of this device";
+            return Err(RuntimeError::Unknown { what });
         }
-        if host.bytes == 0 {
+        if bytes == 0 {
             return self.marker(device, wait);
         }
         let (count, events) = list(wait);
-        let (offset, bytes) = (there.offset as usize, host.bytes as usize);
-        let (queue, mem) = (self.raw.raw(), buffer.mem.raw());
-        let event = enqueue(with_event, |library, event| {
-            // SAFETY: both spans were checked, the token of the command keeps the
-            // region and the buffer alive until it has ended, and events order
-            // other accesses to these bytes.
-            let address = unsafe { region.address.add(host.offset as usize) };
-            let address: *mut c_void = address.as_ptr().cast();
-            match direction {
-                Direction::ToDevice => library.clEnqueueWriteBuffer(
-                    queue, mem, CL_FALSE, offset, bytes, address, count, events, event,
+        let queue = self.raw.raw();
+        let (at, there, bytes) = (from.offset as usize, to.offset as usize, bytes as usize);
+        // SAFETY: both ends were checked, the token of the command keeps their memory
+        // alive until it has ended, and events order other accesses to these bytes.
+        let event = enqueue(with_event, |library, event| unsafe {
+            match (&source, &target) {
+                (End::Host(region), End::Buffer(buffer)) => library.clEnqueueWriteBuffer(
+                    queue,
+                    buffer.mem.raw(),
+                    CL_FALSE,
+                    there,
+                    bytes,
+                    region.address.add(at).as_ptr().cast(),
+                    count,
+                    events,
+                    event,
                 ),
-                Direction::ToHost => library.clEnqueueReadBuffer(
-                    queue, mem, CL_FALSE, offset, bytes, address, count, events, event,
+                (End::Buffer(buffer), End::Host(region)) => library.clEnqueueReadBuffer(
+                    queue,
+                    buffer.mem.raw(),
+                    CL_FALSE,
+                    at,
+                    bytes,
+                    region.address.add(there).as_ptr().cast(),
+                    count,
+                    events,
+                    event,
                 ),
+                (End::Buffer(from), End::Buffer(to)) => library.clEnqueueCopyBuffer(
+                    queue,
+                    from.mem.raw(),
+                    to.mem.raw(),
+                    at,
+                    there,
+                    bytes,
+                    count,
+                    events,
+                    event,
+                ),
+                // Refused above: neither is this device's.
+                (End::Host(_), End::Host(_)) => Some(CL_INVALID_MEM_OBJECT),
             }
         });
         let event = event.map_err(|code| device.shared.failed(name, code))?;
         Ok(Enqueued {
             events: event.map(Events::from),
-            keep_alive: vec![
-                Arc::clone(&buffer.mem) as KeepAlive,
-                Arc::clone(&region.keeper) as KeepAlive,
-            ],
+            keep_alive: vec![source.keeper(), target.keeper()],
         })
     }
 

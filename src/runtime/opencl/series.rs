@@ -11,7 +11,7 @@ use cl3::types::cl_event;
 use super::completion::KeepAlive;
 use super::handle::Event;
 use super::launch::LaunchEnv;
-use super::queue::{Direction, Enqueued, Events, OpenQueue};
+use super::queue::{Enqueued, Events, OpenQueue};
 use crate::runtime::{Command, RuntimeError};
 
 impl OpenQueue {
@@ -70,21 +70,15 @@ impl OpenQueue {
         env: &mut LaunchEnv<'_>,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let (direction, host, there) = match command {
-            Command::Write { from, to } => (Direction::ToDevice, *from, *to),
-            Command::Read { from, to } => (Direction::ToHost, *to, *from),
-            Command::Launch(launch) => return self.launch(launch, with_event, env, wait),
-            Command::Repeat(launch) => return self.launch(launch, with_event, env, wait),
-            Command::Series(_) => return Err(refused(env, "a series within a series")),
-        };
-        self.transfer(
-            (env.device, env.memories),
-            direction,
-            host,
-            there,
-            with_event,
-            wait,
-        )
+        match command {
+            Command::Copy { from, to, bytes } => {
+                let here = (env.device, env.memories);
+                self.copy(here, (*from, *to, *bytes), with_event, wait)
+            }
+            Command::Launch(launch) => self.launch(launch, with_event, env, wait),
+            Command::Repeat(launch) => self.launch(launch, with_event, env, wait),
+            Command::Series(_) => Err(refused(env, "a series within a series")),
+        }
     }
 
     /// Keeps the resources of the commands before a refused one: they run.

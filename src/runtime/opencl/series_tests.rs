@@ -20,10 +20,10 @@ fn a_series_is_told_once_from_its_first_start_to_its_last_end() {
         let (series, next_event) = (EventId::fresh(), EventId::fresh());
         let command = Command::Series(launches(memory, &numbers));
         backend
-            .submit(queue, command, &[], tag(), series)
+            .submit(queue, command, &[], Some(series))
             .expect("submitted");
         backend
-            .submit(queue, add(memory, 0), &[series], tag(), next_event)
+            .submit(queue, add(memory, 0), &[series], Some(next_event))
             .expect("submitted");
         let (all, behind) = (next(&completions), next(&completions));
         assert_eq!((all.event, behind.event), (series, next_event));
@@ -42,20 +42,8 @@ fn a_series_of_transfers_and_launches_tells_when_its_kernels_ran() {
     let queue = backend.queue(DeviceId(0)).expect("a queue");
     let region = filled(&mut backend, 5);
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
-    let host = HostSpan {
-        memory: region.id,
-        offset: 0,
-        bytes: 256,
-    };
-    let there = DeviceSpan { buffer, offset: 0 };
-    let write = Command::Write {
-        from: host,
-        to: there,
-    };
-    let read = Command::Read {
-        from: there,
-        to: host,
-    };
+    let write = Command::write(region.id, 0..256, buffer, 0);
+    let read = Command::read(buffer, 0, region.id, 0..256);
     let launches = launches(Memory::Device(buffer), &[10, 20, 30]);
     let mut commands = vec![write.clone(), write.clone()];
     commands.extend(launches);
@@ -63,7 +51,7 @@ fn a_series_of_transfers_and_launches_tells_when_its_kernels_ran() {
     let mut submit = |command| {
         let event = EventId::fresh();
         backend
-            .submit(queue, command, &[], tag(), event)
+            .submit(queue, command, &[], Some(event))
             .expect("submitted");
         let told = next(&completions);
         assert_eq!((told.event, &told.status), (event, &Status::Done));
@@ -98,7 +86,7 @@ fn a_series_is_refused_with_the_launch_that_cannot_be() {
         ),
     ] {
         let command = Command::Series(launches);
-        let refused = backend.submit(queue, command, &[], tag(), EventId::fresh());
+        let refused = backend.submit(queue, command, &[], Some(EventId::fresh()));
         let message = refused.expect_err("refused").to_string();
         assert!(message.contains(why), "{message}");
     }

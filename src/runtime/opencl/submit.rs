@@ -14,7 +14,7 @@ use super::in_flight::InFlight;
 use super::launch::LaunchEnv;
 use super::queue::Events;
 use crate::runtime::{
-    Command, Completion, DeviceId, EventId, QueueId, RuntimeError, Stages, Status, Tag,
+    Command, Completion, DeviceId, EventId, QueueId, RuntimeError, Stages, Status,
 };
 
 impl OpenClBackend {
@@ -39,27 +39,27 @@ impl OpenClBackend {
         Ok(events)
     }
 
-    /// Enqueues a command, with an event and a completion if it is `covered` by one.
+    /// Enqueues a command, with a completion if it has an event.
     pub(super) fn enqueue(
         &mut self,
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        covered: Option<(Tag, EventId)>,
+        event: Option<EventId>,
     ) -> Result<(), RuntimeError> {
         let index = self.device_of(queue)?;
         self.devices[index].shared.check()?;
         let events = self.wait_list(wait, index)?;
         let raw: Vec<cl_event> = events.iter().map(|event| event.raw()).collect();
         let device = &self.devices[index];
-        let now = match covered {
+        let now = match event {
             Some(_) => device.shared.clock.now(),
             None => 0,
         };
         let mixed = command.is_mixed().then(|| Stages::around(&command, now));
-        let mut completion = covered.map(|(tag, event)| Completion {
+        let mut completion = event.map(|event| Completion {
             stages: mixed,
-            ..Completion::of(&command, event, (DeviceId(index), queue), tag, now)
+            ..Completion::of(&command, event, (DeviceId(index), queue), now)
         });
         let Some(open) = self.queues.get_mut(&queue) else {
             return Err(RuntimeError::Unknown { what: "queue" });

@@ -8,42 +8,28 @@ fn what_was_submitted_quietly_has_ended_when_the_next_has() {
     let queue = backend.queue(DeviceId(0)).expect("a queue");
     let region = filled(&mut backend, 5);
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
-    let whole = |memory| HostSpan {
-        memory,
-        offset: 0,
-        bytes: 256,
-    };
-    let there = DeviceSpan { buffer, offset: 0 };
     let (to, from) = (
-        Command::Write {
-            from: whole(region.id),
-            to: there,
-        },
-        Command::Read {
-            from: there,
-            to: whole(region.id),
-        },
+        Command::write(region.id, 0..256, buffer, 0),
+        Command::read(buffer, 0, region.id, 0..256),
     );
     let Command::Launch(launch) = add(Memory::Device(buffer), 2) else {
         panic!("a launch");
     };
     let repeat = Arc::new(launch);
-    backend
-        .submit_without_event(queue, to, &[], tag())
-        .expect("submitted");
+    backend.submit(queue, to, &[], None).expect("submitted");
     for _ in 0..20 {
         for command in [
             add(Memory::Device(buffer), 1),
             Command::Repeat(Arc::clone(&repeat)),
         ] {
             backend
-                .submit_without_event(queue, command, &[], tag())
+                .submit(queue, command, &[], None)
                 .expect("submitted");
         }
     }
     let event = EventId::fresh();
     backend
-        .submit(queue, from, &[], tag(), event)
+        .submit(queue, from, &[], Some(event))
         .expect("submitted");
     let completion = next(&completions);
     assert_eq!((completion.event, completion.status), (event, Status::Done));
@@ -59,7 +45,7 @@ fn a_queue_may_be_freed_with_something_quiet_behind() {
         let queue = backend.queue(DeviceId(0)).expect("a queue");
         for _ in 0..5 {
             backend
-                .submit_without_event(queue, add(Memory::Host(region.id), 1), &[], tag())
+                .submit(queue, add(Memory::Host(region.id), 1), &[], None)
                 .expect("submitted");
         }
         if round % 2 == 0 {
@@ -82,7 +68,7 @@ fn what_is_quiet_and_waits_for_a_failure_fails_the_next() {
     let precursor = EventId::fresh();
     launched(&mut backend, precursor, &gate, 0);
     backend
-        .submit_without_event(first, add(memory, 1), &[precursor], tag())
+        .submit(first, add(memory, 1), &[precursor], None)
         .expect("submitted");
     let behind = submit(&mut backend, first, memory, &[]);
     backend.channels.failures.note(precursor);
@@ -94,7 +80,7 @@ fn what_is_quiet_and_waits_for_a_failure_fails_the_next() {
     );
     // One that comes after the failure.
     backend
-        .submit_without_event(second, add(memory, 1), &[precursor], tag())
+        .submit(second, add(memory, 1), &[precursor], None)
         .expect("submitted");
     let behind = submit(&mut backend, second, memory, &[]);
     let completion = next(&completions);
@@ -117,14 +103,14 @@ fn a_repeated_launch_is_forgotten_with_its_memory() {
         let command = Command::Repeat(Arc::clone(launch));
         let event = EventId::fresh();
         backend
-            .submit(queue, command, &[], tag(), event)
+            .submit(queue, command, &[], Some(event))
             .expect("submitted");
         assert_eq!(next(&completions).status, Status::Done);
     }
     backend.free(freed);
     let [good, bad] = launches.map(|launch| {
         let command = Command::Repeat(launch);
-        backend.submit(queue, command, &[], tag(), EventId::fresh())
+        backend.submit(queue, command, &[], Some(EventId::fresh()))
     });
     assert!(good.is_ok());
     assert!(matches!(bad, Err(RuntimeError::Unknown { .. })), "{bad:?}");

@@ -5,7 +5,7 @@ use super::*;
 use crate::codelet::Memory;
 use crate::codelet::stencil::Precision;
 use crate::machine::DeviceKind;
-use crate::runtime::{Command, DeviceId, EventId, Launch, Status, Tag};
+use crate::runtime::{Command, DeviceId, EventId, Launch, Status};
 use crate::workload::stencil::Stencil;
 use crate::workload::{Divisible, Grid, Ring};
 
@@ -60,12 +60,7 @@ fn run(runtime: &mut dyn Runtime, stencil: &Stencil, steps: usize) -> Vec<u8> {
                 args: stencil.args(units.clone(), &from, &to),
                 cost: stencil.cost(&units),
             });
-            let tag = Tag {
-                step: step as u32,
-                label: "chunk".into(),
-                units,
-            };
-            events.push(runtime.submit(*queue, command, &before, tag).unwrap());
+            events.push(runtime.enqueue(*queue, command, &before).unwrap());
         }
         before = events;
     }

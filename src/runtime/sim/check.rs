@@ -3,7 +3,7 @@
 use super::Sim;
 use crate::codelet::{Memory, Value};
 use crate::machine::DeviceKind;
-use crate::runtime::{Command, DeviceId, Launch, RuntimeError};
+use crate::runtime::{Command, DeviceId, Launch, Location, RuntimeError};
 
 impl Sim {
     /// Refuses a command that its device cannot run.
@@ -20,13 +20,9 @@ impl Sim {
             }),
             Command::Launch(launch) => self.check_launch(device, launch),
             Command::Repeat(launch) => self.check_launch(device, launch),
-            Command::Write { from, to } => {
-                self.check_span(device, Memory::Host(from.memory), from.offset, from.bytes)?;
-                self.check_span(device, Memory::Device(to.buffer), to.offset, from.bytes)
-            }
-            Command::Read { from, to } => {
-                self.check_span(device, Memory::Device(from.buffer), from.offset, to.bytes)?;
-                self.check_span(device, Memory::Host(to.memory), to.offset, to.bytes)
+            Command::Copy { from, to, bytes } => {
+                self.check_span(device, *from, *bytes)?;
+                self.check_span(device, *to, *bytes)
             }
         }
     }
@@ -35,7 +31,8 @@ impl Sim {
         let model = self.model(device)?;
         for value in &launch.args {
             if let Value::Memory(memory) = value {
-                self.check_span(device, *memory, 0, 0)?;
+                let memory = *memory;
+                self.check_span(device, Location { memory, offset: 0 }, 0)?;
                 let on_host = matches!(memory, Memory::Host(_));
                 if on_host != model.device.shares_host_memory {
                     return Err(self.refuse(
@@ -62,8 +59,7 @@ impl Sim {
     fn check_span(
         &self,
         device: DeviceId,
-        memory: Memory,
-        offset: u64,
+        Location { memory, offset }: Location,
         bytes: u64,
     ) -> Result<(), RuntimeError> {
         let (owner, length) = self.memory.lookup(memory).ok_or(RuntimeError::Unknown {

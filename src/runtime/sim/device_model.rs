@@ -241,7 +241,7 @@ impl DeviceModel {
         let (way, engine) = match kind {
             CommandKind::Write => (link.up, link.up_engine),
             CommandKind::Read => (link.down, link.down_engine),
-            CommandKind::Launch => return None,
+            CommandKind::Launch | CommandKind::Copy => return None,
         };
         let amount = bytes as f64 * noise;
         let uses = [way, link.both, self.host_memory];

@@ -7,7 +7,7 @@ use memmap2::MmapMut;
 
 use super::RuntimeError;
 use crate::codelet::{HostValue, Memory, Value};
-use crate::runtime::Launch;
+use crate::runtime::{Launch, Location};
 
 /// The contents of fresh memory: not a number as `f64` and as `f32`, so that a read
 /// of what was never written gives a wrong result.
@@ -170,16 +170,16 @@ impl SimMemory {
     }
 
     /// Copies bytes between two blocks, whose ranges were checked.
-    pub fn copy(&mut self, from: (Memory, u64), to: (Memory, u64), bytes: u64) {
-        let target = self.blocks.get_mut(&to.0);
+    pub fn copy(&mut self, from: Location, to: Location, bytes: u64) {
+        let target = self.blocks.get_mut(&to.memory);
         let Some(mut data) = target.and_then(|block| block.data.take()) else {
             return;
         };
-        if let Some(source) = self.blocks.get(&from.0).and_then(|b| b.data.as_ref()) {
-            let (from, to, bytes) = (from.1 as usize, to.1 as usize, bytes as usize);
-            data[to..to + bytes].copy_from_slice(&source[from..from + bytes]);
+        if let Some(source) = self.blocks.get(&from.memory).and_then(|b| b.data.as_ref()) {
+            let (at, there, bytes) = (from.offset as usize, to.offset as usize, bytes as usize);
+            data[there..there + bytes].copy_from_slice(&source[at..at + bytes]);
         }
-        if let Some(block) = self.blocks.get_mut(&to.0) {
+        if let Some(block) = self.blocks.get_mut(&to.memory) {
             block.data = Some(data);
         }
     }

@@ -37,7 +37,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     Command, Completion, DeviceId, EventId, Launch, Memory, Nanos, QueueId, RuntimeError, Status,
-    Tag,
 };
 use crate::machine::{Device, MachineFile};
 use device_model::DeviceModel;
@@ -53,9 +52,9 @@ pub struct Sim {
     schedule: Schedule,
     memory: SimMemory,
     noise: Noise,
-    /// Faults still to come, by time and by step.
+    /// Faults still to come, by time and by phase.
     timed: Vec<(Nanos, Fault)>,
-    stepped: Vec<(u32, Fault)>,
+    phased: Vec<(u32, Fault)>,
     /// The driver's time; the schedule is never ahead of it between calls.
     now: Nanos,
     driver_time: Nanos,
@@ -85,7 +84,6 @@ struct Running {
     queue: QueueId,
     event: EventId,
     command: Command,
-    tag: Tag,
     queued: Nanos,
     part: Option<SeriesPart>,
 }
@@ -104,11 +102,11 @@ impl Sim {
             .iter()
             .map(|m| (m.device.name.clone(), m.device.memory));
         let mut timed = Vec::new();
-        let mut stepped = Vec::new();
+        let mut phased = Vec::new();
         for fault in options.faults {
             match fault.at {
                 At::Seconds(s) => timed.push(((s * 1e9) as Nanos, fault)),
-                At::Step(step) => stepped.push((step, fault)),
+                At::Phase(phase) => phased.push((phase, fault)),
             }
         }
         // Stable, and with the next fault at the end.
@@ -124,7 +122,7 @@ impl Sim {
                 options.noise.unwrap_or(machine.noise.relative),
             ),
             timed,
-            stepped,
+            phased,
             now: 0,
             driver_time: 0,
             queues: HashMap::new(),
@@ -196,16 +194,7 @@ impl Sim {
         let done = ended.end == End::Done;
         if done {
             match &running.command {
-                Command::Write { from, to } => self.memory.copy(
-                    (Memory::Host(from.memory), from.offset),
-                    (Memory::Device(to.buffer), to.offset),
-                    from.bytes,
-                ),
-                Command::Read { from, to } => self.memory.copy(
-                    (Memory::Device(from.buffer), from.offset),
-                    (Memory::Host(to.memory), to.offset),
-                    to.bytes,
-                ),
+                Command::Copy { from, to, bytes } => self.memory.copy(*from, *to, *bytes),
                 launch => (launch.launches()).for_each(|l| self.memory.compute(l)),
             }
         }
@@ -225,7 +214,7 @@ impl Sim {
                 End::Skipped => Status::Skipped,
                 End::DeviceLost => Status::DeviceLost("a simulated fault".into()),
             },
-            ..Completion::of(&running.command, event, owner, running.tag, queued)
+            ..Completion::of(&running.command, event, owner, queued)
         };
         if let Some(completion) = self.joined(running.part, completion) {
             self.deliveries.insert((delivered, ended.job), completion);
@@ -236,12 +225,7 @@ impl Sim {
 /// The memory that a command uses.
 fn memories(command: &Command) -> Vec<Memory> {
     match command {
-        Command::Write { from, to } => {
-            vec![Memory::Host(from.memory), Memory::Device(to.buffer)]
-        }
-        Command::Read { from, to } => {
-            vec![Memory::Device(from.buffer), Memory::Host(to.memory)]
-        }
+        Command::Copy { from, to, .. } => vec![from.memory, to.memory],
         launch => (launch.launches()).flat_map(Launch::memories).collect(),
     }
 }

@@ -19,8 +19,8 @@ pub enum SimDevice {
 pub enum At {
     /// Seconds of virtual time since the runtime's creation.
     Seconds(f64),
-    /// At the begin of this step; see [`crate::runtime::Runtime::mark_step`].
-    Step(u32),
+    /// At the begin of this phase; see [`crate::runtime::Notice::PhaseBegins`].
+    Phase(u32),
 }
 
 /// What a fault does.

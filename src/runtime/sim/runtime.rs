@@ -1,5 +1,6 @@
 //! The simulator as a [`Runtime`].
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::options::Fault;
@@ -8,43 +9,14 @@ use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
 use crate::runtime::{
-    Command, Completion, DeviceId, EventId, Notice, QueueId, Runtime, RuntimeError, Tag,
+    Command, Completion, DeviceId, Devices, EventId, HostSpan, Notice, QueueId, QueueKind, Runtime,
+    RuntimeError,
 };
 use crate::time::Nanos;
 
-impl Runtime for Sim {
+impl Devices for Sim {
     fn devices(&self) -> &[Device] {
         &self.devices
-    }
-
-    fn now(&self) -> Nanos {
-        self.now
-    }
-
-    fn simulated(&self) -> bool {
-        true
-    }
-
-    /// The virtual time of all enqueues.
-    fn driver_time(&self) -> Nanos {
-        self.driver_time
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
-        let id = HostMemoryId::fresh();
-        self.memory.alloc(Memory::Host(id), None, bytes)?;
-        Ok(id)
-    }
-
-    fn free_host(&mut self, memory: HostMemoryId) {
-        self.memory.free(Memory::Host(memory));
-    }
-
-    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
-        if !self.running.is_empty() || !self.deliveries.is_empty() {
-            return Err(RuntimeError::Busy);
-        }
-        self.memory.bytes(Memory::Host(memory))
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -63,7 +35,7 @@ impl Runtime for Sim {
         self.memory.free(Memory::Device(buffer));
     }
 
-    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
         self.check_present(device)?;
         let id = QueueId::fresh();
         self.queues.insert(
@@ -80,23 +52,76 @@ impl Runtime for Sim {
         self.queues.remove(&queue);
     }
 
+    /// The virtual time of all enqueues.
+    fn driver_time(&self) -> Nanos {
+        self.driver_time
+    }
+
     fn submit(
         &mut self,
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
-    ) -> Result<EventId, RuntimeError> {
+        event: Option<EventId>,
+    ) -> Result<(), RuntimeError> {
         let state = self.queues.get(&queue);
         let device = state.ok_or(RuntimeError::Unknown { what: "queue" })?.device;
         if wait.iter().any(|event| !self.events.contains_key(event)) {
             return Err(RuntimeError::Unknown { what: "event" });
         }
         self.check(DeviceId(device), &command)?;
+        let event = event.unwrap_or_else(EventId::fresh);
         match command {
-            Command::Series(commands) => self.submit_series(queue, commands, wait, &tag),
-            command => self.enqueue(queue, command, wait, tag, None),
+            Command::Series(commands) => self.submit_series(queue, commands, wait, event),
+            command => self.start(queue, command, wait, event, None),
         }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        let Notice::PhaseBegins(phase) = notice else {
+            return;
+        };
+        self.advance(self.now);
+        let due = self.phased.extract_if(.., |(at, _)| *at <= phase);
+        let faults: Vec<Fault> = due.map(|(_, fault)| fault).collect();
+        for fault in faults {
+            self.strike(fault);
+        }
+    }
+}
+
+impl Runtime for Sim {
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn simulated(&self) -> bool {
+        true
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        let id = HostMemoryId::fresh();
+        self.memory.alloc(Memory::Host(id), None, bytes)?;
+        Ok(id)
+    }
+
+    fn free_host(&mut self, memory: HostMemoryId) {
+        self.memory.free(Memory::Host(memory));
+    }
+
+    fn host_range(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&mut [u8], RuntimeError> {
+        let leased = HostSpan::new(memory, range.start.min(range.end)..range.end);
+        let mut running = self.running.values();
+        if running.any(|r| r.command.host_spans().any(|span| span.overlaps(&leased))) {
+            return Err(RuntimeError::Busy);
+        }
+        let bytes = self.memory.bytes(Memory::Host(memory))?;
+        let end = (leased.offset + leased.bytes).min(bytes.len() as u64) as usize;
+        Ok(&mut bytes[(leased.offset as usize).min(end)..end])
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
@@ -131,30 +156,18 @@ impl Runtime for Sim {
             self.advance(next);
         }
     }
-
-    fn notify(&mut self, notice: Notice) {
-        let Notice::StepBegins(step) = notice else {
-            return;
-        };
-        self.advance(self.now);
-        let due = self.stepped.extract_if(.., |(at, _)| *at <= step);
-        let faults: Vec<Fault> = due.map(|(_, fault)| fault).collect();
-        for fault in faults {
-            self.strike(fault);
-        }
-    }
 }
 
 impl Sim {
     /// Enqueues a command that was checked; `part` is its position in a series.
-    pub(super) fn enqueue(
+    pub(super) fn start(
         &mut self,
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
+        event: EventId,
         part: Option<SeriesPart>,
-    ) -> Result<EventId, RuntimeError> {
+    ) -> Result<(), RuntimeError> {
         let state = self.queues.get(&queue);
         let state = state.ok_or(RuntimeError::Unknown { what: "queue" })?;
         let (device, last) = (state.device, state.last);
@@ -185,7 +198,6 @@ impl Sim {
         for memory in memories(&command) {
             self.memory.retain(memory);
         }
-        let event = EventId::fresh();
         let job = self.schedule.submit(device, demand, &after, doomed);
         self.events.insert(event, Event::Pending(job));
         if let Some(state) = self.queues.get_mut(&queue) {
@@ -198,12 +210,11 @@ impl Sim {
                 queue,
                 event,
                 command,
-                tag,
                 queued: self.now,
                 part,
             },
         );
         self.collect();
-        Ok(event)
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Sim;
 use crate::runtime::{
-    Command, CommandKind, Completion, EventId, QueueId, RuntimeError, Stages, Status, Tag,
+    Command, CommandKind, Completion, EventId, QueueId, RuntimeError, Stages, Status,
 };
 
 /// A command's position in a series.
@@ -28,20 +28,23 @@ impl Sim {
         queue: QueueId,
         commands: Vec<Command>,
         wait: &[EventId],
-        tag: &Tag,
-    ) -> Result<EventId, RuntimeError> {
+        event: EventId,
+    ) -> Result<(), RuntimeError> {
         let series = self.events.len() as u64;
         let count = commands.len();
-        let mut last = Err(RuntimeError::Unknown { what: "command" });
         for (i, command) in commands.into_iter().enumerate() {
             let part = SeriesPart {
                 series,
                 is_last: i + 1 == count,
             };
             let wait = if i == 0 { wait } else { &[] };
-            last = Ok(self.enqueue(queue, command, wait, tag.clone(), Some(part))?);
+            let event = match part.is_last {
+                true => event,
+                false => EventId::fresh(),
+            };
+            self.start(queue, command, wait, event, Some(part))?;
         }
-        last
+        Ok(())
     }
 
     /// The completion to deliver when a command has ended: none for a part of a

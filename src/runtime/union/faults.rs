@@ -10,8 +10,8 @@ use crate::runtime::{Command, DeviceId, Status};
 pub enum When {
     /// With the device's launch of this number, counted from 0.
     Launch(u64),
-    /// With the device's first command of this step or a later one.
-    Step(u32),
+    /// With the device's first command of this phase or a later one.
+    Phase(u32),
 }
 
 /// What a fault does.
@@ -43,7 +43,7 @@ pub(super) struct Faults {
     lost: HashSet<DeviceId>,
     /// Lost devices whose loss a completion has reported.
     reported: HashSet<DeviceId>,
-    pub step: u32,
+    pub phase: u32,
 }
 
 impl Faults {
@@ -81,12 +81,12 @@ impl Faults {
         let launches = &mut self.launches[device.0];
         let before = *launches;
         *launches += command.launches().count() as u64;
-        let (after, step) = (*launches, self.step);
+        let (after, phase) = (*launches, self.phase);
         let is_due = |fault: &mut Fault| {
             fault.device == device
                 && match fault.when {
                     When::Launch(number) => after > before && after > number,
-                    When::Step(begin) => step >= begin,
+                    When::Phase(begin) => phase >= begin,
                 }
         };
         let mut struck = None;

@@ -22,8 +22,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use self::faults::{Fault, Faults};
 use self::order::{Order, Step};
 use super::{
-    Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, IdMap,
-    Nanos, QueueId, Runtime, RuntimeError, Status, Tag,
+    Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, HostSpan,
+    IdMap, Nanos, QueueId, Runtime, RuntimeError, Status,
 };
 use crate::machine::{Device, DeviceKind};
 
@@ -50,6 +50,8 @@ pub struct Union {
     regions: IdMap<HostMemoryId, HostRegion>,
     order: Order<Held>,
     in_flight: IdMap<EventId, InFlight>,
+    /// By queue: the host memory of the commands that no completion covers yet.
+    uncovered: IdMap<QueueId, Vec<HostSpan>>,
     faults: Faults,
     /// Completions that `wait` has not returned yet.
     arrived: VecDeque<Completion>,
@@ -68,20 +70,17 @@ pub struct Union {
 /// A command that is held back.
 struct Held {
     command: Command,
-    tag: Tag,
     /// How it fails, if its backend refused it or a fault struck it.
     refusal: Option<Status>,
 }
 
 /// A command in flight.
-#[derive(Clone, Copy)]
 struct InFlight {
     queue: QueueId,
     device: DeviceId,
     queued: Nanos,
-    /// Whether it was submitted without an event, so that the completion of a
-    /// later command covers it.
-    without_event: bool,
+    /// The host memory of this command, and of those that its completion covers.
+    uses: Vec<HostSpan>,
 }
 
 enum Released {
@@ -116,6 +115,7 @@ impl Union {
             regions: IdMap::default(),
             order: Order::default(),
             in_flight: IdMap::default(),
+            uncovered: IdMap::default(),
             faults: Faults::default(),
             arrived: VecDeque::new(),
             released: Vec::new(),
@@ -214,7 +214,7 @@ impl Union {
         while let Some(step) = self.order.next() {
             match step {
                 Step::Send { event, held, wait } => {
-                    let sent = self.send(event, held.command.clone(), &wait, held.tag.clone());
+                    let sent = self.send(event, held.command.clone(), &wait);
                     if let Err(error) = sent {
                         let refusal = Some(match error {
                             RuntimeError::DeviceLost { why, .. } => Status::DeviceLost(why),
@@ -238,12 +238,11 @@ impl Union {
         event: EventId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
     ) -> Result<(), RuntimeError> {
         let unknown = RuntimeError::Unknown { what: "queue" };
-        let InFlight { queue, device, .. } = *self.in_flight.get(&event).ok_or(unknown)?;
-        let (backend, _) = self.locate(device)?;
-        self.backends[backend].submit(queue, command, wait, tag, event)
+        let InFlight { queue, device, .. } = self.in_flight.get(&event).ok_or(unknown)?;
+        let (queue, (backend, _)) = (*queue, self.locate(*device)?);
+        self.backends[backend].submit(queue, command, wait, Some(event))
     }
 
     /// Ends a command that its backend never got or refused.
@@ -253,7 +252,7 @@ impl Union {
         };
         self.order.ended(event, true);
         let owner = (command.device, command.queue);
-        let completion = Completion::of(&held.command, event, owner, held.tag, command.queued);
+        let completion = Completion::of(&held.command, event, owner, command.queued);
         let status = held.refusal.unwrap_or(Status::Skipped);
         self.arrived
             .push_back(completion.not_run(self.now(), status));

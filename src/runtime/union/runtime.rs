@@ -1,5 +1,6 @@
 //! The union as a [`Runtime`].
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
@@ -8,66 +9,13 @@ use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    BroadcastTask, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Nanos, Notice,
-    QueueId, Runtime, RuntimeError, Tag,
+    BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId,
+    HostSpan, Nanos, Notice, QueueId, QueueKind, Runtime, RuntimeError,
 };
 
-impl Runtime for Union {
+impl Devices for Union {
     fn devices(&self) -> &[Device] {
         &self.devices
-    }
-
-    fn now(&self) -> Nanos {
-        self.epoch.elapsed().as_nanos() as Nanos
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
-        let pinning = self.backends.iter().position(|b| b.pins_host_memory());
-        let owner = pinning.unwrap_or(0);
-        let shift = self.next_shift();
-        let backend = self
-            .backends
-            .get_mut(owner)
-            .ok_or(RuntimeError::Unknown { what: "device" })?;
-        let whole = backend.alloc_host(bytes.saturating_add(shift))?;
-        let region = whole.from(shift);
-        for index in 0..self.backends.len() {
-            if let Err(error) = self.backends[index].adopt_host(region.clone()) {
-                self.release(Released::Host(region.id));
-                return Err(error);
-            }
-        }
-        let id = region.id;
-        self.regions.insert(id, region);
-        Ok(id)
-    }
-
-    fn free_host(&mut self, memory: HostMemoryId) {
-        if self.regions.remove(&memory).is_some() {
-            self.release_in_time(Released::Host(memory));
-        }
-    }
-
-    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
-        self.drain();
-        // Commands without an event have ended here, even if their completions
-        // are still to come: a later completion covers them.
-        if self
-            .in_flight
-            .values()
-            .any(|command| !command.without_event)
-        {
-            return Err(RuntimeError::Busy);
-        }
-        let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
-            what: "host memory",
-        })?;
-        // SAFETY: the region is mapped, initialised by the system and this
-        // long; no command is in flight, and none can be submitted while the
-        // slice borrows the runtime.
-        Ok(unsafe {
-            std::slice::from_raw_parts_mut(region.address.as_ptr(), region.bytes as usize)
-        })
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -81,9 +29,9 @@ impl Runtime for Union {
         self.release_in_time(Released::Buffer(buffer));
     }
 
-    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError> {
+    fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError> {
         let (backend, local) = self.locate(device)?;
-        let queue = self.backends[backend].open_queue(local, profiling)?;
+        let queue = self.backends[backend].open_queue(local, kind)?;
         self.queues.insert(queue, device);
         self.order.open(queue, backend);
         Ok(queue)
@@ -119,19 +67,24 @@ impl Runtime for Union {
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
-    ) -> Result<EventId, RuntimeError> {
+        event: Option<EventId>,
+    ) -> Result<(), RuntimeError> {
+        let Some(event) = event else {
+            return self.submit_covered(queue, command, wait);
+        };
         self.drain();
         let device = self.device_of(queue)?;
         self.locate(device)?;
         let refusal = self.faults.strike(device, &command);
-        let event = EventId::fresh();
         self.silent_since = Instant::now();
+        // This completion covers the commands before it, too.
+        let mut uses = self.uncovered.remove(&queue).unwrap_or_default();
+        uses.extend(command.host_spans());
         let entry = InFlight {
             queue,
             device,
             queued: self.now(),
-            without_event: false,
+            uses,
         };
         self.in_flight.insert(event, entry);
         let passes = match refusal {
@@ -140,42 +93,18 @@ impl Runtime for Union {
         };
         if let Some(wait) = passes {
             self.order.sent(queue, event);
-            if let Err(error) = self.send(event, command, &wait, tag) {
-                self.in_flight.remove(&event);
+            if let Err(error) = self.send(event, command, &wait) {
+                if let Some(entry) = self.in_flight.remove(&event) {
+                    self.note_uncovered(queue, entry.uses);
+                }
                 self.order.withdrawn(event);
                 return Err(error);
             }
         } else {
             let refused = refusal.is_some();
-            let held = Held {
-                command,
-                tag,
-                refusal,
-            };
+            let held = Held { command, refusal };
             self.order.hold(queue, event, wait, held, refused);
             self.advance();
-        }
-        Ok(event)
-    }
-
-    fn submit_without_event(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        tag: Tag,
-    ) -> Result<(), RuntimeError> {
-        let (backend, _) = self.locate(self.device_of(queue)?)?;
-        let backend = &mut self.backends[backend];
-        if backend.can_omit_events()
-            && self.faults.is_empty()
-            && let Some(wait) = self.order.pass(queue, wait)
-        {
-            return backend.submit_without_event(queue, command, &wait, tag);
-        }
-        let event = self.submit(queue, command, wait, tag)?;
-        if let Some(entry) = self.in_flight.get_mut(&event) {
-            entry.without_event = true;
         }
         Ok(())
     }
@@ -184,7 +113,81 @@ impl Runtime for Union {
         if let Some(device) = self.queues.get(&queue) {
             let (backend, _) = self.local_ids[device.0];
             self.backends[backend].finish(queue);
+            self.uncovered.remove(&queue);
         }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if let Notice::PhaseBegins(phase) = notice {
+            self.faults.phase = phase;
+        }
+        for backend in &mut self.backends {
+            backend.notify(notice);
+        }
+    }
+
+    fn on_each_worker(&mut self, task: &BroadcastTask) {
+        for backend in &mut self.backends {
+            backend.on_each_worker(task);
+        }
+    }
+}
+
+impl Runtime for Union {
+    fn now(&self) -> Nanos {
+        self.epoch.elapsed().as_nanos() as Nanos
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        let pinning = self.backends.iter().position(|b| b.pins_host_memory());
+        let owner = pinning.unwrap_or(0);
+        let shift = self.next_shift();
+        let backend = self
+            .backends
+            .get_mut(owner)
+            .ok_or(RuntimeError::Unknown { what: "device" })?;
+        let whole = backend.alloc_host(bytes.saturating_add(shift))?;
+        let region = whole.from(shift);
+        for index in 0..self.backends.len() {
+            if let Err(error) = self.backends[index].adopt_host(region.clone()) {
+                self.release(Released::Host(region.id));
+                return Err(error);
+            }
+        }
+        let id = region.id;
+        self.regions.insert(id, region);
+        Ok(id)
+    }
+
+    fn free_host(&mut self, memory: HostMemoryId) {
+        if self.regions.remove(&memory).is_some() {
+            self.release_in_time(Released::Host(memory));
+        }
+    }
+
+    fn host_range(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&mut [u8], RuntimeError> {
+        self.drain();
+        let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
+            what: "host memory",
+        })?;
+        let (begin, end) = (range.start, range.end.min(region.bytes));
+        let leased = HostSpan::new(memory, begin.min(end)..end);
+        let in_flight = self.in_flight.values().map(|command| &command.uses);
+        let mut used = in_flight.chain(self.uncovered.values()).flatten();
+        if used.any(|span| span.overlaps(&leased)) {
+            return Err(RuntimeError::Busy);
+        }
+        // SAFETY: the region is mapped, initialised by the system and this long; no
+        // command that is in flight uses the range, and none can be submitted while
+        // the slice borrows the runtime.
+        Ok(unsafe {
+            let first = region.address.add(leased.offset as usize);
+            std::slice::from_raw_parts_mut(first.as_ptr(), leased.bytes as usize)
+        })
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
@@ -226,19 +229,41 @@ impl Runtime for Union {
         }
         Ok(next)
     }
+}
 
-    fn notify(&mut self, notice: Notice) {
-        if let Notice::StepBegins(step) = notice {
-            self.faults.step = step;
+impl Union {
+    /// Submits a command without an event of its own.
+    fn submit_covered(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+    ) -> Result<(), RuntimeError> {
+        let (backend, _) = self.locate(self.device_of(queue)?)?;
+        let backend = &mut self.backends[backend];
+        if backend.can_omit_events()
+            && self.faults.is_empty()
+            && let Some(wait) = self.order.pass(queue, wait)
+        {
+            let uses: Vec<HostSpan> = command.host_spans().collect();
+            backend.submit(queue, command, &wait, None)?;
+            self.note_uncovered(queue, uses);
+            return Ok(());
         }
-        for backend in &mut self.backends {
-            backend.notify(notice);
+        let event = EventId::fresh();
+        self.submit(queue, command, wait, Some(event))?;
+        // Its completion may come later than that of the command that covers it.
+        if let Some(entry) = self.in_flight.get_mut(&event) {
+            let uses = std::mem::take(&mut entry.uses);
+            self.note_uncovered(queue, uses);
         }
+        Ok(())
     }
 
-    fn on_each_worker(&mut self, task: &BroadcastTask) {
-        for backend in &mut self.backends {
-            backend.on_each_worker(task);
+    /// Notes the host memory of commands that no completion covers yet.
+    fn note_uncovered(&mut self, queue: QueueId, uses: Vec<HostSpan>) {
+        if !uses.is_empty() {
+            self.uncovered.entry(queue).or_default().extend(uses);
         }
     }
 }

@@ -16,14 +16,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::machine::{DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::host::{HostBackend, PoolSpec};
-use crate::runtime::{CommandKind, DeviceSpan, HostSpan};
+use crate::runtime::{CommandKind, Devices, Memory, Notice, QueueKind};
 
 /// What a fake backend was asked to do and has not done.
 struct Fake {
     completions: Sender<Completion>,
     queues: HashMap<QueueId, DeviceId>,
-    /// In submission order: event, queue, waits, tag.
-    pending: Vec<(EventId, QueueId, Vec<EventId>, Tag)>,
+    /// In submission order: event, queue, waits.
+    pending: Vec<(EventId, QueueId, Vec<EventId>)>,
     seen: HashSet<EventId>,
     failed: HashSet<EventId>,
     failed_queues: HashSet<QueueId>,
@@ -57,7 +57,7 @@ impl Fake {
     /// Ends a command, as a device would.
     fn end(&mut self, event: EventId, fails: bool) {
         let at = self.pending.iter().position(|p| p.0 == event).unwrap();
-        let (_, queue, wait, tag) = self.pending.remove(at);
+        let (_, queue, wait) = self.pending.remove(at);
         let passed_on = self.failed_queues.contains(&queue)
             || wait.iter().any(|event| self.failed.contains(event));
         let status = if passed_on || fails {
@@ -72,7 +72,6 @@ impl Fake {
             device: self.queues[&queue],
             queue,
             kind: CommandKind::Write,
-            tag,
             queued: 0,
             submitted: 0,
             started: 0,
@@ -89,11 +88,64 @@ impl Fake {
 /// The backend's end of a [`Fake`]; the test keeps the other.
 struct Handle(Rc<RefCell<Fake>>, Vec<Device>, bool);
 
-impl Backend for Handle {
+impl Devices for Handle {
     fn devices(&self) -> &[Device] {
         &self.1
     }
 
+    fn alloc(&mut self, _device: DeviceId, _bytes: u64) -> Result<BufferId, RuntimeError> {
+        let buffer = BufferId::fresh();
+        self.0.borrow_mut().buffers.insert(buffer);
+        Ok(buffer)
+    }
+
+    fn free(&mut self, buffer: BufferId) {
+        assert!(self.0.borrow_mut().buffers.remove(&buffer));
+    }
+
+    fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
+        let queue = QueueId::fresh();
+        self.0.borrow_mut().queues.insert(queue, device);
+        Ok(queue)
+    }
+
+    fn free_queue(&mut self, queue: QueueId) {
+        assert!(self.0.borrow_mut().freed.insert(queue));
+    }
+
+    fn submit(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        event: Option<EventId>,
+    ) -> Result<(), RuntimeError> {
+        let mut fake = self.0.borrow_mut();
+        assert!(!fake.freed.contains(&queue), "the queue was released");
+        for awaited in wait {
+            assert!(fake.seen.contains(awaited), "a foreign event was passed on");
+        }
+        let Some(event) = event else {
+            fake.without_event.push(queue);
+            return Ok(());
+        };
+        if let Command::Copy { from, to, .. } = command {
+            assert!(matches!(from.memory, Memory::Host(id) if fake.known.contains(&id)));
+            assert!(matches!(to.memory, Memory::Device(id) if fake.buffers.contains(&id)));
+        }
+        if fake.refuses {
+            return Err(RuntimeError::DeviceLost {
+                device: "fake".to_owned(),
+                why: "unplugged".to_owned(),
+            });
+        }
+        fake.seen.insert(event);
+        fake.pending.push((event, queue, wait.to_vec()));
+        Ok(())
+    }
+}
+
+impl Backend for Handle {
     fn pins_host_memory(&self) -> bool {
         self.2
     }
@@ -123,71 +175,8 @@ impl Backend for Handle {
         assert!(self.0.borrow_mut().known.remove(&memory) || self.0.borrow().refuses_memory);
     }
 
-    fn alloc(&mut self, _device: DeviceId, _bytes: u64) -> Result<BufferId, RuntimeError> {
-        let buffer = BufferId::fresh();
-        self.0.borrow_mut().buffers.insert(buffer);
-        Ok(buffer)
-    }
-
-    fn free(&mut self, buffer: BufferId) {
-        assert!(self.0.borrow_mut().buffers.remove(&buffer));
-    }
-
-    fn open_queue(&mut self, device: DeviceId, _profiling: bool) -> Result<QueueId, RuntimeError> {
-        let queue = QueueId::fresh();
-        self.0.borrow_mut().queues.insert(queue, device);
-        Ok(queue)
-    }
-
-    fn free_queue(&mut self, queue: QueueId) {
-        assert!(self.0.borrow_mut().freed.insert(queue));
-    }
-
-    fn submit(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        tag: Tag,
-        event: EventId,
-    ) -> Result<(), RuntimeError> {
-        let mut fake = self.0.borrow_mut();
-        assert!(!fake.freed.contains(&queue), "the queue was released");
-        for awaited in wait {
-            assert!(fake.seen.contains(awaited), "a foreign event was passed on");
-        }
-        if let Command::Write { from, to } = command {
-            assert!(fake.known.contains(&from.memory));
-            assert!(fake.buffers.contains(&to.buffer));
-        }
-        if fake.refuses {
-            return Err(RuntimeError::DeviceLost {
-                device: "fake".to_owned(),
-                why: "unplugged".to_owned(),
-            });
-        }
-        fake.seen.insert(event);
-        fake.pending.push((event, queue, wait.to_vec(), tag));
-        Ok(())
-    }
-
     fn can_omit_events(&self) -> bool {
         self.0.borrow().omits_events
-    }
-
-    fn submit_without_event(
-        &mut self,
-        queue: QueueId,
-        _command: Command,
-        wait: &[EventId],
-        _tag: Tag,
-    ) -> Result<(), RuntimeError> {
-        let mut fake = self.0.borrow_mut();
-        for awaited in wait {
-            assert!(fake.seen.contains(awaited), "a foreign event was passed on");
-        }
-        fake.without_event.push(queue);
-        Ok(())
     }
 
     fn inspect(&mut self) {
@@ -271,31 +260,20 @@ fn world(sizes: &[usize]) -> World {
 }
 
 impl World {
-    /// A write on a queue: the queue itself, the command and its tag.
-    fn write(&self, queue: usize) -> (QueueId, Command, Tag) {
+    /// A write on a queue: the queue itself and the command.
+    fn write(&self, queue: usize) -> (QueueId, Command) {
         let (queue, buffer) = self.queues[queue];
-        let from = HostSpan {
-            memory: self.memory,
-            offset: 0,
-            bytes: 1,
-        };
-        let to = DeviceSpan { buffer, offset: 0 };
-        let tag = Tag {
-            step: 0,
-            label: "test".into(),
-            units: 0..1,
-        };
-        (queue, Command::Write { from, to }, tag)
+        (queue, Command::write(self.memory, 0..1, buffer, 0))
     }
 
     fn submit(&mut self, queue: usize, wait: &[EventId]) -> Result<EventId, RuntimeError> {
-        let (queue, command, tag) = self.write(queue);
-        self.union.submit(queue, command, wait, tag)
+        let (queue, command) = self.write(queue);
+        self.union.enqueue(queue, command, wait)
     }
 
     fn submit_without_event(&mut self, queue: usize, wait: &[EventId]) {
-        let (queue, command, tag) = self.write(queue);
-        let submitted = self.union.submit_without_event(queue, command, wait, tag);
+        let (queue, command) = self.write(queue);
+        let submitted = self.union.submit(queue, command, wait, None);
         submitted.unwrap();
     }
 

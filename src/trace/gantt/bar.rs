@@ -15,6 +15,7 @@ pub fn colour(kind: CommandKind) -> &'static str {
         CommandKind::Write => "#56b4e9",
         CommandKind::Launch => "#009e73",
         CommandKind::Read => "#e69f00",
+        CommandKind::Copy => "#cc79a7",
     }
 }
 
@@ -24,6 +25,7 @@ pub fn meaning(kind: CommandKind) -> &'static str {
         CommandKind::Write => "write (H2D)",
         CommandKind::Launch => "ndrange",
         CommandKind::Read => "read (D2H)",
+        CommandKind::Copy => "copy (between devices)",
     }
 }
 

@@ -7,7 +7,12 @@ use crate::time::Nanos;
 use crate::trace::{Span, Trace};
 
 /// The kinds in the order of [`Bar::parts`].
-pub const KINDS: [CommandKind; 3] = [CommandKind::Write, CommandKind::Launch, CommandKind::Read];
+pub const KINDS: [CommandKind; 4] = [
+    CommandKind::Write,
+    CommandKind::Launch,
+    CommandKind::Read,
+    CommandKind::Copy,
+];
 
 /// The commands of one queue.
 #[derive(Debug)]
@@ -23,7 +28,7 @@ pub struct Bar<'a> {
     pub began: Nanos,
     pub ended: Nanos,
     /// Number and running time of its commands, by kind.
-    pub parts: [Part; 3],
+    pub parts: [Part; KINDS.len()],
     /// The command, if it is a single one.
     pub span: Option<&'a Span>,
 }
@@ -73,6 +78,7 @@ fn kind_index(kind: CommandKind) -> usize {
         CommandKind::Write => 0,
         CommandKind::Launch => 1,
         CommandKind::Read => 2,
+        CommandKind::Copy => 3,
     }
 }
 

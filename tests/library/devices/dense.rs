@@ -7,7 +7,7 @@ use pdawl::codelet::gemm::Gemm;
 use pdawl::codelet::softmax::Softmax;
 use pdawl::codelet::transpose::Transpose;
 use pdawl::engine::trial::{Case, Options, Verdict, compare};
-use pdawl::runtime::{DeviceId, Runtime};
+use pdawl::runtime::{DeviceId, Devices};
 
 use crate::pocl::open;
 

@@ -43,7 +43,7 @@ fn survives_loss(
 ) {
     let fault = Fault {
         device: DeviceId(victim),
-        when: When::Step(step),
+        when: When::Phase(step),
         effect,
     };
     let mut runtime = open(devices).with_faults(vec![fault]);
@@ -114,7 +114,7 @@ fn of_the_only_device_is_the_end() {
     for (effect, step) in [(Effect::Lose, 0), (Effect::Lose, 2), (Effect::Fail, 2)] {
         let fault = Fault {
             device: DeviceId(0),
-            when: When::Step(step),
+            when: When::Phase(step),
             effect,
         };
         let mut runtime = open("cpu:1=own").with_faults(vec![fault]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pdawl::balance::Strategy;
 use pdawl::codelet::Precision;
 use pdawl::engine::corun::product::lacking;
-use pdawl::runtime::Runtime;
+use pdawl::runtime::{Devices, Runtime};
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Form, Options, Spmv};
 

@@ -3,7 +3,7 @@
 
 use pdawl::codelet::stencil::Precision::{F32, F64};
 use pdawl::engine::Outcome;
-use pdawl::runtime::Runtime;
+use pdawl::runtime::Devices;
 use pdawl::workload::Divisible;
 
 use super::harness::{Grid, LEAST_UNITS, run};

@@ -8,7 +8,7 @@ use pdawl::engine::graph::Options;
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
 use pdawl::machine::MachineStore;
 use pdawl::policy::{Adaptive, Clustering};
-use pdawl::runtime::Runtime;
+use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimOptions};
 
 use super::random::Case;

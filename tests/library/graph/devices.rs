@@ -2,7 +2,7 @@
 //! device memory and without.
 
 use fastrand::Rng;
-use pdawl::runtime::Runtime;
+use pdawl::runtime::Devices;
 
 use super::random::case;
 use super::run::{check_order, check_results, numbers, once, options, policy, prepared};

@@ -10,7 +10,7 @@ use pdawl::engine::graph::{Control, GraphRunError, Options, PreparedGraph, searc
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
 use pdawl::policy::{Adaptive, Assignment, Clustering, Eager, Finished, Policy, Search, Space};
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::runtime::{Runtime, RuntimeError};
+use pdawl::runtime::{Devices, RuntimeError};
 
 use super::random::{Case, case};
 use super::run::{check_results, numbers, once, prepared};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fastrand::Rng;
 use pdawl::machine::{MachineFile, MachineStore};
-use pdawl::runtime::Runtime;
+use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 
 use super::random::{Case, case};

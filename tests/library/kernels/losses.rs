@@ -33,7 +33,7 @@ fn results_are_right_without_the_device_that_was_lost() {
             ] {
                 let fault = Fault {
                     device: DeviceId(victim),
-                    when: When::Step(step),
+                    when: When::Phase(step),
                     effect,
                 };
                 let mut runtime = open(&own).with_faults(vec![fault]);

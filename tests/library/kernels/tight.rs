@@ -1,6 +1,7 @@
 //! A run on a device whose memory is just large enough for a kernel's buffers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use pdawl::balance::Strategy;
@@ -8,8 +9,8 @@ use pdawl::codelet::Codelet;
 use pdawl::machine::Device;
 use pdawl::runtime::union::Union;
 use pdawl::runtime::{
-    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Nanos, QueueId, Runtime,
-    RuntimeError, Tag,
+    BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId, Nanos, QueueId,
+    QueueKind, Runtime, RuntimeError,
 };
 
 use super::harness::{corun, examined, open, seed};
@@ -22,7 +23,7 @@ struct Tight {
     taken: HashMap<BufferId, u64>,
 }
 
-impl Runtime for Tight {
+impl Devices for Tight {
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
         self.left = (self.left.checked_sub(bytes)).ok_or_else(|| RuntimeError::OutOfMemory {
             device: "tight".to_owned(),
@@ -43,24 +44,8 @@ impl Runtime for Tight {
         self.inner.devices()
     }
 
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
-        self.inner.alloc_host(bytes)
-    }
-
-    fn free_host(&mut self, memory: HostMemoryId) {
-        self.inner.free_host(memory);
-    }
-
-    fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
-        self.inner.host_bytes(memory)
-    }
-
-    fn open_queue(&mut self, device: DeviceId, profiling: bool) -> Result<QueueId, RuntimeError> {
-        self.inner.open_queue(device, profiling)
+    fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError> {
+        self.inner.open_queue(device, kind)
     }
 
     fn free_queue(&mut self, queue: QueueId) {
@@ -76,9 +61,31 @@ impl Runtime for Tight {
         queue: QueueId,
         command: Command,
         wait: &[EventId],
-        tag: Tag,
-    ) -> Result<EventId, RuntimeError> {
-        self.inner.submit(queue, command, wait, tag)
+        event: Option<EventId>,
+    ) -> Result<(), RuntimeError> {
+        self.inner.submit(queue, command, wait, event)
+    }
+}
+
+impl Runtime for Tight {
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        self.inner.alloc_host(bytes)
+    }
+
+    fn free_host(&mut self, memory: HostMemoryId) {
+        self.inner.free_host(memory);
+    }
+
+    fn host_range(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&mut [u8], RuntimeError> {
+        self.inner.host_range(memory, range)
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {

@@ -9,8 +9,8 @@ use crossbeam_channel::Receiver;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::{
-    Backend, BufferId, Command, Completion, DeviceId, DeviceSpan, EventId, HostRegion, HostSpan,
-    Launch, QueueId, RuntimeError, Status, Tag,
+    Backend, BufferId, Command, Completion, DeviceId, Devices, EventId, HostRegion, Launch,
+    QueueId, RuntimeError, Status,
 };
 
 use crate::pocl::cpu_device;
@@ -82,12 +82,7 @@ impl Bench {
         wait: &[EventId],
     ) -> Result<EventId, RuntimeError> {
         let event = EventId::fresh();
-        let tag = Tag {
-            step: 0,
-            label: "test".into(),
-            units: 0..1,
-        };
-        self.backend.submit(queue, command, wait, tag, event)?;
+        self.backend.submit(queue, command, wait, Some(event))?;
         Ok(event)
     }
 
@@ -132,32 +127,12 @@ pub fn contents<T: bytemuck::Pod>(region: &HostRegion) -> Vec<T> {
 
 /// Copies a whole host region to the beginning of a buffer.
 pub fn write(from: &HostRegion, to: BufferId) -> Command {
-    Command::Write {
-        from: span(from),
-        to: DeviceSpan {
-            buffer: to,
-            offset: 0,
-        },
-    }
+    Command::write(from.id, 0..from.bytes, to, 0)
 }
 
 /// Copies the beginning of a buffer to a whole host region.
 pub fn read(from: BufferId, to: &HostRegion) -> Command {
-    Command::Read {
-        from: DeviceSpan {
-            buffer: from,
-            offset: 0,
-        },
-        to: span(to),
-    }
-}
-
-fn span(region: &HostRegion) -> HostSpan {
-    HostSpan {
-        memory: region.id,
-        offset: 0,
-        bytes: region.bytes,
-    }
+    Command::read(from, 0, to.id, 0..to.bytes)
 }
 
 /// A launch of a codelet over `units` units.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pdawl::codelet::{
     AddressSpace, Codelet, KernelSource, NdRange, OpenClKernel, RawValue, Shape, Value,
 };
-use pdawl::runtime::{Backend, DeviceId, Memory, RuntimeError};
+use pdawl::runtime::{DeviceId, Devices, Memory, QueueKind, RuntimeError};
 
 use super::harness::{Bench, contents, launch, read};
 
@@ -40,7 +40,7 @@ fn local_memory_small_values_exact_groups_and_offsets_arrive() {
     let mut bench = Bench::cpu();
     let queue = bench
         .backend
-        .open_queue(DeviceId(0), false)
+        .open_queue(DeviceId(0), QueueKind::Plain)
         .expect("a queue");
     let out = bench.host(&[-1i64; 24]);
     let buffer = bench.buffer(24 * 8);

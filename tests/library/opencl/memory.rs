@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pdawl::codelet::{HostMemoryId, Memory, Value};
-use pdawl::runtime::{Backend, Command, DeviceId, DeviceSpan, HostRegion, HostSpan, RuntimeError};
+use pdawl::runtime::{Backend, Command, DeviceId, Devices, HostRegion, Location, RuntimeError};
 
 use super::harness::{Bench, codelet, contents, launch, read, write};
 use crate::pocl::cpu_device;
@@ -51,16 +51,10 @@ fn spans_outside_their_memory_are_refused() {
     let error = bench.try_submit(queue, write(&region, small), &[]);
     let text = error.expect_err("64 bytes into 32").to_string();
     assert!(text.contains("buffer of 32 bytes"), "{text}");
-    let beyond = Command::Read {
-        from: DeviceSpan {
-            buffer: small,
-            offset: 0,
-        },
-        to: HostSpan {
-            memory: region.id,
-            offset: u64::MAX,
-            bytes: 16,
-        },
+    let beyond = Command::Copy {
+        from: Location::device(small, 0),
+        to: Location::host(region.id, u64::MAX),
+        bytes: 16,
     };
     let error = bench.try_submit(queue, beyond, &[]);
     let text = error.expect_err("an offset that overflows").to_string();

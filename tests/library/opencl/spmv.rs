@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pdawl::codelet::{Memory, Precision};
 use pdawl::matrix::Csr;
-use pdawl::runtime::{Backend, Command, Launch};
+use pdawl::runtime::{Command, Devices, Launch};
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Form, Options, Placed, Spmv};
 
@@ -107,11 +107,8 @@ impl<'a> DeviceBuffers<'a> {
                     continue;
                 }
                 let host = self.bench.host(contents);
-                let Command::Write { from, mut to } = write(&host, buffer) else {
-                    unreachable!()
-                };
-                to.offset = offset;
-                let event = self.bench.submit(queue, Command::Write { from, to }, &[]);
+                let write = Command::write(host.id, 0..host.bytes, buffer, offset);
+                let event = self.bench.submit(queue, write, &[]);
                 self.bench.done(event);
             }
         }

@@ -60,10 +60,10 @@ fn workers_leave_cores_that_are_taken_away_and_return_with_them() {
             .collect::<Vec<_>>()
     };
     set(&all[1..2]);
-    backend.notify(Notice::StepBegins(1));
+    backend.notify(Notice::PhaseBegins(1));
     assert_eq!(cores_used(&mut backend), all[1..2]);
     set(&all);
-    backend.notify(Notice::StepBegins(2));
+    backend.notify(Notice::PhaseBegins(2));
     let used = cores_used(&mut backend);
     assert!(used.iter().all(|core| all[..2].contains(core)));
     // A busy machine may keep one worker from its core for a while.
@@ -99,13 +99,13 @@ fn whoever_drives_stays_on_the_spare_cores_and_makes_way() {
     assert_eq!(allowed_cores(None), all[1..2]);
     // The worker's core is taken away: it moves to the one that was spared.
     allow(&all[1..2]);
-    backend.notify(Notice::StepBegins(1));
+    backend.notify(Notice::PhaseBegins(1));
     assert_eq!(allowed_cores(None), all[1..2]);
     allow(&all[..1]);
-    backend.notify(Notice::StepBegins(2));
+    backend.notify(Notice::PhaseBegins(2));
     assert_eq!(allowed_cores(None), all[..1]);
     allow(&all);
-    backend.notify(Notice::StepBegins(3));
+    backend.notify(Notice::PhaseBegins(3));
     assert_eq!(allowed_cores(None), all[1..2]);
     backend.notify(Notice::DrivingEnds);
     assert_eq!(allowed_cores(None), all);

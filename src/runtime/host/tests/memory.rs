@@ -1,7 +1,7 @@
 //! Transfers, and memory that is released or not there.
 
 use super::*;
-use crate::runtime::{DeviceSpan, HostSpan, RuntimeError};
+use crate::runtime::{Location, RuntimeError};
 
 #[test]
 fn data_goes_to_the_pools_memory_and_back() {
@@ -15,24 +15,12 @@ fn data_goes_to_the_pools_memory_and_back() {
     let buffer = backend.alloc(DeviceId(0), size).unwrap();
     let queue = backend.queue(DeviceId(0)).unwrap();
     let memory = host.id;
-    let span = |offset, bytes| HostSpan {
-        memory,
-        offset,
-        bytes,
-    };
-    let own = |offset| DeviceSpan { buffer, offset };
-    let write = Command::Write {
-        from: span(0, size),
-        to: own(0),
-    };
+    let write = Command::write(memory, 0..size, buffer, 0);
     submit(&mut backend, queue, write, &[]);
     let completion = next(&receiver);
     assert_eq!(completion.bytes, size);
     bytes_of(&mut host).fill(0);
-    let read = Command::Read {
-        from: own(5),
-        to: span(5, size - 5),
-    };
+    let read = Command::read(buffer, 5, memory, 5..size);
     submit(&mut backend, queue, read, &[]);
     assert_eq!(next(&receiver).status, Status::Done);
     assert_eq!(bytes_of(&mut host)[5..], expected[5..]);
@@ -46,24 +34,15 @@ fn what_can_be_told_at_once_is_refused() {
     let host = backend.alloc_host(100).unwrap();
     let buffer = backend.alloc(DeviceId(0), 100).unwrap();
     let mut refused = |queue, command| {
-        let tag = Tag {
-            step: 0,
-            label: "test".into(),
-            units: 0..0,
-        };
-        let event = EventId::fresh();
         backend
-            .submit(queue, command, &[], tag, event)
+            .submit(queue, command, &[], None)
             .unwrap_err()
             .to_string()
     };
-    let write = |offset, bytes| Command::Write {
-        from: HostSpan {
-            memory: host.id,
-            offset,
-            bytes,
-        },
-        to: DeviceSpan { buffer, offset: 0 },
+    let write = |offset, bytes| Command::Copy {
+        from: Location::host(host.id, offset),
+        to: Location::device(buffer, 0),
+        bytes,
     };
     assert!(refused(queue, write(50, 51)).contains("51 bytes from byte 50 on"));
     assert!(refused(queue, write(u64::MAX, 2)).contains("do not lie within"));

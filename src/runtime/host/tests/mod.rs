@@ -16,8 +16,8 @@ use super::*;
 use crate::codelet::{Codelet, Cost, HostKernel, HostValue, Memory, Value};
 use crate::machine::host::allowed_cores;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, EventId, HostRegion, Launch, QueueId, RuntimeError,
-    Status, Tag,
+    Backend, Command, Completion, DeviceId, Devices, EventId, HostRegion, Launch, QueueId,
+    RuntimeError, Status,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -61,12 +61,8 @@ fn submit(
     wait: &[EventId],
 ) -> EventId {
     let event = EventId::fresh();
-    backend.submit(queue, command, wait, tag(), event).unwrap();
+    backend.submit(queue, command, wait, Some(event)).unwrap();
     event
-}
-
-fn tag() -> Tag {
-    Tag::named("test")
 }
 
 fn next(receiver: &Receiver<Completion>) -> Completion {
@@ -219,8 +215,8 @@ fn a_released_queue_finishes_what_is_on_it_and_takes_no_more() {
             before = vec![submit(&mut backend, queue, command, &before)];
         }
         backend.free_queue(queue);
-        let (command, tag) = (launch(&in_turn, 0..1, &args(0)), tag());
-        let refused = backend.submit(queue, command, &[], tag, EventId::fresh());
+        let command = launch(&in_turn, 0..1, &args(0));
+        let refused = backend.submit(queue, command, &[], None);
         assert!(matches!(
             refused,
             Err(RuntimeError::Unknown { what: "queue" })
@@ -324,13 +320,7 @@ fn a_pool_without_cores_is_refused() {
 fn a_series_is_refused() {
     let (mut backend, _receiver) = open(&[pool(1)]);
     let queue = backend.queue(DeviceId(0)).unwrap();
-    let refused = backend.submit(
-        queue,
-        Command::Series(Vec::new()),
-        &[],
-        tag(),
-        EventId::fresh(),
-    );
+    let refused = backend.submit(queue, Command::Series(Vec::new()), &[], None);
     let message = refused.unwrap_err().to_string();
     assert!(
         message.contains("a series of commands with one completion"),

@@ -23,12 +23,11 @@ fn a_missing_event_gives_a_wrong_result() {
             sim.queue(DeviceId(1)).expect("a queue"),
             sim.queue(DeviceId(1)).expect("a queue"),
         );
-        let written = sim.submit(a, pair.write(), &[], tag()).expect("submitted");
+        let written = sim.enqueue(a, pair.write(), &[]).expect("submitted");
         let wait: &[EventId] = if ordered { &[written] } else { &[] };
         let kernel = pair.launch(traffic(1e6));
-        let ran = sim.submit(b, kernel, wait, tag()).expect("submitted");
-        sim.submit(a, pair.read(), &[ran], tag())
-            .expect("submitted");
+        let ran = sim.enqueue(b, kernel, wait).expect("submitted");
+        sim.enqueue(a, pair.read(), &[ran]).expect("submitted");
         drain(&mut sim);
         let bytes = sim.host_bytes(pair.host).expect("bytes");
         let right = bytemuck::cast_slice::<u8, u64>(bytes)
@@ -70,39 +69,23 @@ fn a_stencil_on_two_devices_equals_a_scalar_loop() {
     // The host's rows, in place.
     let whole = |memory| ring(Memory::Host(memory), ny, 0);
     let command = launch(0..cut, &whole(from), &whole(to));
-    sim.submit(host_queue, command, &[], tag())
-        .expect("submitted");
+    sim.enqueue(host_queue, command, &[]).expect("submitted");
 
     // The GPU's rows and their halo above, through its own memory.
     let held = ny - cut + 1;
     let present = sim.alloc(DeviceId(1), held * row).expect("a buffer");
     let next = sim.alloc(DeviceId(1), held * row).expect("a buffer");
-    let span = |memory, first: u64, rows: u64| HostSpan {
-        memory,
-        offset: first * row,
-        bytes: rows * row,
-    };
-    let at = |buffer, slot: u64| DeviceSpan {
-        buffer,
-        offset: slot * row,
-    };
+    let rows = |first: u64, count: u64| first * row..(first + count) * row;
     for command in [
-        Command::Write {
-            from: span(from, cut - 1, held),
-            to: at(present, 0),
-        },
+        Command::write(from, rows(cut - 1, held), present, 0),
         launch(
             cut..ny,
             &ring(Memory::Device(present), held, cut - 1),
             &ring(Memory::Device(next), held, cut - 1),
         ),
-        Command::Read {
-            from: at(next, 1),
-            to: span(to, cut, ny - cut),
-        },
+        Command::read(next, row, to, rows(cut, ny - cut)),
     ] {
-        sim.submit(gpu_queue, command, &[], tag())
-            .expect("submitted");
+        sim.enqueue(gpu_queue, command, &[]).expect("submitted");
     }
     assert!(drain(&mut sim).iter().all(|c| c.status == Status::Done));
 

@@ -14,7 +14,7 @@ fn with_faults(name: &str, faults: &[(usize, At, What)]) -> Sim {
 }
 
 fn submit(sim: &mut Sim, queue: QueueId, command: Command, wait: &[EventId]) -> EventId {
-    sim.submit(queue, command, wait, tag()).expect("submitted")
+    sim.enqueue(queue, command, wait).expect("submitted")
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn a_lost_device_ends_all_its_commands_and_spoils_what_waits_for_them() {
 #[test]
 fn a_slowed_device_is_exactly_that_much_slower_until_restored() {
     let faults = [
-        (0, At::Step(1), What::Slowed(2.0)),
-        (1, At::Step(1), What::Slowed(3.0)),
-        (0, At::Step(2), What::Restored),
-        (1, At::Step(2), What::Restored),
+        (0, At::Phase(1), What::Slowed(2.0)),
+        (1, At::Phase(1), What::Slowed(3.0)),
+        (0, At::Phase(2), What::Restored),
+        (1, At::Phase(2), What::Restored),
     ];
     let mut sim = with_faults("k40", &faults);
     let pair = Pair::new(&mut sim, 1, 1 << 28);
@@ -67,7 +67,7 @@ fn a_slowed_device_is_exactly_that_much_slower_until_restored() {
         sim.queue(DeviceId(1)).expect("a queue"),
     );
     let mut step = |number| {
-        sim.mark_step(number);
+        sim.notify(Notice::PhaseBegins(number));
         let mut took = Vec::new();
         for (queue, command) in [
             (gpu, pair.launch(traffic(1e10))),
@@ -99,11 +99,11 @@ fn a_fault_strikes_in_the_middle_of_a_command() {
 
 #[test]
 fn cores_taken_away_slow_a_pool() {
-    let mut sim = with_faults("pcie5", &[(0, At::Step(1), What::Cores(4))]);
+    let mut sim = with_faults("pcie5", &[(0, At::Phase(1), What::Cores(4))]);
     let memory = sim.alloc_host(8).expect("memory");
     let queue = sim.queue(DeviceId(0)).expect("a queue");
     let mut rate = |step| {
-        sim.mark_step(step);
+        sim.notify(Notice::PhaseBegins(step));
         submit(
             &mut sim,
             queue,
@@ -142,8 +142,8 @@ fn commands_that_fail_leave_the_device_working_for_other_queues() {
 #[test]
 fn a_device_given_back_works_again_with_its_memory_undefined() {
     let faults = [
-        (1, At::Step(1), What::Lost),
-        (1, At::Step(2), What::Restored),
+        (1, At::Phase(1), What::Lost),
+        (1, At::Phase(2), What::Restored),
     ]
     .map(|(device, at, what)| Fault { device, at, what });
     let options = SimOptions {
@@ -157,8 +157,8 @@ fn a_device_given_back_works_again_with_its_memory_undefined() {
     sim.host_bytes(pair.host).expect("bytes").fill(7);
     submit(&mut sim, write, pair.write(), &[]);
     assert_eq!(drain(&mut sim)[0].status, Status::Done);
-    sim.mark_step(1);
-    sim.mark_step(2);
+    sim.notify(Notice::PhaseBegins(1));
+    sim.notify(Notice::PhaseBegins(2));
     let read = sim.queue(DeviceId(1)).expect("a queue");
     submit(&mut sim, read, pair.read(), &[]);
     assert_eq!(drain(&mut sim)[0].status, Status::Done);
@@ -168,12 +168,12 @@ fn a_device_given_back_works_again_with_its_memory_undefined() {
 #[test]
 fn faults_that_cannot_be_are_refused() {
     for (device, at, what) in [
-        (2, At::Step(0), What::Lost),
-        (0, At::Step(0), What::Slowed(0.0)),
-        (0, At::Step(0), What::Slowed(f64::NAN)),
-        (0, At::Step(0), What::Cores(0)),
-        (0, At::Step(0), What::Cores(9)),
-        (1, At::Step(0), What::Cores(1)),
+        (2, At::Phase(0), What::Lost),
+        (0, At::Phase(0), What::Slowed(0.0)),
+        (0, At::Phase(0), What::Slowed(f64::NAN)),
+        (0, At::Phase(0), What::Cores(0)),
+        (0, At::Phase(0), What::Cores(9)),
+        (1, At::Phase(0), What::Cores(1)),
         (0, At::Seconds(-1.0), What::Lost),
     ] {
         let options = SimOptions {

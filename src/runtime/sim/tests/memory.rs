@@ -37,25 +37,13 @@ fn freed_memory_lives_until_its_commands_end() {
     );
     sim.host_bytes(pair.host).expect("bytes").fill(9);
     let queue = sim.queue(DeviceId(1)).expect("a queue");
-    let (_, on_device) = pair.spans();
-    let to = HostSpan {
-        memory: back,
-        offset: 0,
-        bytes: 4096,
-    };
-    for command in [
-        pair.write(),
-        Command::Read {
-            from: on_device,
-            to,
-        },
-    ] {
-        sim.submit(queue, command, &[], tag()).expect("submitted");
+    for command in [pair.write(), Command::read(pair.buffer, 0, back, 0..4096)] {
+        sim.enqueue(queue, command, &[]).expect("submitted");
     }
     sim.free(pair.buffer);
     sim.free_host(pair.host);
     assert!(matches!(
-        sim.submit(queue, pair.write(), &[], tag()),
+        sim.enqueue(queue, pair.write(), &[]),
         Err(RuntimeError::Unknown { .. })
     ));
     drain(&mut sim);
@@ -90,8 +78,7 @@ fn host_memory_is_page_aligned_poisoned_and_closed_while_commands_fly() {
             .all(|x| x.is_nan())
     );
     let queue = sim.queue(DeviceId(1)).expect("a queue");
-    sim.submit(queue, pair.write(), &[], tag())
-        .expect("submitted");
+    sim.enqueue(queue, pair.write(), &[]).expect("submitted");
     assert!(matches!(sim.host_bytes(pair.host), Err(RuntimeError::Busy)));
     drain(&mut sim);
     assert!(sim.host_bytes(pair.host).is_ok());
@@ -103,9 +90,12 @@ fn transfers_stay_within_memory() {
     let pair = Pair::new(&mut sim, 1, 4096);
     let queue = sim.queue(DeviceId(1)).expect("a queue");
     for (offset, bytes) in [(0, 4097), (4096, 1), (u64::MAX, 2)] {
-        let (mut from, to) = pair.spans();
-        (from.offset, from.bytes) = (offset, bytes);
-        let refused = sim.submit(queue, Command::Write { from, to }, &[], tag());
+        let write = Command::Copy {
+            from: Location::host(pair.host, offset),
+            to: Location::device(pair.buffer, 0),
+            bytes,
+        };
+        let refused = sim.enqueue(queue, write, &[]);
         let message = refused.expect_err("refused").to_string();
         assert!(message.contains("leave memory of 4096 bytes"), "{message}");
     }

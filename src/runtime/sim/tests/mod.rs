@@ -15,7 +15,7 @@ use crate::codelet::Value;
 use crate::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::MachineStore;
 use crate::runtime::{
-    BufferId, CommandKind, DeviceSpan, HostMemoryId, HostSpan, Launch, Runtime, Stages,
+    BufferId, CommandKind, Devices, HostMemoryId, Launch, Location, Notice, Runtime, Stages,
 };
 
 /// A shipped machine, or the tests' own.
@@ -30,13 +30,6 @@ fn machine(name: &str) -> MachineFile {
 
 fn sim(name: &str) -> Sim {
     Sim::new(&machine(name), SimOptions::default()).expect("a simulator")
-}
-
-fn tag() -> Tag {
-    Tag {
-        units: 0..1,
-        ..Tag::named("test")
-    }
 }
 
 /// Adds 1 to every u64 of argument 0.
@@ -94,27 +87,12 @@ impl Pair {
         }
     }
 
-    fn spans(&self) -> (HostSpan, DeviceSpan) {
-        let host = HostSpan {
-            memory: self.host,
-            offset: 0,
-            bytes: self.bytes,
-        };
-        let device = DeviceSpan {
-            buffer: self.buffer,
-            offset: 0,
-        };
-        (host, device)
-    }
-
     fn write(&self) -> Command {
-        let (from, to) = self.spans();
-        Command::Write { from, to }
+        Command::write(self.host, 0..self.bytes, self.buffer, 0)
     }
 
     fn read(&self) -> Command {
-        let (to, from) = self.spans();
-        Command::Read { from, to }
+        Command::read(self.buffer, 0, self.host, 0..self.bytes)
     }
 
     fn launch(&self, cost: Cost) -> Command {

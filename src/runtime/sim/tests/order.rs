@@ -14,9 +14,8 @@ fn a_queue_is_in_order_and_an_event_orders_across_queues() {
     let gpu = sim.queue(DeviceId(1)).expect("a queue");
     let other = sim.queue(DeviceId(1)).expect("a queue");
     let host = sim.queue(DeviceId(0)).expect("a queue");
-    let mut submit = |queue, command, wait: &[EventId]| {
-        sim.submit(queue, command, wait, tag()).expect("submitted")
-    };
+    let mut submit =
+        |queue, command, wait: &[EventId]| sim.enqueue(queue, command, wait).expect("submitted");
     let first = submit(gpu, pair.write(), &[]);
     let second = submit(gpu, pair.launch(traffic(1e8)), &[]);
     let third = submit(other, pair.read(), &[second]);
@@ -37,9 +36,9 @@ fn a_released_queue_finishes_what_is_on_it_and_takes_no_more() {
     let pair = Pair::new(&mut sim, 1, 1 << 24);
     let queue = sim.queue(DeviceId(1)).expect("a queue");
     let commands = [pair.write(), pair.launch(traffic(1e8)), pair.read()];
-    let events = commands.map(|command| sim.submit(queue, command, &[], tag()).expect("submitted"));
+    let events = commands.map(|command| sim.enqueue(queue, command, &[]).expect("submitted"));
     sim.free_queue(queue);
-    let refused = sim.submit(queue, pair.write(), &[], tag());
+    let refused = sim.enqueue(queue, pair.write(), &[]);
     assert!(matches!(
         refused,
         Err(RuntimeError::Unknown { what: "queue" })
@@ -56,8 +55,7 @@ fn waiting_ends_at_the_timeout_or_when_nothing_is_in_flight() {
     assert_eq!(sim.now(), 0);
     let pair = Pair::new(&mut sim, 1, 1 << 30);
     let queue = sim.queue(DeviceId(1)).expect("a queue");
-    sim.submit(queue, pair.write(), &[], tag())
-        .expect("submitted");
+    sim.enqueue(queue, pair.write(), &[]).expect("submitted");
     let early = sim.wait(Some(Duration::from_millis(1))).expect("a wait");
     assert!(early.is_none());
     assert_eq!(sim.now(), 5_000 + 1_000_000);
@@ -75,27 +73,24 @@ fn unknown_names_are_refused() {
         let message = result.expect_err("refused").to_string();
         assert!(message.contains(what), "{message}");
     };
-    refused(sim.submit(elsewhere, pair.write(), &[], tag()), "queue");
+    refused(sim.enqueue(elsewhere, pair.write(), &[]), "queue");
     refused(
-        sim.submit(queue, pair.write(), &[EventId::fresh()], tag()),
+        sim.enqueue(queue, pair.write(), &[EventId::fresh()]),
         "event",
     );
-    refused(
-        other.submit(elsewhere, pair.write(), &[], tag()),
-        "host memory",
-    );
+    refused(other.enqueue(elsewhere, pair.write(), &[]), "host memory");
     assert!(matches!(
         sim.queue(DeviceId(2)),
         Err(RuntimeError::Unknown { .. })
     ));
     let host = sim.queue(DeviceId(0)).expect("a queue");
-    refused(sim.submit(host, pair.write(), &[], tag()), "another device");
+    refused(sim.enqueue(host, pair.write(), &[]), "another device");
     refused(
-        sim.submit(host, pair.launch(traffic(1.0)), &[], tag()),
+        sim.enqueue(host, pair.launch(traffic(1.0)), &[]),
         "another device",
     );
     let on_host = launch(Memory::Host(pair.host), 1, traffic(1.0));
-    refused(sim.submit(queue, on_host, &[], tag()), "not in the memory");
+    refused(sim.enqueue(queue, on_host, &[]), "not in the memory");
     assert!(
         drain(&mut sim).is_empty(),
         "what was refused does not complete"
@@ -141,17 +136,15 @@ proptest! {
         let mut done = Vec::new();
         for (at, (queue, kind, bytes, back)) in graph.iter().enumerate() {
             let cost = traffic(*bytes as f64 * 100.0);
-            let (mut from, to) = pair.spans();
-            from.bytes = *bytes;
             let command = match (queue, kind) {
                 (3.., _) => launch(Memory::Host(memory), 1 + bytes % 9, cost),
-                (_, 0) => Command::Write { from, to },
-                (_, 1) => Command::Read { from: to, to: from },
+                (_, 0) => Command::write(pair.host, 0..*bytes, pair.buffer, 0),
+                (_, 1) => Command::read(pair.buffer, 0, pair.host, 0..*bytes),
                 _ => pair.launch(cost),
             };
             let wait: Vec<EventId> = back.iter()
                 .filter_map(|b| at.checked_sub(*b)).map(|i| submitted[i].0).collect();
-            let event = sim.submit(queues[*queue], command, &wait, tag()).expect("submitted");
+            let event = sim.enqueue(queues[*queue], command, &wait).expect("submitted");
             submitted.push((event, queues[*queue], wait));
             if bytes % 7 == 0 {
                 done.extend(sim.wait(Some(Duration::from_micros(50))).expect("a wait"));

@@ -8,7 +8,7 @@ fn queues<const N: usize>(sim: &mut Sim, device: usize) -> [QueueId; N] {
 }
 
 fn submit(sim: &mut Sim, queue: QueueId, command: Command, wait: &[EventId]) -> EventId {
-    sim.submit(queue, command, wait, tag()).expect("submitted")
+    sim.enqueue(queue, command, wait).expect("submitted")
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn a_step_of_a_hundred_commands_is_simulated_in_well_under_a_millisecond() {
     let mut best = Duration::MAX;
     for step in 0..30 {
         let begin = std::time::Instant::now();
-        sim.mark_step(step);
+        sim.notify(Notice::PhaseBegins(step));
         for chunk in &chunks {
             let written = submit(&mut sim, write, chunk.write(), &[]);
             let ran = submit(&mut sim, kernel, chunk.launch(traffic(1e8)), &[written]);

@@ -10,7 +10,7 @@ fn launches(pair: &Pair) -> Vec<Command> {
 }
 
 fn submit(sim: &mut Sim, queue: QueueId, command: Command) -> EventId {
-    sim.submit(queue, command, &[], tag()).expect("submitted")
+    sim.enqueue(queue, command, &[]).expect("submitted")
 }
 
 /// A simulator with data of noughts, a buffer of it on the GPU, and a queue
@@ -22,7 +22,7 @@ fn with_zeros(noise: f64, fault: Option<What>) -> (Sim, Pair, QueueId) {
         faults: (fault.into_iter())
             .map(|what| Fault {
                 device: 1,
-                at: At::Step(0),
+                at: At::Phase(0),
                 what,
             })
             .collect(),
@@ -34,7 +34,7 @@ fn with_zeros(noise: f64, fault: Option<What>) -> (Sim, Pair, QueueId) {
     let queue = sim.queue(DeviceId(1)).expect("a queue");
     submit(&mut sim, queue, pair.write());
     drain(&mut sim);
-    sim.mark_step(0);
+    sim.notify(Notice::PhaseBegins(0));
     (sim, pair, queue)
 }
 
@@ -75,7 +75,7 @@ fn what_befalls_a_launch_befalls_its_series() {
     let series = submit(&mut sim, queue, Command::Series(launches(&pair)));
     sim.strike(Fault {
         device: 1,
-        at: At::Step(0),
+        at: At::Phase(0),
         what: What::Lost,
     });
     let done = drain(&mut sim);
@@ -129,7 +129,7 @@ fn a_series_of_nothing_is_refused() {
         (Vec::new(), "a series of no commands"),
         (within, "a series within a series"),
     ] {
-        let refused = sim.submit(queue, Command::Series(commands), &[], tag());
+        let refused = sim.enqueue(queue, Command::Series(commands), &[]);
         let message = refused.expect_err("refused").to_string();
         assert!(message.contains(why), "{message}");
     }

@@ -44,7 +44,7 @@ fn launch(
     wait: &[EventId],
 ) -> Result<EventId, RuntimeError> {
     let command = Command::Launch(nothing_to_launch());
-    runtime.submit(queue, command, wait, Tag::named("test"))
+    runtime.enqueue(queue, command, wait)
 }
 
 fn statuses(runtime: &mut impl Runtime) -> HashMap<EventId, Status> {
@@ -110,11 +110,11 @@ fn a_released_queue_finishes_what_is_on_it_whether_or_not_it_runs() {
 fn a_device_is_lost_with_its_step() {
     let (mut runtime, [first, second, _]) = open(vec![Fault {
         device: DeviceId(1),
-        when: When::Step(3),
+        when: When::Phase(3),
         effect: Effect::Lose,
     }]);
     for step in 0..5 {
-        runtime.mark_step(step);
+        runtime.notify(Notice::PhaseBegins(step));
         let good = launch(&mut runtime, first, &[]).unwrap();
         let other = launch(&mut runtime, second, &[]);
         let statuses = statuses(&mut runtime);

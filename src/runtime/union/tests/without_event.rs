@@ -17,13 +17,17 @@ fn a_backend_that_can_omit_events_does() {
     };
     world.end(0, before);
     world.poll().unwrap();
-    assert!(
-        world.union.host_bytes(world.memory).is_ok(),
-        "all told ended"
-    );
     world.end(1, ordinary);
     assert_eq!(world.poll().unwrap().event, ordinary);
     assert!(world.poll().is_none());
+    for (fake, queue) in [(0, 0), (0, 1), (1, 2)] {
+        let busy = world.union.host_bytes(world.memory);
+        assert!(matches!(busy, Err(RuntimeError::Busy)), "not covered");
+        let covering = world.submit(queue, &[]).unwrap();
+        world.end(fake, covering);
+        world.poll().unwrap();
+    }
+    assert!(world.union.host_bytes(world.memory).is_ok());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::engine::corun::{CorunError, TRIAL};
+use crate::engine::corun::CorunError;
 use crate::engine::scope::{DeviceArray, RuntimeScope};
 use crate::runtime::{Command, DeviceId, Launch, Memory, QueueId, Runtime, RuntimeError};
 use crate::workload::Divisible;
@@ -118,7 +118,7 @@ impl<'a> KernelTrial<'a> {
                 cost: user.cost(units),
                 units: units.clone(),
             });
-            self.runtime.enqueue(self.queue, launch, &[], TRIAL)?;
+            self.runtime.enqueue(self.queue, launch, &[])?;
         }
         let ended = self.runtime.completions(launches.len());
         ended.map_err(trial_error)?;
