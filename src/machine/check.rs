@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::{DeviceSpec, HostSpec, LinkSpec, MachineError, MachineFile};
+use super::{DeviceSpec, HostSpec, LinkSpec, MachineError, MachineFile, PeerSpec};
 use crate::file_store::check_name;
 
 /// Checks every figure of `machine`; `file` is its name in messages.
@@ -22,6 +22,18 @@ pub(super) fn check(machine: &MachineFile, file: &str) -> Result<(), MachineErro
                 &device.name,
                 "two devices have it",
                 "give each device its own name".into(),
+            ));
+        }
+    }
+    for (i, peer) in machine.peers.iter().enumerate() {
+        check.peer(peer, &machine.devices)?;
+        let pair = (&peer.from, &peer.to);
+        if machine.peers[..i].iter().any(|p| (&p.from, &p.to) == pair) {
+            return Err(check.wrong(
+                &format!("peer` from `{}` to `{}", peer.from, peer.to),
+                &"given twice",
+                "an entry is the only one of its direction",
+                "remove one, or exchange its `from` and `to`".into(),
             ));
         }
     }
@@ -74,6 +86,7 @@ impl Check<'_> {
             host.memory_bandwidth,
             "one core is faster than all; host.memory_bandwidth is that of all cores",
         )?;
+        self.figure("host.bus_bandwidth", host.bus_bandwidth, BANDWIDTH)?;
         self.figure("host.flops", host.flops, FLOPS)?;
         self.delay("host.launch_overhead_ns", host.launch_overhead_ns)?;
         self.delay("host.completion_latency_ns", host.completion_latency_ns)?;
@@ -132,6 +145,36 @@ impl Check<'_> {
         )?;
         self.delay(&key("latency_ns"), link.latency_ns)?;
         self.delay(&key("launch_delay_ns"), link.launch_delay_ns)
+    }
+
+    fn peer(&self, peer: &PeerSpec, devices: &[DeviceSpec]) -> Result<(), MachineError> {
+        let linked = || devices.iter().filter(|d| !d.shares_host_memory);
+        for (key, name) in [("peer.from", &peer.from), ("peer.to", &peer.to)] {
+            if linked().any(|d| d.name == *name) {
+                continue;
+            }
+            let names: Vec<&str> = linked().map(|d| d.name.as_str()).collect();
+            let why = match devices.iter().any(|d| d.name == *name) {
+                true => "it computes on the host's memory, so nothing is copied to it",
+                false => "no device has this name",
+            };
+            let remedy = match names.is_empty() {
+                true => "remove the entry: no device has memory of its own".into(),
+                false => format!("give a device with memory of its own: {}", names.join(", ")),
+            };
+            return Err(self.wrong(key, name, why, remedy));
+        }
+        if peer.from == peer.to {
+            return Err(self.wrong(
+                "peer.to",
+                &peer.to,
+                "`from` is the same device",
+                "give two devices, or remove the entry".into(),
+            ));
+        }
+        let key = |k: &str| format!("peer.{k}` from `{}` to `{}", peer.from, peer.to);
+        self.figure(&key("bandwidth"), peer.bandwidth, BANDWIDTH)?;
+        self.delay(&key("latency_ns"), peer.latency_ns)
     }
 
     fn efficiency(&self, of: &str, table: &BTreeMap<String, f64>) -> Result<(), MachineError> {

@@ -33,6 +33,9 @@ pub struct MachineFile {
     /// GPUs and other devices beside the host's cores.
     #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceSpec>,
+    /// Direct links between devices.
+    #[serde(default, rename = "peer", skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerSpec>,
     #[serde(default, skip_serializing_if = "Noise::is_zero")]
     pub noise: Noise,
     /// For a key, a group of keys or `everything`: where its figures come from.
@@ -69,6 +72,10 @@ pub struct HostSpec {
     pub shared_bandwidth: Option<f64>,
     /// Bytes a second of a copy by one core.
     pub core_bandwidth: f64,
+    /// Bytes a second of all transfers between host memory and devices together,
+    /// both directions counted; absent: only their links and memory limit them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_bandwidth: Option<f64>,
     /// Double-precision operations a second of all cores; when absent, kernels
     /// are limited by memory alone. Single precision counts twice as fast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +163,21 @@ pub struct LinkSpec {
     /// the device behind the write's bytes. Absent: none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub launch_delay_ns: u64,
+}
+
+/// A direct link from one device to another, which uses neither the host's bus nor
+/// its memory. The opposite direction is an entry of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeerSpec {
+    /// Name of the device that is read.
+    pub from: String,
+    /// Name of the device that is written.
+    pub to: String,
+    /// Bytes a second of a copy.
+    pub bandwidth: f64,
+    /// Time of a copy of nothing.
+    pub latency_ns: u64,
 }
 
 /// How much times vary.

@@ -20,7 +20,7 @@ mod tests;
 pub use crate::file_store::StoreError;
 pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 pub use error::MachineError;
-pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise};
+pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise, PeerSpec};
 pub use fingerprint::Fingerprint;
 pub use host::Host;
 pub use store::{MachineStore, load};

@@ -31,6 +31,18 @@ static MACHINES: StoreKind = StoreKind {
             include_str!("../../datasets/machines/laptop.toml"),
         ),
         ("titan", include_str!("../../datasets/machines/titan.toml")),
+        (
+            "v100x1",
+            include_str!("../../datasets/machines/v100x1.toml"),
+        ),
+        (
+            "v100x2",
+            include_str!("../../datasets/machines/v100x2.toml"),
+        ),
+        (
+            "v100x4",
+            include_str!("../../datasets/machines/v100x4.toml"),
+        ),
     ],
     remedy: "Add one with `pdawl machine save NAME`, or as a file NAME.toml",
     instead: "",

@@ -3,6 +3,7 @@
 use super::*;
 
 const K40: &str = include_str!("../../datasets/machines/k40.toml");
+const V100X2: &str = include_str!("../../datasets/machines/v100x2.toml");
 
 fn store() -> (tempfile::TempDir, MachineStore) {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -10,10 +11,10 @@ fn store() -> (tempfile::TempDir, MachineStore) {
     (directory, store)
 }
 
-/// The message for the K40's file with `from` replaced by `to`.
-fn message(from: &str, to: &str) -> String {
-    assert!(K40.contains(from), "the file has {from:?}");
-    MachineFile::parse(&K40.replacen(from, to, 1), "k40.toml")
+/// The message for the file `text`, called `file`, with `from` replaced by `to`.
+fn message(text: &str, file: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "the file has {from:?}");
+    MachineFile::parse(&text.replacen(from, to, 1), file)
         .expect_err("a wrong file")
         .to_string()
 }
@@ -23,7 +24,9 @@ fn every_shipped_file_is_right_and_survives_writing() {
     let (_directory, store) = store();
     assert_eq!(
         store.names(),
-        ["h200", "k20-32", "k20-40", "k40", "laptop", "titan"]
+        [
+            "h200", "k20-32", "k20-40", "k40", "laptop", "titan", "v100x1", "v100x2", "v100x4"
+        ]
     );
     for name in store.names() {
         let machine = store.find(&name).expect("a shipped file is right");
@@ -55,6 +58,28 @@ fn shipped_files_carry_table_1_of_the_pdawl_paper() {
     assert_eq!(row("k20-40"), (40, 2, 13, 4_800_000_000, 6.1e9));
     assert_eq!(row("k40"), (8, 1, 15, 12_000_000_000, 10.3e9));
     assert_eq!(row("titan"), (12, 1, 14, 6_000_000_000, 11.5e9));
+}
+
+#[test]
+fn shipped_v100s_have_a_bus_and_links_between_every_two() {
+    let (_directory, store) = store();
+    for (name, gpus) in [("v100x1", 1), ("v100x2", 2), ("v100x4", 4)] {
+        let machine = store.find(name).expect("shipped");
+        assert_eq!(machine.host.bus_bandwidth, Some(12.39e9));
+        assert_eq!(machine.devices.len(), gpus);
+        assert_eq!(machine.peers.len(), gpus * (gpus - 1), "both directions");
+        for gpu in &machine.devices[1..] {
+            let name = machine.devices[0].name.clone();
+            let first = DeviceSpec {
+                name,
+                ..gpu.clone()
+            };
+            assert_eq!(first, machine.devices[0], "all GPUs are alike");
+        }
+        let task = 2.0 * 960.0 * 960.0 * 3840.0;
+        let flops = machine.devices[0].flops_f32.expect("a figure");
+        assert!((task / flops - 553e-6).abs() < 1e-9);
+    }
 }
 
 #[test]
@@ -116,6 +141,11 @@ fn a_wrong_file_is_told_by_file_key_and_remedy() {
             ["k40.toml", "host.memory_bandwidth", "host.shared_bandwidth"],
         ),
         (
+            "core_bandwidth = 12e9",
+            "core_bandwidth = 12e9\nbus_bandwidth = 12.39",
+            ["k40.toml", "host.bus_bandwidth", "bytes a second"],
+        ),
+        (
             "copy_engines = 2",
             "copy_engines = 3",
             ["k40.toml", "copy_engines", "from 1 to 2"],
@@ -140,13 +170,77 @@ fn a_wrong_file_is_told_by_file_key_and_remedy() {
             ["k40.toml", "device.link", "add [device.link]"],
         ),
     ] {
-        let message = message(from, to);
+        let message = message(K40, "k40.toml", from, to);
         for word in words {
             assert!(message.contains(word), "{to:?}: no {word:?} in {message}");
         }
     }
     let none = MachineFile::parse("name = \"x\"", "x.toml").expect_err("no header");
     assert!(none.to_string().contains("found none"), "{none}");
+}
+
+#[test]
+fn a_wrong_direct_link_is_told_by_file_key_and_remedy() {
+    for (from, to, words) in [
+        (
+            r#"to = "gpu1""#,
+            r#"to = "gpu7""#,
+            ["`peer.to` is gpu7", "no device has this name", "gpu0, gpu1"],
+        ),
+        (
+            r#"from = "gpu0""#,
+            r#"from = "host""#,
+            ["`peer.from` is host", "no device", "gpu0, gpu1"],
+        ),
+        (
+            r#"to = "gpu1""#,
+            r#"to = "gpu0""#,
+            ["`peer.to` is gpu0", "the same device", "give two devices"],
+        ),
+        (
+            r#"from = "gpu0", to = "gpu1""#,
+            r#"from = "gpu1", to = "gpu0""#,
+            ["`peer` from `gpu1` to `gpu0`", "given twice", "exchange"],
+        ),
+        (
+            "bandwidth = 24e9",
+            "bandwidth = -24e9",
+            [
+                "`peer.bandwidth` from `gpu0` to `gpu1`",
+                "not positive",
+                "bytes a second",
+            ],
+        ),
+        (
+            "latency_ns = 10_000 }",
+            "latency_ns = 10_000_000_000 }",
+            ["`peer.latency_ns` from", "too large", "nanoseconds"],
+        ),
+        (
+            ", latency_ns = 10_000 }",
+            " }",
+            ["missing field `latency_ns`", "line", "pdawl machine show"],
+        ),
+    ] {
+        let message = message(V100X2, "v100x2.toml", from, to);
+        assert!(message.starts_with("v100x2.toml: "), "{message}");
+        for word in words {
+            assert!(message.contains(word), "{to:?}: no {word:?} in {message}");
+        }
+    }
+
+    let (_directory, store) = store();
+    let mut laptop = store.find("laptop").expect("shipped");
+    laptop.peers = store.find("v100x2").expect("shipped").peers;
+    let text = laptop.to_toml().expect("it can be written");
+    let message = message(&text, "laptop.toml", "", "");
+    for word in [
+        "`peer.from` is gpu0",
+        "the host's memory",
+        "remove the entry",
+    ] {
+        assert!(message.contains(word), "no {word:?} in {message}");
+    }
 }
 
 #[test]

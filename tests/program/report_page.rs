@@ -238,8 +238,8 @@ fn machines_and_devices_are_described() {
     let home = Home::new();
     is_described(REPORT, &[&home.json("devices")]);
     is_described(REPORT, &[&home.json("machine list")]);
-    let [gpu, laptop] = ["k40", "laptop"].map(|m| home.json(&format!("machine show {m}")));
-    is_described(REPORT, &[&gpu, &laptop]);
+    let files = ["k40", "laptop", "v100x2"].map(|m| home.json(&format!("machine show {m}")));
+    is_described(REPORT, &files.each_ref());
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub fn measure(
         shared_bandwidth: None,
         // A single core beats all of them only by a measurement's error.
         core_bandwidth: core_bandwidth.min(memory_bandwidth),
+        bus_bandwidth: None,
         flops: None,
         launch_overhead_ns,
         completion_latency_ns,

@@ -129,6 +129,7 @@ pub fn measure(
         fingerprint: about.fingerprint,
         host,
         devices,
+        peers: Vec::new(),
         noise: Noise::default(),
         source: sources(simulated, options),
     })

@@ -96,6 +96,11 @@ impl Fluid {
         self.stale = true;
     }
 
+    /// The flows, in the order of their start.
+    pub fn keys(&self) -> impl Iterator<Item = FlowKey> {
+        self.flows.iter().map(|f| f.key)
+    }
+
     /// Nanoseconds until the next flow ends, if one will.
     pub fn next_end(&mut self) -> Option<Nanos> {
         self.share();

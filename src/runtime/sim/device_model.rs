@@ -4,7 +4,8 @@
 //! |---|---|
 //! | kernel on a host pool | the pool's compute and bandwidth, host memory |
 //! | kernel on a device | its compute and memory bandwidth; host memory if it shares that |
-//! | write, read | the link's direction, the link both ways, host memory |
+//! | write, read | the link's direction, the link both ways, the host's bus and memory |
+//! | copy from device to device | the direct link from the one to the other |
 //!
 //! A kernel on a host pool occupies as many cores as it has tiles for. The next
 //! one runs beside it if enough cores are left.
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 
 use super::bandwidth_sharing::{Fluid, Resource, Use};
 use super::options::Selected;
+use super::peers::PeerLink;
 use super::schedule::{Delay, Demand, Engine, Schedule, Slots};
 use crate::machine::file::efficiency;
 use crate::machine::{Device, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport};
@@ -45,6 +47,8 @@ pub(super) struct DeviceModel {
     efficiency: BTreeMap<String, f64>,
     cores: Option<Cores>,
     link: Option<Link>,
+    /// Direct links from it, by the index of the device that they lead to.
+    peers: BTreeMap<usize, PeerLink>,
     slowed: f64,
 }
 
@@ -61,6 +65,7 @@ struct Link {
     up: Resource,
     down: Resource,
     both: Resource,
+    bus: Option<Resource>,
     up_engine: Engine,
     down_engine: Engine,
 }
@@ -68,22 +73,43 @@ struct Link {
 /// Builds the schedule and the devices selected from a machine.
 pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, Vec<DeviceModel>) {
     let mut fluid = Fluid::default();
-    let host_memory = fluid.resource(machine.host.shared());
+    let host = HostResources {
+        memory: fluid.resource(machine.host.shared()),
+        bus: (machine.host.bus_bandwidth).map(|bandwidth| fluid.resource(bandwidth)),
+    };
     let mut schedule = Schedule::new(fluid, selected.len());
-    let parts = selected
+    let mut parts: Vec<DeviceModel> = selected
         .iter()
         .map(|device| match device {
-            Selected::Pool(cores) => pool(machine, *cores, host_memory, &mut schedule),
-            Selected::Device(i) => other(machine, &machine.devices[*i], host_memory, &mut schedule),
+            Selected::Pool(cores) => pool(machine, *cores, host, &mut schedule),
+            Selected::Device(i) => other(machine, &machine.devices[*i], host, &mut schedule),
         })
         .collect();
+    let position = |name: &str| {
+        let is_it =
+            |s: &Selected| matches!(s, Selected::Device(i) if machine.devices[*i].name == name);
+        selected.iter().position(is_it)
+    };
+    for spec in &machine.peers {
+        if let (Some(from), Some(to)) = (position(&spec.from), position(&spec.to)) {
+            let link = PeerLink::new(spec, &mut schedule);
+            parts[from].peers.insert(to, link);
+        }
+    }
     (schedule, parts)
+}
+
+/// What the devices share.
+#[derive(Clone, Copy)]
+struct HostResources {
+    memory: Resource,
+    bus: Option<Resource>,
 }
 
 fn pool(
     machine: &MachineFile,
     cores: u32,
-    host_memory: Resource,
+    resources: HostResources,
     to: &mut Schedule,
 ) -> DeviceModel {
     let host = &machine.host;
@@ -110,7 +136,7 @@ fn pool(
         compute: to.fluid().resource(1.0),
         memory: to.fluid().resource(memory_rate),
         memory_rate,
-        host_memory,
+        host_memory: resources.memory,
         flops: (flops, flops.map(|f| 2.0 * f)),
         efficiency: host.efficiency.clone(),
         cores: Some(Cores {
@@ -119,6 +145,7 @@ fn pool(
             bandwidth: host.core_bandwidth,
         }),
         link: None,
+        peers: BTreeMap::new(),
         slowed: 1.0,
     }
 }
@@ -126,7 +153,7 @@ fn pool(
 fn other(
     machine: &MachineFile,
     spec: &DeviceSpec,
-    host_memory: Resource,
+    host: HostResources,
     to: &mut Schedule,
 ) -> DeviceModel {
     let link = spec.link.as_ref().map(|link| {
@@ -136,6 +163,7 @@ fn other(
             up: to.fluid().resource(link.h2d),
             down: to.fluid().resource(link.d2h),
             both: to.fluid().resource(2.0 * link.both_ways),
+            bus: host.bus,
             up_engine,
             down_engine: if spec.copy_engines == 1 {
                 up_engine
@@ -168,11 +196,12 @@ fn other(
         compute: to.fluid().resource(1.0),
         memory: to.fluid().resource(spec.memory_bandwidth),
         memory_rate: spec.memory_bandwidth,
-        host_memory,
+        host_memory: host.memory,
         flops: (spec.flops_f64, spec.flops_f32),
         efficiency: spec.efficiency.clone(),
         cores: None,
         link,
+        peers: BTreeMap::new(),
         slowed: 1.0,
     }
 }
@@ -245,14 +274,22 @@ impl DeviceModel {
         };
         let amount = bytes as f64 * noise;
         let uses = [way, link.both, self.host_memory];
+        let uses = uses.into_iter().chain(link.bus);
         Some(Demand {
             engine,
             slots: None,
             gap: 0,
             delay: None,
             latency: link.spec.latency_ns,
-            uses: uses.map(|resource| Use::of(resource, amount)).into(),
+            uses: uses.map(|resource| Use::of(resource, amount)).collect(),
         })
+    }
+
+    /// What a copy to the memory of the device of index `to` needs; `None` without a
+    /// direct link to it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no command copies so yet"))]
+    pub fn peer_copy(&self, to: usize, bytes: u64, noise: f64) -> Option<Demand> {
+        self.peers.get(&to).map(|link| link.copy(bytes, noise))
     }
 
     /// From now on everything of the device is `factor` times slower than
@@ -281,6 +318,9 @@ impl DeviceModel {
             fluid.set_capacity(link.up, link.spec.h2d / self.slowed);
             fluid.set_capacity(link.down, link.spec.d2h / self.slowed);
             fluid.set_capacity(link.both, 2.0 * link.spec.both_ways / self.slowed);
+        }
+        for link in self.peers.values() {
+            link.slow(self.slowed, fluid);
         }
     }
 }

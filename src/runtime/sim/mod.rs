@@ -6,7 +6,8 @@
 //! * [`schedule`] decides when each command begins and ends; both are pure and
 //!   know nothing of memory or drivers;
 //! * `device_model` turns a machine file into devices, and a command into its
-//!   demand on them; `noise` varies that;
+//!   demand on them; `peers` are the direct links between devices; `noise` varies
+//!   the demand;
 //! * `memory` counts memory, and carries bytes if the run has data;
 //! * [`SimOptions`] holds the options, faults among them;
 //! * [`Sim`] joins them: it applies faults and the effects of commands, and makes
@@ -24,6 +25,7 @@ mod device_model;
 mod memory;
 mod noise;
 mod options;
+mod peers;
 mod runtime;
 pub mod schedule;
 mod series;

@@ -29,7 +29,8 @@ pub enum What {
     /// The device is gone, with the contents of its memory: its commands end as
     /// `DeviceLost`, and so does every later one.
     Lost,
-    /// Its compute, memory and link are this many times slower than described.
+    /// Its compute, its memory, its link and the direct links from it are this many
+    /// times slower than described.
     Slowed(f64),
     /// The device is back, at full speed and with all its cores; its memory is
     /// undefined if it was lost.

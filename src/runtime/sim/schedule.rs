@@ -325,10 +325,11 @@ impl Schedule {
         let Some(Delay { behind, by }) = demand.delay.filter(|delay| delay.by > 0) else {
             return 0;
         };
+        // Running jobs have a timer or a flow. They are few, and all jobs may be many.
+        let delayed = self.timers.iter().map(|Reverse((_, id))| *id);
+        let mut running = delayed.chain(self.fluid.keys());
         let uses = |job: &Job| job.demand.uses.iter().any(|u| u.resource == behind);
-        let is_running =
-            |job: &Job| matches!(job.state, State::Delayed { .. } | State::Flowing { .. });
-        match self.jobs.values().any(|job| is_running(job) && uses(job)) {
+        match running.any(|id| self.jobs.get(&id).is_some_and(uses)) {
             true => by,
             false => 0,
         }

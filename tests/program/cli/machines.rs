@@ -14,7 +14,9 @@ fn the_machines_are_listed_and_shown() {
         .iter()
         .filter_map(|m| m["name"].as_str())
         .collect();
-    for name in ["k20-32", "k20-40", "k40", "titan", "h200", "laptop"] {
+    for name in [
+        "k20-32", "k20-40", "k40", "titan", "h200", "laptop", "v100x1", "v100x2", "v100x4",
+    ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     assert_eq!(json("machine show h200")["name"], "h200");

@@ -181,8 +181,7 @@ proptest! {
             // Stop half-way too: progress must not depend on when one looks.
             for part in [ns / 2, ns - ns / 2] {
                 let rates = fluid.rates();
-                let keys = fluid.flows.iter().map(|f| f.key);
-                let rates: Vec<(FlowKey, f64)> = keys.zip(rates).collect();
+                let rates: Vec<(FlowKey, f64)> = fluid.keys().zip(rates).collect();
                 for (key, rate) in rates {
                     for (served, need) in served.iter_mut().zip(&flows[key as usize]) {
                         *served += rate * need * part as f64 * 1e-9;

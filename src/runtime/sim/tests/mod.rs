@@ -2,6 +2,7 @@
 
 mod data;
 mod faults;
+mod links;
 mod memory;
 mod order;
 mod rates;
