@@ -21,8 +21,17 @@ impl Sim {
             Command::Launch(launch) => self.check_launch(device, launch),
             Command::Repeat(launch) => self.check_launch(device, launch),
             Command::Copy { from, to, bytes } => {
-                self.check_span(device, *from, *bytes)?;
-                self.check_span(device, *to, *bytes)
+                let owners = [
+                    self.check_span(device, *from, *bytes)?,
+                    self.check_span(device, *to, *bytes)?,
+                ];
+                match owners.contains(&Some(device.0)) {
+                    true => Ok(()),
+                    false => {
+                        let why = "neither memory is this device's".into();
+                        Err(self.refuse(device, "submit", why))
+                    }
+                }
             }
         }
     }
@@ -32,7 +41,11 @@ impl Sim {
         for value in &launch.args {
             if let Value::Memory(memory) = value {
                 let memory = *memory;
-                self.check_span(device, Location { memory, offset: 0 }, 0)?;
+                let owner = self.check_span(device, Location { memory, offset: 0 }, 0)?;
+                if owner.is_some_and(|owner| owner != device.0) {
+                    let why = "the buffer is another device's".into();
+                    return Err(self.refuse(device, "launch", why));
+                }
                 let on_host = matches!(memory, Memory::Host(_));
                 if on_host != model.device.shares_host_memory {
                     return Err(self.refuse(
@@ -56,27 +69,24 @@ impl Sim {
         Ok(())
     }
 
+    /// Refuses what does not lie within a memory. Returns the device that has it.
     fn check_span(
         &self,
         device: DeviceId,
         Location { memory, offset }: Location,
         bytes: u64,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<Option<usize>, RuntimeError> {
         let (owner, length) = self.memory.lookup(memory).ok_or(RuntimeError::Unknown {
             what: match memory {
                 Memory::Host(_) => "host memory",
                 Memory::Device(_) => "buffer",
             },
         })?;
-        if owner.is_some_and(|owner| owner != device.0) {
-            let why = "the buffer is another device's".into();
-            return Err(self.refuse(device, "submit", why));
-        }
         if offset.checked_add(bytes).is_none_or(|end| end > length) {
             let why = format!("{bytes} bytes at {offset} leave memory of {length} bytes");
             return Err(self.refuse(device, "submit", why));
         }
-        Ok(())
+        Ok(owner)
     }
 
     /// The error of a call that a device refuses.

@@ -287,9 +287,20 @@ impl DeviceModel {
 
     /// What a copy to the memory of the device of index `to` needs; `None` without a
     /// direct link to it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no command copies so yet"))]
     pub fn peer_copy(&self, to: usize, bytes: u64, noise: f64) -> Option<Demand> {
         self.peers.get(&to).map(|link| link.copy(bytes, noise))
+    }
+
+    /// What a copy to the memory of `to` needs that goes through host memory in pieces,
+    /// so that both devices' links are busy at once; `None` without both links.
+    pub fn staged_copy(&self, to: &Self, bytes: u64, noise: f64) -> Option<Demand> {
+        let read = self.transfer(CommandKind::Read, bytes, noise)?;
+        let write = to.transfer(CommandKind::Write, bytes, noise)?;
+        Some(Demand {
+            latency: read.latency + write.latency,
+            uses: read.uses.into_iter().chain(write.uses).collect(),
+            ..read
+        })
     }
 
     /// From now on everything of the device is `factor` times slower than

@@ -9,8 +9,8 @@ use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
 use crate::runtime::{
-    Command, Completion, DeviceId, Devices, EventId, HostSpan, Notice, QueueId, QueueKind, Runtime,
-    RuntimeError,
+    Command, Completion, DeviceId, Devices, EventId, HostSpan, Location, Notice, QueueId,
+    QueueKind, Runtime, RuntimeError,
 };
 use crate::time::Nanos;
 
@@ -159,6 +159,12 @@ impl Runtime for Sim {
 }
 
 impl Sim {
+    /// The devices to which two memories belong; `None` for the host.
+    fn owners(&self, from: Location, to: Location) -> (Option<usize>, Option<usize>) {
+        let of = |location: Location| self.memory.lookup(location.memory)?.0;
+        (of(from), of(to))
+    }
+
     /// Enqueues a command that was checked; `part` is its position in a series.
     pub(super) fn start(
         &mut self,
@@ -173,9 +179,19 @@ impl Sim {
         let (device, last) = (state.device, state.last);
         let model = &self.models[device];
         let noise = self.noise.factor(self.events.len() as u64);
-        let demand = match command.launches().next() {
-            None => model.transfer(command.kind(), command.bytes(), noise),
-            Some(launch) => Some(model.kernel(launch, noise)),
+        let demand = match &command {
+            Command::Copy { from, to, bytes } => match self.owners(*from, *to) {
+                (Some(from), Some(to)) => {
+                    let (from, target) = (&self.models[from], &self.models[to]);
+                    let direct = from.peer_copy(to, *bytes, noise);
+                    direct.or_else(|| from.staged_copy(target, *bytes, noise))
+                }
+                _ => model.transfer(command.kind(), *bytes, noise),
+            },
+            kernel => kernel
+                .launches()
+                .next()
+                .map(|launch| model.kernel(launch, noise)),
         };
         let Some(demand) = demand else {
             let why = "it has no link to transfer over".into();

@@ -106,3 +106,64 @@ fn a_stencil_on_two_devices_equals_a_scalar_loop() {
         }
     }
 }
+
+#[test]
+fn a_copy_between_devices_takes_the_direct_link_or_the_hosts() {
+    for (direct, seconds) in [(true, 10e-6 + 1e-3), (false, 16e-6 + 24e6 / 6.195e9)] {
+        let mut machine = machine("v100x2");
+        if !direct {
+            machine.peers.clear();
+        }
+        let options = SimOptions {
+            data: true,
+            ..SimOptions::default()
+        };
+        let mut sim = Sim::new(&machine, options).expect("a simulator");
+        let [from, to] = [1, 2].map(|device| Pair::new(&mut sim, device, 24_000_000));
+        sim.host_bytes(from.host).expect("bytes").fill(9);
+        let copy = Command::Copy {
+            from: Location::device(from.buffer, 0),
+            to: Location::device(to.buffer, 0),
+            bytes: 24_000_000,
+        };
+        let queues = [1, 2].map(|device| sim.queue(DeviceId(device)).expect("a queue"));
+        let written = sim
+            .enqueue(queues[0], from.write(), &[])
+            .expect("submitted");
+        sim.enqueue(queues[1], copy, &[written]).expect("submitted");
+        sim.enqueue(queues[1], to.read(), &[]).expect("submitted");
+        let all = drain(&mut sim);
+        assert_eq!(all[1].kind, CommandKind::Copy);
+        let took = (all[1].ended - all[0].ended) as f64 * 1e-9;
+        assert!(
+            (took / seconds - 1.0).abs() < 1e-3,
+            "{took} and not {seconds}"
+        );
+        let arrived = sim.host_bytes(to.host).expect("bytes");
+        assert!(arrived.iter().all(|byte| *byte == 9));
+    }
+}
+
+#[test]
+fn a_copy_from_a_lost_device_does_not_run() {
+    let fault = Fault {
+        device: 1,
+        at: At::Seconds(1e-4),
+        what: What::Lost,
+    };
+    let options = SimOptions {
+        faults: vec![fault],
+        ..SimOptions::default()
+    };
+    let mut sim = Sim::new(&machine("v100x2"), options).expect("a simulator");
+    let [from, to] = [1, 2].map(|device| Pair::new(&mut sim, device, 24_000_000));
+    let copy = Command::Copy {
+        from: Location::device(from.buffer, 0),
+        to: Location::device(to.buffer, 0),
+        bytes: 24_000_000,
+    };
+    let queue = sim.queue(DeviceId(2)).expect("a queue");
+    sim.enqueue(queue, copy, &[]).expect("submitted");
+    let all = drain(&mut sim);
+    assert_eq!(all[0].status, Status::Skipped);
+}

@@ -84,7 +84,7 @@ fn unknown_names_are_refused() {
         Err(RuntimeError::Unknown { .. })
     ));
     let host = sim.queue(DeviceId(0)).expect("a queue");
-    refused(sim.enqueue(host, pair.write(), &[]), "another device");
+    refused(sim.enqueue(host, pair.write(), &[]), "neither memory");
     refused(
         sim.enqueue(host, pair.launch(traffic(1.0)), &[]),
         "another device",
