@@ -73,7 +73,16 @@ impl GraphBuilder {
                 successors[*before].push(KernelId(after));
             }
         }
+        let mut first_versions: Vec<DatumId> = (0..self.data.len()).map(DatumId).collect();
+        for kernel in &order {
+            for argument in &self.kernels[*kernel].arguments {
+                if let Argument::InOut { from, to } = argument {
+                    first_versions[to.0] = first_versions[from.0];
+                }
+            }
+        }
         Ok(TaskGraph {
+            first_versions,
             data: self.data,
             kernels: self.kernels,
             producers,

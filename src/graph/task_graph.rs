@@ -27,6 +27,8 @@ pub struct TaskGraph {
     pub(super) successors: Vec<Vec<KernelId>>,
     /// A topological order.
     pub(super) order: Vec<KernelId>,
+    /// By datum: the first version of it.
+    pub(super) first_versions: Vec<DatumId>,
 }
 
 impl TaskGraph {
@@ -90,6 +92,12 @@ impl TaskGraph {
     /// The kernels that wait for a kernel.
     pub fn successors(&self, kernel: KernelId) -> &[KernelId] {
         &self.successors[kernel.0]
+    }
+
+    /// The first version of a datum: itself, unless a kernel made it in place. All
+    /// versions share one buffer on a device.
+    pub fn first_version(&self, datum: DatumId) -> DatumId {
+        self.first_versions[datum.0]
     }
 
     /// A topological order, the same for equal graphs.

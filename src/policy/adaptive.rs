@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::learned_times::LearnedTimes;
 use super::ready_queue::ReadyQueue;
-use super::{Assignment, Finished, Policy, Problem};
+use super::{Finished, Policy, Problem};
 use crate::time::Nanos;
 
 /// The part of a layer's time from which on copies count. Data that stay on the device
@@ -28,11 +28,11 @@ const COPY_FRACTION: f64 = 0.1;
 pub struct Adaptive {
     problem: Problem,
     levels: Vec<Vec<usize>>,
-    ready: ReadyQueue,
+    /// Components without a device, and by device those that it gets.
+    unplaced: ReadyQueue,
+    ready: Vec<ReadyQueue>,
     learned: Vec<LearnedTimes>,
     lost: Vec<bool>,
-    /// By device: how many components it has.
-    running: Vec<usize>,
     /// By component: its device, once its layer has been divided in this run.
     placed: Vec<Option<usize>>,
     /// By component: its expected device, once the level before was divided. Data that
@@ -76,10 +76,10 @@ impl Adaptive {
             placed: vec![None; problem.tasks.len()],
             expected: vec![None; problem.tasks.len()],
             problem,
-            ready: ReadyQueue::default(),
+            unplaced: ReadyQueue::default(),
+            ready: vec![ReadyQueue::default(); devices],
             learned: vec![LearnedTimes::default(); devices],
             lost: vec![false; devices],
-            running: vec![0; devices],
             layers: Vec::new(),
             last: BTreeMap::new(),
             alone: BTreeSet::new(),
@@ -91,6 +91,11 @@ impl Adaptive {
     /// How many components each device had of the last layer with so many.
     pub fn division(&self, components: usize) -> Option<&[usize]> {
         self.last.get(&components).map(Vec::as_slice)
+    }
+
+    fn clear_ready(&mut self) {
+        self.unplaced.clear();
+        self.ready.iter_mut().for_each(ReadyQueue::clear);
     }
 
     /// Divides a layer: each component gets a device. The next layer is divided
@@ -134,8 +139,7 @@ impl Policy for Adaptive {
     }
 
     fn begin(&mut self) {
-        self.ready.clear();
-        self.running.fill(0);
+        self.clear_ready();
         self.placed.fill(None);
         self.expected.fill(None);
         let devices = self.lost.len();
@@ -152,26 +156,26 @@ impl Policy for Adaptive {
         let level = self.problem.tasks[component].level;
         let layer = &mut self.layers[level];
         layer.began = layer.began.min(now);
-        self.ready.push(&self.problem, component);
+        let queue = match self.placed[component] {
+            Some(device) => &mut self.ready[device],
+            None => &mut self.unplaced,
+        };
+        queue.push(&self.problem, component);
     }
 
-    fn next(&mut self, _now: Nanos) -> Option<Assignment> {
-        let first = self.ready.iter().find(|c| self.placed[*c].is_none());
-        if let Some(component) = first {
+    fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
+        if let Some(component) = self.unplaced.peek() {
             self.divide(self.problem.tasks[component].level);
         }
-        let placed = &self.placed;
-        let taken = self
-            .ready
-            .spread(&self.running, |component| placed[component]);
-        let (component, device) = taken?;
-        self.running[device] += 1;
-        Some(Assignment { component, device })
+        while let Some(component) = self.unplaced.pop_if(|c| self.placed[c].is_some()) {
+            if let Some(device) = self.placed[component] {
+                self.ready[device].push(&self.problem, component);
+            }
+        }
+        self.ready[device].pop()
     }
 
     fn finished(&mut self, finished: &Finished) {
-        let running = &mut self.running[finished.device];
-        *running = running.saturating_sub(1);
         let task = &self.problem.tasks[finished.component];
         let layer = &mut self.layers[task.level];
         let done = &mut layer.done[finished.device];
@@ -191,8 +195,7 @@ impl Policy for Adaptive {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.ready.clear();
-        self.running.fill(0);
+        self.clear_ready();
         self.last.clear();
         self.alone.clear();
         self.expected.fill(None);

@@ -1,11 +1,10 @@
 //! Clustering: a map fixes the device of every component. A component goes there as
-//! soon as it is ready, the highest bottom-level rank first (PySchedCL, experiment 1),
-//! and the device with the fewest components first.
+//! soon as it is ready, the highest bottom-level rank first (PySchedCL, experiment 1).
 
 use thiserror::Error;
 
 use super::ready_queue::ReadyQueue;
-use super::{Assignment, Finished, Policy, Problem};
+use super::{Finished, Policy, Problem};
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
 
@@ -25,12 +24,11 @@ pub enum MapError {
 /// The policy.
 pub struct Clustering {
     problem: Problem,
-    ready: ReadyQueue,
+    /// By device.
+    ready: Vec<ReadyQueue>,
     /// By component: its device.
     map: Vec<usize>,
     lost: Vec<bool>,
-    /// By device: how many components it has.
-    running: Vec<usize>,
 }
 
 impl Clustering {
@@ -50,9 +48,8 @@ impl Clustering {
         }
         Ok(Self {
             lost: vec![false; problem.devices.len()],
-            running: vec![0; problem.devices.len()],
+            ready: vec![ReadyQueue::default(); problem.devices.len()],
             problem,
-            ready: ReadyQueue::default(),
             map,
         })
     }
@@ -137,32 +134,24 @@ impl Policy for Clustering {
     }
 
     fn begin(&mut self) {
-        self.ready.clear();
-        self.running.fill(0);
+        self.ready.iter_mut().for_each(ReadyQueue::clear);
     }
 
     fn ready(&mut self, component: usize, _now: Nanos) {
-        self.ready.push(&self.problem, component);
+        if let Some(device) = self.device(component) {
+            self.ready[device].push(&self.problem, component);
+        }
     }
 
-    fn next(&mut self, _now: Nanos) -> Option<Assignment> {
-        let mut ready = std::mem::take(&mut self.ready);
-        let taken = ready.spread(&self.running, |component| self.device(component));
-        self.ready = ready;
-        let (component, device) = taken?;
-        self.running[device] += 1;
-        Some(Assignment { component, device })
+    fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
+        self.ready[device].pop()
     }
 
-    fn finished(&mut self, finished: &Finished) {
-        let running = &mut self.running[finished.device];
-        *running = running.saturating_sub(1);
-    }
+    fn finished(&mut self, _finished: &Finished) {}
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.ready.clear();
-        self.running.fill(0);
+        self.ready.iter_mut().for_each(ReadyQueue::clear);
         for component in 0..self.map.len() {
             if let Some(device) = self.device(component) {
                 self.map[component] = device;
@@ -187,17 +176,6 @@ mod tests {
         let mut policy = Clustering::new(problem.clone(), map).expect("a policy");
         let told = run(&mut policy, &problem, |_, _| 1.0);
         assert_eq!(told, [(3.0, vec![1, 3]), (3.0, vec![1, 3])]);
-    }
-
-    #[test]
-    fn every_device_gets_something_before_any_gets_more() {
-        let problem = layers(1, 6, [1.0, 1.0]);
-        let map = Clustering::map(&problem, 2).expect("a map");
-        let mut policy = Clustering::new(problem, map).expect("a policy");
-        (0..6).for_each(|component| policy.ready(component, 0));
-        let order: Vec<_> = std::iter::from_fn(|| policy.next(0)).collect();
-        let order: Vec<_> = order.iter().map(|a| (a.component, a.device)).collect();
-        assert_eq!(order, [(4, 0), (0, 1), (5, 0), (1, 1), (2, 1), (3, 1)]);
     }
 
     #[test]

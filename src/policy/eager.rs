@@ -2,7 +2,7 @@
 //! experiment 2, after StarPU's `eager`).
 
 use super::ready_queue::ReadyQueue;
-use super::{Assignment, Finished, Policy, Problem};
+use super::{Finished, Policy, Problem};
 use crate::time::Nanos;
 
 /// The policy. Each device has one component at a time. The kind of device that a
@@ -10,11 +10,8 @@ use crate::time::Nanos;
 pub struct Eager {
     problem: Problem,
     ready: ReadyQueue,
-    /// By device: whether it has a component, and whether it is lost.
+    /// By device: whether it has a component.
     busy: Vec<bool>,
-    lost: Vec<bool>,
-    /// The device that is considered first next time.
-    turn: usize,
 }
 
 impl Eager {
@@ -24,8 +21,6 @@ impl Eager {
             problem,
             ready: ReadyQueue::default(),
             busy: vec![false; devices],
-            lost: vec![false; devices],
-            turn: 0,
         }
     }
 }
@@ -42,31 +37,29 @@ impl Policy for Eager {
     fn begin(&mut self) {
         self.ready.clear();
         self.busy.fill(false);
-        self.turn = 0;
     }
 
     fn ready(&mut self, component: usize, _now: Nanos) {
         self.ready.push(&self.problem, component);
     }
 
-    fn next(&mut self, _now: Nanos) -> Option<Assignment> {
-        let devices = self.busy.len();
-        let (component, device) = self.ready.take(|component| {
-            (0..devices)
-                .map(|step| (self.turn + step) % devices)
-                .find(|d| !self.busy[*d] && !self.lost[*d] && self.problem.able(component, *d))
-        })?;
+    fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
+        if self.busy[device] {
+            return None;
+        }
+        let problem = &self.problem;
+        let component = self
+            .ready
+            .pop_if(|component| problem.able(component, device))?;
         self.busy[device] = true;
-        self.turn = (device + 1) % devices;
-        Some(Assignment { component, device })
+        Some(component)
     }
 
     fn finished(&mut self, finished: &Finished) {
         self.busy[finished.device] = false;
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
+    fn lost(&mut self, _device: usize) {
         self.ready.clear();
         self.busy.fill(false);
     }
@@ -88,14 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_device_gets_nothing() {
+    fn a_busy_device_gets_nothing() {
         let problem = layers(1, 2, [1.0, 1.0]);
         let mut eager = Eager::new(problem);
         eager.begin();
-        eager.lost(0);
         eager.ready(0, 0);
         eager.ready(1, 0);
-        assert_eq!(eager.next(0).map(|a| a.device), Some(1));
-        assert_eq!(eager.next(0), None, "it is busy");
+        assert_eq!(eager.next(1, 0), Some(0));
+        assert_eq!(eager.next(1, 0), None, "it is busy");
     }
 }

@@ -10,10 +10,12 @@ pub fn devices() -> Vec<DeviceModel> {
         DeviceModel {
             kind: DeviceKind::Cpu,
             bandwidth: None,
+            memory: None,
         },
         DeviceModel {
             kind: DeviceKind::Gpu,
             bandwidth: Some(1e9),
+            memory: Some(1 << 30),
         },
     ]
 }
@@ -25,8 +27,9 @@ pub fn layers(layers: usize, components: usize, seconds: [f64; 2]) -> Problem {
         let before = (level.max(1) - 1) * components..level * components;
         Task {
             level,
-            predecessors: before.map(|c| (c, 0)).collect(),
-            given: 0,
+            predecessors: before.collect(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
             rank: (layers - level) as f64,
             weight: 1.0,
             seconds: seconds.map(Some).to_vec(),
@@ -35,8 +38,24 @@ pub fn layers(layers: usize, components: usize, seconds: [f64; 2]) -> Problem {
     };
     Problem {
         tasks: (0..layers * components).map(task).collect(),
+        data: Vec::new(),
         devices: devices(),
     }
+}
+
+/// The next component that the policy gives away: the device with the fewest
+/// components is asked first.
+fn next(
+    policy: &mut dyn Policy,
+    running: &[Finished],
+    devices: usize,
+    now: Nanos,
+) -> Option<(usize, usize)> {
+    let count = |device: &usize| running.iter().filter(|f| f.device == *device).count();
+    let mut order: Vec<usize> = (0..devices).collect();
+    order.sort_by_key(count);
+    let mut all = order.into_iter();
+    all.find_map(|device| Some((device, policy.next(device, now)?)))
 }
 
 /// Runs a policy. A device runs one component after the other and takes
@@ -61,13 +80,12 @@ pub fn run(
         let mut running: Vec<Finished> = Vec::new();
         let mut left = level.len();
         while left > 0 {
-            while let Some(next) = policy.next(now) {
-                let device = next.device;
+            while let Some((device, component)) = next(policy, &running, devices, now) {
                 had[device] += 1;
                 let took = (seconds(device, had[device]) * 1e9) as Nanos;
                 free[device] = free[device].max(now) + took;
                 running.push(Finished {
-                    component: next.component,
+                    component,
                     device,
                     dispatched: now,
                     ended: free[device],

@@ -3,8 +3,10 @@
 //! "Performance-effective and low-complexity task scheduling for heterogeneous
 //! computing", TPDS 2002).
 
+use std::collections::VecDeque;
+
 use super::ready_queue::ReadyQueue;
-use super::{Assignment, Finished, Policy, Problem};
+use super::{Finished, Policy, Problem};
 use crate::time::Nanos;
 
 /// The policy. The finishing time of a component on a device is when the device has
@@ -13,38 +15,54 @@ use crate::time::Nanos;
 pub struct Heft {
     problem: Problem,
     ready: ReadyQueue,
-    /// By device: when it will be free, in seconds of the clock, and its components.
+    /// By device: when it will be free, in seconds of the clock, and its components,
+    /// of which the last ones still wait to be asked for.
     free: Vec<f64>,
     running: Vec<Vec<usize>>,
+    waiting: Vec<VecDeque<usize>>,
     lost: Vec<bool>,
-    /// By component: its device in this run.
-    ran_on: Vec<Option<usize>>,
+    /// By device and datum: whether it is in the device's memory.
+    present: Vec<Vec<bool>>,
 }
 
 impl Heft {
     pub fn new(problem: Problem) -> Self {
         let devices = problem.devices.len();
         Self {
-            ran_on: vec![None; problem.tasks.len()],
+            present: vec![vec![false; problem.data.len()]; devices],
             problem,
             ready: ReadyQueue::default(),
             free: vec![0.0; devices],
             running: vec![Vec::new(); devices],
+            waiting: vec![VecDeque::new(); devices],
             lost: vec![false; devices],
         }
     }
 
-    /// Seconds of copies before a component can begin on a device, to which all data
-    /// from elsewhere are written. Data of other devices are in host memory when the
-    /// component that makes them has ended.
+    /// Seconds of copies before a component can begin on a device. Data of other
+    /// devices are in host memory when the component that makes them has ended.
     fn copies(&self, component: usize, device: usize) -> f64 {
-        let task = &self.problem.tasks[component];
-        let from_others = task
-            .predecessors
-            .iter()
-            .filter_map(|(before, bytes)| (self.ran_on[*before] != Some(device)).then_some(*bytes));
-        let bytes = task.given + from_others.sum::<u64>();
+        let inputs = self.problem.tasks[component].inputs.iter();
+        let absent = inputs.filter(|datum| !self.present[device][**datum]);
+        let bytes = absent.map(|datum| self.problem.data[*datum].bytes).sum();
         self.problem.devices[device].transfer(bytes)
+    }
+
+    /// Gives every ready component to a device.
+    fn place(&mut self, now: Nanos) {
+        while let Some(component) = self.ready.pop() {
+            let finish = |d| Some((d, self.finish(component, d, now as f64 / 1e9)?));
+            let all = (0..self.free.len()).filter_map(finish);
+            let Some((device, finish)) = all.min_by(|one, other| one.1.total_cmp(&other.1)) else {
+                continue;
+            };
+            self.free[device] = finish;
+            self.running[device].push(component);
+            self.waiting[device].push_back(component);
+            for datum in self.problem.tasks[component].inputs.iter() {
+                self.present[device][*datum] = true;
+            }
+        }
     }
 
     /// The finishing time of a component on a device; `None` if it cannot run there.
@@ -70,27 +88,25 @@ impl Policy for Heft {
         self.ready.clear();
         self.free.fill(0.0);
         self.running.iter_mut().for_each(Vec::clear);
-        self.ran_on.fill(None);
+        self.waiting.iter_mut().for_each(VecDeque::clear);
+        self.present.iter_mut().for_each(|data| data.fill(false));
     }
 
     fn ready(&mut self, component: usize, _now: Nanos) {
         self.ready.push(&self.problem, component);
     }
 
-    fn next(&mut self, now: Nanos) -> Option<Assignment> {
-        let mut ready = std::mem::take(&mut self.ready);
-        let taken = ready.take(|component| {
-            let finish = |d| Some((d, self.finish(component, d, now as f64 / 1e9)?));
-            (0..self.free.len())
-                .filter_map(finish)
-                .min_by(|one, other| one.1.total_cmp(&other.1))
-        });
-        self.ready = ready;
-        let (component, (device, finish)) = taken?;
-        self.free[device] = finish;
-        self.running[device].push(component);
-        self.ran_on[component] = Some(device);
-        Some(Assignment { component, device })
+    fn next(&mut self, device: usize, now: Nanos) -> Option<usize> {
+        self.place(now);
+        self.waiting[device].pop_front()
+    }
+
+    fn arrived(&mut self, device: usize, datum: usize) {
+        self.present[device][datum] = true;
+    }
+
+    fn evicted(&mut self, device: usize, datum: usize) {
+        self.present[device][datum] = false;
     }
 
     fn finished(&mut self, finished: &Finished) {
@@ -109,6 +125,7 @@ impl Policy for Heft {
         self.lost[device] = true;
         self.ready.clear();
         self.running.iter_mut().for_each(Vec::clear);
+        self.waiting.iter_mut().for_each(VecDeque::clear);
         self.free.fill(0.0);
     }
 }
@@ -116,6 +133,7 @@ impl Policy for Heft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Datum;
     use crate::policy::fixtures::{layers, run};
 
     #[test]
@@ -133,35 +151,29 @@ mod tests {
         assert_eq!(told, [(8.0, vec![0, 8])]);
     }
 
-    #[test]
-    fn copies_count() {
+    /// The device that gets component 0 of one that reads so many bytes.
+    fn place(bytes: u64) -> Option<usize> {
         let mut problem = layers(1, 1, [3.0, 1.0]);
-        problem.tasks[0].given = 1_000_000_000;
-        let mut heft = Heft::new(problem.clone());
-        heft.ready(0, 0);
-        assert_eq!(
-            heft.next(0).map(|a| a.device),
-            Some(1),
-            "1 s and 1 s of copies"
-        );
-        problem.tasks[0].given *= 3;
+        problem.data.push(Datum { bytes });
+        problem.tasks[0].inputs.push(0);
         let mut heft = Heft::new(problem);
         heft.ready(0, 0);
-        assert_eq!(
-            heft.next(0).map(|a| a.device),
-            Some(0),
-            "1 s and 3 s of copies"
-        );
+        (0..2).find(|device| heft.next(*device, 0).is_some())
+    }
+
+    #[test]
+    fn copies_count() {
+        assert_eq!(place(1_000_000_000), Some(1), "1 s and 1 s of copies");
+        assert_eq!(place(3_000_000_000), Some(0), "1 s and 3 s of copies");
     }
 
     #[test]
     fn the_highest_rank_goes_first() {
-        let mut problem = layers(1, 3, [1.0, 1.0]);
+        let mut problem = layers(1, 3, [9.0, 1.0]);
         problem.tasks[1].rank = 9.0;
         let mut heft = Heft::new(problem);
         (0..3).for_each(|component| heft.ready(component, 0));
-        let order: Vec<_> = std::iter::from_fn(|| heft.next(0)).collect();
-        let order: Vec<_> = order.iter().map(|a| a.component).collect();
+        let order: Vec<_> = std::iter::from_fn(|| heft.next(1, 0)).collect();
         assert_eq!(order, [1, 0, 2]);
     }
 }

@@ -1,9 +1,10 @@
 //! Scheduling policies, one a file: which component goes to which device, and when.
 //!
 //! A policy is a state machine. It is told which component became ready, which ended
-//! and when, and which device was lost; it answers which component goes to which
-//! device next. It takes no lock, reads no clock and calls no device, so it is the
-//! same on real devices and in the simulator.
+//! and when, which datum arrived in or left a device's memory, and which device was
+//! lost; it answers which component a device gets next and which datum leaves a full
+//! memory. It takes no lock, reads no clock and calls no device, so it is the same on
+//! real devices and in the simulator.
 //!
 //! * [`Problem`] is all that a policy knows: numbers, no kernels.
 //! * [`Clustering`] has a given map, [`Eager`] takes any idle device, [`Heft`] the
@@ -26,17 +27,10 @@ pub use adaptive::Adaptive;
 pub use clustering::{Clustering, MapError};
 pub use eager::Eager;
 pub use heft::Heft;
-pub use problem::{DeviceModel, Problem, Task};
+pub use problem::{Datum, DeviceModel, Problem, Task};
 pub use search::{Configuration, Search, Space};
 
 use crate::time::Nanos;
-
-/// A component that a device is to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Assignment {
-    pub component: usize,
-    pub device: usize,
-}
 
 /// A component that has ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +68,10 @@ pub trait Policy {
     /// become ready again.
     fn ready(&mut self, component: usize, now: Nanos);
 
-    /// The next component to dispatch now. It is called until there is none, and again
-    /// whenever a command ended.
-    fn next(&mut self, now: Nanos) -> Option<Assignment>;
+    /// The next component for a device that is not lost. The device with the fewest
+    /// components is asked first, until none gets one, and again whenever a command
+    /// ended.
+    fn next(&mut self, device: usize, now: Nanos) -> Option<usize>;
 
     /// A component has ended well.
     fn finished(&mut self, finished: &Finished);
@@ -84,4 +79,19 @@ pub trait Policy {
     /// A device was lost, and gets nothing more. Nothing runs at that moment. Ready
     /// components are told again, with those that must be repeated.
     fn lost(&mut self, device: usize);
+
+    /// A datum is on its way to a device's own memory, or was made there.
+    fn arrived(&mut self, _device: usize, _datum: usize) {}
+
+    /// A datum has left a device's own memory: to make room, or because another
+    /// device made a later version of it.
+    fn evicted(&mut self, _device: usize, _datum: usize) {}
+
+    /// The datum to evict from a device's own memory to make room. Only what
+    /// `evictable` admits can be: no component that was given to the device needs it
+    /// and no copy of it is in flight. `None` leaves the choice to the engine, which
+    /// evicts the least recently used.
+    fn victim(&mut self, _device: usize, _evictable: &dyn Fn(usize) -> bool) -> Option<usize> {
+        None
+    }
 }

@@ -8,10 +8,12 @@ pub struct Task {
     /// The longest path of components to it. Components of one level are independent
     /// and make up a layer.
     pub level: usize,
-    /// The components that it waits for, and the bytes that it reads of each.
-    pub predecessors: Vec<(usize, u64)>,
-    /// Bytes that it reads of given data.
-    pub given: u64,
+    /// The components that it waits for.
+    pub predecessors: Vec<usize>,
+    /// The data that it reads, and those that it writes, sorted. A datum that it works
+    /// on in place is both.
+    pub inputs: Vec<usize>,
+    pub outputs: Vec<usize>,
     /// Its bottom-level rank in seconds: the greatest of its FRONT kernels.
     pub rank: f64,
     /// Its work, relative to other components: any unit, above 0.
@@ -23,6 +25,13 @@ pub struct Task {
     pub prefers: Option<DeviceKind>,
 }
 
+/// What components read and write, in numbers: the memory of a datum of the graph. The
+/// versions of a datum that kernels work on in place are one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datum {
+    pub bytes: u64,
+}
+
 /// A device, in numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceModel {
@@ -30,6 +39,8 @@ pub struct DeviceModel {
     /// Bytes a second to and from its own memory; `None` where it computes in
     /// the host's.
     pub bandwidth: Option<f64>,
+    /// Bytes of its own memory for data; `None` where it computes in the host's.
+    pub memory: Option<u64>,
 }
 
 impl DeviceModel {
@@ -43,7 +54,17 @@ impl DeviceModel {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Problem {
     pub tasks: Vec<Task>,
+    pub data: Vec<Datum>,
     pub devices: Vec<DeviceModel>,
+}
+
+impl Task {
+    /// The data that it reads or writes, each once.
+    pub fn data(&self) -> impl Iterator<Item = usize> + '_ {
+        let only_written = self.outputs.iter();
+        let only_written = only_written.filter(|datum| self.inputs.binary_search(datum).is_err());
+        self.inputs.iter().chain(only_written).copied()
+    }
 }
 
 impl Problem {

@@ -11,7 +11,7 @@ use super::timeline::{Purpose, Submission};
 use crate::codelet::{Name, copy};
 use crate::engine::in_flight::Tag;
 use crate::graph::{Argument, Components, DatumId, KernelId, QueueCommand, TaskGraph, Transfers};
-use crate::policy::{Assignment, Policy};
+use crate::policy::Policy;
 use crate::runtime::{
     BufferId, Command, EventId, HostMemoryId, Launch, Memory, Notice, RuntimeError,
 };
@@ -65,14 +65,14 @@ enum End {
 
 impl GraphRun<'_> {
     /// Dispatches a component to a device: finds its command plan.
-    pub(super) fn begin(&mut self, assignment: Assignment) -> Dispatch {
+    pub(super) fn begin(&mut self, component: usize, device: usize) -> Dispatch {
         let before = self.runtime.now();
-        let Assignment { component, device } = assignment;
         let shares = self.prepared.devices[device].shares;
         let level = self.components.list()[component].level;
         self.begin_level(level);
         let run = &mut self.state.components[component];
         run.state = ComponentState::Running(device);
+        self.running[device] += 1;
         run.dispatched = before;
         run.written = 0;
         let (queue_count, width) = self.options.of(device);

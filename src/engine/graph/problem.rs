@@ -1,8 +1,8 @@
 //! The scheduling problem of a graph: what policies know of it, in numbers.
 
-use crate::graph::{Components, KernelId, TaskGraph, bottom_levels};
+use crate::graph::{Components, DatumId, KernelId, TaskGraph, bottom_levels};
 use crate::machine::{Device, DeviceKind};
-use crate::policy::{DeviceModel, Problem, Task};
+use crate::policy::{Datum, DeviceModel, Problem, Task};
 
 /// Seconds by kernel and device; `None` where the kernel cannot run or was not
 /// measured.
@@ -60,6 +60,7 @@ pub fn problem(
         .map(|device| DeviceModel {
             kind: device.kind,
             bandwidth: (!device.shares_host_memory).then(|| device.link_bandwidth.unwrap_or(LINK)),
+            memory: (!device.shares_host_memory).then_some(device.memory),
         })
         .collect();
     let apart = |bytes: u64| {
@@ -77,11 +78,23 @@ pub fn problem(
                 let ranks = kernels.iter().map(|kernel| ranks[kernel.0]);
                 ranks.fold(0.0, f64::max)
             };
-            let (predecessors, given) = incoming(graph, components, index);
             Task {
                 level: component.level,
-                predecessors,
-                given,
+                predecessors: component.predecessors.clone(),
+                inputs: memory(
+                    graph,
+                    component
+                        .kernels
+                        .iter()
+                        .flat_map(|k| graph.kernel(*k).inputs()),
+                ),
+                outputs: memory(
+                    graph,
+                    component
+                        .kernels
+                        .iter()
+                        .flat_map(|k| graph.kernel(*k).outputs()),
+                ),
                 rank: rank(&component.front),
                 weight: kernels().map(|kernel| by_cost(kernel, RATE)).sum(),
                 seconds: (0..devices.len())
@@ -94,7 +107,12 @@ pub fn problem(
             }
         })
         .collect();
-    Problem { tasks, devices }
+    let data = graph.data().iter();
+    Problem {
+        tasks,
+        data: data.map(|datum| Datum { bytes: datum.bytes }).collect(),
+        devices,
+    }
 }
 
 /// The peak rate of a device, by orders of magnitude.
@@ -108,35 +126,12 @@ fn rate(device: &Device) -> Rate {
     (unit.0 * units * clock, unit.1 * units)
 }
 
-/// The bytes that a component reads of each component that it waits for, and of
-/// given data.
-fn incoming(
-    graph: &TaskGraph,
-    components: &Components,
-    component: usize,
-) -> (Vec<(usize, u64)>, u64) {
-    let own = &components.list()[component];
-    let mut before: Vec<(usize, u64)> = own.predecessors.iter().map(|c| (*c, 0)).collect();
-    let mut given = 0;
-    let kernels = own.kernels.iter().map(|kernel| graph.kernel(*kernel));
-    let mut data: Vec<_> = kernels.flat_map(|kernel| kernel.inputs()).collect();
-    data.sort_unstable();
-    data.dedup();
-    for datum in data {
-        let bytes = graph.datum(datum).bytes;
-        match graph
-            .producer(datum)
-            .map(|producer| components.of(producer))
-        {
-            None => given += bytes,
-            Some(maker) => {
-                if let Some(entry) = before.iter_mut().find(|(c, _)| *c == maker) {
-                    entry.1 += bytes;
-                }
-            }
-        }
-    }
-    (before, given)
+/// The memory of some data, as policies number it: by the data's first versions.
+fn memory(graph: &TaskGraph, data: impl Iterator<Item = DatumId>) -> Vec<usize> {
+    let mut first: Vec<usize> = data.map(|datum| graph.first_version(datum).0).collect();
+    first.sort_unstable();
+    first.dedup();
+    first
 }
 
 #[cfg(test)]
@@ -174,8 +169,7 @@ mod tests {
         assert!(problem.devices[1].bandwidth.is_some());
         let middle = &problem.tasks[1];
         assert_eq!(middle.seconds, [Some(14.0), None]);
-        assert_eq!(middle.predecessors, [(0, 16)]);
-        assert_eq!((middle.given, middle.level), (16, 1));
+        assert_eq!((&middle.predecessors[..], middle.level), (&[0][..], 1));
         // k0, k1, k3 and the last, with copies of a few bytes between them.
         assert!((middle.rank - 13.0).abs() < 1e-6, "{}", middle.rank);
     }

@@ -11,6 +11,7 @@ impl GraphRun<'_> {
         self.finish_queues();
         let failing = std::mem::take(&mut self.failing);
         self.fetching.clear();
+        self.running.fill(0);
         let lost: Vec<usize> = failing.iter().map(|(device, _)| *device).collect();
         let repeated = self.state.lose(&self.graph, &self.components, &lost);
         // A repeated component ends twice; only the last time counts.

@@ -30,6 +30,8 @@ pub(super) struct GraphRun<'a> {
     pub components: Arc<Components>,
     /// By device.
     pub queues: Vec<Vec<QueueId>>,
+    /// By device: how many components it has.
+    pub running: Vec<usize>,
     /// By device: the queue at which the next component begins.
     pub next_queue: Vec<usize>,
     pub state: RunState,
@@ -107,6 +109,7 @@ impl<'a> GraphRun<'a> {
         runtime.notify(Notice::PhaseBegins(0));
         Ok(Self {
             queues,
+            running: vec![0; devices],
             next_queue: vec![0; devices],
             state,
             in_flight: InFlight::default(),
@@ -179,19 +182,10 @@ impl<'a> GraphRun<'a> {
     fn dispatch_ready(&mut self) {
         let mut interleaving = Interleaving::default();
         while self.nothing_failed() {
-            let now = self.runtime.now();
-            let Some(assignment) = self.policy.next(now) else {
+            let Some((component, device)) = self.next_component() else {
                 break;
             };
-            let component = self.state.components.get(assignment.component);
-            let device = self.prepared.devices.get(assignment.device);
-            if component.is_none_or(|component| component.state != ComponentState::Ready)
-                || device.is_none_or(|device| device.lost.is_some())
-            {
-                // Reported as being stuck, once nothing is in flight.
-                break;
-            }
-            let dispatch = self.begin(assignment);
+            let dispatch = self.begin(component, device);
             if !dispatch.can_interleave() || !interleaving.admits(&dispatch) {
                 self.enqueue(interleaving.take());
             }
@@ -202,6 +196,27 @@ impl<'a> GraphRun<'a> {
             }
         }
         self.enqueue(interleaving.take());
+    }
+
+    /// The next component that the policy gives to a device. Enqueueing takes the
+    /// host's time, so every device gets a component before any gets a second one.
+    fn next_component(&mut self) -> Option<(usize, usize)> {
+        let now = self.runtime.now();
+        let left = |device: &usize| self.prepared.devices[*device].lost.is_none();
+        let mut devices: Vec<usize> = (0..self.prepared.devices.len()).filter(left).collect();
+        devices.sort_by_key(|device| self.running[*device]);
+        for device in devices {
+            let Some(component) = self.policy.next(device, now) else {
+                continue;
+            };
+            let state = self.state.components.get(component);
+            if state.is_none_or(|component| component.state != ComponentState::Ready) {
+                // Reported as being stuck, once nothing is in flight.
+                return None;
+            }
+            return Some((component, device));
+        }
+        None
     }
 
     /// Notes that a device failed.
@@ -322,6 +337,7 @@ impl<'a> GraphRun<'a> {
             self.tell_ready(ready);
         }
         self.state.finish(component, device);
+        self.running[device] -= 1;
         let run = &self.state.components[component];
         let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;
         self.uses[device].components += 1;

@@ -8,7 +8,7 @@ use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::reference::reference;
 use pdawl::engine::graph::{Control, GraphRunError, Options, PreparedGraph, search, times};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
-use pdawl::policy::{Adaptive, Assignment, Clustering, Eager, Finished, Policy, Search, Space};
+use pdawl::policy::{Adaptive, Clustering, Eager, Finished, Policy, Search, Space};
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::runtime::{Devices, RuntimeError};
 
@@ -186,7 +186,7 @@ fn a_stopped_run_ends_and_says_so() {
 }
 
 /// A policy that gives the same invalid answer.
-struct Nonsense(Option<Assignment>);
+struct Nonsense(usize);
 
 impl Policy for Nonsense {
     fn name(&self) -> &'static str {
@@ -197,8 +197,8 @@ impl Policy for Nonsense {
     }
     fn begin(&mut self) {}
     fn ready(&mut self, _: usize, _: u64) {}
-    fn next(&mut self, _: u64) -> Option<Assignment> {
-        self.0
+    fn next(&mut self, _: usize, _: u64) -> Option<usize> {
+        Some(self.0)
     }
     fn finished(&mut self, _: &Finished) {}
     fn lost(&mut self, _: usize) {}
@@ -206,11 +206,12 @@ impl Policy for Nonsense {
 
 #[test]
 fn a_policy_that_makes_no_sense_is_an_error_and_no_hang() {
-    for (component, device) in [(1, 0), (99, 0), (0, 99)] {
+    // A component that is not ready, and one that is none.
+    for component in [1, 99] {
         let mut sim = sim(&["host"]);
         let case = of(chain(2, 64, &nothing()), 2);
         let mut prepared = prepared(&mut sim, &case);
-        let mut policy = Nonsense(Some(Assignment { component, device }));
+        let mut policy = Nonsense(component);
         let error = once(
             &mut prepared,
             &mut sim,
