@@ -5,22 +5,26 @@ use super::ready_queue::ReadyQueue;
 use super::{Finished, Policy, Problem};
 use crate::time::Nanos;
 
-/// The policy. Each device has one component at a time. The kind of device that a
-/// component is to run on does not matter.
+/// The policy. The kind of device that a component is to run on does not matter.
 pub struct Eager {
     problem: Problem,
     ready: ReadyQueue,
-    /// By device: whether it has a component.
-    busy: Vec<bool>,
+    window: usize,
 }
 
 impl Eager {
+    /// The policy in which each device has one component at a time.
     pub fn new(problem: Problem) -> Self {
-        let devices = problem.devices.len();
+        Self::with_window(problem, 1)
+    }
+
+    /// The policy in which each device has `window` components, and computes one of
+    /// them.
+    pub fn with_window(problem: Problem, window: usize) -> Self {
         Self {
             problem,
             ready: ReadyQueue::default(),
-            busy: vec![false; devices],
+            window,
         }
     }
 }
@@ -34,9 +38,12 @@ impl Policy for Eager {
         self.problem.able(component, device)
     }
 
+    fn window(&self) -> Option<usize> {
+        Some(self.window)
+    }
+
     fn begin(&mut self) {
         self.ready.clear();
-        self.busy.fill(false);
     }
 
     fn ready(&mut self, component: usize, _now: Nanos) {
@@ -55,13 +62,10 @@ impl Policy for Eager {
         Some(component)
     }
 
-    fn finished(&mut self, finished: &Finished) {
-        self.busy[finished.device] = false;
-    }
+    fn finished(&mut self, _finished: &Finished) {}
 
     fn lost(&mut self, _device: usize) {
         self.ready.clear();
-        self.busy.fill(false);
     }
 }
 
@@ -78,16 +82,5 @@ mod tests {
         });
         // The slow one begins with one, and takes another at 3 s and at 6 s.
         assert_eq!(told, [(6.0, vec![2, 6])]);
-    }
-
-    #[test]
-    fn a_busy_device_gets_nothing() {
-        let problem = layers(1, 2, [1.0, 1.0]);
-        let mut eager = Eager::new(problem);
-        eager.begin();
-        eager.ready(0, 0);
-        eager.ready(1, 0);
-        assert_eq!(eager.next(1, 0), Some(0));
-        assert_eq!(eager.next(1, 0), None, "it is busy");
     }
 }

@@ -52,7 +52,8 @@ fn next(
     now: Nanos,
 ) -> Option<(usize, usize)> {
     let count = |device: &usize| running.iter().filter(|f| f.device == *device).count();
-    let mut order: Vec<usize> = (0..devices).collect();
+    let room = |device: &usize| policy.window().is_none_or(|window| count(device) < window);
+    let mut order: Vec<usize> = (0..devices).filter(room).collect();
     order.sort_by_key(count);
     let mut all = order.into_iter();
     all.find_map(|device| Some((device, policy.next(device, now)?)))

@@ -61,6 +61,13 @@ pub trait Policy {
         None
     }
 
+    /// How many components a device has at once. It computes the first; the data of
+    /// the others are loaded meanwhile. `None`: as many as the policy gives it, and it
+    /// computes them in any order that their precedences allow.
+    fn window(&self) -> Option<usize> {
+        None
+    }
+
     /// A run of the graph begins. What was learned stays.
     fn begin(&mut self);
 

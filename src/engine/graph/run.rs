@@ -202,8 +202,11 @@ impl<'a> GraphRun<'a> {
     /// host's time, so every device gets a component before any gets a second one.
     fn next_component(&mut self) -> Option<(usize, usize)> {
         let now = self.runtime.now();
-        let left = |device: &usize| self.prepared.devices[*device].lost.is_none();
-        let mut devices: Vec<usize> = (0..self.prepared.devices.len()).filter(left).collect();
+        let window = self.policy.window().unwrap_or(usize::MAX);
+        let has_room = |device: &usize| {
+            self.prepared.devices[*device].lost.is_none() && self.running[*device] < window
+        };
+        let mut devices: Vec<usize> = (0..self.prepared.devices.len()).filter(has_room).collect();
         devices.sort_by_key(|device| self.running[*device]);
         for device in devices {
             let Some(component) = self.policy.next(device, now) else {
