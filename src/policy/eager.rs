@@ -51,15 +51,9 @@ impl Policy for Eager {
     }
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
-        if self.busy[device] {
-            return None;
-        }
         let problem = &self.problem;
-        let component = self
-            .ready
-            .pop_if(|component| problem.able(component, device))?;
-        self.busy[device] = true;
-        Some(component)
+        self.ready
+            .pop_if(|component| problem.able(component, device))
     }
 
     fn finished(&mut self, _finished: &Finished) {}
