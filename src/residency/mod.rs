@@ -12,6 +12,7 @@
 //! Versions of a datum that kernels make in place share a *slot*. A device holds one
 //! version of a slot at a time.
 
+mod recency;
 mod space;
 
 pub use space::{Room, Space};
@@ -165,3 +166,6 @@ impl<B: Copy, A: Copy> Residency<B, A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::recency::Recency;
+
 /// What a device's memory can offer for a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Room<B> {
@@ -21,8 +23,6 @@ struct Held<B> {
     buffer: B,
     /// Components that need it there.
     pins: u32,
-    /// When it was last pinned or unpinned, counted in such events.
-    used: u64,
 }
 
 /// A device's own memory. `B` names a buffer.
@@ -37,10 +37,8 @@ pub struct Space<B> {
     held: Vec<Option<Held<B>>>,
     /// Buffers without a slot, by their length.
     free: BTreeMap<u64, Vec<B>>,
-    /// Slots without a pin, by when they were used last.
-    unpinned: BTreeMap<u64, usize>,
-    /// Pins and unpins so far.
-    clock: u64,
+    /// Slots without a pin, the least recently used first.
+    unpinned: Recency,
 }
 
 impl<B: Copy> Space<B> {
@@ -51,8 +49,7 @@ impl<B: Copy> Space<B> {
             held: vec![None; bytes.len()],
             bytes: bytes.to_vec(),
             free: BTreeMap::new(),
-            unpinned: BTreeMap::new(),
-            clock: 0,
+            unpinned: Recency::new(bytes.len()),
         }
     }
 
@@ -97,11 +94,11 @@ impl<B: Copy> Space<B> {
                 };
             }
         }
-        self.clock += 1;
         if let Some(held) = &mut self.held[slot] {
-            self.unpinned.remove(&held.used);
+            if held.pins == 0 {
+                self.unpinned.remove(slot);
+            }
             held.pins += 1;
-            held.used = self.clock;
         }
         Room::Held
     }
@@ -113,13 +110,8 @@ impl<B: Copy> Space<B> {
     }
 
     fn hold(&mut self, slot: usize, buffer: B) {
-        self.clock += 1;
-        self.unpinned.insert(self.clock, slot);
-        self.held[slot] = Some(Held {
-            buffer,
-            pins: 0,
-            used: self.clock,
-        });
+        self.unpinned.push(slot);
+        self.held[slot] = Some(Held { buffer, pins: 0 });
     }
 
     /// A component needs a slot no more.
@@ -129,10 +121,7 @@ impl<B: Copy> Space<B> {
         };
         held.pins = held.pins.saturating_sub(1);
         if held.pins == 0 {
-            self.clock += 1;
-            self.unpinned.remove(&held.used);
-            held.used = self.clock;
-            self.unpinned.insert(held.used, slot);
+            self.unpinned.push(slot);
         }
     }
 
@@ -141,20 +130,20 @@ impl<B: Copy> Space<B> {
         for (slot, held) in self.held.iter_mut().enumerate() {
             if let Some(held) = held.as_mut().filter(|held| held.pins > 0) {
                 held.pins = 0;
-                self.unpinned.insert(held.used, slot);
+                self.unpinned.push(slot);
             }
         }
     }
 
     /// The slots that no component needs, the least recently used first.
     pub fn unpinned(&self) -> impl Iterator<Item = usize> + '_ {
-        self.unpinned.values().copied()
+        self.unpinned.iter()
     }
 
     /// Takes a slot's buffer away. It is free then.
     pub(super) fn evict(&mut self, slot: usize) {
         if let Some(held) = self.held[slot].take() {
-            self.unpinned.remove(&held.used);
+            self.unpinned.remove(slot);
             self.free
                 .entry(self.bytes[slot])
                 .or_default()

@@ -155,10 +155,7 @@ impl PreparedGraph {
     /// Bytes of a device's own memory that suffice to run any component there.
     pub fn least_memory(&self) -> u64 {
         let all = 0..self.components.len();
-        let needed = |component| {
-            self.storage
-                .needed(&self.graph, &self.components, component)
-        };
+        let needed = |component| self.storage.needed(&self.graph, component);
         all.map(needed).max().unwrap_or(0)
     }
 
@@ -176,9 +173,7 @@ impl PreparedGraph {
         let Some(space) = self.storage.residency.space(device) else {
             return Ok(());
         };
-        let needed = self
-            .storage
-            .needed(&self.graph, &self.components, component);
+        let needed = self.storage.needed(&self.graph, component);
         if needed <= space.capacity() {
             return Ok(());
         }

@@ -1,7 +1,6 @@
 //! A run of a graph: the loop that asks the policy, dispatches components and
 //! handles completions.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,8 +39,8 @@ pub(super) struct GraphRun<'a> {
     pub told: Vec<Vec<bool>>,
     /// Whether the data of components that wait are loaded meanwhile.
     pub windowed: bool,
-    /// By component that a device has begun: the slots that it pins.
-    pub held: HashMap<usize, Vec<usize>>,
+    /// The devices in the order in which the policy is asked.
+    asked: Vec<usize>,
     /// By device: the queue at which the next component begins.
     pub next_queue: Vec<usize>,
     pub state: RunState,
@@ -131,7 +130,7 @@ impl<'a> GraphRun<'a> {
             told,
             windows: (0..devices).map(|_| Window::default()).collect(),
             windowed: windowed(policy),
-            held: HashMap::new(),
+            asked: Vec::with_capacity(devices),
             next_queue: vec![0; devices],
             state,
             in_flight: InFlight::default(),
@@ -240,9 +239,13 @@ impl<'a> GraphRun<'a> {
         let has_room = |device: &usize| {
             self.prepared.devices[*device].lost.is_none() && self.running[*device] < window
         };
-        let mut devices: Vec<usize> = (0..self.prepared.devices.len()).filter(has_room).collect();
-        devices.sort_by_key(|device| self.running[*device]);
-        for device in devices {
+        let mut asked = std::mem::take(&mut self.asked);
+        asked.clear();
+        asked.extend((0..self.prepared.devices.len()).filter(has_room));
+        asked.sort_by_key(|device| self.running[*device]);
+        self.asked = asked;
+        for index in 0..self.asked.len() {
+            let device = self.asked[index];
             let Some(component) = self.policy.next(device, now) else {
                 continue;
             };

@@ -2,7 +2,7 @@
 //! own.
 
 use crate::codelet::{BufferId, HostMemoryId, Memory};
-use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph};
+use crate::graph::{Argument, Component, Components, DatumId, KernelId, TaskGraph};
 use crate::machine::Device;
 use crate::residency::Residency;
 use crate::runtime::{EventId, Runtime, RuntimeError};
@@ -23,6 +23,8 @@ pub(super) struct Storage {
     host_first: Vec<usize>,
     /// By datum: whether its host memory is copied from or to.
     copied: Vec<bool>,
+    /// By component: the slots that it reads or writes, each once.
+    pub slots: Vec<Vec<usize>>,
     pub residency: Residency<BufferId, Arrival>,
 }
 
@@ -32,7 +34,15 @@ pub(super) type Arrival = (EventId, usize);
 impl Storage {
     pub fn new(graph: &TaskGraph, components: &Components, devices: &[Device]) -> Self {
         let data = graph.data().len();
-        let slots = graph.datum_ids().map(|datum| graph.first_version(datum).0);
+        let slot = |datum: DatumId| graph.first_version(datum).0;
+        let slots_of = |component: &Component| {
+            let kernels = component.kernels.iter().map(|kernel| graph.kernel(*kernel));
+            let data = kernels.flat_map(|kernel| kernel.inputs().chain(kernel.outputs()));
+            let mut slots: Vec<usize> = data.map(slot).collect();
+            slots.sort_unstable();
+            slots.dedup();
+            slots
+        };
         let bytes: Vec<u64> = graph.data().iter().map(|datum| datum.bytes).collect();
         let own = devices.iter();
         let own: Vec<Option<u64>> = own
@@ -43,7 +53,8 @@ impl Storage {
             versions: vec![Vec::new(); data],
             host_first: (0..data).collect(),
             copied: vec![false; data],
-            residency: Residency::new(slots.collect(), &bytes, &own),
+            slots: components.list().iter().map(slots_of).collect(),
+            residency: Residency::new(graph.datum_ids().map(slot).collect(), &bytes, &own),
         };
         for kernel in graph.order() {
             for argument in &graph.kernel(*kernel).arguments {
@@ -141,26 +152,11 @@ impl Storage {
     }
 
     /// Bytes of a device's own memory that a component needs at once.
-    pub fn needed(&self, graph: &TaskGraph, components: &Components, component: usize) -> u64 {
-        let slots = self.slots(graph, components, component);
-        let bytes = slots.iter().map(|slot| graph.data()[*slot].bytes);
+    pub fn needed(&self, graph: &TaskGraph, component: usize) -> u64 {
+        let bytes = self.slots[component]
+            .iter()
+            .map(|slot| graph.data()[*slot].bytes);
         bytes.fold(0, u64::saturating_add)
-    }
-
-    /// The slots that a component reads or writes, each once.
-    pub fn slots(
-        &self,
-        graph: &TaskGraph,
-        components: &Components,
-        component: usize,
-    ) -> Vec<usize> {
-        let kernels = components.list()[component].kernels.iter();
-        let kernels = kernels.map(|kernel| graph.kernel(*kernel));
-        let data = kernels.flat_map(|kernel| kernel.inputs().chain(kernel.outputs()));
-        let mut slots: Vec<usize> = data.map(|datum| self.residency.slot(datum.0)).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        slots
     }
 
     /// Notes that a version is being written to its host memory, or that it is there

@@ -24,8 +24,7 @@ const DEPTH: usize = 2;
 #[derive(Debug)]
 struct Waiting {
     component: usize,
-    /// The slots of its data, and how many of them are pinned.
-    slots: Vec<usize>,
+    /// How many of its slots are pinned.
     pinned: usize,
     /// Whether all are, and what was absent is on its way.
     is_prepared: bool,
@@ -48,13 +47,8 @@ impl GraphRun<'_> {
         run.state = ComponentState::Running(device);
         run.written = 0;
         self.running[device] += 1;
-        let slots = match self.prepared.devices[device].shares {
-            true => Vec::new(),
-            false => (self.prepared.storage).slots(&self.graph, &self.components, component),
-        };
         self.windows[device].waiting.push_back(Waiting {
             component,
-            slots,
             pinned: 0,
             is_prepared: false,
         });
@@ -75,7 +69,6 @@ impl GraphRun<'_> {
                 && let Some(first) = window.waiting.pop_front()
             {
                 window.begun += 1;
-                self.held.insert(first.component, first.slots);
                 return Ok(Some((first.component, device)));
             }
         }
@@ -112,10 +105,12 @@ impl GraphRun<'_> {
     fn pin(&mut self, device: usize, index: usize) -> Result<bool, RuntimeError> {
         loop {
             let waiting = &mut self.windows[device].waiting[index];
-            let Some(slot) = waiting.slots.get(waiting.pinned).copied() else {
+            let storage = &mut self.prepared.storage;
+            let Some(space) = storage.residency.space_mut(device) else {
                 return Ok(true);
             };
-            let Some(space) = self.prepared.storage.residency.space_mut(device) else {
+            let slots = &storage.slots[waiting.component];
+            let Some(slot) = slots.get(waiting.pinned).copied() else {
                 return Ok(true);
             };
             match space.pin(slot) {
@@ -339,16 +334,18 @@ impl GraphRun<'_> {
     /// A component has ended: its data may leave the device.
     pub(super) fn leave_window(&mut self, component: usize, device: usize) {
         self.windows[device].begun -= 1;
-        let slots = self.held.remove(&component).unwrap_or_default();
-        for slot in &slots {
-            if let Some(space) = self.prepared.storage.residency.space_mut(device) {
-                space.unpin(*slot);
-            }
-        }
-        if !self.windowed || self.prepared.devices[device].shares {
+        let storage = &mut self.prepared.storage;
+        let Some(space) = storage.residency.space_mut(device) else {
             return;
+        };
+        for slot in &storage.slots[component] {
+            space.unpin(*slot);
         }
-        for slot in slots {
+        for index in 0..storage.slots[component].len() {
+            if !self.windowed {
+                break;
+            }
+            let slot = self.prepared.storage.slots[component][index];
             let residency = &self.prepared.storage.residency;
             let version = residency.version(device, slot).map(DatumId);
             let is_dead = version.is_none_or(|version| !self.is_needed(version));
@@ -361,7 +358,6 @@ impl GraphRun<'_> {
 
     /// Forgets what waits. Nothing is in flight.
     pub(super) fn clear_windows(&mut self) {
-        self.held.clear();
         self.windows.fill_with(Window::default);
     }
 

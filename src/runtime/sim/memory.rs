@@ -1,13 +1,11 @@
 //! Simulated memory: the bytes taken of each device's memory, and their contents if
 //! the run has data.
 
-use std::collections::HashMap;
-
 use memmap2::MmapMut;
 
 use super::RuntimeError;
 use crate::codelet::{HostValue, Memory, Value};
-use crate::runtime::{Launch, Location};
+use crate::runtime::{IdMap, Launch, Location};
 
 /// The contents of fresh memory: not a number as `f64` and as `f32`, so that a read
 /// of what was never written gives a wrong result.
@@ -35,7 +33,7 @@ pub(super) struct SimMemory {
     with_data: bool,
     host: Capacity,
     devices: Vec<Capacity>,
-    blocks: HashMap<Memory, Block>,
+    blocks: IdMap<Memory, Block>,
 }
 
 impl SimMemory {
@@ -50,7 +48,7 @@ impl SimMemory {
             with_data,
             host: unused("host".to_owned(), host),
             devices: devices.map(|(name, bytes)| unused(name, bytes)).collect(),
-            blocks: HashMap::new(),
+            blocks: IdMap::default(),
         }
     }
 

@@ -35,10 +35,11 @@ mod tests;
 
 pub use options::{At, Fault, SimDevice, SimOptions, What};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::{
-    Command, Completion, DeviceId, EventId, Launch, Memory, Nanos, QueueId, RuntimeError, Status,
+    Command, Completion, DeviceId, EventId, IdMap, Launch, Memory, Nanos, QueueId, RuntimeError,
+    Status,
 };
 use crate::machine::{Device, MachineFile};
 use device_model::DeviceModel;
@@ -60,12 +61,12 @@ pub struct Sim {
     /// The driver's time; the schedule is never ahead of it between calls.
     now: Nanos,
     driver_time: Nanos,
-    queues: HashMap<QueueId, Queue>,
-    events: HashMap<EventId, Event>,
+    queues: IdMap<QueueId, Queue>,
+    events: IdMap<EventId, Event>,
     /// Commands that have not ended.
-    running: HashMap<JobId, Running>,
+    running: IdMap<JobId, Running>,
     /// The series that have not ended.
-    series: HashMap<u64, series::SeriesProgress>,
+    series: IdMap<u64, series::SeriesProgress>,
     /// Completions by the time at which the driver is notified.
     deliveries: BTreeMap<(Nanos, JobId), Completion>,
 }
@@ -127,10 +128,10 @@ impl Sim {
             phased,
             now: 0,
             driver_time: 0,
-            queues: HashMap::new(),
-            events: HashMap::new(),
-            running: HashMap::new(),
-            series: HashMap::new(),
+            queues: IdMap::default(),
+            events: IdMap::default(),
+            running: IdMap::default(),
+            series: IdMap::default(),
             deliveries: BTreeMap::new(),
         })
     }

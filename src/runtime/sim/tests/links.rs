@@ -1,5 +1,7 @@
 //! The host's bus and the direct links, by the demands that the devices' model makes.
 
+use std::collections::HashMap;
+
 use super::*;
 use crate::runtime::sim::options::Selected;
 use crate::runtime::sim::schedule::Demand;
