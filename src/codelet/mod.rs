@@ -4,7 +4,7 @@
 //! A runtime needs a [`Codelet`] to run the computation. [`memory`] holds the
 //! arguments of a launch, [`stencil`] the stencils, [`spmv`] sparse matrix times
 //! vector, [`gemm`] dense products, [`softmax`], [`transpose`] and [`add_norm`] the
-//! rest of a transformer, [`copy`] the measure of memory bandwidth, [`zeros`] the
+//! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`copy`] the measure of memory bandwidth, [`zeros`] the
 //! first contents of outputs that a kernel writes in part, and `host` the shared
 //! parts of native kernels. A codelet knows nothing of runtimes, shares or steps.
 
@@ -19,6 +19,7 @@ mod precision;
 pub mod softmax;
 pub mod spmv;
 pub mod stencil;
+pub mod tile;
 pub mod transpose;
 pub mod zeros;
 
