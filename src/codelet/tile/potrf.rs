@@ -48,11 +48,7 @@ impl PotrfTile {
 
     /// The arguments after the memory.
     pub fn values(&self) -> [Value; 3] {
-        [
-            Value::U32(self.rows),
-            Value::U32(self.rows),
-            Value::U64(0),
-        ]
+        [Value::U32(self.rows), Value::U32(self.rows), Value::U64(0)]
     }
 
     /// The codelet of all factorisations of this precision.

@@ -129,11 +129,9 @@ fn run<T: Tested>(
             let inside = at >= FIRST && (at - FIRST) % stride < matrix.columns;
             assert!(inside || number.double() == POISON, "{at} is a gap");
         }
-        Dense::new(
-            matrix.rows as u32,
-            matrix.columns as u32,
-            |row, column| memory[FIRST + row * stride + column].double(),
-        )
+        Dense::new(matrix.rows as u32, matrix.columns as u32, |row, column| {
+            memory[FIRST + row * stride + column].double()
+        })
     };
     matrices.iter().zip(&memories).map(read).collect()
 }
