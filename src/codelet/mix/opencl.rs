@@ -5,9 +5,12 @@ use std::fmt::Write;
 use super::{FACTOR, Mix};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape};
 
+/// The kernel's name; OpenCL C has a function `mix`.
+const ENTRY: &str = "mix_bytes";
+
 pub(super) fn kernel(mix: &Mix) -> OpenClKernel {
     OpenClKernel {
-        source: KernelSource::new(source(mix), "kernels/mix.cl", "mix", ""),
+        source: KernelSource::new(source(mix), "kernels/mix.cl", ENTRY, ""),
         fp64: false,
         shape: Shape::Of(|_, _| NdRange::new(vec![1])),
     }
@@ -39,7 +42,7 @@ fn source(mix: &Mix) -> String {
         }
     }
     format!(
-        "{}\n__kernel void mix(ulong number, uint reads, uint updates{parameters})\n{{\n    \
+        "{}\n__kernel void {ENTRY}(ulong number, uint reads, uint updates{parameters})\n{{\n    \
          ulong digest = number * {FACTOR}UL;\n{takes}{gives}}}\n",
         include_str!("../../../kernels/mix.cl")
     )
