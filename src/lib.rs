@@ -81,6 +81,7 @@ pub mod profile;
 pub mod quantity;
 mod random;
 pub mod report;
+pub mod residency;
 pub mod runtime;
 pub mod time;
 pub mod trace;

@@ -73,6 +73,13 @@ impl Kernel {
         once(self.arguments.iter().map(Argument::reads))
     }
 
+    /// The data whose memory it gets, in the order of the arguments.
+    pub fn memories(&self) -> impl Iterator<Item = DatumId> + '_ {
+        self.arguments
+            .iter()
+            .filter_map(|argument| argument.writes().or(argument.reads()))
+    }
+
     /// The data that it may write only in part; they begin with zeros.
     pub fn partial_outputs(&self) -> impl Iterator<Item = DatumId> + '_ {
         self.arguments.iter().filter_map(|argument| match argument {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::command_plan::CommandPlan;
 use super::interleaving::Dispatch;
 use super::run::GraphRun;
-use super::state::{ComponentState, Residency};
-use super::storage::COPY_UNIT;
+use super::storage::{Arrival, COPY_UNIT};
 use super::timeline::{Purpose, Submission};
 use crate::codelet::{Name, copy};
 use crate::engine::in_flight::Tag;
 use crate::graph::{Argument, Components, DatumId, KernelId, QueueCommand, TaskGraph, Transfers};
 use crate::policy::Policy;
+use crate::residency::{Residency, State};
 use crate::runtime::{
     BufferId, Command, EventId, HostMemoryId, Launch, Memory, Notice, RuntimeError,
 };
@@ -21,38 +21,43 @@ struct Copies<'a> {
     graph: &'a TaskGraph,
     components: &'a Components,
     policy: &'a dyn Policy,
-    /// By datum: whether the device has it, and whether the host has.
-    residency: &'a [Residency],
-    in_host: &'a [bool],
+    residency: &'a Residency<BufferId, Arrival>,
     component: usize,
     device: usize,
     shares: bool,
+    /// Whether the device's window loads and stores the component's data.
+    windowed: bool,
 }
 
 impl Transfers for Copies<'_> {
     fn write(&self, datum: DatumId) -> bool {
         let maker = self.graph.producer(datum).map(|k| self.components.of(k));
         !self.shares
+            && !self.windowed
             && maker != Some(self.component)
-            && self.residency[datum.0] == Residency::Absent
+            && self.residency.state(self.device, datum.0) == State::Absent
     }
 
     fn read(&self, datum: DatumId) -> bool {
         let elsewhere = |reader: &usize| self.policy.certain(*reader) != Some(self.device);
         let readers = self.components.readers(datum);
+        let overwriter = self.graph.overwriter(datum).map(|k| self.components.of(k));
+        // A window stores what is there when the component has ended.
+        let is_left = self.windowed && overwriter != Some(self.component);
         !self.shares
-            && !self.in_host[datum.0]
+            && !is_left
+            && !self.residency.in_host(datum.0)
             && (self.graph.datum(datum).wanted || readers.iter().any(elsewhere))
     }
 }
 
 /// Where a command goes, and for which component.
 #[derive(Clone, Copy)]
-struct Destination {
-    component: usize,
-    device: usize,
+pub(super) struct Destination {
+    pub component: usize,
+    pub device: usize,
     /// Index of the queue within the device.
-    queue: usize,
+    pub queue: usize,
 }
 
 /// Whether the host is notified of a command's end.
@@ -71,27 +76,25 @@ impl GraphRun<'_> {
         let level = self.components.list()[component].level;
         self.begin_level(level);
         let run = &mut self.state.components[component];
-        run.state = ComponentState::Running(device);
-        self.running[device] += 1;
         run.dispatched = before;
-        run.written = 0;
         let (queue_count, width) = self.options.of(device);
         let (graph, components) = (&*self.graph, &*self.components);
+        let prepared = &mut *self.prepared;
         let copies = Copies {
             graph,
             components,
             policy: self.policy,
-            residency: &self.state.residency[device],
-            in_host: &self.state.in_host,
+            residency: &prepared.storage.residency,
             component,
             device,
             shares,
+            windowed: self.windowed,
         };
-        let known = &mut self.prepared.command_plans[device][component];
+        let known = &mut prepared.command_plans[device][component];
         let plan = match known.as_ref().filter(|plan| plan.fits(width, &copies)) {
             Some(plan) => Arc::clone(plan),
             None => {
-                let ranks = &self.prepared.ranks;
+                let ranks = &prepared.ranks;
                 Arc::clone(known.insert(Arc::new(CommandPlan::new(
                     graph, components, component, width, ranks, shares, &copies,
                 ))))
@@ -167,6 +170,7 @@ impl GraphRun<'_> {
                 self.launch(to, kernel, end, &mut wait)?
             }
             QueueCommand::Read(kernel, datum) => {
+                (self.prepared.storage).set_in_host(&self.graph, datum, false);
                 let command = self.read_command(datum, to.device)?;
                 Some(self.submit(to, Purpose::Read(kernel, datum), command, &wait)?)
             }
@@ -182,17 +186,29 @@ impl GraphRun<'_> {
         datum: DatumId,
         wait: &mut Vec<EventId>,
     ) -> Result<EventId, RuntimeError> {
-        if !self.state.in_host[datum.0] {
+        self.load(to, Purpose::Write(datum), datum, wait)
+    }
+
+    /// Copies a datum from host memory to a device, which has a buffer for it.
+    pub(super) fn load(
+        &mut self,
+        to: Destination,
+        purpose: Purpose,
+        datum: DatumId,
+        wait: &mut Vec<EventId>,
+    ) -> Result<EventId, RuntimeError> {
+        if !self.prepared.storage.residency.in_host(datum.0) {
             wait.push(self.fetch(to.component, datum)?);
         }
         self.replace_versions(to, datum, wait)?;
         let (host, buffer, bytes) = self.memories(datum, to.device)?;
         let command = Command::write(host, 0..bytes, buffer, 0);
-        let event = self.submit(to, Purpose::Write(datum), command, wait)?;
-        self.state.residency[to.device][datum.0] = Residency::Arriving {
-            event,
-            component: to.component,
-        };
+        let event = self.submit(to, purpose, command, wait)?;
+        let arriving = State::Arriving((event, to.component));
+        let residency = &mut self.prepared.storage.residency;
+        residency.set(to.device, datum.0, arriving);
+        let slot = residency.slot(datum.0);
+        self.tell_arrived(to.device, slot);
         self.state.components[to.component].written += bytes;
         Ok(event)
     }
@@ -206,39 +222,61 @@ impl GraphRun<'_> {
         datum: DatumId,
         wait: &mut Vec<EventId>,
     ) -> Result<(), RuntimeError> {
-        let others: Vec<DatumId> = self.prepared.storage.others(datum).collect();
-        for other in others {
-            let here = self.state.residency[to.device][other.0] == Residency::Present;
-            let needed = |kernel: &KernelId| {
-                self.components.of(*kernel) != to.component && !self.state.is_done(*kernel)
-            };
-            let mut readers = self.graph.readers(other).iter();
-            if here && !self.state.in_host[other.0] && readers.any(needed) {
-                wait.push(self.fetch(to.component, other)?);
-            }
-            self.state.residency[to.device][other.0] = Residency::Absent;
+        let residency = &mut self.prepared.storage.residency;
+        let other = residency.version(to.device, residency.slot(datum.0));
+        let Some(other) = other.filter(|other| *other != datum.0).map(DatumId) else {
+            return Ok(());
+        };
+        let here = residency.state(to.device, other.0) == State::Valid;
+        let needed = |kernel: &KernelId| {
+            self.components.of(*kernel) != to.component && !self.state.is_done(*kernel)
+        };
+        let mut readers = self.graph.readers(other).iter();
+        if here && !residency.in_host(other.0) && readers.any(needed) {
+            wait.push(self.fetch(to.component, other)?);
+        } else {
+            wait.extend(self.storing(other));
         }
+        (self.prepared.storage.residency).set(to.device, other.0, State::Absent);
         Ok(())
     }
 
     /// Reads a datum that had stayed on one device, since another needs it.
     fn fetch(&mut self, component: usize, datum: DatumId) -> Result<EventId, RuntimeError> {
-        if let Some((_, event)) = self.fetching.iter().find(|(d, _)| *d == datum) {
-            return Ok(*event);
+        let device = self.prepared.storage.residency.holder(datum.0);
+        let device = device.ok_or(RuntimeError::Unknown {
+            what: "copy of a datum",
+        })?;
+        self.store(component, device, datum, &[])
+    }
+
+    /// The copy of a datum to host memory that is in flight.
+    pub(super) fn storing(&self, datum: DatumId) -> Option<EventId> {
+        let mut fetching = self.fetching.iter();
+        fetching.find_map(|(other, event)| (*other == datum).then_some(*event))
+    }
+
+    /// Copies a datum of a device to host memory, if that is not on its way.
+    pub(super) fn store(
+        &mut self,
+        component: usize,
+        device: usize,
+        datum: DatumId,
+        wait: &[EventId],
+    ) -> Result<EventId, RuntimeError> {
+        if let Some(event) = self.storing(datum) {
+            return Ok(event);
         }
-        let mut devices = self.state.residency.iter();
-        let device = devices
-            .position(|data| data[datum.0] == Residency::Present)
-            .ok_or(RuntimeError::Unknown {
-                what: "copy of a datum",
-            })?;
+        let storage = &mut self.prepared.storage;
+        storage.ensure_host(self.runtime, &self.graph, datum)?;
+        storage.set_in_host(&self.graph, datum, false);
         let command = self.read_command(datum, device)?;
         let from = Destination {
             component,
             device,
-            queue: 0,
+            queue: self.store_queue(device),
         };
-        let event = self.submit(from, Purpose::Fetch(datum), command, &[])?;
+        let event = self.submit(from, Purpose::Fetch(datum), command, wait)?;
         self.fetching.push((datum, event));
         Ok(event)
     }
@@ -254,16 +292,19 @@ impl GraphRun<'_> {
         let what = graph.kernel(kernel);
         let shares = self.prepared.devices[to.device].shares;
         for datum in what.inputs() {
-            match self.state.residency[to.device][datum.0] {
+            let residency = &self.prepared.storage.residency;
+            match residency.state(to.device, datum.0) {
                 // The component's own writes are among its precedences.
-                Residency::Arriving { event, component } if component != to.component => {
+                State::Arriving((event, component))
+                    if component != to.component || self.windowed =>
+                {
                     wait.push(event);
                 }
                 // Data of other components are in host memory, unless they stayed
                 // on another device.
-                Residency::Absent
+                State::Absent
                     if shares
-                        && !self.state.in_host[datum.0]
+                        && !residency.in_host(datum.0)
                         && self.components.comes_in(&graph, datum, kernel) =>
                 {
                     wait.push(self.fetch(to.component, datum)?);
@@ -305,8 +346,10 @@ impl GraphRun<'_> {
         (before, after): (DatumId, DatumId),
         wait: &[EventId],
     ) -> Result<(), RuntimeError> {
-        let storage = &self.prepared.storage;
+        let storage = &mut self.prepared.storage;
         if !storage.apart(before, after) {
+            // The kernel overwrites it.
+            storage.set_in_host(&self.graph, after, false);
             return Ok(());
         }
         let units = self.graph.datum(before).bytes.div_ceil(COPY_UNIT);
@@ -350,7 +393,9 @@ impl GraphRun<'_> {
         if let Purpose::Launch(kernel) | Purpose::Read(kernel, _) = purpose {
             self.state.command_submitted(kernel);
         }
-        self.state.components[to.component].in_flight += 1;
+        if purpose.is_part_of_component() {
+            self.state.components[to.component].in_flight += 1;
+        }
         self.count(to, purpose);
         let waits = match self.options.trace {
             true => wait.to_vec(),
@@ -396,7 +441,7 @@ impl GraphRun<'_> {
             }
             Purpose::Copy(_) => (Name::from("copy"), 0..0),
             Purpose::Zeros(_) => (Name::from("zeros"), 0..0),
-            Purpose::Write(d) | Purpose::Read(_, d) | Purpose::Fetch(d) => {
+            Purpose::Write(d) | Purpose::Load(d) | Purpose::Read(_, d) | Purpose::Fetch(d) => {
                 (self.graph.datum(d).name.clone(), 0..0)
             }
         };
@@ -413,7 +458,7 @@ impl GraphRun<'_> {
         used.queues = used.queues.max(to.queue + 1);
         match purpose {
             Purpose::Launch(_) => used.kernels += 1,
-            Purpose::Write(datum) => {
+            Purpose::Write(datum) | Purpose::Load(datum) => {
                 used.writes += 1;
                 used.bytes_h2d += self.graph.datum(datum).bytes;
             }

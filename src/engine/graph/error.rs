@@ -18,15 +18,18 @@ pub enum GraphRunError {
     #[error(transparent)]
     Map(#[from] MapError),
 
-    #[error("residency is no device to run on")]
+    #[error("there is no device to run on")]
     NoDevice,
 
     #[error(
-        "{device}: the graph needs {needed} bytes of its memory, and it has {has}; run fewer \
-         components on it, or choose a smaller size"
+        "{device}: component {component} ({kernels}) needs {needed} bytes of its memory at once, \
+         and has {has}; divide its kernels among more components, choose a smaller size, or \
+         raise --gpu-memory"
     )]
     Memory {
         device: String,
+        component: usize,
+        kernels: String,
         needed: u64,
         has: u64,
     },

@@ -116,6 +116,7 @@ mod state;
 mod storage;
 mod timeline;
 pub mod times;
+mod window;
 
 use std::sync::atomic::AtomicBool;
 

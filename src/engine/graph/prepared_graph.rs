@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::command_plan::CommandPlan;
 use super::outcome::GraphLoss;
+use super::run::windowed;
 use super::storage::Storage;
 use super::{GraphRunError, Options};
 use crate::codelet::{Codelet, Value, copy, zeros};
@@ -44,8 +45,6 @@ pub struct PreparedGraph {
     pub(super) ranks: Vec<f64>,
     pub(super) devices: Vec<DeviceState>,
     pub(super) storage: Storage,
-    /// By device and datum: given data that earlier runs left there.
-    pub(super) resident: Vec<Vec<bool>>,
     pub(super) copying: Arc<Codelet>,
     zeroing: Arc<Codelet>,
     /// By device and component: the latest command plan.
@@ -85,8 +84,7 @@ impl PreparedGraph {
         Ok(Self {
             ranks: bottom_levels(&graph, cost, |_| 0.0),
             devices: devices.iter().map(state).collect(),
-            storage: Storage::new(&graph, &components, devices.len()),
-            resident: vec![vec![false; graph.data().len()]; devices.len()],
+            storage: Storage::new(&graph, &components, devices),
             copying: Arc::new(copy::codelet()),
             zeroing: Arc::new(zeros::codelet()),
             command_plans: vec![vec![None; components.len()]; devices.len()],
@@ -143,15 +141,63 @@ impl PreparedGraph {
             return Ok(());
         }
         let (graph, components) = (&self.graph, &self.components);
-        let info = &runtime.devices()[device];
-        (self.storage).check(info, graph, components, &own, device)?;
+        let shares = self.devices[device].shares;
         for component in &own {
-            (self.storage).ensure(runtime, graph, components, *component, device)?;
+            self.check_room(device, *component)?;
+            (self.storage).ensure(runtime, graph, components, *component, shares)?;
         }
-        for queue in self.queues(runtime, device, options)? {
+        for queue in self.queues(runtime, device, options, windowed(policy))? {
             self.load(runtime, queue, &own)?;
         }
         Ok(())
+    }
+
+    /// Bytes of a device's own memory that suffice to run any component there.
+    pub fn least_memory(&self) -> u64 {
+        let all = 0..self.components.len();
+        let needed = |component| {
+            self.storage
+                .needed(&self.graph, &self.components, component)
+        };
+        all.map(needed).max().unwrap_or(0)
+    }
+
+    /// Uses at most so many bytes of each device's own memory.
+    pub fn limit_memory(&mut self, bytes: u64) {
+        for device in 0..self.devices.len() {
+            if let Some(space) = self.storage.residency.space_mut(device) {
+                space.set_capacity(bytes.min(space.capacity()));
+            }
+        }
+    }
+
+    /// Refuses a component whose data a device's memory cannot hold at once.
+    pub(super) fn check_room(&self, device: usize, component: usize) -> Result<(), GraphRunError> {
+        let Some(space) = self.storage.residency.space(device) else {
+            return Ok(());
+        };
+        let needed = self
+            .storage
+            .needed(&self.graph, &self.components, component);
+        if needed <= space.capacity() {
+            return Ok(());
+        }
+        Err(GraphRunError::Memory {
+            device: self.devices[device].name.clone(),
+            component,
+            kernels: self.kernel_names(component),
+            needed,
+            has: space.capacity(),
+        })
+    }
+
+    /// The names of a component's kernels.
+    pub(super) fn kernel_names(&self, component: usize) -> String {
+        let kernels = self.components.list()[component].kernels.iter();
+        let names: Vec<String> = kernels
+            .map(|kernel| format!("`{}`", self.graph.kernel(*kernel).name))
+            .collect();
+        names.join(", ")
     }
 
     /// The components that the policy may give to a device; none to a lost one.
@@ -196,7 +242,7 @@ impl PreparedGraph {
             .map(|device| {
                 let used = self.components_of(policy, device).next().is_some();
                 match used {
-                    true => self.queues(runtime, device, options),
+                    true => self.queues(runtime, device, options, windowed(policy)),
                     false => Ok(Vec::new()),
                 }
             })
@@ -209,8 +255,10 @@ impl PreparedGraph {
         runtime: &mut dyn Runtime,
         device: usize,
         options: &Options,
+        windowed: bool,
     ) -> Result<Vec<QueueId>, RuntimeError> {
-        let (wanted, _) = options.of(device);
+        // Loads and stores of a window have queues of their own.
+        let wanted = options.of(device).0 + if windowed { 2 } else { 0 };
         let state = &mut self.devices[device];
         let (open, kind) = match options.trace {
             true => (&mut state.profiled, QueueKind::Profiled),
@@ -223,17 +271,25 @@ impl PreparedGraph {
         Ok(open[..wanted].to_vec())
     }
 
-    /// A kernel's launch on a device, the same in every run.
+    /// A kernel's launch on a device, the same in every run as long as its data stay in
+    /// their buffers.
     pub(super) fn launch(
         &mut self,
         kernel: KernelId,
         device: usize,
     ) -> Result<KernelLaunch, RuntimeError> {
-        if let Some(launch) = &self.launches[device][kernel.0] {
-            return Ok(launch.clone());
-        }
         let what = self.graph.kernel(kernel);
         let shares = self.devices[device].shares;
+        if let Some(launch) = &self.launches[device][kernel.0] {
+            let memory = |datum| self.storage.memory(datum, device, shares).ok();
+            if what
+                .memories()
+                .map(memory)
+                .eq(launch.kernel.memories().map(Some))
+            {
+                return Ok(launch.clone());
+            }
+        }
         let memory = |datum: DatumId| self.storage.memory(datum, device, shares);
         let args = what.arguments.iter().map(|argument| {
             Ok(match argument {
@@ -279,7 +335,8 @@ impl PreparedGraph {
 
     /// Bytes of a device's own memory that it has.
     pub fn device_bytes(&self, device: usize) -> u64 {
-        self.storage.bytes(device)
+        let space = self.storage.residency.space(device);
+        space.map_or(0, |space| space.allocated())
     }
 
     /// The contents of a wanted datum after a run that was not interrupted, or of
@@ -298,14 +355,20 @@ impl PreparedGraph {
         runtime.host_bytes(memory).map(|bytes| &bytes[..length])
     }
 
-    /// Gives memory and queues back.
-    pub fn release(self, runtime: &mut dyn Runtime) {
-        for device in self.devices {
-            for queue in device.profiled.into_iter().chain(device.plain) {
+    /// Closes all queues. A queue of which a command failed runs no other, and what
+    /// waited for that on other devices has failed, too.
+    pub(super) fn close_queues(&mut self, runtime: &mut dyn Runtime) {
+        for device in &mut self.devices {
+            for queue in device.profiled.drain(..).chain(device.plain.drain(..)) {
                 runtime.free_queue(queue);
             }
         }
-        self.storage.release(runtime);
+    }
+
+    /// Gives memory and queues back.
+    pub fn release(mut self, runtime: &mut dyn Runtime) {
+        self.close_queues(runtime);
+        self.storage.release(runtime, self.devices.len());
     }
 }
 

@@ -4,6 +4,7 @@ use super::GraphRunError;
 use super::outcome::GraphLoss;
 use super::run::GraphRun;
 use super::state::ComponentState;
+use crate::graph::DatumId;
 
 impl GraphRun<'_> {
     /// Goes on without the devices that failed. Nothing is in flight.
@@ -12,14 +13,20 @@ impl GraphRun<'_> {
         let failing = std::mem::take(&mut self.failing);
         self.fetching.clear();
         self.running.fill(0);
+        self.clear_windows();
         let lost: Vec<usize> = failing.iter().map(|(device, _)| *device).collect();
-        let repeated = self.state.lose(&self.graph, &self.components, &lost);
+        let storage = &mut self.prepared.storage;
+        storage.residency.lose(&lost);
+        let (graph, components) = (&self.graph, &self.components);
+        let exists = |datum: DatumId| storage.exists(datum);
+        let overwritten = |datum: DatumId| storage.overwritten(graph, datum);
+        let repeated = (self.state).lose(graph, components, exists, overwritten);
+        self.tell_absent(&lost);
         // A repeated component ends twice; only the last time counts.
         self.placements
             .retain(|placement| !repeated.contains(&placement.component));
         for (device, why) in failing {
             self.prepared.devices[device].lost = Some(why.clone());
-            self.prepared.resident[device].fill(false);
             self.losses.push(GraphLoss {
                 device,
                 why,
@@ -30,6 +37,7 @@ impl GraphRun<'_> {
         self.check_placeable()?;
         // Where components may go now is known only now.
         let prepared = &mut *self.prepared;
+        prepared.close_queues(self.runtime);
         prepared.prepare(self.runtime, self.policy, self.options)?;
         self.queues = prepared.run_queues(self.runtime, self.policy, self.options)?;
         self.losses.append(&mut prepared.losses);
@@ -49,16 +57,12 @@ impl GraphRun<'_> {
             if matches!(run.state, ComponentState::Done(_)) || (0..devices.len()).any(left) {
                 continue;
             }
-            let kernels = self.components.list()[component].kernels.iter();
-            let names: Vec<String> = kernels
-                .map(|kernel| format!("`{}`", self.graph.kernel(*kernel).name))
-                .collect();
             let lost: Vec<String> = (devices.iter())
                 .filter_map(|device| Some(format!("{} ({})", device.name, device.lost.as_ref()?)))
                 .collect();
             return Err(GraphRunError::Lost {
                 component,
-                kernels: names.join(", "),
+                kernels: self.prepared.kernel_names(component),
                 lost: lost.join(", "),
             });
         }

@@ -1,18 +1,21 @@
 //! A run of a graph: the loop that asks the policy, dispatches components and
 //! handles completions.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::interleaving::Interleaving;
 use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
-use super::state::{ComponentState, Residency, RunState};
+use super::state::{ComponentState, RunState};
 use super::timeline::{Purpose, Submission, Timeline};
+use super::window::Window;
 use super::{Control, GraphRunError, Options, PreparedGraph};
 use crate::engine::in_flight::{InFlight, span};
 use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::policy::{Finished, Policy};
+use crate::residency::State;
 use crate::runtime::{Completion, EventId, Notice, QueueId, Runtime, RuntimeError, Status};
 use crate::time::Nanos;
 use crate::trace::{Trace, intervals};
@@ -30,8 +33,15 @@ pub(super) struct GraphRun<'a> {
     pub components: Arc<Components>,
     /// By device.
     pub queues: Vec<Vec<QueueId>>,
-    /// By device: how many components it has.
+    /// By device: how many components it has, and those that it has not begun.
     pub running: Vec<usize>,
+    pub windows: Vec<Window>,
+    /// By device and slot: whether the policy knows that the device has its datum.
+    pub told: Vec<Vec<bool>>,
+    /// Whether the data of components that wait are loaded meanwhile.
+    pub windowed: bool,
+    /// By component that a device has begun: the slots that it pins.
+    pub held: HashMap<usize, Vec<usize>>,
     /// By device: the queue at which the next component begins.
     pub next_queue: Vec<usize>,
     pub state: RunState,
@@ -97,19 +107,31 @@ impl<'a> GraphRun<'a> {
         );
         let devices = prepared.devices.len();
         let queues = prepared.run_queues(runtime, policy, options)?;
-        let mut state = RunState::new(&graph, &components, devices);
-        for (data, resident) in state.residency.iter_mut().zip(&mut prepared.resident) {
-            for (datum, resident) in data.iter_mut().zip(resident) {
-                if std::mem::take(resident) && options.keep {
-                    *datum = Residency::Present;
+        let state = RunState::new(&graph, &components);
+        let is_given = |datum: usize| graph.data()[datum].contents.is_some();
+        let residency = &mut prepared.storage.residency;
+        residency.forget(|datum| options.keep && is_given(datum));
+        for datum in (0..graph.data().len()).filter(|datum| is_given(*datum)) {
+            residency.set_in_host(datum, true);
+        }
+        policy.begin();
+        let mut told = vec![vec![false; graph.data().len()]; devices];
+        for (device, told) in told.iter_mut().enumerate() {
+            for (slot, told) in told.iter_mut().enumerate() {
+                if residency.version(device, slot).is_some() {
+                    *told = true;
+                    policy.arrived(device, slot);
                 }
             }
         }
-        policy.begin();
         runtime.notify(Notice::PhaseBegins(0));
         Ok(Self {
             queues,
             running: vec![0; devices],
+            told,
+            windows: (0..devices).map(|_| Window::default()).collect(),
+            windowed: windowed(policy),
+            held: HashMap::new(),
             next_queue: vec![0; devices],
             state,
             in_flight: InFlight::default(),
@@ -139,7 +161,8 @@ impl<'a> GraphRun<'a> {
         let ready = self.state.find_ready(&self.graph, &self.components);
         self.tell_ready(ready);
         let mut reported = 0;
-        while !self.state.complete() {
+        // What the host wants may still be on its way, and may be lost there.
+        while !self.state.complete() || !self.in_flight.is_empty() || !self.nothing_failed() {
             let stopped = control.stop.load(Ordering::Relaxed);
             if self.nothing_failed() && !stopped {
                 self.dispatch_ready();
@@ -156,7 +179,7 @@ impl<'a> GraphRun<'a> {
                 if stopped {
                     return Ok(());
                 }
-                return Err(self.stuck());
+                return Err(self.lacking_room().unwrap_or_else(|| self.stuck()));
             }
             let before = self.runtime.now();
             let completion = self.runtime.wait(Some(STOP_CHECK))?;
@@ -182,8 +205,19 @@ impl<'a> GraphRun<'a> {
     fn dispatch_ready(&mut self) {
         let mut interleaving = Interleaving::default();
         while self.nothing_failed() {
-            let Some((component, device)) = self.next_component() else {
-                break;
+            let next = match self.next_to_begin() {
+                Ok(next) => next,
+                Err(error) => {
+                    self.refused(error);
+                    break;
+                }
+            };
+            let Some((component, device)) = next else {
+                match self.next_component() {
+                    Some((component, device)) => self.assign(component, device),
+                    None => break,
+                }
+                continue;
             };
             let dispatch = self.begin(component, device);
             if !dispatch.can_interleave() || !interleaving.admits(&dispatch) {
@@ -220,6 +254,21 @@ impl<'a> GraphRun<'a> {
             return Some((component, device));
         }
         None
+    }
+
+    /// Notes that the runtime refused something. A device that is lost is reported by
+    /// its commands, too.
+    fn refused(&mut self, error: RuntimeError) {
+        match error {
+            RuntimeError::DeviceLost { device, why } => {
+                let index = (self.prepared.devices.iter()).position(|own| own.name == device);
+                match index {
+                    Some(index) => self.fail(index, why),
+                    None => self.error = Some(RuntimeError::DeviceLost { device, why }),
+                }
+            }
+            error => self.error = Some(error),
+        }
     }
 
     /// Notes that a device failed.
@@ -263,10 +312,13 @@ impl<'a> GraphRun<'a> {
             return;
         };
         let (component, device) = (submission.component, submission.device);
-        let run = &mut self.state.components[component];
-        run.in_flight -= 1;
-        run.ended = run.ended.max(completion.ended);
-        run.failed |= completion.status != Status::Done;
+        let is_part = submission.purpose.is_part_of_component();
+        if is_part {
+            let run = &mut self.state.components[component];
+            run.in_flight -= 1;
+            run.ended = run.ended.max(completion.ended);
+            run.failed |= completion.status != Status::Done;
+        }
         match &completion.status {
             Status::Done => {
                 let became_ready = self.take_effect(device, submission.purpose, &completion);
@@ -281,7 +333,8 @@ impl<'a> GraphRun<'a> {
             Status::Failed(why) | Status::DeviceLost(why) => self.fail(device, why.clone()),
         }
         let run = &self.state.components[component];
-        if run.in_flight == 0
+        if is_part
+            && run.in_flight == 0
             && !run.failed
             && let ComponentState::Running(device) = run.state
         {
@@ -298,23 +351,23 @@ impl<'a> GraphRun<'a> {
         completion: &Completion,
     ) -> Vec<usize> {
         match purpose {
-            Purpose::Write(datum) => {
-                let residency = &mut self.state.residency[device][datum.0];
-                if matches!(residency, Residency::Arriving { event, .. } if *event == completion.event)
+            Purpose::Write(datum) | Purpose::Load(datum) => {
+                let residency = &mut self.prepared.storage.residency;
+                if let State::Arriving((event, _)) = residency.state(device, datum.0)
+                    && event == completion.event
                 {
-                    *residency = Residency::Present;
+                    residency.set(device, datum.0, State::Valid);
                 }
                 Vec::new()
             }
             Purpose::Copy(_) | Purpose::Zeros(_) => Vec::new(),
             Purpose::Fetch(datum) => {
-                self.fetching.retain(|(fetched, _)| *fetched != datum);
-                self.state.in_host[datum.0] = true;
+                self.stored(device, datum);
                 Vec::new()
             }
             Purpose::Launch(kernel) => self.kernel_ended(device, kernel),
             Purpose::Read(kernel, datum) => {
-                self.state.in_host[datum.0] = true;
+                (self.prepared.storage).set_in_host(&self.graph, datum, true);
                 (self.state).command_ended(&self.graph, &self.components, kernel)
             }
         }
@@ -323,12 +376,21 @@ impl<'a> GraphRun<'a> {
     /// A kernel has ended, so its outputs exist. Returns the components that
     /// became ready by it.
     fn kernel_ended(&mut self, device: usize, kernel: KernelId) -> Vec<usize> {
-        for datum in self.graph.kernel(kernel).outputs() {
-            let residency = &mut self.state.residency[device][datum.0];
+        let graph = Arc::clone(&self.graph);
+        for datum in graph.kernel(kernel).outputs() {
+            let overwriter = graph.overwriter(datum);
+            if overwriter.is_some_and(|k| self.components.of(k) == self.components.of(kernel)) {
+                // A later version is there when the component has ended.
+                continue;
+            }
             if self.prepared.devices[device].shares {
-                self.state.in_host[datum.0] = true;
-            } else if *residency == Residency::Absent {
-                *residency = Residency::Present;
+                (self.prepared.storage).set_in_host(&self.graph, datum, true);
+                let slot = self.prepared.storage.residency.slot(datum.0);
+                self.drop_older(device, slot, datum);
+            } else {
+                if let Err(error) = self.made(self.components.of(kernel), device, datum) {
+                    self.refused(error);
+                }
             }
         }
         (self.state).command_ended(&self.graph, &self.components, kernel)
@@ -341,6 +403,7 @@ impl<'a> GraphRun<'a> {
         }
         self.state.finish(component, device);
         self.running[device] -= 1;
+        self.leave_window(component, device);
         let run = &self.state.components[component];
         let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;
         self.uses[device].components += 1;
@@ -373,13 +436,6 @@ impl<'a> GraphRun<'a> {
         let whole = ended - self.began;
         let seconds = |time: Nanos| time as f64 / 1e9;
         let engine = whole.saturating_sub(self.submit_time + self.wait_time);
-        for (resident, data) in (self.prepared.resident.iter_mut()).zip(&self.state.residency) {
-            for ((resident, residency), datum) in
-                resident.iter_mut().zip(data).zip(self.graph.data())
-            {
-                *resident = datum.contents.is_some() && *residency == Residency::Present;
-            }
-        }
         let driver = self.runtime.driver_time() - driver_time;
         let interrupted = !self.state.complete();
         let mut uses = self.uses;
@@ -414,4 +470,9 @@ impl<'a> GraphRun<'a> {
             devices,
         }
     }
+}
+
+/// Whether a policy gives a device components ahead of their turn.
+pub(super) fn windowed(policy: &dyn Policy) -> bool {
+    policy.window().is_some_and(|components| components > 1)
 }

@@ -1,21 +1,8 @@
-//! The state of a run: how far kernels and components are, and where each datum
-//! is. It decides nothing and calls no device.
+//! The state of a run: how far kernels and components are. It decides nothing and
+//! calls no device.
 
 use crate::graph::{Components, DatumId, KernelId, TaskGraph};
-use crate::runtime::EventId;
 use crate::time::Nanos;
-
-/// Whether a datum is in a device's own memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Residency {
-    Absent,
-    /// The write of this event, enqueued for this component, has not ended.
-    Arriving {
-        event: EventId,
-        component: usize,
-    },
-    Present,
-}
 
 /// How far a component is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +11,7 @@ pub(super) enum ComponentState {
     Waiting(usize),
     /// The policy was told that it is ready.
     Ready,
-    /// It was dispatched to this device.
+    /// This device has it.
     Running(usize),
     Done(usize),
 }
@@ -56,10 +43,6 @@ struct KernelRun {
 
 /// The state of a run.
 pub(super) struct RunState {
-    /// By datum: whether host memory has it.
-    pub in_host: Vec<bool>,
-    /// By device and datum.
-    pub residency: Vec<Vec<Residency>>,
     pub components: Vec<ComponentRun>,
     kernels: Vec<KernelRun>,
     /// How many components are done.
@@ -67,9 +50,8 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    /// The state at the begin: the host has the given data.
-    pub fn new(graph: &TaskGraph, components: &Components, devices: usize) -> Self {
-        let data = graph.data();
+    /// The state at the begin.
+    pub fn new(graph: &TaskGraph, components: &Components) -> Self {
         let component = ComponentRun {
             state: ComponentState::Waiting(0),
             in_flight: 0,
@@ -79,8 +61,6 @@ impl RunState {
             written: 0,
         };
         Self {
-            in_host: data.iter().map(|datum| datum.contents.is_some()).collect(),
-            residency: vec![vec![Residency::Absent; data.len()]; devices],
             components: vec![component; components.len()],
             kernels: vec![KernelRun::default(); graph.kernels().len()],
             finished: 0,
@@ -206,23 +186,18 @@ impl RunState {
     }
 
     /// Devices were lost, and nothing is in flight. Takes back the components
-    /// that were running, and those whose results only the lost devices had and
-    /// that another component still needs. Returns the latter.
+    /// that were running, and those with results that no longer exist and that the
+    /// host or another component still needs. A component that runs again makes its
+    /// data again where later versions are, if `overwritten` says that a version and
+    /// the next one share their host memory; so their makers run again, too. Returns
+    /// the components that had ended.
     pub fn lose(
         &mut self,
         graph: &TaskGraph,
         components: &Components,
-        lost: &[usize],
+        exists: impl Fn(DatumId) -> bool,
+        overwritten: impl Fn(DatumId) -> Option<KernelId>,
     ) -> Vec<usize> {
-        for device in lost {
-            self.residency[*device].fill(Residency::Absent);
-        }
-        // A write that should have ended by now has failed.
-        for residency in self.residency.iter_mut().flatten() {
-            if matches!(residency, Residency::Arriving { .. }) {
-                *residency = Residency::Absent;
-            }
-        }
         for component in 0..components.len() {
             if matches!(self.components[component].state, ComponentState::Running(_)) {
                 self.undo(components, component);
@@ -232,54 +207,30 @@ impl RunState {
             |run: &Self, c: usize| matches!(run.components[c].state, ComponentState::Done(_));
         let mut repeated = Vec::new();
         let mut open: Vec<usize> = (0..components.len()).filter(|c| !done(self, *c)).collect();
+        let mut repeat = |run: &mut Self, kernel: Option<KernelId>, open: &mut Vec<usize>| {
+            let component = kernel.map(|kernel| components.of(kernel));
+            if let Some(component) = component.filter(|component| done(run, *component)) {
+                run.undo(components, component);
+                repeated.push(component);
+                open.push(component);
+            }
+        };
+        let lost = |datum: &DatumId| !exists(*datum);
+        let wanted = graph.datum_ids().filter(|datum| graph.datum(*datum).wanted);
+        for datum in wanted.filter(lost) {
+            repeat(self, graph.producer(datum), &mut open);
+        }
         while let Some(component) = open.pop() {
             for kernel in &components.list()[component].kernels {
-                for datum in graph.kernel(*kernel).inputs() {
-                    let Some(maker) = graph.producer(datum).map(|k| components.of(k)) else {
-                        continue;
-                    };
-                    if maker != component && done(self, maker) && !self.exists(datum) {
-                        self.undo(components, maker);
-                        repeated.push(maker);
-                        open.push(maker);
-                    }
+                let kernel = graph.kernel(*kernel);
+                for datum in kernel.inputs().filter(lost) {
+                    repeat(self, graph.producer(datum), &mut open);
+                }
+                for datum in kernel.outputs() {
+                    repeat(self, overwritten(datum), &mut open);
                 }
             }
         }
         repeated
-    }
-
-    /// Whether the host or a device has a datum.
-    fn exists(&self, datum: DatumId) -> bool {
-        let mut devices = self.residency.iter();
-        self.in_host[datum.0] || devices.any(|data| data[datum.0] == Residency::Present)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::GraphBuilder;
-    use crate::graph::fixtures::{given, step};
-
-    #[test]
-    fn data_that_were_arriving_when_a_device_was_lost_are_absent() {
-        let mut graph = GraphBuilder::default();
-        let first = given(&mut graph, "given");
-        step(&mut graph, "a", &[first]);
-        let graph = graph.build().unwrap();
-        let components = Components::by(&graph, |_| ()).unwrap();
-        let mut state = RunState::new(&graph, &components, 3);
-        let event = EventId::fresh();
-        state.residency[0][first.0] = Residency::Present;
-        state.residency[1][first.0] = Residency::Arriving {
-            event,
-            component: 0,
-        };
-        state.residency[2][first.0] = Residency::Present;
-        state.lose(&graph, &components, &[2]);
-        let of = |device: usize| state.residency[device][first.0];
-        let expected = (Residency::Present, Residency::Absent, Residency::Absent);
-        assert_eq!((of(0), of(1), of(2)), expected);
     }
 }

@@ -4,60 +4,58 @@
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph};
 use crate::machine::Device;
-use crate::runtime::{DeviceId, Runtime, RuntimeError};
-
-use super::GraphRunError;
+use crate::residency::Residency;
+use crate::runtime::{EventId, Runtime, RuntimeError};
 
 /// Bytes of a unit of the copying codelet. Host memory that is copied between
 /// versions of a datum is a multiple of it.
 pub(super) const COPY_UNIT: u64 = 4096;
 
-/// The memory of a prepared graph, allocated when something first needs it.
+/// The memory of a prepared graph: the host's, allocated when something first needs
+/// it, and where everything is.
 pub(super) struct Storage {
     /// By datum.
     host: Vec<Option<HostMemoryId>>,
-    /// By device and datum; only first versions have any.
-    buffers: Vec<Vec<Option<BufferId>>>,
-    /// By datum: the first version of those that share its buffer.
-    first: Vec<usize>,
     /// By first version: all of them, if there are several.
     versions: Vec<Vec<DatumId>>,
-    /// By datum: the same in host memory, where a version that another component
-    /// or the host may still need is never overwritten.
+    /// By datum: the first version of those that share its host memory. A version
+    /// that something but its overwriter may still need is never overwritten.
     host_first: Vec<usize>,
     /// By datum: whether its host memory is copied from or to.
     copied: Vec<bool>,
-    /// By device and component: whether all memory is allocated.
-    ready: Vec<Vec<bool>>,
-    /// Bytes of buffers by device.
-    bytes: Vec<u64>,
+    pub residency: Residency<BufferId, Arrival>,
 }
 
+/// A copy to a device in flight: its event, and the component for which it was made.
+pub(super) type Arrival = (EventId, usize);
+
 impl Storage {
-    pub fn new(graph: &TaskGraph, components: &Components, devices: usize) -> Self {
+    pub fn new(graph: &TaskGraph, components: &Components, devices: &[Device]) -> Self {
         let data = graph.data().len();
+        let slots = graph.datum_ids().map(|datum| graph.first_version(datum).0);
+        let bytes: Vec<u64> = graph.data().iter().map(|datum| datum.bytes).collect();
+        let own = devices.iter();
+        let own: Vec<Option<u64>> = own
+            .map(|device| (!device.shares_host_memory).then_some(device.memory))
+            .collect();
         let mut made = Self {
             host: vec![None; data],
-            buffers: vec![vec![None; data]; devices],
-            first: (0..data).collect(),
             versions: vec![Vec::new(); data],
             host_first: (0..data).collect(),
             copied: vec![false; data],
-            ready: vec![vec![false; components.len()]; devices],
-            bytes: vec![0; devices],
+            residency: Residency::new(slots.collect(), &bytes, &own),
         };
         for kernel in graph.order() {
             for argument in &graph.kernel(*kernel).arguments {
                 let Argument::InOut { from, to } = argument else {
                     continue;
                 };
-                let first = made.first[from.0];
-                made.first[to.0] = first;
-                if made.versions[first].is_empty() {
-                    made.versions[first].push(*from);
+                let versions = &mut made.versions[graph.first_version(*from).0];
+                if versions.is_empty() {
+                    versions.push(*from);
                 }
-                made.versions[first].push(*to);
-                if private(graph, components, *from, *kernel) {
+                versions.push(*to);
+                if is_only_overwritten(graph, components, *from) {
                     made.host_first[to.0] = made.host_first[from.0];
                 } else {
                     made.copied[made.host_first[from.0]] = true;
@@ -68,42 +66,39 @@ impl Storage {
         made
     }
 
-    /// Allocates what a component needs on a device and does not have yet. Nothing
-    /// may be in flight then.
+    /// Makes the host memory that a component needs wherever it runs, and on a device
+    /// that computes in host memory all of its memory.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
     pub fn ensure(
         &mut self,
         runtime: &mut dyn Runtime,
         graph: &TaskGraph,
         components: &Components,
         component: usize,
-        device: usize,
-    ) -> Result<(), GraphRunError> {
-        if self.ready[device][component] {
-            return Ok(());
-        }
-        let shares = runtime.devices()[device].shares_host_memory;
+        shares: bool,
+    ) -> Result<(), RuntimeError> {
         for kernel in &components.list()[component].kernels {
             let what = graph.kernel(*kernel);
             for datum in what.inputs().chain(what.outputs()) {
-                if !shares {
-                    self.ensure_buffer(runtime, graph, datum, device)?;
-                }
                 if shares || travels(graph, components, datum) {
                     self.ensure_host(runtime, graph, datum)?;
                 }
             }
         }
-        self.ready[device][component] = true;
         Ok(())
     }
 
-    /// Allocates host memory for the data that the host gives and wants, whether
-    /// or not a kernel reads them.
+    /// Makes the host memory of what the host gives and wants.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
     pub fn ensure_given(
         &mut self,
         runtime: &mut dyn Runtime,
         graph: &TaskGraph,
-    ) -> Result<(), GraphRunError> {
+    ) -> Result<(), RuntimeError> {
         for datum in graph.datum_ids() {
             let what = graph.datum(datum);
             if what.wanted || what.contents.is_some() {
@@ -113,33 +108,19 @@ impl Storage {
         Ok(())
     }
 
-    fn ensure_buffer(
+    /// Makes a datum's host memory. Given data are written there.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn ensure_host(
         &mut self,
         runtime: &mut dyn Runtime,
         graph: &TaskGraph,
         datum: DatumId,
-        device: usize,
-    ) -> Result<(), GraphRunError> {
-        let first = self.first[datum.0];
-        if self.buffers[device][first].is_some() {
-            return Ok(());
-        }
-        let bytes = graph.data()[first].bytes;
-        let buffer = runtime.alloc(DeviceId(device), bytes)?;
-        self.bytes[device] += bytes;
-        self.buffers[device][first] = Some(buffer);
-        Ok(())
-    }
-
-    fn ensure_host(
-        &mut self,
-        runtime: &mut dyn Runtime,
-        graph: &TaskGraph,
-        datum: DatumId,
-    ) -> Result<(), GraphRunError> {
+    ) -> Result<HostMemoryId, RuntimeError> {
         let first = self.host_first[datum.0];
-        if self.host[first].is_some() {
-            return Ok(());
+        if let Some(memory) = self.host[first] {
+            return Ok(memory);
         }
         let what = &graph.data()[first];
         let bytes = if self.copied[first] {
@@ -152,52 +133,46 @@ impl Storage {
         if let Some(contents) = &what.contents {
             match runtime.host_bytes(memory) {
                 Ok(all) => contents.write(&mut all[..what.bytes as usize]),
-                // A simulation without data needs no contents.
                 Err(RuntimeError::NoData) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(memory)
     }
 
-    /// Checks that a device's own memory holds the buffers that are allocated and
-    /// those that these components still need.
-    pub fn check(
+    /// Bytes of a device's own memory that a component needs at once.
+    pub fn needed(&self, graph: &TaskGraph, components: &Components, component: usize) -> u64 {
+        let slots = self.slots(graph, components, component);
+        let bytes = slots.iter().map(|slot| graph.data()[*slot].bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// The slots that a component reads or writes, each once.
+    pub fn slots(
         &self,
-        info: &Device,
         graph: &TaskGraph,
         components: &Components,
-        own: &[usize],
-        device: usize,
-    ) -> Result<(), GraphRunError> {
-        if info.shares_host_memory {
-            return Ok(());
-        }
-        let kernels = own.iter().flat_map(|c| &components.list()[*c].kernels);
-        let mut missing: Vec<usize> = kernels
-            .map(|kernel| graph.kernel(*kernel))
-            .flat_map(|kernel| kernel.inputs().chain(kernel.outputs()))
-            .map(|datum| self.first[datum.0])
-            .filter(|first| self.buffers[device][*first].is_none())
-            .collect();
-        missing.sort_unstable();
-        missing.dedup();
-        let sizes = missing.iter().map(|first| graph.data()[*first].bytes);
-        let needed = sizes.fold(self.bytes[device], u64::saturating_add);
-        if needed <= info.memory {
-            return Ok(());
-        }
-        Err(GraphRunError::Memory {
-            device: info.name.clone(),
-            needed,
-            has: info.memory,
-        })
+        component: usize,
+    ) -> Vec<usize> {
+        let kernels = components.list()[component].kernels.iter();
+        let kernels = kernels.map(|kernel| graph.kernel(*kernel));
+        let data = kernels.flat_map(|kernel| kernel.inputs().chain(kernel.outputs()));
+        let mut slots: Vec<usize> = data.map(|datum| self.residency.slot(datum.0)).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
     }
 
-    /// The other versions of a datum. Its buffer holds one version at a time.
-    pub fn others(&self, datum: DatumId) -> impl Iterator<Item = DatumId> + '_ {
-        let versions = self.versions[self.first[datum.0]].iter().copied();
-        versions.filter(move |other| *other != datum)
+    /// Notes that a version is being written to its host memory, or that it is there
+    /// now. The memory has no other version from then on.
+    pub fn set_in_host(&mut self, graph: &TaskGraph, datum: DatumId, present: bool) {
+        let first = self.host_first[datum.0];
+        for version in &self.versions[graph.first_version(datum).0] {
+            if self.host_first[version.0] == first {
+                self.residency.set_in_host(version.0, false);
+            }
+        }
+        self.residency.set_in_host(datum.0, present);
     }
 
     /// A datum's host memory.
@@ -209,9 +184,12 @@ impl Storage {
 
     /// A datum's buffer on a device.
     pub fn buffer(&self, datum: DatumId, device: usize) -> Result<BufferId, RuntimeError> {
-        self.buffers[device][self.first[datum.0]].ok_or(RuntimeError::Unknown {
-            what: "buffer of a datum",
-        })
+        let space = self.residency.space(device);
+        space
+            .and_then(|space| space.buffer(self.residency.slot(datum.0)))
+            .ok_or(RuntimeError::Unknown {
+                what: "buffer of a datum",
+            })
     }
 
     /// The memory that a kernel on a device gets for a datum.
@@ -228,21 +206,36 @@ impl Storage {
         }
     }
 
+    /// Whether the host or a device has a datum.
+    pub fn exists(&self, datum: DatumId) -> bool {
+        self.residency.in_host(datum.0) || self.residency.holder(datum.0).is_some()
+    }
+
+    /// The kernel that makes the next version of a datum in the same host memory.
+    pub fn overwritten(&self, graph: &TaskGraph, datum: DatumId) -> Option<KernelId> {
+        let kernel = graph.overwriter(datum)?;
+        let mut arguments = graph.kernel(kernel).arguments.iter();
+        let in_place = arguments.any(|argument| {
+            matches!(argument, Argument::InOut { from, to }
+                if *from == datum && !self.apart(*from, *to))
+        });
+        in_place.then_some(kernel)
+    }
+
     /// Whether two versions differ in their host memory, so that one is copied to
     /// the other before a kernel works on that in place.
     pub fn apart(&self, from: DatumId, to: DatumId) -> bool {
         self.host_first[from.0] != self.host_first[to.0]
     }
 
-    /// Bytes of buffers on a device.
-    pub fn bytes(&self, device: usize) -> u64 {
-        self.bytes[device]
-    }
-
     /// Gives all memory back.
-    pub fn release(self, runtime: &mut dyn Runtime) {
-        for buffer in self.buffers.into_iter().flatten().flatten() {
-            runtime.free(buffer);
+    pub fn release(mut self, runtime: &mut dyn Runtime, devices: usize) {
+        for device in 0..devices {
+            if let Some(space) = self.residency.space_mut(device) {
+                for buffer in space.take_all() {
+                    runtime.free(buffer);
+                }
+            }
         }
         for memory in self.host.into_iter().flatten() {
             runtime.free_host(memory);
@@ -257,16 +250,11 @@ fn travels(graph: &TaskGraph, components: &Components, datum: DatumId) -> bool {
     what.contents.is_some() || what.wanted || !components.readers(datum).is_empty()
 }
 
-/// Whether only the component of `overwriter` ever reads this version.
-fn private(
-    graph: &TaskGraph,
-    components: &Components,
-    datum: DatumId,
-    overwriter: KernelId,
-) -> bool {
-    let own = components.of(overwriter);
-    let producer = graph.producer(datum);
-    !graph.datum(datum).wanted
-        && producer.is_some_and(|producer| components.of(producer) == own)
-        && components.readers(datum).is_empty()
+/// Whether a version was made by a kernel, and is read by the kernel alone that
+/// overwrites it. It is needed nowhere once that kernel has run.
+fn is_only_overwritten(graph: &TaskGraph, components: &Components, datum: DatumId) -> bool {
+    let producer = graph.producer(datum).map(|kernel| components.of(kernel));
+    let reader = graph.overwriter(datum).map(|kernel| components.of(kernel));
+    let elsewhere = (components.readers(datum).iter()).any(|component| Some(*component) != reader);
+    !graph.datum(datum).wanted && producer.is_some() && !elsewhere
 }

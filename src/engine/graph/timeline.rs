@@ -12,14 +12,24 @@ use crate::trace::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Write(DatumId),
+    /// A write for a component that waits in a device's window.
+    Load(DatumId),
     /// Zeros for an output that a kernel may write only in part.
     Zeros(KernelId),
     /// A copy in host memory, before a kernel works on it in place.
     Copy(KernelId),
     Launch(KernelId),
     Read(KernelId, DatumId),
-    /// A read of a datum that had stayed on one device, for another device.
+    /// A read of a datum that had stayed on a device: for another device, for the
+    /// host, or to make room.
     Fetch(DatumId),
+}
+
+impl Purpose {
+    /// Whether a component has ended only when the command has.
+    pub fn is_part_of_component(self) -> bool {
+        !matches!(self, Self::Load(_) | Self::Fetch(_))
+    }
 }
 
 /// A submitted command.

@@ -5,7 +5,10 @@ use fastrand::Rng;
 use pdawl::runtime::Devices;
 
 use super::random::case;
-use super::run::{check_order, check_results, numbers, once, options, policy, prepared};
+use super::run::{
+    check_memory, check_order, check_results, limit_memory, numbers, once, options, policy,
+    prepared,
+};
 use crate::pocl::open;
 
 fn holds(devices: &str, cases: usize) {
@@ -18,10 +21,11 @@ fn holds(devices: &str, cases: usize) {
         let mut policy = policy(&mut rng, numbers(&runtime, &case));
         let mut options = options(&mut rng, runtime.devices().len());
         let mut prepared = prepared(&mut runtime, &case);
+        let limit = limit_memory(&mut rng, &mut prepared);
         for run in 0..3 {
             options.trace = run == 1;
             let what = format!(
-                "{devices}, seed {seed}, case {number}, run {run}, {}, {options:?}",
+                "{devices}, seed {seed}, case {number}, run {run}, {}, {options:?}, {limit} bytes",
                 policy.name()
             );
             let outcome = once(&mut prepared, &mut runtime, policy.as_mut(), &options)
@@ -30,6 +34,7 @@ fn holds(devices: &str, cases: usize) {
             // The clocks of devices and host differ slightly.
             check_order(&outcome, &options, &case, 100_000, &what);
             check_results(&prepared, &mut runtime, &case, &what);
+            check_memory(&prepared, limit, runtime.devices().len(), &what);
         }
         prepared.release(&mut runtime);
     }

@@ -9,7 +9,10 @@ use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, Runtime};
 
 use super::random::{Case, case};
-use super::run::{check_order, check_results, numbers, once, options, policy, prepared};
+use super::run::{
+    check_memory, check_order, check_results, limit_memory, numbers, once, options, policy,
+    prepared,
+};
 use super::simulated::{devices, machine, seeds};
 use crate::pocl::open;
 
@@ -19,7 +22,8 @@ fn survives(rng: &mut Rng, runtime: &mut dyn Runtime, case: &Case, slack: u64, w
     let mut policy = policy(rng, numbers(runtime, case));
     let options = options(rng, runtime.devices().len());
     let mut prepared = prepared(runtime, case);
-    let what = format!("{what}, {}, {options:?}", policy.name());
+    let limit = limit_memory(rng, &mut prepared);
+    let what = format!("{what}, {}, {options:?}, {limit} bytes", policy.name());
     let mut well = true;
     for run in 0..2 {
         match once(&mut prepared, runtime, policy.as_mut(), &options) {
@@ -27,6 +31,7 @@ fn survives(rng: &mut Rng, runtime: &mut dyn Runtime, case: &Case, slack: u64, w
                 assert!(run == 0 || well, "{what}: a lost device is back");
                 check_order(&outcome, &options, case, slack, &what);
                 check_results(&prepared, runtime, case, &what);
+                check_memory(&prepared, limit, runtime.devices().len(), &what);
             }
             Err(error @ GraphRunError::Lost { .. }) => {
                 let text = error.to_string();

@@ -23,8 +23,10 @@ pub fn numbers(runtime: &dyn Runtime, case: &Case) -> Problem {
 
 /// A random policy; a clustering gets a random map.
 pub fn policy(rng: &mut Rng, problem: Problem) -> Box<dyn Policy> {
-    match rng.u8(0..5) {
+    match rng.u8(0..6) {
         0 => Box::new(Eager::new(problem)),
+        // The devices' windows load and store data.
+        5 => Box::new(Eager::with_window(problem, rng.usize(2..6))),
         1 => Box::new(Heft::new(problem)),
         2 => Box::new(Adaptive::new(problem)),
         _ => {
@@ -69,6 +71,24 @@ pub fn once(
     assert_eq!(told.first(), Some(&(0, all)));
     assert_eq!(told.last(), Some(&(all, all)));
     Ok(outcome)
+}
+
+/// Limits the memory of devices, or not: at least to what the largest component needs.
+/// Returns the limit.
+pub fn limit_memory(rng: &mut Rng, prepared: &mut PreparedGraph) -> u64 {
+    if rng.bool() {
+        return u64::MAX;
+    }
+    let limit = prepared.least_memory() * rng.u64(10..20) / 10;
+    prepared.limit_memory(limit);
+    limit
+}
+
+/// Asserts that no device has more memory than the limit.
+pub fn check_memory(prepared: &PreparedGraph, limit: u64, devices: usize, what: &str) {
+    for device in 0..devices {
+        assert!(prepared.device_bytes(device) <= limit, "{what}");
+    }
 }
 
 /// A case made ready to run.

@@ -8,7 +8,10 @@ use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 
 use super::random::{Case, case};
-use super::run::{check_order, check_results, numbers, once, options, policy, prepared};
+use super::run::{
+    check_memory, check_order, check_results, limit_memory, numbers, once, options, policy,
+    prepared,
+};
 
 /// A host with many cores and two GPUs.
 pub fn machine() -> MachineFile {
@@ -70,13 +73,18 @@ fn random_graphs_are_right_and_in_order() {
         let mut policy = policy(&mut rng, numbers(&sim, &case));
         let options = options(&mut rng, sim.devices().len());
         let mut prepared = prepared(&mut sim, &case);
+        let limit = limit_memory(&mut rng, &mut prepared);
         for run in 0..2 {
-            let what = format!("seed {seed}, run {run}, {}, {options:?}", policy.name());
+            let what = format!(
+                "seed {seed}, run {run}, {}, {options:?}, {limit} bytes",
+                policy.name()
+            );
             let outcome = once(&mut prepared, &mut sim, policy.as_mut(), &options)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(outcome.losses.is_empty() && !outcome.interrupted, "{what}");
             check_order(&outcome, &options, &case, 0, &what);
             check_results(&prepared, &mut sim, &case, &what);
+            check_memory(&prepared, limit, sim.devices().len(), &what);
         }
         prepared.release(&mut sim);
     }

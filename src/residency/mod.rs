@@ -1,0 +1,167 @@
+//! Which datum is where, what a device's memory holds, and how room is made there.
+//!
+//! This folder is pure: it calls no device and reads no clock. It outlives a run, so
+//! that graphs can follow one another on the same memory.
+//!
+//! * [`Residency`] knows for every memory space and every datum a [`State`]: in the
+//!   host's memory, and in the own memory of each device.
+//! * `space` is one device's memory: buffers, which of them are pinned, and which
+//!   was used last. Buffers are reused by size, so that a run which follows another
+//!   allocates nothing.
+//!
+//! Versions of a datum that kernels make in place share a *slot*. A device holds one
+//! version of a slot at a time.
+
+mod space;
+
+pub use space::{Room, Space};
+
+/// Where a datum is in its way through a memory space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State<A> {
+    Absent,
+    /// A copy into the space is in flight.
+    Arriving(A),
+    Valid,
+    /// A copy out of the space is in flight, after which it leaves.
+    Leaving,
+}
+
+/// The version of a slot in a memory space, and its state, which is never
+/// [`State::Absent`].
+type Version<A> = Option<(usize, State<A>)>;
+
+/// The states of all data in all memory spaces. `B` names a buffer, `A` an arrival.
+#[derive(Clone, Debug)]
+pub struct Residency<B, A> {
+    /// By datum: its slot.
+    slots: Vec<usize>,
+    /// By datum: whether the host's memory has it.
+    in_host: Vec<bool>,
+    /// By device; `None` for one that computes in the host's memory.
+    spaces: Vec<Option<Space<B>>>,
+    /// By device and slot.
+    versions: Vec<Vec<Version<A>>>,
+}
+
+impl<B: Copy, A: Copy> Residency<B, A> {
+    /// No datum is anywhere. `slots` has the slot of each datum, `bytes` the length of
+    /// each slot, `capacities` the bytes of each device's own memory, if it has any.
+    pub fn new(slots: Vec<usize>, bytes: &[u64], capacities: &[Option<u64>]) -> Self {
+        let spaces = capacities.iter();
+        Self {
+            in_host: vec![false; slots.len()],
+            slots,
+            spaces: spaces
+                .map(|capacity| Some(Space::new((*capacity)?, bytes)))
+                .collect(),
+            versions: vec![vec![None; bytes.len()]; capacities.len()],
+        }
+    }
+
+    /// A datum's slot.
+    pub fn slot(&self, datum: usize) -> usize {
+        self.slots[datum]
+    }
+
+    /// A device's own memory.
+    pub fn space(&self, device: usize) -> Option<&Space<B>> {
+        self.spaces[device].as_ref()
+    }
+
+    /// A device's own memory.
+    pub fn space_mut(&mut self, device: usize) -> Option<&mut Space<B>> {
+        self.spaces[device].as_mut()
+    }
+
+    /// Whether the host's memory has a datum.
+    pub fn in_host(&self, datum: usize) -> bool {
+        self.in_host[datum]
+    }
+
+    pub fn set_in_host(&mut self, datum: usize, present: bool) {
+        self.in_host[datum] = present;
+    }
+
+    /// A datum's state in a device's own memory.
+    pub fn state(&self, device: usize, datum: usize) -> State<A> {
+        match self.versions[device][self.slots[datum]] {
+            Some((version, state)) if version == datum => state,
+            _ => State::Absent,
+        }
+    }
+
+    /// The version of a slot that a device's own memory has or gets.
+    pub fn version(&self, device: usize, slot: usize) -> Option<usize> {
+        self.versions[device][slot].map(|(version, _)| version)
+    }
+
+    /// Notes a datum's state in a device's own memory. It replaces the version that
+    /// was there before.
+    pub fn set(&mut self, device: usize, datum: usize, state: State<A>) {
+        let version = &mut self.versions[device][self.slots[datum]];
+        match state {
+            State::Absent if version.is_some_and(|(other, _)| other != datum) => {}
+            State::Absent => *version = None,
+            state => *version = Some((datum, state)),
+        }
+    }
+
+    /// A device whose own memory has a valid copy of a datum.
+    pub fn holder(&self, datum: usize) -> Option<usize> {
+        let valid = |state| matches!(state, State::Valid | State::Leaving);
+        (0..self.spaces.len()).find(|device| valid(self.state(*device, datum)))
+    }
+
+    /// Whether a slot may be evicted from a device's own memory: it is there, no
+    /// component needs it there, and no copy of it is in flight.
+    pub fn is_evictable(&self, device: usize, slot: usize) -> bool {
+        let unused = self.spaces[device]
+            .as_ref()
+            .is_some_and(|space| space.is_unpinned(slot));
+        unused
+            && !matches!(
+                self.versions[device][slot],
+                Some((_, State::Leaving | State::Arriving(_)))
+            )
+    }
+
+    /// Takes a slot out of a device's own memory. Its buffer is free then.
+    pub fn evict(&mut self, device: usize, slot: usize) {
+        self.versions[device][slot] = None;
+        if let Some(space) = &mut self.spaces[device] {
+            space.evict(slot);
+        }
+    }
+
+    /// A device was lost with what its memory had. Nothing is in flight anywhere, so
+    /// what was arriving at other devices did not.
+    pub fn lose(&mut self, lost: &[usize]) {
+        for (device, versions) in self.versions.iter_mut().enumerate() {
+            for version in versions.iter_mut() {
+                match version {
+                    _ if lost.contains(&device) => *version = None,
+                    Some((_, State::Arriving(_))) => *version = None,
+                    Some((_, state @ State::Leaving)) => *state = State::Valid,
+                    _ => {}
+                }
+            }
+        }
+        for space in self.spaces.iter_mut().flatten() {
+            space.unpin_all();
+        }
+    }
+
+    /// Begins anew: no datum is anywhere, except the valid ones on devices that are to
+    /// stay. Buffers stay.
+    pub fn forget(&mut self, stays: impl Fn(usize) -> bool) {
+        self.in_host.fill(false);
+        for version in self.versions.iter_mut().flatten() {
+            *version =
+                version.filter(|(datum, state)| matches!(state, State::Valid) && stays(*datum));
+        }
+        for space in self.spaces.iter_mut().flatten() {
+            space.unpin_all();
+        }
+    }
+}

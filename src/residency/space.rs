@@ -1,0 +1,202 @@
+//! A device's own memory: its buffers, and which of them can be taken away.
+
+use std::collections::BTreeMap;
+
+/// What a device's memory can offer for a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Room<B> {
+    /// The slot has a buffer now, and is pinned.
+    Held,
+    /// There is room for a new buffer of this many bytes; see [`Space::give`].
+    Allocate(u64),
+    /// There will be room when these buffers, which are in use no more, are freed.
+    Free(Vec<B>),
+    /// Another slot must be evicted first.
+    Full,
+}
+
+/// A slot's buffer.
+#[derive(Clone, Copy, Debug)]
+struct Held<B> {
+    buffer: B,
+    /// Components that need it there.
+    pins: u32,
+    /// When it was last pinned or unpinned, counted in such events.
+    used: u64,
+}
+
+/// A device's own memory. `B` names a buffer.
+#[derive(Clone, Debug)]
+pub struct Space<B> {
+    capacity: u64,
+    /// Bytes of all buffers, those without a slot among them.
+    allocated: u64,
+    /// By slot: its length.
+    bytes: Vec<u64>,
+    /// By slot.
+    held: Vec<Option<Held<B>>>,
+    /// Buffers without a slot, by their length.
+    free: BTreeMap<u64, Vec<B>>,
+    /// Slots without a pin, by when they were used last.
+    unpinned: BTreeMap<u64, usize>,
+    /// Pins and unpins so far.
+    clock: u64,
+}
+
+impl<B: Copy> Space<B> {
+    pub(super) fn new(capacity: u64, bytes: &[u64]) -> Self {
+        Self {
+            capacity,
+            allocated: 0,
+            held: vec![None; bytes.len()],
+            bytes: bytes.to_vec(),
+            free: BTreeMap::new(),
+            unpinned: BTreeMap::new(),
+            clock: 0,
+        }
+    }
+
+    /// Bytes that its buffers may have.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Changes the bytes that its buffers may have.
+    pub fn set_capacity(&mut self, capacity: u64) {
+        self.capacity = capacity;
+    }
+
+    /// Bytes of all its buffers.
+    pub fn allocated(&self) -> u64 {
+        self.allocated
+    }
+
+    /// A slot's buffer.
+    pub fn buffer(&self, slot: usize) -> Option<B> {
+        self.held[slot].map(|held| held.buffer)
+    }
+
+    /// Whether a slot has a buffer that no component needs.
+    pub fn is_unpinned(&self, slot: usize) -> bool {
+        self.held[slot].is_some_and(|held| held.pins == 0)
+    }
+
+    /// Pins a slot, if it has a buffer or there is a free one of its length. Otherwise
+    /// says what must happen first.
+    pub fn pin(&mut self, slot: usize) -> Room<B> {
+        let bytes = self.bytes[slot];
+        if self.held[slot].is_none() {
+            if let Some(buffer) = self.take_free(bytes) {
+                self.hold(slot, buffer);
+            } else if self.allocated.saturating_add(bytes) <= self.capacity {
+                return Room::Allocate(bytes);
+            } else {
+                return match self.surplus(bytes) {
+                    Some(buffers) => Room::Free(buffers),
+                    None => Room::Full,
+                };
+            }
+        }
+        self.clock += 1;
+        if let Some(held) = &mut self.held[slot] {
+            self.unpinned.remove(&held.used);
+            held.pins += 1;
+            held.used = self.clock;
+        }
+        Room::Held
+    }
+
+    /// Gives a slot the buffer that was allocated for it.
+    pub fn give(&mut self, slot: usize, buffer: B) {
+        self.allocated += self.bytes[slot];
+        self.hold(slot, buffer);
+    }
+
+    fn hold(&mut self, slot: usize, buffer: B) {
+        self.clock += 1;
+        self.unpinned.insert(self.clock, slot);
+        self.held[slot] = Some(Held {
+            buffer,
+            pins: 0,
+            used: self.clock,
+        });
+    }
+
+    /// A component needs a slot no more.
+    pub fn unpin(&mut self, slot: usize) {
+        let Some(held) = &mut self.held[slot] else {
+            return;
+        };
+        held.pins = held.pins.saturating_sub(1);
+        if held.pins == 0 {
+            self.clock += 1;
+            self.unpinned.remove(&held.used);
+            held.used = self.clock;
+            self.unpinned.insert(held.used, slot);
+        }
+    }
+
+    /// No component needs anything any more.
+    pub(super) fn unpin_all(&mut self) {
+        for (slot, held) in self.held.iter_mut().enumerate() {
+            if let Some(held) = held.as_mut().filter(|held| held.pins > 0) {
+                held.pins = 0;
+                self.unpinned.insert(held.used, slot);
+            }
+        }
+    }
+
+    /// The slots that no component needs, the least recently used first.
+    pub fn unpinned(&self) -> impl Iterator<Item = usize> + '_ {
+        self.unpinned.values().copied()
+    }
+
+    /// Takes a slot's buffer away. It is free then.
+    pub(super) fn evict(&mut self, slot: usize) {
+        if let Some(held) = self.held[slot].take() {
+            self.unpinned.remove(&held.used);
+            self.free
+                .entry(self.bytes[slot])
+                .or_default()
+                .push(held.buffer);
+        }
+    }
+
+    /// All its buffers, which it has no more.
+    pub fn take_all(&mut self) -> Vec<B> {
+        self.allocated = 0;
+        self.unpinned.clear();
+        let held = self.held.iter_mut().filter_map(Option::take);
+        let held = held.map(|held| held.buffer);
+        let free = std::mem::take(&mut self.free).into_values().flatten();
+        held.chain(free).collect()
+    }
+
+    fn take_free(&mut self, bytes: u64) -> Option<B> {
+        let buffers = self.free.get_mut(&bytes)?;
+        let buffer = buffers.pop();
+        if buffers.is_empty() {
+            self.free.remove(&bytes);
+        }
+        buffer
+    }
+
+    /// Takes free buffers out, the largest first, until `bytes` more fit. `None` if
+    /// they are too few.
+    fn surplus(&mut self, bytes: u64) -> Option<Vec<B>> {
+        let all: u64 = (self.free.iter())
+            .map(|(bytes, buffers)| bytes * buffers.len() as u64)
+            .sum();
+        if self.allocated - all + bytes > self.capacity {
+            return None;
+        }
+        let mut taken = Vec::new();
+        while self.allocated + bytes > self.capacity {
+            let (length, _) = self.free.last_key_value()?;
+            let length = *length;
+            taken.extend(self.take_free(length));
+            self.allocated -= length;
+        }
+        Some(taken)
+    }
+}
