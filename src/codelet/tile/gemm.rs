@@ -111,7 +111,8 @@ impl GemmTile {
         ]
     }
 
-    /// The codelet of all products of this precision, with B stored this way.
+    /// The codelet. The host's serves all products of this precision with B stored
+    /// this way.
     pub fn codelet(&self) -> Codelet {
         let (name, host) = match self.transposed {
             true => (
@@ -126,6 +127,7 @@ impl GemmTile {
         Codelet {
             name: name[usize::from(self.precision == Precision::F64)].into(),
             host,
+            // kernels/gemm_tile.cl takes these arguments; its macros depend on the sizes.
             opencl: None,
         }
     }

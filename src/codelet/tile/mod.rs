@@ -11,7 +11,7 @@
 //!
 //! Sums of numbers are computed in the operation's precision. A worker's part of a
 //! tile becomes a few products of one thread (`matrix`), since these reach the
-//! processor's speed; only triangles of at most [`LEAF`] rows are computed otherwise.
+//! processor's speed; only triangles of at most 32 rows are computed otherwise.
 
 mod gemm;
 mod matrix;

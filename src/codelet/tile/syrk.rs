@@ -74,6 +74,8 @@ impl SyrkTile {
                 Precision::F64 => "syrk-tile-f64".into(),
             },
             host: host(self.precision, run::<f32>, run::<f64>),
+            // kernels/gemm_tile.cl with B = A and TRANSPOSED computes the whole square; its
+            // arguments are other ones.
             opencl: None,
         }
     }
