@@ -1,5 +1,6 @@
 //! Task sets in the simulator and on real devices: checking tasks leave the right
-//! bytes under every policy, and the paper's tasks take the paper's time.
+//! bytes under every policy, in limited memory too, and the paper's tasks take the
+//! paper's time.
 
 use std::sync::Arc;
 
@@ -15,8 +16,10 @@ use pdawl::workload::task_set::{
 };
 
 use super::random::Case;
-use super::run::{check_order, numbers, once, options, policy, prepared};
-use super::simulated::{devices, machine};
+use super::run::{
+    check_memory, check_order, limit_memory, numbers, once, options, policy, prepared,
+};
+use super::simulated::{devices, machine, seeds};
 use crate::pocl::open;
 
 /// A random small set of checking tasks.
@@ -69,11 +72,16 @@ fn holds(runtime: &mut dyn Runtime, rng: &mut Rng, slack: u64, what: &str) {
     let mut policy = policy(rng, numbers(runtime, &case));
     let options = options(rng, runtime.devices().len());
     let mut prepared = prepared(runtime, &case);
+    let limit = limit_memory(rng, &mut prepared);
     for run in 0..2 {
-        let what = format!("{what}, run {run}, {}, {set:?}, {options:?}", policy.name());
+        let what = format!(
+            "{what}, run {run}, {}, {set:?}, {options:?}, {limit} bytes",
+            policy.name()
+        );
         let outcome = once(&mut prepared, runtime, policy.as_mut(), &options)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         check_order(&outcome, &options, &case, slack, &what);
+        check_memory(&prepared, limit, runtime.devices().len(), &what);
         let wanted = |datum: &DatumId| case.graph.datum(*datum).wanted;
         for datum in case.graph.datum_ids().filter(wanted) {
             let found = prepared.bytes(runtime, datum).expect("its bytes");
@@ -86,7 +94,7 @@ fn holds(runtime: &mut dyn Runtime, rng: &mut Rng, slack: u64, what: &str) {
 
 #[test]
 fn checking_tasks_are_right_in_the_simulator() {
-    for seed in 0..150 {
+    for seed in seeds() {
         let mut rng = Rng::with_seed(seed);
         let options = SimOptions {
             seed,
