@@ -4,9 +4,11 @@
 //! A runtime needs a [`Codelet`] to run the computation. [`memory`] holds the
 //! arguments of a launch, [`stencil`] the stencils, [`spmv`] sparse matrix times
 //! vector, [`gemm`] dense products, [`softmax`], [`transpose`] and [`add_norm`] the
-//! rest of a transformer, [`copy`] the measure of memory bandwidth, [`zeros`] the
-//! first contents of outputs that a kernel writes in part, and `host` the shared
-//! parts of native kernels. A codelet knows nothing of runtimes, shares or steps.
+//! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
+//! computation whose result shows wrong orders and copies, [`copy`] the measure of
+//! memory bandwidth, [`zeros`] the first contents of outputs that a kernel writes in
+//! part, and `host` the shared parts of native kernels. A codelet knows nothing of
+//! runtimes, shares or steps.
 
 pub mod add_norm;
 pub mod copy;
@@ -14,11 +16,13 @@ pub mod gemm;
 pub(crate) mod host;
 mod kernel;
 pub mod memory;
+pub mod mix;
 mod name;
 mod precision;
 pub mod softmax;
 pub mod spmv;
 pub mod stencil;
+pub mod tile;
 pub mod transpose;
 pub mod zeros;
 

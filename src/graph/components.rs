@@ -1,6 +1,7 @@
 //! Task components: the kernels that run on one device together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 
 use super::topology::topological_order;
 use super::{DatumId, GraphError, KernelId, TaskGraph};
@@ -84,20 +85,20 @@ impl Components {
     ///
     /// # Errors
     /// As [`Components::new`].
-    pub fn by<K: PartialEq>(
+    pub fn by<K: Eq + Hash>(
         graph: &TaskGraph,
         key: impl Fn(KernelId) -> K,
     ) -> Result<Self, GraphError> {
-        let mut groups: Vec<(K, Vec<KernelId>)> = Vec::new();
+        let mut groups: Vec<Vec<KernelId>> = Vec::new();
+        let mut of_key = HashMap::new();
         for kernel in graph.kernel_ids() {
-            let key = key(kernel);
-            match groups.iter_mut().find(|(k, _)| *k == key) {
-                Some((_, group)) => group.push(kernel),
-                None => groups.push((key, vec![kernel])),
+            let group = *of_key.entry(key(kernel)).or_insert(groups.len());
+            if group == groups.len() {
+                groups.push(Vec::new());
             }
+            groups[group].push(kernel);
         }
-        let kernels: Vec<_> = groups.into_iter().map(|(_, group)| group).collect();
-        Self::new(graph, &kernels)
+        Self::new(graph, &groups)
     }
 
     /// A component for each kernel, as eager and heft schedule.

@@ -4,11 +4,13 @@
 //! codelet that computes them, and their form ([`Data`]): a [`Grid`], a product of a
 //! matrix and a vector, or a user's kernel. The form determines the memory that a
 //! range of units reads and writes, and the sequential reference. A workload does not
-//! depend on devices or shares. A [`transformer`] is a task graph instead.
+//! depend on devices or shares. A [`transformer`] and a [`task_set`] are task graphs
+//! instead.
 
 pub mod kernel;
 pub mod spmv;
 pub mod stencil;
+pub mod task_set;
 pub mod transformer;
 
 use std::ops::Range;

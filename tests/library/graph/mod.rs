@@ -3,8 +3,8 @@
 //! `random` generates graphs whose kernels mix integers, so that a result depends
 //! on every kernel and every version that it is made of, and computes them
 //! sequentially; `run` executes them and compares. `simulated` and `devices` test
-//! properties in the simulator and on real devices, `losses` lost devices, and
-//! `limits` copies, errors and interruptions.
+//! properties in the simulator and on real devices, `task_sets` those of sets of
+//! tasks, `losses` lost devices, and `limits` copies, errors and interruptions.
 
 mod adaptive;
 mod devices;
@@ -13,3 +13,4 @@ mod losses;
 mod random;
 mod run;
 mod simulated;
+mod task_sets;

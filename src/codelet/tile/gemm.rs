@@ -1,0 +1,228 @@
+//! A product of tiles, `C = beta C + alpha A B` or `C = beta C + alpha A B^T`.
+//!
+//! ## Arguments
+//!
+//! Those of `kernels/gemm_tile.cl`.
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `a` | memory | A, `m x k` |
+//! | 1 | `b` | memory | B, `k x n`, or transposed, `n x k` |
+//! | 2 | `c` | memory | C, `m x n`; overlaps neither; not read if beta is 0 |
+//! | 3 | `m` | u32 | rows of A and C |
+//! | 4 | `n` | u32 | columns of C |
+//! | 5 | `k` | u32 | what is summed over |
+//! | 6 to 8 | `lda`, `ldb`, `ldc` | u32 | numbers from one row to the next |
+//! | 9 to 11 | `a_first`, `b_first`, `c_first` | u64 | numbers before the first |
+//! | 12 | `alpha` | f32 or f64 | |
+//! | 13 | `beta` | f32 or f64 | |
+//!
+//! A unit is a block of [`BLOCK`] rows and columns of C, less at its edges; blocks are
+//! counted by rows.
+
+use std::ops::Range;
+
+use super::matrix::{Matrix, Number};
+use super::{BLOCK, host, real};
+use crate::codelet::host::Arguments;
+use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
+
+/// A product of tiles that fill their memories.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GemmTile {
+    pub precision: Precision,
+    /// Rows of A and C.
+    pub rows: u32,
+    /// Columns of C.
+    pub columns: u32,
+    /// Columns of A.
+    pub depth: u32,
+    /// Whether B is stored transposed.
+    pub transposed: bool,
+    pub alpha: f64,
+    pub beta: f64,
+}
+
+impl GemmTile {
+    /// `C = A B`.
+    pub fn new(precision: Precision, rows: u32, columns: u32, depth: u32) -> Self {
+        Self {
+            precision,
+            rows,
+            columns,
+            depth,
+            transposed: false,
+            alpha: 1.0,
+            beta: 0.0,
+        }
+    }
+
+    /// With B stored transposed.
+    pub fn transposed(self) -> Self {
+        Self {
+            transposed: true,
+            ..self
+        }
+    }
+
+    /// With these factors of the product and of C.
+    pub fn factors(self, alpha: f64, beta: f64) -> Self {
+        Self {
+            alpha,
+            beta,
+            ..self
+        }
+    }
+
+    /// Blocks of C.
+    pub fn units(&self) -> u64 {
+        u64::from(self.rows.div_ceil(BLOCK)) * u64::from(self.columns.div_ceil(BLOCK))
+    }
+
+    /// Two operations a multiplication and addition. C counts twice if it is read.
+    pub fn cost(&self) -> Cost {
+        let [rows, columns, depth] = [self.rows, self.columns, self.depth].map(f64::from);
+        let of_c = if self.beta == 0.0 { 1.0 } else { 2.0 };
+        let numbers = rows * depth + depth * columns + of_c * rows * columns;
+        Cost {
+            flops: 2.0 * rows * columns * depth,
+            bytes: self.precision.bytes() as f64 * numbers,
+        }
+    }
+
+    /// The arguments after the three memories.
+    pub fn values(&self) -> [Value; 11] {
+        let b_stride = match self.transposed {
+            true => self.depth,
+            false => self.columns,
+        };
+        [
+            Value::U32(self.rows),
+            Value::U32(self.columns),
+            Value::U32(self.depth),
+            Value::U32(self.depth),
+            Value::U32(b_stride),
+            Value::U32(self.columns),
+            Value::U64(0),
+            Value::U64(0),
+            Value::U64(0),
+            real(self.precision, self.alpha),
+            real(self.precision, self.beta),
+        ]
+    }
+
+    /// The codelet. The host's serves all products of this precision with B stored
+    /// this way.
+    pub fn codelet(&self) -> Codelet {
+        let (name, host) = match self.transposed {
+            true => (
+                ["gemm-tile-nt-f32", "gemm-tile-nt-f64"],
+                host(self.precision, run::<f32, true>, run::<f64, true>),
+            ),
+            false => (
+                ["gemm-tile-f32", "gemm-tile-f64"],
+                host(self.precision, run::<f32, false>, run::<f64, false>),
+            ),
+        };
+        Codelet {
+            name: name[usize::from(self.precision == Precision::F64)].into(),
+            host,
+            // kernels/gemm_tile.cl takes these arguments; its macros depend on the sizes.
+            opencl: None,
+        }
+    }
+}
+
+/// # Safety
+/// That of `HostKernel`.
+unsafe fn run<T: Number, const TRANSPOSED: bool>(
+    args: &[HostValue],
+    _first: u64,
+    units: Range<u64>,
+) {
+    let args = Arguments {
+        codelet: "gemm-tile",
+        values: args,
+    };
+    let (rows, columns, depth) = (args.u32(3), args.u32(4), args.u32(5));
+    // SAFETY: the memories hold the matrices.
+    let [a, b, c] = [0, 1, 2].map(|of| unsafe { Matrix::<T>::of(&args, of, 6 + of, 9 + of) });
+    let factors = (args.real(12), args.real(13));
+    let block = BLOCK as usize;
+    let across = columns.div_ceil(block).max(1);
+    for (down, right) in rectangles(units.start as usize..units.end as usize, across) {
+        let down = down.start * block..(down.end * block).min(rows);
+        let right = right.start * block..(right.end * block).min(columns);
+        let size = (down.len(), right.len(), depth);
+        // SAFETY: the matrices have these rows and columns, only this call touches
+        // these of C, and C overlaps neither of the others.
+        unsafe {
+            let b = match TRANSPOSED {
+                true => b.from(right.start, 0),
+                false => b.from(0, right.start),
+            };
+            let c = c.from(down.start, right.start);
+            c.add_product(size, a.from(down.start, 0), b, TRANSPOSED, factors);
+        }
+    }
+}
+
+/// Consecutive blocks, of which a row has `across`, as at most three rectangles: the
+/// end of a row, whole rows, and the begin of a row. Products of many blocks at once
+/// pack A and B less often.
+fn rectangles(
+    blocks: Range<usize>,
+    across: usize,
+) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    let first_whole = blocks.start.next_multiple_of(across).min(blocks.end);
+    let last_whole = (blocks.end / across * across).max(first_whole);
+    [
+        blocks.start..first_whole,
+        first_whole..last_whole,
+        last_whole..blocks.end,
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .map(move |part| {
+        let (top, bottom) = (part.start / across, part.end.div_ceil(across));
+        let right = match bottom - top {
+            1 => part.start - top * across..part.end - top * across,
+            _ => 0..across,
+        };
+        (top..bottom, right)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rectangles_cover_each_block_once() {
+        for across in 1..5 {
+            for start in 0..12 {
+                for end in start..=12 {
+                    let mut covered = [0; 12];
+                    for (down, right) in rectangles(start..end, across) {
+                        for row in down {
+                            let row = row * across;
+                            right.clone().for_each(|place| covered[row + place] += 1);
+                        }
+                    }
+                    for (block, times) in covered.into_iter().enumerate() {
+                        let inside = (start..end).contains(&block);
+                        assert_eq!(times, i32::from(inside), "{start}..{end} of {across}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_papers_task_has_its_operations() {
+        let task = GemmTile::new(Precision::F32, 960, 960, 3840);
+        assert_eq!(task.cost().flops, 2.0 * 960.0 * 960.0 * 3840.0);
+        // A block row, a block column and a tile of C.
+        assert_eq!(task.cost().bytes, 2.0 * 14_745_600.0 + 3_686_400.0);
+    }
+}

@@ -1,0 +1,59 @@
+//! Operations on tiles of dense matrices, of which tiled products and factorisations
+//! are made: [`GemmTile`], [`SyrkTile`], [`TrsmTile`] and [`PotrfTile`], named as in
+//! BLAS and LAPACK, in single and double precision.
+//!
+//! Source: the tasks of StarPU's tiled Cholesky factorisation (Agullo et al., SAAHPC
+//! 2010), whose task set Gonthier et al. use (IPDPS 2022, section V.F).
+//!
+//! A tile is stored by rows: row `i` begins at number `first + i * stride` of its
+//! memory. Triangles are lower ones. What is above the diagonal of a tile of which an
+//! operation needs or makes the triangle is neither read nor specified afterwards.
+//!
+//! Sums of numbers are computed in the operation's precision. A worker's part of a
+//! tile becomes a few products of one thread (`matrix`), since these reach the
+//! processor's speed; only triangles of at most 32 rows are computed otherwise.
+
+mod gemm;
+mod matrix;
+mod potrf;
+mod syrk;
+mod trsm;
+
+#[cfg(test)]
+mod tests;
+
+pub use gemm::GemmTile;
+pub use potrf::PotrfTile;
+pub use syrk::SyrkTile;
+pub use trsm::TrsmTile;
+
+use super::{HostKernel, Precision, Value};
+
+/// Rows, and for a product also columns, of a unit: large enough that packing for the
+/// registers pays off, small enough that a pool divides one tile evenly.
+pub const BLOCK: u32 = 64;
+
+/// Most rows of a triangle that is computed without products.
+const LEAF: usize = 32;
+
+/// A number of this precision, as an argument.
+fn real(precision: Precision, number: f64) -> Value {
+    match precision {
+        Precision::F32 => Value::F32(number as f32),
+        Precision::F64 => Value::F64(number),
+    }
+}
+
+/// The implementation for this precision.
+fn host(precision: Precision, f32: HostKernel, f64: HostKernel) -> Option<HostKernel> {
+    Some(match precision {
+        Precision::F32 => f32,
+        Precision::F64 => f64,
+    })
+}
+
+/// Where the diagonal of a triangle of `rows` rows is cut: near the middle, after a
+/// multiple of [`LEAF`].
+fn middle(rows: usize) -> usize {
+    (rows / 2).next_multiple_of(LEAF)
+}

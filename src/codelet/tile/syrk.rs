@@ -1,0 +1,131 @@
+//! The lower triangle of a symmetric update, `C = beta C + alpha A A^T`.
+//!
+//! ## Arguments
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `a` | memory | A, `n x k` |
+//! | 1 | `c` | memory | C, `n x n`; does not overlap `a` |
+//! | 2 | `n` | u32 | rows of A and C |
+//! | 3 | `k` | u32 | columns of A |
+//! | 4, 5 | `lda`, `ldc` | u32 | numbers from one row to the next |
+//! | 6, 7 | `a_first`, `c_first` | u64 | numbers before the first |
+//! | 8 | `alpha` | f32 or f64 | |
+//! | 9 | `beta` | f32 or f64 | |
+//!
+//! A unit is [`BLOCK`] rows of C. Numbers above the diagonal may be overwritten, so a
+//! device that has no triangular product can use `kernels/gemm_tile.cl` with B = A.
+
+use std::ops::Range;
+
+use super::matrix::{Matrix, Number};
+use super::{BLOCK, LEAF, host, middle, real};
+use crate::codelet::host::Arguments;
+use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
+
+/// A symmetric update of a tile; both tiles fill their memories.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SyrkTile {
+    pub precision: Precision,
+    /// Rows of A and C.
+    pub rows: u32,
+    /// Columns of A.
+    pub depth: u32,
+    pub alpha: f64,
+    pub beta: f64,
+}
+
+impl SyrkTile {
+    /// Blocks of rows.
+    pub fn units(&self) -> u64 {
+        self.rows.div_ceil(BLOCK).into()
+    }
+
+    /// Two operations a multiplication and addition of the triangle; A read once, all
+    /// of C read and written.
+    pub fn cost(&self) -> Cost {
+        let [rows, depth] = [self.rows, self.depth].map(f64::from);
+        let of_c = if self.beta == 0.0 { 1.0 } else { 2.0 };
+        Cost {
+            flops: rows * (rows + 1.0) * depth,
+            bytes: self.precision.bytes() as f64 * (rows * depth + of_c * rows * rows),
+        }
+    }
+
+    /// The arguments after the two memories.
+    pub fn values(&self) -> [Value; 8] {
+        [
+            Value::U32(self.rows),
+            Value::U32(self.depth),
+            Value::U32(self.depth),
+            Value::U32(self.rows),
+            Value::U64(0),
+            Value::U64(0),
+            real(self.precision, self.alpha),
+            real(self.precision, self.beta),
+        ]
+    }
+
+    /// The codelet of all updates of this precision.
+    pub fn codelet(&self) -> Codelet {
+        Codelet {
+            name: match self.precision {
+                Precision::F32 => "syrk-tile-f32".into(),
+                Precision::F64 => "syrk-tile-f64".into(),
+            },
+            host: host(self.precision, run::<f32>, run::<f64>),
+            // kernels/gemm_tile.cl with B = A and TRANSPOSED computes the whole square; its
+            // arguments are other ones.
+            opencl: None,
+        }
+    }
+}
+
+/// # Safety
+/// That of `HostKernel`.
+unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let args = Arguments {
+        codelet: "syrk-tile",
+        values: args,
+    };
+    let (rows, depth) = (args.u32(2), args.u32(3));
+    let factors = (args.real(8), args.real(9));
+    let [begin, end] =
+        [units.start, units.end].map(|unit| (unit as usize * BLOCK as usize).min(rows));
+    // SAFETY: the memories hold the matrices. The rows of C are this call's alone.
+    unsafe {
+        let a = Matrix::<T>::of(&args, 0, 4, 6);
+        let c = Matrix::<T>::of(&args, 1, 5, 7);
+        let lower = a.from(begin, 0);
+        c.from(begin, 0)
+            .add_product((end - begin, begin, depth), lower, a, true, factors);
+        triangle(lower, c.from(begin, begin), end - begin, depth, factors);
+    }
+}
+
+/// Adds A A^T to C, at least to its triangle: to both halves of the triangle and to
+/// the square between them.
+///
+/// # Safety
+/// A and C have `rows` rows, no others use C, and they do not overlap.
+pub(super) unsafe fn triangle<T: Number>(
+    a: Matrix<T>,
+    c: Matrix<T>,
+    rows: usize,
+    depth: usize,
+    factors: (T, T),
+) {
+    // SAFETY: the caller's contract; the three parts of C are apart.
+    unsafe {
+        if rows <= 2 * LEAF {
+            c.add_product((rows, rows, depth), a, a, true, factors);
+            return;
+        }
+        let half = middle(rows);
+        let lower = a.from(half, 0);
+        triangle(a, c, half, depth, factors);
+        c.from(half, 0)
+            .add_product((rows - half, half, depth), lower, a, true, factors);
+        triangle(lower, c.from(half, half), rows - half, depth, factors);
+    }
+}

@@ -1,0 +1,152 @@
+//! The solution X of `X L^T = B` with a lower triangle L, in the place of B.
+//!
+//! ## Arguments
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `l` | memory | L, `n x n`, without zeros on the diagonal |
+//! | 1 | `b` | memory | B, `m x n`, then X; does not overlap `l` |
+//! | 2 | `m` | u32 | rows of B |
+//! | 3 | `n` | u32 | columns of B, rows of L |
+//! | 4, 5 | `ldl`, `ldb` | u32 | numbers from one row to the next |
+//! | 6, 7 | `l_first`, `b_first` | u64 | numbers before the first |
+//!
+//! A unit is [`BLOCK`] rows of B, which depend on no others.
+
+use std::ops::Range;
+
+use super::matrix::{Matrix, Number};
+use super::{BLOCK, LEAF, host, middle};
+use crate::codelet::host::Arguments;
+use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
+
+/// A triangular solution; both tiles fill their memories.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrsmTile {
+    pub precision: Precision,
+    /// Rows of B.
+    pub rows: u32,
+    /// Columns of B, rows of L.
+    pub columns: u32,
+}
+
+impl TrsmTile {
+    /// Blocks of rows.
+    pub fn units(&self) -> u64 {
+        self.rows.div_ceil(BLOCK).into()
+    }
+
+    /// A multiplication, a subtraction or a division a number of L and row of B; L
+    /// read once, B read and written.
+    pub fn cost(&self) -> Cost {
+        let [rows, columns] = [self.rows, self.columns].map(f64::from);
+        Cost {
+            flops: rows * columns * columns,
+            bytes: self.precision.bytes() as f64 * (columns * columns + 2.0 * rows * columns),
+        }
+    }
+
+    /// The arguments after the two memories.
+    pub fn values(&self) -> [Value; 6] {
+        [
+            Value::U32(self.rows),
+            Value::U32(self.columns),
+            Value::U32(self.columns),
+            Value::U32(self.columns),
+            Value::U64(0),
+            Value::U64(0),
+        ]
+    }
+
+    /// The codelet of all solutions of this precision.
+    pub fn codelet(&self) -> Codelet {
+        Codelet {
+            name: match self.precision {
+                Precision::F32 => "trsm-tile-f32".into(),
+                Precision::F64 => "trsm-tile-f64".into(),
+            },
+            host: host(self.precision, run::<f32>, run::<f64>),
+            opencl: None,
+        }
+    }
+}
+
+/// # Safety
+/// That of `HostKernel`.
+unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let args = Arguments {
+        codelet: "trsm-tile",
+        values: args,
+    };
+    let (rows, columns) = (args.u32(2), args.u32(3));
+    let [begin, end] =
+        [units.start, units.end].map(|unit| (unit as usize * BLOCK as usize).min(rows));
+    // SAFETY: the memories hold the matrices. The rows of B are this call's alone.
+    unsafe {
+        let l = Matrix::<T>::of(&args, 0, 4, 6);
+        let b = Matrix::<T>::of(&args, 1, 5, 7);
+        solve(l, b.from(begin, 0), end - begin, columns);
+    }
+}
+
+/// Solves `rows` rows: the columns of the first half of L, then those of the second
+/// without what the first contribute.
+///
+/// # Safety
+/// L has `columns` rows, B the given ones, no others use B, and they do not overlap.
+pub(super) unsafe fn solve<T: Number>(l: Matrix<T>, b: Matrix<T>, rows: usize, columns: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if columns <= LEAF {
+            for row in (0..rows).step_by(ROWS) {
+                solve_leaf(l, b.from(row, 0), ROWS.min(rows - row), columns);
+            }
+            return;
+        }
+        let half = middle(columns);
+        let right = b.from(0, half);
+        solve(l, b, rows, half);
+        let size = (rows, columns - half, half);
+        right.add_product(size, b, l.from(half, 0), true, (T::MINUS_ONE, T::ONE));
+        solve(l.from(half, half), right, rows, columns - half);
+    }
+}
+
+/// Rows that [`solve_leaf`] solves at once.
+const ROWS: usize = 64;
+
+/// Solves at most [`ROWS`] rows of at most [`LEAF`] columns. They are transposed
+/// meanwhile, so that vectors hold numbers of different rows, which are independent.
+///
+/// # Safety
+/// That of [`solve`].
+unsafe fn solve_leaf<T: Number>(l: Matrix<T>, b: Matrix<T>, rows: usize, columns: usize) {
+    let mut x = [[T::default(); ROWS]; LEAF];
+    // SAFETY: the caller's contract.
+    unsafe {
+        for row in 0..rows {
+            for (column, x) in x[..columns].iter_mut().enumerate() {
+                x[row] = b.get(row, column);
+            }
+        }
+        for column in 0..columns {
+            let (known, rest) = x.split_at_mut(column);
+            let sums = &mut rest[0];
+            for (before, known) in known.iter().enumerate() {
+                let factor = l.get(column, before);
+                for (sum, known) in sums.iter_mut().zip(known) {
+                    *sum = *sum - factor * *known;
+                }
+            }
+            let diagonal = l.get(column, column);
+            for sum in sums {
+                *sum = *sum / diagonal;
+            }
+        }
+        for row in 0..rows {
+            for (column, x) in x[..columns].iter().enumerate() {
+                b.set(row, column, x[row]);
+            }
+        }
+    }
+}

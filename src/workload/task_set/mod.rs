@@ -1,0 +1,165 @@
+//! Sets of many tasks that share data, as task graphs with a kernel a task: the
+//! workloads of Gonthier, Marchal and Thibault, "Memory-Aware Scheduling of Tasks
+//! Sharing Data on Multiple GPUs with Dynamic Runtime Systems" (IPDPS 2022), section
+//! V.A, and the same with results and dependencies.
+//!
+//! * [`Matmul2d`]: a product of matrices by block rows and block columns, or a few of
+//!   its tasks (the paper's sparse product).
+//! * [`Matmul3d`]: a product by square tiles.
+//! * [`Cholesky`]: a tiled Cholesky factorisation.
+//! * [`RandomTasks`]: random tasks, for tests.
+//!
+//! A [`TaskSet`] says which tasks there are, their order, and what they compute
+//! ([`Body`]). [`TaskSet::graph`] makes the graph;
+//! [`Components::single_kernels`](crate::graph::Components::single_kernels) makes a
+//! component of each task. `builder` has what all sets share, `operation` the
+//! computations of tasks, `numbers` the contents of given data, and [`mix_reference`]
+//! computes what checking tasks have to leave.
+
+mod builder;
+mod cholesky;
+mod error;
+mod matmul2d;
+mod matmul3d;
+mod mix_reference;
+mod numbers;
+mod operation;
+mod random;
+
+#[cfg(test)]
+mod tests;
+
+pub use cholesky::Cholesky;
+pub use error::TaskSetError;
+pub use matmul2d::Matmul2d;
+pub use matmul3d::Matmul3d;
+pub use mix_reference::mix_reference;
+pub use random::RandomTasks;
+
+use builder::Builder;
+use error::within;
+
+use crate::codelet::Precision;
+use crate::graph::TaskGraph;
+
+/// Rows and columns of the paper's tiles (section V.A).
+pub const TILE: u32 = 960;
+
+/// Columns of the paper's block rows: those of StarPU's 2-D product, whose data have
+/// 14 MiB (140 MB for 5 block rows and 5 block columns, section V.A).
+pub const DEPTH: u32 = 4 * TILE;
+
+/// Most tasks of a set.
+pub const MOST_TASKS: u64 = 10_000_000;
+
+/// Most rows and columns of a tile or a block.
+pub const MOST_ROWS: u32 = 1 << 16;
+
+/// A set of tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskSet {
+    pub tasks: Tasks,
+    /// Rows and columns of a tile, at most [`MOST_ROWS`].
+    pub tile: u32,
+    /// Of the numbers of tiles.
+    pub precision: Precision,
+    pub order: Order,
+    pub body: Body,
+    /// Seeds the order, the choice of tasks and the contents of given data.
+    pub seed: u64,
+}
+
+/// The tasks of a set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tasks {
+    Matmul2d(Matmul2d),
+    Matmul3d(Matmul3d),
+    Cholesky(Cholesky),
+    Random(RandomTasks),
+}
+
+/// The order of the tasks in the graph, in which policies are told of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// That of the loops; row by row for matrix products.
+    #[default]
+    Natural,
+    /// A random one.
+    Random,
+}
+
+/// What the tasks compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing: they have sizes and costs. Only for the simulator.
+    #[default]
+    Model,
+    /// Bytes that show any wrong order or copy ([`crate::codelet::mix`]). Data have 1
+    /// to 64 bytes, those of random tasks their own sizes. A task without a result
+    /// gets one.
+    Mix,
+    /// The numbers of the matrices. Only for tasks with results.
+    Real,
+}
+
+impl TaskSet {
+    /// Tasks with the sizes of the paper, in natural order, for the simulator.
+    pub fn paper(tasks: Tasks) -> Self {
+        Self {
+            tasks,
+            tile: TILE,
+            precision: Precision::F32,
+            order: Order::default(),
+            body: Body::default(),
+            seed: 1,
+        }
+    }
+
+    /// How many tasks there are.
+    pub fn count(&self) -> u64 {
+        match &self.tasks {
+            Tasks::Matmul2d(of) => of.count(),
+            Tasks::Matmul3d(of) => of.count(),
+            Tasks::Cholesky(of) => of.count(),
+            Tasks::Random(of) => of.tasks.into(),
+        }
+    }
+
+    /// Checks sizes, and that the tasks can compute what is asked for.
+    ///
+    /// # Errors
+    /// [`TaskSetError`], with the allowed values.
+    pub fn check(&self) -> Result<(), TaskSetError> {
+        within("rows of a tile", self.tile, MOST_ROWS)?;
+        let not_real = match &self.tasks {
+            Tasks::Matmul2d(of) => of.check()?,
+            Tasks::Matmul3d(of) => of.check()?,
+            Tasks::Cholesky(of) => of.check()?,
+            Tasks::Random(of) => of.check()?,
+        };
+        let given = self.count();
+        if !(1..=MOST_TASKS).contains(&given) {
+            return Err(TaskSetError::Count { given });
+        }
+        match not_real {
+            Some(remedy) if self.body == Body::Real => Err(TaskSetError::NotReal(remedy)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The graph: a kernel a task. Equal sets have equal graphs.
+    ///
+    /// # Errors
+    /// Those of [`TaskSet::check`].
+    pub fn graph(&self) -> Result<TaskGraph, TaskSetError> {
+        self.check()?;
+        let mut builder = Builder::new(self);
+        match &self.tasks {
+            Tasks::Matmul2d(of) => of.add(&mut builder),
+            Tasks::Matmul3d(of) => of.add(&mut builder),
+            Tasks::Cholesky(of) => of.add(&mut builder),
+            Tasks::Random(of) => of.add(&mut builder),
+        }
+        builder.finish()
+    }
+}

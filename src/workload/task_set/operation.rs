@@ -1,0 +1,98 @@
+//! The computations of tasks: their costs, codelets and arguments.
+
+use std::sync::Arc;
+
+use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
+use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
+
+/// What a task computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Operation {
+    Gemm(GemmTile),
+    Syrk(SyrkTile),
+    Trsm(TrsmTile),
+    Potrf(PotrfTile),
+    /// Nothing that has a name.
+    Any(Cost),
+}
+
+impl Operation {
+    pub(super) fn cost(&self) -> Cost {
+        match self {
+            Self::Gemm(tile) => tile.cost(),
+            Self::Syrk(tile) => tile.cost(),
+            Self::Trsm(tile) => tile.cost(),
+            Self::Potrf(tile) => tile.cost(),
+            Self::Any(cost) => *cost,
+        }
+    }
+
+    pub(super) fn units(&self) -> u64 {
+        match self {
+            Self::Gemm(tile) => tile.units(),
+            Self::Syrk(tile) => tile.units(),
+            Self::Trsm(tile) => tile.units(),
+            Self::Potrf(tile) => tile.units(),
+            Self::Any(_) => 1,
+        }
+    }
+
+    /// The arguments after the memories.
+    pub(super) fn values(&self) -> Vec<Value> {
+        match self {
+            Self::Gemm(tile) => tile.values().to_vec(),
+            Self::Syrk(tile) => tile.values().to_vec(),
+            Self::Trsm(tile) => tile.values().to_vec(),
+            Self::Potrf(tile) => tile.values().to_vec(),
+            Self::Any(_) => Vec::new(),
+        }
+    }
+
+    /// The codelet of the real arithmetic; `None` if there is none.
+    pub(super) fn codelet(&self) -> Option<Codelet> {
+        match self {
+            Self::Gemm(tile) => Some(tile.codelet()),
+            Self::Syrk(tile) => Some(tile.codelet()),
+            Self::Trsm(tile) => Some(tile.codelet()),
+            Self::Potrf(tile) => Some(tile.codelet()),
+            Self::Any(_) => None,
+        }
+    }
+
+    /// A codelet that computes nothing, with the name of the real one. A simulated
+    /// device takes its precision from the OpenCL implementation.
+    pub(super) fn model(&self, precision: Precision) -> Codelet {
+        let real = self.codelet();
+        Codelet {
+            name: real.map_or("task".into(), |codelet| codelet.name),
+            host: Some(|_, _, _| {}),
+            opencl: Some(OpenClKernel {
+                source: KernelSource::new("", "none", "nothing", ""),
+                fp64: precision == Precision::F64,
+                shape: Shape::Of(|_, _| NdRange::new(vec![1])),
+            }),
+        }
+    }
+}
+
+/// Codelets by key: few, so that a search is short.
+pub(super) struct Codelets<K>(Vec<(K, Arc<Codelet>)>);
+
+impl<K> Default for Codelets<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: PartialEq> Codelets<K> {
+    /// The codelet of a key, made once, so that it is compiled and measured once.
+    pub(super) fn get(&mut self, key: K, make: impl FnOnce(&K) -> Codelet) -> Arc<Codelet> {
+        let at = self.0.iter().position(|(known, _)| *known == key);
+        let at = at.unwrap_or_else(|| {
+            let codelet = Arc::new(make(&key));
+            self.0.push((key, codelet));
+            self.0.len() - 1
+        });
+        Arc::clone(&self.0[at].1)
+    }
+}
