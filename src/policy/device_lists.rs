@@ -6,9 +6,9 @@
 //! to date as data come and go, and a tournament tree over the positions has the first
 //! least one, so a list of 100,000 tasks costs no more than a short one.
 
+use super::adjacency::Adjacency;
 use super::holdings::Holdings;
 use super::luf::{Eviction, Luf};
-use super::readers::Readers;
 use super::tournament::Tournament;
 use super::{Finished, Problem};
 
@@ -31,7 +31,8 @@ impl Default for ListOptions {
 }
 
 pub(super) struct DeviceLists {
-    readers: Readers,
+    inputs: Adjacency,
+    readers: Adjacency,
     pub holdings: Holdings,
     luf: Option<Luf>,
     /// By task: the device in whose list it is, its position there, and the bytes that
@@ -51,7 +52,8 @@ impl DeviceLists {
     pub fn new(problem: &Problem, eviction: Eviction) -> Self {
         let (tasks, devices) = (problem.tasks.len(), problem.devices.len());
         Self {
-            readers: Readers::new(problem),
+            inputs: Adjacency::inputs(problem),
+            readers: Adjacency::readers(problem),
             holdings: Holdings::new(problem),
             luf: (eviction == Eviction::Luf).then(|| Luf::new(problem)),
             owner: vec![None; tasks],
@@ -98,16 +100,16 @@ impl DeviceLists {
         self.order[device].set(position, key(self.absent[task]));
         self.count[device] += 1;
         if let Some(luf) = &mut self.luf {
-            luf.plan(device, &problem.tasks[task].inputs);
+            luf.plan(device, self.inputs.of(task));
         }
     }
 
-    fn remove(&mut self, problem: &Problem, device: usize, task: usize) {
+    fn remove(&mut self, device: usize, task: usize) {
         self.owner[task] = None;
         self.order[device].set(self.position[task], 0);
         self.count[device] -= 1;
         if let Some(luf) = &mut self.luf {
-            luf.withdraw(device, &problem.tasks[task].inputs);
+            luf.withdraw(device, self.inputs.of(task));
         }
     }
 
@@ -115,7 +117,7 @@ impl DeviceLists {
     /// it to the device.
     pub fn pop(&mut self, problem: &Problem, device: usize) -> Option<usize> {
         let task = self.task_at[self.order[device].first()?];
-        self.remove(problem, device, task);
+        self.remove(device, task);
         let inputs = &problem.tasks[task].inputs;
         for datum in inputs {
             if self.holdings.reserve(device, *datum) {
@@ -123,7 +125,7 @@ impl DeviceLists {
             }
         }
         if let Some(luf) = &mut self.luf {
-            luf.give(device, inputs);
+            luf.give(device, self.inputs.of(task));
         }
         Some(task)
     }
@@ -144,7 +146,7 @@ impl DeviceLists {
             };
             let task = self.task_at[position];
             if problem.able(task, thief) {
-                self.remove(problem, owner, task);
+                self.remove(owner, task);
                 self.push(problem, thief, task, position);
                 left -= 1;
             } else {
@@ -166,7 +168,7 @@ impl DeviceLists {
             }
         }
         if let Some(luf) = &mut self.luf {
-            luf.finish(device, inputs);
+            luf.finish(device, self.inputs.of(finished.component));
         }
     }
 

@@ -85,30 +85,30 @@ impl Luf {
     }
 
     /// A task with these inputs is planned for the device, or is so no longer.
-    pub fn plan(&mut self, device: usize, inputs: &[usize]) {
+    pub fn plan(&mut self, device: usize, inputs: &[u32]) {
         for datum in inputs {
-            self.change(device, *datum, |uses| uses.planned += 1);
+            self.change(device, *datum as usize, |uses| uses.planned += 1);
         }
     }
 
-    pub fn withdraw(&mut self, device: usize, inputs: &[usize]) {
+    pub fn withdraw(&mut self, device: usize, inputs: &[u32]) {
         for datum in inputs {
-            self.change(device, *datum, |uses| uses.planned -= 1);
+            self.change(device, *datum as usize, |uses| uses.planned -= 1);
         }
     }
 
     /// A task with these inputs enters the device's task buffer, or has ended.
-    pub fn give(&mut self, device: usize, inputs: &[usize]) {
+    pub fn give(&mut self, device: usize, inputs: &[u32]) {
         for datum in inputs {
-            self.change(device, *datum, |uses| uses.buffered += 1);
+            self.change(device, *datum as usize, |uses| uses.buffered += 1);
         }
     }
 
-    pub fn finish(&mut self, device: usize, inputs: &[usize]) {
+    pub fn finish(&mut self, device: usize, inputs: &[u32]) {
         self.clock = self.clock.wrapping_add(1);
         let clock = self.clock;
         for datum in inputs {
-            self.change(device, *datum, |uses| {
+            self.change(device, *datum as usize, |uses| {
                 uses.buffered -= 1;
                 uses.last = clock;
             });

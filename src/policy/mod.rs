@@ -15,6 +15,7 @@
 //! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
+mod adjacency;
 mod belady;
 mod clustering;
 mod darts;
@@ -26,7 +27,6 @@ mod holdings;
 mod learned_times;
 mod luf;
 mod problem;
-mod readers;
 mod ready_queue;
 mod search;
 mod tournament;

@@ -1,6 +1,10 @@
 //! A tournament tree: keys by number, the greatest of which is found in logarithmic
 //! time.
 
+/// So many changes are brought into the tree at once, so that no single question takes
+/// long.
+const MOST_CHANGES: usize = 1 << 10;
+
 /// Keys of the numbers below `new`'s argument. A key of 0 means that the number does
 /// not take part.
 ///
@@ -47,6 +51,9 @@ impl Tournament {
             if !self.marked[number] {
                 self.marked[number] = true;
                 self.changed.push(number as u32);
+                if self.changed.len() == MOST_CHANGES {
+                    self.update();
+                }
             }
         }
     }

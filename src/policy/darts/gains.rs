@@ -7,8 +7,8 @@
 //! costs as many steps as it has readers each time it comes or goes.
 
 use crate::policy::Problem;
+use crate::policy::adjacency::Adjacency;
 use crate::policy::holdings::Holdings;
-use crate::policy::readers::Readers;
 use crate::policy::tournament::Tournament;
 
 /// A task that lacks so many inputs never runs.
@@ -18,7 +18,8 @@ const UNABLE: u32 = 1 << 31;
 /// and the gains.
 pub struct Gains {
     pub holdings: Holdings,
-    pub readers: Readers,
+    pub inputs: Adjacency,
+    pub readers: Adjacency,
     devices: usize,
     /// Whether n(D) is ranked only as zero or not (OPTI, section V.F).
     any: bool,
@@ -73,7 +74,8 @@ impl Gains {
         let devices = problem.devices.len();
         Self {
             holdings: Holdings::new(problem),
-            readers: Readers::new(problem),
+            inputs: Adjacency::inputs(problem),
+            readers: Adjacency::readers(problem),
             devices,
             any,
             available: vec![false; tasks],
@@ -94,14 +96,15 @@ impl Gains {
         self.singles.iter_mut().for_each(Gain::clear);
         self.pairs.iter_mut().for_each(Gain::clear);
         self.freed.iter_mut().for_each(Vec::clear);
-        for (task, inputs) in problem.tasks.iter().map(|task| &task.inputs).enumerate() {
+        for task in 0..problem.tasks.len() {
+            let inputs = self.inputs.of(task);
             self.taken[task] = taken(task);
             for datum in inputs.iter().filter(|_| !self.taken[task]) {
-                self.unprocessed[*datum] += 1;
+                self.unprocessed[*datum as usize] += 1;
             }
             for (device, lost) in lost.iter().enumerate() {
                 let mut lack = Lack::default();
-                for datum in missing(problem, &self.holdings, task, device) {
+                for datum in missing(inputs, &self.holdings, device) {
                     lack.count += 1;
                     lack.combined ^= datum;
                 }
@@ -114,63 +117,65 @@ impl Gains {
     }
 
     /// A task becomes available.
-    pub fn add(&mut self, problem: &Problem, task: usize) {
+    pub fn add(&mut self, task: usize) {
         self.available[task] = true;
         if std::mem::take(&mut self.taken[task]) {
-            self.weigh(problem, task, 1);
+            self.weigh(task, 1);
         }
         for device in 0..self.devices {
             let lack = self.lacks[task * self.devices + device];
             match lack.count {
-                0 => self.frees(problem, task, device),
+                0 => self.frees(task, device),
                 1 => self.single(device, lack.combined, 1),
-                2 => self.pair(problem, task, device, 1),
+                2 => self.pair(task, device, 1),
                 _ => {}
             }
         }
     }
 
     /// A device takes an available task.
-    pub fn take(&mut self, problem: &Problem, task: usize) {
+    pub fn take(&mut self, task: usize) {
         for device in 0..self.devices {
             let lack = self.lacks[task * self.devices + device];
             match lack.count {
                 1 => self.single(device, lack.combined, -1),
-                2 => self.pair(problem, task, device, -1),
+                2 => self.pair(task, device, -1),
                 _ => {}
             }
         }
         self.available[task] = false;
         self.taken[task] = true;
-        self.weigh(problem, task, -1);
+        self.weigh(task, -1);
     }
 
     /// A datum is in a device's memory, or no longer.
-    pub fn arrived(&mut self, problem: &Problem, device: usize, datum: usize) {
+    pub fn arrived(&mut self, device: usize, datum: usize) {
         if self.holdings.arrived(device, datum) {
-            self.held(problem, device, datum);
+            self.held(device, datum);
         }
     }
 
-    pub fn evicted(&mut self, problem: &Problem, device: usize, datum: usize) {
+    pub fn evicted(&mut self, device: usize, datum: usize) {
         if self.holdings.evicted(device, datum) {
-            self.dropped(problem, device, datum);
+            self.dropped(device, datum);
         }
     }
 
     /// A device will load all inputs of a task, or need not any longer.
-    pub fn reserve(&mut self, problem: &Problem, task: usize, device: usize) {
-        for datum in &problem.tasks[task].inputs {
-            if self.holdings.reserve(device, *datum) {
-                self.held(problem, device, *datum);
+    pub fn reserve(&mut self, task: usize, device: usize) {
+        for index in 0..self.inputs.of(task).len() {
+            let datum = self.inputs.of(task)[index] as usize;
+            if self.holdings.reserve(device, datum) {
+                self.held(device, datum);
             }
         }
     }
 
-    pub fn release(&mut self, problem: &Problem, task: usize, device: usize) {
-        for datum in &problem.tasks[task].inputs {
-            if self.holdings.release(device, *datum) {
-                self.dropped(problem, device, *datum);
+    pub fn release(&mut self, task: usize, device: usize) {
+        for index in 0..self.inputs.of(task).len() {
+            let datum = self.inputs.of(task)[index] as usize;
+            if self.holdings.release(device, datum) {
+                self.dropped(device, datum);
             }
         }
     }
@@ -197,17 +202,12 @@ impl Gains {
 
     /// A random task that lacks two data, D and another, and reads one that the device
     /// holds, such that the most such tasks read D (3inputs, section V.E).
-    pub fn best_of_pairs(
-        &mut self,
-        problem: &Problem,
-        device: usize,
-        random: &mut fastrand::Rng,
-    ) -> Option<usize> {
+    pub fn best_of_pairs(&mut self, device: usize, random: &mut fastrand::Rng) -> Option<usize> {
         let datum = self.pairs.get_mut(device)?.ranked.random(random)?;
         let readers = self.readers.of(datum).iter().map(|task| *task as usize);
         let readers = readers.filter(|task| self.available[*task]);
         let nearly = readers.filter(|task| self.lacking(*task, device) == 2);
-        let nearly = nearly.filter(|task| problem.tasks[*task].inputs.len() > 2);
+        let nearly = nearly.filter(|task| self.inputs.of(*task).len() > 2);
         random.choice(nearly.collect::<Vec<_>>())
     }
 
@@ -215,7 +215,7 @@ impl Gains {
         self.lacks[task * self.devices + device].count
     }
 
-    fn held(&mut self, problem: &Problem, device: usize, datum: usize) {
+    fn held(&mut self, device: usize, datum: usize) {
         for index in 0..self.readers.of(datum).len() {
             let task = self.readers.of(datum)[index] as usize;
             let lack = &mut self.lacks[task * self.devices + device];
@@ -228,21 +228,21 @@ impl Gains {
             match lack.count {
                 0 => {
                     self.single(device, datum as u32, -1);
-                    self.frees(problem, task, device);
+                    self.frees(task, device);
                 }
                 1 => {
                     self.single(device, lack.combined, 1);
-                    if problem.tasks[task].inputs.len() > 2 {
+                    if self.inputs.of(task).len() > 2 {
                         self.help(device, [lack.combined, datum as u32], -1);
                     }
                 }
-                2 => self.pair(problem, task, device, 1),
+                2 => self.pair(task, device, 1),
                 _ => {}
             }
         }
     }
 
-    fn dropped(&mut self, problem: &Problem, device: usize, datum: usize) {
+    fn dropped(&mut self, device: usize, datum: usize) {
         for index in 0..self.readers.of(datum).len() {
             let task = self.readers.of(datum)[index] as usize;
             let lack = &mut self.lacks[task * self.devices + device];
@@ -256,10 +256,10 @@ impl Gains {
                 0 => self.single(device, datum as u32, 1),
                 1 => {
                     self.single(device, before.combined, -1);
-                    self.pair(problem, task, device, 1);
+                    self.pair(task, device, 1);
                 }
                 2 if !self.pairs.is_empty() => {
-                    let all = missing(problem, &self.holdings, task, device);
+                    let all = missing(self.inputs.of(task), &self.holdings, device);
                     let others: Vec<u32> = all.filter(|other| *other != datum as u32).collect();
                     self.help(device, others, -1);
                 }
@@ -268,10 +268,10 @@ impl Gains {
         }
     }
 
-    fn frees(&mut self, problem: &Problem, task: usize, device: usize) {
+    fn frees(&mut self, task: usize, device: usize) {
         // A task without inputs is free everywhere, and so is every task on a device
         // that computes in host memory. No device reserves them.
-        if !self.holdings.in_host(device) && !problem.tasks[task].inputs.is_empty() {
+        if !self.holdings.in_host(device) && !self.inputs.of(task).is_empty() {
             self.freed[device].push(task as u32);
         }
     }
@@ -287,9 +287,9 @@ impl Gains {
 
     /// A task that lacks two data on a device counts for both, if the device holds a
     /// third, or no longer.
-    fn pair(&mut self, problem: &Problem, task: usize, device: usize, by: i32) {
-        if !self.pairs.is_empty() && problem.tasks[task].inputs.len() > 2 {
-            let missing: Vec<u32> = missing(problem, &self.holdings, task, device).collect();
+    fn pair(&mut self, task: usize, device: usize, by: i32) {
+        if !self.pairs.is_empty() && self.inputs.of(task).len() > 2 {
+            let missing: Vec<u32> = missing(self.inputs.of(task), &self.holdings, device).collect();
             self.help(device, missing, by);
         }
     }
@@ -306,30 +306,27 @@ impl Gains {
     }
 
     /// The number of unprocessed readers of a task's inputs changes by so much.
-    fn weigh(&mut self, problem: &Problem, task: usize, by: i32) {
-        for datum in &problem.tasks[task].inputs {
-            let unprocessed = &mut self.unprocessed[*datum];
+    fn weigh(&mut self, task: usize, by: i32) {
+        for datum in self.inputs.of(task).iter().map(|datum| *datum as usize) {
+            let unprocessed = &mut self.unprocessed[datum];
             *unprocessed = unprocessed.wrapping_add_signed(by);
             let singles = self.singles.iter_mut().map(|gain| (gain, self.any));
             let pairs = self.pairs.iter_mut().map(|gain| (gain, false));
-            for (gain, any) in singles.chain(pairs) {
-                let key = key(any, gain.tasks[*datum], *unprocessed);
-                gain.ranked.set(*datum, key);
+            for (gain, any) in singles
+                .chain(pairs)
+                .filter(|(gain, _)| gain.tasks[datum] > 0)
+            {
+                let key = key(any, gain.tasks[datum], *unprocessed);
+                gain.ranked.set(datum, key);
             }
         }
     }
 }
 
-/// The inputs of a task that a device does not hold.
-fn missing<'a>(
-    problem: &'a Problem,
-    holdings: &'a Holdings,
-    task: usize,
-    device: usize,
-) -> impl Iterator<Item = u32> + 'a {
-    let inputs = problem.tasks[task].inputs.iter();
-    let missing = inputs.filter(move |datum| !holdings.holds(device, **datum));
-    missing.map(|datum| *datum as u32)
+/// Those of the inputs that a device does not hold.
+fn missing(inputs: &[u32], holdings: &Holdings, device: usize) -> impl Iterator<Item = u32> {
+    let missing = inputs.iter().copied();
+    missing.filter(move |datum| !holdings.holds(device, *datum as usize))
 }
 
 /// The rank of a datum: by its gain, then by its unprocessed readers.

@@ -131,18 +131,18 @@ impl Darts {
     fn make_available(&mut self, task: usize) {
         self.status[task] = Status::Available;
         self.pool.add(task);
-        self.gains.add(&self.problem, task);
+        self.gains.add(task);
     }
 
     fn take(&mut self, task: usize) {
         self.pool.remove(task);
-        self.gains.take(&self.problem, task);
+        self.gains.take(task);
     }
 
     /// Plans an available task, whose inputs the device holds from now on.
     fn plan(&mut self, task: usize, device: usize) {
         self.take(task);
-        self.gains.reserve(&self.problem, task, device);
+        self.gains.reserve(task, device);
         self.enlist(task, device);
     }
 
@@ -158,7 +158,7 @@ impl Darts {
         self.planned[device].push_back(plan);
         self.count[device] += 1;
         if let Some(luf) = &mut self.luf {
-            luf.plan(device, &self.problem.tasks[task].inputs);
+            luf.plan(device, self.gains.inputs.of(task));
         }
     }
 
@@ -166,7 +166,7 @@ impl Darts {
     fn withdraw(&mut self, task: usize, device: usize) {
         self.count[device] -= 1;
         if let Some(luf) = &mut self.luf {
-            luf.withdraw(device, &self.problem.tasks[task].inputs);
+            luf.withdraw(device, self.gains.inputs.of(task));
         }
     }
 
@@ -174,7 +174,7 @@ impl Darts {
     fn give(&mut self, task: usize, device: usize) {
         self.status[task] = Status::Given;
         if let Some(luf) = &mut self.luf {
-            luf.give(device, &self.problem.tasks[task].inputs);
+            luf.give(device, self.gains.inputs.of(task));
         }
     }
 
@@ -214,8 +214,8 @@ impl Darts {
         let stolen: Vec<usize> = stolen.take(self.count[owner] / 2).collect();
         for task in stolen.into_iter().rev() {
             self.withdraw(task, owner);
-            self.gains.release(&self.problem, task, owner);
-            self.gains.reserve(&self.problem, task, thief);
+            self.gains.release(task, owner);
+            self.gains.reserve(task, thief);
             self.enlist(task, thief);
         }
     }
@@ -263,10 +263,10 @@ impl Policy for Darts {
             return Some(task);
         }
         let (problem, random) = (&self.problem, &mut self.random);
-        let pair = self.gains.best_of_pairs(problem, device, random);
+        let pair = self.gains.best_of_pairs(device, random);
         if let Some(task) = pair.or_else(|| self.pool.random(device, random)) {
             self.take(task);
-            self.gains.reserve(&self.problem, task, device);
+            self.gains.reserve(task, device);
             self.give(task, device);
             return Some(task);
         }
@@ -277,9 +277,9 @@ impl Policy for Darts {
     fn finished(&mut self, finished: &Finished) {
         let (task, device) = (finished.component, finished.device);
         self.status[task] = Status::Ended;
-        self.gains.release(&self.problem, task, device);
+        self.gains.release(task, device);
         if let Some(luf) = &mut self.luf {
-            luf.finish(device, &self.problem.tasks[task].inputs);
+            luf.finish(device, self.gains.inputs.of(task));
         }
     }
 
@@ -291,14 +291,14 @@ impl Policy for Darts {
     }
 
     fn arrived(&mut self, device: usize, datum: usize) {
-        self.gains.arrived(&self.problem, device, datum);
+        self.gains.arrived(device, datum);
         self.luf
             .iter_mut()
             .for_each(|luf| luf.arrived(device, datum));
     }
 
     fn evicted(&mut self, device: usize, datum: usize) {
-        self.gains.evicted(&self.problem, device, datum);
+        self.gains.evicted(device, datum);
         let Some(luf) = &mut self.luf else {
             return;
         };
@@ -311,7 +311,7 @@ impl Policy for Darts {
             if planned {
                 self.withdraw(task, device);
                 self.make_available(task);
-                self.gains.release(&self.problem, task, device);
+                self.gains.release(task, device);
             }
         }
     }

@@ -8,34 +8,33 @@ use crate::policy::Problem;
 pub struct Pool {
     classes: Vec<Class>,
     /// By task: its class, and its place there.
-    class: Vec<usize>,
-    place: Vec<usize>,
+    places: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Debug)]
 struct Class {
     /// By device.
     able: Vec<bool>,
-    tasks: Vec<usize>,
+    tasks: Vec<u32>,
 }
 
 impl Pool {
     /// An empty set.
     pub fn new(problem: &Problem) -> Self {
         let mut classes: Vec<Class> = Vec::new();
-        let class = problem.tasks.iter().map(|task| {
+        let places = problem.tasks.iter().map(|task| {
             let able = task.seconds.iter().map(Option::is_some);
             let able: Vec<bool> = able.collect();
             let known = classes.iter().position(|class| class.able == able);
-            known.unwrap_or_else(|| {
+            let class = known.unwrap_or_else(|| {
                 let tasks = Vec::new();
                 classes.push(Class { able, tasks });
                 classes.len() - 1
-            })
+            });
+            (class as u32, 0)
         });
         Self {
-            class: class.collect(),
-            place: vec![0; problem.tasks.len()],
+            places: places.collect(),
             classes,
         }
     }
@@ -47,16 +46,18 @@ impl Pool {
     }
 
     pub fn add(&mut self, task: usize) {
-        let tasks = &mut self.classes[self.class[task]].tasks;
-        self.place[task] = tasks.len();
-        tasks.push(task);
+        let (class, place) = &mut self.places[task];
+        let tasks = &mut self.classes[*class as usize].tasks;
+        *place = tasks.len() as u32;
+        tasks.push(task as u32);
     }
 
     pub fn remove(&mut self, task: usize) {
-        let tasks = &mut self.classes[self.class[task]].tasks;
-        tasks.swap_remove(self.place[task]);
-        if let Some(moved) = tasks.get(self.place[task]) {
-            self.place[*moved] = self.place[task];
+        let (class, place) = self.places[task];
+        let tasks = &mut self.classes[class as usize].tasks;
+        tasks.swap_remove(place as usize);
+        if let Some(moved) = tasks.get(place as usize) {
+            self.places[*moved as usize].1 = place;
         }
     }
 
@@ -70,7 +71,7 @@ impl Pool {
         let mut index = random.usize(..count);
         for class in classes {
             match class.tasks.get(index) {
-                Some(task) => return Some(*task),
+                Some(task) => return Some(*task as usize),
                 None => index -= class.tasks.len(),
             }
         }
