@@ -12,18 +12,22 @@ pub(super) struct Adjacency {
 }
 
 impl Adjacency {
-    /// By task: the data that it reads.
-    pub fn inputs(problem: &Problem) -> Self {
+    pub fn new<List: IntoIterator<Item = usize>>(lists: impl IntoIterator<Item = List>) -> Self {
         let mut all = Self {
             items: Vec::new(),
             starts: vec![0],
         };
-        for task in &problem.tasks {
-            all.items
-                .extend(task.inputs.iter().map(|datum| *datum as u32));
+        for list in lists {
+            all.items.extend(list.into_iter().map(|item| item as u32));
             all.starts.push(all.items.len());
         }
         all
+    }
+
+    /// By task: the data that it reads.
+    pub fn inputs(problem: &Problem) -> Self {
+        let tasks = problem.tasks.iter();
+        Self::new(tasks.map(|task| task.inputs.iter().copied()))
     }
 
     /// By datum: the tasks that read it, in ascending order.
@@ -42,13 +46,18 @@ impl Adjacency {
         }
         let mut next = starts.clone();
         let mut items = vec![0; self.items.len()];
-        for list in 0..self.starts.len() - 1 {
+        for list in 0..self.len() {
             for item in self.of(list) {
                 items[next[*item as usize]] = list as u32;
                 next[*item as usize] += 1;
             }
         }
         Self { items, starts }
+    }
+
+    /// Lists.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
     }
 
     pub fn of(&self, index: usize) -> &[u32] {

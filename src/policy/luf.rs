@@ -7,6 +7,9 @@
 //! buffer needs, has no counterpart: the engine pins the data of all tasks that it was
 //! given, so they are never candidates. Line 8, which withdraws planned tasks, belongs
 //! to the policy that planned them.
+//!
+//! The paper leaves ties open. Here a datum that no unplanned task reads goes first, then
+//! the least recently used.
 
 use super::Problem;
 use super::tournament::Tournament;
@@ -30,6 +33,8 @@ pub(super) struct Luf {
     victims: Vec<Tournament>,
     /// Counts the tasks that ended, to tell which datum was used last.
     clock: u32,
+    /// By datum: whether any task that no device has taken reads it.
+    later: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +54,7 @@ impl Luf {
             uses: vec![Uses::default(); data * devices],
             victims: vec![Tournament::new(data); devices],
             clock: 0,
+            later: vec![true; data],
         }
     }
 
@@ -115,8 +121,18 @@ impl Luf {
         }
     }
 
+    /// Whether any task that no device has planned or given reads a datum.
+    pub fn read_later(&mut self, datum: usize, later: bool) {
+        if self.later[datum] != later {
+            self.later[datum] = later;
+            for device in 0..self.victims.len() {
+                self.change(device, datum, |_| {});
+            }
+        }
+    }
+
     /// The datum that leaves, among those that `evictable` admits: the fewest planned
-    /// uses, then the least recently used. `None` if the task buffer needs all others.
+    /// uses, and of those as above. `None` if the task buffer needs all others.
     pub fn victim(&mut self, device: usize, evictable: &dyn Fn(usize) -> bool) -> Option<usize> {
         let victims = &mut self.victims[device];
         let mut refused = Vec::new();
@@ -138,8 +154,9 @@ impl Luf {
     fn change(&mut self, device: usize, datum: usize, change: impl FnOnce(&mut Uses)) {
         let uses = &mut self.uses[device * self.data + datum];
         change(uses);
+        let last = u64::from(self.later[datum]) << 32 | u64::from(uses.last);
         let key = match uses.present && uses.buffered == 0 {
-            true => !(u64::from(uses.planned) << 32 | u64::from(uses.last)),
+            true => !(u64::from(uses.planned) << 33 | last),
             false => 0,
         };
         self.victims[device].set(datum, key);

@@ -29,7 +29,7 @@ pub struct Gains {
     /// By task and device.
     lacks: Vec<Lack>,
     /// By datum: its readers that no device has taken.
-    unprocessed: Vec<u32>,
+    pub unprocessed: Vec<u32>,
     /// By device: n(D), and how many tasks need D and another datum (3inputs, section
     /// V.E), if that is asked for.
     singles: Vec<Gain>,

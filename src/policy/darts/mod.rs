@@ -126,17 +126,31 @@ impl Darts {
         }
         let ended = |task: usize| self.status[task] == Status::Ended;
         self.gains.reset(&self.problem, &self.lost, ended);
+        for task in 0..self.status.len() {
+            self.tell_later_readers(task);
+        }
     }
 
     fn make_available(&mut self, task: usize) {
         self.status[task] = Status::Available;
         self.pool.add(task);
         self.gains.add(task);
+        self.tell_later_readers(task);
+    }
+
+    /// Tells LUF which inputs of a task have unprocessed readers.
+    fn tell_later_readers(&mut self, task: usize) {
+        if let Some(luf) = &mut self.luf {
+            for datum in self.gains.inputs.of(task).iter().map(|d| *d as usize) {
+                luf.read_later(datum, self.gains.unprocessed[datum] > 0);
+            }
+        }
     }
 
     fn take(&mut self, task: usize) {
         self.pool.remove(task);
         self.gains.take(task);
+        self.tell_later_readers(task);
     }
 
     /// Plans an available task, whose inputs the device holds from now on.
