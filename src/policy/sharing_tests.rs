@@ -7,7 +7,9 @@ use super::fixtures::{
     Kind, Loss, Outcome, execute, execute_with_loss, fewest_loads, fewest_loads_in_order, gpus,
     product, product_3d, random, readers,
 };
-use super::{Belady, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Policy, Problem};
+use super::{
+    Assigned, Belady, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Policy, Problem,
+};
 
 const EVICTIONS: [Eviction; 2] = [Eviction::Lru, Eviction::Luf];
 
@@ -20,6 +22,10 @@ fn policies(problem: &Problem, window: usize) -> Vec<(String, Box<dyn Policy>)> 
         let options = ListOptions { window, eviction };
         let dmdar = Dmdar::new(problem.clone(), options);
         all.push((format!("dmdar {eviction:?}"), Box::new(dmdar)));
+        let partition = Assigned::by_partition(problem.clone(), options, 1);
+        all.push((format!("partition {eviction:?}"), Box::new(partition)));
+        let mhfp = Assigned::by_packages(problem.clone(), options);
+        all.push((format!("mhfp {eviction:?}"), Box::new(mhfp)));
         for three_inputs in [false, true] {
             for opti in [false, true] {
                 let options = DartsOptions {

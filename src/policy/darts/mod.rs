@@ -276,7 +276,7 @@ impl Policy for Darts {
         if let Some(task) = self.pop(device) {
             return Some(task);
         }
-        let (problem, random) = (&self.problem, &mut self.random);
+        let random = &mut self.random;
         let pair = self.gains.best_of_pairs(device, random);
         if let Some(task) = pair.or_else(|| self.pool.random(device, random)) {
             self.take(task);
