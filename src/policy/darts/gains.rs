@@ -6,6 +6,9 @@
 //! its inputs. A decision then reads the greatest n(D) off a tournament tree. A datum
 //! costs as many steps as it has readers each time it comes or goes.
 
+#[cfg(test)]
+mod tests;
+
 use crate::policy::Problem;
 use crate::policy::adjacency::Adjacency;
 use crate::policy::holdings::Holdings;
