@@ -3,7 +3,7 @@
 //! in common. `partition` and `mhfp` make the orders.
 
 use super::device_lists::{DeviceLists, ListOptions};
-use super::{Finished, Policy, Problem};
+use super::{Eviction, Finished, Policy, Problem};
 use crate::time::Nanos;
 
 /// The policy. A device computes its tasks in Ready order. When its list is empty it
@@ -19,9 +19,9 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// The policy of this name in which each device has these tasks, every task once.
+    /// The policy of this name (with LRU and with LUF) in which each device has these tasks, every task once.
     pub(super) fn new(
-        name: &'static str,
+        [lru, luf]: [&'static str; 2],
         problem: Problem,
         orders: &[Vec<usize>],
         options: ListOptions,
@@ -34,7 +34,10 @@ impl Assigned {
             places[*task] = (device, position);
         }
         Self {
-            name,
+            name: match options.eviction {
+                Eviction::Lru => lru,
+                Eviction::Luf => luf,
+            },
             window: options.window,
             lists: DeviceLists::new(&problem, options.eviction),
             places,

@@ -4,7 +4,7 @@
 //! Augonnet et al., ICPADS 2010).
 
 use super::device_lists::{DeviceLists, ListOptions};
-use super::{Finished, Policy, Problem};
+use super::{Eviction, Finished, Policy, Problem};
 use crate::time::Nanos;
 
 /// The policy. A task gets its device when it becomes ready, and keeps it.
@@ -15,7 +15,7 @@ use crate::time::Nanos;
 /// counts as there (InMem of Algorithm 1), although it may arrive late or be evicted.
 pub struct Dmdar {
     problem: Problem,
-    window: usize,
+    options: ListOptions,
     lists: DeviceLists,
     /// By device and datum: InMem.
     in_memory: Vec<Vec<bool>>,
@@ -34,7 +34,7 @@ impl Dmdar {
     pub fn new(problem: Problem, options: ListOptions) -> Self {
         let devices = problem.devices.len();
         Self {
-            window: options.window,
+            options,
             lists: DeviceLists::new(&problem, options.eviction),
             in_memory: vec![vec![false; problem.data.len()]; devices],
             start: vec![0.0; devices],
@@ -72,7 +72,10 @@ impl Dmdar {
 
 impl Policy for Dmdar {
     fn name(&self) -> &'static str {
-        "dmdar"
+        match self.options.eviction {
+            Eviction::Lru => "dmdar",
+            Eviction::Luf => "dmdar+luf",
+        }
     }
 
     fn may_run(&self, component: usize, device: usize) -> bool {
@@ -80,7 +83,7 @@ impl Policy for Dmdar {
     }
 
     fn window(&self) -> Option<usize> {
-        Some(self.window)
+        Some(self.options.window)
     }
 
     fn begin(&mut self) {

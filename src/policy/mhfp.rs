@@ -20,7 +20,7 @@ impl Assigned {
         let mut orders = packages.orders();
         orders.resize(problem.devices.len(), Vec::new());
         balance(&problem, &mut orders);
-        Self::new("mhfp", problem, &orders, options)
+        Self::new(["mhfp", "mhfp+luf"], problem, &orders, options)
     }
 }
 

@@ -49,7 +49,7 @@ impl Assigned {
         for (task, part) in best.into_iter().flat_map(|(_, parts)| parts).enumerate() {
             orders[part].push(task);
         }
-        Self::new("partition", problem, &orders, options)
+        Self::new(["partition", "partition+luf"], problem, &orders, options)
     }
 }
 
