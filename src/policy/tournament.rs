@@ -3,7 +3,7 @@
 
 /// So many changes are brought into the tree at once, so that no single question takes
 /// long.
-const MOST_CHANGES: usize = 1 << 10;
+const MOST_CHANGES: usize = 1 << 8;
 
 /// Keys of the numbers below `new`'s argument. A key of 0 means that the number does
 /// not take part.
@@ -90,7 +90,7 @@ impl Tournament {
     fn update(&mut self) {
         let nodes = &mut self.nodes;
         // A climb takes a few steps, so many of them cost more than all nodes.
-        let all = self.changed.len() * 4 > self.width;
+        let all = self.changed.len() * 4 >= self.width;
         for number in self.changed.drain(..) {
             self.marked[number as usize] = false;
             let mut node = if all {

@@ -9,6 +9,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+
 use crate::policy::Problem;
 use crate::policy::adjacency::Adjacency;
 use crate::policy::holdings::Holdings;
@@ -37,8 +39,9 @@ pub struct Gains {
     /// V.E), if that is asked for.
     singles: Vec<Gain>,
     pairs: Vec<Gain>,
-    /// By device: the tasks of `take_freed`.
-    freed: Vec<Vec<u32>>,
+    /// By device: the tasks that came to lack nothing. Some are no longer free, and some
+    /// are there twice.
+    freed: Vec<VecDeque<u32>>,
 }
 
 /// The inputs of a task that a device does not hold.
@@ -87,7 +90,7 @@ impl Gains {
             unprocessed: vec![0; data],
             singles: vec![Gain::new(data); devices],
             pairs: vec![Gain::new(data); if pairs { devices } else { 0 }],
-            freed: vec![Vec::new(); devices],
+            freed: vec![VecDeque::new(); devices],
         }
     }
 
@@ -98,7 +101,7 @@ impl Gains {
         self.unprocessed.fill(0);
         self.singles.iter_mut().for_each(Gain::clear);
         self.pairs.iter_mut().for_each(Gain::clear);
-        self.freed.iter_mut().for_each(Vec::clear);
+        self.freed.iter_mut().for_each(VecDeque::clear);
         for task in 0..problem.tasks.len() {
             let inputs = self.inputs.of(task);
             self.taken[task] = taken(task);
@@ -183,15 +186,14 @@ impl Gains {
         }
     }
 
-    /// The tasks that came to lack nothing on a device since this was asked last. Some
-    /// are no longer free, and some are there twice.
-    pub fn take_freed(&mut self, device: usize) -> Vec<u32> {
-        std::mem::take(&mut self.freed[device])
-    }
-
-    /// Whether a task is available and lacks nothing on a device.
-    pub fn is_free(&self, task: usize, device: usize) -> bool {
-        self.available[task] && self.lacking(task, device) == 0
+    /// The first available task that came to lack nothing on a device. Who asks takes it.
+    pub fn pop_freed(&mut self, device: usize) -> Option<usize> {
+        loop {
+            let task = self.freed[device].pop_front()? as usize;
+            if self.available[task] && self.lacking(task, device) == 0 {
+                return Some(task);
+            }
+        }
     }
 
     /// A task that lacks one datum D, such that the load of D frees the most tasks
@@ -275,7 +277,7 @@ impl Gains {
         // A task without inputs is free everywhere, and so is every task on a device
         // that computes in host memory. No device reserves them.
         if !self.holdings.in_host(device) && !self.inputs.of(task).is_empty() {
-            self.freed[device].push(task as u32);
+            self.freed[device].push_back(task as u32);
         }
     }
 

@@ -32,6 +32,10 @@ use crate::time::Nanos;
 use gains::Gains;
 use pool::Pool;
 
+/// So many tasks are planned at once. The others that a load frees follow when the device
+/// asks for the next task, so that no single answer takes long.
+const MOST_PLANS: usize = 100;
+
 /// The variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DartsOptions {
@@ -205,12 +209,13 @@ impl Darts {
         }
     }
 
-    /// Plans the available tasks that lack nothing on a device.
+    /// Plans available tasks that lack nothing on a device.
     fn plan_free(&mut self, device: usize) {
-        for task in self.gains.take_freed(device) {
-            if self.gains.is_free(task as usize, device) {
-                self.plan(task as usize, device);
-            }
+        for _ in 0..MOST_PLANS {
+            let Some(task) = self.gains.pop_freed(device) else {
+                break;
+            };
+            self.plan(task, device);
         }
     }
 
@@ -271,9 +276,6 @@ impl Policy for Darts {
     }
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
-        if let Some(task) = self.pop(device) {
-            return Some(task);
-        }
         self.plan_free(device);
         if self.count[device] == 0
             && let Some(task) = self.gains.best(device, &mut self.random)
