@@ -9,24 +9,47 @@
 //! * [`Problem`] is all that a policy knows: numbers, no kernels.
 //! * [`Clustering`] has a given map, [`Eager`] takes any idle device, [`Heft`] the
 //!   earliest finishing time, and [`Adaptive`] learns the best division of a layer.
+//! * For tasks that share data in small memories: [`Dmdar`] has the earliest completion
+//!   and the fewest loads next, [`Darts`] the load that frees the most tasks, and
+//!   [`Assigned`] a partition or packages made before. [`Belady`]
+//!   computes given orders with the fewest loads.
 //! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
+mod adjacency;
+mod assigned;
+mod belady;
 mod clustering;
+mod darts;
+mod device_lists;
+mod dmdar;
 mod eager;
 mod heft;
+mod holdings;
 mod learned_times;
+mod luf;
+mod mhfp;
+mod partition;
 mod problem;
 mod ready_queue;
 mod search;
+mod tournament;
 
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod sharing_tests;
 
 pub use adaptive::Adaptive;
+pub use assigned::Assigned;
+pub use belady::Belady;
 pub use clustering::{Clustering, MapError};
+pub use darts::{Darts, DartsOptions};
+pub use device_lists::ListOptions;
+pub use dmdar::Dmdar;
 pub use eager::Eager;
 pub use heft::Heft;
+pub use luf::Eviction;
 pub use problem::{Datum, DeviceModel, Problem, Task};
 pub use search::{Configuration, Search, Space};
 
