@@ -237,7 +237,7 @@ impl GraphRun<'_> {
         } else {
             wait.extend(self.storing(other));
         }
-        (self.prepared.storage.residency).set(to.device, other.0, State::Absent);
+        self.replaced(to.device, other);
         Ok(())
     }
 

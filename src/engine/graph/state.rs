@@ -104,6 +104,12 @@ impl RunState {
         self.kernels[kernel.0].without_event = true;
     }
 
+    /// Whether a kernel was launched.
+    pub fn was_launched(&self, kernel: KernelId) -> bool {
+        let run = &self.kernels[kernel.0];
+        run.done || run.without_event || run.commands_left > 0
+    }
+
     /// A command of a kernel has ended well. Returns the components that became
     /// ready by it.
     pub fn command_ended(

@@ -203,7 +203,11 @@ impl GraphRun<'_> {
 
     /// Whether a datum must be written to the host before it leaves a device.
     fn must_be_kept(&self, datum: DatumId) -> bool {
-        !self.prepared.storage.residency.in_host(datum.0) && self.is_needed(datum)
+        let storage = &self.prepared.storage;
+        // The overwriter's version must stay in the host memory that both share.
+        let overwriter = storage.overwritten(&self.graph, datum);
+        let is_overwritten = overwriter.is_some_and(|kernel| self.state.was_launched(kernel));
+        !is_overwritten && !storage.residency.in_host(datum.0) && self.is_needed(datum)
     }
 
     fn evict(&mut self, device: usize, slot: usize) {
@@ -329,6 +333,16 @@ impl GraphRun<'_> {
         if leaves {
             self.evict(device, slot);
         }
+    }
+
+    /// Another version gets into a datum's buffer on a device. If the datum was on its
+    /// way to the host to make room, the buffer stays nevertheless.
+    pub(super) fn replaced(&mut self, device: usize, datum: DatumId) {
+        let residency = &mut self.prepared.storage.residency;
+        if residency.state(device, datum.0) == State::Leaving {
+            self.windows[device].leaving -= self.graph.datum(datum).bytes;
+        }
+        residency.set(device, datum.0, State::Absent);
     }
 
     /// A component has ended: its data may leave the device.
