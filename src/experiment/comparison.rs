@@ -98,7 +98,7 @@ impl Comparison {
         self.ran_kernels = matches!(candidate, CandidatePolicy::Eager | CandidatePolicy::Heft);
         if self.ran_kernels && self.by_kernel.is_none() {
             let graph = &self.layers.graph;
-            let times = times::measure(runtime, graph, TIMED_RUNS, control.stop)?;
+            let times = times::measure(runtime, graph, None, TIMED_RUNS, control.stop)?;
             let kernels = Arc::new(Components::single_kernels(graph));
             self.by_kernel = Some(Division::new(runtime, graph, kernels, &times)?);
         }

@@ -24,7 +24,7 @@ pub struct ListOptions {
 impl Default for ListOptions {
     fn default() -> Self {
         Self {
-            window: 2,
+            window: super::WINDOW,
             eviction: Eviction::Lru,
         }
     }

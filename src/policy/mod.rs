@@ -55,6 +55,12 @@ pub use search::{Configuration, Search, Space};
 
 use crate::time::Nanos;
 
+/// Components of a device's window by default, for tasks that share data. Where four
+/// GPUs share a bus, the loads of one block for each take as long as 10 tasks of the
+/// matrix product of Gonthier et al. A shorter window leaves GPUs idle, a much longer
+/// one takes the room of data that are used again.
+pub const WINDOW: usize = 16;
+
 /// A component that has ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {

@@ -52,18 +52,18 @@ pub struct GraphArgs {
 /// of a simulation may happen.
 ///
 /// # Errors
-/// When there is no such machine or device, and for limits of memory, which graphs do
-/// not support.
+/// When there is no such machine or device, and for a limit of the host's memory, which
+/// graphs do not support.
 pub fn open_machine(
     args: &MachineArgs,
     needs: Needs,
     levels: u32,
 ) -> Result<MachineSession, Failure> {
-    if args.gpu_memory.is_some() || args.host_memory.is_some() {
+    if args.host_memory.is_some() {
         return Err(Failure::usage(
-            "--gpu-memory and --host-memory are for workloads that are streamed; a graph takes \
-             the memory that its data need",
-            "it without them",
+            "--host-memory is for workloads that are streamed; a graph takes the host memory \
+             that its data need",
+            "it without --host-memory",
         ));
     }
     let mut machine = MachineSession::open(args, NamedMachine::of(args)?, needs)?;

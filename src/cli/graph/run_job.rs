@@ -140,9 +140,12 @@ fn execute(
         true => Arc::new(Components::single_kernels(&job.graph)),
         false => Arc::clone(&job.components),
     };
+    let memory = args.machine.gpu_memory.map(|size| size.0);
     let begun = runtime.now();
     let times = match name {
-        PolicyName::Heft => times::measure(runtime, &job.graph, 1, stop).map_err(failure)?,
+        PolicyName::Heft => {
+            times::measure(runtime, &job.graph, memory, 1, stop).map_err(failure)?
+        }
         _ => KernelTimes::new(),
     };
     let queues = job.queues.as_ref();
@@ -152,6 +155,9 @@ fn execute(
         problem,
         mut prepared,
     } = Division::new(runtime, &job.graph, own, &times).map_err(failure)?;
+    if let Some(bytes) = memory {
+        prepared.limit_memory(bytes);
+    }
     let mut h_cpu = scheduling.map.unwrap_or(0);
     let widest = problem.levels().iter().map(Vec::len).max().unwrap_or(0);
     if h_cpu > widest {

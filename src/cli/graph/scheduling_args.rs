@@ -32,7 +32,7 @@ pub enum PolicyName {
 
 /// How a graph is scheduled.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "SchedulingArgs")]
+#[command(next_help_heading = "Scheduling")]
 pub struct SchedulingArgs {
     /// The scheduling policy
     #[arg(long, value_enum, value_name = "POLICY", default_value_t)]

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::graph::GraphError;
 use crate::policy::MapError;
+use crate::quantity::Bytes;
 use crate::runtime::RuntimeError;
 
 /// An error of the graph engine.
@@ -22,9 +23,11 @@ pub enum GraphRunError {
     NoDevice,
 
     #[error(
-        "{device}: component {component} ({kernels}) needs {needed} bytes of its memory at once, \
-         and has {has}; divide its kernels among more components, choose a smaller size, or \
-         raise --gpu-memory"
+        "{device}: component {component} ({kernels}) needs {} of its memory at once, and has \
+         {}; divide its kernels among more components, choose a smaller size, or raise \
+         --gpu-memory",
+        Bytes(*needed),
+        Bytes(*has)
     )]
     Memory {
         device: String,

@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 /// Measures every kernel by itself on every device that can run the whole graph.
 /// The graph runs `times` times there, on one queue and after one run that is not
 /// measured. The least time of a kernel counts, since disturbances only make it
-/// longer.
+/// longer. With `memory`, at most so many bytes of a device's own memory are used.
 ///
 /// Kernels with the same codelet, units and cost get the mean of their times, so
 /// that noise does not rank equal kernels.
@@ -24,13 +24,19 @@ use crate::runtime::Runtime;
 pub fn measure(
     runtime: &mut dyn Runtime,
     graph: &Arc<TaskGraph>,
+    memory: Option<u64>,
     times: usize,
     stop: &AtomicBool,
 ) -> Result<KernelTimes, GraphRunError> {
     let devices = runtime.devices().to_vec();
-    // SequentialRunner component, unless kernels are meant for different kinds of device.
-    let whole = Components::by(graph, |_| ());
-    let whole = Arc::new(whole.unwrap_or_else(|_| Components::single_kernels(graph)));
+    // One component, unless kernels are meant for different kinds of device, or not all
+    // data have room at once.
+    let bytes: u64 = graph.data().iter().map(|datum| datum.bytes).sum();
+    let own = devices.iter().filter(|device| !device.shares_host_memory);
+    let least = own.map(|device| device.memory).chain(memory).min();
+    let whole = Components::by(graph, |_| ()).ok();
+    let whole = whole.filter(|_| least.is_none_or(|least| bytes <= least));
+    let whole = Arc::new(whole.unwrap_or_else(|| Components::single_kernels(graph)));
     let able = abilities(graph, &whole, &devices);
     let problem = problem(graph, &whole, &devices, &able, &Vec::new());
     // By device and kernel.
@@ -40,6 +46,9 @@ pub fn measure(
             continue;
         };
         let mut prepared = PreparedGraph::new(runtime, Arc::clone(graph), Arc::clone(&whole))?;
+        if let Some(bytes) = memory {
+            prepared.limit_memory(bytes);
+        }
         let options = Options {
             trace: true,
             ..Options::queues(vec![1; devices.len()])

@@ -27,7 +27,7 @@ mod pool;
 use std::collections::VecDeque;
 
 use super::luf::{Eviction, Luf};
-use super::{Finished, Policy, Problem};
+use super::{Finished, Policy, Problem, WINDOW};
 use crate::time::Nanos;
 use gains::Gains;
 use pool::Pool;
@@ -56,7 +56,7 @@ pub struct DartsOptions {
 impl Default for DartsOptions {
     fn default() -> Self {
         Self {
-            window: 2,
+            window: WINDOW,
             eviction: Eviction::Luf,
             three_inputs: false,
             opti: false,

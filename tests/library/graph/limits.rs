@@ -9,6 +9,7 @@ use pdawl::engine::graph::reference::reference;
 use pdawl::engine::graph::{Control, GraphRunError, Options, PreparedGraph, search, times};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
 use pdawl::policy::{Adaptive, Clustering, Eager, Finished, Policy, Search, Space};
+use pdawl::quantity::Bytes;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::runtime::{Devices, RuntimeError};
 
@@ -124,7 +125,7 @@ fn memory_that_is_not_there_is_named() {
     assert!(matches!(&error, GraphRunError::Memory { needed, .. } if *needed > has));
     let text = error.to_string();
     assert!(
-        text.contains("gpu0") && text.contains(&has.to_string()),
+        text.contains("gpu0") && text.contains(&Bytes(has).to_string()),
         "{text}"
     );
 }
@@ -228,7 +229,8 @@ fn every_kernel_is_timed_on_every_device() {
     let mut rng = Rng::with_seed(5);
     let case = case(&mut rng, 12);
     let mut sim = sim(&["host", "gpu0"]);
-    let times = times::measure(&mut sim, &case.graph, 2, &AtomicBool::new(false)).expect("times");
+    let times =
+        times::measure(&mut sim, &case.graph, None, 2, &AtomicBool::new(false)).expect("times");
     assert_eq!(times.len(), case.graph.kernels().len());
     assert!(
         times.iter().flatten().all(|t| t.is_some_and(|t| t > 0.0)),
@@ -241,7 +243,7 @@ fn measuring_and_comparing_end_on_request() {
     let case = case(&mut Rng::with_seed(5), 12);
     let mut sim = sim(&["host", "gpu0"]);
     let stop = AtomicBool::new(true);
-    let times = times::measure(&mut sim, &case.graph, 2, &stop).expect("no times");
+    let times = times::measure(&mut sim, &case.graph, None, 2, &stop).expect("no times");
     assert!(times.iter().flatten().all(Option::is_none), "{times:?}");
     let made = reference(&mut sim, &case.graph, 0, &stop).expect("no reference");
     assert!(made.is_none());

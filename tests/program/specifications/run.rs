@@ -236,6 +236,26 @@ fn graphs_are_right_under_every_policy() {
     }
 }
 
+/// A transformer whose data have about eight times as many bytes as the GPU's memory.
+#[test]
+fn graphs_run_in_an_eighth_of_their_memory() {
+    for policy in ["adaptive", "eager", "heft", "clustering"] {
+        let run = format!(
+            "run transformer --heads 16 --beta 64 --machine k40 --devices gpu0 --verify \
+             --policy {policy} --gpu-memory"
+        );
+        let report = report(&format!("{run} 400KiB"));
+        assert_eq!(report["verified"], true, "{run}: {report}");
+    }
+    let small = "run transformer --heads 16 --beta 64 --machine k40 --gpu-memory 30KiB";
+    let (_, err, status) = pdawl(small);
+    assert_eq!(status, Some(1));
+    assert!(
+        err.contains("component 0") && err.contains("raise --gpu-memory"),
+        "{err}"
+    );
+}
+
 /// Kernels that write only a part of their outputs: every second element, and one
 /// element of each group.
 #[test]
