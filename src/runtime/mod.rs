@@ -14,7 +14,7 @@
 //! * `tiles` divides a command among the workers of a host pool. The host
 //!   backend, the simulator and the models share it.
 //!
-//! Nothing blocks except [`Runtime::wait`] and [`Runtime::finish`].
+//! Nothing blocks except [`Runtime::wait`] and [`Devices::finish`].
 
 pub mod command;
 pub mod error;

@@ -44,7 +44,7 @@ pub enum What {
 /// A scheduled fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
-    /// Index of the device in [`crate::runtime::Runtime::devices`].
+    /// Index of the device in [`crate::runtime::Devices::devices`].
     pub device: usize,
     pub at: At,
     pub what: What,
