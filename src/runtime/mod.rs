@@ -93,6 +93,13 @@ pub trait Devices {
     /// Releases device memory. Pending commands that use it keep it alive.
     fn free(&mut self, buffer: BufferId);
 
+    /// Bytes a second of copies from a device's own memory to another one's, if they go
+    /// directly, without the host's memory and bus. `None` where they do not: a datum
+    /// that the host has is better copied from there.
+    fn peer_bandwidth(&self, _from: DeviceId, _to: DeviceId) -> Option<f64> {
+        None
+    }
+
     /// Opens an in-order queue.
     fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError>;
 

@@ -204,19 +204,24 @@ impl GraphRun<'_> {
         let (host, buffer, bytes) = self.memories(datum, to.device)?;
         let command = Command::write(host, 0..bytes, buffer, 0);
         let event = self.submit(to, purpose, command, wait)?;
-        let arriving = State::Arriving((event, to.component));
+        self.arriving(to, datum, event);
+        self.state.components[to.component].written += bytes;
+        Ok(event)
+    }
+
+    /// Notes a copy of a datum to a device.
+    pub(super) fn arriving(&mut self, to: Destination, datum: DatumId, event: EventId) {
         let residency = &mut self.prepared.storage.residency;
+        let arriving = State::Arriving((event, to.component));
         residency.set(to.device, datum.0, arriving);
         let slot = residency.slot(datum.0);
         self.tell_arrived(to.device, slot);
-        self.state.components[to.component].written += bytes;
-        Ok(event)
     }
 
     /// A datum gets into a device's buffer, which holds no other version from
     /// then on. A version that another component still has to read goes to the
     /// host before: after a loss it may be needed again.
-    fn replace_versions(
+    pub(super) fn replace_versions(
         &mut self,
         to: Destination,
         datum: DatumId,
@@ -381,7 +386,7 @@ impl GraphRun<'_> {
     }
 
     /// Submits a command with an event.
-    fn submit(
+    pub(super) fn submit(
         &mut self,
         to: Destination,
         purpose: Purpose,
@@ -441,9 +446,11 @@ impl GraphRun<'_> {
             }
             Purpose::Copy(_) => (Name::from("copy"), 0..0),
             Purpose::Zeros(_) => (Name::from("zeros"), 0..0),
-            Purpose::Write(d) | Purpose::Load(d) | Purpose::Read(_, d) | Purpose::Fetch(d) => {
-                (self.graph.datum(d).name.clone(), 0..0)
-            }
+            Purpose::Write(d)
+            | Purpose::Load(d)
+            | Purpose::PeerLoad(d, _)
+            | Purpose::Read(_, d)
+            | Purpose::Fetch(d) => (self.graph.datum(d).name.clone(), 0..0),
         };
         Tag {
             step: self.components.list()[component].level as u32,
@@ -465,6 +472,9 @@ impl GraphRun<'_> {
             Purpose::Read(_, datum) | Purpose::Fetch(datum) => {
                 used.reads += 1;
                 used.bytes_d2h += self.graph.datum(datum).bytes;
+            }
+            Purpose::PeerLoad(datum, _) => {
+                used.bytes_peer += self.graph.datum(datum).bytes;
             }
             Purpose::Copy(_) | Purpose::Zeros(_) => {}
         }

@@ -37,6 +37,8 @@ pub struct DeviceUse {
     pub reads: u64,
     pub bytes_h2d: u64,
     pub bytes_d2h: u64,
+    /// Bytes that came from other devices' memory directly.
+    pub bytes_peer: u64,
     /// Data that left its own memory to make room, or since nothing needed them.
     pub evictions: u64,
     /// Queues that were used.

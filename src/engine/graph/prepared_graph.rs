@@ -252,8 +252,8 @@ impl PreparedGraph {
         options: &Options,
         windowed: bool,
     ) -> Result<Vec<QueueId>, RuntimeError> {
-        // Loads and stores of a window have queues of their own.
-        let wanted = options.of(device).0 + if windowed { 2 } else { 0 };
+        // A window's loads, stores and copies from other devices have their own queues.
+        let wanted = options.of(device).0 + if windowed { 3 } else { 0 };
         let state = &mut self.devices[device];
         let (open, kind) = match options.trace {
             true => (&mut state.profiled, QueueKind::Profiled),

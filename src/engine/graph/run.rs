@@ -261,7 +261,7 @@ impl<'a> GraphRun<'a> {
 
     /// Notes that the runtime refused something. A device that is lost is reported by
     /// its commands, too.
-    fn refused(&mut self, error: RuntimeError) {
+    pub(super) fn refused(&mut self, error: RuntimeError) {
         match error {
             RuntimeError::DeviceLost { device, why } => {
                 let index = (self.prepared.devices.iter()).position(|own| own.name == device);
@@ -322,6 +322,9 @@ impl<'a> GraphRun<'a> {
             run.ended = run.ended.max(completion.ended);
             run.failed |= completion.status != Status::Done;
         }
+        if let Purpose::PeerLoad(datum, peer) = submission.purpose {
+            self.loaded_from(peer, datum, completion.status == Status::Done);
+        }
         match &completion.status {
             Status::Done => {
                 let became_ready = self.take_effect(device, submission.purpose, &completion);
@@ -354,7 +357,7 @@ impl<'a> GraphRun<'a> {
         completion: &Completion,
     ) -> Vec<usize> {
         match purpose {
-            Purpose::Write(datum) | Purpose::Load(datum) => {
+            Purpose::Write(datum) | Purpose::Load(datum) | Purpose::PeerLoad(datum, _) => {
                 let residency = &mut self.prepared.storage.residency;
                 if let State::Arriving((event, _)) = residency.state(device, datum.0)
                     && event == completion.event
@@ -365,7 +368,7 @@ impl<'a> GraphRun<'a> {
             }
             Purpose::Copy(_) | Purpose::Zeros(_) => Vec::new(),
             Purpose::Fetch(datum) => {
-                self.stored(device, datum);
+                self.stored(datum);
                 Vec::new()
             }
             Purpose::Launch(kernel) => self.kernel_ended(device, kernel),

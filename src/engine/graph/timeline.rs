@@ -20,6 +20,9 @@ pub(super) enum Purpose {
     Copy(KernelId),
     Launch(KernelId),
     Read(KernelId, DatumId),
+    /// A copy from the memory of another device, for a component that waits in a
+    /// device's window.
+    PeerLoad(DatumId, usize),
     /// A read of a datum that had stayed on a device: for another device, for the
     /// host, or to make room.
     Fetch(DatumId),
@@ -28,7 +31,7 @@ pub(super) enum Purpose {
 impl Purpose {
     /// Whether a component has ended only when the command has.
     pub fn is_part_of_component(self) -> bool {
-        !matches!(self, Self::Load(_) | Self::Fetch(_))
+        !matches!(self, Self::Load(_) | Self::PeerLoad(..) | Self::Fetch(_))
     }
 }
 

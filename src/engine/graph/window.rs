@@ -14,7 +14,7 @@ use super::state::ComponentState;
 use super::timeline::Purpose;
 use crate::graph::{DatumId, KernelId};
 use crate::residency::{Room, State};
-use crate::runtime::{DeviceId, RuntimeError};
+use crate::runtime::{Command, DeviceId, Location, RuntimeError};
 
 /// Components of a window that the device has at once: one computes, and the next one
 /// follows it without the host.
@@ -104,6 +104,9 @@ impl GraphRun<'_> {
     /// Pins the slots of a component. `false` if there is no room for them yet.
     fn pin(&mut self, device: usize, index: usize) -> Result<bool, RuntimeError> {
         loop {
+            if self.is_taken(device, index) {
+                return Ok(false);
+            }
             let waiting = &mut self.windows[device].waiting[index];
             let storage = &mut self.prepared.storage;
             let Some(space) = storage.residency.space_mut(device) else {
@@ -134,6 +137,25 @@ impl GraphRun<'_> {
                 Room::Full => return Ok(false),
             }
         }
+    }
+
+    /// Whether the next slot that a component needs holds a version for others that it
+    /// would overwrite. Without losses precedences exclude that.
+    fn is_taken(&self, device: usize, index: usize) -> bool {
+        let waiting = &self.windows[device].waiting[index];
+        let storage = &self.prepared.storage;
+        let residency = &storage.residency;
+        let Some(slot) = storage.slots[waiting.component].get(waiting.pinned) else {
+            return false;
+        };
+        let is_pinned = (residency.space(device))
+            .is_some_and(|space| space.buffer(*slot).is_some() && !space.is_unpinned(*slot));
+        let Some(version) = residency.version(device, *slot).filter(|_| is_pinned) else {
+            return false;
+        };
+        let kernels = &self.components.list()[waiting.component].kernels;
+        let mut inputs = kernels.iter().flat_map(|k| self.graph.kernel(*k).inputs());
+        inputs.all(|datum| datum.0 != version)
     }
 
     fn slot_bytes(&self, slot: usize) -> u64 {
@@ -311,27 +333,103 @@ impl GraphRun<'_> {
                 if maker == Some(component) || residency.state(device, datum.0) != State::Absent {
                     continue;
                 }
-                self.load(to, Purpose::Load(datum), datum, &mut Vec::new())?;
+                match self.peer(device, datum) {
+                    Some(peer) => self.load_from(peer, to, datum)?,
+                    None => _ = self.load(to, Purpose::Load(datum), datum, &mut Vec::new())?,
+                }
             }
         }
         Ok(())
     }
 
+    /// The device with the fastest direct link to `device` of those that have a datum
+    /// or get it.
+    fn peer(&self, device: usize, datum: DatumId) -> Option<usize> {
+        let residency = &self.prepared.storage.residency;
+        let has = |peer: &usize| {
+            matches!(
+                residency.state(*peer, datum.0),
+                State::Valid | State::Arriving(_)
+            )
+        };
+        let bandwidth = |peer: usize| {
+            let bandwidth = self
+                .runtime
+                .peer_bandwidth(DeviceId(peer), DeviceId(device));
+            Some((peer, bandwidth?))
+        };
+        let peers = (0..self.windows.len()).filter(has).filter_map(bandwidth);
+        let fastest = peers.max_by(|one, other| one.1.total_cmp(&other.1));
+        fastest.map(|(peer, _)| peer)
+    }
+
+    /// Copies a datum from another device's memory, where it stays meanwhile.
+    fn load_from(
+        &mut self,
+        peer: usize,
+        to: Destination,
+        datum: DatumId,
+    ) -> Result<(), RuntimeError> {
+        let to = Destination {
+            queue: to.queue + 2,
+            ..to
+        };
+        let mut wait = Vec::new();
+        self.replace_versions(to, datum, &mut wait)?;
+        let storage = &mut self.prepared.storage;
+        if let State::Arriving((event, _)) = storage.residency.state(peer, datum.0) {
+            wait.push(event);
+        }
+        let command = Command::Copy {
+            from: Location::device(storage.buffer(datum, peer)?, 0),
+            to: Location::device(storage.buffer(datum, to.device)?, 0),
+            bytes: self.graph.datum(datum).bytes,
+        };
+        let slot = storage.residency.slot(datum.0);
+        if let Some(space) = storage.residency.space_mut(peer) {
+            space.pin(slot);
+        }
+        let event = self.submit(to, Purpose::PeerLoad(datum, peer), command, &wait)?;
+        self.arriving(to, datum, event);
+        Ok(())
+    }
+
+    /// A copy from another device has ended. Where it failed, that device may be lost
+    /// without another sign of it.
+    pub(super) fn loaded_from(&mut self, peer: usize, datum: DatumId, well: bool) {
+        let residency = &mut self.prepared.storage.residency;
+        let slot = residency.slot(datum.0);
+        if let Some(space) = residency.space_mut(peer) {
+            space.unpin(slot);
+        }
+        if !well
+            && let Err(error) = self
+                .runtime
+                .alloc(DeviceId(peer), 1)
+                .map(|b| self.runtime.free(b))
+        {
+            self.refused(error);
+        }
+    }
+
     /// A datum has been copied to the host.
-    pub(super) fn stored(&mut self, device: usize, datum: DatumId) {
+    pub(super) fn stored(&mut self, datum: DatumId) {
         self.fetching.retain(|(fetched, _)| *fetched != datum);
         (self.prepared.storage).set_in_host(&self.graph, datum, true);
-        let residency = &mut self.prepared.storage.residency;
-        if residency.state(device, datum.0) != State::Leaving {
-            return;
-        }
-        let slot = residency.slot(datum.0);
-        residency.set(device, datum.0, State::Valid);
-        let leaves = residency.is_evictable(device, slot);
-        self.windows[device].leaving -= self.slot_bytes(slot);
-        // A component that came meanwhile may need it.
-        if leaves {
-            self.evict(device, slot);
+        // Several devices may have waited for the one copy.
+        for device in 0..self.windows.len() {
+            let residency = &mut self.prepared.storage.residency;
+            if residency.state(device, datum.0) != State::Leaving {
+                continue;
+            }
+            let slot = residency.slot(datum.0);
+            residency.set(device, datum.0, State::Valid);
+            let leaves = residency.is_evictable(device, slot);
+            self.windows[device].leaving -= self.slot_bytes(slot);
+            // A component that came meanwhile may need it.
+            if leaves {
+                self.evict(device, slot);
+            }
         }
     }
 

@@ -253,6 +253,7 @@ impl DeviceModel {
         }
         Demand {
             engine: self.kernels,
+            other: None,
             slots,
             gap: self.launch_overhead,
             delay: self.link.as_ref().map(|link| Delay {
@@ -277,6 +278,7 @@ impl DeviceModel {
         let uses = uses.into_iter().chain(link.bus);
         Some(Demand {
             engine,
+            other: None,
             slots: None,
             gap: 0,
             delay: None,
@@ -289,6 +291,11 @@ impl DeviceModel {
     /// direct link to it.
     pub fn peer_copy(&self, to: usize, bytes: u64, noise: f64) -> Option<Demand> {
         self.peers.get(&to).map(|link| link.copy(bytes, noise))
+    }
+
+    /// Bytes a second of a direct link to the device of index `to`.
+    pub fn peer_bandwidth(&self, to: usize) -> Option<f64> {
+        self.peers.get(&to).map(PeerLink::bandwidth)
     }
 
     /// What a copy to the memory of `to` needs that goes through host memory in pieces,

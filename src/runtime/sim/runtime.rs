@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::options::Fault;
+use super::schedule::Demand;
 use super::series::SeriesPart;
 use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
@@ -33,6 +34,10 @@ impl Devices for Sim {
 
     fn free(&mut self, buffer: BufferId) {
         self.memory.free(Memory::Device(buffer));
+    }
+
+    fn peer_bandwidth(&self, from: DeviceId, to: DeviceId) -> Option<f64> {
+        self.models.get(from.0)?.peer_bandwidth(to.0)
     }
 
     fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
@@ -182,9 +187,11 @@ impl Sim {
         let demand = match &command {
             Command::Copy { from, to, bytes } => match self.owners(*from, *to) {
                 (Some(from), Some(to)) => {
-                    let (from, target) = (&self.models[from], &self.models[to]);
-                    let direct = from.peer_copy(to, *bytes, noise);
-                    direct.or_else(|| from.staged_copy(target, *bytes, noise))
+                    let (source, target) = (&self.models[from], &self.models[to]);
+                    let direct = source.peer_copy(to, *bytes, noise);
+                    let demand = direct.or_else(|| source.staged_copy(target, *bytes, noise));
+                    let other = Some(if from == device { to } else { from });
+                    demand.map(|demand| Demand { other, ..demand })
                 }
                 _ => model.transfer(command.kind(), *bytes, noise),
             },

@@ -32,6 +32,9 @@ pub struct Slots {
 #[derive(Clone, Debug)]
 pub struct Demand {
     pub engine: Engine,
+    /// Another device whose memory it reads or writes. When that is lost, the job ends
+    /// as skipped.
+    pub other: Option<usize>,
     /// `None` for a job that takes one slot and may use all of every resource.
     pub slots: Option<Slots>,
     /// Time in its slots before the job counts as started.
@@ -189,8 +192,11 @@ impl Schedule {
                 followers: Vec::new(),
             },
         );
+        let other = self.jobs.get(&id).and_then(|job| job.demand.other);
         if self.lost[device] {
             self.end(id, End::DeviceLost);
+        } else if other.is_some_and(|other| self.lost[other]) {
+            self.end(id, End::Skipped);
         } else if blockers == 0 {
             self.released.push_back(id);
         }
@@ -238,14 +244,17 @@ impl Schedule {
     /// Loses a device: all its jobs end now, in the order of their submission.
     pub fn lose(&mut self, device: usize) {
         self.lost[device] = true;
-        let jobs: Vec<JobId> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.device == device)
-            .map(|(id, _)| *id)
+        let end = |job: &Job| match (job.device == device, job.demand.other == Some(device)) {
+            (true, _) => Some(End::DeviceLost),
+            (_, true) => Some(End::Skipped),
+            _ => None,
+        };
+        let jobs = self.jobs.iter();
+        let jobs: Vec<(JobId, End)> = jobs
+            .filter_map(|(id, job)| Some((*id, end(job)?)))
             .collect();
-        for id in jobs {
-            self.end(id, End::DeviceLost);
+        for (id, end) in jobs {
+            self.end(id, end);
         }
         self.settle();
     }

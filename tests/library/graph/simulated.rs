@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fastrand::Rng;
-use pdawl::machine::{MachineFile, MachineStore};
+use pdawl::machine::{MachineFile, MachineStore, PeerSpec};
 use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 
@@ -20,6 +20,14 @@ pub fn machine() -> MachineFile {
     let mut second = machine.devices[0].clone();
     second.name = "gpu1".into();
     machine.devices.push(second);
+    machine.peers = [("gpu0", "gpu1"), ("gpu1", "gpu0")]
+        .map(|(from, to)| PeerSpec {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            bandwidth: 24e9,
+            latency_ns: 10_000,
+        })
+        .to_vec();
     machine
 }
 
