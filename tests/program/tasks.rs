@@ -18,7 +18,10 @@ fn a_row_for_every_size_and_policy() {
     // Only the GPUs.
     assert_eq!(report["devices"], serde_json::json!(["gpu0", "gpu1"]));
     assert_eq!(report["gpu_memory_bytes"], 100 << 20);
-    assert_eq!((&report["set"], &report["tile"]), (&"matmul2d".into(), &960.into()));
+    assert_eq!(
+        (&report["set"], &report["tile"]),
+        (&"matmul2d".into(), &960.into())
+    );
     let rows = report["rows"].as_array().unwrap();
     let of = |row: &Value| (row["n"].as_u64().unwrap(), row["policy"].clone());
     let expected = [3, 6].map(|n| ["eager", "dmdar", "darts+luf"].map(|name| (n, name.into())));
@@ -32,7 +35,10 @@ fn a_row_for_every_size_and_policy() {
         let rate = flops / figure("seconds") / 1e9;
         assert!((figure("gflops") - rate).abs() < 1e-6 * rate, "{row}");
         assert!(rate <= figure("bound_gflops"), "{row}");
-        assert!(figure("loaded_bytes") >= 2.0 * n * 960.0 * 3840.0 * 4.0, "{row}");
+        assert!(
+            figure("loaded_bytes") >= 2.0 * n * 960.0 * 3840.0 * 4.0,
+            "{row}"
+        );
         assert_eq!(figure("written_back_bytes"), n * n * 960.0 * 960.0 * 4.0);
         assert_eq!(figure("peer_bytes"), 0.0);
         assert!(row["evictions"].is_u64() && figure("deciding_seconds") > 0.0);
@@ -63,8 +69,16 @@ fn every_set_runs() {
 fn the_text_is_one_table_labelled_simulated() {
     let output = pdawl(SMALL).assert().success().get_output().clone();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("gpu0, gpu1, 100 MiB of each one's memory simulated"), "{text}");
-    assert!(text.lines().take(13).all(|line| line.chars().count() <= 120), "{text}");
+    assert!(
+        text.contains("gpu0, gpu1, 100 MiB of each one's memory simulated"),
+        "{text}"
+    );
+    assert!(
+        text.lines()
+            .take(13)
+            .all(|line| line.chars().count() <= 120),
+        "{text}"
+    );
     assert!(text.contains("darts+luf"), "{text}");
 }
 
@@ -116,7 +130,10 @@ fn wrong_usage_is_told() {
             format!("--set matmul2d --n 5 --policies darts,darts+lru {on}"),
             "darts is named twice",
         ),
-        (format!("--set matmul2d --n 5 --sum {on}"), "--sum is for --set matmul3d"),
+        (
+            format!("--set matmul2d --n 5 --sum {on}"),
+            "--sum is for --set matmul3d",
+        ),
         (
             format!("--set matmul3d --n 5 --dependencies {on}"),
             "--dependencies is for --set cholesky, random",
@@ -133,10 +150,7 @@ fn wrong_usage_is_told() {
             "--set random --n 5".to_owned(),
             "only run on simulated machines",
         ),
-        (
-            format!("--set matmul2d --n 5 {on} --devices gpu7"),
-            "gpu7",
-        ),
+        (format!("--set matmul2d --n 5 {on} --devices gpu7"), "gpu7"),
     ] {
         pdawl(&format!("bench tasks {line}"))
             .assert()
@@ -163,7 +177,10 @@ fn a_memory_that_is_too_small_is_told_with_the_size_and_the_policy() {
 fn a_lost_device_is_noted() {
     let report = json(&format!("{SMALL} --fault gpu1:lost@0.001s"));
     let notes = report["notes"].to_string();
-    assert!(notes.contains("n 6, policy darts+luf: gpu1 was lost"), "{notes}");
+    assert!(
+        notes.contains("n 6, policy darts+luf: gpu1 was lost"),
+        "{notes}"
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -180,5 +197,8 @@ fn ctrl_c_keeps_what_was_measured() {
     assert_eq!(report["interrupted"], true);
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 3);
-    assert!(rows.iter().all(|row| row["n"] == 3 && row["repeats"].as_u64() > Some(0)));
+    assert!(
+        rows.iter()
+            .all(|row| row["n"] == 3 && row["repeats"].as_u64() > Some(0))
+    );
 }
