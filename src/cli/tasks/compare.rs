@@ -191,6 +191,7 @@ impl Turns<'_> {
             memory: self.args.machine.gpu_memory.map(|size| size.0),
             window: self.args.window,
             seed,
+            warm_up: !self.session.machine.simulated,
         };
         let mut control = Control {
             stop: self.stop,

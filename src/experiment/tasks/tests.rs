@@ -36,6 +36,7 @@ fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskFigures, 
         memory,
         window: None,
         seed: 1,
+        warm_up: true,
     };
     let stop = AtomicBool::new(false);
     let mut control = Control {
