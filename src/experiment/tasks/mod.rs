@@ -115,8 +115,9 @@ impl TaskExperiment {
         let Division { problem, prepared } = &mut division;
         let queues = Options::queues(vec![1; runtime.devices().len()]);
         let mut once = || -> Result<(GraphOutcome, f64), GraphRunError> {
+            let problem = problem.clone();
             let began = Instant::now();
-            let policy = policy.policy(problem.clone(), options.window, options.seed);
+            let policy = policy.policy(problem, options.window, options.seed);
             let mut policy = Timed::new(policy, began.elapsed());
             prepared.prepare(runtime, &mut policy, &queues)?;
             let outcome = prepared.run(runtime, &mut policy, &queues, control)?;
