@@ -16,7 +16,7 @@ use super::product::Product;
 use super::session::Session;
 use super::workload::WorkloadRequest;
 use super::{interrupt, terminal};
-use super::{transformer, trial};
+use super::{tasks, transformer, trial};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
@@ -34,6 +34,8 @@ enum Workload {
     Spmv(Box<Spmv>),
     /// Policies on the PySchedCL paper's transformer: its experiments 1 to 3
     Transformer(Box<transformer::bench::Args>),
+    /// Policies on tasks that share data in small memories
+    Tasks(Box<tasks::Args>),
     /// The variants of a codelet by themselves, device by device
     Codelet(Box<trial::Args>),
 }
@@ -129,6 +131,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Ok(WorkloadRequest::Spmv(&args.product, matrix))
         }),
         Workload::Transformer(args) => transformer::bench::run(args),
+        Workload::Tasks(args) => tasks::run(args),
         Workload::Codelet(args) => trial::run(args),
     }
 }

@@ -38,6 +38,7 @@ mod saved_report;
 mod session;
 mod size;
 mod spec;
+mod tasks;
 mod terminal;
 mod this_machine;
 mod train;

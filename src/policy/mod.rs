@@ -13,6 +13,7 @@
 //!   and the fewest loads next, [`Darts`] the load that frees the most tasks, and
 //!   [`Assigned`] a partition or packages made before. [`Belady`]
 //!   computes given orders with the fewest loads.
+//! * [`NamedPolicy`] makes these from their names.
 //! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
@@ -29,6 +30,7 @@ mod holdings;
 mod learned_times;
 mod luf;
 mod mhfp;
+mod named;
 mod partition;
 mod problem;
 mod ready_queue;
@@ -50,6 +52,7 @@ pub use dmdar::Dmdar;
 pub use eager::Eager;
 pub use heft::Heft;
 pub use luf::Eviction;
+pub use named::{NamedPolicy, PolicyNameError};
 pub use problem::{Datum, DeviceModel, Problem, Task};
 pub use search::{Configuration, Search, Space};
 

@@ -6,6 +6,7 @@
 //!   [`bench_text`] writes it as text.
 //! * [`mod@graph`] is the report of a graph's runs, `pdawl-graph/1`, and
 //!   [`transformer`] has the experiments on transformers.
+//! * [`tasks`] compares policies on sets of tasks that share data, `pdawl-tasks/1`.
 //! * [`profile`], [`training`] and [`mod@model`] are the reports on cost models, and
 //!   [`prediction`] is what a model predicts, `pdawl-predict/1`.
 //! * [`mod@matrix`] describes a sparse matrix, `pdawl-matrix/1`.
@@ -33,6 +34,7 @@ pub mod schema;
 pub mod spec;
 mod style;
 pub mod table;
+pub mod tasks;
 pub mod text;
 pub mod training;
 pub mod transformer;

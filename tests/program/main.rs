@@ -20,3 +20,4 @@ mod profile;
 mod report_page;
 mod report_schema;
 mod specifications;
+mod tasks;

@@ -191,6 +191,9 @@ fn runs_and_comparisons_are_described() {
     is_described(REPORT, &[&bench, &products]);
     let trial = home.json("bench codelet gemm --size 8 --repeats 1 --devices host");
     is_described(REPORT, &[&trial]);
+    let tasks = "--set cholesky --n 3 --machine v100x1 --gpu-memory 100MiB --window 3";
+    let tasks = home.json(&format!("bench tasks {tasks}"));
+    is_described(REPORT, &[&tasks]);
     let tiny = "transformer --machine k40 --heads 2 --beta 8 --layers 2";
     let few = "--repeats 1 --most-queues 2 --most-on-cpu 1 --verify";
     let policies = home.json(&format!("bench {tiny} {few}"));

@@ -67,7 +67,7 @@ fn all(graph: &TaskGraph) -> u64 {
 
 /// Bytes of data in host memory: all if a device computes there, otherwise those that
 /// the host gives or wants.
-fn in_host(graph: &TaskGraph, devices: &[Device]) -> u64 {
+pub fn in_host(graph: &TaskGraph, devices: &[Device]) -> u64 {
     if devices.iter().any(|device| device.shares_host_memory) {
         return all(graph);
     }

@@ -27,6 +27,7 @@ fn every_help_holds_an_example_and_every_command_tells_programs() {
         "bench stencil",
         "bench spmv",
         "bench transformer",
+        "bench tasks",
         "bench codelet",
         "profile stencil",
         "train",

@@ -1,0 +1,58 @@
+//! The least time that a machine allows for a graph.
+
+use crate::graph::TaskGraph;
+use crate::machine::{Device, DeviceKind, MachineFile};
+
+/// Seconds that no schedule of a graph of single precision goes below on these devices:
+/// all of them compute at the rates of the machine file all the time, and each datum
+/// that the host gives or wants is copied once. `None` if the file limits neither.
+pub fn least_seconds(graph: &TaskGraph, machine: &MachineFile, devices: &[Device]) -> Option<f64> {
+    let flops: f64 = graph.kernels().iter().map(|kernel| kernel.cost.flops).sum();
+    let rates: Option<f64> = devices.iter().map(|device| rate(machine, device)).sum();
+    let computing = rates.map(|rate| flops / rate);
+    // Devices that compute in host memory need no copies.
+    let apart = devices.iter().all(|device| !device.shares_host_memory);
+    let copying = apart.then(|| copying(graph, machine, devices));
+    let least = computing.into_iter().chain(copying).fold(0.0, f64::max);
+    (least > 0.0).then_some(least)
+}
+
+/// Operations of single precision a second; `None` if only memory limits the device.
+fn rate(machine: &MachineFile, device: &Device) -> Option<f64> {
+    if let Some(spec) = machine.devices.iter().find(|d| d.name == device.name) {
+        return spec.flops_f32;
+    }
+    // The host, or a part of its cores, which count twice as fast as in double precision.
+    let part = f64::from(device.compute_units) / f64::from(machine.host.cores.max(1));
+    let is_host = device.kind == DeviceKind::Cpu;
+    machine
+        .host
+        .flops
+        .filter(|_| is_host)
+        .map(|f| 2.0 * f * part)
+}
+
+/// Seconds of the copies that every schedule makes.
+fn copying(graph: &TaskGraph, machine: &MachineFile, devices: &[Device]) -> f64 {
+    let (mut loaded, mut stored) = (0, 0);
+    for id in graph.datum_ids() {
+        let datum = graph.datum(id);
+        if datum.contents.is_some() && !graph.readers(id).is_empty() {
+            loaded += datum.bytes;
+        }
+        // What the host gives is there already.
+        if datum.wanted && datum.contents.is_none() {
+            stored += datum.bytes;
+        }
+    }
+    let (loaded, stored) = (loaded as f64, stored as f64);
+    if let Some(bus) = machine.host.bus_bandwidth {
+        return (loaded + stored) / bus;
+    }
+    let takes_part = |name: &str| devices.iter().any(|device| device.name == name);
+    let used = machine.devices.iter().filter(|d| takes_part(&d.name));
+    let links = used.filter_map(|device| device.link.as_ref());
+    let (h2d, d2h) = links.fold((0.0, 0.0), |sum, link| (sum.0 + link.h2d, sum.1 + link.d2h));
+    // Both directions at once.
+    (loaded / h2d).max(stored / d2h)
+}

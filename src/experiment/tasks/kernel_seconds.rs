@@ -1,0 +1,127 @@
+//! The seconds of tasks on each device, measured on a few of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::codelet::{Cost, Name};
+use crate::engine::graph::problem::KernelTimes;
+use crate::engine::graph::{GraphRunError, times};
+use crate::graph::{Kernel, TaskGraph};
+use crate::runtime::Runtime;
+use crate::workload::task_set::{Order, TaskSet, Tasks};
+
+/// Runs in which the sample is measured.
+const RUNS: usize = 3;
+
+/// Random tasks of a sample.
+const RANDOM: u32 = 32;
+
+/// A small set with a task of every kind that `set` has, whatever its size.
+pub fn sample(set: &TaskSet) -> TaskSet {
+    let tasks = match set.tasks.clone() {
+        Tasks::Matmul2d(mut of) => {
+            of.n = of.n.min(2);
+            of.removed = 0.0;
+            Tasks::Matmul2d(of)
+        }
+        Tasks::Matmul3d(mut of) => {
+            of.n = of.n.min(2);
+            Tasks::Matmul3d(of)
+        }
+        // The first update of a tile below the diagonal is that of row 2.
+        Tasks::Cholesky(mut of) => {
+            of.n = of.n.min(3);
+            Tasks::Cholesky(of)
+        }
+        Tasks::Random(mut of) => {
+            of.tasks = of.tasks.min(RANDOM);
+            of.given = of.given.min(RANDOM);
+            Tasks::Random(of)
+        }
+    };
+    TaskSet {
+        tasks,
+        order: Order::Natural,
+        ..set.clone()
+    }
+}
+
+/// The seconds of kinds of kernels by device.
+#[derive(Clone, Debug, Default)]
+pub struct KernelSeconds {
+    kinds: Vec<Kind>,
+}
+
+/// Kernels that take the same time.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    codelet: Name,
+    units: Range<u64>,
+    cost: Cost,
+    /// By device; `None` where it cannot run or was not measured.
+    pub(super) seconds: Vec<Option<f64>>,
+}
+
+impl KernelSeconds {
+    /// Measures the kernels of a graph.
+    ///
+    /// # Errors
+    /// As [`times::measure`].
+    pub fn measure(
+        runtime: &mut dyn Runtime,
+        graph: &Arc<TaskGraph>,
+        stop: &AtomicBool,
+    ) -> Result<Self, GraphRunError> {
+        let times = times::measure(runtime, graph, RUNS, stop)?;
+        let mut measured = Self::default();
+        for (kernel, seconds) in graph.kernels().iter().zip(times) {
+            if measured.alike(kernel).is_none() {
+                measured.kinds.push(Kind {
+                    codelet: kernel.codelet.name.clone(),
+                    units: kernel.units.clone(),
+                    cost: kernel.cost,
+                    seconds,
+                });
+            }
+        }
+        Ok(measured)
+    }
+
+    /// The times of a graph's kernels. A kernel of a cost that was not measured gets the
+    /// times of its codelet, scaled by operations.
+    pub fn of(&self, graph: &TaskGraph) -> KernelTimes {
+        let kernels = graph.kernels().iter();
+        kernels
+            .map(|kernel| match self.alike(kernel) {
+                Some(kind) => kind.seconds.clone(),
+                None => self.scaled(kernel),
+            })
+            .collect()
+    }
+
+    pub(super) fn alike(&self, kernel: &Kernel) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| {
+            kind.codelet == kernel.codelet.name
+                && kind.units == kernel.units
+                && kind.cost == kernel.cost
+        })
+    }
+
+    fn scaled(&self, kernel: &Kernel) -> Vec<Option<f64>> {
+        let same = || (self.kinds.iter()).filter(|kind| kind.codelet == kernel.codelet.name);
+        let devices = same().map(|kind| kind.seconds.len()).max().unwrap_or(0);
+        (0..devices)
+            .map(|device| {
+                let (mut flops, mut seconds) = (0.0, 0.0);
+                for kind in same() {
+                    if let Some(measured) = kind.seconds[device] {
+                        flops += kind.cost.flops;
+                        seconds += measured;
+                    }
+                }
+                (flops > 0.0).then(|| seconds * kernel.cost.flops / flops)
+            })
+            .collect()
+    }
+}

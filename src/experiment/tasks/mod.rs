@@ -1,0 +1,152 @@
+//! Tasks that share data under policies for small memories: the experiments of Gonthier,
+//! Marchal and Thibault (IPDPS 2022) on a [`TaskSet`](crate::workload::task_set::TaskSet).
+//!
+//! A [`TaskExperiment`] runs one set under one policy, with a component a task, and
+//! returns [`TaskFigures`]. [`KernelSeconds`] are what policies know of the tasks' times,
+//! measured on a [`sample`] of the set. [`bound`] is the least time that a machine allows,
+//! and `timed` measures how long a policy decides.
+
+mod bound;
+mod kernel_seconds;
+mod timed;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+pub use bound::least_seconds;
+pub use kernel_seconds::{KernelSeconds, sample};
+
+use self::timed::Timed;
+use super::Division;
+use crate::engine::graph::{Control, DeviceUse, GraphOutcome, GraphRunError, Options};
+use crate::graph::{Components, TaskGraph};
+use crate::policy::NamedPolicy;
+use crate::runtime::Runtime;
+
+/// A set of tasks, ready to run under any policy.
+pub struct TaskExperiment {
+    graph: Arc<TaskGraph>,
+    components: Arc<Components>,
+}
+
+/// How a set is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskOptions {
+    /// The most bytes of each device's own memory; `None`: all.
+    pub memory: Option<u64>,
+    /// Tasks that a device has at once; `None`: the policy's default.
+    pub window: Option<usize>,
+    /// Of the policy's random choices.
+    pub seed: u64,
+    /// Whether a run that does not count comes first: real devices are slower in a
+    /// graph's first run.
+    pub warm_up: bool,
+}
+
+/// The figures of a run, of all devices together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskFigures {
+    /// Simulated on a simulated machine.
+    pub seconds: f64,
+    /// Copied from host memory to devices, and back.
+    pub loaded_bytes: u64,
+    pub written_back_bytes: u64,
+    /// Data that left a device's memory before the end.
+    pub evictions: u64,
+    /// Real seconds in which the policy was made and decided. A simulated time does not
+    /// contain them.
+    pub deciding_seconds: f64,
+    /// Ended early on request.
+    pub interrupted: bool,
+    /// The devices that were lost, and why.
+    pub lost: Vec<String>,
+}
+
+impl TaskExperiment {
+    /// The experiment with a graph of which each kernel is a task.
+    pub fn new(graph: Arc<TaskGraph>) -> Self {
+        Self {
+            components: Arc::new(Components::single_kernels(&graph)),
+            graph,
+        }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &TaskGraph {
+        &self.graph
+    }
+
+    /// How many tasks there are.
+    pub fn tasks(&self) -> usize {
+        self.components.len()
+    }
+
+    /// Operations of all tasks.
+    pub fn flops(&self) -> f64 {
+        let costs = self.graph.kernels().iter().map(|kernel| kernel.cost.flops);
+        costs.sum()
+    }
+
+    /// Runs all tasks once. Memory and kernels are made before the time begins, and
+    /// given back after it.
+    ///
+    /// # Errors
+    /// What the engine refuses or cannot recover from.
+    pub fn run(
+        &self,
+        runtime: &mut dyn Runtime,
+        policy: NamedPolicy,
+        seconds: &KernelSeconds,
+        options: &TaskOptions,
+        control: &mut Control,
+    ) -> Result<TaskFigures, GraphRunError> {
+        let times = seconds.of(&self.graph);
+        let components = Arc::clone(&self.components);
+        let mut division = Division::new(runtime, &self.graph, components, &times)?;
+        if let Some(memory) = options.memory {
+            division.prepared.limit_memory(memory);
+            for own in (division.problem.devices.iter_mut()).filter_map(|d| d.memory.as_mut()) {
+                *own = memory.min(*own);
+            }
+        }
+        let Division { problem, prepared } = &mut division;
+        let queues = Options::queues(vec![1; runtime.devices().len()]);
+        let mut once = || -> Result<(GraphOutcome, f64), GraphRunError> {
+            let problem = problem.clone();
+            let began = Instant::now();
+            let policy = policy.policy(problem, options.window, options.seed);
+            let mut policy = Timed::new(policy, began.elapsed());
+            prepared.prepare(runtime, &mut policy, &queues)?;
+            let outcome = prepared.run(runtime, &mut policy, &queues, control)?;
+            Ok((outcome, policy.seconds()))
+        };
+        let figures = match options.warm_up {
+            true => once().and_then(|_| once()),
+            false => once(),
+        };
+        division.prepared.release(runtime);
+        let (outcome, deciding_seconds) = figures?;
+        Ok(TaskFigures::of(&outcome, deciding_seconds))
+    }
+}
+
+impl TaskFigures {
+    fn of(outcome: &GraphOutcome, deciding_seconds: f64) -> Self {
+        let sum = |figure: fn(&DeviceUse) -> u64| outcome.uses.iter().map(figure).sum();
+        let lost = outcome.losses.iter();
+        Self {
+            seconds: outcome.seconds,
+            loaded_bytes: sum(|used| used.bytes_h2d),
+            written_back_bytes: sum(|used| used.bytes_d2h),
+            evictions: sum(|used| used.evictions),
+            deciding_seconds,
+            interrupted: outcome.interrupted,
+            lost: lost
+                .map(|loss| format!("{} was lost: {}", outcome.devices[loss.device], loss.why))
+                .collect(),
+        }
+    }
+}
