@@ -133,12 +133,15 @@ INLINE void solve(__local real *strip, __local real *block,
         real x[BLOCK];
         EACH(c, BLOCK)
             x[c] = strip[AT(item, c)];
-        EACH(c, BLOCK) {
-            EACH(k, c)
-                x[c] = fma(-x[k], block[AT(c, k)], x[c]);
-            x[c] /= block[AT(c, c)];
-            strip[AT(item, c)] = x[c];
+        // Constant bounds, so that the loops unroll and `x` is in registers.
+        EACH(k, BLOCK) {
+            x[k] /= block[AT(k, k)];
+            EACH(c, BLOCK)
+                if (c > k)
+                    x[c] = fma(-x[k], block[AT(c, k)], x[c]);
         }
+        EACH(c, BLOCK)
+            strip[AT(item, c)] = x[c];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     EACH(i, EACH_ITEM) {

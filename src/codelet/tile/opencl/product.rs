@@ -77,14 +77,13 @@ const LARGE_F64_GROUPS: u64 = 900;
 impl Variant {
     /// The faster variant for a product of this size on a large GPU.
     fn of(size: &Size) -> &'static Self {
-        let rate = |variant: &Self, most: f64| {
-            let groups = variant.groups(size);
-            // The last groups may leave a part of the GPU idle.
-            let times = groups.div_ceil(AT_ONCE).max(1);
-            most * groups as f64 / (times * AT_ONCE) as f64
+        // As many groups as run at once take the time of one, however few they are.
+        let time = |variant: &Self, rate: f64| {
+            let times = variant.groups(size).div_ceil(AT_ONCE);
+            (times * u64::from(variant.rows * variant.columns)) as f64 / rate
         };
         let large = match size.precision {
-            Precision::F32 => rate(&LARGE_F32, LARGE_RATE) > rate(&SMALL_F32, SMALL_RATE),
+            Precision::F32 => time(&LARGE_F32, LARGE_RATE) < time(&SMALL_F32, SMALL_RATE),
             Precision::F64 => LARGE_F64.groups(size) >= LARGE_F64_GROUPS,
         };
         match (size.precision, large) {
