@@ -1,5 +1,6 @@
 // C = beta C + alpha A B, or C = beta C + alpha A B^T, for one tile of an
-// out-of-core product or factorization, in single or double precision.
+// out-of-core product or factorization, in single or double precision; with SYRK, the
+// lower triangle of C = beta C + alpha A A^T.
 //
 // Matrices are stored by rows. A has m rows and k columns. B has k rows and n
 // columns; with TRANSPOSED, n rows and k columns. C has m rows and n columns.
@@ -14,6 +15,8 @@
 // Macros of the host:
 //   DOUBLE        1 for double precision, 0 for single
 //   TRANSPOSED    1 for A B^T, 0 for A B
+//   SYRK          1 for A A^T, with TRANSPOSED and TM = TN: the kernel is syrk_tile. With
+//                 g = ceil(n / TN) its global size is (g * (g + 1) / 2 * ITEMS, 1)
 //   TM TN         rows and columns of C a work-group
 //   TK            depth of a stage: columns of A and rows of B in local memory
 //   WM WN         rows and columns of C a work-item, of 32 lockstep work-items
@@ -24,7 +27,9 @@
 //   EARLY         1 to read the operands of the next step from local memory before
 //                 the current step is multiplied
 //   TENSOR        1 to use NVIDIA's tensor cores for double precision: twice the
-//                 peak of the other units. Other compilers ignore it
+//                 peak of the other units. Other compilers, and GPUs whose compute
+//                 capability (PDAWL_NV_CAPABILITY, ten times it) is less than 9.0,
+//                 compute the same tiles without
 //   WHOLE         1 if TM, TN and TK divide m, n and k: no bounds checks
 //   ALIGNED       1 if lda, ldb, ldc and the first elements are multiples of 4 in
 //                 single and of 2 in double precision: 16 bytes a memory access
@@ -33,6 +38,7 @@
 // depth (TFLOP/s of A B):
 //   single  TM=128 TN=128 TK=8  WM=16 WN=8 SLICES=1 EARLY=0:  -, 49, 50
 //   single  TM=128 TN=64  TK=32 WM=16 WN=8 SLICES=4 EARLY=1: 41,  -,  -
+//   single  TM=64  TN=64  TK=16 WM=16 WN=8 SLICES=4 EARLY=1: 36,  -,  - (on an H100)
 //   double  TM=64  TN=64  TK=16 WM=16 WN=4 SLICES=1 EARLY=0:  -, 47, 47, with TENSOR
 //   double  TM=64  TN=64  TK=16 WM=8  WN=4 SLICES=1 EARLY=0: 38, 44, 45, with TENSOR
 //   double  TM=128 TN=128 TK=8  WM=8  WN=8 SLICES=1 EARLY=0:  -, 24,  -, without
@@ -40,7 +46,8 @@
 // multiplication, 8 x 8 need 0.25, and leave registers for two groups of 128
 // work-items on a multiprocessor: one multiplies while the other waits. A product of
 // 1024 has only 64 tiles of 128 x 128 for 132 multiprocessors: 128 tiles of 128 x 64
-// with four slices keep each of them busy.
+// with four slices keep each of them busy. 64 x 64 needs 16 KiB of local memory instead
+// of 48, and is faster with 960 (31 instead of 30) and 512 (11 instead of 9).
 
 #if DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -53,8 +60,8 @@ typedef float4 vec;
 #define V 4
 #endif
 
-// Inline PTX: for NVIDIA's compiler only.
-#if defined(__NV_CL_C_VERSION) && DOUBLE && TENSOR
+// Inline PTX: for NVIDIA's compiler only. An undefined capability counts as 0.
+#if defined(__NV_CL_C_VERSION) && PDAWL_NV_CAPABILITY >= 90 && DOUBLE && TENSOR
 #define TENSOR_CORES 1
 #else
 #define TENSOR_CORES 0
@@ -91,6 +98,9 @@ typedef float4 vec;
 #endif
 #if TM % WARP_ROWS != 0 || TN % WARP_COLUMNS != 0 || WM % (2 * V) != 0 || WN % V != 0
 #error "A tile does not divide into warps"
+#endif
+#if SYRK && (TM != TN || !TRANSPOSED)
+#error "A triangle has square tiles of A A^T"
 #endif
 #if STEPS * STEP * SLICES != TK || TK % 8 != 0 || (EARLY && STEPS % 2 != 0)
 #error "A stage does not divide into steps"
@@ -205,9 +215,14 @@ static inline void copy_vec(__local real *to, __global const real *from, uint ro
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+#if SYRK
+void syrk_tile(__global const real *restrict a, __global real *restrict c, uint n, uint k, uint lda,
+               uint ldc, ulong a_first, ulong c_first, real alpha, real beta)
+#else
 void gemm_tile(__global const real *restrict a, __global const real *restrict b,
                __global real *restrict c, uint m, uint n, uint k, uint lda, uint ldb, uint ldc,
                ulong a_first, ulong b_first, ulong c_first, real alpha, real beta)
+#endif
 {
     __local vec panels[PANELS / V];
 #define A_STAGE(stage) ((__local real *)panels + (stage) * (A_PANEL + B_PANEL))
@@ -219,8 +234,21 @@ void gemm_tile(__global const real *restrict a, __global const real *restrict b,
     const uint warp = item % SLICE_ITEMS / LANES;
     const uint warp_row = warp / WARPS_ACROSS * WARP_ROWS;
     const uint warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
+#if SYRK
+    // Groups are counted by rows of the triangle. No group above the diagonal exists:
+    // PoCL computes wrong results if a group returns before a barrier.
+    uint group_row = 0, group_column = get_group_id(0);
+    while (group_column > group_row)
+        group_column -= ++group_row;
+    const uint first_row = group_row * TM;
+    const uint first_column = group_column * TN;
+    __global const real *b = a;
+    const uint m = n, ldb = lda;
+    const ulong b_first = a_first;
+#else
     const uint first_row = (uint)get_group_id(1) * TM;
     const uint first_column = (uint)get_group_id(0) * TN;
+#endif
     const uint rows = m - first_row;
     const uint columns = n - first_column;
 

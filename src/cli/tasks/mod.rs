@@ -34,7 +34,7 @@ pub struct Args {
           default_value = "eager,dmdar,partition,mhfp,darts,darts+luf")]
     policies: Policies,
 
-    /// Tasks that a device has at once, whose data are loaded ahead [default: 2]
+    /// Tasks that a device has at once, whose data are loaded ahead [default: 16]
     #[arg(long, value_name = "N", value_parser = integer(1..=1000_usize))]
     window: Option<usize>,
 

@@ -18,12 +18,12 @@
 //! | 13 | `beta` | f32 or f64 | |
 //!
 //! A unit is a block of [`BLOCK`] rows and columns of C, less at its edges; blocks are
-//! counted by rows.
+//! counted by rows. An OpenCL launch takes all units.
 
 use std::ops::Range;
 
 use super::matrix::{Matrix, Number};
-use super::{BLOCK, host, real};
+use super::{BLOCK, host, opencl, real};
 use crate::codelet::host::Arguments;
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
@@ -112,7 +112,8 @@ impl GemmTile {
     }
 
     /// The codelet. The host's serves all products of this precision with B stored
-    /// this way.
+    /// this way; OpenCL's those of these sizes, with strides and first numbers that are
+    /// multiples of 16 bytes if they are so for tiles without gaps.
     pub fn codelet(&self) -> Codelet {
         let (name, host) = match self.transposed {
             true => (
@@ -127,8 +128,7 @@ impl GemmTile {
         Codelet {
             name: name[usize::from(self.precision == Precision::F64)].into(),
             host,
-            // kernels/gemm_tile.cl takes these arguments; its macros depend on the sizes.
-            opencl: None,
+            opencl: Some(opencl::product(self)),
         }
     }
 }

@@ -12,9 +12,11 @@
 //! Sums of numbers are computed in the operation's precision. A worker's part of a
 //! tile becomes a few products of one thread (`matrix`), since these reach the
 //! processor's speed; only triangles of at most 32 rows are computed otherwise.
+//! `opencl` has the kernels of other devices.
 
 mod gemm;
 mod matrix;
+mod opencl;
 mod potrf;
 mod syrk;
 mod trsm;

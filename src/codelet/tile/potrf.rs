@@ -10,8 +10,8 @@
 //! | 2 | `lda` | u32 | numbers from one row to the next |
 //! | 3 | `a_first` | u64 | numbers before the first |
 //!
-//! The factorisation is one unit, as each column needs all before it. A GPU is too
-//! slow at that to be worth a kernel. Where A is not positive definite, numbers of L
+//! The factorisation is one unit, as each column needs all before it. A GPU uses one
+//! work-group for it, which is slow, but saves a transfer to the host and back. Where A is not positive definite, numbers of L
 //! are not finite.
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ use std::ops::Range;
 use super::matrix::{Matrix, Number};
 use super::syrk::triangle;
 use super::trsm::solve;
-use super::{LEAF, host, middle};
+use super::{LEAF, host, middle, opencl};
 use crate::codelet::host::Arguments;
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
@@ -59,7 +59,7 @@ impl PotrfTile {
                 Precision::F64 => "potrf-tile-f64".into(),
             },
             host: host(self.precision, run::<f32>, run::<f64>),
-            opencl: None,
+            opencl: Some(opencl::factor(self.precision)),
         }
     }
 }

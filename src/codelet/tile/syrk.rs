@@ -13,13 +13,13 @@
 //! | 8 | `alpha` | f32 or f64 | |
 //! | 9 | `beta` | f32 or f64 | |
 //!
-//! A unit is [`BLOCK`] rows of C. Numbers above the diagonal may be overwritten, so a
-//! device that has no triangular product can use `kernels/gemm_tile.cl` with B = A.
+//! A unit is [`BLOCK`] rows of C. An OpenCL launch takes all units. Numbers above the
+//! diagonal may be overwritten: `kernels/gemm_tile.cl` computes rectangles.
 
 use std::ops::Range;
 
 use super::matrix::{Matrix, Number};
-use super::{BLOCK, LEAF, host, middle, real};
+use super::{BLOCK, LEAF, host, middle, opencl, real};
 use crate::codelet::host::Arguments;
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
@@ -66,7 +66,9 @@ impl SyrkTile {
         ]
     }
 
-    /// The codelet of all updates of this precision.
+    /// The codelet. The host's serves all updates of this precision; OpenCL's those of
+    /// these sizes, with strides and first numbers that are multiples of 16 bytes if
+    /// they are so for tiles without gaps.
     pub fn codelet(&self) -> Codelet {
         Codelet {
             name: match self.precision {
@@ -74,9 +76,7 @@ impl SyrkTile {
                 Precision::F64 => "syrk-tile-f64".into(),
             },
             host: host(self.precision, run::<f32>, run::<f64>),
-            // kernels/gemm_tile.cl with B = A and TRANSPOSED computes the whole square; its
-            // arguments are other ones.
-            opencl: None,
+            opencl: Some(opencl::symmetric(self)),
         }
     }
 }

@@ -16,7 +16,7 @@
 use std::ops::Range;
 
 use super::matrix::{Matrix, Number};
-use super::{BLOCK, LEAF, host, middle};
+use super::{BLOCK, LEAF, host, middle, opencl};
 use crate::codelet::host::Arguments;
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
@@ -66,7 +66,7 @@ impl TrsmTile {
                 Precision::F64 => "trsm-tile-f64".into(),
             },
             host: host(self.precision, run::<f32>, run::<f64>),
-            opencl: None,
+            opencl: Some(opencl::solution(self.precision)),
         }
     }
 }

@@ -53,6 +53,8 @@ pub struct TaskFigures {
     pub seconds: f64,
     /// Copied from host memory to devices, and back.
     pub loaded_bytes: u64,
+    /// From other devices' memory, directly.
+    pub peer_bytes: u64,
     pub written_back_bytes: u64,
     /// Data that left a device's memory before the end.
     pub evictions: u64,
@@ -140,6 +142,7 @@ impl TaskFigures {
         Self {
             seconds: outcome.seconds,
             loaded_bytes: sum(|used| used.bytes_h2d),
+            peer_bytes: sum(|used| used.bytes_peer),
             written_back_bytes: sum(|used| used.bytes_d2h),
             evictions: sum(|used| used.evictions),
             deciding_seconds,

@@ -98,7 +98,7 @@ impl TaskRuns {
             bound_gflops: self.least_seconds.map(gflops),
             loaded_bytes: run.loaded_bytes,
             written_back_bytes: run.written_back_bytes,
-            peer_bytes: 0,
+            peer_bytes: run.peer_bytes,
             evictions: run.evictions,
             deciding_seconds: median(&deciding)?,
             repeats: self.runs.len(),
@@ -115,6 +115,7 @@ mod tests {
         let run = |seconds: f64, loaded_bytes, deciding_seconds| TaskFigures {
             seconds,
             loaded_bytes,
+            peer_bytes: 0,
             written_back_bytes: 0,
             evictions: 0,
             deciding_seconds,

@@ -10,6 +10,7 @@ use cl3::program::{
     CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_data,
 };
 use cl3::types::{cl_device_id, cl_int};
+use opencl3::device::Device;
 use opencl3::error_codes::{
     CL_BUILD_PROGRAM_FAILURE, CL_INVALID_BUILD_OPTIONS, CL_INVALID_KERNEL_NAME,
 };
@@ -87,7 +88,8 @@ impl Programs {
     ) -> Result<Program, RuntimeError> {
         let failed = |call, code: cl_int| device.shared.failed(call, code);
         let refuse = |log| refused(source, device, log);
-        let options = CString::new(format!("{}{more_options}", source.options()))
+        let capability = capability(able);
+        let options = CString::new(format!("{}{more_options}{capability}", source.options()))
             .map_err(|_| refuse("the options hold a zero byte".to_owned()))?;
         let program = create_program_with_source(self.context.raw(), &[source.text()])
             .map(Program::new)
@@ -104,6 +106,21 @@ impl Programs {
             }
             Err(code) => Err(failed("clBuildProgram", code)),
         }
+    }
+}
+
+/// The option that tells kernels the least compute capability of NVIDIA devices, which
+/// NVIDIA's compiler does not: what inline PTX may use depends on it.
+fn capability(devices: &[cl_device_id]) -> String {
+    let of = |id: &cl_device_id| {
+        let device = Device::new(*id);
+        let major = device.compute_capability_major_nv().ok()?;
+        Some(10 * major + device.compute_capability_minor_nv().ok()?)
+    };
+    // Other drivers do not know the question.
+    match devices.iter().filter_map(of).min() {
+        Some(capability) => format!(" -DPDAWL_NV_CAPABILITY={capability}"),
+        None => String::new(),
     }
 }
 

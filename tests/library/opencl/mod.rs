@@ -1,6 +1,6 @@
 //! The OpenCL backend and its kernels on a real device: PoCL's CPU.
 //!
-//! `harness` opens devices and waits for completions. `stencil` and `spmv` compare
+//! `harness` opens devices and waits for completions. `stencil`, `spmv` and `tiles` compare
 //! the program's kernels with references, `kernels` covers those of users,
 //! `commands` queues, events and failures, `memory` buffers and host memory, and
 //! `devices` discovery and sub-devices.
@@ -12,3 +12,4 @@ mod kernels;
 mod memory;
 mod spmv;
 mod stencil;
+mod tiles;

@@ -1,0 +1,70 @@
+//! Triangular solutions and Cholesky factors: `kernels/triangle_tile.cl`.
+
+use std::ops::Range;
+
+use super::super::BLOCK;
+use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
+
+/// Rows of a group, and its work-items. Few rows make many groups: the columns of one
+/// are computed one after the other.
+const SOLUTION_ROWS: u32 = 16;
+const SOLUTION_ITEMS: u32 = 128;
+
+/// Rows that the only group of a factorisation computes at once, and its work-items.
+const FACTOR_ROWS: u32 = 64;
+const FACTOR_ITEMS: u32 = 256;
+
+/// The OpenCL kernel of solutions.
+pub(in super::super) fn solution(precision: Precision) -> OpenClKernel {
+    OpenClKernel {
+        source: source(precision, "trsm_tile", (SOLUTION_ROWS, SOLUTION_ITEMS)),
+        fp64: precision == Precision::F64,
+        shape: Shape::Of(solutions),
+    }
+}
+
+/// The OpenCL kernel of factors.
+pub(in super::super) fn factor(precision: Precision) -> OpenClKernel {
+    OpenClKernel {
+        source: source(precision, "potrf_tile", (FACTOR_ROWS, FACTOR_ITEMS)),
+        fp64: precision == Precision::F64,
+        shape: Shape::Of(|_, _| {
+            let items = FACTOR_ITEMS as usize;
+            NdRange::new(vec![items]).exactly(vec![items])
+        }),
+    }
+}
+
+/// The groups of these units. Those after the last row have nothing to compute.
+fn solutions(units: &Range<u64>, _args: &[Value]) -> NdRange {
+    let items = SOLUTION_ITEMS as usize;
+    let unit = (BLOCK / SOLUTION_ROWS) as usize * items;
+    NdRange::group_per_unit(units, unit)
+        .exactly(vec![items])
+        .starting_at(vec![units.start as usize * unit])
+}
+
+fn source(precision: Precision, entry: &'static str, (rows, items): (u32, u32)) -> KernelSource {
+    KernelSource::new(
+        include_str!("../../../../kernels/triangle_tile.cl"),
+        "kernels/triangle_tile.cl",
+        entry,
+        format!(
+            "-DDOUBLE={} -DPOTRF={} -DROWS={rows} -DITEMS={items}",
+            u8::from(precision == Precision::F64),
+            u8::from(entry == "potrf_tile"),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_some_groups() {
+        let sizes = solutions(&(2..5), &[]);
+        assert_eq!(sizes.global, [3 * 4 * 128]);
+        assert_eq!(sizes.offset, Some(vec![2 * 4 * 128]));
+    }
+}
