@@ -73,7 +73,7 @@ impl KernelSeconds {
         graph: &Arc<TaskGraph>,
         stop: &AtomicBool,
     ) -> Result<Self, GraphRunError> {
-        let times = times::measure(runtime, graph, RUNS, stop)?;
+        let times = times::measure(runtime, graph, None, RUNS, stop)?;
         let mut measured = Self::default();
         for (kernel, seconds) in graph.kernels().iter().zip(times) {
             if measured.alike(kernel).is_none() {
