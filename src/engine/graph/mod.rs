@@ -9,6 +9,8 @@
 //!   says, or several in turns (`interleaving`). Some commands notify the host of
 //!   their end (`notifying`), and the run tells the policy. `state` is how far the
 //!   run is, `recover` handles losses, `timeline` makes a trace.
+//! * A component waits in its device's `window` until all its data have room there.
+//!   `eviction` makes the room, `loading` brings inputs while others compute.
 //! * [`problem`] is what policies know of a graph, [`times`] measures its kernels,
 //!   [`search`] looks for the best clustering, and [`mod@reference`] computes the
 //!   results one kernel after the other.
@@ -103,7 +105,9 @@
 mod command_plan;
 mod dispatch;
 mod error;
+mod eviction;
 mod interleaving;
+mod loading;
 mod notifying;
 mod outcome;
 mod prepared_graph;

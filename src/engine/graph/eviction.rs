@@ -1,0 +1,198 @@
+//! Making room in a device's memory, and what leaves it.
+
+use super::run::GraphRun;
+use crate::graph::{DatumId, KernelId};
+use crate::residency::State;
+use crate::runtime::RuntimeError;
+
+impl GraphRun<'_> {
+    pub(super) fn slot_bytes(&self, slot: usize) -> u64 {
+        self.graph.data()[slot].bytes
+    }
+
+    /// Evicts something. `false` if nothing can leave now: either nothing is left that
+    /// may, or enough for `bytes` is on its way to the host.
+    pub(super) fn make_room(&mut self, device: usize, bytes: u64) -> Result<bool, RuntimeError> {
+        while self.windows[device].leaving < bytes {
+            let Some(slot) = self.victim(device) else {
+                return Ok(false);
+            };
+            let residency = &mut self.prepared.storage.residency;
+            let version = residency.version(device, slot).map(DatumId);
+            let stays =
+                |version: &DatumId| self.must_be_kept(*version) || self.storing(*version).is_some();
+            match version.filter(stays) {
+                None => {
+                    self.evict(device, slot);
+                    return Ok(true);
+                }
+                Some(version) => {
+                    (self.prepared.storage.residency).set(device, version.0, State::Leaving);
+                    self.windows[device].leaving += self.slot_bytes(slot);
+                    let level_of = self.windows[device].waiting.front();
+                    let component = level_of.map_or(0, |waiting| waiting.component);
+                    self.store(component, device, version, &[])?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The slot that is to leave a device's memory.
+    fn victim(&mut self, device: usize) -> Option<usize> {
+        let residency = &self.prepared.storage.residency;
+        let evictable = |slot: usize| residency.is_evictable(device, slot);
+        let unpinned = || {
+            residency
+                .space(device)
+                .into_iter()
+                .flat_map(|space| space.unpinned())
+        };
+        if !self.windowed {
+            // Temporary data stay where they are until their room is needed.
+            let is_dead = |slot: &usize| {
+                let version = residency.version(device, *slot).map(DatumId);
+                version.is_none_or(|version| !self.is_needed(version))
+            };
+            let mut candidates = unpinned().filter(|slot| evictable(*slot));
+            if let Some(dead) = candidates.find(is_dead) {
+                return Some(dead);
+            }
+        }
+        let chosen = self.policy.victim(device, &evictable);
+        chosen
+            .filter(|slot| evictable(*slot))
+            .or_else(|| unpinned().find(|slot| evictable(*slot)))
+    }
+
+    /// Whether the host or a kernel that has not run needs a datum.
+    pub(super) fn is_needed(&self, datum: DatumId) -> bool {
+        let not_done = |kernel: &KernelId| !self.state.is_done(*kernel);
+        self.graph.datum(datum).wanted || self.graph.readers(datum).iter().any(not_done)
+    }
+
+    /// Whether a datum must be written to the host before it leaves a device.
+    fn must_be_kept(&self, datum: DatumId) -> bool {
+        let storage = &self.prepared.storage;
+        // The overwriter's version must stay in the host memory that both share.
+        let overwriter = storage.overwritten(&self.graph, datum);
+        let is_overwritten = overwriter.is_some_and(|kernel| self.state.was_launched(kernel));
+        !is_overwritten && !storage.residency.in_host(datum.0) && self.is_needed(datum)
+    }
+
+    pub(super) fn evict(&mut self, device: usize, slot: usize) {
+        self.prepared.storage.residency.evict(device, slot);
+        self.tell_left(device, slot);
+        self.uses[device].evictions += 1;
+    }
+
+    /// A datum has been copied to the host.
+    pub(super) fn stored(&mut self, datum: DatumId) {
+        self.fetching.retain(|(fetched, _)| *fetched != datum);
+        (self.prepared.storage).set_in_host(&self.graph, datum, true);
+        // Several devices may have waited for the one copy.
+        for device in 0..self.windows.len() {
+            let residency = &mut self.prepared.storage.residency;
+            if residency.state(device, datum.0) != State::Leaving {
+                continue;
+            }
+            let slot = residency.slot(datum.0);
+            residency.set(device, datum.0, State::Valid);
+            let leaves = residency.is_evictable(device, slot);
+            self.windows[device].leaving -= self.slot_bytes(slot);
+            // A component that came meanwhile may need it.
+            if leaves {
+                self.evict(device, slot);
+            }
+        }
+    }
+
+    /// Another version gets into a datum's buffer on a device. If the datum was on its
+    /// way to the host to make room, the buffer stays nevertheless.
+    pub(super) fn replaced(&mut self, device: usize, datum: DatumId) {
+        let residency = &mut self.prepared.storage.residency;
+        if residency.state(device, datum.0) == State::Leaving {
+            self.windows[device].leaving -= self.graph.datum(datum).bytes;
+        }
+        residency.set(device, datum.0, State::Absent);
+    }
+
+    /// A kernel of a component has made a version of a slot in a device's own memory.
+    /// Other devices have an older one, if any. What the host wants goes there at once,
+    /// before another kernel overwrites it.
+    pub(super) fn made(
+        &mut self,
+        component: usize,
+        device: usize,
+        datum: DatumId,
+    ) -> Result<(), RuntimeError> {
+        let residency = &mut self.prepared.storage.residency;
+        if residency.state(device, datum.0) == State::Absent {
+            residency.set(device, datum.0, State::Valid);
+        }
+        let slot = residency.slot(datum.0);
+        let is_in_host = residency.in_host(datum.0);
+        self.tell_arrived(device, slot);
+        self.drop_older(device, slot, datum);
+        if self.windowed && self.graph.datum(datum).wanted && !is_in_host {
+            self.store(component, device, datum, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Takes the older versions of a slot out of the devices other than `maker`.
+    pub(super) fn drop_older(&mut self, maker: usize, slot: usize, datum: DatumId) {
+        if self.graph.first_version(datum) == datum {
+            return;
+        }
+        for device in (0..self.windows.len()).filter(|device| *device != maker) {
+            let residency = &mut self.prepared.storage.residency;
+            if residency
+                .version(device, slot)
+                .is_none_or(|version| version == datum.0)
+            {
+                continue;
+            }
+            let version = residency.version(device, slot).map(DatumId);
+            let is_evictable = residency.is_evictable(device, slot);
+            let is_read = version.is_some_and(|version| self.storing(version).is_some());
+            if self.windowed && is_evictable && !is_read {
+                self.evict(device, slot);
+            } else {
+                self.tell_left(device, slot);
+            }
+        }
+    }
+
+    /// Tells the policy, once, that a device has a slot's datum or gets it.
+    pub(super) fn tell_arrived(&mut self, device: usize, slot: usize) {
+        if !std::mem::replace(&mut self.told[device][slot], true) {
+            self.policy.arrived(device, slot);
+        }
+    }
+
+    fn tell_left(&mut self, device: usize, slot: usize) {
+        if std::mem::replace(&mut self.told[device][slot], false) {
+            self.policy.evicted(device, slot);
+        }
+    }
+
+    /// Tells the policy what devices that are left have no more after a loss.
+    pub(super) fn tell_absent(&mut self, lost: &[usize]) {
+        for device in 0..self.windows.len() {
+            for slot in 0..self.told[device].len() {
+                if lost.contains(&device) {
+                    self.told[device][slot] = false;
+                } else if self
+                    .prepared
+                    .storage
+                    .residency
+                    .version(device, slot)
+                    .is_none()
+                {
+                    self.tell_left(device, slot);
+                }
+            }
+        }
+    }
+}

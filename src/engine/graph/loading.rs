@@ -1,0 +1,125 @@
+//! Loading the inputs of a component that waits in a device's window: from the host's
+//! memory, or from another device's where a direct link exists.
+
+use std::sync::Arc;
+
+use super::dispatch::Destination;
+use super::run::GraphRun;
+use super::timeline::Purpose;
+use crate::graph::DatumId;
+use crate::residency::State;
+use crate::runtime::{Command, DeviceId, Location, RuntimeError};
+
+impl GraphRun<'_> {
+    /// Loads what a component reads and the device has not.
+    pub(super) fn load_inputs(
+        &mut self,
+        device: usize,
+        component: usize,
+    ) -> Result<(), RuntimeError> {
+        let components = Arc::clone(&self.components);
+        let graph = Arc::clone(&self.graph);
+        let to = Destination {
+            component,
+            device,
+            queue: self.load_queue(device),
+        };
+        for kernel in &components.list()[component].kernels {
+            for datum in graph.kernel(*kernel).inputs() {
+                let maker = graph.producer(datum).map(|kernel| components.of(kernel));
+                let residency = &self.prepared.storage.residency;
+                if maker == Some(component) || residency.state(device, datum.0) != State::Absent {
+                    continue;
+                }
+                match self.peer(device, datum) {
+                    Some(peer) => self.load_from(peer, to, datum)?,
+                    None => _ = self.load(to, Purpose::Load(datum), datum, &mut Vec::new())?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The device with the fastest direct link to `device` of those that have a datum
+    /// or get it.
+    fn peer(&self, device: usize, datum: DatumId) -> Option<usize> {
+        let residency = &self.prepared.storage.residency;
+        let has = |peer: &usize| {
+            matches!(
+                residency.state(*peer, datum.0),
+                State::Valid | State::Arriving(_)
+            )
+        };
+        let bandwidth = |peer: usize| {
+            let bandwidth = self
+                .runtime
+                .peer_bandwidth(DeviceId(peer), DeviceId(device));
+            Some((peer, bandwidth?))
+        };
+        let peers = (0..self.windows.len()).filter(has).filter_map(bandwidth);
+        let fastest = peers.max_by(|one, other| one.1.total_cmp(&other.1));
+        fastest.map(|(peer, _)| peer)
+    }
+
+    /// Copies a datum from another device's memory, where it stays meanwhile.
+    fn load_from(
+        &mut self,
+        peer: usize,
+        to: Destination,
+        datum: DatumId,
+    ) -> Result<(), RuntimeError> {
+        let to = Destination {
+            queue: to.queue + 2,
+            ..to
+        };
+        let mut wait = Vec::new();
+        self.replace_versions(to, datum, &mut wait)?;
+        let storage = &mut self.prepared.storage;
+        if let State::Arriving((event, _)) = storage.residency.state(peer, datum.0) {
+            wait.push(event);
+        }
+        let command = Command::Copy {
+            from: Location::device(storage.buffer(datum, peer)?, 0),
+            to: Location::device(storage.buffer(datum, to.device)?, 0),
+            bytes: self.graph.datum(datum).bytes,
+        };
+        let slot = storage.residency.slot(datum.0);
+        if let Some(space) = storage.residency.space_mut(peer) {
+            space.pin(slot);
+        }
+        let event = self.submit(to, Purpose::PeerLoad(datum, peer), command, &wait)?;
+        self.arriving(to, datum, event);
+        Ok(())
+    }
+
+    /// A copy from another device has ended. Where it failed, that device may be lost
+    /// without another sign of it.
+    pub(super) fn loaded_from(&mut self, peer: usize, datum: DatumId, well: bool) {
+        let residency = &mut self.prepared.storage.residency;
+        let slot = residency.slot(datum.0);
+        if let Some(space) = residency.space_mut(peer) {
+            space.unpin(slot);
+        }
+        if !well
+            && let Err(error) = self
+                .runtime
+                .alloc(DeviceId(peer), 1)
+                .map(|b| self.runtime.free(b))
+        {
+            self.refused(error);
+        }
+    }
+
+    /// The queue for a device's loads.
+    fn load_queue(&self, device: usize) -> usize {
+        self.options.of(device).0
+    }
+
+    /// The queue for copies from a device to the host.
+    pub(super) fn store_queue(&self, device: usize) -> usize {
+        match self.windowed {
+            true => self.options.of(device).0 + 1,
+            false => 0,
+        }
+    }
+}
