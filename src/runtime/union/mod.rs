@@ -50,8 +50,9 @@ pub struct Union {
     regions: IdMap<HostMemoryId, HostRegion>,
     order: Order<Held>,
     in_flight: IdMap<EventId, InFlight>,
-    /// By queue: the host memory of the commands that no completion covers yet.
-    uncovered: IdMap<QueueId, Vec<HostSpan>>,
+    /// By queue: the host memory of the commands that no completion covers yet, with
+    /// the events of those that their backend gave one.
+    uncovered: IdMap<QueueId, Vec<(Option<EventId>, HostSpan)>>,
     faults: Faults,
     /// Completions that `wait` has not returned yet.
     arrived: VecDeque<Completion>,
@@ -202,11 +203,19 @@ impl Union {
         completion.queue = command.queue;
         completion.device = command.device;
         completion.queued = command.queued;
+        self.forget_uses(completion.queue, completion.event);
         self.silent_since = Instant::now();
         let failed = completion.status != Status::Done;
         self.order.ended(completion.event, failed);
         self.arrived.push_back(completion);
         self.advance();
+    }
+
+    /// A command without an event of the driver's own has ended by itself.
+    fn forget_uses(&mut self, queue: QueueId, event: EventId) {
+        if let Some(uses) = self.uncovered.get_mut(&queue) {
+            uses.retain(|(own, _)| *own != Some(event));
+        }
     }
 
     /// Sends, or fails, every held command that is due.
@@ -250,6 +259,7 @@ impl Union {
         let Some(command) = self.in_flight.remove(&event) else {
             return;
         };
+        self.forget_uses(command.queue, event);
         self.order.ended(event, true);
         let owner = (command.device, command.queue);
         let completion = Completion::of(&held.command, event, owner, command.queued);

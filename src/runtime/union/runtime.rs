@@ -78,8 +78,9 @@ impl Devices for Union {
         let refusal = self.faults.strike(device, &command);
         self.silent_since = Instant::now();
         // This completion covers the commands before it, too.
-        let mut uses = self.uncovered.remove(&queue).unwrap_or_default();
-        uses.extend(command.host_spans());
+        let covered = self.uncovered.remove(&queue).unwrap_or_default();
+        let covered = covered.into_iter().map(|(_, span)| span);
+        let uses = covered.chain(command.host_spans()).collect();
         let entry = InFlight {
             queue,
             device,
@@ -95,7 +96,7 @@ impl Devices for Union {
             self.order.sent(queue, event);
             if let Err(error) = self.send(event, command, &wait) {
                 if let Some(entry) = self.in_flight.remove(&event) {
-                    self.note_uncovered(queue, entry.uses);
+                    self.note_uncovered(queue, None, entry.uses);
                 }
                 self.order.withdrawn(event);
                 return Err(error);
@@ -176,9 +177,12 @@ impl Runtime for Union {
         })?;
         let (begin, end) = (range.start, range.end.min(region.bytes));
         let leased = HostSpan::new(memory, begin.min(end)..end);
-        let in_flight = self.in_flight.values().map(|command| &command.uses);
-        let mut used = in_flight.chain(self.uncovered.values()).flatten();
-        if used.any(|span| span.overlaps(&leased)) {
+        let in_flight = self.in_flight.values().flat_map(|command| &command.uses);
+        let uncovered = self.uncovered.values().flatten().map(|(_, span)| span);
+        if in_flight
+            .chain(uncovered)
+            .any(|span| span.overlaps(&leased))
+        {
             return Err(RuntimeError::Busy);
         }
         // SAFETY: the region is mapped, initialised by the system and this long; no
@@ -247,7 +251,7 @@ impl Union {
         {
             let uses: Vec<HostSpan> = command.host_spans().collect();
             backend.submit(queue, command, &wait, None)?;
-            self.note_uncovered(queue, uses);
+            self.note_uncovered(queue, None, uses);
             return Ok(());
         }
         let event = EventId::fresh();
@@ -255,14 +259,15 @@ impl Union {
         // Its completion may come later than that of the command that covers it.
         if let Some(entry) = self.in_flight.get_mut(&event) {
             let uses = std::mem::take(&mut entry.uses);
-            self.note_uncovered(queue, uses);
+            self.note_uncovered(queue, Some(event), uses);
         }
         Ok(())
     }
 
     /// Notes the host memory of commands that no completion covers yet.
-    fn note_uncovered(&mut self, queue: QueueId, uses: Vec<HostSpan>) {
+    fn note_uncovered(&mut self, queue: QueueId, event: Option<EventId>, uses: Vec<HostSpan>) {
         if !uses.is_empty() {
+            let uses = uses.into_iter().map(|span| (event, span));
             self.uncovered.entry(queue).or_default().extend(uses);
         }
     }
