@@ -35,7 +35,7 @@
 //! use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
 //! use pdawl::machine::MachineStore;
 //! use pdawl::policy::Adaptive;
-//! use pdawl::runtime::Runtime;
+//! use pdawl::runtime::Devices;
 //! use pdawl::runtime::sim::{Sim, SimOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
