@@ -16,7 +16,6 @@ use pdawl::policy::{
 };
 
 // The executor of the policies' tests.
-#[allow(dead_code)]
 #[path = "../src/policy/fixtures/executor.rs"]
 mod executor;
 #[path = "../src/policy/fixtures/memory.rs"]
