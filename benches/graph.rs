@@ -96,7 +96,7 @@ fn host_cost(c: &mut Criterion) {
             let mut sim = Sim::new(&machine, SimOptions::default()).expect("a simulator");
             let devices = sim.devices().to_vec();
             let able = abilities(&graph, &components, &devices);
-            let problem = problem(&graph, &components, &devices, &able, &Vec::new());
+            let problem = problem(&graph, &components, &sim, &able, &Vec::new());
             let mut policy: Box<dyn Policy> = match name {
                 "clustering" => {
                     let map = Clustering::map(&problem, 1).expect("a map");

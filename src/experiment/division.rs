@@ -31,7 +31,7 @@ impl Division {
         let devices = runtime.devices();
         let able = abilities(graph, &components, devices);
         Ok(Self {
-            problem: problem(graph, &components, devices, &able, times),
+            problem: problem(graph, &components, runtime, &able, times),
             prepared: PreparedGraph::new(runtime, Arc::clone(graph), components)?,
         })
     }

@@ -37,6 +37,11 @@ pub(super) struct Luf {
     later: Vec<bool>,
 }
 
+/// The bits of a key, which is inverted so that the best victim has the greatest one.
+const PLANNED: u32 = 34;
+const LATER: u32 = 33;
+const SCARCE: u32 = 32;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
     present: bool,
@@ -44,6 +49,8 @@ struct Uses {
     buffered: u32,
     planned: u32,
     last: u32,
+    /// Whether loading it again is as slow as a load can be.
+    scarce: bool,
 }
 
 impl Luf {
@@ -131,21 +138,49 @@ impl Luf {
         }
     }
 
+    /// Whether a device that loses a datum has to load it from the host, or from a
+    /// device that is nearer. Of the data that LUF holds equal, near ones go first.
+    pub fn set_scarce(&mut self, device: usize, datum: usize, scarce: bool) {
+        if self.uses[device * self.data + datum].scarce != scarce {
+            self.change(device, datum, |uses| uses.scarce = scarce);
+        }
+    }
+
     /// The datum that leaves, among those that `evictable` admits: the fewest planned
     /// uses, and of those as above. `None` if the task buffer needs all others.
     pub fn victim(&mut self, device: usize, evictable: &dyn Fn(usize) -> bool) -> Option<usize> {
+        self.victims(device, evictable, 1).pop()
+    }
+
+    /// So many data of which each may be the victim, in LUF's order. If the first one is
+    /// planned to be used, or never used again, it is the only one.
+    pub fn victims(
+        &mut self,
+        device: usize,
+        evictable: &dyn Fn(usize) -> bool,
+        most: usize,
+    ) -> Vec<usize> {
         let victims = &mut self.victims[device];
-        let mut refused = Vec::new();
-        let found = loop {
-            match victims.first() {
-                Some(datum) if !evictable(datum) => {
-                    refused.push((datum, victims.get(datum)));
-                    victims.set(datum, 0);
-                }
-                found => break found,
+        let mut seen = Vec::new();
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(datum) = victims.first()
+        {
+            let key = victims.get(datum);
+            let is_open = !key >> LATER == 1;
+            if !found.is_empty() && !is_open {
+                break;
             }
-        };
-        for (datum, key) in refused {
+            seen.push((datum, key));
+            victims.set(datum, 0);
+            if evictable(datum) {
+                found.push(datum);
+                if !is_open {
+                    break;
+                }
+            }
+        }
+        for (datum, key) in seen {
             victims.set(datum, key);
         }
         found
@@ -154,9 +189,9 @@ impl Luf {
     fn change(&mut self, device: usize, datum: usize, change: impl FnOnce(&mut Uses)) {
         let uses = &mut self.uses[device * self.data + datum];
         change(uses);
-        let last = u64::from(self.later[datum]) << 32 | u64::from(uses.last);
+        let rest = u64::from(self.later[datum]) << LATER | u64::from(uses.scarce) << SCARCE;
         let key = match uses.present && uses.buffered == 0 {
-            true => !(u64::from(uses.planned) << 33 | last),
+            true => !(u64::from(uses.planned) << PLANNED | rest | u64::from(uses.last)),
             false => 0,
         };
         self.victims[device].set(datum, key);
@@ -172,9 +207,9 @@ mod tests {
     #[test]
     fn the_victim_is_the_least_planned_that_the_buffer_does_not_need() {
         let mut luf = Luf::new(&Problem {
-            tasks: Vec::new(),
             data: vec![Datum::default(); 4],
             devices: devices(),
+            ..Problem::default()
         });
         assert_eq!(luf.victim(1, &|_| true), None);
         (0..3).for_each(|datum| luf.arrived(1, datum));

@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{Assigned, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Policy, Problem};
+use super::{
+    Assigned, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality, Policy, Problem,
+    WINDOW,
+};
 
 /// A policy for tasks that share data in small memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,19 +26,28 @@ enum Base {
     Partition,
     Mhfp,
     Darts,
+    Locality,
 }
 
-const BASES: [(&str, Base); 5] = [
+const BASES: [(&str, Base); 6] = [
     ("eager", Base::Eager),
     ("dmdar", Base::Dmdar),
     ("partition", Base::Partition),
     ("mhfp", Base::Mhfp),
     ("darts", Base::Darts),
+    ("locality", Base::Locality),
 ];
 
+impl Base {
+    /// Whether it can evict by LUF or LRU.
+    fn has_eviction(self) -> bool {
+        !matches!(self, Self::Eager | Self::Locality)
+    }
+}
+
 /// What exists, for messages.
-const KNOWN: &str = "known are eager, dmdar, partition, mhfp and darts; all but eager take +luf \
-                     or +lru, and darts takes +3inputs and +opti, as in darts+luf+3inputs";
+const KNOWN: &str = "known are eager, locality, dmdar, partition, mhfp and darts; the last four take \
+                     +luf or +lru, and darts takes +3inputs and +opti, as in darts+luf+3inputs";
 
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -62,8 +74,8 @@ impl FromStr for NamedPolicy {
         let (mut eviction, mut three_inputs, mut opti) = (None, false, false);
         for word in words {
             let twice = match (word, base) {
-                ("luf", base) if base != Base::Eager => eviction.replace(Eviction::Luf).is_some(),
-                ("lru", base) if base != Base::Eager => eviction.replace(Eviction::Lru).is_some(),
+                ("luf", base) if base.has_eviction() => eviction.replace(Eviction::Luf).is_some(),
+                ("lru", base) if base.has_eviction() => eviction.replace(Eviction::Lru).is_some(),
                 ("3inputs", Base::Darts) => std::mem::replace(&mut three_inputs, true),
                 ("opti", Base::Darts) => std::mem::replace(&mut opti, true),
                 _ => {
@@ -112,6 +124,7 @@ impl NamedPolicy {
             eviction: self.eviction,
         };
         match self.base {
+            Base::Locality => Box::new(Locality::new(problem, window.unwrap_or(WINDOW), seed)),
             Base::Eager => Box::new(Eager::with_window(problem, lists.window)),
             Base::Dmdar => Box::new(Dmdar::new(problem, lists)),
             Base::Partition => Box::new(Assigned::by_partition(problem, lists, seed)),
@@ -146,6 +159,7 @@ mod tests {
             ("darts", "darts"),
             ("darts+3inputs+luf", "darts+luf+3inputs"),
             ("darts+opti", "darts+opti"),
+            ("locality", "locality"),
         ] {
             let policy: NamedPolicy = text.parse().unwrap();
             assert_eq!(policy.to_string(), name);
@@ -160,6 +174,7 @@ mod tests {
             ("", "`` is not a policy"),
             ("heft", "`heft` is not a policy"),
             ("eager+luf", "eager has no variant `+luf`"),
+            ("locality+luf", "locality has no variant `+luf`"),
             ("dmdar+opti", "dmdar has no variant `+opti`"),
             ("darts+", "darts has no variant `+`"),
             ("darts+luf+luf", "a variant twice"),
@@ -167,7 +182,7 @@ mod tests {
         ] {
             let error = text.parse::<NamedPolicy>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
-            assert!(error.contains("known are eager, dmdar"), "{error}");
+            assert!(error.contains("known are eager, locality"), "{error}");
         }
     }
 }

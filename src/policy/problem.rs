@@ -50,12 +50,30 @@ impl DeviceModel {
     }
 }
 
+/// What copies share, and the ways between devices, in bytes a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Links {
+    /// All copies from and to host memory together; `None` where they share nothing.
+    pub bus: Option<f64>,
+    /// From a device's own memory to another one's, directly, by these two devices;
+    /// empty if there is no such way at all.
+    pub peers: Vec<Vec<Option<f64>>>,
+}
+
+impl Links {
+    /// Bytes a second from one device's memory to another one's, if they go directly.
+    pub fn peer(&self, from: usize, to: usize) -> Option<f64> {
+        self.peers.get(from)?.get(to).copied().flatten()
+    }
+}
+
 /// Components and devices, in numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Problem {
     pub tasks: Vec<Task>,
     pub data: Vec<Datum>,
     pub devices: Vec<DeviceModel>,
+    pub links: Links,
 }
 
 impl Task {

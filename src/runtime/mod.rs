@@ -100,6 +100,13 @@ pub trait Devices {
         None
     }
 
+    /// Bytes a second of all copies from and to the host's memory together, if they share
+    /// a bus that is slower than their links together; `None` if not, or where it is
+    /// unknown.
+    fn bus_bandwidth(&self) -> Option<f64> {
+        None
+    }
+
     /// Opens an in-order queue.
     fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError>;
 

@@ -86,9 +86,8 @@
 //!
 //! let machine = MachineStore::of_user().find("k40")?;
 //! let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
-//! let devices = runtime.devices().to_vec();
-//! let able = abilities(&graph, &components, &devices);
-//! let problem = problem(&graph, &components, &devices, &able, &Vec::new());
+//! let able = abilities(&graph, &components, runtime.devices());
+//! let problem = problem(&graph, &components, &runtime, &able, &Vec::new());
 //!
 //! let mut prepared = PreparedGraph::new(&runtime, graph, components)?;
 //! let mut policy = Adaptive::new(problem);

@@ -2,7 +2,8 @@
 
 use crate::graph::{Components, DatumId, KernelId, TaskGraph, bottom_levels};
 use crate::machine::{Device, DeviceKind};
-use crate::policy::{Datum, DeviceModel, Problem, Task};
+use crate::policy::{Datum, DeviceModel, Links, Problem, Task};
+use crate::runtime::{DeviceId, Devices};
 
 /// Seconds by kernel and device; `None` where the kernel cannot run or was not
 /// measured.
@@ -26,16 +27,17 @@ const MULTIPROCESSOR: Rate = (256.0, 25e9);
 /// The clock of a device where it is unknown, in MHz.
 const CLOCK: u32 = 1500;
 
-/// The problem of these components on these devices. `able` comes from
+/// The problem of these components on the devices of a runtime. `able` comes from
 /// [`super::abilities`]. Where `times` has no entry, the seconds are estimated from
 /// the kernel's cost and typical figures of the kind of device.
 pub fn problem(
     graph: &TaskGraph,
     components: &Components,
-    devices: &[Device],
+    runtime: &dyn Devices,
     able: &[Vec<bool>],
     times: &KernelTimes,
 ) -> Problem {
+    let devices = runtime.devices();
     let known = |kernel: KernelId, device: usize| {
         let row = times.get(kernel.0);
         row.and_then(|row| row.get(device).copied().flatten())
@@ -108,8 +110,13 @@ pub fn problem(
         })
         .collect();
     let data = graph.data().iter();
+    let peers = |from| (0..devices.len()).map(move |to| runtime.peer_bandwidth(DeviceId(from), DeviceId(to)));
     Problem {
         tasks,
+        links: Links {
+            bus: runtime.bus_bandwidth(),
+            peers: (0..devices.len()).map(|from| peers(from).collect()).collect(),
+        },
         data: data.map(|datum| Datum { bytes: datum.bytes }).collect(),
         devices,
     }
@@ -140,15 +147,13 @@ mod tests {
     use crate::engine::graph::abilities;
     use crate::graph::fixtures::figure_6;
     use crate::machine::MachineStore;
-    use crate::runtime::Devices;
     use crate::runtime::sim::{Sim, SimOptions};
 
-    fn devices() -> Vec<Device> {
+    fn simulator() -> Sim {
         let machine = MachineStore::at("/nonexistent")
             .find("k40")
             .expect("a machine");
-        let sim = Sim::new(&machine, SimOptions::default()).expect("a simulator");
-        sim.devices().to_vec()
+        Sim::new(&machine, SimOptions::default()).expect("a simulator")
     }
 
     #[test]
@@ -158,13 +163,13 @@ mod tests {
             .map(|range| range.map(KernelId).collect())
             .to_vec();
         let components = Components::new(&graph, &parts).expect("components");
-        let devices = devices();
-        let able = abilities(&graph, &components, &devices);
+        let sim = simulator();
+        let able = abilities(&graph, &components, sim.devices());
         // Its kernels have no OpenCL implementation.
         assert!(able.iter().all(|row| row[0] && !row[1]));
         let mut times: KernelTimes = vec![vec![Some(1.0), None]; 7];
         times[1][0] = Some(10.0);
-        let problem = problem(&graph, &components, &devices, &able, &times);
+        let problem = problem(&graph, &components, &sim, &able, &times);
         assert_eq!(problem.devices[0].bandwidth, None);
         assert!(problem.devices[1].bandwidth.is_some());
         let middle = &problem.tasks[1];
@@ -176,7 +181,8 @@ mod tests {
 
     #[test]
     fn a_gpu_is_expected_to_be_faster_than_a_few_cores() {
-        let devices = devices();
+        let sim = simulator();
+        let devices = sim.devices();
         assert!(rate(&devices[1]).0 > rate(&devices[0]).0);
     }
 }

@@ -38,7 +38,7 @@ pub fn measure(
     let whole = whole.filter(|_| least.is_none_or(|least| bytes <= least));
     let whole = Arc::new(whole.unwrap_or_else(|| Components::single_kernels(graph)));
     let able = abilities(graph, &whole, &devices);
-    let problem = problem(graph, &whole, &devices, &able, &Vec::new());
+    let problem = problem(graph, &whole, runtime, &able, &Vec::new());
     // By device and kernel.
     let mut measured = vec![vec![None; graph.kernels().len()]; devices.len()];
     for (device, measured) in measured.iter_mut().enumerate() {

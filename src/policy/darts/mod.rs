@@ -22,15 +22,14 @@
 //!   memory loads nothing, so it gets random tasks.
 
 mod gains;
-mod pool;
 
 use std::collections::VecDeque;
 
 use super::luf::{Eviction, Luf};
+use super::pool::Pool;
 use super::{Finished, Policy, Problem, WINDOW};
 use crate::time::Nanos;
 use gains::Gains;
-use pool::Pool;
 
 /// So many tasks are planned at once. The others that a load frees follow when the device
 /// asks for the next task, so that no single answer takes long.

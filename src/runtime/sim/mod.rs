@@ -52,6 +52,7 @@ use series::SeriesPart;
 pub struct Sim {
     devices: Vec<Device>,
     models: Vec<DeviceModel>,
+    bus_bandwidth: Option<f64>,
     schedule: Schedule,
     memory: SimMemory,
     noise: Noise,
@@ -119,6 +120,7 @@ impl Sim {
             devices: models.iter().map(|m| m.device.clone()).collect(),
             memory: SimMemory::new(options.data, machine.host.memory, memories),
             models,
+            bus_bandwidth: machine.host.bus_bandwidth,
             schedule,
             noise: Noise::new(
                 options.seed,

@@ -40,6 +40,10 @@ impl Devices for Sim {
         self.models.get(from.0)?.peer_bandwidth(to.0)
     }
 
+    fn bus_bandwidth(&self) -> Option<f64> {
+        self.bus_bandwidth
+    }
+
     fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
         self.check_present(device)?;
         let id = QueueId::fresh();

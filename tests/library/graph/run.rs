@@ -16,9 +16,8 @@ use super::random::Case;
 
 /// The problem that policies are given: a case on these devices.
 pub fn numbers(runtime: &dyn Runtime, case: &Case) -> Problem {
-    let devices = runtime.devices();
-    let able = abilities(&case.graph, &case.components, devices);
-    problem(&case.graph, &case.components, devices, &able, &Vec::new())
+    let able = abilities(&case.graph, &case.components, runtime.devices());
+    problem(&case.graph, &case.components, runtime, &able, &Vec::new())
 }
 
 /// A random policy; a clustering gets a random map.

@@ -1,6 +1,6 @@
 //! The tasks that are ready and belong to no device, for random choice.
 
-use crate::policy::Problem;
+use super::Problem;
 
 /// A set of tasks, in classes of tasks that the same devices can run. A device's random
 /// task therefore needs no search, however few tasks it can run.

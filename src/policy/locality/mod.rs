@@ -1,0 +1,352 @@
+//! Locality: tasks that share data in small memories, chosen by expected time.
+//!
+//! It follows DARTS (Gonthier, Marchal and Thibault, IPDPS 2022): a device that needs a
+//! task first gets those that it has planned, and then loads what makes the most work
+//! possible. The differences:
+//!
+//! * **Time instead of counts.** A load costs its seconds: from the host, whose bus all
+//!   devices share, or from a device that has the datum. It gains the seconds of the tasks
+//!   that it makes possible. [`shares`] divides the one by the other. Data and tasks may
+//!   therefore be of unlike sizes, and devices share what one of them has loaded.
+//! * **One load ahead.** A load also gains a part of the tasks that lack one datum more.
+//!   Where tasks have three inputs, most lack two.
+//! * **Eviction by the next use.** Of the data that LUF (Algorithm 6) holds equal, those
+//!   leave first that another device can give back. Of the oldest of these, the one leaves
+//!   whose cheapest reader costs most, so that it is used last.
+//! * **Planned tasks run by their bottom-level rank**, the most urgent first.
+//! * **Loads ahead of their use take an eighth of the memory**, not more: data that wait
+//!   for their task take the room of data that are used again.
+//! * **A slow device takes no task that the others would end before it.**
+
+mod shares;
+
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use super::luf::Luf;
+use super::pool::Pool;
+use super::{Finished, Policy, Problem};
+use crate::time::Nanos;
+use shares::{CANDIDATES, Shares};
+
+/// So many tasks are planned at once. The others that a load frees follow when the device
+/// asks for the next task, so that no single answer takes long.
+const MOST_PLANS: usize = 100;
+
+/// Loads for tasks that have not ended take this part of a device's memory.
+const AHEAD: u64 = 8;
+
+/// The policy.
+pub struct Locality {
+    problem: Problem,
+    /// How many tasks a device has at once.
+    window: usize,
+    random: fastrand::Rng,
+    status: Vec<Status>,
+    /// The available tasks.
+    pool: Pool,
+    shares: Shares,
+    luf: Luf,
+    /// By device.
+    planned: Vec<BTreeSet<Plan>>,
+    plans: u64,
+    /// By task: the bytes that its device had to load for it. By device: those for tasks
+    /// that it has.
+    loads: Vec<u64>,
+    ahead: Vec<u64>,
+    /// Tasks that devices have.
+    running: usize,
+    /// By device: the seconds of the tasks that have not ended and that it can run.
+    left: Vec<f64>,
+    lost: Vec<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Waiting,
+    Available,
+    Planned { device: usize, plan: Plan },
+    /// In a device's task buffer.
+    Given,
+    Ended,
+}
+
+/// A planned task. The greatest rank comes first, and of equals the first planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Plan {
+    rank: Reverse<u64>,
+    number: u64,
+    task: usize,
+}
+
+impl Locality {
+    /// A device has `window` tasks at once, at least 1. `seed` is that of random choices,
+    /// where all tasks cost the same.
+    pub fn new(problem: Problem, window: usize, seed: u64) -> Self {
+        let devices = problem.devices.len();
+        Self {
+            window,
+            random: fastrand::Rng::with_seed(seed),
+            status: vec![Status::Waiting; problem.tasks.len()],
+            pool: Pool::new(&problem),
+            shares: Shares::new(&problem),
+            luf: Luf::new(&problem),
+            planned: vec![BTreeSet::new(); devices],
+            plans: 0,
+            loads: vec![0; problem.tasks.len()],
+            ahead: vec![0; devices],
+            running: 0,
+            left: vec![0.0; devices],
+            lost: vec![false; devices],
+            problem,
+        }
+    }
+
+    /// Forgets all tasks that have not ended.
+    fn reset(&mut self) {
+        self.pool.clear();
+        self.planned.iter_mut().for_each(BTreeSet::clear);
+        self.ahead.fill(0);
+        self.running = 0;
+        for status in &mut self.status {
+            if *status != Status::Ended {
+                *status = Status::Waiting;
+            }
+        }
+        let ended = |task: usize| self.status[task] == Status::Ended;
+        self.shares.reset(&self.problem, &self.lost, ended);
+        self.left.fill(0.0);
+        for task in 0..self.status.len() {
+            self.tell_later_readers(task);
+            if self.status[task] != Status::Ended {
+                self.count_left(task, 1.0);
+            }
+        }
+        self.tell_scarce();
+    }
+
+    /// Adds a task's seconds to those that are left, or takes them away.
+    fn count_left(&mut self, task: usize, sign: f64) {
+        let seconds = &self.problem.tasks[task].seconds;
+        for (left, seconds) in self.left.iter_mut().zip(seconds) {
+            *left += sign * seconds.unwrap_or(0.0);
+        }
+    }
+
+    fn make_available(&mut self, task: usize) {
+        self.status[task] = Status::Available;
+        self.pool.add(task);
+        self.shares.add(task);
+        self.tell_later_readers(task);
+    }
+
+    /// Tells LUF which inputs of a task have unprocessed readers.
+    fn tell_later_readers(&mut self, task: usize) {
+        for datum in self.shares.inputs.of(task).iter().map(|d| *d as usize) {
+            let later = self.shares.unprocessed[datum] > 0;
+            self.luf.read_later(datum, later);
+        }
+    }
+
+    /// Tells LUF which data other devices have now, or no longer.
+    fn tell_scarce(&mut self) {
+        while let Some(datum) = self.shares.pop_moved() {
+            for device in 0..self.planned.len() {
+                let scarce = self.shares.is_scarce(device, datum);
+                self.luf.set_scarce(device, datum, scarce);
+            }
+        }
+    }
+
+    /// Plans an available task, whose inputs the device holds from now on.
+    fn plan(&mut self, task: usize, device: usize) {
+        self.pool.remove(task);
+        self.shares.take(task);
+        self.tell_later_readers(task);
+        self.enlist(task, device);
+    }
+
+    fn enlist(&mut self, task: usize, device: usize) {
+        let holdings = &self.shares.holdings;
+        self.loads[task] = holdings.absent_bytes(&self.problem, task, device);
+        self.shares.reserve(task, device);
+        self.plans += 1;
+        let plan = Plan {
+            // Ranks are not negative, so they and their bits have one order.
+            rank: Reverse(self.problem.tasks[task].rank.to_bits()),
+            number: self.plans,
+            task,
+        };
+        self.status[task] = Status::Planned { device, plan };
+        self.planned[device].insert(plan);
+        self.luf.plan(device, self.shares.inputs.of(task));
+    }
+
+    /// A task is no longer planned. Its inputs remain reserved.
+    fn withdraw(&mut self, plan: Plan, device: usize) {
+        self.planned[device].remove(&plan);
+        self.luf.withdraw(device, self.shares.inputs.of(plan.task));
+    }
+
+    /// The first planned task of a device enters its task buffer.
+    fn pop(&mut self, device: usize) -> Option<usize> {
+        let plan = *self.planned[device].first()?;
+        self.withdraw(plan, device);
+        self.status[plan.task] = Status::Given;
+        self.ahead[device] += self.loads[plan.task];
+        self.running += 1;
+        self.luf.give(device, self.shares.inputs.of(plan.task));
+        Some(plan.task)
+    }
+
+    /// Plans available tasks that lack nothing on a device.
+    fn plan_free(&mut self, device: usize) {
+        for _ in 0..MOST_PLANS {
+            let Some(task) = self.shares.pop_freed(device) else {
+                break;
+            };
+            self.plan(task, device);
+        }
+    }
+
+    /// Plans the cheapest task and what its loads make possible, unless the device had
+    /// better wait.
+    fn plan_loads(&mut self, device: usize) {
+        let memory = self.problem.devices[device].memory;
+        if memory.is_some_and(|bytes| self.ahead[device] > bytes / AHEAD) {
+            return;
+        }
+        let cheapest = self.shares.cheapest(device);
+        let random = &mut self.random;
+        let task = cheapest.or_else(|| self.pool.random(device, random));
+        match task {
+            Some(task) if self.is_late(task, device) => return,
+            Some(task) => self.plan(task, device),
+            None => self.steal(device),
+        }
+        self.plan_free(device);
+    }
+
+    /// Whether all other tasks are expected to end before a task that this device begins,
+    /// although another device is faster.
+    fn is_late(&self, task: usize, device: usize) -> bool {
+        let seconds = &self.problem.tasks[task].seconds;
+        let Some(own) = seconds[device].filter(|_| self.running > 0) else {
+            return false;
+        };
+        let able = (0..self.lost.len()).filter(|other| !self.lost[*other]);
+        let is_slow = (able.clone()).any(|other| seconds[other].is_some_and(|other| other < own));
+        // Each device does its part of the work in a second.
+        let rate: f64 = able.map(|other| 1.0 / self.left[other].max(own * 1e-9)).sum();
+        is_slow && own * rate > 1.0
+    }
+
+    /// Plans half of the tasks of the device that has the most planned, the last ones,
+    /// as far as the thief can run them and is not late.
+    fn steal(&mut self, thief: usize) {
+        let others = (0..self.planned.len()).filter(|device| *device != thief);
+        let Some(owner) =
+            others.max_by_key(|device| (self.planned[*device].len(), Reverse(*device)))
+        else {
+            return;
+        };
+        let half = self.planned[owner].len() / 2;
+        let last = self.planned[owner].iter().rev();
+        let able = last.filter(|plan| self.problem.able(plan.task, thief));
+        let able = able.filter(|plan| !self.is_late(plan.task, thief));
+        let stolen: Vec<Plan> = able.take(half).copied().collect();
+        for plan in stolen.into_iter().rev() {
+            self.withdraw(plan, owner);
+            self.shares.release(plan.task, owner);
+            self.enlist(plan.task, thief);
+        }
+    }
+}
+
+impl Policy for Locality {
+    fn name(&self) -> &'static str {
+        "locality"
+    }
+
+    fn may_run(&self, component: usize, device: usize) -> bool {
+        self.problem.able(component, device)
+    }
+
+    fn window(&self) -> Option<usize> {
+        Some(self.window)
+    }
+
+    fn begin(&mut self) {
+        self.status.fill(Status::Waiting);
+        self.shares.holdings.clear();
+        self.luf.clear();
+        self.reset();
+    }
+
+    fn ready(&mut self, component: usize, _now: Nanos) {
+        self.make_available(component);
+    }
+
+    fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
+        self.plan_free(device);
+        if self.planned[device].is_empty() {
+            self.plan_loads(device);
+        }
+        self.tell_scarce();
+        self.pop(device)
+    }
+
+    fn finished(&mut self, finished: &Finished) {
+        let (task, device) = (finished.component, finished.device);
+        self.status[task] = Status::Ended;
+        self.running -= 1;
+        self.ahead[device] -= self.loads[task];
+        self.count_left(task, -1.0);
+        self.shares.release(task, device);
+        self.luf.finish(device, self.shares.inputs.of(task));
+        self.tell_scarce();
+    }
+
+    fn lost(&mut self, device: usize) {
+        self.lost[device] = true;
+        self.shares.holdings.lose(device);
+        self.luf.lose(device);
+        self.reset();
+    }
+
+    fn arrived(&mut self, device: usize, datum: usize) {
+        self.shares.arrived(device, datum);
+        self.luf.arrived(device, datum);
+        self.tell_scarce();
+    }
+
+    fn evicted(&mut self, device: usize, datum: usize) {
+        self.shares.evicted(device, datum);
+        self.luf.evicted(device, datum);
+        // Planned tasks that need it are planned anew, as in line 8 of Algorithm 6.
+        for index in 0..self.shares.readers.of(datum).len() {
+            let task = self.shares.readers.of(datum)[index] as usize;
+            match self.status[task] {
+                Status::Planned { device: on, plan } if on == device => {
+                    self.withdraw(plan, device);
+                    self.make_available(task);
+                    self.shares.release(task, device);
+                }
+                _ => {}
+            }
+        }
+        self.tell_scarce();
+    }
+
+    fn victim(&mut self, device: usize, evictable: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let victims = self.luf.victims(device, evictable, CANDIDATES);
+        let next_use = |datum: &usize| match victims.len() {
+            1 => 0.0,
+            _ => self.shares.next_use(device, *datum),
+        };
+        let uses: Vec<(f64, usize)> = victims.iter().map(|d| (next_use(d), *d)).collect();
+        let latest = uses.into_iter().rev().max_by(|one, other| one.0.total_cmp(&other.0));
+        latest.map(|(_, datum)| datum)
+    }
+}
