@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pdawl::machine::DeviceKind;
 use pdawl::policy::{
-    Darts, DartsOptions, Datum, DeviceModel, Dmdar, Finished, ListOptions, Policy, Problem, Task,
+    Darts, DartsOptions, Datum, DeviceModel, Dmdar, Finished, Links, ListOptions, Locality, Policy,
+    Problem, Task, WINDOW,
 };
 
 // The executor of the policies' tests.
@@ -146,6 +147,20 @@ fn print(name: &str, problem: &Problem, make: &dyn Fn() -> Box<dyn Policy>) {
     );
 }
 
+/// The problem on devices that copy directly from each other, twice as fast as from the
+/// host.
+fn linked(problem: &Problem) -> Problem {
+    let devices = problem.devices.len();
+    let bandwidth = problem.devices[0].bandwidth.map(|host| 2.0 * host);
+    Problem {
+        links: Links {
+            bus: problem.devices[0].bandwidth,
+            peers: vec![vec![bandwidth; devices]; devices],
+        },
+        ..problem.clone()
+    }
+}
+
 fn decisions(c: &mut Criterion) {
     let mut group = c.benchmark_group("policy");
     group.sample_size(10);
@@ -166,7 +181,11 @@ fn decisions(c: &mut Criterion) {
             };
             let dmdar = || Dmdar::new(problem.clone(), ListOptions::default());
             type Make<'a> = Box<dyn Fn() -> Box<dyn Policy> + 'a>;
-            let policies: [(&str, Make); 4] = [
+            let policies: [(&str, Make); 5] = [
+                (
+                    "locality",
+                    Box::new(|| Box::new(Locality::new(linked(&problem), WINDOW, 1))),
+                ),
                 ("darts+luf", Box::new(|| Box::new(darts(false, false)))),
                 (
                     "darts+luf+3inputs",

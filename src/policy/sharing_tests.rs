@@ -8,7 +8,8 @@ use super::fixtures::{
     product, product_3d, random, readers,
 };
 use super::{
-    Assigned, Belady, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Policy, Problem,
+    Assigned, Belady, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality, Policy,
+    Problem,
 };
 
 const EVICTIONS: [Eviction; 2] = [Eviction::Lru, Eviction::Luf];
@@ -18,6 +19,8 @@ fn policies(problem: &Problem, window: usize) -> Vec<Box<dyn Policy>> {
     let mut all: Vec<Box<dyn Policy>> = Vec::new();
     let eager = Eager::with_window(problem.clone(), window);
     all.push(Box::new(eager));
+    let locality = Locality::new(problem.clone(), window, 1);
+    all.push(Box::new(locality));
     for eviction in EVICTIONS {
         let options = ListOptions { window, eviction };
         let dmdar = Dmdar::new(problem.clone(), options);

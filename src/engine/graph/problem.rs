@@ -110,12 +110,16 @@ pub fn problem(
         })
         .collect();
     let data = graph.data().iter();
-    let peers = |from| (0..devices.len()).map(move |to| runtime.peer_bandwidth(DeviceId(from), DeviceId(to)));
+    let peers = |from| {
+        (0..devices.len()).map(move |to| runtime.peer_bandwidth(DeviceId(from), DeviceId(to)))
+    };
     Problem {
         tasks,
         links: Links {
             bus: runtime.bus_bandwidth(),
-            peers: (0..devices.len()).map(|from| peers(from).collect()).collect(),
+            peers: (0..devices.len())
+                .map(|from| peers(from).collect())
+                .collect(),
         },
         data: data.map(|datum| Datum { bytes: datum.bytes }).collect(),
         devices,

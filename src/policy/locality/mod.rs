@@ -20,6 +20,8 @@
 
 mod shares;
 
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -32,7 +34,7 @@ use shares::{CANDIDATES, Shares};
 
 /// So many tasks are planned at once. The others that a load frees follow when the device
 /// asks for the next task, so that no single answer takes long.
-const MOST_PLANS: usize = 100;
+const MOST_PLANS: usize = 16;
 
 /// Loads for tasks that have not ended take this part of a device's memory.
 const AHEAD: u64 = 8;
@@ -55,6 +57,8 @@ pub struct Locality {
     /// that it has.
     loads: Vec<u64>,
     ahead: Vec<u64>,
+    /// By device: the seconds of the tasks that it has or plans.
+    queued: Vec<f64>,
     /// Tasks that devices have.
     running: usize,
     /// By device: the seconds of the tasks that have not ended and that it can run.
@@ -66,7 +70,10 @@ pub struct Locality {
 enum Status {
     Waiting,
     Available,
-    Planned { device: usize, plan: Plan },
+    Planned {
+        device: usize,
+        plan: Plan,
+    },
     /// In a device's task buffer.
     Given,
     Ended,
@@ -96,6 +103,7 @@ impl Locality {
             plans: 0,
             loads: vec![0; problem.tasks.len()],
             ahead: vec![0; devices],
+            queued: vec![0.0; devices],
             running: 0,
             left: vec![0.0; devices],
             lost: vec![false; devices],
@@ -108,6 +116,7 @@ impl Locality {
         self.pool.clear();
         self.planned.iter_mut().for_each(BTreeSet::clear);
         self.ahead.fill(0);
+        self.queued.fill(0.0);
         self.running = 0;
         for status in &mut self.status {
             if *status != Status::Ended {
@@ -181,12 +190,18 @@ impl Locality {
         self.status[task] = Status::Planned { device, plan };
         self.planned[device].insert(plan);
         self.luf.plan(device, self.shares.inputs.of(task));
+        self.queued[device] += self.seconds(task, device);
+    }
+
+    fn seconds(&self, task: usize, device: usize) -> f64 {
+        self.problem.tasks[task].seconds[device].unwrap_or(0.0)
     }
 
     /// A task is no longer planned. Its inputs remain reserved.
     fn withdraw(&mut self, plan: Plan, device: usize) {
         self.planned[device].remove(&plan);
         self.luf.withdraw(device, self.shares.inputs.of(plan.task));
+        self.queued[device] -= self.seconds(plan.task, device);
     }
 
     /// The first planned task of a device enters its task buffer.
@@ -196,6 +211,7 @@ impl Locality {
         self.status[plan.task] = Status::Given;
         self.ahead[device] += self.loads[plan.task];
         self.running += 1;
+        self.queued[device] += self.seconds(plan.task, device);
         self.luf.give(device, self.shares.inputs.of(plan.task));
         Some(plan.task)
     }
@@ -228,18 +244,19 @@ impl Locality {
         self.plan_free(device);
     }
 
-    /// Whether all other tasks are expected to end before a task that this device begins,
+    /// Whether all other tasks are expected to end before this device ends a task more,
     /// although another device is faster.
     fn is_late(&self, task: usize, device: usize) -> bool {
-        let seconds = &self.problem.tasks[task].seconds;
-        let Some(own) = seconds[device].filter(|_| self.running > 0) else {
-            return false;
-        };
         let able = (0..self.lost.len()).filter(|other| !self.lost[*other]);
-        let is_slow = (able.clone()).any(|other| seconds[other].is_some_and(|other| other < own));
+        let able = able.filter(|other| self.problem.able(task, *other));
+        let own = self.seconds(task, device);
+        let is_slow = able.clone().any(|other| self.seconds(task, other) < own);
         // Each device does its part of the work in a second.
-        let rate: f64 = able.map(|other| 1.0 / self.left[other].max(own * 1e-9)).sum();
-        is_slow && own * rate > 1.0
+        let rate: f64 = able
+            .map(|other| 1.0 / self.left[other].max(own * 1e-3))
+            .sum();
+        // Where nothing runs, nobody would ask again.
+        is_slow && self.running > 0 && (self.queued[device] + own) * rate > 1.0
     }
 
     /// Plans half of the tasks of the device that has the most planned, the last ones,
@@ -300,6 +317,7 @@ impl Policy for Locality {
     fn finished(&mut self, finished: &Finished) {
         let (task, device) = (finished.component, finished.device);
         self.status[task] = Status::Ended;
+        self.queued[device] -= self.seconds(task, device);
         self.running -= 1;
         self.ahead[device] -= self.loads[task];
         self.count_left(task, -1.0);
@@ -346,7 +364,10 @@ impl Policy for Locality {
             _ => self.shares.next_use(device, *datum),
         };
         let uses: Vec<(f64, usize)> = victims.iter().map(|d| (next_use(d), *d)).collect();
-        let latest = uses.into_iter().rev().max_by(|one, other| one.0.total_cmp(&other.0));
+        let latest = uses
+            .into_iter()
+            .rev()
+            .max_by(|one, other| one.0.total_cmp(&other.0));
         latest.map(|(_, datum)| datum)
     }
 }

@@ -17,7 +17,7 @@ use crate::policy::tournament::Tournament;
 
 /// A second of a task that lacks another datum, too, counts so much. The other load may
 /// serve other tasks better, or never come.
-const NEARLY: f64 = 0.25;
+pub const NEARLY: f64 = 0.25;
 
 /// So many data are examined for a task, or for a victim.
 pub const CANDIDATES: usize = 32;
@@ -40,6 +40,8 @@ pub struct Shares {
     host: Vec<f64>,
     peers: Vec<Vec<Option<f64>>>,
     bytes: Vec<f64>,
+    /// By device and datum: the seconds of a load now.
+    seconds: Vec<f64>,
     available: Vec<bool>,
     /// By task: whether it is in some device's plan or buffer, or has ended.
     taken: Vec<bool>,
@@ -87,7 +89,10 @@ impl Shares {
             all.map(|seconds| ((seconds.unwrap_or(0.0) * 1e9) as u64).max(1))
         });
         let sharing = problem.devices.iter().filter(|d| d.bandwidth.is_some());
-        let part = problem.links.bus.map(|bus| bus / sharing.count().max(1) as f64);
+        let part = problem
+            .links
+            .bus
+            .map(|bus| bus / sharing.count().max(1) as f64);
         let host = problem.devices.iter().map(|device| {
             let link = device.bandwidth.unwrap_or(f64::INFINITY);
             1.0 / part.map_or(link, |part| part.min(link))
@@ -106,6 +111,7 @@ impl Shares {
             host: host.collect(),
             peers: peers.collect(),
             bytes: problem.data.iter().map(|d| d.bytes.max(1) as f64).collect(),
+            seconds: vec![0.0; data * devices],
             available: vec![false; tasks],
             taken: vec![false; tasks],
             unprocessed: vec![0; data],
@@ -126,6 +132,7 @@ impl Shares {
         self.ranked.iter_mut().for_each(Tournament::clear);
         self.freed.iter_mut().for_each(VecDeque::clear);
         self.moved = (0..self.data as u32).collect();
+        (0..self.data).for_each(|datum| self.measure(datum));
         for task in 0..problem.tasks.len() {
             let inputs = self.inputs.of(task);
             self.taken[task] = taken(task);
@@ -218,20 +225,24 @@ impl Shares {
     /// The available task that costs a device least, of those that read the data with
     /// the greatest gains and lack one other datum at most.
     pub fn cheapest(&mut self, device: usize) -> Option<usize> {
+        let candidates = self.ranked[device].greatest(CANDIDATES);
+        let share = |datum: usize| 1.0 / rate(self.ranked[device].get(datum));
         let mut least: Option<(f64, usize)> = None;
-        for datum in self.ranked[device].greatest(CANDIDATES) {
-            for task in self.readers.of(datum).iter().map(|task| *task as usize) {
-                let lacks = self.lacks[task * self.devices + device];
-                if !self.available[task] || lacks > 2 {
-                    continue;
-                }
-                let cost = self.cost(task, device);
-                if least.is_none_or(|(least, _)| cost < least) {
-                    least = Some((cost, task));
-                }
-                // The other readers of this datum cost as much or more.
-                if lacks == 1 {
+        for datum in &candidates {
+            // What a task that reads this datum costs at least.
+            let alone = self.gains[device * self.data + datum].alone > 0;
+            let other = if alone { 0.0 } else { share(candidates[0]) };
+            let bound = share(*datum) + other;
+            for task in self.readers.of(*datum).iter().map(|task| *task as usize) {
+                if least.is_some_and(|(least, _)| least <= bound) {
                     break;
+                }
+                let lacks = self.lacks[task * self.devices + device];
+                if self.available[task] && lacks <= 2 && (lacks == 1 || !alone) {
+                    let cost = self.cost(task, device);
+                    if least.is_none_or(|(least, _)| cost < least) {
+                        least = Some((cost, task));
+                    }
                 }
             }
         }
@@ -242,16 +253,22 @@ impl Shares {
     /// that reads it, in a second of loading it again.
     pub fn next_use(&self, device: usize, datum: usize) -> f64 {
         let readers = self.readers.of(datum).iter().map(|task| *task as usize);
-        let readers = readers.filter(|task| {
-            !self.taken[*task] && self.lacks[task * self.devices + device] < UNABLE
-        });
+        let readers = readers
+            .filter(|task| !self.taken[*task] && self.lacks[task * self.devices + device] < UNABLE);
         let costs = readers.map(|task| self.cost(task, device));
-        costs.fold(f64::INFINITY, f64::min) / self.seconds(device, datum)
+        costs.fold(f64::INFINITY, f64::min) / self.seconds[device * self.data + datum]
     }
 
     /// Whether no other device can give a datum to this one faster than the host.
     pub fn is_scarce(&self, device: usize, datum: usize) -> bool {
-        self.nearest(device, datum).is_none()
+        let host = self.host[device] * self.bytes[datum];
+        self.seconds[device * self.data + datum] >= host
+    }
+
+    /// The nanoseconds of work that a second of loading a datum makes possible.
+    #[cfg(test)]
+    pub fn rate(&self, device: usize, datum: usize) -> f64 {
+        rate(self.ranked[device].get(datum))
     }
 
     /// The shares of what a task lacks on a device.
@@ -262,22 +279,17 @@ impl Shares {
         shares.sum()
     }
 
-    /// The fewest seconds of a byte of a datum from another device, if that is faster
-    /// than the host.
-    fn nearest(&self, device: usize, datum: usize) -> Option<f64> {
-        let peers = self.peers[device].iter().enumerate();
-        let peers = peers.filter_map(|(peer, rate)| Some((peer, (*rate)?)));
-        let having = peers.filter(|(peer, rate)| {
-            *rate < self.host[device] && *peer != device && self.holdings.holds(*peer, datum)
-        });
-        let rates = having.map(|(_, rate)| rate);
-        rates.min_by(f64::total_cmp)
-    }
-
-    /// Seconds of a load.
-    fn seconds(&self, device: usize, datum: usize) -> f64 {
-        let nearest = self.nearest(device, datum);
-        nearest.unwrap_or(self.host[device]) * self.bytes[datum]
+    /// Notes what a load of a datum takes now on each device, and ranks it there.
+    fn measure(&mut self, datum: usize) {
+        for device in 0..self.devices {
+            let peers = self.peers[device].iter().enumerate();
+            let having =
+                peers.filter(|(peer, _)| *peer != device && self.holdings.holds(*peer, datum));
+            let rates = having.filter_map(|(_, rate)| *rate);
+            let least = rates.fold(self.host[device], f64::min);
+            self.seconds[device * self.data + datum] = least * self.bytes[datum];
+            self.rank(device, datum);
+        }
     }
 
     /// A device started or ceased to hold a datum.
@@ -293,9 +305,7 @@ impl Shares {
                 self.frees(task, device);
             }
         }
-        for other in 0..self.devices {
-            self.rank(other, datum);
-        }
+        self.measure(datum);
         self.moved.push(datum as u32);
     }
 
@@ -359,7 +369,7 @@ impl Shares {
         let nanos = gain.alone as f64 + NEARLY * gain.nearly as f64;
         let key = match self.holdings.holds(device, datum) || nanos == 0.0 {
             true => 0,
-            false => key(nanos / self.seconds(device, datum)),
+            false => key(nanos / self.seconds[device * self.data + datum]),
         };
         self.ranked[device].set(datum, key);
     }
