@@ -15,6 +15,7 @@ mod shuffled_runtime;
 mod simulated_machines;
 #[path = "../fixtures/synthetic_models.rs"]
 mod synthetic_models;
+mod tight_runtime;
 
 mod corun;
 mod devices;
