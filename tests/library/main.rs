@@ -16,6 +16,8 @@ mod simulated_machines;
 #[path = "../fixtures/synthetic_models.rs"]
 mod synthetic_models;
 mod tight_runtime;
+#[path = "../fixtures/tile_cases.rs"]
+mod tile_cases;
 
 mod corun;
 mod devices;
