@@ -93,3 +93,6 @@ extern crate self as pdawl;
 #[cfg(test)]
 #[path = "../tests/fixtures/matrices.rs"]
 mod matrices;
+#[cfg(test)]
+#[path = "../tests/fixtures/tile_cases.rs"]
+mod tile_cases;

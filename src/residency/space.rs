@@ -78,6 +78,11 @@ impl<B: Copy> Space<B> {
         self.held[slot].is_some_and(|held| held.pins == 0)
     }
 
+    /// Whether it has a buffer that no component needs.
+    pub fn has_unused(&self) -> bool {
+        !self.free.is_empty() || self.unpinned().next().is_some()
+    }
+
     /// Pins a slot, if it has a buffer or there is a free one of its length. Otherwise
     /// says what must happen first.
     pub fn pin(&mut self, slot: usize) -> Room<B> {

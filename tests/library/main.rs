@@ -15,6 +15,9 @@ mod shuffled_runtime;
 mod simulated_machines;
 #[path = "../fixtures/synthetic_models.rs"]
 mod synthetic_models;
+mod tight_runtime;
+#[path = "../fixtures/tile_cases.rs"]
+mod tile_cases;
 
 mod corun;
 mod devices;

@@ -252,7 +252,7 @@ impl GraphRun<'_> {
         let device = device.ok_or(RuntimeError::Unknown {
             what: "copy of a datum",
         })?;
-        self.store(component, device, datum, &[])
+        self.store(component, device, datum)
     }
 
     /// The copy of a datum to host memory that is in flight.
@@ -267,7 +267,6 @@ impl GraphRun<'_> {
         component: usize,
         device: usize,
         datum: DatumId,
-        wait: &[EventId],
     ) -> Result<EventId, RuntimeError> {
         if let Some(event) = self.storing(datum) {
             return Ok(event);
@@ -281,7 +280,7 @@ impl GraphRun<'_> {
             device,
             queue: self.store_queue(device),
         };
-        let event = self.submit(from, Purpose::Fetch(datum), command, wait)?;
+        let event = self.submit(from, Purpose::Fetch(datum), command, &[])?;
         self.fetching.push((datum, event));
         Ok(event)
     }

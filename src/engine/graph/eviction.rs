@@ -10,28 +10,27 @@ impl GraphRun<'_> {
         self.graph.data()[slot].bytes
     }
 
-    /// Evicts something. `false` if nothing can leave now: either nothing is left that
-    /// may, or enough for `bytes` is on its way to the host.
-    pub(super) fn make_room(&mut self, device: usize, bytes: u64) -> Result<bool, RuntimeError> {
+    /// Evicts something for a component that needs `bytes`. `false` if nothing can leave
+    /// now: either nothing is left that may, or enough is on its way to the host.
+    pub(super) fn make_room(
+        &mut self,
+        device: usize,
+        component: usize,
+        bytes: u64,
+    ) -> Result<bool, RuntimeError> {
         while self.windows[device].leaving < bytes {
             let Some(slot) = self.victim(device) else {
                 return Ok(false);
             };
-            let residency = &mut self.prepared.storage.residency;
-            let version = residency.version(device, slot).map(DatumId);
-            let stays =
-                |version: &DatumId| self.must_be_kept(*version) || self.storing(*version).is_some();
-            match version.filter(stays) {
-                None => {
-                    self.evict(device, slot);
-                    return Ok(true);
-                }
-                Some(version) => {
+            match self.version(device, slot) {
+                Some(version) if self.must_be_kept(version) || !self.can_leave(device, slot) => {
                     (self.prepared.storage.residency).set(device, version.0, State::Leaving);
                     self.windows[device].leaving += self.slot_bytes(slot);
-                    let level_of = self.windows[device].waiting.front();
-                    let component = level_of.map_or(0, |waiting| waiting.component);
-                    self.store(component, device, version, &[])?;
+                    self.store(component, device, version)?;
+                }
+                _ => {
+                    self.evict(device, slot);
+                    return Ok(true);
                 }
             }
         }
@@ -50,10 +49,7 @@ impl GraphRun<'_> {
         };
         if !self.windowed {
             // Temporary data stay where they are until their room is needed.
-            let is_dead = |slot: &usize| {
-                let version = residency.version(device, *slot).map(DatumId);
-                version.is_none_or(|version| !self.is_needed(version))
-            };
+            let is_dead = |slot: &usize| self.is_dead(device, *slot);
             let mut candidates = unpinned().filter(|slot| evictable(*slot));
             if let Some(dead) = candidates.find(is_dead) {
                 return Some(dead);
@@ -65,8 +61,27 @@ impl GraphRun<'_> {
             .or_else(|| unpinned().find(|slot| evictable(*slot)))
     }
 
+    /// The version of a slot that a device's memory has or gets.
+    fn version(&self, device: usize, slot: usize) -> Option<DatumId> {
+        let residency = &self.prepared.storage.residency;
+        residency.version(device, slot).map(DatumId)
+    }
+
+    /// Whether nobody needs what a device's memory has in a slot.
+    pub(super) fn is_dead(&self, device: usize, slot: usize) -> bool {
+        self.version(device, slot)
+            .is_none_or(|version| !self.is_needed(version))
+    }
+
+    /// Whether a slot may be evicted, and its datum is not on its way to the host.
+    pub(super) fn can_leave(&self, device: usize, slot: usize) -> bool {
+        let is_stored = |version| self.storing(version).is_some();
+        self.prepared.storage.residency.is_evictable(device, slot)
+            && !self.version(device, slot).is_some_and(is_stored)
+    }
+
     /// Whether the host or a kernel that has not run needs a datum.
-    pub(super) fn is_needed(&self, datum: DatumId) -> bool {
+    fn is_needed(&self, datum: DatumId) -> bool {
         let not_done = |kernel: &KernelId| !self.state.is_done(*kernel);
         self.graph.datum(datum).wanted || self.graph.readers(datum).iter().any(not_done)
     }
@@ -135,7 +150,7 @@ impl GraphRun<'_> {
         self.tell_arrived(device, slot);
         self.drop_older(device, slot, datum);
         if self.windowed && self.graph.datum(datum).wanted && !is_in_host {
-            self.store(component, device, datum, &[])?;
+            self.store(component, device, datum)?;
         }
         Ok(())
     }
@@ -146,17 +161,11 @@ impl GraphRun<'_> {
             return;
         }
         for device in (0..self.windows.len()).filter(|device| *device != maker) {
-            let residency = &mut self.prepared.storage.residency;
-            if residency
-                .version(device, slot)
-                .is_none_or(|version| version == datum.0)
-            {
+            let version = self.version(device, slot);
+            if version.is_none_or(|version| version == datum) {
                 continue;
             }
-            let version = residency.version(device, slot).map(DatumId);
-            let is_evictable = residency.is_evictable(device, slot);
-            let is_read = version.is_some_and(|version| self.storing(version).is_some());
-            if self.windowed && is_evictable && !is_read {
+            if self.windowed && self.can_leave(device, slot) {
                 self.evict(device, slot);
             } else {
                 self.tell_left(device, slot);
@@ -183,13 +192,7 @@ impl GraphRun<'_> {
             for slot in 0..self.told[device].len() {
                 if lost.contains(&device) {
                     self.told[device][slot] = false;
-                } else if self
-                    .prepared
-                    .storage
-                    .residency
-                    .version(device, slot)
-                    .is_none()
-                {
+                } else if self.version(device, slot).is_none() {
                     self.tell_left(device, slot);
                 }
             }

@@ -144,6 +144,7 @@ impl Storage {
         if let Some(contents) = &what.contents {
             match runtime.host_bytes(memory) {
                 Ok(all) => contents.write(&mut all[..what.bytes as usize]),
+                // A simulation without data needs no contents.
                 Err(RuntimeError::NoData) => {}
                 Err(error) => return Err(error),
             }

@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use super::GraphRunError;
 use super::run::GraphRun;
 use super::state::ComponentState;
-use crate::graph::DatumId;
 use crate::residency::Room;
 use crate::runtime::{DeviceId, RuntimeError};
 
@@ -118,11 +117,13 @@ impl GraphRun<'_> {
                 Room::Held => waiting.pinned += 1,
                 Room::Allocate(bytes) => match self.runtime.alloc(DeviceId(device), bytes) {
                     Ok(buffer) => space.give(slot, buffer),
-                    // The driver has less than it said. What there is may do.
+                    // The driver has less than it said. It is not asked for as much
+                    // again, in later runs neither, so another buffer leaves first. The
+                    // error stands where none can.
                     Err(RuntimeError::OutOfMemory { .. })
-                        if space.unpinned().next().is_some() || self.running[device] > 1 =>
+                        if space.has_unused() || self.running[device] > 1 =>
                     {
-                        space.set_capacity(space.allocated());
+                        space.set_capacity((space.allocated() + bytes).saturating_sub(1));
                     }
                     Err(error) => return Err(error),
                 },
@@ -131,8 +132,12 @@ impl GraphRun<'_> {
                         self.runtime.free(buffer);
                     }
                 }
-                Room::Full if self.make_room(device, self.slot_bytes(slot))? => {}
-                Room::Full => return Ok(false),
+                Room::Full => {
+                    let component = waiting.component;
+                    if !self.make_room(device, component, self.slot_bytes(slot))? {
+                        return Ok(false);
+                    }
+                }
             }
         }
     }
@@ -171,11 +176,7 @@ impl GraphRun<'_> {
                 break;
             }
             let slot = self.prepared.storage.slots[component][index];
-            let residency = &self.prepared.storage.residency;
-            let version = residency.version(device, slot).map(DatumId);
-            let is_dead = version.is_none_or(|version| !self.is_needed(version));
-            let is_read = version.is_some_and(|version| self.storing(version).is_some());
-            if is_dead && !is_read && residency.is_evictable(device, slot) {
+            if self.is_dead(device, slot) && self.can_leave(device, slot) {
                 self.evict(device, slot);
             }
         }

@@ -194,6 +194,45 @@ impl Union {
         })
     }
 
+    /// Waits for a completion and takes it in, or has the devices inspected after a long
+    /// silence. `false` if nothing came until the deadline.
+    ///
+    /// # Errors
+    /// When every backend has ended.
+    fn receive(&mut self, deadline: Option<Instant>) -> Result<bool, RuntimeError> {
+        let suspicious = self.silent_since + self.silence;
+        let until = deadline.map_or(suspicious, |deadline| deadline.min(suspicious));
+        let received = if self.poll() {
+            self.try_receive()
+        } else {
+            self.completions.recv_deadline(until)
+        };
+        match received {
+            Ok(completion) => self.take_in(completion),
+            Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+            Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|d| d <= until) => {
+                return Ok(false);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                for backend in &mut self.backends {
+                    backend.inspect();
+                }
+                self.silent_since = Instant::now();
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(RuntimeError::Call {
+                    device: "every device".to_owned(),
+                    call: "waiting for a completion",
+                    why: format!(
+                        "all backends have ended with {} commands in flight",
+                        self.in_flight.len()
+                    ),
+                });
+            }
+        }
+        Ok(true)
+    }
+
     /// Takes in a backend's completion, and sends the commands that it releases.
     fn take_in(&mut self, mut completion: Completion) {
         let Some(command) = self.in_flight.remove(&completion.event) else {

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::RecvTimeoutError;
-
 use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
@@ -113,6 +111,14 @@ impl Devices for Union {
     fn finish(&mut self, queue: QueueId) {
         if let Some(device) = self.queues.get(&queue) {
             let (backend, _) = self.local_ids[device.0];
+            // A command to which the union gave an event is unknown to `finish` of its
+            // backend, and perhaps held back.
+            while self.in_flight.values().any(|c| c.queue == queue) {
+                // All backends have ended, and their commands with them.
+                if self.receive(None).is_err() {
+                    break;
+                }
+            }
             self.backends[backend].finish(queue);
             self.uncovered.remove(&queue);
         }
@@ -197,36 +203,7 @@ impl Runtime for Union {
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.drain();
-        while self.arrived.is_empty() && !self.in_flight.is_empty() {
-            let suspicious = self.silent_since + self.silence;
-            let until = deadline.map_or(suspicious, |deadline| deadline.min(suspicious));
-            let received = if self.poll() {
-                self.try_receive()
-            } else {
-                self.completions.recv_deadline(until)
-            };
-            match received {
-                Ok(completion) => self.take_in(completion),
-                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
-                Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|d| d <= until) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    for backend in &mut self.backends {
-                        backend.inspect();
-                    }
-                    self.silent_since = Instant::now();
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RuntimeError::Call {
-                        device: "every device".to_owned(),
-                        call: "waiting for a completion",
-                        why: format!(
-                            "all backends have ended with {} commands in flight",
-                            self.in_flight.len()
-                        ),
-                    });
-                }
-            }
-        }
+        while self.arrived.is_empty() && !self.in_flight.is_empty() && self.receive(deadline)? {}
         let next = self.arrived.pop_front();
         if let Some(completion) = &next {
             self.faults.report(completion.device, &completion.status);

@@ -52,21 +52,21 @@ fn on_two_pools() {
 
 #[test]
 fn on_opencl_in_host_memory() {
-    holds("cpu:1", 12);
+    holds("cpu:1", 6);
 }
 
 #[test]
 fn on_opencl_with_memory_of_its_own() {
-    holds("cpu:1=own", 12);
+    holds("cpu:1=own", 6);
 }
 
 #[test]
 fn on_a_pool_and_opencl() {
-    holds("host:1,cpu:1=own", 20);
-    holds("host:1,cpu:1", 12);
+    holds("host:1,cpu:1=own", 10);
+    holds("host:1,cpu:1", 5);
 }
 
 #[test]
 fn on_two_parts_of_one_opencl_device() {
-    holds("cpu:1=own,cpu:1=own", 12);
+    holds("cpu:1=own,cpu:1=own", 6);
 }

@@ -14,9 +14,10 @@ use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::runtime::{Devices, RuntimeError};
 
 use super::random::{Case, case};
-use super::run::{check_results, numbers, once, prepared};
-use super::simulated::machine;
+use super::run::{check_results, numbers, once, options, policy, prepared};
+use super::simulated::{machine, seeds};
 use crate::pocl::open;
+use crate::tight_runtime::TightRuntime;
 
 fn nothing() -> Arc<Codelet> {
     Arc::new(Codelet {
@@ -32,10 +33,16 @@ fn nothing() -> Arc<Codelet> {
 
 /// A chain of kernels that begins with one given datum; the last result is wanted.
 fn chain(kernels: usize, bytes: u64, codelet: &Arc<Codelet>) -> TaskGraph {
+    chain_of(&vec![bytes; kernels + 1], codelet)
+}
+
+/// A chain of kernels whose data have these lengths.
+fn chain_of(bytes: &[u64], codelet: &Arc<Codelet>) -> TaskGraph {
     let mut graph = GraphBuilder::default();
-    let mut last = graph.datum(Datum::new("given", bytes).with(Contents::zeros()));
+    let mut last = graph.datum(Datum::new("given", bytes[0]).with(Contents::zeros()));
+    let kernels = bytes.len() - 1;
     for kernel in 0..kernels {
-        let mut out = Datum::new(format!("made {kernel}"), bytes);
+        let mut out = Datum::new(format!("made {kernel}"), bytes[kernel + 1]);
         out.wanted = kernel == kernels - 1;
         let out = graph.datum(out);
         graph.kernel(Kernel {
@@ -128,6 +135,47 @@ fn memory_that_is_not_there_is_named() {
         text.contains("gpu0") && text.contains(&Bytes(has).to_string()),
         "{text}"
     );
+}
+
+#[test]
+fn a_driver_with_less_memory_than_it_said_suffices_for_the_largest_component() {
+    for seed in seeds() {
+        let mut rng = Rng::with_seed(seed);
+        let simulated = SimOptions {
+            seed,
+            data: true,
+            devices: Some(vec![SimDevice::Named("gpu0".into())]),
+            ..SimOptions::default()
+        };
+        let case = case(&mut rng, 12);
+        let mut sim = Sim::new(&machine(), simulated).expect("a simulator");
+        let least = prepared(&mut sim, &case).least_memory();
+        let mut runtime = TightRuntime::new(sim, least * rng.u64(10..16) / 10);
+        let mut policy = policy(&mut rng, numbers(&runtime, &case));
+        let options = options(&mut rng, 1);
+        let mut prepared = prepared(&mut runtime, &case);
+        for run in 0..2 {
+            let what = format!("seed {seed}, run {run}, {}", policy.name());
+            once(&mut prepared, &mut runtime, policy.as_mut(), &options)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            check_results(&prepared, &mut runtime, &case, &what);
+        }
+        prepared.release(&mut runtime);
+        assert!(runtime.is_bare(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_driver_with_less_memory_than_it_said_gets_unused_buffers_back() {
+    let sim = sim(&["gpu0"]);
+    let case = of(chain_of(&[64, 64, 192], &nothing()), 2);
+    let mut policy = Eager::with_window(numbers(&sim, &case), 2);
+    let mut runtime = TightRuntime::new(sim, 256);
+    let mut prepared = prepared(&mut runtime, &case);
+    let options = Options::queues(vec![1]);
+    for _ in 0..2 {
+        once(&mut prepared, &mut runtime, &mut policy, &options).expect("a run");
+    }
 }
 
 #[test]

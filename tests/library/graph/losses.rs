@@ -93,7 +93,7 @@ fn on_real_devices_at_any_launch() {
     println!("seed {seed}");
     let mut rng = Rng::with_seed(seed);
     for devices in ["host:1,cpu:1=own", "host:1,host:1"] {
-        for number in 0..12 {
+        for number in 0..6 {
             let fault = Fault {
                 device: DeviceId(rng.usize(0..2)),
                 when: When::Launch(rng.u64(0..8)),

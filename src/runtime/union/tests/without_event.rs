@@ -1,6 +1,12 @@
 //! Commands submitted without an event.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use super::*;
+use crate::codelet::{Codelet, Cost, HostValue, Value};
+use crate::runtime::Launch;
 
 #[test]
 fn a_backend_that_can_omit_events_does() {
@@ -57,4 +63,41 @@ fn commands_without_an_event_stay_behind_held_ones() {
         assert_eq!(world.poll().unwrap().event, event);
     }
     assert!(world.union.host_bytes(world.memory).is_ok());
+}
+
+static SLOW_ENDED: AtomicBool = AtomicBool::new(false);
+
+unsafe fn slow(_args: &[HostValue], _first: u64, _units: Range<u64>) {
+    thread::sleep(Duration::from_millis(50));
+    SLOW_ENDED.store(true, Ordering::Release);
+}
+
+#[test]
+fn finishing_waits_for_commands_whose_backend_needs_events() {
+    let (sender, receiver) = unbounded();
+    let epoch = Instant::now();
+    let pool = PoolSpec {
+        name: "host:1".to_owned(),
+        cores: vec![0],
+    };
+    let backend = HostBackend::open(&[pool], sender, epoch).unwrap();
+    let mut union = Union::new(vec![Box::new(backend)], receiver, epoch);
+    let queue = union.queue(DeviceId(0)).unwrap();
+    let memory = union.alloc_host(64).unwrap();
+    let codelet = Codelet {
+        name: "slow".into(),
+        host: Some(slow),
+        opencl: None,
+    };
+    let launch = Command::Launch(Launch {
+        codelet: Arc::new(codelet),
+        units: 0..1,
+        args: vec![Value::Memory(Memory::Host(memory))],
+        cost: Cost::default(),
+    });
+    union.submit(queue, launch, &[], None).unwrap();
+    assert!(matches!(union.host_bytes(memory), Err(RuntimeError::Busy)));
+    union.finish(queue);
+    assert!(SLOW_ENDED.load(Ordering::Acquire), "it still runs");
+    assert!(union.host_bytes(memory).is_ok());
 }
