@@ -159,9 +159,9 @@ fn devices(last: &TaskRun, graph: &TaskGraph, machine: &Machine) -> Vec<DenseDev
     let all: f64 = graph.kernels().iter().map(|kernel| kernel.cost.flops).sum();
     let part = |(index, used): (usize, &crate::engine::graph::DeviceUse)| {
         let own = || (outcome.placements.iter()).filter(move |placed| placed.device == index);
-        let flops: f64 = own()
-            .map(|placed| graph.kernels()[placed.component].cost.flops)
-            .sum();
+        let flops = own().map(|placed| graph.kernels()[placed.component].cost.flops);
+        // An empty sum of floats is -0.
+        let flops = flops.fold(0.0, |sum: f64, flops| sum + flops);
         DenseDevice {
             name: outcome.devices[index].clone(),
             kind: (machine.devices.get(index)).map_or(DeviceKind::Accelerator, |d| d.kind),

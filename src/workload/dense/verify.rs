@@ -3,7 +3,7 @@
 //! A product C = A B is checked with random vectors x, as `C x = A (B x)` takes as many
 //! operations as the matrices have numbers (R. Freivalds, "Probabilistic machines can use
 //! less running time", 1977). The numbers of x are +1 or -1, and only those of a group of
-//! C's columns are not 0: a vector a group of tiles, at most [`GROUPS`]. All sums are in
+//! C's columns are not 0: a vector a group of tiles, at most 16. All sums are in
 //! double precision. A factorisation is checked as the product A = L L^T.
 //!
 //! # Tolerance
