@@ -15,8 +15,8 @@ fn building(c: &mut Criterion) {
         ..Matmul2d::paper(300)
     };
     let in_place = Cholesky {
-        n: 80,
         dependencies: true,
+        ..Cholesky::paper(80)
     };
     for (name, tasks, body) in [
         (

@@ -15,6 +15,7 @@
 
 mod args;
 mod bench;
+mod dense;
 mod devices;
 mod failure;
 mod fault;

@@ -19,7 +19,7 @@ use super::session::Session;
 use super::spec::dag;
 use super::spec::kernel::{KernelArgs, Saves};
 use super::workload::WorkloadRequest;
-use super::{interrupt, terminal, transformer};
+use super::{dense, interrupt, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -42,6 +42,10 @@ enum Workload {
     Dag(Box<dag::Args>),
     /// Layers of a transformer, as a graph of kernels
     Transformer(Box<transformer::run::Args>),
+    /// A product of dense matrices that no GPU needs to hold
+    Matmul(Box<dense::matmul::Args>),
+    /// The Cholesky factor of a dense matrix that no GPU needs to hold
+    Cholesky(Box<dense::cholesky::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -176,6 +180,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             args.options.run(choice, paths, stop, None, request)
         }
         Workload::Transformer(args) => transformer::run::run(args),
+        Workload::Matmul(args) => dense::matmul::run(args),
+        Workload::Cholesky(args) => dense::cholesky::run(args),
         Workload::Spmv(args) => {
             let choice = args.sharing.choice()?;
             let paths = (args.options).reading(&[args.sharing.model.path(), args.product.path()]);

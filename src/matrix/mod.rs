@@ -1,10 +1,11 @@
-//! Sparse matrices in memory, and where they come from. A matrix knows no workload and
-//! no device.
+//! Sparse matrices in memory, and where they come from; dense ones in files. A matrix
+//! knows no workload and no device.
 //!
 //! * [`csr`] is a matrix in memory, in compressed sparse rows, checked once.
 //! * [`source`] names a source of matrices: [`market`] reads and writes Matrix Market
 //!   files, `cache` keeps binary copies beside them, and [`generate`] makes matrices.
 //! * [`stats`] has the statistics of a matrix.
+//! * [`npy`] reads dense matrices from NPY files, tile by tile, and writes them.
 //! * `assemble` sorts entries into rows, `rows` divides a matrix's arrays among
 //!   threads, and `parallel` runs these. `memory` checks that a matrix fits,
 //!   `checksum` detects changed files, and [`control`] is progress and interruption.
@@ -18,6 +19,7 @@ pub mod error;
 pub mod generate;
 pub mod market;
 mod memory;
+pub mod npy;
 mod parallel;
 mod rows;
 pub mod source;

@@ -6,6 +6,7 @@
 //!   [`bench_text`] writes it as text.
 //! * [`mod@graph`] is the report of a graph's runs, `pdawl-graph/1`, and
 //!   [`transformer`] has the experiments on transformers.
+//! * [`dense`] is that of a dense product or factorisation, `pdawl-dense/1`.
 //! * [`tasks`] compares policies on sets of tasks that share data, `pdawl-tasks/1`.
 //! * [`profile`], [`training`] and [`mod@model`] are the reports on cost models, and
 //!   [`prediction`] is what a model predicts, `pdawl-predict/1`.
@@ -23,6 +24,7 @@ mod bars;
 pub mod bench;
 pub mod bench_text;
 pub mod build;
+pub mod dense;
 pub mod drawing;
 pub mod graph;
 pub mod instruments;

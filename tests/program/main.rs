@@ -12,6 +12,7 @@ mod synthetic_models;
 mod adaptive;
 mod cli;
 mod cli_spmv;
+mod dense;
 mod matrix;
 mod models;
 mod predict;

@@ -194,6 +194,10 @@ fn runs_and_comparisons_are_described() {
     let tasks = "--set cholesky --n 3 --machine v100x1 --gpu-memory 100MiB --window 3";
     let tasks = home.json(&format!("bench tasks {tasks}"));
     is_described(REPORT, &[&tasks]);
+    let on_v100 = "--machine v100x2 --size 64 --tile 16 --gpu-memory 16KiB";
+    let product = format!("run matmul {on_v100} --verify --window 3 --fault gpu1:lost@0s");
+    let factor = home.json(&format!("run cholesky {on_v100}"));
+    is_described(REPORT, &[&home.json(&product), &factor]);
     let tiny = "transformer --machine k40 --heads 2 --beta 8 --layers 2";
     let few = "--repeats 1 --most-queues 2 --most-on-cpu 1 --verify";
     let policies = home.json(&format!("bench {tiny} {few}"));

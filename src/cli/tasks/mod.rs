@@ -10,6 +10,7 @@ use super::integer::integer;
 use set::SetArgs;
 
 pub use compare::run;
+pub use set::OrderName;
 
 const EXAMPLES: &str = "Examples:\n  pdawl bench tasks --set matmul2d --n 5,10,40,75 --machine \
                         v100x2 --gpu-memory 500MiB\n  \

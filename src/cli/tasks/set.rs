@@ -84,6 +84,15 @@ impl OrderName {
     }
 }
 
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Self {
+        match name {
+            OrderName::Natural => Self::Natural,
+            OrderName::Random => Self::Random,
+        }
+    }
+}
+
 impl SetArgs {
     /// As on the command line.
     pub fn name(&self) -> &'static str {
@@ -114,10 +123,13 @@ impl SetArgs {
         let tasks = match self.set {
             Name::Matmul2d => product(Matmul2d::paper(n)),
             Name::Sparse => product(Matmul2d::sparse(n)),
-            Name::Matmul3d => Tasks::Matmul3d(Matmul3d { n, sum: self.sum }),
+            Name::Matmul3d => Tasks::Matmul3d(Matmul3d {
+                sum: self.sum,
+                ..Matmul3d::paper(n)
+            }),
             Name::Cholesky => Tasks::Cholesky(Cholesky {
-                n,
                 dependencies: self.dependencies,
+                ..Cholesky::paper(n)
             }),
             Name::Random => Tasks::Random(RandomTasks {
                 bytes: RANDOM_BYTES,
@@ -129,10 +141,7 @@ impl SetArgs {
         };
         TaskSet {
             tile,
-            order: match self.order {
-                OrderName::Natural => Order::Natural,
-                OrderName::Random => Order::Random,
-            },
+            order: self.order.into(),
             body,
             seed,
             ..TaskSet::paper(tasks)

@@ -2,27 +2,27 @@
 //! Marchal and Thibault (IPDPS 2022) on a [`TaskSet`](crate::workload::task_set::TaskSet).
 //!
 //! A [`TaskExperiment`] runs one set under one policy, with a component a task, and
-//! returns [`TaskFigures`]. [`KernelSeconds`] are what policies know of the tasks' times,
-//! measured on a [`sample`] of the set. [`bound`] is the least time that a machine allows,
-//! and `timed` measures how long a policy decides.
+//! returns [`TaskFigures`]; [`OpenTasks`] run as often as wanted. [`KernelSeconds`] are what
+//! policies know of the tasks' times, measured on a [`sample`] of the set. `bound` is the
+//! least time that a machine allows, and `timed` measures how long a policy decides.
 
 mod bound;
 mod kernel_seconds;
+mod open;
 mod timed;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 pub use bound::least_seconds;
 pub use kernel_seconds::{KernelSeconds, sample};
+pub use open::{OpenTasks, PolicyChoice, TaskRun};
 
-use self::timed::Timed;
-use super::Division;
-use crate::engine::graph::{Control, DeviceUse, GraphOutcome, GraphRunError, Options};
-use crate::graph::{Components, TaskGraph};
+use crate::codelet::Name;
+use crate::engine::graph::{Control, DeviceUse, GraphOutcome, GraphRunError};
+use crate::graph::{Components, DatumId, Kernel, TaskGraph};
 use crate::policy::NamedPolicy;
 use crate::runtime::Runtime;
 
@@ -86,6 +86,21 @@ impl TaskExperiment {
         self.components.len()
     }
 
+    /// The name of the task with the most bytes of data, and these.
+    pub fn largest_task(&self) -> Option<(&Name, u64)> {
+        let bytes = |kernel: &Kernel| {
+            let data = kernel.inputs().chain(kernel.outputs());
+            let mut memory: Vec<DatumId> = data.map(|d| self.graph.first_version(d)).collect();
+            memory.sort_unstable();
+            memory.dedup();
+            memory.iter().map(|d| self.graph.datum(*d).bytes).sum()
+        };
+        let kernels = self.graph.kernels().iter();
+        let sizes = kernels.map(|kernel| (&kernel.name, bytes(kernel)));
+        // The first one of several.
+        sizes.rev().max_by_key(|(_, bytes)| *bytes)
+    }
+
     /// Operations of all tasks.
     pub fn flops(&self) -> f64 {
         let costs = self.graph.kernels().iter().map(|kernel| kernel.cost.flops);
@@ -105,33 +120,20 @@ impl TaskExperiment {
         options: &TaskOptions,
         control: &mut Control,
     ) -> Result<TaskFigures, GraphRunError> {
-        let times = seconds.of(&self.graph);
-        let components = Arc::clone(&self.components);
-        let mut division = Division::new(runtime, &self.graph, components, &times)?;
-        if let Some(memory) = options.memory {
-            division.prepared.limit_memory(memory);
-            for own in (division.problem.devices.iter_mut()).filter_map(|d| d.memory.as_mut()) {
-                *own = memory.min(*own);
-            }
-        }
-        let Division { problem, prepared } = &mut division;
-        let queues = Options::queues(vec![1; runtime.devices().len()]);
-        let mut once = || -> Result<(GraphOutcome, f64), GraphRunError> {
-            let problem = problem.clone();
-            let began = Instant::now();
-            let policy = policy.policy(problem, options.window, options.seed);
-            let mut policy = Timed::new(policy, began.elapsed());
-            prepared.prepare(runtime, &mut policy, &queues)?;
-            let outcome = prepared.run(runtime, &mut policy, &queues, control)?;
-            Ok((outcome, policy.seconds()))
+        let mut open = self.open(runtime, seconds, options.memory)?;
+        let choice = PolicyChoice {
+            policy,
+            window: options.window,
+            seed: options.seed,
         };
-        let figures = match options.warm_up {
+        let mut once = || open.run(runtime, &choice, false, control);
+        let run = match options.warm_up {
             true => once().and_then(|_| once()),
             false => once(),
         };
-        division.prepared.release(runtime);
-        let (outcome, deciding_seconds) = figures?;
-        Ok(TaskFigures::of(&outcome, deciding_seconds))
+        open.release(runtime);
+        let run = run?;
+        Ok(TaskFigures::of(&run.outcome, run.deciding_seconds))
     }
 }
 

@@ -51,7 +51,10 @@ fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskFigures, 
 fn a_sample_has_every_kind_of_task() {
     for tasks in [
         Tasks::Matmul2d(Matmul2d::sparse(40)),
-        Tasks::Matmul3d(Matmul3d { n: 5, sum: true }),
+        Tasks::Matmul3d(Matmul3d {
+            sum: true,
+            ..Matmul3d::paper(5)
+        }),
         Tasks::Cholesky(Cholesky::paper(6)),
     ] {
         let set = TaskSet::paper(tasks);

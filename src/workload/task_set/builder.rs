@@ -6,19 +6,27 @@ use fastrand::Rng;
 use super::error::TaskSetError;
 use super::numbers::{self, Numbers};
 use super::operation::{Codelets, Operation};
+use super::tiled::{Tile, TiledGraph};
 use super::{Body, Order, TaskSet};
 use crate::codelet::mix::Mix;
 use crate::codelet::{Name, Value};
-use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph};
+use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId};
 use crate::random::uniform;
 
 /// Most bytes of a tile of checking tasks.
 const MOST_MIXED: f64 = 64.0;
 
+/// Makes the contents of a given tile.
+pub(super) type TileContents<'a> = dyn Fn(&Tile) -> Contents + 'a;
+
 /// Collects data and tasks.
 pub(super) struct Builder<'a> {
     pub(super) set: &'a TaskSet,
+    /// The numbers of given tiles; `None`: random ones.
+    contents: Option<&'a TileContents<'a>>,
     graph: GraphBuilder,
+    /// The tiles that the host gives and wants.
+    tiles: Vec<(Tile, DatumId)>,
     tasks: Vec<Task>,
     /// Tasks of which the first runs before the second, whatever data they have.
     order: Vec<(usize, usize)>,
@@ -31,10 +39,12 @@ struct Task {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(set: &'a TaskSet) -> Self {
+    pub(super) fn new(set: &'a TaskSet, contents: Option<&'a TileContents<'a>>) -> Self {
         Self {
             set,
+            contents,
             graph: GraphBuilder::default(),
+            tiles: Vec::new(),
             tasks: Vec::new(),
             order: Vec::new(),
         }
@@ -52,6 +62,25 @@ impl<'a> Builder<'a> {
         self.given_bytes(name, bytes, |seed| {
             numbers.contents(seed, columns, precision)
         })
+    }
+
+    /// Adds a tile of a matrix that the host gives.
+    pub(super) fn given_tile(&mut self, tile: Tile, numbers: Numbers) -> DatumId {
+        let (rows, columns) = tile.size();
+        let bytes = self.bytes(rows, columns);
+        let (precision, contents) = (self.set.precision, self.contents);
+        let name = format!("{:?}.{}.{}", tile.matrix, tile.place.0, tile.place.1);
+        let datum = self.given_bytes(name, bytes, |seed| match contents {
+            Some(contents) => contents(&tile),
+            None => numbers.contents(seed, columns, precision),
+        });
+        self.tiles.push((tile, datum));
+        datum
+    }
+
+    /// Notes that a datum is this tile of a result.
+    pub(super) fn result_tile(&mut self, tile: Tile, datum: DatumId) {
+        self.tiles.push((tile, datum));
     }
 
     /// Adds a datum of so many bytes that the host gives; `real` makes its contents
@@ -120,7 +149,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The graph of all tasks.
-    pub(super) fn finish(mut self) -> Result<TaskGraph, TaskSetError> {
+    pub(super) fn finish(mut self) -> Result<TiledGraph, TaskSetError> {
         let mut numbers: Vec<usize> = (0..self.tasks.len()).collect();
         if self.set.order == Order::Random {
             Rng::with_seed(self.set.seed).shuffle(&mut numbers);
@@ -170,7 +199,10 @@ impl<'a> Builder<'a> {
         for (before, after) in self.order {
             self.graph.order(places[before], places[after]);
         }
-        Ok(self.graph.build()?)
+        Ok(TiledGraph {
+            graph: self.graph.build()?,
+            tiles: self.tiles,
+        })
     }
 
     /// The arguments of a checking task with these memories. It gets a result that

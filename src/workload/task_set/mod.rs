@@ -5,42 +5,47 @@
 //!
 //! * [`Matmul2d`]: a product of matrices by block rows and block columns, or a few of
 //!   its tasks (the paper's sparse product).
-//! * [`Matmul3d`]: a product by square tiles.
+//! * [`Matmul3d`]: a product by tiles.
 //! * [`Cholesky`]: a tiled Cholesky factorisation.
 //! * [`RandomTasks`]: random tasks, for tests.
 //!
 //! A [`TaskSet`] says which tasks there are, their order, and what they compute
 //! ([`Body`]). [`TaskSet::graph`] makes the graph;
 //! [`Components::single_kernels`](crate::graph::Components::single_kernels) makes a
-//! component of each task. `builder` has what all sets share, `operation` the
+//! component of each task. [`TaskSet::tiled`] makes the graph of matrices of any size with
+//! given contents, and tells which datum is which tile. `builder` has what all sets share, `operation` the
 //! computations of tasks, `numbers` the contents of given data, and [`mix_reference`]
 //! computes what checking tasks have to leave.
 
 mod builder;
 mod cholesky;
 mod error;
+mod extent;
 mod matmul2d;
 mod matmul3d;
 mod mix_reference;
 mod numbers;
 mod operation;
 mod random;
+mod tiled;
 
 #[cfg(test)]
 mod tests;
 
 pub use cholesky::Cholesky;
 pub use error::TaskSetError;
+pub use extent::Extent;
 pub use matmul2d::Matmul2d;
 pub use matmul3d::Matmul3d;
 pub use mix_reference::mix_reference;
 pub use random::RandomTasks;
+pub use tiled::{Matrix, Tile, TiledGraph};
 
-use builder::Builder;
+use builder::{Builder, TileContents};
 use error::within;
 
 use crate::codelet::Precision;
-use crate::graph::TaskGraph;
+use crate::graph::{Contents, TaskGraph};
 
 /// Rows and columns of the paper's tiles (section V.A).
 pub const TILE: u32 = 960;
@@ -119,8 +124,8 @@ impl TaskSet {
     pub fn count(&self) -> u64 {
         match &self.tasks {
             Tasks::Matmul2d(of) => of.count(),
-            Tasks::Matmul3d(of) => of.count(),
-            Tasks::Cholesky(of) => of.count(),
+            Tasks::Matmul3d(of) => of.count(self.tile),
+            Tasks::Cholesky(of) => of.count(self.tile),
             Tasks::Random(of) => of.tasks.into(),
         }
     }
@@ -152,8 +157,21 @@ impl TaskSet {
     /// # Errors
     /// Those of [`TaskSet::check`].
     pub fn graph(&self) -> Result<TaskGraph, TaskSetError> {
+        Ok(self.build(None)?.graph)
+    }
+
+    /// The graph of [`Matmul3d`] or [`Cholesky`] with these contents of the given tiles,
+    /// and the places of its tiles. A body other than [`Body::Real`] has its own contents.
+    ///
+    /// # Errors
+    /// Those of [`TaskSet::check`].
+    pub fn tiled(&self, contents: &dyn Fn(&Tile) -> Contents) -> Result<TiledGraph, TaskSetError> {
+        self.build(Some(contents))
+    }
+
+    fn build(&self, contents: Option<&TileContents>) -> Result<TiledGraph, TaskSetError> {
         self.check()?;
-        let mut builder = Builder::new(self);
+        let mut builder = Builder::new(self, contents);
         match &self.tasks {
             Tasks::Matmul2d(of) => of.add(&mut builder),
             Tasks::Matmul3d(of) => of.add(&mut builder),

@@ -36,12 +36,18 @@ fn kinds() -> Vec<Tasks> {
             outputs: true,
             ..Matmul2d::sparse(20)
         }),
-        Tasks::Matmul3d(Matmul3d { n: 3, sum: false }),
-        Tasks::Matmul3d(Matmul3d { n: 3, sum: true }),
+        Tasks::Matmul3d(Matmul3d {
+            sum: false,
+            ..Matmul3d::paper(3)
+        }),
+        Tasks::Matmul3d(Matmul3d {
+            sum: true,
+            ..Matmul3d::paper(3)
+        }),
         Tasks::Cholesky(Cholesky::paper(5)),
         Tasks::Cholesky(Cholesky {
-            n: 5,
             dependencies: true,
+            ..Cholesky::paper(5)
         }),
     ]
 }
@@ -193,8 +199,8 @@ fn random_tasks_are_of_every_kind() {
 #[test]
 fn no_version_of_a_tile_has_the_bytes_of_the_first() {
     let tasks = Tasks::Cholesky(Cholesky {
-        n: 4,
         dependencies: true,
+        ..Cholesky::paper(4)
     });
     let graph = set(tasks, Body::Mix, 1).graph().unwrap();
     let right = mix_reference(&graph).unwrap();
@@ -287,7 +293,10 @@ fn a_product_by_tiles_reads_three_or_adds_up() {
             .all(|d| independent.readers(d).len() == 4)
     );
 
-    let sum = graph(Tasks::Matmul3d(Matmul3d { n: 4, sum: true }));
+    let sum = graph(Tasks::Matmul3d(Matmul3d {
+        sum: true,
+        ..Matmul3d::paper(4)
+    }));
     // A chain of four versions a tile of C.
     assert_eq!(sum.data().len(), 32 + 64);
     assert_eq!(sum.data().iter().filter(|datum| datum.wanted).count(), 16);
@@ -306,8 +315,8 @@ fn a_factorisation_waits_or_does_not() {
     assert!(independent.kernel_ids().all(free));
 
     let real = graph(Tasks::Cholesky(Cholesky {
-        n: 5,
         dependencies: true,
+        ..Cholesky::paper(5)
     }));
     let components = Components::single_kernels(&real);
     // potrf, trsm, syrk in turn, and the last potrf.
@@ -413,7 +422,10 @@ fn real_products_are_right() {
             };
             set.graph().unwrap()
         };
-        let graph = real(Tasks::Matmul3d(Matmul3d { n: 3, sum: true }));
+        let graph = real(Tasks::Matmul3d(Matmul3d {
+            sum: true,
+            ..Matmul3d::paper(3)
+        }));
         let made = run(&graph, &mut Rng::with_seed(1));
         let of = |name: &str| {
             assembled((n, n), tile, |i, j| {
@@ -449,8 +461,8 @@ fn a_real_factorisation_is_right() {
     ] {
         let (n, tile, double) = (4, 33, precision == Precision::F64);
         let tasks = Tasks::Cholesky(Cholesky {
-            n: 4,
             dependencies: true,
+            ..Cholesky::paper(4)
         });
         let set = TaskSet {
             precision,

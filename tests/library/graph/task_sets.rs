@@ -31,10 +31,13 @@ fn checking(rng: &mut Rng) -> TaskSet {
             ..Matmul2d::paper(n)
         }),
         1 => Tasks::Matmul2d(Matmul2d::sparse(30)),
-        2 => Tasks::Matmul3d(Matmul3d { n, sum: rng.bool() }),
+        2 => Tasks::Matmul3d(Matmul3d {
+            sum: rng.bool(),
+            ..Matmul3d::paper(n)
+        }),
         3 => Tasks::Cholesky(Cholesky {
-            n,
             dependencies: rng.bool(),
+            ..Cholesky::paper(n)
         }),
         _ => Tasks::Random(RandomTasks {
             dependencies: rng.u8(0..4) > 0,

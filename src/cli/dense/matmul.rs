@@ -1,0 +1,115 @@
+//! `pdawl run matmul`.
+
+use std::path::PathBuf;
+
+use pdawl::workload::dense::{Inputs, Operation};
+
+use super::input;
+use super::options::DenseOptions;
+use super::run_job::{DenseJob, run_job};
+use crate::cli::failure::Failure;
+use crate::cli::integer::integer;
+use crate::cli::paths::Paths;
+
+/// Rows and columns by default.
+const SIZE: u32 = 4096;
+
+const EXAMPLES: &str = "Examples:\n  pdawl run matmul --size 24576 --gpu-memory 2GiB --verify\n  \
+                        pdawl run matmul --a a.npy --b b.npy --output c.npy\n  \
+                        pdawl run matmul --rows 5000 --columns 300 --depth 20000 --precision f64\n  \
+                        pdawl run matmul --size 24576 --machine v100x2 --gpu-memory 2GiB \
+                        --policy dmdar --gantt run.html";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Rows and columns of square matrices [default: 4096]
+    #[arg(long, value_name = "N", value_parser = integer(1..=u32::MAX),
+          conflicts_with_all = ["rows", "columns", "depth", "a", "b"])]
+    size: Option<u32>,
+
+    /// Rows of A and C
+    #[arg(long, value_name = "M", value_parser = integer(1..=u32::MAX),
+          requires_all = ["columns", "depth"], conflicts_with_all = ["a", "b"])]
+    rows: Option<u32>,
+
+    /// Columns of B and C
+    #[arg(long, value_name = "N", value_parser = integer(1..=u32::MAX), requires = "rows")]
+    columns: Option<u32>,
+
+    /// Columns of A, rows of B
+    #[arg(long, value_name = "K", value_parser = integer(1..=u32::MAX), requires = "rows")]
+    depth: Option<u32>,
+
+    /// Read A from an NPY file of float32 or float64, in C or Fortran order
+    ///
+    /// Without files, the matrices are generated: uniform from -1 to 1.
+    #[arg(long, value_name = "FILE", requires = "b")]
+    a: Option<PathBuf>,
+
+    /// Read B from an NPY file
+    #[arg(long, value_name = "FILE", requires = "a")]
+    b: Option<PathBuf>,
+
+    /// Write the product to an NPY file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: DenseOptions,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let files = [&args.a, &args.b].into_iter().flatten();
+    let files: Vec<_> = files.map(PathBuf::as_path).collect();
+    let machine = args.options.machine.machine_path();
+    let mut paths = Paths::reading(files.iter().copied().chain(machine));
+    let job = match files[..] {
+        [a, b] => {
+            let (a, b) = (input::open(a)?, input::open(b)?);
+            let precision = input::precision(&[&a, &b], args.options.precision)?;
+            let ((rows, depth), (b_rows, columns)) = (input::size(&a)?, input::size(&b)?);
+            if depth != b_rows {
+                return Err(Failure::failed(
+                    format!(
+                        "{} has {depth} columns, and {} has {b_rows} rows",
+                        a.path().display(),
+                        b.path().display()
+                    ),
+                    "a B with as many rows as A has columns",
+                ));
+            }
+            let operation = Operation::Product {
+                rows,
+                columns,
+                depth,
+            };
+            DenseJob {
+                name: "matmul",
+                operation,
+                precision,
+                inputs: Inputs::files(operation, a, Some(b)),
+                files: args.a.iter().chain(&args.b).cloned().collect(),
+            }
+        }
+        _ => {
+            let square = args.size.unwrap_or(SIZE);
+            let operation = Operation::Product {
+                rows: args.rows.unwrap_or(square),
+                columns: args.columns.unwrap_or(square),
+                depth: args.depth.unwrap_or(square),
+            };
+            DenseJob {
+                name: "matmul",
+                operation,
+                precision: input::precision(&[], args.options.precision)?,
+                inputs: Inputs::generated(operation, args.options.seed),
+                files: Vec::new(),
+            }
+        }
+    };
+    let output = args.output.as_deref();
+    let output = output.map(|path| paths.output(path)).transpose()?;
+    run_job(job, &args.options, paths, output)
+}

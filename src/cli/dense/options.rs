@@ -1,0 +1,94 @@
+//! The options of both commands.
+
+use std::str::FromStr;
+
+use pdawl::policy::NamedPolicy;
+use pdawl::workload::task_set::MOST_ROWS;
+
+use crate::cli::args::{Format, MachineArgs};
+use crate::cli::files::TraceFiles;
+use crate::cli::grid::PrecisionArg;
+use crate::cli::integer::integer;
+use crate::cli::tasks::OrderName;
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct DenseOptions {
+    /// Rows and columns of a tile, or `auto`
+    ///
+    /// Tiles at the edges are smaller where the size is no multiple. `auto` takes the
+    /// greatest power of two from 256 to 4096 (1024 for cholesky) that leaves each device
+    /// 128 tasks, or a smaller one if the tiles of 16 tasks do not fit a GPU's memory.
+    /// OpenCL kernels are fastest where rows are multiples of 16 bytes.
+    #[arg(long, value_name = "N|auto", default_value = "auto")]
+    pub tile: TileArg,
+
+    /// Floating-point type [default: that of the files, otherwise f32]
+    #[arg(long, value_enum)]
+    pub precision: Option<PrecisionArg>,
+
+    /// The order in which the policy is told of the tasks
+    #[arg(long, value_enum, default_value_t)]
+    pub order: OrderName,
+
+    /// Seed of generated matrices, of the random order and of the policy's random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
+    pub seed: u64,
+
+    /// The scheduling policy
+    ///
+    /// eager, dmdar, partition (the tasks divided before), mhfp (packages made before)
+    /// and darts. All but eager take +luf: the datum that is least used in the future
+    /// leaves a full memory, not the least recently used. darts also takes +3inputs and
+    /// +opti.
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = "darts+luf",
+        help_heading = "Scheduling"
+    )]
+    pub policy: NamedPolicy,
+
+    /// Tasks that a device has at once, whose data are loaded ahead [default: 16]
+    #[arg(long, value_name = "N", value_parser = integer(1..=1000_usize),
+          help_heading = "Scheduling")]
+    pub window: Option<usize>,
+
+    /// Timed runs; on real devices, one that is not timed comes first
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=u32::MAX),
+          help_heading = "Scheduling")]
+    pub repeats: u32,
+
+    #[command(flatten)]
+    pub machine: MachineArgs,
+
+    /// Check the result with random vectors; a wrong one fails
+    #[arg(long, help_heading = "Output")]
+    pub verify: bool,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub format: Format,
+
+    #[command(flatten)]
+    pub files: TraceFiles,
+}
+
+/// The length of tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TileArg {
+    Auto,
+    Rows(u32),
+}
+
+impl FromStr for TileArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "auto" => Ok(Self::Auto),
+            text => integer(1..=MOST_ROWS)(text)
+                .map(Self::Rows)
+                .map_err(|error| format!("{error}; or write auto")),
+        }
+    }
+}

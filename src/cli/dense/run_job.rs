@@ -1,0 +1,361 @@
+//! Running a product or a factorisation as asked, and reporting.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use pdawl::codelet::Precision;
+use pdawl::engine::graph::Control;
+use pdawl::experiment::tasks::{
+    KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
+};
+use pdawl::graph::TaskGraph;
+use pdawl::report::dense::{DenseContext, DenseDescription, DenseReport, report};
+use pdawl::runtime::Runtime;
+use pdawl::trace::About;
+use pdawl::workload::dense::verify::Verification;
+use pdawl::workload::dense::{DenseTask, Inputs, Operation};
+use pdawl::workload::task_set::TiledGraph;
+
+use super::options::DenseOptions;
+use super::result::Finished;
+use super::sizes::{check_device_memory, check_host_memory, tile, wrong_set};
+use crate::cli::failure::Failure;
+use crate::cli::files::PreparedFiles;
+use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::cli::output::Output;
+use crate::cli::paths::Paths;
+use crate::cli::{graph, interrupt, terminal};
+
+/// What is to be computed.
+pub struct DenseJob {
+    /// `matmul` or `cholesky`.
+    pub name: &'static str,
+    pub operation: Operation,
+    pub precision: Precision,
+    pub inputs: Inputs,
+    /// The files of the inputs.
+    pub files: Vec<PathBuf>,
+}
+
+/// Runs a job, and prints and writes what was asked for.
+///
+/// # Errors
+/// Wrong tiles, what does not fit in memory, what the engine refuses or cannot recover
+/// from, wrong results, and Ctrl-C.
+pub fn run_job(
+    job: DenseJob,
+    options: &DenseOptions,
+    mut paths: Paths,
+    output: Option<Output>,
+) -> Result<(), Failure> {
+    let files = options.files.prepare(&mut paths)?;
+    let stop = interrupt::listen()?;
+    let began = Instant::now();
+    let wants_data = options.verify || output.is_some();
+    let mut session = open_machine(&job, options, wants_data)?;
+    let task = DenseTask {
+        operation: job.operation,
+        tile: tile(&job, options, &session.machine.devices)?,
+        precision: job.precision,
+        order: options.order.into(),
+        seed: options.seed,
+    };
+    check_host_memory(&task, &session, wants_data)?;
+    let inputs = Arc::new(job.inputs);
+    let tiled = task
+        .tiled(&inputs)
+        .map_err(|error| wrong_set(&task, &error))?;
+    let experiment = TaskExperiment::new(Arc::new(tiled.graph.clone()));
+    check_device_memory(&experiment, options, &session.machine.devices)?;
+    let seconds = measure(&task, &mut session, stop)?;
+    // Without phases of its own, it has no steps but the first.
+    session.inject(&options.machine.fault, (1, "--repeats"))?;
+    let simulated = session.machine.simulated;
+    let mut running = Running {
+        options,
+        task: &task,
+        tiled: &tiled,
+        inputs: &inputs,
+        traced: options.files.wanted() || simulated,
+        simulated,
+        has_data: wants_data || !simulated,
+        stop,
+        began,
+    };
+    let ran = session.with(None, |runtime| {
+        let memory = options.machine.gpu_memory.map(|size| size.0);
+        let mut open = experiment
+            .open(runtime, &seconds, memory)
+            .map_err(graph::failure)?;
+        let ran = running.all(runtime, &mut open, output);
+        open.release(runtime);
+        ran
+    })??;
+    let (rows, columns) = task.operation.result_size();
+    let context = DenseContext {
+        operation: DenseDescription {
+            name: job.name,
+            rows,
+            columns,
+            depth: match task.operation {
+                Operation::Product { depth, .. } => Some(depth),
+                Operation::Factorisation { .. } => None,
+            },
+            precision: task.precision.name(),
+            tile: task.tile,
+            tasks: experiment.tasks(),
+            flops: task.operation.flops(),
+            inputs: job
+                .files
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
+            order: options.order.text(),
+            seed: options.seed,
+        },
+        machine: session.machine.clone(),
+        policy: options.policy.to_string(),
+        window: options.window,
+        gpu_memory_bytes: options.machine.gpu_memory.map(|size| size.0),
+        setup_seconds: ran.setup_seconds,
+        lost: ran.lost,
+        verification: ran.verification.as_ref().map(Into::into),
+        notes: session.notes.clone(),
+    };
+    let report = report(ran.timed, &ran.last, &tiled.graph, context);
+    print(
+        &report,
+        &ran.last,
+        ran.verification.as_ref(),
+        options,
+        files,
+    )
+}
+
+/// Opens the devices.
+fn open_machine(
+    job: &DenseJob,
+    options: &DenseOptions,
+    data: bool,
+) -> Result<MachineSession, Failure> {
+    if options.machine.host_memory.is_some() {
+        return Err(Failure::usage(
+            "--host-memory is for workloads that are streamed; the matrices are in host memory",
+            "it without --host-memory",
+        ));
+    }
+    let needs = Needs {
+        fp64: job.precision == Precision::F64,
+        data,
+        seed: options.seed,
+    };
+    MachineSession::open(&options.machine, NamedMachine::of(&options.machine)?, needs)
+}
+
+/// Measures tasks of every kind.
+fn measure(
+    task: &DenseTask,
+    session: &mut MachineSession,
+    stop: &AtomicBool,
+) -> Result<KernelSeconds, Failure> {
+    let graph: TaskGraph =
+        (sample(&task.set()).graph()).map_err(|error| wrong_set(task, &error))?;
+    let graph = Arc::new(graph);
+    // A simulation knows the times without the data.
+    let data = session
+        .simulation()
+        .map(|(_, options)| std::mem::take(&mut options.data));
+    let waiting = terminal::spinner();
+    waiting.set_message("measuring kernels");
+    let measured = session.with(None, |runtime| {
+        KernelSeconds::measure(runtime, &graph, stop)
+    });
+    waiting.finish_and_clear();
+    if let Some(((_, options), data)) = session.simulation().zip(data) {
+        options.data = data;
+    }
+    measured?.map_err(graph::failure)
+}
+
+/// The runs of a job.
+struct Running<'a> {
+    options: &'a DenseOptions,
+    task: &'a DenseTask,
+    tiled: &'a TiledGraph,
+    inputs: &'a Inputs,
+    traced: bool,
+    simulated: bool,
+    /// Whether there are numbers.
+    has_data: bool,
+    stop: &'a AtomicBool,
+    began: Instant,
+}
+
+/// What came of the runs.
+struct Ran {
+    timed: Vec<f64>,
+    /// The last run: traced, if that was wanted.
+    last: TaskRun,
+    /// The devices that were lost in any run, and why.
+    lost: Vec<String>,
+    setup_seconds: f64,
+    verification: Option<Verification>,
+}
+
+impl Running<'_> {
+    fn all(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        open: &mut OpenTasks,
+        output: Option<Output>,
+    ) -> Result<Ran, Failure> {
+        let bar = terminal::progress(
+            self.options.format,
+            self.tiled.graph.kernels().len() as u64,
+            "tasks",
+        );
+        let choice = PolicyChoice {
+            policy: self.options.policy,
+            window: self.options.window,
+            seed: self.options.seed,
+        };
+        let stop = self.stop;
+        let mut lost = Vec::new();
+        let mut once = |open: &mut OpenTasks, runtime: &mut dyn Runtime, trace| {
+            let mut control = Control {
+                stop,
+                progress: &mut |done, _| bar.set_position(done as u64),
+            };
+            let run = open.run(runtime, &choice, trace, &mut control);
+            let run = run.map_err(graph::failure)?;
+            // A device that was lost takes no part in later runs, which do not tell it.
+            let losses = run.outcome.losses.iter();
+            lost.extend(
+                losses.map(|loss| format!("{}: {}", run.outcome.devices[loss.device], loss.why)),
+            );
+            Ok::<TaskRun, Failure>(run)
+        };
+        let mut timed = Vec::new();
+        let mut last = None;
+        if !self.simulated {
+            last = Some(once(open, runtime, false)?);
+        }
+        let setup_seconds = self.began.elapsed().as_secs_f64();
+        let interrupted =
+            |last: &Option<TaskRun>| last.as_ref().is_some_and(|run| run.outcome.interrupted);
+        for _ in 0..self.options.repeats {
+            if interrupted(&last) {
+                break;
+            }
+            let run = once(open, runtime, self.simulated)?;
+            if !run.outcome.interrupted {
+                timed.push(run.outcome.seconds);
+            }
+            last = Some(run);
+        }
+        if self.traced && !self.simulated && !interrupted(&last) {
+            // The first run with profiling queues opens them.
+            once(open, runtime, true)?;
+            last = Some(once(open, runtime, true)?);
+        }
+        bar.finish_and_clear();
+        let Some(mut last) = last else {
+            return Err(Failure::Interrupted);
+        };
+        let complete = !last.outcome.interrupted && !stop.load(Ordering::Relaxed);
+        let mut verification = None;
+        if complete && self.has_data {
+            verification = self.finish(runtime, open, output)?;
+            last.outcome.interrupted |= self.options.verify && verification.is_none();
+        }
+        Ok(Ran {
+            timed,
+            last,
+            lost,
+            setup_seconds,
+            verification,
+        })
+    }
+
+    /// Checks the result, and writes it unless it is wrong.
+    fn finish(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        open: &OpenTasks,
+        output: Option<Output>,
+    ) -> Result<Option<Verification>, Failure> {
+        if let Some(error) = self.inputs.error() {
+            return Err(Failure::failed(
+                error,
+                "a file that stays as it is while it is read",
+            ));
+        }
+        let mut finished = Finished {
+            task: self.task,
+            tiled: self.tiled,
+            prepared: open.prepared(),
+            runtime,
+        };
+        finished.check_pivots()?;
+        let waiting = terminal::spinner();
+        let verification = match self.options.verify {
+            true => {
+                waiting.set_message("checking the result");
+                finished.verify(self.stop)?
+            }
+            false => None,
+        };
+        let right = verification.as_ref().is_none_or(Verification::right);
+        let checked = !self.options.verify || verification.is_some();
+        if let Some(output) = output.filter(|_| right && checked) {
+            waiting.set_message("writing the result");
+            finished.write(output)?;
+        }
+        waiting.finish_and_clear();
+        Ok(verification)
+    }
+}
+
+/// Prints the report and writes the files; fails for a wrong result.
+fn print(
+    report: &DenseReport,
+    last: &TaskRun,
+    verification: Option<&Verification>,
+    options: &DenseOptions,
+    files: PreparedFiles,
+) -> Result<(), Failure> {
+    let about = About {
+        workload: report.operation.name.to_owned(),
+        strategy: report.policy.clone(),
+        machine: report.machine.name.clone(),
+        simulated: report.machine.simulated,
+    };
+    // Neither the files nor the report depend on whether the other can be written.
+    let written = match report.interrupted && last.outcome.trace.spans.is_empty() {
+        true => {
+            files.discard("the run of which there would be a trace");
+            Ok(())
+        }
+        false => files.write(&last.outcome.trace, &about),
+    };
+    terminal::print_report(options.format, report, DenseReport::render)?;
+    written?;
+    match verification.filter(|verification| !verification.right()) {
+        Some(wrong) => Err(Failure::failed(
+            format!(
+                "the result is wrong: row {}, columns {} to {}, differ by {:e}, and {:e} is \
+                 allowed",
+                wrong.row,
+                wrong.columns.start,
+                wrong.columns.end.saturating_sub(1),
+                wrong.error,
+                wrong.tolerance
+            ),
+            "the same on single devices (--devices ...) to find the one that computes wrongly",
+        )),
+        None if report.interrupted => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
+}

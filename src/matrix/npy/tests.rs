@@ -1,0 +1,100 @@
+use super::*;
+
+/// A file with this header and these bytes after it.
+fn file(header: &str, numbers: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.npy");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(numbers);
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+fn header(descr: &str, fortran: bool, shape: &str) -> String {
+    let fortran = if fortran { "True" } else { "False" };
+    format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n")
+}
+
+fn numbers(of: impl Iterator<Item = u32>) -> Vec<u8> {
+    of.flat_map(|number| (number as f32).to_le_bytes())
+        .collect()
+}
+
+/// Rows 1 and 2, columns 1 to 3 of the matrix whose number (r, c) is 10 r + c.
+const PART: [f32; 6] = [11.0, 12.0, 13.0, 21.0, 22.0, 23.0];
+
+#[test]
+fn both_orders_give_the_same_part() {
+    let by_rows = numbers((0..4).flat_map(|r| (0..5).map(move |c| 10 * r + c)));
+    let by_columns = numbers((0..5).flat_map(|c| (0..4).map(move |r| 10 * r + c)));
+    for (fortran, numbers) in [(false, by_rows), (true, by_columns)] {
+        let (_folder, path) = file(&header("<f4", fortran, "(4, 5)"), &numbers);
+        let matrix = NpyMatrix::open(&path).unwrap();
+        assert_eq!((matrix.rows(), matrix.columns()), (4, 5));
+        assert_eq!(matrix.precision(), Precision::F32);
+        let mut part = vec![0; 24];
+        matrix.read(1..3, 1..4, &mut part).unwrap();
+        let part: Vec<f32> = bytemuck::pod_collect_to_vec(&part);
+        assert_eq!(part, PART, "{fortran}");
+    }
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.npy");
+    let mut bytes = Vec::new();
+    write_header(&mut bytes, (2, 3), Precision::F64).unwrap();
+    // NumPy wants the numbers aligned.
+    assert_eq!(bytes.len() % 64, 0);
+    let all = [1.0, 2.0, 3.0, 4.0, 5.0, 6.5];
+    bytes.extend(all.iter().flat_map(|number: &f64| number.to_le_bytes()));
+    std::fs::write(&path, bytes).unwrap();
+    let matrix = NpyMatrix::open(&path).unwrap();
+    assert_eq!(matrix.precision(), Precision::F64);
+    let mut read = vec![0; 48];
+    matrix.read(0..2, 0..3, &mut read).unwrap();
+    assert_eq!(bytemuck::pod_collect_to_vec::<u8, f64>(&read), all);
+}
+
+#[test]
+fn wrong_files_are_told() {
+    let four = numbers(0..4);
+    let nested = format!("{{'descr': {}", "(".repeat(1500));
+    let large = format!("({0}, {0})", 1_u64 << 40);
+    for (header, part) in [
+        (
+            header("<f4", false, "(4,)"),
+            "array of 1 dimensions, shape [4]",
+        ),
+        (header("<f4", false, "(1, 2, 2)"), "array of 3 dimensions"),
+        (header("<i4", false, "(2, 2)"), "numbers of type '<i4'"),
+        (header(">f4", false, "(2, 2)"), "numbers of type '>f4'"),
+        (
+            header("<f4", false, "(2, 3)"),
+            "says 2 x 3 numbers of type f32, and 16 bytes follow",
+        ),
+        (header("<f8", false, "(2, 2)"), "is truncated"),
+        (header("<f4", false, &large), "is truncated"),
+        (header("<f4", false, "(-1, 2)"), "is not an NPY file"),
+        ("{'descr': '<f4'}".to_owned(), "is not an NPY file"),
+        (nested, "is not an NPY file"),
+        ("x".repeat(3000), "is not an NPY file"),
+    ] {
+        let (_folder, path) = file(&header, &four);
+        let error = NpyMatrix::open(&path).unwrap_err().to_string();
+        assert!(error.contains(part), "{header}: {error}");
+        assert!(error.contains("m.npy"), "{error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "1 2 3").unwrap();
+    let error = NpyMatrix::open(&text).unwrap_err().to_string();
+    assert!(error.contains("is not an NPY file"), "{error}");
+    let error = NpyMatrix::open(folder.path()).unwrap_err().to_string();
+    assert!(!error.is_empty());
+    let none = NpyMatrix::open(&folder.path().join("none")).unwrap_err();
+    assert!(matches!(none, NpyError::Read { .. }));
+}

@@ -1,0 +1,112 @@
+//! The given matrices: generated, or read from files.
+
+use std::sync::{Arc, OnceLock};
+
+use super::Operation;
+use crate::codelet::Precision;
+use crate::graph::Contents;
+use crate::matrix::npy::{NpyError, NpyMatrix};
+use crate::random::uniform;
+use crate::workload::task_set::{Matrix, Tile};
+
+/// The given matrices of an operation.
+///
+/// Generated numbers are uniform from -1 to 1, and a function of the seed, the matrix and
+/// the position alone, whatever the tiles are. A generated matrix for a factorisation is
+/// symmetric, and `2 sqrt(n) + 1` is added on its diagonal. By Wigner's semicircle law the
+/// least eigenvalue of the other numbers is about `-1.16 sqrt(n)`, so the matrix is
+/// positive definite, and its factor depends on all updates. A diagonal that exceeds the sum
+/// of each row would make it definite, too, but the updates would vanish beside it, and no
+/// check would find one that is missing.
+#[derive(Debug)]
+pub struct Inputs {
+    operation: Operation,
+    seed: u64,
+    a: Option<NpyMatrix>,
+    b: Option<NpyMatrix>,
+    /// The first error of reading.
+    error: OnceLock<NpyError>,
+}
+
+impl Inputs {
+    /// Generated matrices.
+    pub fn generated(operation: Operation, seed: u64) -> Self {
+        Self {
+            operation,
+            seed,
+            a: None,
+            b: None,
+            error: OnceLock::new(),
+        }
+    }
+
+    /// Matrices in files: A, and B for a product. They have the operation's sizes.
+    pub fn files(operation: Operation, a: NpyMatrix, b: Option<NpyMatrix>) -> Self {
+        Self {
+            a: Some(a),
+            b,
+            ..Self::generated(operation, 0)
+        }
+    }
+
+    /// The contents of a tile. If its file cannot be read, it becomes zeros, and
+    /// [`Inputs::error`] says so.
+    pub(super) fn contents(self: &Arc<Self>, tile: &Tile, precision: Precision) -> Contents {
+        let (inputs, tile) = (Arc::clone(self), tile.clone());
+        Contents::filled(move |bytes| inputs.fill(&tile, precision, bytes))
+    }
+
+    /// Why a matrix could not be read, if so.
+    pub fn error(&self) -> Option<&NpyError> {
+        self.error.get()
+    }
+
+    fn fill(&self, tile: &Tile, precision: Precision, to: &mut [u8]) {
+        let file = match tile.matrix {
+            Matrix::A => &self.a,
+            _ => &self.b,
+        };
+        let Some(file) = file else {
+            return self.generate(tile, precision, to);
+        };
+        if let Err(error) = file.read(tile.rows.clone(), tile.columns.clone(), to) {
+            to.fill(0);
+            // Later errors have the same cause.
+            let _ = self.error.set(error);
+        }
+    }
+
+    fn generate(&self, tile: &Tile, precision: Precision, to: &mut [u8]) {
+        let bytes = precision.bytes() as usize;
+        let width = (tile.columns.end - tile.columns.start) as usize;
+        for (row, to) in tile.rows.clone().zip(to.chunks_exact_mut(width * bytes)) {
+            let columns = tile.columns.clone();
+            let numbers = columns.map(|column| self.number(tile.matrix, row, column));
+            match precision {
+                Precision::F32 => (to.as_chunks_mut().0.iter_mut().zip(numbers))
+                    .for_each(|(to, number)| *to = (number as f32).to_ne_bytes()),
+                Precision::F64 => (to.as_chunks_mut().0.iter_mut().zip(numbers))
+                    .for_each(|(to, number)| *to = number.to_ne_bytes()),
+            }
+        }
+    }
+
+    /// The generated number at a position.
+    fn number(&self, matrix: Matrix, row: u64, column: u64) -> f64 {
+        let random = |seed, row: u64, columns: u32, column| {
+            2.0 * uniform(seed, row * u64::from(columns) + column) - 1.0
+        };
+        match (self.operation, matrix) {
+            (Operation::Product { depth, .. }, Matrix::A) => random(self.seed, row, depth, column),
+            // Another seed, far from those that users choose.
+            (Operation::Product { columns, .. }, _) => random(!self.seed, row, columns, column),
+            (Operation::Factorisation { rows }, _) => {
+                let number = random(self.seed, row.max(column), rows, row.min(column));
+                match row == column {
+                    true => number + 2.0 * f64::from(rows).sqrt() + 1.0,
+                    false => number,
+                }
+            }
+        }
+    }
+}

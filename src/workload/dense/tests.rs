@@ -1,0 +1,297 @@
+//! Products and factorisations of odd sizes against sequential references, and checks that
+//! find broken results.
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::verify::{Verification, numbers};
+use super::*;
+use crate::engine::graph::reference::reference;
+use crate::graph::DatumId;
+use crate::machine::MachineStore;
+use crate::runtime::sim::{Sim, SimOptions};
+use crate::workload::task_set::{Matrix, Tile, TiledGraph};
+
+/// A task on tiles of 16.
+fn task(operation: Operation, precision: Precision) -> DenseTask {
+    DenseTask {
+        operation,
+        tile: 16,
+        precision,
+        order: Order::Random,
+        seed: 7,
+    }
+}
+
+fn product((rows, columns, depth): (u32, u32, u32)) -> Operation {
+    Operation::Product {
+        rows,
+        columns,
+        depth,
+    }
+}
+
+/// A graph, and the numbers of each datum after its tasks ran one by one.
+struct Computed {
+    task: DenseTask,
+    tiled: TiledGraph,
+    data: Vec<Vec<f64>>,
+}
+
+impl Computed {
+    fn new(task: DenseTask) -> Self {
+        let inputs = Arc::new(Inputs::generated(task.operation, task.seed));
+        let tiled = task.tiled(&inputs).expect("a graph");
+        let machine = MachineStore::at("/nonexistent").find("k40");
+        let options = SimOptions {
+            data: true,
+            ..SimOptions::default()
+        };
+        let mut sim = Sim::new(&machine.expect("a machine"), options).expect("a simulator");
+        let stop = AtomicBool::new(false);
+        let data = reference(&mut sim, &tiled.graph, 0, &stop);
+        let data = data.expect("results").expect("all of them");
+        let data = data.iter().map(|bytes| numbers(bytes, task.precision));
+        Self {
+            data: data.collect(),
+            task,
+            tiled,
+        }
+    }
+
+    /// The rows of a matrix; zeros where it has no tiles.
+    fn whole(&self, matrix: Matrix, (rows, columns): (u32, u32)) -> Vec<Vec<f64>> {
+        let mut whole = vec![vec![0.0; columns as usize]; rows as usize];
+        for (tile, datum) in self.tiled.of(matrix) {
+            let width = (tile.columns.end - tile.columns.start) as usize;
+            let rows = tile.rows.clone().zip(self.data[datum.0].chunks(width));
+            for (row, numbers) in rows {
+                whole[row as usize][tile.columns.start as usize..][..width]
+                    .copy_from_slice(numbers);
+            }
+        }
+        whole
+    }
+
+    fn verify(&self) -> Verification {
+        let stop = AtomicBool::new(false);
+        let read = |datum: DatumId| Ok::<_, Infallible>(self.data[datum.0].clone());
+        let verified = self.task.verify(&self.tiled, read, &stop);
+        verified.expect("numbers").expect("a verification")
+    }
+
+    /// The datum of a tile.
+    fn datum(&self, matrix: Matrix, place: (u32, u32)) -> usize {
+        let mut tiles = self.tiled.of(matrix);
+        let (_, datum) = tiles.find(|(tile, _)| tile.place == place).expect("a tile");
+        datum.0
+    }
+}
+
+const PRECISIONS: [(Precision, f64); 2] = [
+    (Precision::F32, f32::EPSILON as f64),
+    (Precision::F64, f64::EPSILON),
+];
+
+#[test]
+fn products_of_odd_sizes_equal_the_reference() {
+    for size in [
+        (1, 1, 1),
+        (33, 17, 40),
+        (16, 32, 48),
+        (5, 70, 3),
+        (50, 1, 31),
+    ] {
+        for (precision, epsilon) in PRECISIONS {
+            let (rows, columns, depth) = size;
+            let computed = Computed::new(task(product(size), precision));
+            let a = computed.whole(Matrix::A, (rows, depth));
+            let b = computed.whole(Matrix::B, (depth, columns));
+            let c = computed.whole(Matrix::C, (rows, columns));
+            for (a, c) in a.iter().zip(&c) {
+                for (column, found) in c.iter().enumerate() {
+                    let right: f64 = a.iter().zip(&b).map(|(a, b)| a * b[column]).sum();
+                    let allowed = 2.0 * epsilon * f64::from(depth);
+                    assert!(
+                        (found - right).abs() <= allowed,
+                        "{size:?}: {found} {right}"
+                    );
+                }
+            }
+            let verification = computed.verify();
+            assert!(verification.right(), "{size:?} {verification:?}");
+        }
+    }
+}
+
+#[test]
+fn factors_of_odd_sizes_equal_the_matrix() {
+    for rows in [1, 16, 45, 70] {
+        for (precision, epsilon) in PRECISIONS {
+            let operation = Operation::Factorisation { rows };
+            let computed = Computed::new(task(operation, precision));
+            let a = computed.whole(Matrix::A, (rows, rows));
+            let l = computed.whole(Matrix::L, (rows, rows));
+            for i in 0..rows as usize {
+                for j in 0..=i {
+                    let found: f64 = (0..=j).map(|k| l[i][k] * l[j][k]).sum();
+                    let allowed = 8.0 * epsilon * f64::from(rows);
+                    assert!(
+                        (found - a[i][j]).abs() <= allowed,
+                        "{rows}: {i}, {j}: {found}"
+                    );
+                }
+            }
+            let verification = computed.verify();
+            assert!(verification.right(), "{rows} {verification:?}");
+            let read = |datum: DatumId| {
+                let bytes = computed.data[datum.0].iter();
+                let bytes = bytes.flat_map(|number| match precision {
+                    Precision::F32 => (*number as f32).to_ne_bytes().to_vec(),
+                    Precision::F64 => number.to_ne_bytes().to_vec(),
+                });
+                Ok::<Vec<u8>, Infallible>(bytes.collect())
+            };
+            let bad = pivot::first_bad(&computed.tiled, precision, read);
+            assert_eq!(bad, Ok(None));
+        }
+    }
+}
+
+#[test]
+fn host_memory_is_that_of_the_tiles() {
+    for operation in [
+        product((33, 17, 40)),
+        Operation::Factorisation { rows: 70 },
+        Operation::Factorisation { rows: 48 },
+        Operation::Factorisation { rows: 9 },
+    ] {
+        let task = task(operation, Precision::F64);
+        let inputs = Arc::new(Inputs::generated(operation, 1));
+        let tiled = task.tiled(&inputs).expect("a graph");
+        let tiles = tiled.tiles.iter();
+        let bytes: u64 = tiles
+            .map(|(_, datum)| tiled.graph.datum(*datum).bytes)
+            .sum();
+        assert_eq!(
+            operation.matrix_bytes(16, Precision::F64),
+            bytes,
+            "{operation:?}"
+        );
+    }
+    let huge = Operation::Factorisation { rows: u32::MAX };
+    assert_eq!(huge.matrix_bytes(1, Precision::F64), u64::MAX);
+}
+
+#[test]
+fn generated_matrices_do_not_depend_on_tiles() {
+    let factorisation = Operation::Factorisation { rows: 40 };
+    for operation in [product((40, 40, 40)), factorisation] {
+        let numbers = |tile| {
+            let task = DenseTask {
+                tile,
+                ..task(operation, Precision::F64)
+            };
+            let mut whole = Computed::new(task).whole(Matrix::A, (40, 40));
+            if operation == factorisation {
+                let rows = whole.iter_mut().enumerate();
+                rows.for_each(|(row, numbers)| numbers[row + 1..].fill(0.0));
+            }
+            whole
+        };
+        assert_eq!(numbers(16), numbers(40));
+        assert_eq!(numbers(16), numbers(7));
+    }
+}
+
+#[test]
+fn a_broken_product_is_found() {
+    let mut computed = Computed::new(task(product((60, 50, 70)), Precision::F32));
+    let tolerance = computed.verify().tolerance;
+    let c = computed.datum(Matrix::C, (2, 1));
+    let right = computed.data[c].clone();
+
+    // One number that is a little wrong.
+    computed.data[c][16 * 3 + 5] += 0.01;
+    let wrong = computed.verify();
+    assert!(!wrong.right() && wrong.tolerance == tolerance, "{wrong:?}");
+    assert_eq!((wrong.row, wrong.columns), (35, 16..32));
+
+    // A number that is none.
+    computed.data[c] = right.clone();
+    computed.data[c][0] = f64::NAN;
+    assert_eq!(computed.verify().error, f64::INFINITY);
+
+    // Without what the last tiles of A and B contribute.
+    let (a, b) = (
+        computed.datum(Matrix::A, (2, 4)),
+        computed.datum(Matrix::B, (4, 1)),
+    );
+    computed.data[c] = right;
+    let depth = computed.data[a].len() / 16;
+    for row in 0..16 {
+        for column in 0..16 {
+            for k in 0..depth {
+                let part = computed.data[a][row * depth + k] * computed.data[b][k * 16 + column];
+                computed.data[c][row * 16 + column] -= part;
+            }
+        }
+    }
+    assert!(!computed.verify().right());
+}
+
+#[test]
+fn a_broken_factor_is_found() {
+    let operation = Operation::Factorisation { rows: 70 };
+    for place in [(0, 0), (4, 4), (3, 1)] {
+        let mut computed = Computed::new(task(operation, Precision::F32));
+        let tile = computed.datum(Matrix::L, place);
+        computed.data[tile][0] *= 1.001;
+        let wrong = computed.verify();
+        assert!(!wrong.right(), "{place:?} {wrong:?}");
+    }
+    // What is above the diagonal has no meaning.
+    let mut computed = Computed::new(task(operation, Precision::F32));
+    let tile = computed.datum(Matrix::L, (1, 1));
+    computed.data[tile][5] = f64::NAN;
+    assert!(computed.verify().right());
+}
+
+#[test]
+fn the_first_pivot_that_is_not_positive_is_named() {
+    let operation = Operation::Factorisation { rows: 40 };
+    let task = task(operation, Precision::F64);
+    let inputs = Arc::new(Inputs::generated(operation, 1));
+    let tiled = task.tiled(&inputs).expect("a graph");
+    let find = |wrong: Range<u64>, number: f64| {
+        let read = |datum: DatumId| {
+            let tiles: Vec<&(Tile, DatumId)> = tiled.of(Matrix::L).collect();
+            let (tile, _) = tiles.iter().find(|(_, of)| *of == datum).expect("a tile");
+            let mut bytes = Vec::new();
+            for row in tile.rows.clone() {
+                for column in tile.columns.clone() {
+                    let is_wrong = row == column && wrong.contains(&row);
+                    let number = if is_wrong { number } else { 1.0 };
+                    bytes.extend(number.to_ne_bytes());
+                }
+            }
+            Ok::<_, Infallible>(bytes)
+        };
+        pivot::first_bad(&tiled, Precision::F64, read).expect("numbers")
+    };
+    assert_eq!(find(0..0, 0.0), None);
+    assert_eq!(find(18..40, f64::NAN), Some(18));
+    assert_eq!(find(39..40, 0.0), Some(39));
+    assert_eq!(find(0..1, f64::INFINITY), Some(0));
+}
+
+#[test]
+fn a_check_ends_on_request() {
+    let computed = Computed::new(task(product((5, 5, 5)), Precision::F32));
+    let stop = AtomicBool::new(true);
+    let read = |datum: DatumId| Ok::<_, Infallible>(computed.data[datum.0].clone());
+    let verified = computed.task.verify(&computed.tiled, read, &stop);
+    assert_eq!(verified, Ok(None));
+}
