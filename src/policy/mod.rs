@@ -9,10 +9,10 @@
 //! * [`Problem`] is all that a policy knows: numbers, no kernels.
 //! * [`Clustering`] has a given map, [`Eager`] takes any idle device, [`Heft`] the
 //!   earliest finishing time, and [`Adaptive`] learns the best division of a layer.
-//! * For tasks that share data in small memories: [`Dmdar`] has the earliest completion
-//!   and the fewest loads next, [`Darts`] the load that frees the most tasks, and
-//!   [`Assigned`] a partition or packages made before. [`Belady`]
-//!   computes given orders with the fewest loads.
+//! * For tasks that share data in small memories: [`Locality`] has the loads that cost
+//!   least in a second of work, [`Dmdar`] the earliest completion and the fewest loads
+//!   next, [`Darts`] the load that frees the most tasks, and [`Assigned`] a partition or
+//!   packages made before. [`Belady`] computes given orders with the fewest loads.
 //! * [`NamedPolicy`] makes these from their names.
 //! * [`Search`] looks for the best map and queue counts.
 

@@ -148,6 +148,7 @@ fn generated_matrices_are_right_under_every_policy() {
         "mhfp+luf",
         "darts",
         "darts+luf+3inputs",
+        "locality",
     ] {
         for (line, tasks) in [
             (

@@ -62,10 +62,10 @@ fn every_set_runs() {
     ] {
         let line = format!(
             "bench tasks --set {set} --machine v100x4 --gpu-memory 150MiB --policies \
-             eager,dmdar+luf,partition,mhfp,darts,darts+luf+3inputs,darts+luf+opti"
+             eager,dmdar+luf,partition,mhfp,darts,darts+luf+3inputs,darts+luf+opti,locality"
         );
         let report = json(&line);
-        assert_eq!(report["rows"].as_array().unwrap().len(), 7, "{set}");
+        assert_eq!(report["rows"].as_array().unwrap().len(), 8, "{set}");
     }
 }
 

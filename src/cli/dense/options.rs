@@ -36,14 +36,14 @@ pub struct DenseOptions {
 
     /// The scheduling policy
     ///
-    /// eager, dmdar, partition (the tasks divided before), mhfp (packages made before)
-    /// and darts. All but eager take +luf: the datum that is least used in the future
-    /// leaves a full memory, not the least recently used. darts also takes +3inputs and
-    /// +opti.
+    /// locality (by expected time), eager, dmdar, partition (the tasks divided before),
+    /// mhfp (packages made before) and darts. The last four take +luf: the datum that is
+    /// least used in the future leaves a full memory, not the least recently used. darts
+    /// also takes +3inputs and +opti.
     #[arg(
         long,
         value_name = "POLICY",
-        default_value = "darts+luf",
+        default_value = "locality",
         help_heading = "Scheduling"
     )]
     pub policy: NamedPolicy,

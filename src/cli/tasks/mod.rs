@@ -15,7 +15,7 @@ pub use set::OrderName;
 const EXAMPLES: &str = "Examples:\n  pdawl bench tasks --set matmul2d --n 5,10,40,75 --machine \
                         v100x2 --gpu-memory 500MiB\n  \
                         pdawl bench tasks --set matmul2d --n 40 --machine v100x2 --gpu-memory \
-                        500MiB --order random --policies dmdar,darts+luf,darts+luf+3inputs\n  \
+                        500MiB --order random --policies dmdar,darts+luf,locality\n  \
                         pdawl bench tasks --set cholesky --n 20 --dependencies --machine v100x4 \
                         --format json";
 
@@ -27,12 +27,12 @@ pub struct Args {
 
     /// The policies to compare, run in turns
     ///
-    /// eager, dmdar, partition (the tasks divided before), mhfp (packages made before)
-    /// and darts. All but eager take +luf: the datum that is least used in the future
-    /// leaves a full memory, not the least recently used. darts also takes +3inputs and
-    /// +opti.
+    /// locality (by expected time), eager, dmdar, partition (the tasks divided before),
+    /// mhfp (packages made before) and darts. The last four take +luf: the datum that is
+    /// least used in the future leaves a full memory, not the least recently used. darts
+    /// also takes +3inputs and +opti.
     #[arg(long, value_name = "LIST", value_parser = policies,
-          default_value = "eager,dmdar,partition,mhfp,darts,darts+luf")]
+          default_value = "eager,dmdar,partition,mhfp,darts,darts+luf,locality")]
     policies: Policies,
 
     /// Tasks that a device has at once, whose data are loaded ahead [default: 16]

@@ -9,7 +9,7 @@ use pdawl::engine::graph::{
     Control, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities,
 };
 use pdawl::graph::KernelId;
-use pdawl::policy::{Adaptive, Clustering, Eager, Heft, Policy, Problem};
+use pdawl::policy::{Adaptive, Clustering, Eager, Heft, NamedPolicy, Policy, Problem};
 use pdawl::runtime::Runtime;
 
 use super::random::Case;
@@ -20,12 +20,29 @@ pub fn numbers(runtime: &dyn Runtime, case: &Case) -> Problem {
     problem(&case.graph, &case.components, runtime, &able, &Vec::new())
 }
 
+/// Policies for tasks that share data.
+const SHARING: [&str; 9] = [
+    "eager",
+    "dmdar",
+    "dmdar+luf",
+    "partition",
+    "mhfp+luf",
+    "darts",
+    "darts+luf",
+    "darts+luf+3inputs",
+    "locality",
+];
+
 /// A random policy; a clustering gets a random map.
 pub fn policy(rng: &mut Rng, problem: Problem) -> Box<dyn Policy> {
-    match rng.u8(0..6) {
+    match rng.u8(0..8) {
         0 => Box::new(Eager::new(problem)),
         // The devices' windows load and store data.
-        5 => Box::new(Eager::with_window(problem, rng.usize(2..6))),
+        5.. => {
+            let name = rng.choice(SHARING).expect("a name");
+            let policy: NamedPolicy = name.parse().expect("a policy");
+            policy.policy(problem, Some(rng.usize(1..6)), rng.u64(..))
+        }
         1 => Box::new(Heft::new(problem)),
         2 => Box::new(Adaptive::new(problem)),
         _ => {
