@@ -58,10 +58,18 @@ impl MachineSession {
         named: Option<NamedMachine>,
         needs: Needs,
     ) -> Result<Self, Failure> {
-        if let Some(named) = named.filter(NamedMachine::is_simulated) {
-            return Self::simulate(args, named, needs);
-        }
-        let (mut real, notes) = RealDevices::open(args.devices.as_deref(), needs.fp64)?;
+        let named = match named {
+            Some(named) if named.is_simulated() => return Self::simulate(args, named, needs),
+            named => named,
+        };
+        let peers = named
+            .or_else(NamedMachine::here)
+            .map(|named| named.file.peers);
+        let (mut real, notes) = RealDevices::open(
+            args.devices.as_deref(),
+            needs.fp64,
+            peers.unwrap_or_default(),
+        )?;
         let host = Host::detect();
         Ok(Self {
             machine: Machine {

@@ -1,8 +1,8 @@
 //! The devices of this machine, open as a command wants them.
 
-use pdawl::machine::Device;
-use pdawl::runtime::Runtime;
+use pdawl::machine::{Device, PeerSpec};
 use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::{DeviceId, PeerPath, Runtime};
 
 use crate::cli::failure::{Failure, refused, wrong_devices};
 
@@ -15,22 +15,30 @@ pub struct RealDevices {
     /// What `runtime` was opened with.
     open: Option<Selection>,
     fp64: bool,
+    /// How copies go between devices, where that was measured.
+    peers: Vec<PeerSpec>,
 }
 
 impl RealDevices {
-    /// Opens a list of devices, or all. The texts returned tell what was left
-    /// out.
+    /// Opens a list of devices, or all. `peers` says how copies between them go, from a
+    /// file of this machine. The texts returned tell what was left out.
     ///
     /// # Errors
     /// As [`select::open`].
-    pub fn open(list: Option<&str>, fp64: bool) -> Result<(Self, Vec<String>), Failure> {
+    pub fn open(
+        list: Option<&str>,
+        fp64: bool,
+        peers: Vec<PeerSpec>,
+    ) -> Result<(Self, Vec<String>), Failure> {
         let asked = list.map(selection).transpose()?;
-        let (runtime, notes) = select::open(asked.as_ref(), fp64).map_err(refused)?;
+        let (mut runtime, notes) = select::open(asked.as_ref(), fp64).map_err(refused)?;
+        connect(runtime.as_mut(), &peers);
         let devices = Self {
             runtime: Some(runtime),
             open: asked.clone(),
             asked,
             fp64,
+            peers,
         };
         Ok((devices, notes))
     }
@@ -60,10 +68,28 @@ impl RealDevices {
         }
         let runtime = match self.runtime.take() {
             Some(runtime) => runtime,
-            None => select::open(wanted.as_ref(), self.fp64).map_err(refused)?.0,
+            None => {
+                let opened = select::open(wanted.as_ref(), self.fp64);
+                let (mut runtime, _) = opened.map_err(refused)?;
+                connect(runtime.as_mut(), &self.peers);
+                runtime
+            }
         };
         self.open = wanted;
         Ok(self.runtime.insert(runtime).as_mut())
+    }
+}
+
+/// Tells a runtime how copies between its devices go.
+fn connect(runtime: &mut dyn Runtime, peers: &[PeerSpec]) {
+    for peer in peers {
+        let mut names = runtime.devices().iter().map(|device| &device.name);
+        let from = names.clone().position(|name| *name == peer.from);
+        let to = names.position(|name| *name == peer.to);
+        if let (Some(from), Some(to)) = (from, to) {
+            // Refused if the driver has changed; copies then go through host memory.
+            let _ = runtime.set_peer_path(DeviceId(from), DeviceId(to), PeerPath::from(peer));
+        }
     }
 }
 
