@@ -20,27 +20,30 @@ pub struct RealDevices {
 }
 
 impl RealDevices {
-    /// Opens a list of devices, or all. `peers` says how copies between them go, from a
-    /// file of this machine. The texts returned tell what was left out.
+    /// Opens a list of devices, or all. The texts returned tell what was left
+    /// out.
     ///
     /// # Errors
     /// As [`select::open`].
-    pub fn open(
-        list: Option<&str>,
-        fp64: bool,
-        peers: Vec<PeerSpec>,
-    ) -> Result<(Self, Vec<String>), Failure> {
+    pub fn open(list: Option<&str>, fp64: bool) -> Result<(Self, Vec<String>), Failure> {
         let asked = list.map(selection).transpose()?;
-        let (mut runtime, notes) = select::open(asked.as_ref(), fp64).map_err(refused)?;
-        connect(runtime.as_mut(), &peers);
+        let (runtime, notes) = select::open(asked.as_ref(), fp64).map_err(refused)?;
         let devices = Self {
             runtime: Some(runtime),
             open: asked.clone(),
             asked,
             fp64,
-            peers,
+            peers: Vec::new(),
         };
         Ok((devices, notes))
+    }
+
+    /// From now on copies between devices go as these say.
+    pub fn connect(&mut self, peers: Vec<PeerSpec>) {
+        self.peers = peers;
+        if let Some(runtime) = &mut self.runtime {
+            connect(runtime.as_mut(), &self.peers);
+        }
     }
 
     /// Asks for this list from now on, and returns its devices.

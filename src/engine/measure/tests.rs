@@ -4,7 +4,9 @@
 use super::*;
 use crate::codelet::{HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::{MachineStore, PeerSpec, file};
+use crate::runtime::select::open_union;
 use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
+use crate::runtime::{Devices, PeerPath, opencl};
 
 /// A copying codelet with the arguments that measuring relies on.
 fn copy() -> Arc<Codelet> {
@@ -158,6 +160,29 @@ fn the_faster_way_between_devices_is_measured() {
         found.devices = machine.devices.clone();
         let again = measured(&found, SimOptions::default()).expect("measured");
         assert_eq!(ways(&again), expected);
+    }
+}
+
+#[test]
+fn the_ways_between_real_devices_are_measured_and_used() {
+    let found = opencl::discover().devices;
+    let cpu = (found.iter()).find(|d| d.info.kind == DeviceKind::Cpu);
+    let name = &cpu.expect("an OpenCL CPU device, such as PoCL").info.name;
+    let two = format!("{name}:1=own,{name}:1=own").parse();
+    let (mut union, _) = open_union(Some(&two.expect("devices")), true).expect("a runtime");
+    let options = MeasureOptions {
+        bytes: 4 << 20,
+        repeats: 3,
+    };
+    let devices = [DeviceId(0), DeviceId(1)];
+    let mut probe = Probe::on(&mut union, copy(), options);
+    let peers = peers::measure(&mut probe, &devices, &mut |_, _| {}).expect("measured");
+    drop(probe);
+    assert_eq!(peers.len(), 2);
+    for (peer, (from, to)) in peers.iter().zip([(0, 1), (1, 0)]) {
+        assert!(peer.bandwidth > 0.0);
+        let path = union.peer_path(devices[from], devices[to]);
+        assert_eq!(path, Some(PeerPath::from(peer)));
     }
 }
 
