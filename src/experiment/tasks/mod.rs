@@ -3,7 +3,7 @@
 //!
 //! A [`TaskExperiment`] runs one set under one policy, with a component a task, and
 //! returns [`TaskFigures`]. [`KernelSeconds`] are what policies know of the tasks' times,
-//! measured on a [`sample`] of the set. [`bound`] is the least time that a machine allows,
+//! measured on a [`sample`] of the set. `bound` is the least time that a machine allows,
 //! and `timed` measures how long a policy decides.
 
 mod bound;
