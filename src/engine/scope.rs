@@ -195,6 +195,13 @@ impl RuntimeScope<'_> {
         })
     }
 
+    /// Frees all queues before the scope ends.
+    pub fn free_queues(&mut self) {
+        for queue in self.queues.drain(..) {
+            self.runtime.free_queue(queue);
+        }
+    }
+
     /// Frees all device memory before the scope ends.
     pub fn free_buffers(&mut self) {
         for buffer in self.buffers.drain(..) {
@@ -222,9 +229,7 @@ impl Drop for RuntimeScope<'_> {
         // The next user of the runtime must not meet these completions.
         let _ = self.completions(self.in_flight);
         self.runtime.notify(Notice::DrivingEnds);
-        for queue in self.queues.drain(..) {
-            self.runtime.free_queue(queue);
-        }
+        self.free_queues();
         self.free_buffers();
         for memory in self.host.drain(..) {
             self.runtime.free_host(memory);

@@ -33,7 +33,7 @@ pub struct MachineFile {
     /// GPUs and other devices beside the host's cores.
     #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceSpec>,
-    /// Direct links between devices.
+    /// The ways from one device's memory to another one's.
     #[serde(default, rename = "peer", skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PeerSpec>,
     #[serde(default, skip_serializing_if = "Noise::is_zero")]
@@ -165,8 +165,8 @@ pub struct LinkSpec {
     pub launch_delay_ns: u64,
 }
 
-/// A direct link from one device to another, which uses neither the host's bus nor
-/// its memory. The opposite direction is an entry of its own.
+/// The way of copies from one device's memory to another one's. The opposite direction
+/// is an entry of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeerSpec {
@@ -178,6 +178,10 @@ pub struct PeerSpec {
     pub bandwidth: f64,
     /// Time of a copy of nothing.
     pub latency_ns: u64,
+    /// Whether copies pass through the host's memory, over its bus. A direct link uses
+    /// neither.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub through_host: bool,
 }
 
 /// How much times vary.
@@ -196,6 +200,10 @@ impl Noise {
 
 fn yes() -> bool {
     true
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn is_none(ns: &u64) -> bool {

@@ -40,7 +40,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::machine::Device;
+use crate::machine::{Device, PeerSpec};
 
 /// A function that every worker thread of a runtime calls once.
 pub type BroadcastTask = Arc<dyn Fn() + Send + Sync>;
@@ -77,6 +77,25 @@ pub enum QueueKind {
     Plain,
 }
 
+/// How copies go from one device's own memory to another one's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PeerPath {
+    /// Bytes a second.
+    pub bandwidth: f64,
+    /// Whether they pass through the host's memory, over its bus. A datum that the host
+    /// has is then better copied from there.
+    pub through_host: bool,
+}
+
+impl From<&PeerSpec> for PeerPath {
+    fn from(spec: &PeerSpec) -> Self {
+        Self {
+            bandwidth: spec.bandwidth,
+            through_host: spec.through_host,
+        }
+    }
+}
+
 /// Devices with their memory and queues: what a runtime offers, and each of its
 /// backends.
 ///
@@ -93,10 +112,9 @@ pub trait Devices {
     /// Releases device memory. Pending commands that use it keep it alive.
     fn free(&mut self, buffer: BufferId);
 
-    /// Bytes a second of copies from a device's own memory to another one's, if they go
-    /// directly, without the host's memory and bus. `None` where they do not: a datum
-    /// that the host has is better copied from there.
-    fn peer_bandwidth(&self, _from: DeviceId, _to: DeviceId) -> Option<f64> {
+    /// How copies go from a device's own memory to another one's, if somebody measured
+    /// that. Others go through host memory.
+    fn peer_path(&self, _from: DeviceId, _to: DeviceId) -> Option<PeerPath> {
         None
     }
 
@@ -105,6 +123,23 @@ pub trait Devices {
     /// unknown.
     fn bus_bandwidth(&self) -> Option<f64> {
         None
+    }
+
+    /// Chooses how copies go that are submitted from now on.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Unsupported`] where they cannot go so.
+    fn set_peer_path(
+        &mut self,
+        from: DeviceId,
+        _to: DeviceId,
+        _path: PeerPath,
+    ) -> Result<(), RuntimeError> {
+        let device = self.devices().get(from.0).map(|d| d.name.clone());
+        Err(RuntimeError::Unsupported {
+            device: device.unwrap_or_else(|| "no such device".to_owned()),
+            what: "choosing the way of copies to other devices",
+        })
     }
 
     /// Opens an in-order queue.
@@ -158,6 +193,10 @@ pub trait Devices {
     /// later command of its queue that has one covers it, whether it ends well or not.
     /// A driver then saves its event (1.3 us a command on NVIDIA's OpenCL). A
     /// completion with an unknown event may arrive for it all the same.
+    ///
+    /// Where a copy between two devices fails on the device that does not have the
+    /// queue, the copy is skipped, and a completion of that device with an unknown event
+    /// says why.
     ///
     /// # Errors
     /// Only for what can be detected at once (an unknown id, a kernel that does
@@ -254,6 +293,11 @@ pub trait Backend: Devices {
 
     /// Forgets a region.
     fn forget_host(&mut self, memory: HostMemoryId);
+
+    /// Whether copies go directly from the own memory of one device to that of another.
+    fn copies_directly(&self, _from: DeviceId, _to: DeviceId) -> bool {
+        false
+    }
 
     /// Whether commands can be submitted without an event here. Without, they get
     /// one of the union's.

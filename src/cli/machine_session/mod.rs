@@ -58,10 +58,18 @@ impl MachineSession {
         named: Option<NamedMachine>,
         needs: Needs,
     ) -> Result<Self, Failure> {
-        if let Some(named) = named.filter(NamedMachine::is_simulated) {
-            return Self::simulate(args, named, needs);
-        }
+        let named = match named {
+            Some(named) if named.is_simulated() => return Self::simulate(args, named, needs),
+            named => named,
+        };
         let (mut real, notes) = RealDevices::open(args.devices.as_deref(), needs.fp64)?;
+        let devices = real.runtime(None)?.devices().to_vec();
+        // The file of this machine says how copies between them go.
+        if devices.iter().filter(|d| !d.shares_host_memory).count() > 1
+            && let Some(named) = named.or_else(NamedMachine::here)
+        {
+            real.connect(named.file.peers);
+        }
         let host = Host::detect();
         Ok(Self {
             machine: Machine {
@@ -72,7 +80,7 @@ impl MachineSession {
                     cores: host.cores.len() as u32,
                     memory: host.memory.total(),
                 },
-                devices: real.runtime(None)?.devices().to_vec(),
+                devices,
             },
             backend: Backend::Real(real),
             notes,

@@ -1,8 +1,8 @@
 //! The devices of this machine, open as a command wants them.
 
-use pdawl::machine::Device;
-use pdawl::runtime::Runtime;
+use pdawl::machine::{Device, PeerSpec};
 use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::{DeviceId, PeerPath, Runtime};
 
 use crate::cli::failure::{Failure, refused, wrong_devices};
 
@@ -15,6 +15,8 @@ pub struct RealDevices {
     /// What `runtime` was opened with.
     open: Option<Selection>,
     fp64: bool,
+    /// How copies go between devices, where that was measured.
+    peers: Vec<PeerSpec>,
 }
 
 impl RealDevices {
@@ -31,8 +33,17 @@ impl RealDevices {
             open: asked.clone(),
             asked,
             fp64,
+            peers: Vec::new(),
         };
         Ok((devices, notes))
+    }
+
+    /// From now on copies between devices go as these say.
+    pub fn connect(&mut self, peers: Vec<PeerSpec>) {
+        self.peers = peers;
+        if let Some(runtime) = &mut self.runtime {
+            connect(runtime.as_mut(), &self.peers);
+        }
     }
 
     /// Asks for this list from now on, and returns its devices.
@@ -60,10 +71,28 @@ impl RealDevices {
         }
         let runtime = match self.runtime.take() {
             Some(runtime) => runtime,
-            None => select::open(wanted.as_ref(), self.fp64).map_err(refused)?.0,
+            None => {
+                let opened = select::open(wanted.as_ref(), self.fp64);
+                let (mut runtime, _) = opened.map_err(refused)?;
+                connect(runtime.as_mut(), &self.peers);
+                runtime
+            }
         };
         self.open = wanted;
         Ok(self.runtime.insert(runtime).as_mut())
+    }
+}
+
+/// Tells a runtime how copies between its devices go.
+fn connect(runtime: &mut dyn Runtime, peers: &[PeerSpec]) {
+    for peer in peers {
+        let mut names = runtime.devices().iter().map(|device| &device.name);
+        let from = names.clone().position(|name| *name == peer.from);
+        let to = names.position(|name| *name == peer.to);
+        if let (Some(from), Some(to)) = (from, to) {
+            // Refused if the driver has changed; copies then go through host memory.
+            let _ = runtime.set_peer_path(DeviceId(from), DeviceId(to), PeerPath::from(peer));
+        }
     }
 }
 

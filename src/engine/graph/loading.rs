@@ -1,5 +1,5 @@
 //! Loading the inputs of a component that waits in a device's window: from the host's
-//! memory, or from another device's where a direct link exists.
+//! memory, or from another device's where a direct link exists or the host has no copy.
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ impl GraphRun<'_> {
         Ok(())
     }
 
-    /// The device with the fastest direct link to `device` of those that have a datum
-    /// or get it.
+    /// The device with the fastest way to `device` of those that have a datum or get it.
+    /// A way through host memory begins with the copy that the host perhaps has.
     fn peer(&self, device: usize, datum: DatumId) -> Option<usize> {
         let residency = &self.prepared.storage.residency;
         let has = |peer: &usize| {
@@ -50,11 +50,10 @@ impl GraphRun<'_> {
                 State::Valid | State::Arriving(_)
             )
         };
+        let in_host = residency.in_host(datum.0) || self.storing(datum).is_some();
         let bandwidth = |peer: usize| {
-            let bandwidth = self
-                .runtime
-                .peer_bandwidth(DeviceId(peer), DeviceId(device));
-            Some((peer, bandwidth?))
+            let path = self.runtime.peer_path(DeviceId(peer), DeviceId(device))?;
+            (!path.through_host || !in_host).then_some((peer, path.bandwidth))
         };
         let peers = (0..self.windows.len()).filter(has).filter_map(bandwidth);
         let fastest = peers.max_by(|one, other| one.1.total_cmp(&other.1));

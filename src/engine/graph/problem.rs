@@ -110,9 +110,13 @@ pub fn problem(
         })
         .collect();
     let data = graph.data().iter();
-    let peers = |from| {
-        (0..devices.len()).map(move |to| runtime.peer_bandwidth(DeviceId(from), DeviceId(to)))
+    // A way through the host's memory is no shorter than a load from there.
+    let direct = |from: usize, to: usize| {
+        let path = runtime.peer_path(DeviceId(from), DeviceId(to));
+        path.filter(|path| !path.through_host)
+            .map(|path| path.bandwidth)
     };
+    let peers = |from| (0..devices.len()).map(move |to| direct(from, to));
     Problem {
         tasks,
         links: Links {

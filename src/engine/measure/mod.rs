@@ -5,8 +5,8 @@
 //!
 //! * `probe` runs commands and times them, `figures` computes figures from times;
 //! * `host` measures the pool of host cores, `device` every other device and its
-//!   link, `shared` host memory under both, and `stencils` the bandwidth of real
-//!   kernels relative to a copy;
+//!   link, `peers` copies between devices, `shared` host memory under cores and links,
+//!   and `stencils` the bandwidth of real kernels relative to a copy;
 //! * this file combines the figures.
 //!
 //! Every figure is the median of several runs after a warm-up run.
@@ -15,6 +15,7 @@
 mod device;
 mod figures;
 mod host;
+mod peers;
 mod probe;
 mod shared;
 mod stencils;
@@ -117,6 +118,7 @@ pub fn measure(
     let linked: Vec<DeviceId> = linked.map(|(id, _)| *id).collect();
     let alone = host.memory_bandwidth;
     host.shared_bandwidth = shared::measure(&mut probe, pool, &linked, &memory, alone, progress)?;
+    let peers = peers::measure(&mut probe, &linked, progress)?;
     let devices = (others.into_iter())
         .map(|(id, _)| device::measure(&mut probe, id, &memory, progress))
         .collect::<Result<_, _>>()?;
@@ -129,7 +131,7 @@ pub fn measure(
         fingerprint: about.fingerprint,
         host,
         devices,
-        peers: Vec::new(),
+        peers,
         noise: Noise::default(),
         source: sources(simulated, options),
     })

@@ -9,7 +9,7 @@ use crate::codelet::{BufferId, Codelet, HostMemoryId, Memory, copy};
 use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
 use crate::runtime::{
-    Command, Completion, DeviceId, Launch, Notice, QueueId, Runtime, RuntimeError,
+    Command, Completion, DeviceId, Launch, Notice, PeerPath, QueueId, Runtime, RuntimeError,
 };
 use crate::time::Nanos;
 use crate::workload::{Divisible, Grid};
@@ -92,6 +92,21 @@ impl<'a> Probe<'a> {
 
     pub fn free_buffers(&mut self) {
         self.scope.free_buffers();
+    }
+
+    /// Frees the queues that were opened so far.
+    pub fn free_queues(&mut self) {
+        self.scope.free_queues();
+    }
+
+    /// See [`crate::runtime::Devices::set_peer_path`].
+    pub fn set_peer_path(
+        &mut self,
+        from: DeviceId,
+        to: DeviceId,
+        path: PeerPath,
+    ) -> Result<(), RuntimeError> {
+        self.scope.set_peer_path(from, to, path)
     }
 
     /// Bytes of a large copy in whole units: those requested, but at most a `part`th

@@ -3,8 +3,10 @@
 
 use super::*;
 use crate::codelet::{HostValue, KernelSource, NdRange, OpenClKernel, Shape};
-use crate::machine::{MachineStore, file};
+use crate::machine::{MachineStore, PeerSpec, file};
+use crate::runtime::select::open_union;
 use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
+use crate::runtime::{Devices, PeerPath, opencl};
 
 /// A copying codelet with the arguments that measuring relies on.
 fn copy() -> Arc<Codelet> {
@@ -117,6 +119,70 @@ fn measuring_a_simulated_machine_gives_its_figures_back() {
         let machine = described(name);
         let found = measured(&machine, SimOptions::default()).expect("measured");
         assert_same_figures(&found, &machine, 0.02);
+    }
+}
+
+#[test]
+fn the_faster_way_between_devices_is_measured() {
+    let mut machine = described("h200");
+    let mut second = machine.devices[0].clone();
+    second.name = "gpu1".into();
+    machine.devices.push(second);
+    let link = machine.devices[0].link.clone().expect("a link");
+    // Directly 395 or 1.3 GB/s; through host memory as fast as the links.
+    for (direct, through_host) in [(395e9, false), (1.3e9, true)] {
+        machine.peers = [("gpu0", "gpu1"), ("gpu1", "gpu0")]
+            .map(|(from, to)| PeerSpec {
+                from: from.into(),
+                to: to.into(),
+                bandwidth: direct,
+                latency_ns: 10_000,
+                through_host: false,
+            })
+            .to_vec();
+        let mut found = measured(&machine, SimOptions::default()).expect("measured");
+        let ways = |m: &MachineFile| -> Vec<_> {
+            let way = |p: &PeerSpec| (p.from.clone(), p.to.clone(), p.through_host);
+            m.peers.iter().map(way).collect()
+        };
+        let expected = [("gpu0", "gpu1"), ("gpu1", "gpu0")];
+        let expected = expected.map(|(a, b)| (a.to_owned(), b.to_owned(), through_host));
+        assert_eq!(ways(&found), expected);
+        for peer in &found.peers {
+            let (bandwidth, latency) = match through_host {
+                true => (link.h2d.min(link.d2h), 2 * link.latency_ns),
+                false => (direct, 10_000),
+            };
+            assert_near("peer", peer.bandwidth, bandwidth, 0.02);
+            assert_near("latency", peer.latency_ns as f64, latency as f64, 0.02);
+        }
+        // What was measured is measured again.
+        found.devices = machine.devices.clone();
+        let again = measured(&found, SimOptions::default()).expect("measured");
+        assert_eq!(ways(&again), expected);
+    }
+}
+
+#[test]
+fn the_ways_between_real_devices_are_measured_and_used() {
+    let found = opencl::discover().devices;
+    let cpu = (found.iter()).find(|d| d.info.kind == DeviceKind::Cpu);
+    let name = &cpu.expect("an OpenCL CPU device, such as PoCL").info.name;
+    let two = format!("{name}:1=own,{name}:1=own").parse();
+    let (mut union, _) = open_union(Some(&two.expect("devices")), true).expect("a runtime");
+    let options = MeasureOptions {
+        bytes: 4 << 20,
+        repeats: 3,
+    };
+    let devices = [DeviceId(0), DeviceId(1)];
+    let mut probe = Probe::on(&mut union, copy(), options);
+    let peers = peers::measure(&mut probe, &devices, &mut |_, _| {}).expect("measured");
+    drop(probe);
+    assert_eq!(peers.len(), 2);
+    for (peer, (from, to)) in peers.iter().zip([(0, 1), (1, 0)]) {
+        assert!(peer.bandwidth > 0.0);
+        let path = union.peer_path(devices[from], devices[to]);
+        assert_eq!(path, Some(PeerPath::from(peer)));
     }
 }
 

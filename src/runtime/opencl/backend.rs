@@ -132,12 +132,13 @@ impl Devices for OpenClBackend {
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
         self.retire();
         let context = self.device(device)?.context;
-        let context = Arc::clone(&self.contexts[context].context);
-        let mem = self.device(device)?.alloc(&context, bytes)?;
+        let raw = Arc::clone(&self.contexts[context].context);
+        let mem = self.device(device)?.alloc(&raw, bytes)?;
         let id = BufferId::fresh();
         let buffer = Buffer {
             mem: Arc::new(mem),
             device: device.0,
+            context,
             bytes,
         };
         self.memories.buffers.insert(id, buffer);
@@ -270,6 +271,10 @@ impl Backend for OpenClBackend {
             queue.views.remove(&memory);
         }
         self.memories.hosts.remove(&memory);
+    }
+
+    fn copies_directly(&self, from: DeviceId, to: DeviceId) -> bool {
+        self.devices[from.0].context == self.devices[to.0].context
     }
 
     fn can_omit_events(&self) -> bool {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cl3::error_codes::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 use cl3::event::{CL_COMPLETE, create_user_event, set_user_event_status, wait_for_events};
 
 use super::super::bridged_event::BridgedEvent;
@@ -179,6 +180,19 @@ fn ended_with(code: i32) -> (Completion, OpenClBackend) {
     let event = gate(&backend);
     token(&backend, EventId::fresh(), &event).deliver(code);
     (next(&completions), backend)
+}
+
+#[test]
+fn a_command_that_a_failure_before_it_ended_is_skipped() {
+    let (backend, completions) = cpu();
+    let event = gate(&backend);
+    let mut waiting = token(&backend, EventId::fresh(), &event);
+    waiting.waits.push(EventId::fresh());
+    waiting.deliver(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    assert_eq!(next(&completions).status, Status::Skipped);
+    // It waited for nothing.
+    let (alone, _backend) = ended_with(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    assert!(matches!(alone.status, Status::Failed(_)));
 }
 
 /// Looks until so many commands have been told.

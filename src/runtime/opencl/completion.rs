@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cl3::error_codes::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 use cl3::event::{CL_COMPLETE, set_event_callback, wait_for_events};
 use cl3::types::{cl_event, cl_int};
 use crossbeam_channel::Sender;
@@ -105,7 +106,10 @@ impl Token {
                 stages.kernels = (completion.started, notified);
             }
         }
-        if code < 0 {
+        if code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST && !self.waits.is_empty() {
+            // What it waited for says why, perhaps on another device.
+            completion.status = Status::Skipped;
+        } else if code < 0 {
             completion.status = status_of(code);
         } else if self.poisoned.load(Ordering::Acquire) || self.channels.failures.any(&self.waits) {
             completion.status = Status::Skipped;

@@ -19,8 +19,9 @@ use crate::runtime::{HostRegion, IdMap, Location, RuntimeError};
 /// A buffer on a device.
 pub(super) struct Buffer {
     pub mem: Arc<Mem>,
-    /// Index of its device.
+    /// Indices of its device and that device's context.
     pub device: usize,
+    pub context: usize,
     pub bytes: u64,
 }
 
@@ -161,6 +162,13 @@ impl OpenQueue {
                 Memory::Device(id) => {
                     let buffer = memories.buffers.get(&id);
                     let buffer = buffer.ok_or(RuntimeError::Unknown { what: "buffer" })?;
+                    if buffer.context != device.context {
+                        // A driver takes it for the loss of the device.
+                        return Err(RuntimeError::Unsupported {
+                            device: device.info.name.clone(),
+                            what: "a copy between devices of two OpenCL contexts",
+                        });
+                    }
                     ("buffer", End::Buffer(buffer), buffer.bytes)
                 }
             };

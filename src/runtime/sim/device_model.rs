@@ -90,7 +90,7 @@ pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, 
             |s: &Selected| matches!(s, Selected::Device(i) if machine.devices[*i].name == name);
         selected.iter().position(is_it)
     };
-    for spec in &machine.peers {
+    for spec in machine.peers.iter().filter(|spec| !spec.through_host) {
         if let (Some(from), Some(to)) = (position(&spec.from), position(&spec.to)) {
             let link = PeerLink::new(spec, &mut schedule);
             parts[from].peers.insert(to, link);
@@ -291,11 +291,6 @@ impl DeviceModel {
     /// direct link to it.
     pub fn peer_copy(&self, to: usize, bytes: u64, noise: f64) -> Option<Demand> {
         self.peers.get(&to).map(|link| link.copy(bytes, noise))
-    }
-
-    /// Bytes a second of a direct link to the device of index `to`.
-    pub fn peer_bandwidth(&self, to: usize) -> Option<f64> {
-        self.peers.get(&to).map(PeerLink::bandwidth)
     }
 
     /// What a copy to the memory of `to` needs that goes through host memory in pieces,

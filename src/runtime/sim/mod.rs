@@ -38,8 +38,8 @@ pub use options::{At, Fault, SimDevice, SimOptions, What};
 use std::collections::BTreeMap;
 
 use super::{
-    Command, Completion, DeviceId, EventId, IdMap, Launch, Memory, Nanos, QueueId, RuntimeError,
-    Status,
+    Command, Completion, DeviceId, EventId, IdMap, Launch, Memory, Nanos, PeerPath, QueueId,
+    RuntimeError, Status,
 };
 use crate::machine::{Device, MachineFile};
 use device_model::DeviceModel;
@@ -53,6 +53,8 @@ pub struct Sim {
     devices: Vec<Device>,
     models: Vec<DeviceModel>,
     bus_bandwidth: Option<f64>,
+    /// By source and target: how copies go. Others go through host memory.
+    paths: BTreeMap<(usize, usize), PeerPath>,
     schedule: Schedule,
     memory: SimMemory,
     noise: Noise,
@@ -116,7 +118,11 @@ impl Sim {
         // Stable, and with the next fault at the end.
         timed.reverse();
         timed.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        let position = |name: &str| models.iter().position(|m| m.device.name == name);
+        let paths = (machine.peers.iter())
+            .filter_map(|peer| Some(((position(&peer.from)?, position(&peer.to)?), peer.into())));
         Ok(Self {
+            paths: paths.collect(),
             devices: models.iter().map(|m| m.device.clone()).collect(),
             memory: SimMemory::new(options.data, machine.host.memory, memories),
             models,

@@ -21,11 +21,6 @@ impl PeerLink {
         }
     }
 
-    /// Bytes a second.
-    pub fn bandwidth(&self) -> f64 {
-        self.spec.bandwidth
-    }
-
     /// What a copy of `bytes` bytes needs, `noise` times as much as described.
     pub fn copy(&self, bytes: u64, noise: f64) -> Demand {
         Demand {

@@ -10,7 +10,7 @@ use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
 use crate::runtime::{
-    Command, Completion, DeviceId, Devices, EventId, HostSpan, Location, Notice, QueueId,
+    Command, Completion, DeviceId, Devices, EventId, HostSpan, Location, Notice, PeerPath, QueueId,
     QueueKind, Runtime, RuntimeError,
 };
 use crate::time::Nanos;
@@ -36,8 +36,29 @@ impl Devices for Sim {
         self.memory.free(Memory::Device(buffer));
     }
 
-    fn peer_bandwidth(&self, from: DeviceId, to: DeviceId) -> Option<f64> {
-        self.models.get(from.0)?.peer_bandwidth(to.0)
+    fn peer_path(&self, from: DeviceId, to: DeviceId) -> Option<PeerPath> {
+        self.paths.get(&(from.0, to.0)).copied()
+    }
+
+    fn set_peer_path(
+        &mut self,
+        from: DeviceId,
+        to: DeviceId,
+        path: PeerPath,
+    ) -> Result<(), RuntimeError> {
+        let (source, target) = (self.model(from)?, self.model(to)?);
+        let demand = match path.through_host {
+            true => source.staged_copy(target, 0, 1.0),
+            false => source.peer_copy(to.0, 0, 1.0),
+        };
+        if demand.is_none() {
+            return Err(RuntimeError::Unsupported {
+                device: source.device.name.clone(),
+                what: "this way of copies to the other device",
+            });
+        }
+        self.paths.insert((from.0, to.0), path);
+        Ok(())
     }
 
     fn bus_bandwidth(&self) -> Option<f64> {
@@ -192,8 +213,11 @@ impl Sim {
             Command::Copy { from, to, bytes } => match self.owners(*from, *to) {
                 (Some(from), Some(to)) => {
                     let (source, target) = (&self.models[from], &self.models[to]);
-                    let direct = source.peer_copy(to, *bytes, noise);
-                    let demand = direct.or_else(|| source.staged_copy(target, *bytes, noise));
+                    let path = self.paths.get(&(from, to));
+                    let demand = match path.is_none_or(|path| path.through_host) {
+                        true => source.staged_copy(target, *bytes, noise),
+                        false => source.peer_copy(to, *bytes, noise),
+                    };
                     let other = Some(if from == device { to } else { from });
                     demand.map(|demand| Demand { other, ..demand })
                 }

@@ -4,7 +4,8 @@
 //! whole machine, host memory known to all, and waits for events of another
 //! backend. This file holds its state, `runtime` implements the trait; `order`
 //! decides, without touching a backend, which commands must be held back and when
-//! they can be sent. `faults` makes commands fail on purpose.
+//! they can be sent. `staging` copies between devices through host memory. `faults`
+//! makes commands fail on purpose.
 //!
 //! A backend keeps its own queues in order and waits for its own events. So
 //! only a command that waits for a foreign event is held back here, with
@@ -13,17 +14,19 @@
 pub mod faults;
 mod order;
 mod runtime;
+mod staging;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use self::faults::{Fault, Faults};
 use self::order::{Order, Step};
+use self::staging::{OwnMemory, Role, Staging};
 use super::{
     Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, HostSpan,
-    IdMap, Nanos, QueueId, Runtime, RuntimeError, Status,
+    IdMap, Nanos, PeerPath, QueueId, Runtime, RuntimeError, Status,
 };
 use crate::machine::{Device, DeviceKind};
 
@@ -46,7 +49,10 @@ pub struct Union {
     /// Each device's backend, and its id there.
     local_ids: Vec<(usize, DeviceId)>,
     queues: IdMap<QueueId, DeviceId>,
-    buffers: IdMap<BufferId, usize>,
+    buffers: IdMap<BufferId, OwnMemory>,
+    /// By source and target: how copies go.
+    paths: HashMap<(DeviceId, DeviceId), PeerPath>,
+    staging: Staging,
     regions: IdMap<HostMemoryId, HostRegion>,
     order: Order<Held>,
     in_flight: IdMap<EventId, InFlight>,
@@ -80,6 +86,7 @@ struct InFlight {
     queue: QueueId,
     device: DeviceId,
     queued: Nanos,
+    role: Role,
     /// The host memory of this command, and of those that its completion covers.
     uses: Vec<HostSpan>,
 }
@@ -113,6 +120,8 @@ impl Union {
             local_ids,
             queues: IdMap::default(),
             buffers: IdMap::default(),
+            paths: HashMap::new(),
+            staging: Staging::default(),
             regions: IdMap::default(),
             order: Order::default(),
             in_flight: IdMap::default(),
@@ -246,7 +255,7 @@ impl Union {
         self.silent_since = Instant::now();
         let failed = completion.status != Status::Done;
         self.order.ended(completion.event, failed);
-        self.arrived.push_back(completion);
+        self.deliver(command.role, completion);
         self.advance();
     }
 
@@ -303,8 +312,7 @@ impl Union {
         let owner = (command.device, command.queue);
         let completion = Completion::of(&held.command, event, owner, command.queued);
         let status = held.refusal.unwrap_or(Status::Skipped);
-        self.arrived
-            .push_back(completion.not_run(self.now(), status));
+        self.deliver(command.role, completion.not_run(self.now(), status));
     }
 
     fn release(&mut self, released: Released) {
@@ -315,7 +323,8 @@ impl Union {
                 }
             }
             Released::Buffer(buffer) => {
-                if let Some(backend) = self.buffers.remove(&buffer) {
+                if let Some(own) = self.buffers.remove(&buffer) {
+                    let (backend, _) = self.local_ids[own.device.0];
                     self.backends[backend].free(buffer);
                 }
             }

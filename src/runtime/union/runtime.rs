@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use super::staging::{OwnMemory, Role};
 use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId,
-    HostSpan, Nanos, Notice, QueueId, QueueKind, Runtime, RuntimeError,
+    HostSpan, Nanos, Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
 };
 
 impl Devices for Union {
@@ -19,12 +20,36 @@ impl Devices for Union {
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
         let (backend, local) = self.locate(device)?;
         let buffer = self.backends[backend].alloc(local, bytes)?;
-        self.buffers.insert(buffer, backend);
+        self.buffers.insert(buffer, OwnMemory { device, bytes });
         Ok(buffer)
     }
 
     fn free(&mut self, buffer: BufferId) {
         self.release_in_time(Released::Buffer(buffer));
+    }
+
+    fn peer_path(&self, from: DeviceId, to: DeviceId) -> Option<PeerPath> {
+        self.paths.get(&(from, to)).copied()
+    }
+
+    fn set_peer_path(
+        &mut self,
+        from: DeviceId,
+        to: DeviceId,
+        path: PeerPath,
+    ) -> Result<(), RuntimeError> {
+        let ((source, local_from), (target, local_to)) = (self.locate(from)?, self.locate(to)?);
+        let has_own = |device: DeviceId| !self.devices[device.0].shares_host_memory;
+        let can_directly =
+            || source == target && self.backends[source].copies_directly(local_from, local_to);
+        if from == to || !(has_own(from) && has_own(to)) || !(path.through_host || can_directly()) {
+            return Err(RuntimeError::Unsupported {
+                device: self.devices[from.0].name.clone(),
+                what: "this way of copies to the other device",
+            });
+        }
+        self.paths.insert((from, to), path);
+        Ok(())
     }
 
     fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError> {
@@ -36,6 +61,7 @@ impl Devices for Union {
     }
 
     fn free_queue(&mut self, queue: QueueId) {
+        self.close_lanes(queue);
         if let Some(device) = self.queues.remove(&queue) {
             let (backend, _) = self.local_ids[device.0];
             self.release_in_time(Released::Queue(queue, backend));
@@ -70,42 +96,18 @@ impl Devices for Union {
         let Some(event) = event else {
             return self.submit_covered(queue, command, wait);
         };
-        self.drain();
-        let device = self.device_of(queue)?;
-        self.locate(device)?;
-        let refusal = self.faults.strike(device, &command);
-        self.silent_since = Instant::now();
-        // This completion covers the commands before it, too.
-        let covered = self.uncovered.remove(&queue).unwrap_or_default();
-        let covered = covered.into_iter().map(|(_, span)| span);
-        let uses = covered.chain(command.host_spans()).collect();
-        let entry = InFlight {
-            queue,
-            device,
-            queued: self.now(),
-            uses,
-        };
-        self.in_flight.insert(event, entry);
-        let passes = match refusal {
-            None => self.order.pass(queue, wait),
-            Some(_) => None,
-        };
-        if let Some(wait) = passes {
-            self.order.sent(queue, event);
-            if let Err(error) = self.send(event, command, &wait) {
-                if let Some(entry) = self.in_flight.remove(&event) {
-                    self.note_uncovered(queue, None, entry.uses);
-                }
-                self.order.withdrawn(event);
-                return Err(error);
-            }
-        } else {
-            let refused = refusal.is_some();
-            let held = Held { command, refusal };
-            self.order.hold(queue, event, wait, held, refused);
-            self.advance();
+        if let Some(copy) = self.staged_copy(&command) {
+            return self.submit_staged(queue, copy, wait, event);
         }
-        Ok(())
+        if let Command::Series(parts) = &command
+            && parts.iter().any(|part| self.staged_copy(part).is_some())
+        {
+            return Err(RuntimeError::Unsupported {
+                device: self.devices[self.device_of(queue)?.0].name.clone(),
+                what: "a copy through host memory within a series",
+            });
+        }
+        self.submit_as(queue, command, wait, event, Role::Command)
     }
 
     fn finish(&mut self, queue: QueueId) {
@@ -213,6 +215,54 @@ impl Runtime for Union {
 }
 
 impl Union {
+    /// Submits a command to its backend, or holds it back.
+    pub(super) fn submit_as(
+        &mut self,
+        queue: QueueId,
+        command: Command,
+        wait: &[EventId],
+        event: EventId,
+        role: Role,
+    ) -> Result<(), RuntimeError> {
+        self.drain();
+        let device = self.device_of(queue)?;
+        self.locate(device)?;
+        let refusal = self.faults.strike(device, &command);
+        self.silent_since = Instant::now();
+        // This completion covers the commands before it, too.
+        let covered = self.uncovered.remove(&queue).unwrap_or_default();
+        let covered = covered.into_iter().map(|(_, span)| span);
+        let uses = covered.chain(command.host_spans()).collect();
+        let entry = InFlight {
+            queue,
+            device,
+            queued: self.now(),
+            role,
+            uses,
+        };
+        self.in_flight.insert(event, entry);
+        let passes = match refusal {
+            None => self.order.pass(queue, wait),
+            Some(_) => None,
+        };
+        if let Some(wait) = passes {
+            self.order.sent(queue, event);
+            if let Err(error) = self.send(event, command, &wait) {
+                if let Some(entry) = self.in_flight.remove(&event) {
+                    self.note_uncovered(queue, None, entry.uses);
+                }
+                self.order.withdrawn(event);
+                return Err(error);
+            }
+        } else {
+            let refused = refusal.is_some();
+            let held = Held { command, refusal };
+            self.order.hold(queue, event, wait, held, refused);
+            self.advance();
+        }
+        Ok(())
+    }
+
     /// Submits a command without an event of its own.
     fn submit_covered(
         &mut self,
@@ -221,8 +271,10 @@ impl Union {
         wait: &[EventId],
     ) -> Result<(), RuntimeError> {
         let (backend, _) = self.locate(self.device_of(queue)?)?;
+        let is_whole = self.staged_copy(&command).is_none();
         let backend = &mut self.backends[backend];
-        if backend.can_omit_events()
+        if is_whole
+            && backend.can_omit_events()
             && self.faults.is_empty()
             && let Some(wait) = self.order.pass(queue, wait)
         {

@@ -1,303 +1,21 @@
 //! The union over backends that complete what the test chooses.
 
+mod fake;
 mod faults;
+mod staging;
 mod without_event;
 
-use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
-use std::ptr::NonNull;
-use std::rc::Rc;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::unbounded;
 use proptest::prelude::*;
 
+use self::fake::world;
 use super::*;
-use crate::machine::{DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::host::{HostBackend, PoolSpec};
-use crate::runtime::{CommandKind, Devices, Memory, Notice, QueueKind};
-
-/// What a fake backend was asked to do and has not done.
-struct Fake {
-    completions: Sender<Completion>,
-    queues: HashMap<QueueId, DeviceId>,
-    /// In submission order: event, queue, waits.
-    pending: Vec<(EventId, QueueId, Vec<EventId>)>,
-    seen: HashSet<EventId>,
-    failed: HashSet<EventId>,
-    failed_queues: HashSet<QueueId>,
-    known: HashSet<HostMemoryId>,
-    buffers: HashSet<BufferId>,
-    freed: HashSet<QueueId>,
-    /// Whether a look at the devices finds them lost.
-    silent: bool,
-    refuses: bool,
-    refuses_memory: bool,
-    /// Whether commands can be submitted without an event, and the queues of
-    /// those that were.
-    omits_events: bool,
-    without_event: Vec<QueueId>,
-}
-
-impl Fake {
-    /// The commands that could end now.
-    fn ready(&self) -> Vec<EventId> {
-        let waits = |event: &EventId| self.pending.iter().any(|p| p.0 == *event);
-        let first = |at: usize| {
-            let queue = self.pending[at].1;
-            self.pending[..at].iter().all(|before| before.1 != queue)
-        };
-        (0..self.pending.len())
-            .filter(|at| first(*at) && !self.pending[*at].2.iter().any(waits))
-            .map(|at| self.pending[at].0)
-            .collect()
-    }
-
-    /// Ends a command, as a device would.
-    fn end(&mut self, event: EventId, fails: bool) {
-        let at = self.pending.iter().position(|p| p.0 == event).unwrap();
-        let (_, queue, wait) = self.pending.remove(at);
-        let passed_on = self.failed_queues.contains(&queue)
-            || wait.iter().any(|event| self.failed.contains(event));
-        let status = if passed_on || fails {
-            self.failed.insert(event);
-            self.failed_queues.insert(queue);
-            Status::Failed("on purpose".to_owned())
-        } else {
-            Status::Done
-        };
-        let completion = Completion {
-            event,
-            device: self.queues[&queue],
-            queue,
-            kind: CommandKind::Write,
-            queued: 0,
-            submitted: 0,
-            started: 0,
-            ended: 0,
-            bytes: 1,
-            stages: None,
-            workers: None,
-            status,
-        };
-        self.completions.send(completion).unwrap();
-    }
-}
-
-/// The backend's end of a [`Fake`]; the test keeps the other.
-struct Handle(Rc<RefCell<Fake>>, Vec<Device>, bool);
-
-impl Devices for Handle {
-    fn devices(&self) -> &[Device] {
-        &self.1
-    }
-
-    fn alloc(&mut self, _device: DeviceId, _bytes: u64) -> Result<BufferId, RuntimeError> {
-        let buffer = BufferId::fresh();
-        self.0.borrow_mut().buffers.insert(buffer);
-        Ok(buffer)
-    }
-
-    fn free(&mut self, buffer: BufferId) {
-        assert!(self.0.borrow_mut().buffers.remove(&buffer));
-    }
-
-    fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
-        let queue = QueueId::fresh();
-        self.0.borrow_mut().queues.insert(queue, device);
-        Ok(queue)
-    }
-
-    fn free_queue(&mut self, queue: QueueId) {
-        assert!(self.0.borrow_mut().freed.insert(queue));
-    }
-
-    fn submit(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        event: Option<EventId>,
-    ) -> Result<(), RuntimeError> {
-        let mut fake = self.0.borrow_mut();
-        assert!(!fake.freed.contains(&queue), "the queue was released");
-        for awaited in wait {
-            assert!(fake.seen.contains(awaited), "a foreign event was passed on");
-        }
-        let Some(event) = event else {
-            fake.without_event.push(queue);
-            return Ok(());
-        };
-        if let Command::Copy { from, to, .. } = command {
-            assert!(matches!(from.memory, Memory::Host(id) if fake.known.contains(&id)));
-            assert!(matches!(to.memory, Memory::Device(id) if fake.buffers.contains(&id)));
-        }
-        if fake.refuses {
-            return Err(RuntimeError::DeviceLost {
-                device: "fake".to_owned(),
-                why: "unplugged".to_owned(),
-            });
-        }
-        fake.seen.insert(event);
-        fake.pending.push((event, queue, wait.to_vec()));
-        Ok(())
-    }
-}
-
-impl Backend for Handle {
-    fn pins_host_memory(&self) -> bool {
-        self.2
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
-        let mut memory = vec![0u8; bytes as usize].into_boxed_slice();
-        let region = HostRegion {
-            id: HostMemoryId::fresh(),
-            address: NonNull::from(&mut memory[0]),
-            bytes,
-            keeper: Arc::new(memory),
-        };
-        self.0.borrow_mut().known.insert(region.id);
-        Ok(region)
-    }
-
-    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
-        let mut fake = self.0.borrow_mut();
-        if fake.refuses_memory {
-            return Err(RuntimeError::Busy);
-        }
-        fake.known.insert(region.id);
-        Ok(())
-    }
-
-    fn forget_host(&mut self, memory: HostMemoryId) {
-        assert!(self.0.borrow_mut().known.remove(&memory) || self.0.borrow().refuses_memory);
-    }
-
-    fn can_omit_events(&self) -> bool {
-        self.0.borrow().omits_events
-    }
-
-    fn inspect(&mut self) {
-        let mut fake = self.0.borrow_mut();
-        while let Some(event) = fake.ready().first().copied().filter(|_| fake.silent) {
-            fake.end(event, true);
-        }
-    }
-}
-
-struct World {
-    union: Union,
-    fakes: Vec<Rc<RefCell<Fake>>>,
-    memory: HostMemoryId,
-    /// Two queues of each device, with a buffer of the device.
-    queues: Vec<(QueueId, BufferId)>,
-}
-
-fn device(name: String) -> Device {
-    Device {
-        name,
-        model: "fake".to_owned(),
-        kind: DeviceKind::Gpu,
-        runtime: RuntimeKind::Sim,
-        compute_units: 1,
-        memory: 1,
-        max_allocation: 1,
-        clock_mhz: None,
-        shares_host_memory: false,
-        fp64: true,
-        sub_devices: SubDeviceSupport::default(),
-        queues: 2,
-        driver: String::new(),
-        link_bandwidth: None,
-    }
-}
-
-/// A union of backends with this many devices each.
-fn world(sizes: &[usize]) -> World {
-    let (sender, receiver) = unbounded();
-    let mut fakes = Vec::new();
-    let mut backends: Vec<Box<dyn Backend>> = Vec::new();
-    for (index, size) in sizes.iter().enumerate() {
-        let fake = Rc::new(RefCell::new(Fake {
-            completions: sender.clone(),
-            queues: HashMap::new(),
-            pending: Vec::new(),
-            seen: HashSet::new(),
-            failed: HashSet::new(),
-            failed_queues: HashSet::new(),
-            known: HashSet::new(),
-            buffers: HashSet::new(),
-            freed: HashSet::new(),
-            silent: false,
-            refuses: false,
-            refuses_memory: false,
-            omits_events: false,
-            without_event: Vec::new(),
-        }));
-        fakes.push(Rc::clone(&fake));
-        let devices = (0..*size)
-            .map(|n| device(format!("fake{index}.{n}")))
-            .collect();
-        backends.push(Box::new(Handle(fake, devices, index == 1)));
-    }
-    let mut union = Union::new(backends, receiver, Instant::now());
-    let memory = union.alloc_host(64).unwrap();
-    let mut queues = Vec::new();
-    for device in 0..union.devices().len() {
-        for _ in 0..2 {
-            let buffer = union.alloc(DeviceId(device), 64).unwrap();
-            queues.push((union.queue(DeviceId(device)).unwrap(), buffer));
-        }
-    }
-    World {
-        union,
-        fakes,
-        memory,
-        queues,
-    }
-}
-
-impl World {
-    /// A write on a queue: the queue itself and the command.
-    fn write(&self, queue: usize) -> (QueueId, Command) {
-        let (queue, buffer) = self.queues[queue];
-        (queue, Command::write(self.memory, 0..1, buffer, 0))
-    }
-
-    fn submit(&mut self, queue: usize, wait: &[EventId]) -> Result<EventId, RuntimeError> {
-        let (queue, command) = self.write(queue);
-        self.union.enqueue(queue, command, wait)
-    }
-
-    fn submit_without_event(&mut self, queue: usize, wait: &[EventId]) {
-        let (queue, command) = self.write(queue);
-        let submitted = self.union.submit(queue, command, wait, None);
-        submitted.unwrap();
-    }
-
-    fn without_event(&self, fake: usize) -> usize {
-        self.fakes[fake].borrow().without_event.len()
-    }
-
-    fn poll(&mut self) -> Option<Completion> {
-        self.union.wait(Some(Duration::ZERO)).unwrap()
-    }
-
-    fn end(&mut self, fake: usize, event: EventId) {
-        self.fakes[fake].borrow_mut().end(event, false);
-    }
-
-    fn pending(&self, fake: usize) -> Vec<EventId> {
-        self.fakes[fake]
-            .borrow()
-            .pending
-            .iter()
-            .map(|p| p.0)
-            .collect()
-    }
-}
+use crate::runtime::{Devices, Memory, Notice};
 
 #[test]
 fn a_command_for_another_backend_is_held_with_all_behind_it() {
@@ -443,13 +161,13 @@ fn memory_released_under_a_held_command_stays_until_it_is_sent() {
     let (memory, buffer) = (world.memory, world.queues[2].1);
     world.union.free_host(memory);
     world.union.free(buffer);
-    assert!(world.fakes[1].borrow().buffers.contains(&buffer));
+    assert!(world.fakes[1].borrow().buffers.contains_key(&buffer));
     // The fake checks, when the command arrives, that both are still known.
     world.end(0, first);
     world.poll().unwrap();
     assert_eq!(world.pending(1).len(), 1);
-    assert!(!world.fakes[1].borrow().buffers.contains(&buffer));
-    assert!(!world.fakes[1].borrow().known.contains(&memory));
+    assert!(!world.fakes[1].borrow().buffers.contains_key(&buffer));
+    assert!(!world.fakes[1].borrow().known.contains_key(&memory));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use pdawl::runtime::Devices;
 
 use super::random::case;
 use super::run::{
-    check_memory, check_order, check_results, limit_memory, numbers, once, options, policy,
-    prepared,
+    check_memory, check_order, check_results, connect, limit_memory, numbers, once, options,
+    policy, prepared,
 };
 use crate::pocl::open;
 
@@ -17,6 +17,7 @@ fn holds(devices: &str, cases: usize) {
     println!("{devices}: seed {seed}");
     let mut rng = Rng::with_seed(seed);
     for number in 0..cases {
+        connect(&mut rng, &mut runtime);
         let case = case(&mut rng, 10);
         let mut policy = policy(&mut rng, numbers(&runtime, &case));
         let mut options = options(&mut rng, runtime.devices().len());

@@ -10,10 +10,10 @@ use pdawl::runtime::{DeviceId, Runtime};
 
 use super::random::{Case, case};
 use super::run::{
-    check_memory, check_order, check_results, limit_memory, numbers, once, options, policy,
-    prepared,
+    check_memory, check_order, check_results, connect, limit_memory, numbers, once, options,
+    policy, prepared,
 };
-use super::simulated::{devices, machine, seeds};
+use super::simulated::{devices, machine, machine_of, seeds};
 use crate::pocl::open;
 
 /// Runs a case twice on a runtime that loses a device; returns whether both runs
@@ -71,7 +71,7 @@ fn in_the_simulator_at_any_time() {
         };
         let what = format!("seed {seed}, {devices:?}, {fault:?}");
         let mut sim = Sim::new(
-            &machine(),
+            &machine_of(seed),
             SimOptions {
                 seed,
                 noise: Some(0.3),
@@ -92,7 +92,7 @@ fn on_real_devices_at_any_launch() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut rng = Rng::with_seed(seed);
-    for devices in ["host:1,cpu:1=own", "host:1,host:1"] {
+    for devices in ["host:1,cpu:1=own", "host:1,host:1", "cpu:1=own,cpu:1=own"] {
         for number in 0..6 {
             let fault = Fault {
                 device: DeviceId(rng.usize(0..2)),
@@ -104,6 +104,7 @@ fn on_real_devices_at_any_launch() {
                 },
             };
             let mut runtime = open(devices).with_faults(vec![fault]);
+            connect(&mut rng, &mut runtime);
             let case = case(&mut rng, 10);
             let what = format!("{devices}, seed {seed}, case {number}, {fault:?}");
             survives(&mut rng, &mut runtime, &case, 100_000, &what);

@@ -10,7 +10,7 @@ use pdawl::engine::graph::{
 };
 use pdawl::graph::KernelId;
 use pdawl::policy::{Adaptive, Clustering, Eager, Heft, NamedPolicy, Policy, Problem};
-use pdawl::runtime::Runtime;
+use pdawl::runtime::{DeviceId, PeerPath, Runtime};
 
 use super::random::Case;
 
@@ -66,6 +66,25 @@ pub fn options(rng: &mut Rng, devices: usize) -> Options {
         widths: (0..devices).map(|_| rng.usize(1..6)).collect(),
         trace: rng.bool(),
         keep: rng.bool(),
+    }
+}
+
+/// Chooses random ways of copies between devices: through host memory, known or not, or
+/// directly.
+pub fn connect(rng: &mut Rng, runtime: &mut dyn Runtime) {
+    let has_own = |device: &usize| !runtime.devices()[*device].shares_host_memory;
+    let own: Vec<usize> = (0..runtime.devices().len()).filter(has_own).collect();
+    for from in &own {
+        for to in own.iter().filter(|to| *to != from) {
+            let path = PeerPath {
+                bandwidth: 1e9,
+                through_host: rng.bool(),
+            };
+            if rng.u8(0..3) > 0 {
+                let set = runtime.set_peer_path(DeviceId(*from), DeviceId(*to), path);
+                set.expect("devices of one context");
+            }
+        }
     }
 }
 

@@ -26,8 +26,21 @@ pub fn machine() -> MachineFile {
             to: to.to_owned(),
             bandwidth: 24e9,
             latency_ns: 10_000,
+            through_host: false,
         })
         .to_vec();
+    machine
+}
+
+/// The same, with a way between the GPUs that depends on the seed: through host memory,
+/// known or not, or direct, and not always the same in both directions.
+pub fn machine_of(seed: u64) -> MachineFile {
+    let mut machine = machine();
+    machine.peers[0].through_host = seed % 2 == 1;
+    machine.peers[1].through_host = seed % 3 == 1;
+    if seed % 5 == 1 {
+        machine.peers.pop();
+    }
     machine
 }
 
@@ -58,7 +71,7 @@ pub fn seeds() -> Range<u64> {
 fn seeded(seed: u64) -> (Rng, Sim, Case) {
     let mut rng = Rng::with_seed(seed);
     let sim = Sim::new(
-        &machine(),
+        &machine_of(seed),
         SimOptions {
             seed,
             noise: Some(0.3),

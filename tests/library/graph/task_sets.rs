@@ -19,7 +19,7 @@ use super::random::Case;
 use super::run::{
     check_memory, check_order, limit_memory, numbers, once, options, policy, prepared,
 };
-use super::simulated::{devices, machine, seeds};
+use super::simulated::{devices, machine_of, seeds};
 use crate::pocl::open;
 
 /// A random small set of checking tasks.
@@ -106,7 +106,7 @@ fn checking_tasks_are_right_in_the_simulator() {
             devices: Some(devices(&mut rng)),
             ..SimOptions::default()
         };
-        let mut sim = Sim::new(&machine(), options).expect("a simulator");
+        let mut sim = Sim::new(&machine_of(seed), options).expect("a simulator");
         holds(&mut sim, &mut rng, 0, &format!("seed {seed}"));
     }
 }

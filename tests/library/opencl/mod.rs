@@ -10,6 +10,7 @@ mod devices;
 mod harness;
 mod kernels;
 mod memory;
+mod peers;
 mod spmv;
 mod stencil;
 mod tiles;

@@ -1,0 +1,122 @@
+//! Copies between every two devices with memory of their own, in GB/s: directly, where
+//! that is possible, and through host memory; alone, and both directions at once.
+//!
+//! `cargo bench --bench peer_copy [-- DEVICES]`, where DEVICES is a list as for
+//! `--devices`; without it all devices take part.
+
+use std::time::Instant;
+
+use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::{
+    Command, DeviceId, Location, Memory, PeerPath, Runtime, RuntimeError, Status,
+};
+
+/// Bytes of a small copy, a task's datum and a large copy.
+const SIZES: [u64; 3] = [1 << 20, 14_745_600, 256 << 20];
+const REPEATS: usize = 9;
+/// Copies one behind the other in a repetition.
+const ROW: usize = 4;
+
+fn main() {
+    // Cargo adds --bench.
+    let list = std::env::args().skip(1).find(|a| !a.starts_with("--"));
+    let selection: Option<Selection> = list.map(|list| list.parse().expect("a list of devices"));
+    let opened = select::open(selection.as_ref(), false);
+    let (mut runtime, notes) = opened.expect("the devices open");
+    for note in notes {
+        println!("{note}");
+    }
+    let devices = runtime.devices().iter().enumerate();
+    let own: Vec<DeviceId> = devices
+        .filter(|(_, device)| !device.shares_host_memory)
+        .map(|(index, _)| DeviceId(index))
+        .collect();
+    if own.len() < 2 {
+        println!("fewer than two devices have memory of their own");
+    }
+    for (n, one) in own.iter().enumerate() {
+        for other in &own[n + 1..] {
+            let name = |d: &DeviceId| runtime.devices()[d.0].name.clone();
+            println!("{} and {}, GB/s:", name(one), name(other));
+            for through_host in [false, true] {
+                report(runtime.as_mut(), (*one, *other), through_host);
+            }
+        }
+    }
+}
+
+fn report(runtime: &mut dyn Runtime, (one, other): (DeviceId, DeviceId), through_host: bool) {
+    let way = match through_host {
+        true => "through host memory",
+        false => "directly",
+    };
+    let path = PeerPath {
+        bandwidth: 0.0,
+        through_host,
+    };
+    for (from, to) in [(one, other), (other, one)] {
+        if let Err(error) = runtime.set_peer_path(from, to, path) {
+            println!("  {way}: {error}");
+            return;
+        }
+    }
+    for bytes in SIZES {
+        let mut show = |pairs| match rate(runtime, pairs, bytes) {
+            Ok(rate) => format!("{:.2}", rate / 1e9),
+            Err(error) => error.to_string(),
+        };
+        println!(
+            "  {way}, {bytes} bytes: {} there, {} back, {} both at once",
+            show(&[(one, other)]),
+            show(&[(other, one)]),
+            show(&[(one, other), (other, one)])
+        );
+    }
+}
+
+/// Bytes a second of all these copies at once, each on a queue of the device that gets
+/// it: the median of several rows, timed by the host.
+fn rate(
+    runtime: &mut dyn Runtime,
+    pairs: &[(DeviceId, DeviceId)],
+    bytes: u64,
+) -> Result<f64, RuntimeError> {
+    let mut copies = Vec::new();
+    for (from, to) in pairs {
+        let copy = Command::Copy {
+            from: Location::device(runtime.alloc(*from, bytes)?, 0),
+            to: Location::device(runtime.alloc(*to, bytes)?, 0),
+            bytes,
+        };
+        copies.push((runtime.queue(*to)?, copy));
+    }
+    let mut rates = Vec::new();
+    for _ in 0..=REPEATS {
+        let begun = Instant::now();
+        for _ in 0..ROW {
+            for (queue, copy) in &copies {
+                runtime.enqueue(*queue, copy.clone(), &[])?;
+            }
+        }
+        for _ in 0..ROW * copies.len() {
+            let done = runtime.wait(None)?.expect("a completion");
+            assert_eq!(done.status, Status::Done);
+        }
+        let all = (ROW * copies.len()) as f64 * bytes as f64;
+        rates.push(all / begun.elapsed().as_secs_f64());
+    }
+    for (queue, copy) in copies {
+        runtime.free_queue(queue);
+        if let Command::Copy { from, to, .. } = copy {
+            for location in [from, to] {
+                if let Memory::Device(buffer) = location.memory {
+                    runtime.free(buffer);
+                }
+            }
+        }
+    }
+    // The first one warms up.
+    rates.remove(0);
+    rates.sort_by(f64::total_cmp);
+    Ok(rates[REPEATS / 2])
+}

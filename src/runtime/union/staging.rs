@@ -1,0 +1,325 @@
+//! Copies from one device's own memory to another one's that go through host memory.
+//!
+//! Such a copy is divided into pieces. Each is read into a slot of pinned host memory and
+//! written from there, on a queue of its own on either device, so that the read of a
+//! piece and the writes of those before it overlap. Everything is submitted at once,
+//! ordered by events. On the driver's queue an empty command waits for what the copy
+//! waits for, and another one, which has the copy's event, for the last write.
+//!
+//! The two queues belong to the driver's queue, so a failure reaches what is behind it
+//! there and nothing else.
+
+use super::Union;
+use crate::codelet::{BufferId, HostMemoryId, Memory};
+use crate::runtime::{
+    Command, CommandKind, Completion, DeviceId, Devices, EventId, IdMap, Location, Nanos, QueueId,
+    QueueKind, Runtime, RuntimeError, Status,
+};
+
+/// Bytes of a slot, and so of the largest pieces.
+const SLOT: u64 = 4 << 20;
+/// Slots of a pair of queues: while one is read, others are written or wait for their
+/// devices to notice that they can be.
+const SLOTS: usize = 4;
+/// Smaller pieces would take as long to enqueue as to copy.
+const LEAST_PIECE: u64 = 1 << 20;
+/// Pieces of a copy that has less than this many slots' bytes. The first read and the
+/// last write overlap nothing.
+const PIECES: u64 = 8;
+
+/// Bytes of the pieces of a copy.
+fn piece_bytes(bytes: u64) -> u64 {
+    bytes.div_ceil(PIECES).clamp(LEAST_PIECE, SLOT)
+}
+
+/// A copy between the memories of two devices.
+#[derive(Clone, Copy)]
+pub(super) struct PeerCopy {
+    from: Location,
+    to: Location,
+    bytes: u64,
+    source: DeviceId,
+    target: DeviceId,
+}
+
+/// A buffer's device and length.
+#[derive(Clone, Copy)]
+pub(super) struct OwnMemory {
+    pub device: DeviceId,
+    pub bytes: u64,
+}
+
+/// What a command in flight is to the driver.
+pub(super) enum Role {
+    /// A command of its own.
+    Command,
+    /// The begin of the staged copy with this event.
+    Begin(EventId),
+    /// A piece of a staged copy.
+    Piece,
+    /// The end of a staged copy, with the event of all of it.
+    End { bytes: u64 },
+}
+
+/// When a staged copy began.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    queued: Nanos,
+    submitted: Nanos,
+    started: Nanos,
+}
+
+/// The queues and the memory for the copies of one direction on a driver's queue.
+#[derive(Clone, Copy)]
+pub(super) struct Lane {
+    source: DeviceId,
+    target: DeviceId,
+    reads: QueueId,
+    writes: QueueId,
+    memory: HostMemoryId,
+    /// By slot: the write that empties it.
+    emptied: [Option<EventId>; SLOTS],
+    /// The slot of the next piece.
+    next: usize,
+}
+
+/// The state of staged copies.
+#[derive(Default)]
+pub(super) struct Staging {
+    /// By the driver's queue.
+    pub(super) lanes: IdMap<QueueId, Vec<Lane>>,
+    /// Memory of closed lanes.
+    spare: Vec<HostMemoryId>,
+    /// By the event of a copy that has not ended.
+    pub(super) begun: IdMap<EventId, Option<Begun>>,
+}
+
+impl Union {
+    /// The copy that a command is, if it must go through host memory.
+    pub(super) fn staged_copy(&self, command: &Command) -> Option<PeerCopy> {
+        let Command::Copy { from, to, bytes } = *command else {
+            return None;
+        };
+        let device = |memory: Memory| match memory {
+            Memory::Device(buffer) => Some(self.buffers.get(&buffer)?.device),
+            Memory::Host(_) => None,
+        };
+        let (source, target) = (device(from.memory)?, device(to.memory)?);
+        let is_direct = source == target
+            || (self.paths.get(&(source, target))).is_some_and(|path| !path.through_host);
+        (!is_direct).then_some(PeerCopy {
+            from,
+            to,
+            bytes,
+            source,
+            target,
+        })
+    }
+
+    /// Submits a copy through host memory.
+    pub(super) fn submit_staged(
+        &mut self,
+        queue: QueueId,
+        copy: PeerCopy,
+        wait: &[EventId],
+        event: EventId,
+    ) -> Result<(), RuntimeError> {
+        let own = match self.device_of(queue)? {
+            device if device == copy.source => copy.from,
+            device if device == copy.target => copy.to,
+            _ => {
+                return Err(RuntimeError::Unknown {
+                    what: "buffer of this device",
+                });
+            }
+        };
+        for (device, end) in [(copy.source, copy.from), (copy.target, copy.to)] {
+            self.locate(device)?;
+            self.check_end(end, copy.bytes)?;
+        }
+        let index = self.lane(queue, copy.source, copy.target)?;
+        self.staging.begun.insert(event, None);
+        let submitted = self.submit_pieces((queue, index), copy, own, wait, event);
+        if submitted.is_err() {
+            self.staging.begun.remove(&event);
+        }
+        submitted
+    }
+
+    fn submit_pieces(
+        &mut self,
+        (queue, index): (QueueId, usize),
+        copy: PeerCopy,
+        own: Location,
+        wait: &[EventId],
+        event: EventId,
+    ) -> Result<(), RuntimeError> {
+        let lane = self.staging.lanes[&queue][index];
+        let empty = Command::Copy {
+            from: Location::host(lane.memory, 0),
+            to: own,
+            bytes: 0,
+        };
+        let begin = EventId::fresh();
+        self.submit_as(queue, empty.clone(), wait, begin, Role::Begin(event))?;
+        let mut last = begin;
+        let piece = piece_bytes(copy.bytes);
+        for at in (0..copy.bytes).step_by(piece as usize) {
+            let bytes = piece.min(copy.bytes - at);
+            let (slot, emptied) = self.next_slot(queue, index);
+            let staged = Location::host(lane.memory, slot as u64 * SLOT);
+            let behind = |Location { memory, offset }| Location {
+                memory,
+                offset: offset + at,
+            };
+            // Later reads are behind the first one.
+            let mut wait: Vec<EventId> = emptied.into_iter().collect();
+            wait.extend((at == 0).then_some(begin));
+            let read = Command::Copy {
+                from: behind(copy.from),
+                to: staged,
+                bytes,
+            };
+            let filled = EventId::fresh();
+            self.submit_as(lane.reads, read, &wait, filled, Role::Piece)?;
+            let write = Command::Copy {
+                from: staged,
+                to: behind(copy.to),
+                bytes,
+            };
+            last = EventId::fresh();
+            self.submit_as(lane.writes, write, &[filled], last, Role::Piece)?;
+            if let Some(lanes) = self.staging.lanes.get_mut(&queue) {
+                lanes[index].emptied[slot] = Some(last);
+            }
+        }
+        let end = Role::End { bytes: copy.bytes };
+        self.submit_as(queue, empty, &[last], event, end)
+    }
+
+    /// Refuses a copy of `bytes` bytes that does not lie within its buffer.
+    fn check_end(&self, end: Location, bytes: u64) -> Result<(), RuntimeError> {
+        let Memory::Device(buffer) = end.memory else {
+            return Ok(());
+        };
+        let own = self.own_memory(buffer)?;
+        let last = end.offset.checked_add(bytes);
+        match last.is_some_and(|last| last <= own.bytes) {
+            true => Ok(()),
+            false => Err(RuntimeError::Call {
+                device: self.devices[own.device.0].name.clone(),
+                call: "copy",
+                why: format!(
+                    "{bytes} bytes at {} do not lie within a buffer of {} bytes",
+                    end.offset, own.bytes
+                ),
+            }),
+        }
+    }
+
+    fn own_memory(&self, buffer: BufferId) -> Result<OwnMemory, RuntimeError> {
+        let own = self.buffers.get(&buffer).copied();
+        own.ok_or(RuntimeError::Unknown { what: "buffer" })
+    }
+
+    /// The index of a queue's lane from one device to another, opened if there is none.
+    fn lane(
+        &mut self,
+        queue: QueueId,
+        source: DeviceId,
+        target: DeviceId,
+    ) -> Result<usize, RuntimeError> {
+        let lanes = self.staging.lanes.entry(queue).or_default();
+        let known = (lanes.iter()).position(|lane| (lane.source, lane.target) == (source, target));
+        if let Some(index) = known {
+            return Ok(index);
+        }
+        let memory = match self.staging.spare.pop() {
+            Some(memory) => memory,
+            None => self.alloc_host(SLOT * SLOTS as u64)?,
+        };
+        // Events tell when pieces have ended, and nobody asks for their times.
+        let opened = self.open_queue(source, QueueKind::Plain).and_then(|reads| {
+            let writes = self.open_queue(target, QueueKind::Plain);
+            writes
+                .inspect_err(|_| self.free_queue(reads))
+                .map(|writes| (reads, writes))
+        });
+        let (reads, writes) = opened.inspect_err(|_| self.staging.spare.push(memory))?;
+        let lanes = self.staging.lanes.entry(queue).or_default();
+        lanes.push(Lane {
+            source,
+            target,
+            reads,
+            writes,
+            memory,
+            emptied: [None; SLOTS],
+            next: 0,
+        });
+        Ok(lanes.len() - 1)
+    }
+
+    /// Takes a lane's next slot. Returns it, and the write that empties it.
+    fn next_slot(&mut self, queue: QueueId, index: usize) -> (usize, Option<EventId>) {
+        let Some(lanes) = self.staging.lanes.get_mut(&queue) else {
+            return (0, None);
+        };
+        let lane = &mut lanes[index];
+        let slot = lane.next;
+        lane.next = (slot + 1) % SLOTS;
+        (slot, lane.emptied[slot])
+    }
+
+    /// Releases a queue's lanes. Copies that are still on them end as usual.
+    pub(super) fn close_lanes(&mut self, queue: QueueId) {
+        for lane in self.staging.lanes.remove(&queue).unwrap_or_default() {
+            let queues = [lane.reads, lane.writes];
+            let mut in_flight = self.in_flight.values();
+            match in_flight.any(|command| queues.contains(&command.queue)) {
+                true => self.free_host(lane.memory),
+                false => self.staging.spare.push(lane.memory),
+            }
+            for queue in queues {
+                self.free_queue(queue);
+            }
+        }
+    }
+
+    /// Hands a command's completion to the driver, if it is of interest there.
+    pub(super) fn deliver(&mut self, role: Role, completion: Completion) {
+        match role {
+            Role::Command => self.arrived.push_back(completion),
+            Role::Begin(_) | Role::Piece => {
+                if let Role::Begin(copy) = role
+                    && let Some(begun) = self.staging.begun.get_mut(&copy)
+                {
+                    *begun = Some(Begun {
+                        queued: completion.queued,
+                        submitted: completion.submitted,
+                        started: completion.ended,
+                    });
+                }
+                // The copy itself is only skipped.
+                if matches!(completion.status, Status::Failed(_) | Status::DeviceLost(_)) {
+                    self.arrived.push_back(completion);
+                }
+            }
+            Role::End { bytes } => {
+                let begun = self.staging.begun.remove(&completion.event).flatten();
+                let begun = begun.unwrap_or(Begun {
+                    queued: completion.queued,
+                    submitted: completion.submitted,
+                    started: completion.started,
+                });
+                self.arrived.push_back(Completion {
+                    kind: CommandKind::Copy,
+                    queued: begun.queued,
+                    submitted: begun.submitted,
+                    started: begun.started,
+                    bytes,
+                    ..completion
+                });
+            }
+        }
+    }
+}
