@@ -36,6 +36,14 @@ use shares::{CANDIDATES, Shares};
 /// asks for the next task, so that no single answer takes long.
 const MOST_PLANS: usize = 16;
 
+/// A device that computes in host memory has so many tasks: one that it computes, and the
+/// next one. It loads nothing ahead, and what it has another device cannot get any more.
+const IN_HOST: usize = 2;
+
+/// Of so many random tasks, a device that computes in host memory gets the one of which
+/// the other devices hold least.
+const SAMPLES: usize = 8;
+
 /// Loads for tasks that have not ended take this part of a device's memory.
 const AHEAD: u64 = 8;
 
@@ -59,8 +67,11 @@ pub struct Locality {
     ahead: Vec<u64>,
     /// By device: the seconds of the tasks that it has or plans.
     queued: Vec<f64>,
-    /// Tasks that devices have.
-    running: usize,
+    /// By device: the tasks that it has.
+    given: Vec<usize>,
+    /// By device: whether it got nothing when it asked last, and nothing has happened
+    /// since.
+    refused: Vec<bool>,
     /// By device: the seconds of the tasks that have not ended and that it can run.
     left: Vec<f64>,
     lost: Vec<bool>,
@@ -104,7 +115,8 @@ impl Locality {
             loads: vec![0; problem.tasks.len()],
             ahead: vec![0; devices],
             queued: vec![0.0; devices],
-            running: 0,
+            given: vec![0; devices],
+            refused: vec![false; devices],
             left: vec![0.0; devices],
             lost: vec![false; devices],
             problem,
@@ -117,7 +129,8 @@ impl Locality {
         self.planned.iter_mut().for_each(BTreeSet::clear);
         self.ahead.fill(0);
         self.queued.fill(0.0);
-        self.running = 0;
+        self.given.fill(0);
+        self.refused.fill(false);
         for status in &mut self.status {
             if *status != Status::Ended {
                 *status = Status::Waiting;
@@ -210,7 +223,7 @@ impl Locality {
         self.withdraw(plan, device);
         self.status[plan.task] = Status::Given;
         self.ahead[device] += self.loads[plan.task];
-        self.running += 1;
+        self.given[device] += 1;
         self.queued[device] += self.seconds(plan.task, device);
         self.luf.give(device, self.shares.inputs.of(plan.task));
         Some(plan.task)
@@ -234,14 +247,23 @@ impl Locality {
             return;
         }
         let cheapest = self.shares.cheapest(device);
-        let random = &mut self.random;
-        let task = cheapest.or_else(|| self.pool.random(device, random));
+        let task = cheapest.or_else(|| self.remote(device));
         match task {
             Some(task) if self.is_late(task, device) => return,
             Some(task) => self.plan(task, device),
             None => self.steal(device),
         }
         self.plan_free(device);
+    }
+
+    /// A random available task, with the most inputs that no device holds.
+    fn remote(&mut self, device: usize) -> Option<usize> {
+        let mut samples = Vec::with_capacity(SAMPLES);
+        for _ in 0..SAMPLES {
+            samples.push(self.pool.random(device, &mut self.random)?);
+        }
+        let count = |task: &usize| self.shares.held_nowhere(*task);
+        samples.into_iter().max_by_key(count)
     }
 
     /// Whether all other tasks are expected to end before this device ends a task more,
@@ -256,7 +278,14 @@ impl Locality {
             .map(|other| 1.0 / self.left[other].max(own * 1e-3))
             .sum();
         // Where nothing runs, nobody would ask again.
-        is_slow && self.running > 0 && (self.queued[device] + own) * rate > 1.0
+        is_slow && !self.is_last(device) && (self.queued[device] + own) * rate > 1.0
+    }
+
+    /// Whether no other device runs anything or will ask before something happens.
+    fn is_last(&self, device: usize) -> bool {
+        let mut others = (0..self.lost.len()).filter(|other| *other != device);
+        others.all(|other| self.lost[other] || self.given[other] == 0 && self.refused[other])
+            && self.given[device] == 0
     }
 
     /// Plans half of the tasks of the device that has the most planned, the last ones,
@@ -271,9 +300,11 @@ impl Locality {
         let half = self.planned[owner].len() / 2;
         let last = self.planned[owner].iter().rev();
         let able = last.filter(|plan| self.problem.able(plan.task, thief));
-        let able = able.filter(|plan| !self.is_late(plan.task, thief));
         let stolen: Vec<Plan> = able.take(half).copied().collect();
-        for plan in stolen.into_iter().rev() {
+        for plan in stolen {
+            if self.is_late(plan.task, thief) {
+                break;
+            }
             self.withdraw(plan, owner);
             self.shares.release(plan.task, owner);
             self.enlist(plan.task, thief);
@@ -303,22 +334,29 @@ impl Policy for Locality {
 
     fn ready(&mut self, component: usize, _now: Nanos) {
         self.make_available(component);
+        self.refused.fill(false);
     }
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
+        if self.shares.holdings.in_host(device) && self.given[device] == IN_HOST {
+            return None;
+        }
         self.plan_free(device);
         if self.planned[device].is_empty() {
             self.plan_loads(device);
         }
         self.tell_scarce();
-        self.pop(device)
+        let task = self.pop(device);
+        self.refused[device] = task.is_none();
+        task
     }
 
     fn finished(&mut self, finished: &Finished) {
         let (task, device) = (finished.component, finished.device);
         self.status[task] = Status::Ended;
+        self.refused.fill(false);
         self.queued[device] -= self.seconds(task, device);
-        self.running -= 1;
+        self.given[device] -= 1;
         self.ahead[device] -= self.loads[task];
         self.count_left(task, -1.0);
         self.shares.release(task, device);

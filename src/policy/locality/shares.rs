@@ -249,6 +249,17 @@ impl Shares {
         least.map(|(_, task)| task)
     }
 
+    /// How many inputs of a task are in no device's own memory.
+    pub fn held_nowhere(&self, task: usize) -> usize {
+        let inputs = self.inputs.of(task).iter();
+        let own = (0..self.devices).filter(|device| !self.holdings.in_host(*device));
+        let nowhere = inputs.filter(|datum| {
+            let mut own = own.clone();
+            !own.any(|device| self.holdings.holds(device, **datum as usize))
+        });
+        nowhere.count()
+    }
+
     /// How soon a device will use a datum that it holds: what the cheapest task costs
     /// that reads it, in a second of loading it again.
     pub fn next_use(&self, device: usize, datum: usize) -> f64 {
