@@ -7,15 +7,13 @@
 use std::time::Instant;
 
 use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::{
-    Command, DeviceId, Location, Memory, PeerPath, Runtime, RuntimeError, Status,
-};
+use pdawl::runtime::{Command, DeviceId, Location, PeerPath, Runtime, RuntimeError, Status};
 
 /// Bytes of a small copy, a task's datum and a large copy.
 const SIZES: [u64; 3] = [1 << 20, 14_745_600, 256 << 20];
 const REPEATS: usize = 9;
-/// Copies one behind the other in a repetition.
-const ROW: usize = 4;
+/// Bytes that the devices write before a copy and read after it.
+const TOUCHED: u64 = 64;
 
 fn main() {
     // Cargo adds --bench.
@@ -75,48 +73,62 @@ fn report(runtime: &mut dyn Runtime, (one, other): (DeviceId, DeviceId), through
 }
 
 /// Bytes a second of all these copies at once, each on a queue of the device that gets
-/// it: the median of several rows, timed by the host.
+/// it: the median of several, timed by the host. The source writes something before, and
+/// the target reads something afterwards, because some drivers move a buffer only where
+/// it is used.
 fn rate(
     runtime: &mut dyn Runtime,
     pairs: &[(DeviceId, DeviceId)],
     bytes: u64,
 ) -> Result<f64, RuntimeError> {
+    let host = runtime.alloc_host(TOUCHED * pairs.len() as u64)?;
     let mut copies = Vec::new();
     for (from, to) in pairs {
-        let copy = Command::Copy {
-            from: Location::device(runtime.alloc(*from, bytes)?, 0),
-            to: Location::device(runtime.alloc(*to, bytes)?, 0),
-            bytes,
-        };
-        copies.push((runtime.queue(*to)?, copy));
+        let buffers = (runtime.alloc(*from, bytes)?, runtime.alloc(*to, bytes)?);
+        let queues = (runtime.queue(*from)?, runtime.queue(*to)?);
+        copies.push((buffers, queues));
     }
     let mut rates = Vec::new();
     for _ in 0..=REPEATS {
+        for (index, ((source, target), queues)) in copies.iter().enumerate() {
+            let part = TOUCHED * index as u64..TOUCHED * (index as u64 + 1);
+            let write = |to| Command::write(host, part.clone(), to, 0);
+            runtime.enqueue(queues.0, write(*source), &[])?;
+            runtime.enqueue(queues.1, write(*target), &[])?;
+        }
+        finish(runtime, 2 * copies.len())?;
         let begun = Instant::now();
-        for _ in 0..ROW {
-            for (queue, copy) in &copies {
-                runtime.enqueue(*queue, copy.clone(), &[])?;
-            }
+        for (index, ((source, target), queues)) in copies.iter().enumerate() {
+            let part = TOUCHED * index as u64..TOUCHED * (index as u64 + 1);
+            let copy = Command::Copy {
+                from: Location::device(*source, 0),
+                to: Location::device(*target, 0),
+                bytes,
+            };
+            runtime.enqueue(queues.1, copy, &[])?;
+            runtime.enqueue(queues.1, Command::read(*target, 0, host, part), &[])?;
         }
-        for _ in 0..ROW * copies.len() {
-            let done = runtime.wait(None)?.expect("a completion");
-            assert_eq!(done.status, Status::Done);
-        }
-        let all = (ROW * copies.len()) as f64 * bytes as f64;
+        finish(runtime, 2 * copies.len())?;
+        let all = copies.len() as f64 * bytes as f64;
         rates.push(all / begun.elapsed().as_secs_f64());
     }
-    for (queue, copy) in copies {
-        runtime.free_queue(queue);
-        if let Command::Copy { from, to, .. } = copy {
-            for location in [from, to] {
-                if let Memory::Device(buffer) = location.memory {
-                    runtime.free(buffer);
-                }
-            }
-        }
+    for ((source, target), queues) in copies {
+        runtime.free_queue(queues.0);
+        runtime.free_queue(queues.1);
+        runtime.free(source);
+        runtime.free(target);
     }
+    runtime.free_host(host);
     // The first one warms up.
     rates.remove(0);
     rates.sort_by(f64::total_cmp);
     Ok(rates[REPEATS / 2])
+}
+
+fn finish(runtime: &mut dyn Runtime, commands: usize) -> Result<(), RuntimeError> {
+    for _ in 0..commands {
+        let done = runtime.wait(None)?.expect("a completion");
+        assert_eq!(done.status, Status::Done);
+    }
+    Ok(())
 }

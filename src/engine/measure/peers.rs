@@ -2,10 +2,11 @@
 //! possible, and through host memory. The faster way is the machine's.
 
 use super::MeasureError;
-use super::figures::rounded;
+use super::figures::{rounded, seconds};
 use super::probe::Probe;
+use crate::codelet::{BufferId, HostMemoryId};
 use crate::machine::PeerSpec;
-use crate::runtime::{Command, DeviceId, Location, PeerPath, RuntimeError};
+use crate::runtime::{Command, DeviceId, Location, PeerPath, QueueId, RuntimeError};
 
 /// Bytes of the largest copy at most. Some drivers copy directly at a fiftieth of the
 /// links' speed, and machines with many devices have many pairs.
@@ -59,21 +60,49 @@ fn measure_way(
     }
     let bytes = probe.size(from, 8)?.min(probe.size(to, 8)?).min(MOST);
     let (source, target) = (probe.buffer(from, bytes)?, probe.buffer(to, bytes)?);
-    let queue = probe.queue(to)?;
-    let copy = |bytes| Command::Copy {
-        from: Location::device(source, 0),
-        to: Location::device(target, 0),
-        bytes,
+    let host = probe.host(LITTLE)?;
+    let queues = (probe.queue(from)?, probe.queue(to)?);
+    let mut seconds = |bytes| {
+        let copy = (bytes > 0).then(|| Command::Copy {
+            from: Location::device(source, 0),
+            to: Location::device(target, 0),
+            bytes,
+        });
+        probe.median(|probe| once(probe, queues, (source, target), host, copy.as_ref()))
     };
-    let bandwidth = probe.rate(queue, &copy(bytes), bytes as f64)?;
-    let little = probe.rate(queue, &copy(LITTLE), LITTLE as f64)?;
+    let (none, little, whole) = (seconds(0)?, seconds(LITTLE)?, seconds(bytes)?);
+    let bandwidth = (bytes - LITTLE) as f64 / (whole - little).max(f64::MIN_POSITIVE);
     probe.free_queues();
     probe.free_buffers();
     Ok(Some(PeerSpec {
         from: probe.device(from).name.clone(),
         to: probe.device(to).name.clone(),
         bandwidth: rounded(bandwidth),
-        latency_ns: (1e9 * LITTLE as f64 / little) as u64,
+        latency_ns: (1e9 * (little - none).max(0.0)) as u64,
         through_host,
     }))
+}
+
+/// Seconds of a copy of which the target reads something afterwards, by the host's clock.
+/// The source wrote something before. A driver that keeps one memory for all devices moves
+/// a buffer only where it is used: without these two, nothing moves, and no time is right.
+fn once(
+    probe: &mut Probe,
+    (source_queue, target_queue): (QueueId, QueueId),
+    (source, target): (BufferId, BufferId),
+    host: HostMemoryId,
+    copy: Option<&Command>,
+) -> Result<f64, MeasureError> {
+    let little = |to| Command::write(host, 0..LITTLE, to, 0);
+    probe.submit(source_queue, little(source))?;
+    probe.submit(target_queue, little(target))?;
+    probe.completions(2)?;
+    let begin = probe.now();
+    if let Some(copy) = copy {
+        probe.submit(target_queue, copy.clone())?;
+    }
+    let read = Command::read(target, 0, host, 0..LITTLE);
+    probe.submit(target_queue, read)?;
+    probe.completions(1 + usize::from(copy.is_some()))?;
+    Ok(seconds(begin, probe.now()))
 }

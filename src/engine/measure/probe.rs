@@ -85,6 +85,15 @@ impl<'a> Probe<'a> {
         Ok(HostMemory { from, to, bytes })
     }
 
+    /// Host memory, freed with the probe.
+    pub fn host(&mut self, bytes: u64) -> Result<HostMemoryId, MeasureError> {
+        Ok(self.scope.alloc_host(bytes)?)
+    }
+
+    pub fn now(&self) -> Nanos {
+        self.scope.now()
+    }
+
     /// A buffer on a device, freed by [`Self::free_buffers`].
     pub fn buffer(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, MeasureError> {
         Ok(self.scope.alloc(device, bytes)?)

@@ -154,7 +154,12 @@ fn the_faster_way_between_devices_is_measured() {
                 false => (direct, 10_000),
             };
             assert_near("peer", peer.bandwidth, bandwidth, 0.02);
-            assert_near("latency", peer.latency_ns as f64, latency as f64, 0.02);
+            // With what the host takes for a command.
+            let found = peer.latency_ns;
+            assert!(
+                (latency..2 * latency).contains(&found),
+                "{found} for {latency}"
+            );
         }
         // What was measured is measured again.
         found.devices = machine.devices.clone();

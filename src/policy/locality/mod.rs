@@ -69,9 +69,6 @@ pub struct Locality {
     queued: Vec<f64>,
     /// By device: the tasks that it has.
     given: Vec<usize>,
-    /// By device: whether it got nothing when it asked last, and nothing has happened
-    /// since.
-    refused: Vec<bool>,
     /// By device: the seconds of the tasks that have not ended and that it can run.
     left: Vec<f64>,
     lost: Vec<bool>,
@@ -116,7 +113,6 @@ impl Locality {
             ahead: vec![0; devices],
             queued: vec![0.0; devices],
             given: vec![0; devices],
-            refused: vec![false; devices],
             left: vec![0.0; devices],
             lost: vec![false; devices],
             problem,
@@ -130,7 +126,6 @@ impl Locality {
         self.ahead.fill(0);
         self.queued.fill(0.0);
         self.given.fill(0);
-        self.refused.fill(false);
         for status in &mut self.status {
             if *status != Status::Ended {
                 *status = Status::Waiting;
@@ -267,25 +262,20 @@ impl Locality {
     }
 
     /// Whether all other tasks are expected to end before this device ends a task more,
-    /// although another device is faster.
+    /// although a faster device can run it. The fastest one never waits, so that some
+    /// device always goes on.
     fn is_late(&self, task: usize, device: usize) -> bool {
         let able = (0..self.lost.len()).filter(|other| !self.lost[*other]);
         let able = able.filter(|other| self.problem.able(task, *other));
         let own = self.seconds(task, device);
-        let is_slow = able.clone().any(|other| self.seconds(task, other) < own);
+        let is_faster =
+            |other| self.seconds(task, other) < own && self.left[other] < self.left[device];
         // Each device does its part of the work in a second.
         let rate: f64 = able
+            .clone()
             .map(|other| 1.0 / self.left[other].max(own * 1e-3))
             .sum();
-        // Where nothing runs, nobody would ask again.
-        is_slow && !self.is_last(device) && (self.queued[device] + own) * rate > 1.0
-    }
-
-    /// Whether no other device runs anything or will ask before something happens.
-    fn is_last(&self, device: usize) -> bool {
-        let mut others = (0..self.lost.len()).filter(|other| *other != device);
-        others.all(|other| self.lost[other] || self.given[other] == 0 && self.refused[other])
-            && self.given[device] == 0
+        able.clone().any(is_faster) && (self.queued[device] + own) * rate > 1.0
     }
 
     /// Plans half of the tasks of the device that has the most planned, the last ones,
@@ -334,7 +324,6 @@ impl Policy for Locality {
 
     fn ready(&mut self, component: usize, _now: Nanos) {
         self.make_available(component);
-        self.refused.fill(false);
     }
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
@@ -346,15 +335,12 @@ impl Policy for Locality {
             self.plan_loads(device);
         }
         self.tell_scarce();
-        let task = self.pop(device);
-        self.refused[device] = task.is_none();
-        task
+        self.pop(device)
     }
 
     fn finished(&mut self, finished: &Finished) {
         let (task, device) = (finished.component, finished.device);
         self.status[task] = Status::Ended;
-        self.refused.fill(false);
         self.queued[device] -= self.seconds(task, device);
         self.given[device] -= 1;
         self.ahead[device] -= self.loads[task];
