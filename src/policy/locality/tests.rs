@@ -51,7 +51,7 @@ proptest! {
             let mut gain = 0.0;
             for task in (0..20).filter(|task| available[*task]) {
                 let inputs = &problem.tasks[task].inputs;
-                let lacks = inputs.iter().filter(|input| !holds(device, *input)).count();
+                let lacks = inputs.iter().filter(|input| !holds(device, input)).count();
                 if let Some(seconds) = problem.tasks[task].seconds[device]
                     && inputs.contains(&datum)
                     && !holds(device, &datum)
