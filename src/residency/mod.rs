@@ -153,6 +153,14 @@ impl<B: Copy, A: Copy> Residency<B, A> {
         }
     }
 
+    /// A datum is nowhere any more. Buffers stay.
+    pub fn remove(&mut self, datum: usize) {
+        self.in_host[datum] = false;
+        for device in 0..self.versions.len() {
+            self.set(device, datum, State::Absent);
+        }
+    }
+
     /// Begins anew: no datum is anywhere, except the valid ones on devices that are to
     /// stay. Buffers stay.
     pub fn forget(&mut self, stays: impl Fn(usize) -> bool) {

@@ -161,8 +161,10 @@ impl GraphRun<'_> {
             return;
         }
         for device in (0..self.windows.len()).filter(|device| *device != maker) {
-            let version = self.version(device, slot);
-            if version.is_none_or(|version| version == datum) {
+            // After a loss a version may be made again when there is a later one.
+            let storage = &self.prepared.storage;
+            let is_older = |version| storage.is_before(&self.graph, version, datum);
+            if !self.version(device, slot).is_some_and(is_older) {
                 continue;
             }
             if self.windowed && self.can_leave(device, slot) {

@@ -1,10 +1,13 @@
 //! Recovery after a loss: what is done again, and whether a device is left for it.
 
+use std::sync::Arc;
+
 use super::GraphRunError;
 use super::outcome::GraphLoss;
 use super::run::GraphRun;
 use super::state::ComponentState;
 use crate::graph::DatumId;
+use crate::runtime::RuntimeError;
 
 impl GraphRun<'_> {
     /// Goes on without the devices that failed. Nothing is in flight.
@@ -21,6 +24,7 @@ impl GraphRun<'_> {
         let exists = |datum: DatumId| storage.exists(datum);
         let overwritten = |datum: DatumId| storage.overwritten(graph, datum);
         let repeated = (self.state).lose(graph, components, exists, overwritten);
+        self.remove_outputs();
         self.tell_absent(&lost);
         // A repeated component ends twice; only the last time counts.
         self.placements
@@ -42,8 +46,43 @@ impl GraphRun<'_> {
         self.queues = prepared.run_queues(self.runtime, self.policy, self.options)?;
         self.losses.append(&mut prepared.losses);
         self.check_placeable()?;
+        if let Err(error) = self.store_wanted() {
+            self.refused(error);
+        }
         let ready = self.state.find_ready(&self.graph, &self.components);
         self.tell_ready(ready);
+        Ok(())
+    }
+
+    /// Removes what kernels of components that run again have made. Otherwise a command
+    /// plan could rely on a version in host memory that an older one overwrites when it
+    /// is needed again.
+    fn remove_outputs(&mut self) {
+        for (component, run) in self.state.components.iter().enumerate() {
+            if matches!(run.state, ComponentState::Done(_)) {
+                continue;
+            }
+            for kernel in &self.components.list()[component].kernels {
+                for datum in self.graph.kernel(*kernel).outputs() {
+                    self.prepared.storage.residency.remove(datum.0);
+                }
+            }
+        }
+    }
+
+    /// Stores what the host wants and only devices that are left have: the copy from the
+    /// device that made it failed, and another one had loaded it from there.
+    fn store_wanted(&mut self) -> Result<(), RuntimeError> {
+        let graph = Arc::clone(&self.graph);
+        for datum in graph.datum_ids().filter(|datum| graph.datum(*datum).wanted) {
+            let residency = &self.prepared.storage.residency;
+            if !residency.in_host(datum.0)
+                && let Some(device) = residency.holder(datum.0)
+                && let Some(maker) = graph.producer(datum)
+            {
+                self.store(self.components.of(maker), device, datum)?;
+            }
+        }
         Ok(())
     }
 

@@ -225,6 +225,13 @@ impl Storage {
         self.host_first[from.0] != self.host_first[to.0]
     }
 
+    /// Whether a version comes before another one of the same slot.
+    pub fn is_before(&self, graph: &TaskGraph, version: DatumId, other: DatumId) -> bool {
+        let versions = self.versions[graph.first_version(other).0].iter();
+        let mut before = versions.take_while(|version| **version != other);
+        before.any(|earlier| *earlier == version)
+    }
+
     /// Gives all memory back.
     pub fn release(mut self, runtime: &mut dyn Runtime, devices: usize) {
         for device in 0..devices {

@@ -1,12 +1,18 @@
 //! Devices that fail or vanish during a run: the others compute right results, or
 //! an error names what is lost; never a wrong result, never a hang.
 
+use std::sync::Arc;
+
 use fastrand::Rng;
+use pdawl::codelet::mix::Mix;
+use pdawl::codelet::{Cost, Value};
 use pdawl::engine::graph::{GraphRunError, Options};
-use pdawl::policy::Clustering;
+use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
+use pdawl::policy::{Belady, Clustering, Policy, Problem};
 use pdawl::runtime::sim::{self, At, Sim, SimOptions, What};
 use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, Runtime};
+use pdawl::workload::task_set::mix_reference;
 
 use super::random::{Case, case};
 use super::run::{
@@ -15,6 +21,9 @@ use super::run::{
 };
 use super::simulated::{devices, machine, machine_of, seeds};
 use crate::pocl::open;
+
+/// Bytes of the data of checking kernels.
+const BYTES: u64 = 64;
 
 /// Runs a case twice on a runtime that loses a device; returns whether both runs
 /// succeeded.
@@ -144,4 +153,163 @@ fn a_plan_remembers_who_is_gone() {
         assert!(outcome.placements.iter().all(|placed| placed.device == 1));
         check_results(&prepared, &mut runtime, &case, "after a loss");
     }
+}
+
+/// A checking kernel, which takes three milliseconds on a GPU and more on a host.
+fn mix(number: u64, memories: &[Argument]) -> Kernel {
+    let count = |kind: fn(&Argument) -> bool| memories.iter().filter(|m| kind(m)).count() as u32;
+    let mix = Mix {
+        reads: count(|memory| matches!(memory, Argument::Input(_))),
+        updates: count(|memory| matches!(memory, Argument::InOut { .. })),
+        writes: count(|memory| matches!(memory, Argument::FullOutput(_))),
+    };
+    let values = mix.values(number).into_iter().map(Argument::Value);
+    let memories = memories.iter().flat_map(|memory| {
+        let bytes = Argument::Value(Value::U64(BYTES));
+        [*memory, bytes]
+    });
+    Kernel {
+        name: format!("mix {number}").into(),
+        codelet: Arc::new(mix.codelet()),
+        units: 0..mix.units(),
+        arguments: values.chain(memories).collect(),
+        cost: Cost {
+            flops: 1e10,
+            bytes: 0.0,
+        },
+        prefers: None,
+    }
+}
+
+/// Runs a graph of such kernels, divided into `parts`, on a GPU, a host and another GPU.
+/// After the fault these components run again, of those that had ended, and the results
+/// are right.
+fn survives_fault(
+    graph: GraphBuilder,
+    parts: &[usize],
+    fault: sim::Fault,
+    repeated: &[usize],
+    policy: impl FnOnce(Problem) -> Box<dyn Policy>,
+) {
+    let graph = Arc::new(graph.build().expect("a graph"));
+    let case = Case {
+        components: Arc::new(Components::by(&graph, |k| parts[k.0]).expect("components")),
+        graph,
+        expected: Vec::new(),
+    };
+    let gpu = |name: &str| sim::SimDevice::Named(name.into());
+    let options = SimOptions {
+        data: true,
+        noise: Some(0.0),
+        devices: Some(vec![
+            gpu("gpu0"),
+            sim::SimDevice::Host { cores: Some(2) },
+            gpu("gpu1"),
+        ]),
+        faults: vec![fault],
+        ..SimOptions::default()
+    };
+    let mut runtime = Sim::new(&machine(), options).expect("a simulator");
+    let mut policy = policy(numbers(&runtime, &case));
+    let mut prepared = prepared(&mut runtime, &case);
+    let options = Options {
+        // The host is told of every kernel's end.
+        trace: true,
+        ..Options::queues(vec![1, 1, 1])
+    };
+    let outcome = once(&mut prepared, &mut runtime, policy.as_mut(), &options).expect("a run");
+    assert_eq!(outcome.losses.len(), 1);
+    assert_eq!(outcome.losses[0].repeated, repeated);
+    let right = mix_reference(&case.graph).expect("checking kernels");
+    for datum in case.graph.datum_ids() {
+        if case.graph.datum(datum).wanted {
+            let found = prepared.bytes(&mut runtime, datum).expect("its bytes");
+            assert_eq!(found, right[datum.0], "{}", case.graph.datum(datum).name);
+        }
+    }
+}
+
+/// The host wants what a device makes and another one loads from there. The copy to the
+/// host fails, and the other device's copy is then the only one.
+#[test]
+fn what_only_another_device_has_gets_to_the_host() {
+    let mut graph = GraphBuilder::default();
+    let given = graph.datum(Datum::new("given", BYTES).with(Contents::zeros()));
+    let first = graph.datum(Datum::new("first", BYTES).wanted());
+    let second = graph.datum(Datum::new("second", BYTES).wanted());
+    graph.kernel(mix(
+        0,
+        &[Argument::Input(given), Argument::FullOutput(first)],
+    ));
+    graph.kernel(mix(
+        1,
+        &[Argument::Input(first), Argument::FullOutput(second)],
+    ));
+    let fault = sim::Fault {
+        device: 0,
+        // The first kernel runs.
+        at: At::Seconds(1e-3),
+        what: What::FailNext(1),
+    };
+    survives_fault(graph, &[0, 1], fault, &[], |problem| {
+        Box::new(Belady::new(problem, vec![vec![0], vec![], vec![1]], 2))
+    });
+}
+
+/// A host overwrites a datum with its next version, and fails in the same component. A
+/// GPU that repeats the component gets the datum from another GPU, through the host memory
+/// of the next version, so the one that the host made is gone.
+#[test]
+fn a_result_of_a_component_that_failed_is_made_again() {
+    let mut graph = GraphBuilder::default();
+    let from = graph.datum(Datum::new("first", BYTES));
+    let to = graph.datum(Datum::new("next", BYTES).wanted());
+    let other = graph.datum(Datum::new("other", BYTES).wanted());
+    graph.kernel(mix(0, &[Argument::FullOutput(from)]));
+    graph.kernel(mix(1, &[Argument::InOut { from, to }]));
+    graph.kernel(mix(2, &[Argument::Input(to), Argument::FullOutput(other)]));
+    let fault = sim::Fault {
+        device: 1,
+        // The second kernel runs.
+        at: At::Seconds(8e-3),
+        what: What::FailNext(1),
+    };
+    survives_fault(graph, &[0, 1, 1], fault, &[], |problem| {
+        Box::new(Clustering::new(problem, vec![2, 1]).expect("a map"))
+    });
+}
+
+/// A lost device made a datum, of which another device has a later version. The datum is
+/// made again, and the later version stays.
+#[test]
+fn a_version_that_is_made_again_removes_no_later_one() {
+    let mut graph = GraphBuilder::default();
+    let given = graph.datum(Datum::new("given", BYTES).with(Contents::zeros()));
+    let first = graph.datum(Datum::new("first", BYTES).wanted());
+    let beside = graph.datum(Datum::new("beside", BYTES));
+    let next = graph.datum(Datum::new("next", BYTES));
+    let last = graph.datum(Datum::new("last", BYTES).wanted());
+    let update = |from, to| Argument::InOut { from, to };
+    graph.kernel(mix(
+        0,
+        &[update(given, first), Argument::FullOutput(beside)],
+    ));
+    graph.kernel(mix(1, &[update(first, next)]));
+    graph.kernel(mix(
+        2,
+        &[
+            Argument::Input(beside),
+            Argument::Input(next),
+            Argument::FullOutput(last),
+        ],
+    ));
+    let fault = sim::Fault {
+        device: 0,
+        // The second kernel runs.
+        at: At::Seconds(4e-3),
+        what: What::Lost,
+    };
+    survives_fault(graph, &[0, 1, 2], fault, &[0], |problem| {
+        Box::new(Belady::new(problem, vec![vec![0], vec![], vec![1, 2]], 2))
+    });
 }
