@@ -68,22 +68,6 @@ impl Tournament {
         self.descend(|left, right| left > right || (left == right && random.bool()))
     }
 
-    /// So many numbers of the greatest keys, the greatest first; fewer where the others'
-    /// keys are 0.
-    pub fn greatest(&mut self, most: usize) -> Vec<usize> {
-        let mut found = Vec::with_capacity(most);
-        while found.len() < most
-            && let Some(number) = self.first()
-        {
-            found.push((number, self.get(number)));
-            self.set(number, 0);
-        }
-        for (number, key) in &found {
-            self.set(*number, *key);
-        }
-        found.into_iter().map(|(number, _)| number).collect()
-    }
-
     /// The last number whose key is above 0.
     pub fn last(&mut self) -> Option<usize> {
         self.descend(|_, right| right == 0)
@@ -158,11 +142,6 @@ mod tests {
                 prop_assert_eq!(tree.last(), keys.iter().rposition(|key| *key > 0));
                 let any = tree.random(&mut random);
                 prop_assert_eq!(any.map(|any| keys[any]), first.map(|_| greatest));
-                let three = tree.greatest(3).into_iter().map(|number| keys[number]);
-                let mut best: Vec<u64> = keys.iter().copied().filter(|key| *key > 0).collect();
-                best.sort_unstable_by(|one, other| other.cmp(one));
-                best.truncate(3);
-                prop_assert_eq!(three.collect::<Vec<_>>(), best);
             }
         }
     }

@@ -383,15 +383,9 @@ impl Policy for Locality {
 
     fn victim(&mut self, device: usize, evictable: &dyn Fn(usize) -> bool) -> Option<usize> {
         let victims = self.luf.victims(device, evictable, CANDIDATES);
-        let next_use = |datum: &usize| match victims.len() {
-            1 => 0.0,
-            _ => self.shares.next_use(device, *datum),
-        };
-        let uses: Vec<(f64, usize)> = victims.iter().map(|d| (next_use(d), *d)).collect();
-        let latest = uses
-            .into_iter()
-            .rev()
-            .max_by(|one, other| one.0.total_cmp(&other.0));
-        latest.map(|(_, datum)| datum)
+        match victims.len() {
+            1 => victims.first().copied(),
+            _ => self.shares.used_last(device, &victims),
+        }
     }
 }

@@ -51,8 +51,9 @@ pub struct Shares {
     lacks: Vec<u32>,
     /// By device and datum.
     gains: Vec<Gain>,
-    /// By device, over the data that it does not hold: the greater the gain in a second
-    /// of loading, the greater the key.
+    /// By device and datum that it does not hold: the gain in a second of loading, the
+    /// inverse of the share; and by device, these in order.
+    rates: Vec<f64>,
     ranked: Vec<Tournament>,
     /// By device: the tasks that came to lack nothing. Some are no longer free, and some
     /// are there twice.
@@ -117,6 +118,7 @@ impl Shares {
             unprocessed: vec![0; data],
             lacks: vec![0; tasks * devices],
             gains: vec![Gain::default(); data * devices],
+            rates: vec![0.0; data * devices],
             ranked: vec![Tournament::new(data); devices],
             freed: vec![VecDeque::new(); devices],
             moved: Vec::new(),
@@ -129,6 +131,7 @@ impl Shares {
         self.available.fill(false);
         self.unprocessed.fill(0);
         self.gains.fill(Gain::default());
+        self.rates.fill(0.0);
         self.ranked.iter_mut().for_each(Tournament::clear);
         self.freed.iter_mut().for_each(VecDeque::clear);
         self.moved = (0..self.data as u32).collect();
@@ -225,15 +228,22 @@ impl Shares {
     /// The available task that costs a device least, of those that read the data with
     /// the greatest gains and lack one other datum at most.
     pub fn cheapest(&mut self, device: usize) -> Option<usize> {
-        let candidates = self.ranked[device].greatest(CANDIDATES);
-        let share = |datum: usize| 1.0 / rate(self.ranked[device].get(datum));
+        let mut seen = Vec::new();
         let mut least: Option<(f64, usize)> = None;
-        for datum in &candidates {
-            // What a task that reads this datum costs at least.
+        while seen.len() < CANDIDATES
+            && let Some(datum) = self.ranked[device].first()
+        {
+            // What a task that reads this datum costs at least, and all further ones.
+            let share = 1.0 / self.rates[device * self.data + datum];
+            if least.is_some_and(|(least, _)| least <= share) {
+                break;
+            }
+            seen.push(datum);
+            self.ranked[device].set(datum, 0);
             let alone = self.gains[device * self.data + datum].alone > 0;
-            let other = if alone { 0.0 } else { share(candidates[0]) };
-            let bound = share(*datum) + other;
-            for task in self.readers.of(*datum).iter().map(|task| *task as usize) {
+            let other = 1.0 / self.rates[device * self.data + seen[0]];
+            let bound = if alone { share } else { share + other };
+            for task in self.readers.of(datum).iter().map(|task| *task as usize) {
                 if least.is_some_and(|(least, _)| least <= bound) {
                     break;
                 }
@@ -245,6 +255,10 @@ impl Shares {
                     }
                 }
             }
+        }
+        for datum in seen {
+            let rate = self.rates[device * self.data + datum];
+            self.ranked[device].set(datum, key(rate));
         }
         least.map(|(_, task)| task)
     }
@@ -260,14 +274,28 @@ impl Shares {
         nowhere.count()
     }
 
-    /// How soon a device will use a datum that it holds: what the cheapest task costs
-    /// that reads it, in a second of loading it again.
-    pub fn next_use(&self, device: usize, datum: usize) -> f64 {
-        let readers = self.readers.of(datum).iter().map(|task| *task as usize);
-        let readers = readers
-            .filter(|task| !self.taken[*task] && self.lacks[task * self.devices + device] < UNABLE);
-        let costs = readers.map(|task| self.cost(task, device));
-        costs.fold(f64::INFINITY, f64::min) / self.seconds[device * self.data + datum]
+    /// Of these data, which a device holds, the first one that it will use last: the
+    /// cheapest task that reads it costs most in a second of loading it again.
+    pub fn used_last(&self, device: usize, data: &[usize]) -> Option<usize> {
+        let mut last: Option<(f64, usize)> = None;
+        for datum in data.iter().copied() {
+            let seconds = self.seconds[device * self.data + datum];
+            let readers = self.readers.of(datum).iter().map(|task| *task as usize);
+            let readers = readers.filter(|task| {
+                !self.taken[*task] && self.lacks[task * self.devices + device] < UNABLE
+            });
+            let mut least = f64::INFINITY;
+            for task in readers {
+                least = least.min(self.cost(task, device) / seconds);
+                if last.is_some_and(|(latest, _)| least <= latest) {
+                    break;
+                }
+            }
+            if last.is_none_or(|(latest, _)| least > latest) {
+                last = Some((least, datum));
+            }
+        }
+        last.map(|(_, datum)| datum)
     }
 
     /// Whether no other device can give a datum to this one faster than the host.
@@ -279,15 +307,14 @@ impl Shares {
     /// The nanoseconds of work that a second of loading a datum makes possible.
     #[cfg(test)]
     pub fn rate(&self, device: usize, datum: usize) -> f64 {
-        rate(self.ranked[device].get(datum))
+        self.rates[device * self.data + datum]
     }
 
     /// The shares of what a task lacks on a device.
     fn cost(&self, task: usize, device: usize) -> f64 {
         let missing = missing(self.inputs.of(task), &self.holdings, device);
-        // The share is the inverse of what the ranking has.
-        let shares = missing.map(|datum| 1.0 / rate(self.ranked[device].get(datum as usize)));
-        shares.sum()
+        let rates = &self.rates[device * self.data..][..self.data];
+        missing.map(|datum| 1.0 / rates[datum as usize]).sum()
     }
 
     /// Notes what a load of a datum takes now on each device, and ranks it there.
@@ -378,11 +405,12 @@ impl Shares {
     fn rank(&mut self, device: usize, datum: usize) {
         let gain = self.gains[device * self.data + datum];
         let nanos = gain.alone as f64 + NEARLY * gain.nearly as f64;
-        let key = match self.holdings.holds(device, datum) || nanos == 0.0 {
-            true => 0,
-            false => key(nanos / self.seconds[device * self.data + datum]),
+        let rate = match self.holdings.holds(device, datum) {
+            true => 0.0,
+            false => nanos / self.seconds[device * self.data + datum],
         };
-        self.ranked[device].set(datum, key);
+        self.rates[device * self.data + datum] = rate;
+        self.ranked[device].set(datum, key(rate));
     }
 }
 
@@ -395,8 +423,4 @@ fn missing(inputs: &[u32], holdings: &Holdings, device: usize) -> impl Iterator<
 /// The key of a rate, which is not negative: such numbers and their bits have one order.
 fn key(rate: f64) -> u64 {
     rate.to_bits()
-}
-
-fn rate(key: u64) -> f64 {
-    f64::from_bits(key)
 }
