@@ -49,7 +49,7 @@ struct Uses {
     buffered: u32,
     planned: u32,
     last: u32,
-    /// Whether loading it again is as slow as a load can be.
+    /// Whether only the host could give it back.
     scarce: bool,
 }
 
@@ -138,8 +138,8 @@ impl Luf {
         }
     }
 
-    /// Whether a device that loses a datum has to load it from the host, or from a
-    /// device that is nearer. Of the data that LUF holds equal, near ones go first.
+    /// Whether no other device can give a datum back faster than the host can. Of the data
+    /// that LUF holds equal, those leave first that another device can give back.
     pub fn set_scarce(&mut self, device: usize, datum: usize, scarce: bool) {
         if self.uses[device * self.data + datum].scarce != scarce {
             self.change(device, datum, |uses| uses.scarce = scarce);

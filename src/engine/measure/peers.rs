@@ -71,7 +71,8 @@ fn measure_way(
         probe.median(|probe| once(probe, queues, (source, target), host, copy.as_ref()))
     };
     let (none, little, whole) = (seconds(0)?, seconds(LITTLE)?, seconds(bytes)?);
-    let bandwidth = (bytes - LITTLE) as f64 / (whole - little).max(f64::MIN_POSITIVE);
+    // The clock counts nanoseconds.
+    let bandwidth = (bytes - LITTLE) as f64 / (whole - little).max(1e-9);
     probe.free_queues();
     probe.free_buffers();
     Ok(Some(PeerSpec {

@@ -97,7 +97,7 @@ struct Plan {
 
 impl Locality {
     /// A device has `window` tasks at once, at least 1. `seed` is that of random choices,
-    /// where all tasks cost the same.
+    /// for devices that need no load for a task.
     pub fn new(problem: Problem, window: usize, seed: u64) -> Self {
         let devices = problem.devices.len();
         Self {
