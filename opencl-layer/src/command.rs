@@ -1,0 +1,230 @@
+//! Gives commands to drivers, where their data are.
+//!
+//! A context of one device has nothing to move: its commands go straight through. In
+//! others each command says which bytes of which memory objects it reads and writes. What
+//! the command's place does not have is copied there first, by hidden commands that wait
+//! for what the command itself waits for. That suffices: whoever wrote the bytes was
+//! ordered before this command by the program.
+
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use opencl_sys::{CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST, cl_command_type, cl_event, cl_uint};
+
+use crate::context::Context;
+use crate::event::Event;
+use crate::handle::{self, Ref};
+use crate::mem::Mem;
+use crate::native::Native;
+use crate::queue::{Lane, Queue, State};
+use crate::status::Fallible;
+
+/// Bytes of a memory object that a command uses.
+#[derive(Clone)]
+pub struct Use {
+    pub mem: Ref<Mem>,
+    pub range: Range<usize>,
+    pub reads: bool,
+    pub writes: bool,
+    /// The host uses the bytes, not the command's place.
+    pub by_host: bool,
+}
+
+impl Use {
+    /// Where a command at a place has its bytes. The place after the last is the host.
+    fn place(&self, context: &Context, place: usize) -> usize {
+        match self.by_host {
+            true => context.places.len(),
+            false => place,
+        }
+    }
+
+    pub fn read(mem: &Ref<Mem>, range: Range<usize>) -> Self {
+        Self {
+            mem: mem.clone(),
+            range,
+            reads: true,
+            writes: false,
+            by_host: false,
+        }
+    }
+
+    pub fn write(mem: &Ref<Mem>, range: Range<usize>) -> Self {
+        Self {
+            mem: mem.clone(),
+            range,
+            reads: false,
+            writes: true,
+            by_host: false,
+        }
+    }
+}
+
+/// What a driver is asked to do.
+pub trait Action: Send {
+    /// Calls the driver. With `event`, it gets the driver's event.
+    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()>;
+
+    /// Whether any place can do it, so that it goes where its data are.
+    fn follows_data(&self) -> bool {
+        false
+    }
+}
+
+/// A wait list for a driver.
+pub struct Waits(Vec<cl_event>);
+
+impl Waits {
+    pub fn count(&self) -> cl_uint {
+        self.0.len() as cl_uint
+    }
+
+    /// The events, or null if there are none.
+    pub fn events(&self) -> *const cl_event {
+        match self.0.is_empty() {
+            true => ptr::null(),
+            false => self.0.as_ptr(),
+        }
+    }
+}
+
+/// A command of a program.
+pub struct Command {
+    pub kind: cl_command_type,
+    pub uses: Vec<Use>,
+    pub waits: Vec<Ref<Event>>,
+    pub action: Box<dyn Action>,
+}
+
+impl Command {
+    /// A command with the wait list that a program gave.
+    ///
+    /// # Safety
+    /// `events` is null or valid for `count` reads.
+    pub unsafe fn new(
+        queue: &Ref<Queue>,
+        kind: cl_command_type,
+        (count, events): (cl_uint, *const cl_event),
+        uses: Vec<Use>,
+        action: impl Action + 'static,
+    ) -> Fallible<Self> {
+        if (count == 0) != events.is_null() {
+            return Err(CL_INVALID_EVENT_WAIT_LIST);
+        }
+        // SAFETY: promised by the caller.
+        let waits = unsafe { handle::list::<Event>(count, events) };
+        let waits = waits.map_err(|_| CL_INVALID_EVENT_WAIT_LIST)?;
+        let foreign = |context: &Ref<_>| *context != queue.context;
+        if waits.iter().any(|event| foreign(&event.context))
+            || uses.iter().any(|used| foreign(&used.mem.context))
+        {
+            return Err(CL_INVALID_CONTEXT);
+        }
+        Ok(Self {
+            kind,
+            uses,
+            waits,
+            action: Box::new(action),
+        })
+    }
+}
+
+/// Gives a command to a driver.
+///
+/// # Safety
+/// `event` is null or valid for a write.
+pub unsafe fn submit(
+    queue: &Ref<Queue>,
+    command: &Command,
+    event: *mut cl_event,
+    blocking: bool,
+) -> Fallible<()> {
+    let native = {
+        let _issuing = queue.context.issuing();
+        let mut state = queue.state();
+        let place = choose(queue, &state, command);
+        issue(queue, &mut state, command, place, blocking || !event.is_null())?
+    };
+    if !event.is_null() {
+        let made = Event::recorded(queue, command.kind);
+        if let Some(native) = &native {
+            Event::issued(&made, Arc::clone(native));
+        }
+        // SAFETY: promised by the caller.
+        unsafe { *event = made.give() };
+    }
+    match native {
+        Some(native) if blocking => native.wait(),
+        _ => Ok(()),
+    }
+}
+
+/// Where a command goes.
+fn choose(queue: &Queue, state: &State, command: &Command) -> usize {
+    if queue.context.is_single() || !command.action.follows_data() {
+        return state.place;
+    }
+    // Of the places that have all that is read, the queue's own is best.
+    let has_all = |place: usize| {
+        let mut reads = command.uses.iter().filter(|used| used.reads);
+        reads.all(|used| used.mem.is_valid(&used.range, place))
+    };
+    let mut places = queue.places.iter().copied();
+    match has_all(state.place) {
+        true => state.place,
+        false => places.find(|place| has_all(*place)).unwrap_or(state.place),
+    }
+}
+
+/// Gives a command to the driver of a place, after the copies that it needs.
+pub fn issue(
+    queue: &Queue,
+    state: &mut State,
+    command: &Command,
+    place: usize,
+    with_event: bool,
+) -> Fallible<Option<Arc<Native>>> {
+    let context = &queue.context;
+    let lane = queue.lane(state, place)?;
+    let mut before = Vec::new();
+    for event in &command.waits {
+        before.extend(Event::native(event, lane.domain)?);
+    }
+    if !context.is_single() {
+        if let Some(last) = state.last.filter(|last| *last != place) {
+            before.push(queue.lane(state, last)?.marker()?);
+        }
+        let mut copies = Vec::new();
+        for used in command.uses.iter().filter(|used| used.reads) {
+            let to = used.place(context, place);
+            copies.extend(used.mem.bring(queue, state, &used.range, to, &before)?);
+        }
+        before.extend(copies);
+    }
+    let events = before.iter().map(|native| native.within(context, lane.domain));
+    let waits = Waits(events.collect::<Fallible<_>>()?);
+    let mut event = ptr::null_mut();
+    let out = match with_event {
+        true => &raw mut event,
+        false => ptr::null_mut(),
+    };
+    command.action.enqueue(&lane, &waits, out)?;
+    if !context.is_single() {
+        for used in command.uses.iter().filter(|used| used.writes) {
+            used.mem.written(&used.range, used.place(context, place));
+        }
+        state.last = Some(place);
+    }
+    Ok((!event.is_null()).then(|| lane.native(event)))
+}
+
+/// The events of a list as a wait list of one domain.
+pub fn waits(
+    context: &Context,
+    domain: usize,
+    natives: &[Arc<Native>],
+) -> Fallible<Waits> {
+    let events = natives.iter().map(|native| native.within(context, domain));
+    Ok(Waits(events.collect::<Fallible<_>>()?))
+}

@@ -1,0 +1,264 @@
+//! Contexts. One of ours has a context of each driver whose devices it uses.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use libc::{c_char, c_void};
+use opencl_sys::cl_icd::cl_icd_dispatch;
+use opencl_sys::*;
+
+use crate::answer::Answer;
+use crate::device::Device;
+use crate::drivers::RealDevice;
+use crate::handle::{self, Ref, kind};
+use crate::platform;
+use crate::status::{Fallible, driver, driver_object, object, status};
+
+/// What a driver calls when something goes wrong in a context.
+pub type Notify = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void);
+
+/// A context of one driver. Its events can be waited for by its own queues only.
+pub struct Domain {
+    pub table: &'static cl_icd_dispatch,
+    pub context: cl_context,
+    /// Whether every queue needs programs of its own: PoCL confuses overlapping
+    /// launches of one program.
+    pub program_per_queue: bool,
+}
+
+/// A device that runs commands of a context.
+pub struct Place {
+    pub real: RealDevice,
+    /// Its driver's context, as an index.
+    pub domain: usize,
+}
+
+/// A context.
+pub struct Context {
+    pub devices: Vec<Ref<Device>>,
+    properties: Vec<cl_context_properties>,
+    pub domains: Vec<Domain>,
+    pub places: Vec<Place>,
+    /// Held while a command is given to a driver, so that the hidden copies of one
+    /// command do not mix with those of another. Never held during a callback.
+    issuing: Mutex<()>,
+}
+
+// SAFETY: drivers' handles may be used by every thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+kind!(Context, CL_INVALID_CONTEXT);
+
+impl Context {
+    fn new(
+        devices: Vec<Ref<Device>>,
+        properties: Vec<cl_context_properties>,
+        notify: Option<Notify>,
+        data: *mut c_void,
+    ) -> Fallible<Self> {
+        let mut context = Self {
+            devices,
+            properties,
+            domains: Vec::new(),
+            places: Vec::new(),
+            issuing: Mutex::new(()),
+        };
+        let mut members: Vec<RealDevice> = Vec::new();
+        for member in context.devices.iter().flat_map(|device| &device.members) {
+            if members.iter().all(|other| other.id != member.id) {
+                members.push(member.clone());
+            }
+        }
+        let mut platforms: Vec<cl_platform_id> = Vec::new();
+        for member in &members {
+            let platform = member.driver.platform;
+            if !platforms.contains(&platform) {
+                let own = members.iter().filter(|other| other.driver.platform == platform);
+                let ids: Vec<cl_device_id> = own.map(|device| device.id).collect();
+                let domain = open(member, &ids, notify, data)?;
+                context.domains.push(domain);
+                platforms.push(platform);
+            }
+        }
+        for real in members {
+            let platform = real.driver.platform;
+            let domain = platforms.iter().position(|other| *other == platform);
+            context.places.push(Place {
+                domain: domain.ok_or(CL_INVALID_DEVICE)?,
+                real,
+            });
+        }
+        Ok(context)
+    }
+
+    /// The driver's context of a place.
+    pub fn domain(&self, place: usize) -> &Domain {
+        &self.domains[self.places[place].domain]
+    }
+
+    /// Whether all commands go to one device, so that data are never elsewhere.
+    pub fn is_single(&self) -> bool {
+        self.places.len() == 1
+    }
+
+    /// The places that may run a device's commands.
+    pub fn places_of(&self, device: &Device) -> Vec<usize> {
+        let is_member = |place: &usize| {
+            let id = self.places[*place].real.id;
+            device.members.iter().any(|member| member.id == id)
+        };
+        (0..self.places.len()).filter(is_member).collect()
+    }
+
+    /// Keeps other threads from giving commands to drivers.
+    pub fn issuing(&self) -> MutexGuard<'_, ()> {
+        self.issuing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        for domain in &self.domains {
+            let _ = driver!(domain.table, clReleaseContext(domain.context));
+        }
+    }
+}
+
+/// Makes a driver's context.
+fn open(
+    first: &RealDevice,
+    ids: &[cl_device_id],
+    notify: Option<Notify>,
+    data: *mut c_void,
+) -> Fallible<Domain> {
+    let table = first.driver.table;
+    let properties: [cl_context_properties; 3] = [
+        CL_CONTEXT_PLATFORM as cl_context_properties,
+        first.driver.platform as cl_context_properties,
+        0,
+    ];
+    let (count, ids) = (ids.len() as cl_uint, ids.as_ptr());
+    let context = driver_object!(
+        table,
+        clCreateContext(properties.as_ptr(), count, ids, notify, data)
+    )?;
+    Ok(Domain {
+        table,
+        context,
+        program_per_queue: first.driver.name.starts_with("Portable Computing Language"),
+    })
+}
+
+/// Reads a list of properties that ends in 0, and checks its keys.
+///
+/// # Safety
+/// `list` is null or ends in 0.
+unsafe fn properties(list: *const cl_context_properties) -> Fallible<Vec<cl_context_properties>> {
+    let mut all = Vec::new();
+    if list.is_null() {
+        return Ok(all);
+    }
+    let mut at = list;
+    loop {
+        // SAFETY: the list has not ended yet.
+        let key = unsafe { *at };
+        if key == 0 {
+            all.push(0);
+            return Ok(all);
+        }
+        // SAFETY: a value follows each key.
+        let value = unsafe { *at.add(1) };
+        let twice = all.chunks(2).any(|pair| pair[0] == key);
+        match key {
+            _ if twice => return Err(CL_INVALID_PROPERTY),
+            CL_CONTEXT_PLATFORM => drop(platform::of(value as cl_platform_id)?),
+            CL_CONTEXT_INTEROP_USER_SYNC if value == 0 || value == 1 => {}
+            _ => return Err(CL_INVALID_PROPERTY),
+        }
+        all.extend([key, value]);
+        // SAFETY: as above.
+        at = unsafe { at.add(2) };
+    }
+}
+
+/// `clCreateContext`.
+pub unsafe extern "C" fn create_context(
+    list: *const cl_context_properties,
+    count: cl_uint,
+    devices: *const cl_device_id,
+    notify: Option<Notify>,
+    data: *mut c_void,
+    code: *mut cl_int,
+) -> cl_context {
+    let make = || {
+        if count == 0 || devices.is_null() || (notify.is_none() && !data.is_null()) {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promises about both lists.
+        let (properties, devices) = unsafe { (properties(list)?, handle::list(count, devices)?) };
+        Ok(Ref::new(Context::new(devices, properties, notify, data)?).give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clCreateContextFromType`.
+pub unsafe extern "C" fn create_context_from_type(
+    list: *const cl_context_properties,
+    kind: cl_device_type,
+    notify: Option<Notify>,
+    data: *mut c_void,
+    code: *mut cl_int,
+) -> cl_context {
+    let make = || {
+        if notify.is_none() && !data.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promise about the list.
+        let properties = unsafe { properties(list)? };
+        let devices = platform::of_type(platform::platform(), kind)?;
+        if devices.is_empty() {
+            return Err(CL_DEVICE_NOT_FOUND);
+        }
+        Ok(Ref::new(Context::new(devices, properties, notify, data)?).give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clRetainContext`.
+pub unsafe extern "C" fn retain_context(handle: cl_context) -> cl_int {
+    status(|| Ref::<Context>::of(handle).map(|context| drop(context.give())))
+}
+
+/// `clReleaseContext`.
+pub unsafe extern "C" fn release_context(handle: cl_context) -> cl_int {
+    status(|| Ref::<Context>::release(handle))
+}
+
+/// `clGetContextInfo`.
+pub unsafe extern "C" fn get_context_info(
+    handle: cl_context,
+    what: cl_context_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    status(|| {
+        let context = Ref::<Context>::of(handle)?;
+        // SAFETY: OpenCL's promises about both pointers.
+        let answer = unsafe { Answer::to(size, value, needed) };
+        match what {
+            CL_CONTEXT_REFERENCE_COUNT => answer.value(context.users()),
+            CL_CONTEXT_NUM_DEVICES => answer.value(context.devices.len() as cl_uint),
+            CL_CONTEXT_DEVICES => {
+                let handles: Vec<_> = context.devices.iter().map(Ref::handle).collect();
+                answer.list(&handles)
+            }
+            CL_CONTEXT_PROPERTIES => answer.list(&context.properties),
+            _ => Err(CL_INVALID_VALUE),
+        }
+    })
+}
+

@@ -1,0 +1,219 @@
+//! The drivers of this machine, opened without the loader.
+//!
+//! ocl-icd asks every platform for its devices while it starts, so calls through the
+//! loader would come back here before it is ready. The drivers are therefore found as
+//! loaders find them (files that name a library, in a folder) and opened directly.
+
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+use std::{env, fs, mem, ptr};
+
+use libc::{c_char, c_void};
+use opencl_sys::cl_icd::cl_icd_dispatch;
+use opencl_sys::{
+    CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_PLATFORM_NAME, CL_SUCCESS, cl_device_id,
+    cl_device_type, cl_int, cl_platform_id, cl_uint,
+};
+
+use crate::status::driver;
+
+type GetPlatforms = unsafe extern "C" fn(cl_uint, *mut cl_platform_id, *mut cl_uint) -> cl_int;
+type GetAddress = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+
+/// One platform of a driver.
+pub struct Driver {
+    /// Its functions.
+    pub table: &'static cl_icd_dispatch,
+    pub platform: cl_platform_id,
+    pub name: String,
+}
+
+// SAFETY: OpenCL's functions may be called from every thread.
+unsafe impl Send for Driver {}
+// SAFETY: as above.
+unsafe impl Sync for Driver {}
+
+/// A device of a driver.
+#[derive(Clone)]
+pub struct RealDevice {
+    pub driver: &'static Driver,
+    pub id: cl_device_id,
+    pub kind: cl_device_type,
+    /// `opencl0.0` is the first platform's first device.
+    pub name: String,
+    /// Its model, as its driver says it.
+    pub model: String,
+}
+
+// SAFETY: as for `Driver`.
+unsafe impl Send for RealDevice {}
+// SAFETY: as for `Driver`.
+unsafe impl Sync for RealDevice {}
+
+/// The devices of all drivers, in the drivers' order.
+pub fn devices(own: GetPlatforms) -> Vec<RealDevice> {
+    let mut devices = Vec::new();
+    let drivers = libraries().into_iter().flat_map(|library| open(&library, own));
+    for (platform, driver) in drivers.enumerate() {
+        let driver: &'static Driver = Box::leak(Box::new(driver));
+        for (index, id) in device_ids(driver).into_iter().enumerate() {
+            devices.push(RealDevice {
+                driver,
+                id,
+                kind: device_type(driver, id),
+                name: format!("opencl{platform}.{index}"),
+                model: device_text(driver, id, CL_DEVICE_NAME),
+            });
+        }
+    }
+    devices
+}
+
+/// The libraries that loaders would open.
+fn libraries() -> Vec<String> {
+    let mut all = Vec::new();
+    let folder = env::var_os("OCL_ICD_VENDORS")
+        .or_else(|| env::var_os("OPENCL_VENDOR_PATH"))
+        .map_or_else(|| PathBuf::from("/etc/OpenCL/vendors"), PathBuf::from);
+    if folder.is_dir() {
+        let files = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        files.sort();
+        all.extend(files.iter().filter_map(|file| named_by(file)));
+    } else if folder.extension().is_some_and(|end| end == "icd") {
+        all.extend(named_by(&folder));
+    } else {
+        all.push(folder.to_string_lossy().into_owned());
+    }
+    if let Ok(more) = env::var("OCL_ICD_FILENAMES") {
+        all.extend(more.split(':').filter(|name| !name.is_empty()).map(str::to_owned));
+    }
+    all
+}
+
+/// The library that a vendor's file names in its first line.
+fn named_by(file: &Path) -> Option<String> {
+    if file.extension().is_none_or(|end| end != "icd") {
+        return None;
+    }
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}
+
+/// The platforms of a library; none if it cannot be opened, or is this one.
+fn open(library: &str, own: GetPlatforms) -> Vec<Driver> {
+    let Ok(path) = CString::new(library) else {
+        return Vec::new();
+    };
+    // SAFETY: a driver's library may be loaded; its constructors are its own matter.
+    let opened = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if opened.is_null() {
+        return Vec::new();
+    }
+    match function(opened, c"clIcdGetPlatformIDsKHR") {
+        Some(address) if address as usize != own as usize => {
+            // SAFETY: the ICD extension defines this function's type.
+            platforms(unsafe { mem::transmute::<*mut c_void, GetPlatforms>(address) })
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A function that a library exports or returns as an extension.
+fn function(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: the handle is open, and names end in a null byte.
+    let exported = unsafe { libc::dlsym(library, name.as_ptr()) };
+    if !exported.is_null() {
+        return Some(exported);
+    }
+    // SAFETY: as above.
+    let get = unsafe { libc::dlsym(library, c"clGetExtensionFunctionAddress".as_ptr()) };
+    if get.is_null() {
+        return None;
+    }
+    // SAFETY: OpenCL defines this function's type.
+    let get = unsafe { mem::transmute::<*mut c_void, GetAddress>(get) };
+    // SAFETY: the name ends in a null byte.
+    let address = unsafe { get(name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+fn platforms(get: GetPlatforms) -> Vec<Driver> {
+    let mut count = 0;
+    // SAFETY: asks for the number only.
+    if unsafe { get(0, ptr::null_mut(), &mut count) } != CL_SUCCESS {
+        return Vec::new();
+    }
+    let mut ids = vec![ptr::null_mut(); count as usize];
+    // SAFETY: the list has so many entries.
+    if unsafe { get(count, ids.as_mut_ptr(), ptr::null_mut()) } != CL_SUCCESS {
+        return Vec::new();
+    }
+    let ids = ids.into_iter().filter(|id: &cl_platform_id| !id.is_null());
+    let drivers = ids.map(|platform| {
+        // SAFETY: an object of an ICD begins with its table.
+        let table = unsafe { &**platform.cast::<*const cl_icd_dispatch>() };
+        let name = text(|size, value, needed| {
+            driver!(table, clGetPlatformInfo(platform, CL_PLATFORM_NAME, size, value, needed))
+        });
+        Driver {
+            table,
+            platform,
+            name,
+        }
+    });
+    drivers.collect()
+}
+
+fn device_ids(driver: &Driver) -> Vec<cl_device_id> {
+    let (table, platform) = (driver.table, driver.platform);
+    let mut count = 0;
+    let all = CL_DEVICE_TYPE_ALL;
+    let found = driver!(table, clGetDeviceIDs(platform, all, 0, ptr::null_mut(), &mut count));
+    let mut ids = vec![ptr::null_mut(); count as usize];
+    if found != CL_SUCCESS || count == 0 {
+        return Vec::new();
+    }
+    let none = ptr::null_mut();
+    match driver!(table, clGetDeviceIDs(platform, all, count, ids.as_mut_ptr(), none)) {
+        CL_SUCCESS => ids,
+        _ => Vec::new(),
+    }
+}
+
+fn device_type(driver: &Driver, id: cl_device_id) -> cl_device_type {
+    let mut kind: cl_device_type = 0;
+    let value = ptr::from_mut(&mut kind).cast();
+    let size = size_of::<cl_device_type>();
+    let _ = driver!(
+        driver.table,
+        clGetDeviceInfo(id, CL_DEVICE_TYPE, size, value, ptr::null_mut())
+    );
+    kind
+}
+
+/// A text that a driver says of a device.
+pub fn device_text(driver: &Driver, id: cl_device_id, what: cl_uint) -> String {
+    text(|size, value, needed| driver!(driver.table, clGetDeviceInfo(id, what, size, value, needed)))
+}
+
+/// A text that a driver gives in two calls: its size, and itself.
+pub fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> cl_int) -> String {
+    let bytes = bytes(ask).unwrap_or_default();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
+
+/// Bytes that a driver gives in two calls: their number, and themselves.
+pub fn bytes(
+    ask: impl Fn(usize, *mut c_void, *mut usize) -> cl_int,
+) -> crate::status::Fallible<Vec<u8>> {
+    let mut size = 0;
+    crate::status::check(ask(0, ptr::null_mut(), &mut size))?;
+    let mut bytes = vec![0_u8; size];
+    if size > 0 {
+        crate::status::check(ask(size, bytes.as_mut_ptr().cast(), ptr::null_mut()))?;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,362 @@
+//! Events as programs see them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use libc::c_void;
+use opencl_sys::*;
+
+use crate::answer::Answer;
+use crate::callbacks;
+use crate::context::Context;
+use crate::handle::{self, Ref, kind};
+use crate::native::Native;
+use crate::queue::Queue;
+use crate::status::{Fallible, driver, driver_object, object, status};
+
+type Callback = unsafe extern "C" fn(cl_event, cl_int, *mut c_void);
+
+/// An event: of a command, or the program's own.
+pub struct Event {
+    pub context: Ref<Context>,
+    /// `None` for a user event.
+    pub queue: Option<Ref<Queue>>,
+    pub command: cl_command_type,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+enum State {
+    /// A command that no driver has yet, with the callbacks for when one has.
+    Recorded(Vec<Asked>),
+    /// A driver's event tells how far it is.
+    Issued(Arc<Native>),
+    /// The program's own event that it has not set, with drivers' user events by domain.
+    Open(Vec<(usize, Arc<Native>)>, Vec<Asked>),
+    /// It ended with this status.
+    Ended(cl_int),
+}
+
+/// A callback that a program wants.
+#[derive(Clone, Copy)]
+struct Asked {
+    when: cl_int,
+    function: Callback,
+    data: usize,
+}
+
+kind!(Event, CL_INVALID_EVENT);
+
+impl Event {
+    /// The event of a command that no driver has yet.
+    pub fn recorded(queue: &Ref<Queue>, command: cl_command_type) -> Ref<Self> {
+        Ref::new(Self {
+            context: queue.context.clone(),
+            queue: Some(queue.clone()),
+            command,
+            state: Mutex::new(State::Recorded(Vec::new())),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A driver has the command now.
+    pub fn issued(this: &Ref<Self>, native: Arc<Native>) {
+        let before = std::mem::replace(&mut *this.state(), State::Issued(Arc::clone(&native)));
+        if let State::Recorded(asked) = before {
+            for asked in asked {
+                forward(this, &native, asked);
+            }
+        }
+        this.changed.notify_all();
+    }
+
+    /// The command could not be given to a driver, or failed.
+    pub fn failed(this: &Ref<Self>, code: cl_int) {
+        Self::end(this, code);
+    }
+
+    fn end(this: &Ref<Self>, code: cl_int) {
+        let before = std::mem::replace(&mut *this.state(), State::Ended(code));
+        this.changed.notify_all();
+        let asked = match before {
+            State::Recorded(asked) => asked,
+            State::Open(natives, asked) => {
+                for (_, native) in natives {
+                    let _ = driver!(native.table, clSetUserEventStatus(native.event, code));
+                }
+                asked
+            }
+            _ => Vec::new(),
+        };
+        for asked in asked {
+            call_back(this, asked, code);
+        }
+    }
+
+    /// A driver's event that ends with this one, for the queues of a domain, and what
+    /// keeps it alive; `None` if it has ended well.
+    ///
+    /// # Errors
+    /// The status of an event that has failed.
+    pub fn native(this: &Ref<Self>, domain: usize) -> Fallible<Option<Arc<Native>>> {
+        let mut state = this.state();
+        match &mut *state {
+            State::Issued(native) => Ok(Some(Arc::clone(native))),
+            State::Ended(code) if *code < 0 => Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST),
+            State::Ended(_) => Ok(None),
+            State::Open(natives, _) => {
+                if let Some((_, native)) = natives.iter().find(|(other, _)| *other == domain) {
+                    return Ok(Some(Arc::clone(native)));
+                }
+                let inner = &this.context.domains[domain];
+                let event = driver_object!(inner.table, clCreateUserEvent(inner.context))?;
+                let native = Native::new(inner.table, event, domain, ptr::null_mut());
+                natives.push((domain, Arc::clone(&native)));
+                Ok(Some(native))
+            }
+            // Whoever waits for a recorded command has its queue give it to a driver
+            // before.
+            State::Recorded(_) => Err(CL_INVALID_EVENT),
+        }
+    }
+
+    /// Whether no driver has the command yet.
+    pub fn is_recorded(&self) -> bool {
+        matches!(*self.state(), State::Recorded(_))
+    }
+
+    /// The execution status: a negative code after a failure.
+    pub fn execution_status(&self) -> Fallible<cl_int> {
+        let native = match &*self.state() {
+            State::Recorded(_) => return Ok(CL_QUEUED),
+            State::Open(..) => return Ok(CL_SUBMITTED),
+            State::Ended(code) => return Ok(*code),
+            State::Issued(native) => Arc::clone(native),
+        };
+        native.execution_status()
+    }
+
+    /// Waits until it has ended; returns its status.
+    pub fn wait(this: &Ref<Self>) -> Fallible<cl_int> {
+        if let Some(queue) = &this.queue {
+            Queue::flush(queue)?;
+        }
+        let mut state = this.state();
+        loop {
+            match &*state {
+                State::Ended(code) => return Ok(*code),
+                State::Issued(native) => {
+                    let native = Arc::clone(native);
+                    drop(state);
+                    // An event that failed is an error of this call for some drivers.
+                    let waited = native.wait();
+                    let status = native.execution_status()?;
+                    return match waited {
+                        Err(code) if status >= 0 => Err(code),
+                        _ => Ok(status),
+                    };
+                }
+                State::Recorded(_) | State::Open(..) => {
+                    state = this.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+/// Has the driver tell when its event gets there.
+fn forward(event: &Ref<Event>, native: &Native, asked: Asked) {
+    let data = Box::into_raw(Box::new((event.clone(), asked)));
+    let set = driver!(
+        native.table,
+        clSetEventCallback(native.event, asked.when, Some(reached), data.cast())
+    );
+    if set != CL_SUCCESS {
+        // SAFETY: the driver did not take the pointer.
+        let (event, asked) = *unsafe { Box::from_raw(data) };
+        call_back(&event, asked, set);
+    }
+}
+
+unsafe extern "C" fn reached(_event: cl_event, status: cl_int, data: *mut c_void) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the box that `forward` gave away; drivers call once.
+        let (event, asked) = *unsafe { Box::from_raw(data.cast::<(Ref<Event>, Asked)>()) };
+        call_back(&event, asked, status);
+    }));
+}
+
+/// Calls the program on a thread that holds no lock and that no driver needs.
+fn call_back(event: &Ref<Event>, asked: Asked, status: cl_int) {
+    let event = event.clone();
+    let status = if status < 0 { status } else { asked.when };
+    callbacks::run(move || {
+        // SAFETY: the program gave the function and its data for this call.
+        unsafe { (asked.function)(event.handle(), status, asked.data as *mut c_void) };
+    });
+}
+
+/// `clWaitForEvents`.
+pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event) -> cl_int {
+    status(|| {
+        if count == 0 || events.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promise about the list.
+        let events = unsafe { handle::list::<Event>(count, events)? };
+        if events.iter().any(|event| event.context != events[0].context) {
+            return Err(CL_INVALID_CONTEXT);
+        }
+        for event in &events {
+            if let Some(queue) = &event.queue {
+                Queue::flush(queue)?;
+            }
+        }
+        let mut failed = false;
+        for event in &events {
+            failed |= Event::wait(event)? < 0;
+        }
+        if failed {
+            return Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        }
+        Ok(())
+    })
+}
+
+/// `clGetEventInfo`.
+pub unsafe extern "C" fn get_event_info(
+    handle: cl_event,
+    what: cl_event_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    status(|| {
+        let event = Ref::<Event>::of(handle)?;
+        // SAFETY: OpenCL's promises about both pointers.
+        let answer = unsafe { Answer::to(size, value, needed) };
+        match what {
+            CL_EVENT_COMMAND_QUEUE => {
+                answer.value(event.queue.as_ref().map_or(ptr::null_mut(), Ref::handle))
+            }
+            CL_EVENT_CONTEXT => answer.value(event.context.handle()),
+            CL_EVENT_COMMAND_TYPE => answer.value(event.command),
+            CL_EVENT_COMMAND_EXECUTION_STATUS => answer.value(event.execution_status()?),
+            CL_EVENT_REFERENCE_COUNT => answer.value(event.users()),
+            _ => Err(CL_INVALID_VALUE),
+        }
+    })
+}
+
+/// `clGetEventProfilingInfo`.
+pub unsafe extern "C" fn get_event_profiling_info(
+    handle: cl_event,
+    what: cl_profiling_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    status(|| {
+        let event = Ref::<Event>::of(handle)?;
+        let profiles = event.queue.as_ref().is_some_and(|queue| queue.profiles());
+        let native = match &*event.state() {
+            State::Issued(native) if profiles => Arc::clone(native),
+            _ => return Err(CL_PROFILING_INFO_NOT_AVAILABLE),
+        };
+        // SAFETY: OpenCL's promises about both pointers.
+        let answer = unsafe { Answer::to(size, value, needed) };
+        answer.pass(|size, value, needed| {
+            driver!(native.table, clGetEventProfilingInfo(native.event, what, size, value, needed))
+        })
+    })
+}
+
+/// `clRetainEvent`.
+pub unsafe extern "C" fn retain_event(handle: cl_event) -> cl_int {
+    status(|| Ref::<Event>::of(handle).map(|event| drop(event.give())))
+}
+
+/// `clReleaseEvent`.
+pub unsafe extern "C" fn release_event(handle: cl_event) -> cl_int {
+    status(|| Ref::<Event>::release(handle))
+}
+
+/// `clCreateUserEvent`.
+pub unsafe extern "C" fn create_user_event(context: cl_context, code: *mut cl_int) -> cl_event {
+    let make = || {
+        let event = Ref::new(Event {
+            context: Ref::of(context)?,
+            queue: None,
+            command: CL_COMMAND_USER,
+            state: Mutex::new(State::Open(Vec::new(), Vec::new())),
+            changed: Condvar::new(),
+        });
+        Ok(event.give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clSetUserEventStatus`.
+pub unsafe extern "C" fn set_user_event_status(handle: cl_event, code: cl_int) -> cl_int {
+    status(|| {
+        let event = Ref::<Event>::of(handle)?;
+        if event.queue.is_some() {
+            return Err(CL_INVALID_EVENT);
+        }
+        if code > CL_COMPLETE {
+            return Err(CL_INVALID_VALUE);
+        }
+        if matches!(*event.state(), State::Ended(_)) {
+            return Err(CL_INVALID_OPERATION);
+        }
+        Event::end(&event, code);
+        Ok(())
+    })
+}
+
+/// `clSetEventCallback`.
+pub unsafe extern "C" fn set_event_callback(
+    handle: cl_event,
+    when: cl_int,
+    function: Option<Callback>,
+    data: *mut c_void,
+) -> cl_int {
+    status(|| {
+        let event = Ref::<Event>::of(handle)?;
+        let function = function.ok_or(CL_INVALID_VALUE)?;
+        if ![CL_SUBMITTED, CL_RUNNING, CL_COMPLETE].contains(&when) {
+            return Err(CL_INVALID_VALUE);
+        }
+        let asked = Asked {
+            when,
+            function,
+            data: data as usize,
+        };
+        let mut state = event.state();
+        match &mut *state {
+            State::Recorded(all) => all.push(asked),
+            State::Open(_, all) if when == CL_COMPLETE => all.push(asked),
+            State::Open(..) => {
+                drop(state);
+                call_back(&event, asked, when);
+            }
+            State::Ended(code) => {
+                let code = *code;
+                drop(state);
+                call_back(&event, asked, code);
+            }
+            State::Issued(native) => {
+                let native = Arc::clone(native);
+                drop(state);
+                forward(&event, &native, asked);
+            }
+        }
+        Ok(())
+    })
+}

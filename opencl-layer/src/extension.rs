@@ -1,0 +1,47 @@
+//! Functions that programs and loaders ask for by name.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use libc::{c_char, c_void};
+use opencl_sys::{cl_int, cl_platform_id};
+
+use crate::platform::{self, clIcdGetPlatformIDsKHR, get_platform_info};
+
+/// `clGetExtensionFunctionAddress`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *mut c_void {
+    if name.is_null() {
+        return ptr::null_mut();
+    }
+    // SAFETY: OpenCL's promise about the name.
+    match unsafe { CStr::from_ptr(name) }.to_bytes() {
+        b"clIcdGetPlatformIDsKHR" => clIcdGetPlatformIDsKHR as *mut c_void,
+        _ => ptr::null_mut(),
+    }
+}
+
+/// `clGetExtensionFunctionAddressForPlatform`.
+pub unsafe extern "C" fn get_extension_function_address_for_platform(
+    handle: cl_platform_id,
+    name: *const c_char,
+) -> *mut c_void {
+    if platform::of(handle).is_err() {
+        return ptr::null_mut();
+    }
+    // SAFETY: the same promise.
+    unsafe { clGetExtensionFunctionAddress(name) }
+}
+
+/// Exported for ocl-icd, which asks for it before the table is known.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clGetPlatformInfo(
+    handle: cl_platform_id,
+    what: opencl_sys::cl_platform_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    // SAFETY: the same promises.
+    unsafe { get_platform_info(handle, what, size, value, needed) }
+}

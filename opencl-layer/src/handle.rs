@@ -1,0 +1,210 @@
+//! Objects that programs hold by pointer.
+//!
+//! A handle points to an [`Object`], which begins with the table that the loader
+//! dispatches through. A registry of each kind knows the objects that are alive, so that
+//! an invalid handle gives an error code and is never read. An object lives while the
+//! program has references or other objects use it.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Deref;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock, Weak};
+
+use libc::c_void;
+use opencl_sys::cl_icd::cl_icd_dispatch;
+use opencl_sys::cl_int;
+
+use crate::status::Fallible;
+use crate::table;
+
+/// A kind of object: what its handle points to, and where handles are looked up.
+pub trait Kind: Send + Sync + Sized + 'static {
+    /// The code for a handle that is not one of this kind.
+    const INVALID: cl_int;
+
+    /// The objects of this kind that are alive.
+    fn registry() -> &'static Registry<Self>;
+}
+
+/// Defines a kind with its registry.
+macro_rules! kind {
+    ($body:ty, $invalid:expr) => {
+        impl $crate::handle::Kind for $body {
+            const INVALID: opencl_sys::cl_int = $invalid;
+
+            fn registry() -> &'static $crate::handle::Registry<Self> {
+                static ALIVE: $crate::handle::Registry<$body> = $crate::handle::Registry::new();
+                &ALIVE
+            }
+        }
+    };
+}
+pub(crate) use kind;
+
+/// What a handle points to.
+#[repr(C)]
+pub struct Object<T: Kind> {
+    /// Read by the loader.
+    dispatch: *const cl_icd_dispatch,
+    /// References that the program has.
+    users: AtomicU32,
+    body: T,
+}
+
+// SAFETY: the table is never changed, and the body may be sent and shared.
+unsafe impl<T: Kind> Send for Object<T> {}
+// SAFETY: as above.
+unsafe impl<T: Kind> Sync for Object<T> {}
+
+impl<T: Kind> Drop for Object<T> {
+    fn drop(&mut self) {
+        T::registry().remove(ptr::from_ref(self) as usize);
+    }
+}
+
+/// A counted reference to an object.
+pub struct Ref<T: Kind>(Arc<Object<T>>);
+
+impl<T: Kind> Clone for Ref<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Kind> Deref for Ref<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.body
+    }
+}
+
+impl<T: Kind> PartialEq for Ref<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T: Kind> Ref<T> {
+    /// Makes an object to which the program has no reference yet.
+    pub fn new(body: T) -> Self {
+        let object = Arc::new(Object {
+            dispatch: table::dispatch(),
+            users: AtomicU32::new(0),
+            body,
+        });
+        T::registry().insert(Arc::as_ptr(&object) as usize, Arc::downgrade(&object));
+        Self(object)
+    }
+
+    /// The handle, without a reference for the program.
+    pub fn handle(&self) -> *mut c_void {
+        Arc::as_ptr(&self.0).cast_mut().cast()
+    }
+
+    /// The handle, with one more reference for the program.
+    pub fn give(&self) -> *mut c_void {
+        if self.0.users.fetch_add(1, Ordering::AcqRel) == 0 {
+            // The program's references together keep one of the object's.
+            std::mem::forget(Arc::clone(&self.0));
+        }
+        self.handle()
+    }
+
+    /// How many references the program has.
+    pub fn users(&self) -> u32 {
+        self.0.users.load(Ordering::Acquire)
+    }
+
+    /// Looks a handle up.
+    pub fn of(handle: *mut c_void) -> Fallible<Self> {
+        T::registry().get(handle as usize).map(Self).ok_or(T::INVALID)
+    }
+
+    /// Takes one of the program's references away.
+    pub fn release(handle: *mut c_void) -> Fallible<()> {
+        let object = Self::of(handle)?;
+        let one_less = |users: u32| users.checked_sub(1);
+        let before = object
+            .0
+            .users
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less)
+            .map_err(|_| T::INVALID)?;
+        if before == 1 {
+            // SAFETY: `give` kept one reference for the program's first, and this was
+            // its last.
+            unsafe { Arc::decrement_strong_count(Arc::as_ptr(&object.0)) };
+        }
+        Ok(())
+    }
+}
+
+/// Looks a list of handles up.
+///
+/// # Safety
+/// `handles` is null or valid for `count` reads.
+pub unsafe fn list<T: Kind>(count: u32, handles: *const *mut c_void) -> Fallible<Vec<Ref<T>>> {
+    if count == 0 || handles.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the caller promises so many handles.
+    let handles = unsafe { std::slice::from_raw_parts(handles, count as usize) };
+    handles.iter().map(|handle| Ref::of(*handle)).collect()
+}
+
+/// The objects of one kind that are alive, by address.
+pub struct Registry<T: Kind>(LazyLock<RwLock<Alive<T>>>);
+
+type Alive<T> = HashMap<usize, Weak<Object<T>>, BuildHasherDefault<AddressHasher>>;
+
+impl<T: Kind> Registry<T> {
+    pub const fn new() -> Self {
+        Self(LazyLock::new(RwLock::default))
+    }
+
+    fn insert(&self, address: usize, object: Weak<Object<T>>) {
+        let mut alive = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        alive.insert(address, object);
+    }
+
+    fn remove(&self, address: usize) {
+        let mut alive = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = alive.remove(&address);
+        // The last weak reference frees the object's memory; not under the lock.
+        drop(alive);
+        drop(removed);
+    }
+
+    fn get(&self, address: usize) -> Option<Arc<Object<T>>> {
+        let alive = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        alive.get(&address)?.upgrade()
+    }
+
+    /// How many objects are alive.
+    pub fn count(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Spreads addresses, whose low bits are alike.
+#[derive(Default)]
+pub struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        let mixed = (self.0 ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}

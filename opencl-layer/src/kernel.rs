@@ -1,0 +1,380 @@
+//! Kernels. One of ours has a kernel of a driver for each of the drivers' programs.
+
+use std::ffi::{CStr, CString};
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use libc::{c_char, c_void};
+use opencl_sys::*;
+
+use crate::answer::Answer;
+use crate::device::Device;
+use crate::handle::{Ref, kind};
+use crate::mem::Mem;
+use crate::program::Program;
+use crate::queue::Lane;
+use crate::sampler::Sampler;
+use crate::status::{Fallible, check, driver, driver_object, object, status};
+
+/// A kernel.
+pub struct Kernel {
+    pub program: Ref<Program>,
+    pub name: CString,
+    count: usize,
+    /// By argument: whether the kernel may write through it.
+    writes: Vec<bool>,
+    args: Mutex<Vec<Option<Set>>>,
+    natives: Mutex<Vec<Native>>,
+}
+
+kind!(Kernel, CL_INVALID_KERNEL);
+
+/// An argument.
+#[derive(Clone)]
+pub enum Argument {
+    Mem(Ref<Mem>),
+    Sampler(Ref<Sampler>),
+    /// Bytes of local memory.
+    Local(usize),
+    Bytes(Vec<u8>),
+}
+
+/// An argument as the program set it. Numbers tell one setting from the next.
+#[derive(Clone)]
+pub struct Set {
+    pub number: u64,
+    pub argument: Argument,
+}
+
+/// A driver's kernel.
+struct Native {
+    domain: usize,
+    variant: u32,
+    kernel: cl_kernel,
+    /// The numbers of its arguments' settings, and the places of memory objects.
+    set: Vec<Option<(u64, usize)>>,
+}
+
+// SAFETY: a driver's kernel is used under a lock.
+unsafe impl Send for Native {}
+
+impl Kernel {
+    pub fn new(program: Ref<Program>, name: CString) -> Fallible<Self> {
+        program.count_kernels(1);
+        let mut kernel = Self {
+            count: 0,
+            writes: Vec::new(),
+            name,
+            args: Mutex::default(),
+            natives: Mutex::default(),
+            program,
+        };
+        let built = (0..kernel.program.context.places.len())
+            .find(|place| kernel.program.is_built_for(*place))
+            .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
+        let domain = kernel.program.context.places[built].domain;
+        let table = kernel.program.context.domains[domain].table;
+        let mut count: cl_uint = 0;
+        {
+            let mut natives = kernel.natives();
+            let native = kernel.native(&mut natives, domain, 0)?;
+            let (size, value) = (size_of::<cl_uint>(), ptr::from_mut(&mut count).cast());
+            check(driver!(
+                table,
+                clGetKernelInfo(native.kernel, CL_KERNEL_NUM_ARGS, size, value, ptr::null_mut())
+            ))?;
+        }
+        kernel.count = count as usize;
+        kernel.writes = kernel.program.written_by(&kernel.name, count as usize);
+        *kernel.args() = vec![None; count as usize];
+        Ok(kernel)
+    }
+
+    fn args(&self) -> MutexGuard<'_, Vec<Option<Set>>> {
+        self.args.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn natives(&self) -> MutexGuard<'_, Vec<Native>> {
+        self.natives.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the kernel may write through an argument.
+    pub fn may_write(&self, index: usize) -> bool {
+        self.writes[index]
+    }
+
+    /// The arguments as they are set now.
+    ///
+    /// # Errors
+    /// `CL_INVALID_KERNEL_ARGS` if some are not.
+    pub fn arguments(&self) -> Fallible<Vec<Set>> {
+        let args = self.args();
+        let args: Option<Vec<Set>> = args.iter().cloned().collect();
+        args.ok_or(CL_INVALID_KERNEL_ARGS)
+    }
+
+    /// The driver's kernel, made when it is first needed.
+    fn native<'a>(
+        &self,
+        natives: &'a mut Vec<Native>,
+        domain: usize,
+        variant: u32,
+    ) -> Fallible<&'a mut Native> {
+        let is_it = |native: &Native| native.domain == domain && native.variant == variant;
+        if let Some(index) = natives.iter().position(is_it) {
+            return Ok(&mut natives[index]);
+        }
+        let program = self.program.executable(domain, variant)?;
+        let table = self.program.context.domains[domain].table;
+        let kernel = driver_object!(table, clCreateKernel(program, self.name.as_ptr()))?;
+        natives.push(Native {
+            domain,
+            variant,
+            kernel,
+            set: Vec::new(),
+        });
+        natives.last_mut().ok_or(CL_INVALID_KERNEL)
+    }
+
+    /// Calls the driver of a queue with its kernel, whose arguments are set.
+    pub fn with<T>(
+        &self,
+        lane: &Lane,
+        arguments: &[Set],
+        call: impl FnOnce(cl_kernel) -> Fallible<T>,
+    ) -> Fallible<T> {
+        let mut natives = self.natives();
+        let native = self.native(&mut natives, lane.domain, lane.variant)?;
+        native.set.resize(arguments.len(), None);
+        for (index, set) in arguments.iter().enumerate() {
+            let known = native.set[index];
+            if known == Some((set.number, lane.place)) {
+                continue;
+            }
+            set_native(lane, native.kernel, index as cl_uint, &set.argument)?;
+            native.set[index] = Some((set.number, lane.place));
+        }
+        call(native.kernel)
+    }
+
+    /// The kernel of a place's driver for questions, and the driver's domain.
+    fn at(&self, place: usize) -> Fallible<(cl_kernel, usize)> {
+        let domain = self.program.context.places[place].domain;
+        let mut natives = self.natives();
+        Ok((self.native(&mut natives, domain, 0)?.kernel, domain))
+    }
+
+    /// A place whose driver has built the program.
+    fn any_place(&self) -> Fallible<usize> {
+        let mut places = 0..self.program.context.places.len();
+        let place = places.find(|place| self.program.is_built_for(*place));
+        place.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+    }
+}
+
+/// Sets an argument of a driver's kernel.
+fn set_native(lane: &Lane, kernel: cl_kernel, index: cl_uint, argument: &Argument) -> Fallible<()> {
+    let handle;
+    let (size, value): (usize, *const c_void) = match argument {
+        Argument::Mem(mem) => {
+            handle = mem.at(lane.place)?;
+            (size_of::<cl_mem>(), (&raw const handle).cast())
+        }
+        Argument::Sampler(sampler) => {
+            handle = sampler.natives[lane.domain];
+            (size_of::<cl_sampler>(), (&raw const handle).cast())
+        }
+        Argument::Local(bytes) => (*bytes, ptr::null()),
+        Argument::Bytes(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+    };
+    check(driver!(lane.table, clSetKernelArg(kernel, index, size, value)))
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        for native in &*self.natives() {
+            let table = self.program.context.domains[native.domain].table;
+            let _ = driver!(table, clReleaseKernel(native.kernel));
+        }
+        self.program.count_kernels(-1);
+    }
+}
+
+/// `clCreateKernel`.
+pub unsafe extern "C" fn create_kernel(
+    program: cl_program,
+    name: *const c_char,
+    code: *mut cl_int,
+) -> cl_kernel {
+    let make = || {
+        let program = Ref::<Program>::of(program)?;
+        if name.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promise about the name.
+        let name = unsafe { CStr::from_ptr(name) }.to_owned();
+        Ok(Ref::new(Kernel::new(program, name)?).give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clRetainKernel`.
+pub unsafe extern "C" fn retain_kernel(handle: cl_kernel) -> cl_int {
+    status(|| Ref::<Kernel>::of(handle).map(|kernel| drop(kernel.give())))
+}
+
+/// `clReleaseKernel`.
+pub unsafe extern "C" fn release_kernel(handle: cl_kernel) -> cl_int {
+    status(|| Ref::<Kernel>::release(handle))
+}
+
+/// `clSetKernelArg`.
+pub unsafe extern "C" fn set_kernel_arg(
+    handle: cl_kernel,
+    index: cl_uint,
+    size: usize,
+    value: *const c_void,
+) -> cl_int {
+    status(|| {
+        let kernel = Ref::<Kernel>::of(handle)?;
+        if index as usize >= kernel.count {
+            return Err(CL_INVALID_ARG_INDEX);
+        }
+        // SAFETY: OpenCL's promise about the value.
+        let argument = unsafe { argument(size, value) };
+        let place = kernel.any_place()?;
+        let domain = kernel.program.context.places[place].domain;
+        // The driver knows whether size and value are right.
+        let lane = Lane::for_questions(&kernel.program.context, place);
+        let mut natives = kernel.natives();
+        let native = kernel.native(&mut natives, domain, 0)?;
+        set_native(&lane, native.kernel, index, &argument)?;
+        let mut args = kernel.args();
+        let number = args[index as usize].as_ref().map_or(0, |set| set.number + 1);
+        args[index as usize] = Some(Set { number, argument });
+        native.set.resize(kernel.count, None);
+        native.set[index as usize] = Some((number, place));
+        Ok(())
+    })
+}
+
+/// What a value is: a memory object, a sampler, local memory, or plain bytes.
+///
+/// # Safety
+/// `value` is null or valid for `size` reads.
+unsafe fn argument(size: usize, value: *const c_void) -> Argument {
+    if value.is_null() {
+        return Argument::Local(size);
+    }
+    if size == size_of::<cl_mem>() {
+        // SAFETY: the value has as many bytes as a handle, perhaps unaligned.
+        let handle = unsafe { value.cast::<cl_mem>().read_unaligned() };
+        if let Ok(mem) = Ref::<Mem>::of(handle) {
+            return Argument::Mem(mem);
+        }
+        if let Ok(sampler) = Ref::<Sampler>::of(handle) {
+            return Argument::Sampler(sampler);
+        }
+    }
+    // SAFETY: promised by the caller.
+    Argument::Bytes(unsafe { std::slice::from_raw_parts(value.cast(), size) }.to_vec())
+}
+
+/// `clGetKernelInfo`.
+pub unsafe extern "C" fn get_kernel_info(
+    handle: cl_kernel,
+    what: cl_kernel_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    status(|| {
+        let kernel = Ref::<Kernel>::of(handle)?;
+        // SAFETY: OpenCL's promises about both pointers.
+        let answer = unsafe { Answer::to(size, value, needed) };
+        match what {
+            CL_KERNEL_FUNCTION_NAME => answer.bytes(kernel.name.as_bytes_with_nul()),
+            CL_KERNEL_NUM_ARGS => answer.value(kernel.count as cl_uint),
+            CL_KERNEL_REFERENCE_COUNT => answer.value(kernel.users()),
+            CL_KERNEL_CONTEXT => answer.value(kernel.program.context.handle()),
+            CL_KERNEL_PROGRAM => answer.value(kernel.program.handle()),
+            CL_KERNEL_ATTRIBUTES => {
+                let (native, domain) = kernel.at(kernel.any_place()?)?;
+                let table = kernel.program.context.domains[domain].table;
+                answer.pass(|size, value, needed| {
+                    driver!(table, clGetKernelInfo(native, what, size, value, needed))
+                })
+            }
+            _ => Err(CL_INVALID_VALUE),
+        }
+    })
+}
+
+/// `clGetKernelArgInfo`.
+pub unsafe extern "C" fn get_kernel_arg_info(
+    handle: cl_kernel,
+    index: cl_uint,
+    what: cl_kernel_arg_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    status(|| {
+        let kernel = Ref::<Kernel>::of(handle)?;
+        let (native, domain) = kernel.at(kernel.any_place()?)?;
+        let table = kernel.program.context.domains[domain].table;
+        // SAFETY: OpenCL's promises about both pointers.
+        let answer = unsafe { Answer::to(size, value, needed) };
+        answer.pass(|size, value, needed| {
+            driver!(table, clGetKernelArgInfo(native, index, what, size, value, needed))
+        })
+    })
+}
+
+/// `clGetKernelWorkGroupInfo`. A device that stands for several answers so that every one
+/// of them can run the kernel.
+pub unsafe extern "C" fn get_kernel_work_group_info(
+    handle: cl_kernel,
+    device: cl_device_id,
+    what: cl_kernel_work_group_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    status(|| {
+        let kernel = Ref::<Kernel>::of(handle)?;
+        let context = &kernel.program.context;
+        let device = match device.is_null() {
+            true if context.devices.len() == 1 => context.devices[0].clone(),
+            _ => Ref::<Device>::of(device)?,
+        };
+        if !context.devices.contains(&device) {
+            return Err(CL_INVALID_DEVICE);
+        }
+        let places = context.places_of(&device);
+        let places = places.into_iter().filter(|place| kernel.program.is_built_for(*place));
+        let places: Vec<usize> = places.collect();
+        let ask = |place: usize, size: usize, value: *mut c_void, needed: *mut usize| {
+            let (native, domain) = kernel.at(place)?;
+            let (table, id) = (context.domains[domain].table, context.places[place].real.id);
+            check(driver!(
+                table,
+                clGetKernelWorkGroupInfo(native, id, what, size, value, needed)
+            ))
+        };
+        if what == CL_KERNEL_WORK_GROUP_SIZE {
+            let mut least = usize::MAX;
+            for place in places {
+                let mut one = 0_usize;
+                let value = ptr::from_mut(&mut one).cast();
+                ask(place, size_of::<usize>(), value, ptr::null_mut())?;
+                least = least.min(one);
+            }
+            // SAFETY: OpenCL's promises about both pointers.
+            return unsafe { Answer::to(size, value, needed) }.value(least);
+        }
+        let place = *places.first().ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
+        ask(place, size, value, needed)
+    })
+}

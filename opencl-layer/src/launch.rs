@@ -1,0 +1,130 @@
+//! Kernel launches.
+
+use opencl_sys::*;
+
+use crate::command::{Action, Command, Use, Waits, submit};
+use crate::handle::Ref;
+use crate::kernel::{Argument, Kernel, Set};
+use crate::queue::{Lane, Queue};
+use crate::status::{Fallible, check, driver, status};
+
+/// A launch, with the arguments of its time.
+pub struct Launch {
+    pub kernel: Ref<Kernel>,
+    pub arguments: Vec<Set>,
+    pub offset: Option<Vec<usize>>,
+    pub global: Vec<usize>,
+    pub local: Option<Vec<usize>>,
+}
+
+impl Action for Launch {
+    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
+        let pointer = |list: &Option<Vec<usize>>| {
+            list.as_ref().map_or(std::ptr::null(), |list| list.as_ptr())
+        };
+        let (offset, local) = (pointer(&self.offset), pointer(&self.local));
+        let (dimensions, global) = (self.global.len() as cl_uint, self.global.as_ptr());
+        self.kernel.with(lane, &self.arguments, |kernel| {
+            check(driver!(
+                lane.table,
+                clEnqueueNDRangeKernel(
+                    lane.queue, kernel, dimensions, offset, global, local,
+                    waits.count(), waits.events(), event
+                )
+            ))
+        })
+    }
+}
+
+/// The bytes that a launch uses. A kernel may write a part of what it may write, so that
+/// is read as well.
+fn uses(kernel: &Kernel, arguments: &[Set]) -> Vec<Use> {
+    let writes = |index: usize| kernel.may_write(index);
+    let of = |(index, set): (usize, &Set)| match &set.argument {
+        Argument::Mem(mem) => Some(Use {
+            mem: mem.clone(),
+            range: 0..mem.size,
+            reads: true,
+            writes: mem.flags & CL_MEM_READ_ONLY == 0 && writes(index),
+            by_host: false,
+        }),
+        _ => None,
+    };
+    arguments.iter().enumerate().filter_map(of).collect()
+}
+
+/// The first `dimensions` numbers of a list.
+///
+/// # Safety
+/// `list` is null or valid for so many reads.
+unsafe fn numbers(list: *const usize, dimensions: cl_uint) -> Option<Vec<usize>> {
+    if list.is_null() {
+        return None;
+    }
+    // SAFETY: promised by the caller.
+    Some(unsafe { std::slice::from_raw_parts(list, dimensions as usize) }.to_vec())
+}
+
+/// `clEnqueueNDRangeKernel`.
+pub unsafe extern "C" fn enqueue_nd_range_kernel(
+    queue: cl_command_queue,
+    kernel: cl_kernel,
+    dimensions: cl_uint,
+    offset: *const usize,
+    global: *const usize,
+    local: *const usize,
+    count: cl_uint,
+    events: *const cl_event,
+    event: *mut cl_event,
+) -> cl_int {
+    status(|| {
+        let queue = Ref::<Queue>::of(queue)?;
+        let kernel = Ref::<Kernel>::of(kernel)?;
+        if kernel.program.context != queue.context {
+            return Err(CL_INVALID_CONTEXT);
+        }
+        if !(1..=3).contains(&dimensions) {
+            return Err(CL_INVALID_WORK_DIMENSION);
+        }
+        // SAFETY: OpenCL's promises about the lists.
+        let (offset, global, local) = unsafe {
+            (
+                numbers(offset, dimensions),
+                numbers(global, dimensions).ok_or(CL_INVALID_GLOBAL_WORK_SIZE)?,
+                numbers(local, dimensions),
+            )
+        };
+        let arguments = kernel.arguments()?;
+        let uses = match queue.context.is_single() {
+            true => Vec::new(),
+            false => uses(&kernel, &arguments),
+        };
+        let action = Launch {
+            kernel,
+            arguments,
+            offset,
+            global,
+            local,
+        };
+        let kind = CL_COMMAND_NDRANGE_KERNEL;
+        // SAFETY: OpenCL's promises about the events.
+        unsafe {
+            let command = Command::new(&queue, kind, (count, events), uses, action)?;
+            submit(&queue, &command, event, false)
+        }
+    })
+}
+
+/// `clEnqueueTask`.
+pub unsafe extern "C" fn enqueue_task(
+    queue: cl_command_queue,
+    kernel: cl_kernel,
+    count: cl_uint,
+    events: *const cl_event,
+    event: *mut cl_event,
+) -> cl_int {
+    let one = [1_usize];
+    let (one, none) = (one.as_ptr(), std::ptr::null());
+    // SAFETY: the same promises; the sizes live during the call.
+    unsafe { enqueue_nd_range_kernel(queue, kernel, 1, none, one, one, count, events, event) }
+}

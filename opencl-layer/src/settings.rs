@@ -1,0 +1,81 @@
+//! What the user wants, as `pdawl exec` says it in the environment.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use opencl_sys::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, cl_device_type};
+
+/// How command queues get devices, where the program does not say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// All queues have the first device.
+    Off,
+    /// The next device whenever a kernel is launched.
+    RoundRobin,
+    /// The map with the least predicted time.
+    AutoFit,
+    /// Kernels are divided among the devices.
+    Divide,
+}
+
+/// The settings of this process.
+pub struct Settings {
+    pub mapping: Mapping,
+    /// How many devices that stand for all of them are shown; `None` shows the real ones.
+    pub virtual_devices: Option<usize>,
+    /// What a device that stands for several says it is.
+    pub device_type: cl_device_type,
+    /// Names of the devices to use; all if empty.
+    pub devices: Vec<String>,
+    pub report: Option<PathBuf>,
+    pub trace: Option<PathBuf>,
+}
+
+/// The settings, read once.
+pub fn settings() -> &'static Settings {
+    static SETTINGS: LazyLock<Settings> = LazyLock::new(|| read(|name| env::var(name).ok()));
+    &SETTINGS
+}
+
+/// Reads the settings. What is not understood is said and left out: an OpenCL program
+/// must not fail for it, and `pdawl exec` has checked its own.
+fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
+    let complain = |name: &str, value: &str, known: &str| {
+        eprintln!("pdawl: {name}={value} is not understood and has no effect; known are {known}");
+    };
+    let mut settings = Settings {
+        mapping: Mapping::AutoFit,
+        virtual_devices: None,
+        device_type: CL_DEVICE_TYPE_GPU,
+        devices: Vec::new(),
+        report: variable("PDAWL_REPORT").map(PathBuf::from),
+        trace: variable("PDAWL_TRACE").map(PathBuf::from),
+    };
+    if let Some(name) = variable("PDAWL_POLICY") {
+        match name.as_str() {
+            "off" => settings.mapping = Mapping::Off,
+            "round-robin" => settings.mapping = Mapping::RoundRobin,
+            "auto-fit" => settings.mapping = Mapping::AutoFit,
+            "divide" => settings.mapping = Mapping::Divide,
+            _ => complain("PDAWL_POLICY", &name, "off, round-robin, auto-fit, divide"),
+        }
+    }
+    if let Some(count) = variable("PDAWL_VIRTUAL") {
+        match count.parse() {
+            Ok(count @ 1..=64) => settings.virtual_devices = Some(count),
+            _ => complain("PDAWL_VIRTUAL", &count, "1 to 64"),
+        }
+    }
+    if let Some(kind) = variable("PDAWL_DEVICE_TYPE") {
+        match kind.as_str() {
+            "gpu" => settings.device_type = CL_DEVICE_TYPE_GPU,
+            "cpu" => settings.device_type = CL_DEVICE_TYPE_CPU,
+            _ => complain("PDAWL_DEVICE_TYPE", &kind, "gpu, cpu"),
+        }
+    }
+    if let Some(names) = variable("PDAWL_DEVICES") {
+        settings.devices = names.split(',').map(|name| name.trim().to_owned()).collect();
+    }
+    settings
+}

@@ -1,0 +1,144 @@
+//! The table of all functions, through which loaders dispatch.
+
+use std::mem;
+
+use opencl_sys::cl_icd::cl_icd_dispatch;
+use opencl_sys::{CL_INVALID_OPERATION, cl_int};
+
+use crate::extension::{clGetExtensionFunctionAddress, get_extension_function_address_for_platform};
+use crate::{
+    context, device, event, kernel, launch, map, mem as memory, platform, program, queue, sampler,
+    synchronize, transfer,
+};
+
+struct Table(cl_icd_dispatch);
+
+// SAFETY: functions only.
+unsafe impl Sync for Table {}
+
+static TABLE: std::sync::LazyLock<&'static Table> = std::sync::LazyLock::new(|| {
+    Box::leak(Box::new(Table(filled())))
+});
+
+// SAFETY: functions only.
+unsafe impl Send for Table {}
+
+/// What every object of ours begins with.
+pub fn dispatch() -> *const cl_icd_dispatch {
+    &raw const TABLE.0
+}
+
+/// The table.
+pub fn ours() -> &'static cl_icd_dispatch {
+    &TABLE.0
+}
+
+/// An entry that this platform does not have: it returns a status code.
+unsafe extern "C" fn absent() -> cl_int {
+    CL_INVALID_OPERATION
+}
+
+/// The functions that a layer must have itself: they are called for no object, or for one
+/// that the loader would compare with its list of platforms.
+pub fn override_first(table: &mut cl_icd_dispatch) {
+    table.clGetPlatformIDs = Some(platform::get_platform_ids);
+    table.clGetPlatformInfo = Some(platform::get_platform_info);
+    table.clGetDeviceIDs = Some(platform::get_device_ids);
+    table.clCreateContext = Some(context::create_context);
+    table.clCreateContextFromType = Some(context::create_context_from_type);
+    table.clWaitForEvents = Some(event::wait_for_events);
+    table.clUnloadCompiler = Some(program::unload_compiler);
+    table.clGetExtensionFunctionAddress = Some(clGetExtensionFunctionAddress);
+    table.clGetExtensionFunctionAddressForPlatform =
+        Some(get_extension_function_address_for_platform);
+}
+
+fn filled() -> cl_icd_dispatch {
+    // SAFETY: every entry is an optional function or a number, for which zeros are valid.
+    let mut table: cl_icd_dispatch = unsafe { mem::zeroed() };
+    override_first(&mut table);
+    devices_and_contexts(&mut table);
+    objects(&mut table);
+    commands(&mut table);
+    // An empty entry crashes programs.
+    let words = (&raw mut table).cast::<usize>();
+    for index in 0..size_of::<cl_icd_dispatch>() / size_of::<usize>() {
+        // SAFETY: every entry is as large as a pointer, and `absent` reads no argument.
+        unsafe {
+            if *words.add(index) == 0 {
+                *words.add(index) = absent as *const () as usize;
+            }
+        }
+    }
+    table
+}
+
+fn devices_and_contexts(table: &mut cl_icd_dispatch) {
+    table.clGetDeviceInfo = Some(device::get_device_info);
+    table.clRetainDevice = Some(device::retain_device);
+    table.clReleaseDevice = Some(device::release_device);
+    table.clCreateSubDevices = Some(device::create_sub_devices);
+    table.clRetainContext = Some(context::retain_context);
+    table.clReleaseContext = Some(context::release_context);
+    table.clGetContextInfo = Some(context::get_context_info);
+    table.clCreateCommandQueue = Some(queue::create_command_queue);
+    table.clRetainCommandQueue = Some(queue::retain_command_queue);
+    table.clReleaseCommandQueue = Some(queue::release_command_queue);
+    table.clGetCommandQueueInfo = Some(queue::get_command_queue_info);
+    table.clSetCommandQueueProperty = Some(queue::set_command_queue_property);
+    table.clFlush = Some(queue::flush);
+    table.clFinish = Some(queue::finish);
+    table.clRetainEvent = Some(event::retain_event);
+    table.clReleaseEvent = Some(event::release_event);
+    table.clGetEventInfo = Some(event::get_event_info);
+    table.clGetEventProfilingInfo = Some(event::get_event_profiling_info);
+    table.clCreateUserEvent = Some(event::create_user_event);
+    table.clSetUserEventStatus = Some(event::set_user_event_status);
+    table.clSetEventCallback = Some(event::set_event_callback);
+}
+
+fn objects(table: &mut cl_icd_dispatch) {
+    table.clCreateBuffer = Some(memory::create_buffer);
+    table.clCreateSubBuffer = Some(memory::create_sub_buffer);
+    table.clRetainMemObject = Some(memory::retain_mem_object);
+    table.clReleaseMemObject = Some(memory::release_mem_object);
+    table.clGetMemObjectInfo = Some(memory::get_mem_object_info);
+    table.clSetMemObjectDestructorCallback = Some(memory::set_mem_object_destructor_callback);
+    table.clCreateSampler = Some(sampler::create_sampler);
+    table.clRetainSampler = Some(sampler::retain_sampler);
+    table.clReleaseSampler = Some(sampler::release_sampler);
+    table.clGetSamplerInfo = Some(sampler::get_sampler_info);
+    table.clCreateProgramWithSource = Some(program::create_program_with_source);
+    table.clCreateProgramWithBinary = Some(program::create_program_with_binary);
+    table.clRetainProgram = Some(program::retain_program);
+    table.clReleaseProgram = Some(program::release_program);
+    table.clBuildProgram = Some(program::build_program);
+    table.clUnloadPlatformCompiler = Some(program::unload_platform_compiler);
+    table.clGetProgramInfo = Some(program::get_program_info);
+    table.clGetProgramBuildInfo = Some(program::get_program_build_info);
+    table.clCreateKernel = Some(kernel::create_kernel);
+    table.clCreateKernelsInProgram = Some(program::create_kernels_in_program);
+    table.clRetainKernel = Some(kernel::retain_kernel);
+    table.clReleaseKernel = Some(kernel::release_kernel);
+    table.clSetKernelArg = Some(kernel::set_kernel_arg);
+    table.clGetKernelInfo = Some(kernel::get_kernel_info);
+    table.clGetKernelArgInfo = Some(kernel::get_kernel_arg_info);
+    table.clGetKernelWorkGroupInfo = Some(kernel::get_kernel_work_group_info);
+}
+
+fn commands(table: &mut cl_icd_dispatch) {
+    table.clEnqueueReadBuffer = Some(transfer::enqueue_read_buffer);
+    table.clEnqueueWriteBuffer = Some(transfer::enqueue_write_buffer);
+    table.clEnqueueCopyBuffer = Some(transfer::enqueue_copy_buffer);
+    table.clEnqueueFillBuffer = Some(transfer::enqueue_fill_buffer);
+    table.clEnqueueMapBuffer = Some(map::enqueue_map_buffer);
+    table.clEnqueueUnmapMemObject = Some(map::enqueue_unmap_mem_object);
+    table.clEnqueueNDRangeKernel = Some(launch::enqueue_nd_range_kernel);
+    table.clEnqueueTask = Some(launch::enqueue_task);
+    table.clEnqueueMarker = Some(synchronize::enqueue_marker);
+    table.clEnqueueBarrier = Some(synchronize::enqueue_barrier);
+    table.clEnqueueWaitForEvents = Some(synchronize::enqueue_wait_for_events);
+    table.clEnqueueMarkerWithWaitList = Some(synchronize::enqueue_marker_with_wait_list);
+    table.clEnqueueBarrierWithWaitList = Some(synchronize::enqueue_barrier_with_wait_list);
+    table.clEnqueueMigrateMemObjects = Some(synchronize::enqueue_migrate_mem_objects);
+}
