@@ -6,7 +6,7 @@
 # PDAWL is the program, such as target/release/pdawl. FOLDER gets a report
 # pdawl-tasks/1 for each set of tasks and machine, as `pdawl bench tasks` writes it,
 # and provenance.txt with the commands. Times of tasks are simulated.
-# `deciding_seconds` are real, those of this machine. It takes about five minutes.
+# `deciding_seconds` are real, those of this machine. It takes 11 minutes on one core.
 #
 # If a command fails, the script ends and leaves FOLDER unchanged.
 #
@@ -26,7 +26,8 @@ repeats=${REPEATS:-3}
 # StarPU counts 2^20 bytes as a megabyte, so the paper's 500 MB are 500 MiB.
 memory='--gpu-memory 500MiB'
 one=eager,dmdar,mhfp,darts,darts+luf,locality
-several=eager,dmdar,partition,mhfp,darts,darts+luf,locality
+common=eager,dmdar,partition,mhfp
+several=$common,darts,darts+luf,locality
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -61,15 +62,15 @@ list() {
     # Figure 10.
     report matmul3d-v100x4.json --set matmul3d \
         --n "$(list 2 2 20),$(list 24 4 32),40,48,56,69" --machine v100x4 $memory \
-        --policies eager,dmdar,partition,mhfp,darts+luf,darts+luf+3inputs,locality
+        --policies "$common,darts+luf,darts+luf+3inputs,locality"
     # Figure 11.
     report cholesky-v100x4.json --set cholesky --n "$(list 4 4 72)" --machine v100x4 $memory \
-        --policies eager,dmdar,partition,mhfp,darts+luf,darts+luf+3inputs,darts+luf+3inputs+opti,locality
+        --policies "$common,darts+luf,darts+luf+3inputs,darts+luf+3inputs+opti,locality"
     # Figures 12 and 13.
     report sparse-v100x4.json --set sparse --n "$(list 20 20 300)" --machine v100x4 $memory \
-        --policies eager,dmdar,partition,mhfp,darts,darts+luf,darts+luf+opti,locality
+        --policies "$common,darts,darts+luf,darts+luf+opti,locality"
     report sparse-unlimited-v100x4.json --set sparse --n "$(list 20 20 300)" --machine v100x4 \
-        --policies eager,dmdar,partition,mhfp,darts,darts+luf,darts+opti,locality
+        --policies "$common,darts,darts+luf,darts+opti,locality"
 }
 
 {
@@ -80,6 +81,7 @@ list() {
         "$(git -C "$scripts" describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
     printf 'decided on: %s, %s cores, %s\n' \
         "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(uname -srm)"
+    printf 'load average at the end: %s\n' "$(cut -d ' ' -f 1-3 /proc/loadavg)"
     printf 'command: REPEATS=%s scripts/simulated-tasks.sh PDAWL FOLDER\n\n' "$repeats"
     printf '%s\n' "${commands[@]}"
 } >"$work/provenance.txt"
