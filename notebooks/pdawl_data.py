@@ -1,5 +1,5 @@
-"""Reads files of pdawl: comparisons of strategies, datasets, models, and
-evaluations of models.
+"""Reads files of pdawl: comparisons of strategies and of policies, machine files,
+datasets, models, and evaluations of models.
 
 Every function checks the schema and its version first. A file with another
 schema or a newer version raises `Unreadable` with the file's name. Every table
@@ -7,6 +7,7 @@ has a column `simulated`, which separates simulated and measured figures.
 """
 
 import json
+import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,8 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 
 BENCH = "pdawl-bench/1"
+TASKS = "pdawl-tasks/1"
+MACHINE = "pdawl-machine/1"
 SAMPLES = "pdawl-samples/1"
 MODEL = "pdawl-model/1"
 CHECK = "pdawl-model-check/1"
@@ -95,6 +98,48 @@ def _times(result):
     }
 
 
+# Comparisons of policies
+
+
+def task_sets(folder=ROOT / "datasets" / "reports" / "tasks"):
+    """The comparisons of policies on tasks that share data, one row per set, size and
+    policy: the columns of `rows` in docs/report.md, `set`, `machine`, `simulated`,
+    `gpus`, `gpu_memory` (bytes; NaN: no limit), `version` and `file`.
+
+    `seconds` are virtual where `simulated` is true; `deciding_seconds` never are.
+    """
+    rows = []
+    for path in sorted(Path(folder).glob("*.json")):
+        report = json.loads(path.read_text())
+        _require(report.get("schema"), TASKS, path)
+        common = {name: report[name] for name in ("set", "machine", "simulated", "version")} | {
+            "gpus": len(report["devices"]),
+            "gpu_memory": report["gpu_memory_bytes"],
+            "file": relative(path),
+        }
+        rows += [common | row for row in report["rows"]]
+    if not rows:
+        raise Unreadable(f"no report in {folder}; scripts/simulated-tasks.sh makes some")
+    return pd.DataFrame(rows)
+
+
+# Machine files
+
+
+def limits(name, folder=ROOT / "datasets" / "machines"):
+    """Limits of a machine file: operations per second of all GPUs together in single
+    precision, and bytes per second from host memory to them."""
+    path = Path(folder) / f"{name}.toml"
+    machine = tomllib.loads(path.read_text())
+    _require(machine.get("format"), MACHINE, path)
+    gpus = [device for device in machine["device"] if device["kind"] == "gpu"]
+    links = sum(gpu["link"]["h2d"] for gpu in gpus)
+    return {
+        "flops": sum(gpu["flops_f32"] for gpu in gpus),
+        "bus": min(links, machine["host"].get("bus_bandwidth", links)),
+    }
+
+
 # Datasets
 
 
@@ -113,9 +158,17 @@ def dataset(path):
     )
 
 
+def _is_dataset(path):
+    """Whether a file is a dataset of any version."""
+    with Path(path).open() as lines:
+        return lines.readline().startswith("# pdawl-samples/")
+
+
 def profiles(folder=ROOT / "datasets"):
-    """The training runs of models: the files MACHINE.csv below a folder."""
-    tables = [dataset(path) for path in sorted(Path(folder).rglob("*.csv"))]
+    """The training runs of models: the files MACHINE.csv below a folder. Tables that are
+    no datasets, such as those of other programs, are left out."""
+    paths = [path for path in sorted(Path(folder).rglob("*.csv")) if _is_dataset(path)]
+    tables = [dataset(path) for path in paths]
     found = [runs for runs in tables if set(runs["machine"]) == {Path(runs["file"][0]).stem}]
     if not found:
         raise Unreadable(f"no profile below {folder}; `pdawl profile` makes some")
