@@ -229,7 +229,7 @@ pub unsafe extern "C" fn create_context_from_type(
 
 /// `clRetainContext`.
 pub unsafe extern "C" fn retain_context(handle: cl_context) -> cl_int {
-    status(|| Ref::<Context>::of(handle).map(|context| drop(context.give())))
+    status(|| Ref::<Context>::retain(handle))
 }
 
 /// `clReleaseContext`.

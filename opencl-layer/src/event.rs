@@ -278,7 +278,7 @@ pub unsafe extern "C" fn get_event_profiling_info(
 
 /// `clRetainEvent`.
 pub unsafe extern "C" fn retain_event(handle: cl_event) -> cl_int {
-    status(|| Ref::<Event>::of(handle).map(|event| drop(event.give())))
+    status(|| Ref::<Event>::retain(handle))
 }
 
 /// `clReleaseEvent`.

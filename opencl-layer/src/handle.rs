@@ -123,6 +123,12 @@ impl<T: Kind> Ref<T> {
         T::registry().get(handle as usize).map(Self).ok_or(T::INVALID)
     }
 
+    /// Gives the program one more reference.
+    pub fn retain(handle: *mut c_void) -> Fallible<()> {
+        Self::of(handle)?.give();
+        Ok(())
+    }
+
     /// Takes one of the program's references away.
     pub fn release(handle: *mut c_void) -> Fallible<()> {
         let object = Self::of(handle)?;

@@ -221,7 +221,7 @@ pub unsafe extern "C" fn create_kernel(
 
 /// `clRetainKernel`.
 pub unsafe extern "C" fn retain_kernel(handle: cl_kernel) -> cl_int {
-    status(|| Ref::<Kernel>::of(handle).map(|kernel| drop(kernel.give())))
+    status(|| Ref::<Kernel>::retain(handle))
 }
 
 /// `clReleaseKernel`.

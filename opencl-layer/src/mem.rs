@@ -437,7 +437,7 @@ pub unsafe extern "C" fn create_sub_buffer(
 
 /// `clRetainMemObject`.
 pub unsafe extern "C" fn retain_mem_object(handle: cl_mem) -> cl_int {
-    status(|| Ref::<Mem>::of(handle).map(|mem| drop(mem.give())))
+    status(|| Ref::<Mem>::retain(handle))
 }
 
 /// `clReleaseMemObject`.

@@ -443,7 +443,7 @@ pub unsafe extern "C" fn create_program_with_binary(
 
 /// `clRetainProgram`.
 pub unsafe extern "C" fn retain_program(handle: cl_program) -> cl_int {
-    status(|| Ref::<Program>::of(handle).map(|program| drop(program.give())))
+    status(|| Ref::<Program>::retain(handle))
 }
 
 /// `clReleaseProgram`.

@@ -195,7 +195,7 @@ pub unsafe extern "C" fn create_command_queue(
 
 /// `clRetainCommandQueue`.
 pub unsafe extern "C" fn retain_command_queue(handle: cl_command_queue) -> cl_int {
-    status(|| Ref::<Queue>::of(handle).map(|queue| drop(queue.give())))
+    status(|| Ref::<Queue>::retain(handle))
 }
 
 /// `clReleaseCommandQueue`.

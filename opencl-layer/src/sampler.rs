@@ -55,7 +55,7 @@ pub unsafe extern "C" fn create_sampler(
 
 /// `clRetainSampler`.
 pub unsafe extern "C" fn retain_sampler(handle: cl_sampler) -> cl_int {
-    status(|| Ref::<Sampler>::of(handle).map(|sampler| drop(sampler.give())))
+    status(|| Ref::<Sampler>::retain(handle))
 }
 
 /// `clReleaseSampler`.
