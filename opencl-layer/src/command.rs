@@ -10,14 +10,19 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::{CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST, cl_command_type, cl_event, cl_uint};
+use opencl_sys::{
+    CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST, CL_OUT_OF_RESOURCES, cl_command_type, cl_event,
+    cl_uint,
+};
 
 use crate::context::Context;
 use crate::event::Event;
 use crate::handle::{self, Ref};
+use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::native::Native;
-use crate::queue::{Lane, Queue, State};
+use crate::queue::{Lane, Queue, Recorded, State};
+use crate::schedule;
 use crate::status::Fallible;
 
 /// Bytes of a memory object that a command uses.
@@ -69,6 +74,11 @@ pub trait Action: Send {
     /// Whether any place can do it, so that it goes where its data are.
     fn follows_data(&self) -> bool {
         false
+    }
+
+    /// The launch, if it is one.
+    fn launch(&self) -> Option<&Launch> {
+        None
     }
 }
 
@@ -130,51 +140,55 @@ impl Command {
     }
 }
 
-/// Gives a command to a driver.
+/// Gives a command to a driver, or records it while the scheduler does not know yet where
+/// it should go.
 ///
 /// # Safety
 /// `event` is null or valid for a write.
 pub unsafe fn submit(
     queue: &Ref<Queue>,
-    command: &Command,
+    command: Command,
     event: *mut cl_event,
     blocking: bool,
 ) -> Fallible<()> {
-    let native = {
+    for before in &command.waits {
+        schedule::force_before(queue, before)?;
+    }
+    let (native, made) = {
         let _issuing = queue.context.issuing();
         let mut state = queue.state();
-        let place = choose(queue, &state, command);
-        issue(queue, &mut state, command, place, blocking || !event.is_null())?
-    };
-    if !event.is_null() {
-        let made = Event::recorded(queue, command.kind);
-        if let Some(native) = &native {
-            Event::issued(&made, Arc::clone(native));
+        schedule::advance_locked(queue, &mut state);
+        if schedule::must_record(queue, &mut state, &command)? {
+            let made = Event::recorded(queue, command.kind);
+            let event = made.clone();
+            state.recorded.push_back(Recorded { command, event });
+            (None, Some(made))
+        } else {
+            let with_event = blocking || !event.is_null();
+            let native = schedule::place_and_issue(queue, &mut state, &command, with_event)?;
+            let made = native.as_ref().filter(|_| !event.is_null()).map(|native| {
+                let made = Event::recorded(queue, command.kind);
+                Event::issued(&made, Arc::clone(native));
+                made
+            });
+            (native, made)
         }
+    };
+    if let Some(made) = made.as_ref().filter(|_| !event.is_null()) {
         // SAFETY: promised by the caller.
         unsafe { *event = made.give() };
     }
-    match native {
-        Some(native) if blocking => native.wait(),
-        _ => Ok(()),
+    if blocking {
+        match (native, made) {
+            (Some(native), _) => native.wait()?,
+            (None, Some(made)) if Event::wait(&made)? < 0 => {
+                return Err(CL_OUT_OF_RESOURCES);
+            }
+            _ => {}
+        }
+        schedule::synchronised(queue);
     }
-}
-
-/// Where a command goes.
-fn choose(queue: &Queue, state: &State, command: &Command) -> usize {
-    if queue.context.is_single() || !command.action.follows_data() {
-        return state.place;
-    }
-    // Of the places that have all that is read, the queue's own is best.
-    let has_all = |place: usize| {
-        let mut reads = command.uses.iter().filter(|used| used.reads);
-        reads.all(|used| used.mem.is_valid(&used.range, place))
-    };
-    let mut places = queue.places.iter().copied();
-    match has_all(state.place) {
-        true => state.place,
-        false => places.find(|place| has_all(*place)).unwrap_or(state.place),
-    }
+    Ok(())
 }
 
 /// Gives a command to the driver of a place, after the copies that it needs.
@@ -182,18 +196,17 @@ pub fn issue(
     queue: &Queue,
     state: &mut State,
     command: &Command,
-    place: usize,
+    lane: Lane,
     with_event: bool,
 ) -> Fallible<Option<Arc<Native>>> {
-    let context = &queue.context;
-    let lane = queue.lane(state, place)?;
+    let (context, place) = (&queue.context, lane.place);
     let mut before = Vec::new();
     for event in &command.waits {
         before.extend(Event::native(event, lane.domain)?);
     }
     if !context.is_single() {
-        if let Some(last) = state.last.filter(|last| *last != place) {
-            before.push(queue.lane(state, last)?.marker()?);
+        if let Some(last) = state.last.filter(|last| last.queue != lane.queue) {
+            before.push(last.marker()?);
         }
         let mut copies = Vec::new();
         for used in command.uses.iter().filter(|used| used.reads) {
@@ -214,7 +227,7 @@ pub fn issue(
         for used in command.uses.iter().filter(|used| used.writes) {
             used.mem.written(&used.range, used.place(context, place));
         }
-        state.last = Some(place);
+        state.last = Some(lane);
     }
     Ok((!event.is_null()).then(|| lane.native(event)))
 }

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::handle::{self, Ref, kind};
 use crate::native::Native;
 use crate::queue::Queue;
+use crate::schedule;
 use crate::status::{Fallible, driver, driver_object, object, status};
 
 type Callback = unsafe extern "C" fn(cl_event, cl_int, *mut c_void);
@@ -132,6 +133,9 @@ impl Event {
 
     /// The execution status: a negative code after a failure.
     pub fn execution_status(&self) -> Fallible<cl_int> {
+        if let Some(queue) = self.queue.as_ref().filter(|_| self.is_recorded()) {
+            schedule::advance(queue);
+        }
         let native = match &*self.state() {
             State::Recorded(_) => return Ok(CL_QUEUED),
             State::Open(..) => return Ok(CL_SUBMITTED),
@@ -144,6 +148,7 @@ impl Event {
     /// Waits until it has ended; returns its status.
     pub fn wait(this: &Ref<Self>) -> Fallible<cl_int> {
         if let Some(queue) = &this.queue {
+            schedule::settle(queue)?;
             Queue::flush(queue)?;
         }
         let mut state = this.state();
@@ -220,6 +225,9 @@ pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event
         let mut failed = false;
         for event in &events {
             failed |= Event::wait(event)? < 0;
+            if let Some(queue) = &event.queue {
+                schedule::synchronised(queue);
+            }
         }
         if failed {
             return Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);

@@ -34,6 +34,10 @@ impl Action for Launch {
             ))
         })
     }
+
+    fn launch(&self) -> Option<&Launch> {
+        Some(self)
+    }
 }
 
 /// The bytes that a launch uses. A kernel may write a part of what it may write, so that
@@ -110,7 +114,7 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
         // SAFETY: OpenCL's promises about the events.
         unsafe {
             let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, &command, event, false)
+            submit(&queue, command, event, false)
         }
     })
 }

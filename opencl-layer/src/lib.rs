@@ -10,6 +10,8 @@
 //! * `command` gives commands to drivers where their data are; `transfer`, `map`,
 //!   `launch` and `synchronize` are the kinds of commands.
 //!
+//! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
+//!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
 //! more than the driver takes. Nothing that enqueues blocks.
 
@@ -36,6 +38,7 @@ mod platform;
 mod program;
 mod queue;
 mod sampler;
+mod schedule;
 mod settings;
 mod status;
 mod synchronize;

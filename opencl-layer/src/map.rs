@@ -95,7 +95,7 @@ pub unsafe extern "C" fn enqueue_map_buffer(
             // SAFETY: OpenCL's promises about the events.
             unsafe {
                 let command = Command::new(&queue, kind, list, Vec::new(), action)?;
-                submit(&queue, &command, event, blocks)?;
+                submit(&queue, command, event, blocks)?;
             }
             (address.load(Ordering::Acquire), Some(0))
         } else {
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn enqueue_map_buffer(
             // SAFETY: OpenCL's promises about the events.
             unsafe {
                 let command = Command::new(&queue, kind, list, uses, Marker)?;
-                submit(&queue, &command, event, blocks)?;
+                submit(&queue, command, event, blocks)?;
             }
             (address, None)
         };
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn enqueue_unmap_mem_object(
                     Command::new(&queue, kind, list, uses, Marker)?
                 }
             };
-            submit(&queue, &command, event, false)
+            submit(&queue, command, event, false)
         }
     })
 }

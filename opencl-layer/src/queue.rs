@@ -1,5 +1,6 @@
 //! Command queues. One of ours has a queue at each device that its commands went to.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libc::c_void;
@@ -7,10 +8,13 @@ use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
 use crate::answer::Answer;
+use crate::command::Command;
 use crate::context::Context;
 use crate::device::Device;
+use crate::event::Event;
 use crate::handle::{Ref, kind};
 use crate::native::Native;
+use crate::schedule::{self, QueuePlan};
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 use crate::variant;
 
@@ -70,11 +74,25 @@ impl Lane {
 
 /// What changes in a queue.
 pub struct State {
+    /// By place: the queue for most commands.
     lanes: Vec<Option<Lane>>,
+    /// By place: the queue for launches that are timed, where the program does not want
+    /// times. A queue that takes times costs 7 us a command with some drivers.
+    timed: Vec<Option<Lane>>,
     /// The place of its kernels.
     pub place: usize,
-    /// The place of the last command.
-    pub last: Option<usize>,
+    /// Where the last command went.
+    pub last: Option<Lane>,
+    /// Commands that no driver has yet, in their order.
+    pub recorded: VecDeque<Recorded>,
+    /// What the scheduler knows of the queue.
+    pub plan: QueuePlan,
+}
+
+/// A command that no driver has yet.
+pub struct Recorded {
+    pub command: Command,
+    pub event: Ref<Event>,
 }
 
 impl Queue {
@@ -88,8 +106,11 @@ impl Queue {
         let queue = Self {
             state: Mutex::new(State {
                 lanes: vec![None; context.places.len()],
+                timed: vec![None; context.places.len()],
                 place,
                 last: None,
+                recorded: VecDeque::new(),
+                plan: QueuePlan::default(),
             }),
             context,
             device,
@@ -111,16 +132,32 @@ impl Queue {
 
     /// The driver's queue at a place.
     pub fn lane(&self, state: &mut State, place: usize) -> Fallible<Lane> {
-        if let Some(lane) = state.lanes[place] {
-            return Ok(lane);
+        if state.lanes[place].is_none() {
+            state.lanes[place] = Some(self.open(place, self.properties)?);
         }
+        state.lanes[place].ok_or(CL_INVALID_COMMAND_QUEUE)
+    }
+
+    /// A driver's queue at a place whose events have times.
+    pub fn timed_lane(&self, state: &mut State, place: usize) -> Fallible<Lane> {
+        if self.profiles() {
+            return self.lane(state, place);
+        }
+        if state.timed[place].is_none() {
+            let properties = self.properties | CL_QUEUE_PROFILING_ENABLE;
+            state.timed[place] = Some(self.open(place, properties)?);
+        }
+        state.timed[place].ok_or(CL_INVALID_COMMAND_QUEUE)
+    }
+
+    fn open(&self, place: usize, properties: cl_command_queue_properties) -> Fallible<Lane> {
         let (domain, real) = (self.context.domain(place), &self.context.places[place].real);
         let (context, device) = (domain.context, real.id);
         let queue = driver_object!(
             domain.table,
-            clCreateCommandQueue(context, device, self.properties)
+            clCreateCommandQueue(context, device, properties)
         )?;
-        let lane = Lane {
+        Ok(Lane {
             table: domain.table,
             queue,
             place,
@@ -129,18 +166,18 @@ impl Queue {
                 true => variant::take(),
                 false => 0,
             },
-        };
-        state.lanes[place] = Some(lane);
-        Ok(lane)
+        })
     }
 
     /// The drivers' queues that it has.
     pub fn lanes(&self) -> Vec<Lane> {
-        self.state().lanes.iter().flatten().copied().collect()
+        let state = self.state();
+        state.lanes.iter().chain(&state.timed).flatten().copied().collect()
     }
 
-    /// Gives all commands to drivers and has them start.
+    /// Has the commands start that drivers have.
     pub fn flush(this: &Ref<Self>) -> Fallible<()> {
+        schedule::advance(this);
         for lane in this.lanes() {
             check(driver!(lane.table, clFlush(lane.queue)))?;
         }
@@ -149,10 +186,12 @@ impl Queue {
 
     /// Waits until all commands have ended.
     fn finish(this: &Ref<Self>) -> Fallible<()> {
+        schedule::settle(this)?;
         Self::flush(this)?;
         for lane in this.lanes() {
             check(driver!(lane.table, clFinish(lane.queue)))?;
         }
+        schedule::synchronised(this);
         Ok(())
     }
 }

@@ -43,7 +43,7 @@ unsafe fn enqueue(
     // SAFETY: promised by the caller.
     unsafe {
         let command = Command::new(&queue, kind, list, Vec::new(), action)?;
-        submit(&queue, &command, event, false)
+        submit(&queue, command, event, false)
     }
 }
 
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn enqueue_migrate_mem_objects(
             if mems.iter().any(|mem| mem.context != queue.context) {
                 return Err(CL_INVALID_CONTEXT);
             }
-            submit(&queue, &command, event, false)
+            submit(&queue, command, event, false)
         }
     })
 }

@@ -87,7 +87,7 @@ pub unsafe extern "C" fn enqueue_read_buffer(
         // SAFETY: OpenCL's promises about the events.
         unsafe {
             let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, &command, event, blocking != CL_FALSE)
+            submit(&queue, command, event, blocking != CL_FALSE)
         }
     })
 }
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn enqueue_write_buffer(
         // SAFETY: OpenCL's promises about the events.
         unsafe {
             let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, &command, event, blocking != CL_FALSE)
+            submit(&queue, command, event, blocking != CL_FALSE)
         }
     })
 }
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn enqueue_copy_buffer(
         // SAFETY: OpenCL's promises about the events.
         unsafe {
             let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, &command, event, false)
+            submit(&queue, command, event, false)
         }
     })
 }
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn enqueue_fill_buffer(
         // SAFETY: OpenCL's promises about the events.
         unsafe {
             let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, &command, event, false)
+            submit(&queue, command, event, false)
         }
     })
 }

@@ -1,0 +1,74 @@
+//! What a queue does between two synchronisations.
+
+use pdawl::profile::kernels::KernelKey;
+
+use crate::command::Command;
+use crate::handle::Ref;
+use crate::mem::Mem;
+
+/// An epoch of a queue.
+#[derive(Clone, Default)]
+pub struct Epoch {
+    /// Its launches, each as often as it comes.
+    pub kernels: Vec<KernelKey>,
+    /// The memory objects that it uses.
+    pub uses: Vec<EpochUse>,
+}
+
+/// How an epoch uses a memory object.
+#[derive(Clone)]
+pub struct EpochUse {
+    pub mem: Ref<Mem>,
+    /// Kernels read it, and write it.
+    pub read: bool,
+    pub written: bool,
+    /// The host writes it before the kernels, and reads it after them.
+    pub upload: bool,
+    pub download: bool,
+}
+
+impl Epoch {
+    /// Whether no kernel was launched.
+    pub fn is_empty(&self) -> bool {
+        self.kernels.is_empty()
+    }
+
+    pub fn has(&self, key: &KernelKey) -> bool {
+        self.kernels.contains(key)
+    }
+
+    /// Notes a launch.
+    pub fn launch(&mut self, key: KernelKey, command: &Command) {
+        self.kernels.push(key);
+        for used in &command.uses {
+            let entry = self.entry(&used.mem);
+            entry.read |= used.reads;
+            entry.written |= used.writes;
+        }
+    }
+
+    /// Notes a command of the host's.
+    pub fn transfer(&mut self, command: &Command) {
+        for used in &command.uses {
+            let entry = self.entry(&used.mem);
+            entry.upload |= used.writes;
+            entry.download |= used.reads;
+        }
+    }
+
+    fn entry(&mut self, mem: &Ref<Mem>) -> &mut EpochUse {
+        let root = mem.parent.as_ref().map_or(mem, |(parent, _)| parent);
+        let index = self.uses.iter().position(|used| used.mem == *root);
+        let index = index.unwrap_or_else(|| {
+            self.uses.push(EpochUse {
+                mem: root.clone(),
+                read: false,
+                written: false,
+                upload: false,
+                download: false,
+            });
+            self.uses.len() - 1
+        });
+        &mut self.uses[index]
+    }
+}

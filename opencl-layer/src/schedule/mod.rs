@@ -1,0 +1,245 @@
+//! Where commands go.
+//!
+//! A queue has a place for its kernels. `off` never changes it, `round-robin` takes the
+//! next one at each launch, and `auto-fit` the one that the map with the least predicted
+//! time gives it (`fit`). That needs the times of the queue's kernels at all places
+//! (`times`); where they are unknown, a kernel's first launch is recorded while a part of
+//! it runs on copies of what it writes (`sample`). Then the recorded commands go to
+//! drivers. Nothing that enqueues waits for a sample; whoever waits for the queue does.
+
+mod epoch;
+mod fit;
+mod sample;
+mod times;
+
+use std::sync::Arc;
+
+use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
+
+use crate::command::{self, Command};
+use crate::event::Event;
+use crate::handle::Ref;
+use crate::launch::Launch;
+use crate::native::Native;
+use crate::queue::{Lane, Queue, State};
+use crate::settings::{Mapping, settings};
+use crate::status::Fallible;
+
+use epoch::Epoch;
+use sample::Sample;
+use times::Timing;
+
+/// What the scheduler knows of a queue.
+#[derive(Default)]
+pub struct QueuePlan {
+    /// What the queue did since the program last waited for it.
+    epoch: Epoch,
+    /// What it did before that.
+    before: Epoch,
+    /// How many epochs have ended.
+    epochs: u64,
+    /// Samples of the first recorded command.
+    samples: Vec<Sample>,
+    /// Launches of which the times are to be noted.
+    timings: Vec<Timing>,
+}
+
+/// Whether queues of this context are mapped by predictions.
+fn fits(queue: &Queue) -> bool {
+    !queue.context.is_single() && queue.places.len() > 1 && settings().mapping == Mapping::AutoFit
+}
+
+/// Whether a command must wait in its queue, since it is not known where it should go.
+pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> Fallible<bool> {
+    if !state.recorded.is_empty() {
+        return Ok(true);
+    }
+    match command.action.launch() {
+        Some(launch) if fits(queue) => {
+            state.plan.samples = sample::begin(queue, state, command, launch)?;
+            Ok(!state.plan.samples.is_empty())
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Gives a command to the driver of the place where it should go.
+pub fn place_and_issue(
+    queue: &Ref<Queue>,
+    state: &mut State,
+    command: &Command,
+    with_event: bool,
+) -> Fallible<Option<Arc<Native>>> {
+    if queue.context.is_single() {
+        let lane = queue.lane(state, 0)?;
+        return command::issue(queue, state, command, lane, with_event);
+    }
+    let launch = command.action.launch();
+    let place = match launch {
+        Some(launch) => place_of_launch(queue, state, command, launch),
+        None => place_of_transfer(queue, state, command),
+    };
+    let timed = launch.filter(|_| fits(queue)).and_then(|launch| {
+        let key = launch.key();
+        times::wants(queue, &key, place).then_some(key)
+    });
+    let lane = match timed {
+        Some(_) => queue.timed_lane(state, place)?,
+        None => queue.lane(state, place)?,
+    };
+    let with_event = with_event || timed.is_some();
+    let native = command::issue(queue, state, command, lane, with_event)?;
+    if let (Some(key), Some(native)) = (timed, &native) {
+        state.plan.timings.push(Timing::new(key, place, Arc::clone(native)));
+    }
+    Ok(native)
+}
+
+fn place_of_launch(
+    queue: &Ref<Queue>,
+    state: &mut State,
+    command: &Command,
+    launch: &Launch,
+) -> usize {
+    let able: Vec<usize> = queue.places.iter().copied().filter(|p| launch.can_run_at(*p)).collect();
+    match settings().mapping {
+        Mapping::RoundRobin => {
+            let next = able.iter().find(|place| **place > state.place && state.last.is_some());
+            state.place = *next.or(able.first()).unwrap_or(&state.place);
+        }
+        Mapping::AutoFit if able.len() > 1 => {
+            let begins = state.plan.epoch.is_empty();
+            state.plan.epoch.launch(launch.key(), command);
+            if begins || !state.plan.before.has(&launch.key()) {
+                state.place = fit::place(queue, state, &able);
+            }
+        }
+        _ => {}
+    }
+    if !able.contains(&state.place) {
+        state.place = *able.first().unwrap_or(&state.place);
+    }
+    state.place
+}
+
+fn place_of_transfer(queue: &Queue, state: &mut State, command: &Command) -> usize {
+    if fits(queue) {
+        state.plan.epoch.transfer(command);
+    }
+    if !command.action.follows_data() {
+        return state.place;
+    }
+    // Of the places that have all that is read, the queue's own is best.
+    let has_all = |place: usize| {
+        let mut reads = command.uses.iter().filter(|used| used.reads);
+        reads.all(|used| used.mem.is_valid(&used.range, place))
+    };
+    let mut places = queue.places.iter().copied();
+    match has_all(state.place) {
+        true => state.place,
+        false => places.find(|place| has_all(*place)).unwrap_or(state.place),
+    }
+}
+
+/// Gives recorded commands to drivers as far as it is known where they should go.
+pub fn advance(queue: &Ref<Queue>) {
+    if !fits(queue) {
+        return;
+    }
+    let _issuing = queue.context.issuing();
+    advance_locked(queue, &mut queue.state());
+}
+
+/// As [`advance`], for a caller that keeps others from issuing.
+pub fn advance_locked(queue: &Ref<Queue>, state: &mut State) {
+    while !state.recorded.is_empty() && sample::all_ended(queue, &mut state.plan.samples) {
+        issue_first(queue, state);
+        begin_first(queue, state);
+    }
+}
+
+/// Has the first of the recorded commands sampled, if it must be.
+fn begin_first(queue: &Ref<Queue>, state: &mut State) {
+    let Some(first) = state.recorded.pop_front() else {
+        return;
+    };
+    if let Some(launch) = first.command.action.launch() {
+        let samples = sample::begin(queue, state, &first.command, launch);
+        state.plan.samples = samples.unwrap_or_default();
+    }
+    state.recorded.push_front(first);
+}
+
+/// Gives the first of the recorded commands to a driver.
+fn issue_first(queue: &Ref<Queue>, state: &mut State) {
+    let Some(first) = state.recorded.pop_front() else {
+        return;
+    };
+    match place_and_issue(queue, state, &first.command, true) {
+        Ok(Some(native)) => Event::issued(&first.event, native),
+        Ok(None) => Event::failed(&first.event, CL_OUT_OF_RESOURCES),
+        Err(code) => Event::failed(&first.event, negative(code)),
+    }
+}
+
+fn negative(code: cl_int) -> cl_int {
+    code.min(-1)
+}
+
+/// Gives all recorded commands to drivers. Waits for samples, without a lock.
+pub fn settle(queue: &Ref<Queue>) -> Fallible<()> {
+    loop {
+        let waiting = {
+            let _issuing = queue.context.issuing();
+            let mut state = queue.state();
+            advance_locked(queue, &mut state);
+            match state.recorded.is_empty() {
+                true => return Ok(()),
+                false => sample::first_running(&state.plan.samples),
+            }
+        };
+        if let Some(native) = waiting {
+            // A sample that fails is none.
+            let _ = native.wait();
+        }
+    }
+}
+
+/// A command of `queue` waits for an event: its queue must have given it to a driver,
+/// whatever is known. Nothing waits here, since the program may still have to set what a
+/// sample waits for.
+pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) -> Fallible<()> {
+    let Some(other) = event.queue.as_ref().filter(|other| *other != queue) else {
+        return Ok(());
+    };
+    if event.is_recorded() {
+        let _issuing = other.context.issuing();
+        let mut state = other.state();
+        while event.is_recorded() && !state.recorded.is_empty() {
+            state.plan.samples.clear();
+            issue_first(other, &mut state);
+        }
+        begin_first(other, &mut state);
+    }
+    Ok(())
+}
+
+/// The program has waited for the queue.
+pub fn synchronised(queue: &Ref<Queue>) {
+    if !fits(queue) {
+        return;
+    }
+    let mut state = queue.state();
+    let plan = &mut state.plan;
+    times::note(queue, &mut plan.timings);
+    if !plan.epoch.is_empty() && state.recorded.is_empty() {
+        let plan = &mut state.plan;
+        plan.before = std::mem::take(&mut plan.epoch);
+        plan.epochs += 1;
+    }
+}
+
+/// The driver's queue for a sample at a place.
+fn sampling_lane(queue: &Queue, state: &mut State, place: usize) -> Fallible<Lane> {
+    queue.timed_lane(state, place)
+}
