@@ -8,13 +8,18 @@
 //! * `space` is one device's memory: buffers, which of them are pinned, and which
 //!   was used last. Buffers are reused by size, so that a run which follows another
 //!   allocates nothing.
+//! * [`Regions`] knows for every byte of one buffer in which [`Places`] it is valid.
 //!
 //! Versions of a datum that kernels make in place share a *slot*. A device holds one
 //! version of a slot at a time.
 
+mod places;
 mod recency;
+mod regions;
 mod space;
 
+pub use places::Places;
+pub use regions::Regions;
 pub use space::{Room, Space};
 
 /// Where a datum is in its way through a memory space.
