@@ -13,12 +13,15 @@
 //!   least in a second of work, [`Dmdar`] the earliest completion and the fewest loads
 //!   next, [`Darts`] the load that frees the most tasks, and [`Assigned`] a partition or
 //!   packages made before. [`Belady`] computes given orders with the fewest loads.
+//! * For command queues: [`auto_fit`] finds the map of the least predicted time, which
+//!   [`AutoFit`] applies to a graph, and [`RoundRobin`] gives devices turns.
 //! * [`NamedPolicy`] makes these from their names.
 //! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
 mod adjacency;
 mod assigned;
+pub mod auto_fit;
 mod belady;
 mod clustering;
 mod darts;
@@ -36,6 +39,7 @@ mod partition;
 mod pool;
 mod problem;
 mod ready_queue;
+mod round_robin;
 mod search;
 mod tournament;
 
@@ -46,6 +50,7 @@ mod sharing_tests;
 
 pub use adaptive::Adaptive;
 pub use assigned::Assigned;
+pub use auto_fit::AutoFit;
 pub use belady::Belady;
 pub use clustering::{Clustering, MapError};
 pub use darts::{Darts, DartsOptions};
@@ -57,6 +62,7 @@ pub use locality::Locality;
 pub use luf::Eviction;
 pub use named::{NamedPolicy, PolicyNameError};
 pub use problem::{Datum, DeviceModel, Links, Problem, Task};
+pub use round_robin::{RoundRobin, Turns};
 pub use search::{Configuration, Search, Space};
 
 use crate::time::Nanos;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::{
-    Assigned, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality, Policy, Problem,
-    WINDOW,
+    Assigned, AutoFit, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality, Policy,
+    Problem, RoundRobin, WINDOW,
 };
 
 /// A policy for tasks that share data in small memories.
@@ -27,27 +27,34 @@ enum Base {
     Mhfp,
     Darts,
     Locality,
+    AutoFit,
+    RoundRobin,
 }
 
-const BASES: [(&str, Base); 6] = [
+const BASES: [(&str, Base); 8] = [
     ("eager", Base::Eager),
     ("dmdar", Base::Dmdar),
     ("partition", Base::Partition),
     ("mhfp", Base::Mhfp),
     ("darts", Base::Darts),
     ("locality", Base::Locality),
+    ("auto-fit", Base::AutoFit),
+    ("round-robin", Base::RoundRobin),
 ];
 
 impl Base {
     /// Whether it can evict by LUF or LRU.
     fn has_eviction(self) -> bool {
-        !matches!(self, Self::Eager | Self::Locality)
+        !matches!(
+            self,
+            Self::Eager | Self::Locality | Self::AutoFit | Self::RoundRobin
+        )
     }
 }
 
 /// What exists, for messages.
-const KNOWN: &str = "known are eager, locality, dmdar, partition, mhfp and darts; the last four take \
-                     +luf or +lru, and darts takes +3inputs and +opti, as in darts+luf+3inputs";
+const KNOWN: &str = "known are eager, locality, auto-fit, round-robin, dmdar, partition, mhfp and \
+                     darts; the last four take +luf or +lru, and darts takes +3inputs and +opti, as in darts+luf+3inputs";
 
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -126,6 +133,8 @@ impl NamedPolicy {
         match self.base {
             Base::Locality => Box::new(Locality::new(problem, window.unwrap_or(WINDOW), seed)),
             Base::Eager => Box::new(Eager::with_window(problem, lists.window)),
+            Base::AutoFit => Box::new(AutoFit::new(problem, Some(lists.window))),
+            Base::RoundRobin => Box::new(RoundRobin::new(problem, Some(lists.window))),
             Base::Dmdar => Box::new(Dmdar::new(problem, lists)),
             Base::Partition => Box::new(Assigned::by_partition(problem, lists, seed)),
             Base::Mhfp => Box::new(Assigned::by_packages(problem, lists)),
@@ -160,6 +169,8 @@ mod tests {
             ("darts+3inputs+luf", "darts+luf+3inputs"),
             ("darts+opti", "darts+opti"),
             ("locality", "locality"),
+            ("auto-fit", "auto-fit"),
+            ("round-robin", "round-robin"),
         ] {
             let policy: NamedPolicy = text.parse().unwrap();
             assert_eq!(policy.to_string(), name);
@@ -175,6 +186,8 @@ mod tests {
             ("heft", "`heft` is not a policy"),
             ("eager+luf", "eager has no variant `+luf`"),
             ("locality+luf", "locality has no variant `+luf`"),
+            ("auto-fit+luf", "auto-fit has no variant `+luf`"),
+            ("autofit", "`autofit` is not a policy"),
             ("dmdar+opti", "dmdar has no variant `+opti`"),
             ("darts+", "darts has no variant `+`"),
             ("darts+luf+luf", "a variant twice"),

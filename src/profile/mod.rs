@@ -10,12 +10,14 @@
 //!   and sensors into features.
 //! * [`session`] measures a list of runs within a time budget, and [`expectation`]
 //!   estimates how long they take. [`stencil`] and [`product`] prepare the runs.
+//! * [`kernels`] keeps the times of single kernels from run to run, as MultiCL does.
 
 pub mod configuration;
 pub mod design;
 mod error;
 pub mod expectation;
 mod instruments;
+pub mod kernels;
 pub mod machine;
 pub mod product;
 pub mod run;

@@ -36,10 +36,11 @@ pub struct DenseOptions {
 
     /// The scheduling policy
     ///
-    /// locality (by expected time), eager, dmdar, partition (the tasks divided before),
-    /// mhfp (packages made before) and darts. The last four take +luf: the datum that is
-    /// least used in the future leaves a full memory, not the least recently used. darts
-    /// also takes +3inputs and +opti.
+    /// locality (by expected time), eager, auto-fit (the map of the least predicted time),
+    /// round-robin, dmdar, partition (the tasks divided before), mhfp (packages made
+    /// before) and darts. The last four take +luf: the datum that is least used in the
+    /// future leaves a full memory, not the least recently used. darts also takes +3inputs
+    /// and +opti.
     #[arg(
         long,
         value_name = "POLICY",

@@ -9,7 +9,9 @@ use pdawl::engine::graph::search::{self, SearchResult};
 use pdawl::engine::graph::{Control, GraphOutcome, Options, PreparedGraph, times};
 use pdawl::experiment::Division;
 use pdawl::graph::Components;
-use pdawl::policy::{Adaptive, Clustering, Eager, Heft, Policy, Problem, Search, Space};
+use pdawl::policy::{
+    Adaptive, AutoFit, Clustering, Eager, Heft, Policy, Problem, RoundRobin, Search, Space,
+};
 use pdawl::report::graph::{
     GraphDescription, GraphReport, MeasuredConfiguration, ReportContext, render, report,
 };
@@ -143,7 +145,7 @@ fn execute(
     let memory = args.machine.gpu_memory.map(|size| size.0);
     let begun = runtime.now();
     let times = match name {
-        PolicyName::Heft => {
+        PolicyName::Heft | PolicyName::AutoFit => {
             times::measure(runtime, &job.graph, memory, 1, stop).map_err(failure)?
         }
         _ => KernelTimes::new(),
@@ -249,6 +251,8 @@ fn policy(name: PolicyName, problem: &Problem, h_cpu: usize) -> Result<Box<dyn P
         PolicyName::Adaptive => Box::new(Adaptive::new(problem)),
         PolicyName::Eager => Box::new(Eager::new(problem)),
         PolicyName::Heft => Box::new(Heft::new(problem)),
+        PolicyName::AutoFit => Box::new(AutoFit::new(problem, None)),
+        PolicyName::RoundRobin => Box::new(RoundRobin::new(problem, None)),
         PolicyName::Clustering => {
             let map = Clustering::map(&problem, h_cpu).map_err(|e| failure(e.into()))?;
             Box::new(Clustering::new(problem, map).map_err(|e| failure(e.into()))?)

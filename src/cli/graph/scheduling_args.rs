@@ -25,6 +25,10 @@ pub enum PolicyName {
     Eager,
     /// Single kernels, each on the device that finishes it first
     Heft,
+    /// Components, on the devices of the least predicted time
+    AutoFit,
+    /// Components, on devices in turns
+    RoundRobin,
     /// Components, placed by the times of earlier layers and runs
     #[default]
     Adaptive,

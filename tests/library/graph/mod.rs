@@ -5,9 +5,11 @@
 //! sequentially; `run` executes them and compares. `simulated` and `devices` test
 //! properties in the simulator and on real devices, `task_sets` those of sets of
 //! tasks, `losses` lost devices, and `limits` copies, errors and interruptions.
+//! `figure_16` maps command queues to devices.
 
 mod adaptive;
 mod devices;
+mod figure_16;
 mod limits;
 mod losses;
 mod random;

@@ -21,7 +21,7 @@ pub fn numbers(runtime: &dyn Runtime, case: &Case) -> Problem {
 }
 
 /// Policies for tasks that share data.
-const SHARING: [&str; 9] = [
+const SHARING: [&str; 11] = [
     "eager",
     "dmdar",
     "dmdar+luf",
@@ -31,6 +31,8 @@ const SHARING: [&str; 9] = [
     "darts+luf",
     "darts+luf+3inputs",
     "locality",
+    "auto-fit",
+    "round-robin",
 ];
 
 /// A random policy; a clustering gets a random map.

@@ -1,0 +1,247 @@
+//! The predicted time of an iteration under a map.
+
+use super::{FitError, Prediction, QueueDatum, Situation};
+use crate::residency::Places;
+
+/// A checked situation, with the order in which epochs begin.
+pub(super) struct Plan<'a> {
+    pub situation: &'a Situation,
+    pub order: Vec<usize>,
+}
+
+/// How far an iteration is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// By datum.
+    places: Vec<Places>,
+    /// By device: when it has ended all that it was given.
+    pub free: Vec<f64>,
+    /// By epoch: when it ends, if it was given to a device.
+    pub end: Vec<f64>,
+    /// When the last epoch ends.
+    pub last: f64,
+}
+
+impl<'a> Plan<'a> {
+    /// Checks a situation.
+    ///
+    /// # Errors
+    /// A [`FitError`].
+    pub fn new(situation: &'a Situation) -> Result<Self, FitError> {
+        check(situation)?;
+        let order = order(situation)?;
+        Ok(Self { situation, order })
+    }
+
+    /// The seconds of an epoch on a device; infinite if it cannot run there.
+    pub fn seconds(&self, epoch: usize, device: usize) -> f64 {
+        let epoch = &self.situation.epochs[epoch];
+        match epoch.pinned {
+            Some(pinned) if pinned != device => f64::INFINITY,
+            _ => epoch.seconds[device],
+        }
+    }
+
+    /// The state before the next iteration, with the data where they are now.
+    pub fn now(&self) -> State {
+        let places = self.situation.data.iter().map(|datum| datum.places);
+        State {
+            free: self.situation.busy.clone(),
+            ..self.before(places.collect())
+        }
+    }
+
+    /// The state before an iteration that has all data everywhere until they are written.
+    /// No iteration of the same map is faster.
+    pub fn everywhere(&self) -> State {
+        self.before(vec![Places::ALL; self.situation.data.len()])
+    }
+
+    fn before(&self, places: Vec<Places>) -> State {
+        let devices = self.situation.costs.devices();
+        State {
+            places,
+            free: vec![0.0; devices],
+            end: vec![0.0; self.situation.epochs.len()],
+            last: 0.0,
+        }
+    }
+
+    /// Gives the next epoch of the order to a device. `earliest` counts in the first
+    /// iteration.
+    pub fn give(&self, state: &mut State, epoch: usize, device: usize, first: bool) {
+        let Situation { costs, data, .. } = self.situation;
+        let seconds = self.seconds(epoch, device);
+        let index = epoch;
+        let epoch = &self.situation.epochs[epoch];
+        let waits = epoch.after.iter().map(|before| state.end[*before]);
+        let earliest = if first { epoch.earliest } else { 0.0 };
+        let begin = waits.fold(state.free[device].max(earliest), f64::max);
+        let mut took = seconds;
+        for datum in &epoch.uploads {
+            state.places[*datum] = Places::only(costs.host());
+        }
+        for datum in &epoch.reads {
+            took += self.copy(&mut state.places[*datum], data[*datum], device);
+        }
+        for datum in &epoch.writes {
+            state.places[*datum] = Places::only(device);
+        }
+        for datum in &epoch.downloads {
+            took += self.copy(&mut state.places[*datum], data[*datum], costs.host());
+        }
+        let end = begin + took;
+        state.free[device] = end;
+        state.end[index] = end;
+        state.last = state.last.max(end);
+    }
+
+    /// Copies a datum to a place that does not have it, and returns the seconds.
+    fn copy(&self, places: &mut Places, datum: QueueDatum, to: usize) -> f64 {
+        if places.is_empty() || places.has(to) {
+            return 0.0;
+        }
+        let costs = &self.situation.costs;
+        let sources = (0..=costs.devices()).filter(|place| places.has(*place));
+        let ways = sources.map(|from| costs.copy(from, to, datum.bytes));
+        let fastest = ways.min_by(|one, other| one.0.total_cmp(&other.0));
+        let (seconds, through_host) = fastest.unwrap_or((f64::INFINITY, false));
+        *places = places.with(to);
+        if through_host {
+            *places = places.with(costs.host());
+        }
+        seconds
+    }
+
+    /// The times of a map, and the state after the first iteration.
+    pub fn predict(&self, map: &[usize]) -> (Prediction, State) {
+        let mut now = self.now();
+        for epoch in &self.order {
+            self.give(&mut now, *epoch, map[*epoch], true);
+        }
+        let steady = self.steady(&now, map);
+        let first = now.last;
+        (Prediction { first, steady }, now)
+    }
+
+    /// Seconds of an iteration that follows on one of the same map.
+    pub fn steady(&self, before: &State, map: &[usize]) -> f64 {
+        let mut state = self.before(before.places.clone());
+        for epoch in &self.order {
+            self.give(&mut state, *epoch, map[*epoch], false);
+        }
+        state.last
+    }
+}
+
+impl State {
+    /// The places of a datum.
+    pub fn places(&self, datum: usize) -> Places {
+        self.places[datum]
+    }
+}
+
+/// The epochs in their order, each after those that it waits for.
+fn order(situation: &Situation) -> Result<Vec<usize>, FitError> {
+    let epochs = &situation.epochs;
+    let mut given = vec![false; epochs.len()];
+    let mut order = Vec::with_capacity(epochs.len());
+    while order.len() < epochs.len() {
+        let can = |epoch: &usize| !given[*epoch] && epochs[*epoch].after.iter().all(|e| given[*e]);
+        let Some(next) = (0..epochs.len()).find(can) else {
+            let queues = (0..epochs.len()).filter(|epoch| !given[*epoch]).collect();
+            return Err(FitError::Cycle { queues });
+        };
+        given[next] = true;
+        order.push(next);
+    }
+    Ok(order)
+}
+
+fn check(situation: &Situation) -> Result<(), FitError> {
+    let Situation {
+        epochs,
+        data,
+        costs,
+        busy,
+        iterations,
+    } = situation;
+    let devices = costs.devices();
+    let entries = |what: String, given: usize| match given == devices {
+        true => Ok(()),
+        false => Err(FitError::Devices {
+            what,
+            given,
+            devices,
+        }),
+    };
+    let number = |what: String, value: f64, right: bool, wanted| match right {
+        true => Ok(()),
+        false => Err(FitError::Number {
+            what,
+            value: value.to_string(),
+            wanted,
+        }),
+    };
+    if devices >= Places::MOST {
+        let (what, value) = ("the number of devices".to_owned(), devices as f64);
+        number(what, value, false, "at most 63")?;
+    }
+    entries("`busy`".to_owned(), busy.len())?;
+    number(
+        "`iterations`".to_owned(),
+        *iterations,
+        *iterations >= 1.0,
+        "1 or more",
+    )?;
+    for (device, seconds) in busy.iter().enumerate() {
+        let right = *seconds >= 0.0 && seconds.is_finite();
+        number(
+            format!("`busy` of device {device}"),
+            *seconds,
+            right,
+            "seconds",
+        )?;
+    }
+    if let Some((from, to, value)) = costs.fault() {
+        let what = format!("a figure of the copies from place {from} to {to}");
+        number(
+            what,
+            value,
+            false,
+            "a latency of 0 or more, a bandwidth above 0",
+        )?;
+    }
+    for (queue, epoch) in epochs.iter().enumerate() {
+        entries(format!("`seconds` of queue {queue}"), epoch.seconds.len())?;
+        for (device, seconds) in epoch.seconds.iter().enumerate() {
+            let what = format!("`seconds` of queue {queue} on device {device}");
+            number(what, *seconds, *seconds >= 0.0, "0 or more, or infinite")?;
+        }
+        let right = epoch.earliest >= 0.0 && epoch.earliest.is_finite();
+        let what = format!("`earliest` of queue {queue}");
+        number(what, epoch.earliest, right, "seconds")?;
+        let below = |what, index: Option<usize>, count: usize| match index {
+            Some(index) => Err(FitError::Index {
+                queue,
+                what,
+                index,
+                count,
+            }),
+            None => Ok(()),
+        };
+        let lists = [
+            &epoch.uploads,
+            &epoch.reads,
+            &epoch.writes,
+            &epoch.downloads,
+        ];
+        let mut all = lists.into_iter().flatten().copied();
+        below("datum", all.find(|datum| *datum >= data.len()), data.len())?;
+        let mut after = epoch.after.iter().copied();
+        below("epoch", after.find(|e| *e >= epochs.len()), epochs.len())?;
+        let given = [epoch.pinned, epoch.present].into_iter().flatten();
+        below("device", given.into_iter().find(|d| *d >= devices), devices)?;
+    }
+    Ok(())
+}

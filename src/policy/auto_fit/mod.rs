@@ -1,0 +1,190 @@
+//! AUTO_FIT: the map from command queues to devices with the least predicted time
+//! (Aji, Peña, Balaji and Feng, "MultiCL: Enabling automatic scheduling for
+//! task-parallel workloads in OpenCL", Parallel Computing 58, 2016).
+//!
+//! Section 4.1: "the autofit policy decides the most optimal queue-device mapping when
+//! the scheduler is triggered". Section 5.1.3: the mapper uses "the per-queue aggregate
+//! kernel profiles and \[applies\] a simple dynamic programming approach that guarantees
+//! ideal queue-device mapping".
+//!
+//! * A [`Situation`] is what the decision depends on: the [`Epoch`] of each queue, the
+//!   places of the data, the [`TransferCosts`] between places.
+//! * [`fit`] finds the map, [`predict`] computes the time of a given one (`iteration`).
+//! * [`static_map`] is SCHED_AUTO_STATIC (section 5.2), from the rates of devices alone.
+//! * [`AutoFit`] applies [`fit`] to the components of a task graph.
+//!
+//! Places are numbered: place `d` is the memory of device `d`, and the host's is the one
+//! after the last device. A device that computes in the host's memory has a place of its
+//! own, from and to which copies cost nothing.
+//!
+//! # The predicted time
+//!
+//! Epochs begin in one order, that of the queues as far as `after` allows. An epoch begins
+//! when its device has ended its earlier epochs and all epochs of `after` have ended. It
+//! takes the copies of the data that it reads and that are elsewhere, one after another,
+//! then its commands, then the copies to the host that it ends with. Devices work in
+//! parallel. An iteration ends with its last epoch. Iterations do not overlap.
+//!
+//! The second iteration begins with the data where the first one leaves them, and every
+//! later one is like it. It is the *steady* iteration.
+//!
+//! Section 8.2.1 compares kernel times on one device with those on two "in addition to
+//! the data resolution time". Here, that time is the copies.
+
+mod bound;
+mod iteration;
+mod policy;
+mod search;
+mod static_map;
+mod transfer_costs;
+
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+use crate::residency::Places;
+
+pub use policy::AutoFit;
+pub use search::{Fit, MapSearch, fit};
+pub use static_map::{DeviceRates, Hint, StaticQueue, static_map};
+pub use transfer_costs::TransferCosts;
+
+use iteration::Plan;
+
+/// The commands of one queue between two synchronisations.
+///
+/// Section 5.3.1: "We define a *kernel epoch* as a collection of kernels that have been
+/// asynchronously enqueued to a command queue."
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Epoch {
+    /// By device: the seconds of its commands there, alone, without copies between
+    /// places; infinite where they cannot run.
+    pub seconds: Vec<f64>,
+    /// The data that the host writes before its kernels begin.
+    pub uploads: Vec<usize>,
+    /// The data that it reads, and those that it writes. What it writes only in part it
+    /// also reads, since the other bytes stay.
+    pub reads: Vec<usize>,
+    pub writes: Vec<usize>,
+    /// The data that the host reads after its kernels.
+    pub downloads: Vec<usize>,
+    /// The epochs of the same iteration that end before it begins.
+    pub after: Vec<usize>,
+    /// Seconds from now until it can begin in the first iteration, for what is not in
+    /// the situation.
+    pub earliest: f64,
+    /// The device of a queue with SCHED_OFF, which stays there (section 4.2).
+    pub pinned: Option<usize>,
+    /// The device of the queue now, if it has one.
+    pub present: Option<usize>,
+}
+
+/// Data that move together: a buffer, or a part of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueDatum {
+    pub bytes: u64,
+    /// The places that have it now. If there is none, its contents are undefined, and
+    /// whoever reads it first copies nothing.
+    pub places: Places,
+}
+
+/// What a decision depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Situation {
+    /// By queue.
+    pub epochs: Vec<Epoch>,
+    pub data: Vec<QueueDatum>,
+    pub costs: TransferCosts,
+    /// By device: seconds from now until it has ended what it was given before.
+    pub busy: Vec<f64>,
+    /// How many iterations are expected, the next one included; at least 1, or infinite.
+    /// The first one moves data to where the map needs them.
+    pub iterations: f64,
+}
+
+/// The predicted times of a map, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// Of the next iteration, with the data where they are now.
+    pub first: f64,
+    /// Of every later one.
+    pub steady: f64,
+}
+
+impl Prediction {
+    /// The mean of so many iterations.
+    pub fn mean(&self, iterations: f64) -> f64 {
+        match iterations {
+            1.0 => self.first,
+            f64::INFINITY => self.steady,
+            iterations => self.first / iterations + self.steady * (1.0 - 1.0 / iterations),
+        }
+    }
+}
+
+/// Why there is no map.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FitError {
+    #[error("{what} has {given} entries for {devices} devices; give one for each device")]
+    Devices {
+        what: String,
+        given: usize,
+        devices: usize,
+    },
+
+    #[error("the epoch of queue {queue} names {what} {index}; there are {count}")]
+    Index {
+        queue: usize,
+        what: &'static str,
+        index: usize,
+        count: usize,
+    },
+
+    #[error("{what} is {value}; give {wanted}")]
+    Number {
+        what: String,
+        value: String,
+        wanted: &'static str,
+    },
+
+    #[error("the epochs of queues {} wait for one another", listed(.queues))]
+    Cycle { queues: Vec<usize> },
+
+    #[error("no device can run the epoch of queue {queue}")]
+    Nowhere { queue: usize },
+
+    #[error("in every map, a queue needs data that have no way to its device")]
+    NoWay,
+
+    #[error("the map has {given} queues, the situation {wanted}")]
+    Count { given: usize, wanted: usize },
+}
+
+fn listed(queues: &[usize]) -> String {
+    let names: Vec<String> = queues.iter().map(usize::to_string).collect();
+    names.join(", ")
+}
+
+/// The predicted times of a map from queues to devices. A time is infinite if a device
+/// cannot run a queue or data have no way to it.
+///
+/// # Errors
+/// A [`FitError`] for a situation or a map that contradicts itself.
+pub fn predict(situation: &Situation, map: &[usize]) -> Result<Prediction, FitError> {
+    let plan = Plan::new(situation)?;
+    let (given, wanted) = (map.len(), situation.epochs.len());
+    if given != wanted {
+        return Err(FitError::Count { given, wanted });
+    }
+    let devices = situation.costs.devices();
+    if let Some(queue) = map.iter().position(|device| *device >= devices) {
+        return Err(FitError::Index {
+            queue,
+            what: "device",
+            index: map[queue],
+            count: devices,
+        });
+    }
+    Ok(plan.predict(map).0)
+}

@@ -1,0 +1,149 @@
+//! Files of kernel profiles: JSON with the header `"format": "pdawl-kernels/1"` and the
+//! machine's fingerprint. Times are seconds.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pdawl_profiler::atomic_file;
+use pdawl_profiler::file::bounded;
+use serde::{Deserialize, Serialize};
+use twox_hash::xxhash3_128::Hasher;
+
+use super::{KernelProfilesError, KernelTimes, Profiles};
+use crate::file_store::{FileStore, StoreError, StoreKind};
+use crate::machine::Fingerprint;
+
+/// The header of this version of the format.
+const FORMAT: &str = "pdawl-kernels/1";
+
+/// Bytes of a file, at most.
+const MOST: u64 = 64 << 20;
+
+static KERNELS: StoreKind = StoreKind {
+    what: "kernel profile",
+    variable: "PDAWL_KERNELS",
+    folder: "kernels",
+    ending: "json",
+    shipped: &[],
+    remedy: "Runs make them",
+    instead: "",
+};
+
+#[derive(Serialize)]
+struct Written<'a> {
+    format: &'a str,
+    fingerprint: &'a str,
+    kernels: &'a Profiles,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    format: Option<String>,
+    fingerprint: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "fingerprint")]
+    _fingerprint: String,
+    kernels: Profiles,
+}
+
+/// The user's file of the machine with this fingerprint, in the directory
+/// `$PDAWL_KERNELS`, else `$XDG_CONFIG_HOME/pdawl/kernels`, else
+/// `~/.config/pdawl/kernels`, which is made. The file need not exist.
+///
+/// # Errors
+/// A user without a directory, and one that cannot be made.
+pub fn path_of_user(fingerprint: &Fingerprint) -> Result<PathBuf, StoreError> {
+    FileStore::of_user(&KERNELS).path_to_write(&name(fingerprint))
+}
+
+/// A name for the file of a machine.
+fn name(fingerprint: &Fingerprint) -> String {
+    let mut hasher = Hasher::new();
+    hasher.write(fingerprint.to_string().as_bytes());
+    format!("{:032x}", hasher.finish_128())
+}
+
+/// Reads a file; there is nothing in one that does not exist.
+pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Profiles, KernelProfilesError> {
+    let file = path.display().to_string();
+    let bytes = match bounded(path, MOST) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Profiles::new()),
+        Err(source) => return Err(KernelProfilesError::Read { file, source }),
+    };
+    let damaged = |error: serde_json::Error| KernelProfilesError::Damaged {
+        file: file.clone(),
+        why: error.to_string(),
+    };
+    let header: Header = serde_json::from_slice(&bytes).map_err(damaged)?;
+    if header.format.as_deref() != Some(FORMAT) {
+        return Err(KernelProfilesError::Format {
+            file,
+            found: (header.format).map_or("none".to_owned(), |format| format!("`{format}`")),
+            expected: FORMAT,
+        });
+    }
+    if header.fingerprint.as_deref() != Some(fingerprint) {
+        return Err(KernelProfilesError::Machine {
+            file,
+            found: header
+                .fingerprint
+                .unwrap_or("which it does not name".to_owned()),
+            expected: fingerprint.to_owned(),
+        });
+    }
+    let contents: Contents = serde_json::from_slice(&bytes).map_err(damaged)?;
+    let kernels = contents.kernels;
+    let wrong = kernels
+        .iter()
+        .find(|(_, devices)| !devices.values().all(KernelTimes::is_valid));
+    if let Some((key, _)) = wrong {
+        let why = format!("the times of kernel `{key}` are impossible");
+        return Err(KernelProfilesError::Damaged { file, why });
+    }
+    Ok(kernels)
+}
+
+/// Replaces a file.
+pub(super) fn write(
+    path: &Path,
+    fingerprint: &str,
+    kernels: &Profiles,
+) -> Result<(), KernelProfilesError> {
+    let written = Written {
+        format: FORMAT,
+        fingerprint,
+        kernels,
+    };
+    let written = atomic_file::write(path, |out| {
+        serde_json::to_writer(&mut *out, &written)?;
+        out.write_all(b"\n")
+    });
+    written.map_err(|source| cannot_write(path, source))
+}
+
+/// Waits until no other process writes the file. The lock ends with the returned value.
+pub(super) fn lock(path: &Path) -> Result<File, KernelProfilesError> {
+    let place = path.with_extension("lock");
+    let options = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .open(&place);
+    let locked = options.and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|source| cannot_write(&place, source))
+}
+
+fn cannot_write(path: &Path, source: io::Error) -> KernelProfilesError {
+    KernelProfilesError::Write {
+        file: path.display().to_string(),
+        source,
+    }
+}

@@ -1,0 +1,163 @@
+//! Times of single kernels on each device, kept from run to run: the kernel profiles of
+//! MultiCL (Aji, Peña, Balaji and Feng, Parallel Computing 58, 2016, section 5.3.1).
+//!
+//! "We cache the kernel profiles in memory as key-value pairs, where the key is the kernel
+//! name and the value is its performance vector on the devices." Here, a [`KernelKey`] also
+//! has the program, its build options, the launch's shape and the sizes of the arguments,
+//! on which the time depends as well. The profile of an epoch is the sum over its kernels.
+//!
+//! [`KernelProfiles`] keeps [`KernelTimes`] by key and device, in a file of a machine. A
+//! kernel whose times change is reported ([`Recorded::Changed`]), so that the queues that
+//! launch it can be mapped again. The paper leaves this to the user: "the user can set a
+//! program environment flag to denote the iterative scheduler frequency".
+//!
+//! What a device can do is in the machine file
+//! ([`DeviceRates`](crate::policy::auto_fit::DeviceRates)).
+
+mod error;
+mod file;
+mod key;
+mod times;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use error::KernelProfilesError;
+pub use file::path_of_user;
+pub use key::{KernelKey, Program};
+pub use times::{KernelTimes, Recorded};
+
+use crate::machine::Fingerprint;
+
+/// Kernels of a file at most. Beyond, those with the fewest records are left out.
+const MOST: usize = 20_000;
+
+/// By key and device.
+type Profiles = BTreeMap<String, BTreeMap<String, KernelTimes>>;
+
+/// The kernel profiles of a machine.
+///
+/// A device is named by the caller. A name that says model and driver lets devices of one
+/// model share their profiles and keeps those of another driver apart.
+#[derive(Debug)]
+pub struct KernelProfiles {
+    path: PathBuf,
+    fingerprint: String,
+    /// With the records of this process.
+    profiles: Profiles,
+    /// The records that the file does not have yet.
+    unsaved: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
+}
+
+impl KernelProfiles {
+    /// Reads the profiles of the machine with this fingerprint. There are none if the file
+    /// does not exist.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or is of another version or machine.
+    /// [`Self::empty`] goes on without it.
+    pub fn open(
+        path: impl Into<PathBuf>,
+        fingerprint: &Fingerprint,
+    ) -> Result<Self, KernelProfilesError> {
+        let mut profiles = Self::empty(path, fingerprint);
+        profiles.profiles = file::read(&profiles.path, &profiles.fingerprint)?;
+        Ok(profiles)
+    }
+
+    /// No profiles. [`Self::save`] adds to those of the file, and fails while the file is
+    /// one that [`Self::open`] refuses.
+    pub fn empty(path: impl Into<PathBuf>, fingerprint: &Fingerprint) -> Self {
+        Self {
+            path: path.into(),
+            fingerprint: fingerprint.to_string(),
+            profiles: Profiles::new(),
+            unsaved: BTreeMap::new(),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is known of a kernel on a device.
+    pub fn times(&self, key: &KernelKey, device: &str) -> Option<&KernelTimes> {
+        self.profiles.get(key.as_str())?.get(device)
+    }
+
+    /// The median of a kernel's last seconds on a device.
+    pub fn seconds(&self, key: &KernelKey, device: &str) -> Option<f64> {
+        self.times(key, device).map(KernelTimes::median)
+    }
+
+    /// The seconds of an epoch on a device: the sum over its kernels, each as often as it is
+    /// launched. `None` if one of them has no profile there.
+    pub fn epoch_seconds<'a>(
+        &self,
+        kernels: impl IntoIterator<Item = &'a KernelKey>,
+        device: &str,
+    ) -> Option<f64> {
+        let mut kernels = kernels.into_iter();
+        kernels.try_fold(0.0, |sum, key| Some(sum + self.seconds(key, device)?))
+    }
+
+    /// Notes that a kernel took so many seconds on a device, and tells whether its times
+    /// have changed. What is no time (NaN, negative, infinite) is ignored.
+    pub fn record(&mut self, key: &KernelKey, device: &str, seconds: f64) -> Recorded {
+        if !(seconds >= 0.0 && seconds.is_finite()) {
+            return Recorded::Ignored;
+        }
+        let kernel = self.unsaved.entry(key.as_str().to_owned()).or_default();
+        kernel.entry(device.to_owned()).or_default().push(seconds);
+        let kernel = self.profiles.entry(key.as_str().to_owned()).or_default();
+        let times = kernel.entry(device.to_owned()).or_default();
+        times.record(seconds)
+    }
+
+    /// Adds the records of this process to the file, and takes over those that other
+    /// processes have added since. A lock beside the file keeps processes apart; readers
+    /// see the file before or after. Nothing is written if there are no new records.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when the file or the lock cannot be written. The records are
+    /// kept for the next attempt.
+    pub fn save(&mut self) -> Result<(), KernelProfilesError> {
+        if self.unsaved.is_empty() {
+            return Ok(());
+        }
+        let _lock = file::lock(&self.path)?;
+        let mut merged = file::read(&self.path, &self.fingerprint)?;
+        for (key, devices) in &self.unsaved {
+            let kernel = merged.entry(key.clone()).or_default();
+            for (device, records) in devices {
+                let times = kernel.entry(device.clone()).or_default();
+                for seconds in records {
+                    times.record(*seconds);
+                }
+            }
+        }
+        limit(&mut merged, MOST);
+        file::write(&self.path, &self.fingerprint, &merged)?;
+        self.profiles = merged;
+        self.unsaved.clear();
+        Ok(())
+    }
+}
+
+/// Leaves out the kernels with the fewest records.
+fn limit(profiles: &mut Profiles, most: usize) {
+    let records = |kernel: &BTreeMap<String, KernelTimes>| -> u64 {
+        kernel.values().map(KernelTimes::count).sum()
+    };
+    let mut counts: Vec<(u64, String)> = (profiles.iter())
+        .map(|(key, kernel)| (records(kernel), key.clone()))
+        .collect();
+    counts.sort();
+    for (_, key) in &counts[..counts.len().saturating_sub(most)] {
+        profiles.remove(key);
+    }
+}

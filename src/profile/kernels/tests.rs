@@ -1,0 +1,149 @@
+//! Files of kernel profiles.
+
+use super::*;
+
+fn here() -> Fingerprint {
+    Fingerprint::of("Xeon", 8, ["A GPU"])
+}
+
+fn key(kernel: &str) -> KernelKey {
+    KernelKey::new(Program::new(b"text", ""), kernel, &[64], None, &[256])
+}
+
+#[test]
+fn profiles_outlive_a_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.json");
+    let mut profiles = KernelProfiles::open(&path, &here()).unwrap();
+    assert_eq!(
+        profiles.record(&key("f"), "gpu", f64::NAN),
+        Recorded::Ignored
+    );
+    profiles.save().unwrap();
+    assert!(!path.exists(), "nothing to save");
+    for seconds in [3.0, 1.0, 2.0] {
+        profiles.record(&key("f"), "gpu", seconds);
+    }
+    profiles.record(&key("g"), "gpu", 0.5);
+    profiles.record(&key("f"), "cpu", 9.0);
+    profiles.save().unwrap();
+    let again = KernelProfiles::open(&path, &here()).unwrap();
+    assert_eq!(again.seconds(&key("f"), "gpu"), Some(2.0));
+    assert_eq!(again.times(&key("f"), "gpu").unwrap().count(), 3);
+    assert_eq!(
+        again.epoch_seconds([&key("f"), &key("g"), &key("f")], "gpu"),
+        Some(4.5)
+    );
+    assert_eq!(again.epoch_seconds([&key("f"), &key("g")], "cpu"), None);
+    assert_eq!(again.epoch_seconds([], "cpu"), Some(0.0));
+}
+
+#[test]
+fn records_of_several_processes_are_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.json");
+    let mut one = KernelProfiles::open(&path, &here()).unwrap();
+    let mut other = KernelProfiles::open(&path, &here()).unwrap();
+    one.record(&key("f"), "gpu", 1.0);
+    other.record(&key("f"), "gpu", 2.0);
+    other.record(&key("g"), "gpu", 5.0);
+    one.save().unwrap();
+    other.save().unwrap();
+    assert_eq!(other.seconds(&key("f"), "gpu"), Some(1.5));
+    // What is saved is not saved again.
+    other.record(&key("f"), "gpu", 3.0);
+    other.save().unwrap();
+    one.record(&key("h"), "gpu", 7.0);
+    one.save().unwrap();
+    assert_eq!(one.times(&key("f"), "gpu").unwrap().count(), 3);
+    assert_eq!(one.seconds(&key("g"), "gpu"), Some(5.0));
+}
+
+#[test]
+fn many_writers_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.json");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut profiles = KernelProfiles::empty(&path, &here());
+                for _ in 0..5 {
+                    profiles.record(&key("f"), "gpu", 1.0);
+                    profiles.save().unwrap();
+                }
+            });
+        }
+    });
+    let profiles = KernelProfiles::open(&path, &here()).unwrap();
+    assert_eq!(profiles.times(&key("f"), "gpu").unwrap().count(), 20);
+}
+
+#[test]
+fn a_wrong_file_is_refused_and_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.json");
+    let header = r#""format":"pdawl-kernels/1","fingerprint":"Xeon x8 + A GPU""#;
+    for (text, part) in [
+        ("no JSON", "it is damaged"),
+        ("{}", "its format is none, not `pdawl-kernels/1`"),
+        (
+            r#"{"format":"pdawl-kernels/2"}"#,
+            "its format is `pdawl-kernels/2`",
+        ),
+        (
+            r#"{"format":"pdawl-kernels/1","fingerprint":"B"}"#,
+            "another machine, B, and this is Xeon x8 + A GPU",
+        ),
+        (&format!("{{{header}}}"), "missing field `kernels`"),
+        (
+            &format!(r#"{{{header},"kernels":{{"f":{{"gpu":{{"last":[],"count":0}}}}}}}}"#),
+            "the times of kernel `f` are impossible",
+        ),
+        (
+            &format!(r#"{{{header},"kernels":{{"f":{{"gpu":{{"last":[-1],"count":1}}}}}}}}"#),
+            "are impossible",
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = KernelProfiles::open(&path, &here())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(part) && error.contains("here.json"),
+            "{error}"
+        );
+        let mut profiles = KernelProfiles::empty(&path, &here());
+        profiles.record(&key("f"), "gpu", 1.0);
+        assert_eq!(profiles.save().unwrap_err().to_string(), error);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        // The records wait for the next attempt.
+        std::fs::remove_file(&path).unwrap();
+        profiles.save().unwrap();
+        assert_eq!(profiles.seconds(&key("f"), "gpu"), Some(1.0));
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut profiles = KernelProfiles::empty(folder.path().join("no/here.json"), &here());
+    profiles.record(&key("f"), "gpu", 1.0);
+    let error = profiles.save().unwrap_err().to_string();
+    assert!(
+        error.contains("cannot be written") && error.contains("PDAWL_KERNELS"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_kernels_with_the_fewest_records_are_left_out() {
+    let mut profiles = KernelProfiles::empty("none", &here());
+    for (kernel, count) in [("f", 3), ("g", 1), ("h", 2)] {
+        for _ in 0..count {
+            profiles.record(&key(kernel), "gpu", 1.0);
+        }
+    }
+    limit(&mut profiles.profiles, 2);
+    let known = ["f", "g", "h"].map(|kernel| profiles.times(&key(kernel), "gpu").is_some());
+    assert_eq!(known, [true, false, true]);
+}

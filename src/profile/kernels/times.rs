@@ -1,0 +1,167 @@
+//! The times of one kernel on one device, and their changes.
+
+use serde::{Deserialize, Serialize};
+
+/// Seconds that are kept: the last ones.
+const LAST: usize = 9;
+
+/// Seconds that are needed before a change can be seen.
+const ENOUGH: usize = 3;
+
+/// Seconds in series that are far from the median: so many are a change.
+const SERIES: usize = 3;
+
+/// How far from the median is far, in spreads.
+const FAR: f64 = 3.0;
+
+/// The least spread, as a part of the median: what clocks and frequencies vary by.
+const LEAST_SPREAD: f64 = 0.05;
+
+/// The last seconds of a kernel on a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelTimes {
+    /// The oldest first.
+    last: Vec<f64>,
+    /// Those after them that are far from their median, on one side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    far: Vec<f64>,
+    /// How many there were since the last change.
+    count: u64,
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is as expected, or the first of its kind.
+    Kept,
+    /// It is no time.
+    Ignored,
+    /// It is one of several in series that are far from the median. They are the kernel's
+    /// times from now on, and older ones are forgotten.
+    Changed,
+}
+
+impl KernelTimes {
+    /// The median of the last seconds; 0 if there are none.
+    pub fn median(&self) -> f64 {
+        let kept = if self.last.is_empty() {
+            &self.far
+        } else {
+            &self.last
+        };
+        median(kept)
+    }
+
+    /// The median distance of the last seconds from their median, in seconds.
+    pub fn spread(&self) -> f64 {
+        let middle = self.median();
+        let distances: Vec<f64> = self.last.iter().map(|s| (s - middle).abs()).collect();
+        median(&distances)
+    }
+
+    /// How many records there were since the last change.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Notes seconds. A change is [`SERIES`] records in series on one side of the median,
+    /// each farther from it than three spreads.
+    pub(super) fn record(&mut self, seconds: f64) -> Recorded {
+        self.count += 1;
+        let middle = self.median();
+        let far = FAR * self.spread().max(LEAST_SPREAD * middle);
+        let is_far = self.last.len() >= ENOUGH && (seconds - middle).abs() > far;
+        let same_side = self.far.iter().all(|s| (*s > middle) == (seconds > middle));
+        if is_far && same_side {
+            self.far.push(seconds);
+            if self.far.len() < SERIES {
+                return Recorded::Kept;
+            }
+            self.last = std::mem::take(&mut self.far);
+            self.count = self.last.len() as u64;
+            return Recorded::Changed;
+        }
+        // The series ended: its times were outliers, which make the spread.
+        self.last.append(&mut self.far);
+        self.last.push(seconds);
+        let old = self.last.len().saturating_sub(LAST);
+        self.last.drain(..old);
+        Recorded::Kept
+    }
+
+    /// Whether all numbers are possible ones.
+    pub(super) fn is_valid(&self) -> bool {
+        let mut all = self.last.iter().chain(&self.far);
+        let kept = self.last.len() <= LAST && self.far.len() < SERIES;
+        kept && !self.last.is_empty() && all.all(|s| *s >= 0.0 && s.is_finite())
+    }
+}
+
+/// The median; 0 of nothing.
+fn median(numbers: &[f64]) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => sorted[middle],
+        _ => 0.5 * (sorted[middle - 1] + sorted[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(times: &mut KernelTimes, all: &[f64]) -> Vec<Recorded> {
+        all.iter().map(|seconds| times.record(*seconds)).collect()
+    }
+
+    #[test]
+    fn the_last_times_count() {
+        let mut times = KernelTimes::default();
+        assert_eq!((times.median(), times.spread()), (0.0, 0.0));
+        recorded(&mut times, &[9.0, 1.0]);
+        assert_eq!(times.median(), 5.0);
+        recorded(&mut times, &[1.2, 1.1, 1.0]);
+        assert_eq!((times.median(), times.count()), (1.1, 5));
+        recorded(&mut times, &[1.0; 9]);
+        assert_eq!((times.median(), times.spread()), (1.0, 0.0));
+        assert_eq!(times.count(), 14);
+    }
+
+    #[test]
+    fn a_series_of_far_times_is_a_change() {
+        let mut times = KernelTimes::default();
+        recorded(&mut times, &[1.0, 1.01, 0.99, 1.0]);
+        let told = recorded(&mut times, &[2.0, 2.1, 2.05]);
+        assert_eq!(told, [Recorded::Kept, Recorded::Kept, Recorded::Changed]);
+        assert_eq!((times.median(), times.count()), (2.05, 3));
+        // Back again.
+        let told = recorded(&mut times, &[1.0, 1.0, 1.0]);
+        assert_eq!(told.last(), Some(&Recorded::Changed));
+    }
+
+    #[test]
+    fn single_outliers_are_no_change() {
+        let mut times = KernelTimes::default();
+        recorded(&mut times, &[1.0; 5]);
+        for _ in 0..20 {
+            let told = recorded(&mut times, &[1.0, 3.0, 3.0, 1.0, 1.0]);
+            assert!(told.iter().all(|t| *t == Recorded::Kept), "{times:?}");
+        }
+        // Nor are times on both sides.
+        let told = recorded(&mut times, &[9.0, 0.01, 9.0, 0.01]);
+        assert!(told.iter().all(|t| *t == Recorded::Kept));
+    }
+
+    #[test]
+    fn small_variations_are_no_change() {
+        let mut times = KernelTimes::default();
+        recorded(&mut times, &[1.0; 9]);
+        let told = recorded(&mut times, &[1.1; 9]);
+        assert!(told.iter().all(|t| *t == Recorded::Kept));
+        assert_eq!(times.median(), 1.1);
+    }
+}
