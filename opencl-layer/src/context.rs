@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::drivers::RealDevice;
 use crate::handle::{self, Ref, kind};
 use crate::platform;
+use crate::queue::Queue;
 use crate::status::{Fallible, driver, driver_object, object, status};
 
 /// What a driver calls when something goes wrong in a context.
@@ -30,6 +31,8 @@ pub struct Place {
     pub real: RealDevice,
     /// Its driver's context, as an index.
     pub domain: usize,
+    /// What it is called in profiles: devices of one model share them.
+    pub profile: String,
 }
 
 /// A context.
@@ -38,6 +41,8 @@ pub struct Context {
     properties: Vec<cl_context_properties>,
     pub domains: Vec<Domain>,
     pub places: Vec<Place>,
+    /// The handles of its queues.
+    queues: Mutex<Vec<usize>>,
     /// Held while a command is given to a driver, so that the hidden copies of one
     /// command do not mix with those of another. Never held during a callback.
     issuing: Mutex<()>,
@@ -62,6 +67,7 @@ impl Context {
             properties,
             domains: Vec::new(),
             places: Vec::new(),
+            queues: Mutex::default(),
             issuing: Mutex::new(()),
         };
         let mut members: Vec<RealDevice> = Vec::new();
@@ -86,6 +92,7 @@ impl Context {
             let domain = platforms.iter().position(|other| *other == platform);
             context.places.push(Place {
                 domain: domain.ok_or(CL_INVALID_DEVICE)?,
+                profile: format!("{}, {}", real.model, real.driver.name),
                 real,
             });
         }
@@ -109,6 +116,20 @@ impl Context {
             device.members.iter().any(|member| member.id == id)
         };
         (0..self.places.len()).filter(is_member).collect()
+    }
+
+    /// Remembers a queue.
+    pub fn add_queue(&self, queue: &Ref<Queue>) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|handle| Ref::<Queue>::of(*handle as *mut c_void).is_ok());
+        queues.push(queue.handle() as usize);
+    }
+
+    /// Its queues that are alive.
+    pub fn queues(&self) -> Vec<Ref<Queue>> {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = queues.iter().filter_map(|handle| Ref::of(*handle as *mut c_void).ok());
+        alive.collect()
     }
 
     /// Keeps other threads from giving commands to drivers.

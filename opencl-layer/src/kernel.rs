@@ -136,11 +136,13 @@ impl Kernel {
         natives.last_mut().ok_or(CL_INVALID_KERNEL)
     }
 
-    /// Calls the driver of a queue with its kernel, whose arguments are set.
+    /// Calls the driver of a queue with its kernel, whose arguments are set; some are
+    /// replaced by other memory objects of the driver.
     pub fn with<T>(
         &self,
         lane: &Lane,
         arguments: &[Set],
+        replaced: &[(usize, cl_mem)],
         call: impl FnOnce(cl_kernel) -> Fallible<T>,
     ) -> Fallible<T> {
         let mut natives = self.natives();
@@ -153,6 +155,14 @@ impl Kernel {
             }
             set_native(lane, native.kernel, index as cl_uint, &set.argument)?;
             native.set[index] = Some((set.number, lane.place));
+        }
+        for (index, mem) in replaced {
+            let (size, value) = (size_of::<cl_mem>(), ptr::from_ref(mem).cast());
+            check(driver!(
+                lane.table,
+                clSetKernelArg(native.kernel, *index as cl_uint, size, value)
+            ))?;
+            native.set[*index] = None;
         }
         call(native.kernel)
     }

@@ -1,6 +1,7 @@
 //! Kernel launches.
 
 use opencl_sys::*;
+use pdawl::profile::kernels::KernelKey;
 
 use crate::command::{Action, Command, Use, Waits, submit};
 use crate::handle::Ref;
@@ -17,14 +18,50 @@ pub struct Launch {
     pub local: Option<Vec<usize>>,
 }
 
-impl Action for Launch {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
+impl Launch {
+    /// What its time depends on.
+    pub fn key(&self) -> KernelKey {
+        let bytes = |set: &Set| match &set.argument {
+            Argument::Mem(mem) => mem.size as u64,
+            Argument::Local(bytes) => *bytes as u64,
+            Argument::Bytes(bytes) => bytes.len() as u64,
+            Argument::Sampler(_) => 0,
+        };
+        let bytes: Vec<u64> = self.arguments.iter().map(bytes).collect();
+        let name = self.kernel.name.to_string_lossy();
+        let program = self.kernel.program.identity();
+        KernelKey::new(program, &name, &self.global, self.local.as_deref(), &bytes)
+    }
+
+    /// Whether a place's driver has built its program.
+    pub fn can_run_at(&self, place: usize) -> bool {
+        self.kernel.program.is_built_for(place)
+    }
+
+    /// Whether an argument is an image.
+    pub fn uses_images(&self) -> bool {
+        let is_image = |set: &Set| match &set.argument {
+            Argument::Mem(mem) => mem.kind != CL_MEM_OBJECT_BUFFER,
+            _ => false,
+        };
+        self.arguments.iter().any(is_image)
+    }
+
+    /// Launches a part of the range that begins where the range does.
+    pub fn part(
+        &self,
+        lane: &Lane,
+        global: &[usize],
+        replaced: &[(usize, cl_mem)],
+        waits: &Waits,
+        event: *mut cl_event,
+    ) -> Fallible<()> {
         let pointer = |list: &Option<Vec<usize>>| {
             list.as_ref().map_or(std::ptr::null(), |list| list.as_ptr())
         };
         let (offset, local) = (pointer(&self.offset), pointer(&self.local));
-        let (dimensions, global) = (self.global.len() as cl_uint, self.global.as_ptr());
-        self.kernel.with(lane, &self.arguments, |kernel| {
+        let (dimensions, global) = (global.len() as cl_uint, global.as_ptr());
+        self.kernel.with(lane, &self.arguments, replaced, |kernel| {
             check(driver!(
                 lane.table,
                 clEnqueueNDRangeKernel(
@@ -33,6 +70,12 @@ impl Action for Launch {
                 )
             ))
         })
+    }
+}
+
+impl Action for Launch {
+    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
+        self.part(lane, &self.global, &[], waits, event)
     }
 
     fn launch(&self) -> Option<&Launch> {

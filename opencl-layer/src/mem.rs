@@ -190,6 +190,14 @@ impl Mem {
         root.copies().regions.valid(wide(&range), place)
     }
 
+    /// The bytes of a range that a place does not have and others do.
+    pub fn missing_bytes(&self, range: &Range<usize>, place: usize) -> u64 {
+        let (root, range) = self.in_root(range);
+        let copies = root.copies();
+        let missing = copies.regions.missing(wide(&range), place);
+        missing.map(|(part, _)| part.end - part.start).sum()
+    }
+
     /// Notes that a place has a range's new bytes, and no other place has them.
     pub fn written(&self, range: &Range<usize>, place: usize) {
         let (root, range) = self.in_root(range);

@@ -90,6 +90,20 @@ impl Native {
         Ok(status)
     }
 
+    /// Runs a task when it has ended, on a driver's thread; not at all if the driver
+    /// refuses.
+    pub fn when_ended(&self, task: impl FnOnce() + Send + 'static) {
+        let data = Box::into_raw(Box::new(Box::new(task) as Task));
+        let set = driver!(
+            self.table,
+            clSetEventCallback(self.event, CL_COMPLETE, Some(run_task), data.cast())
+        );
+        if set != opencl_sys::CL_SUCCESS {
+            // SAFETY: the driver did not take the pointer.
+            drop(unsafe { Box::from_raw(data) });
+        }
+    }
+
     /// Waits until it has ended.
     pub fn wait(&self) -> Fallible<()> {
         check(driver!(self.table, clWaitForEvents(1, &self.event)))
@@ -140,6 +154,16 @@ impl Drop for UserEvent {
     fn drop(&mut self) {
         let _ = driver!(self.table, clReleaseEvent(self.event));
     }
+}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+unsafe extern "C" fn run_task(_event: cl_event, _status: cl_int, data: *mut c_void) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the box that `when_ended` gave away; drivers call once.
+        let task = unsafe { Box::from_raw(data.cast::<Task>()) };
+        task();
+    }));
 }
 
 unsafe extern "C" fn ended(_event: cl_event, _status: cl_int, data: *mut c_void) {

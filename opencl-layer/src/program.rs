@@ -8,6 +8,7 @@ use std::thread;
 use libc::{c_char, c_uchar, c_void};
 use opencl_sys::*;
 use pdawl::graph::spec::source;
+use pdawl::profile::kernels::Program as Identity;
 
 use crate::answer::Answer;
 use crate::callbacks;
@@ -40,6 +41,8 @@ struct State {
     options: CString,
     /// The drivers' programs, by domain and variant.
     natives: Vec<Native>,
+    /// What profiles know the program by.
+    identity: Option<Identity>,
     /// How many kernels exist; such a program cannot be built again.
     kernels: usize,
 }
@@ -67,6 +70,7 @@ impl Program {
             state: Mutex::new(State {
                 options: CString::default(),
                 natives: Vec::new(),
+                identity: None,
                 kernels: 0,
             }),
             context,
@@ -102,6 +106,7 @@ impl Program {
             state: Mutex::new(State {
                 options: CString::default(),
                 natives: natives.collect(),
+                identity: None,
                 kernels: 0,
             }),
             context,
@@ -180,6 +185,21 @@ impl Program {
         own.map(|place| place.real.id).collect()
     }
 
+    /// The program's text and options as profiles know them.
+    pub fn identity(&self) -> Identity {
+        let mut state = self.state();
+        if let Some(identity) = state.identity {
+            return identity;
+        }
+        let options = state.options.to_string_lossy().into_owned();
+        let identity = match &self.origin {
+            Origin::Source(text) => Identity::new(text.as_bytes(), &options),
+            Origin::Opaque => Identity::new(&[], &options),
+        };
+        state.identity = Some(identity);
+        identity
+    }
+
     /// By argument of a kernel: whether it may write through it.
     pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
         let everything = vec![true; count];
@@ -212,6 +232,7 @@ impl Program {
             return Err(CL_INVALID_OPERATION);
         }
         state.options = options.to_owned();
+        state.identity = None;
         // Other variants were built with other options.
         let (kept, old): (Vec<_>, Vec<_>) =
             std::mem::take(&mut state.natives).into_iter().partition(|n| n.variant == 0);

@@ -226,7 +226,9 @@ pub unsafe extern "C" fn create_command_queue(
         if properties & !known != 0 {
             return Err(CL_INVALID_VALUE);
         }
-        Ok(Ref::new(Queue::new(context, device, properties)?).give())
+        let queue = Ref::new(Queue::new(context, device, properties)?);
+        queue.context.add_queue(&queue);
+        Ok(queue.give())
     };
     // SAFETY: OpenCL's promise about the code.
     unsafe { object(code, make) }
@@ -242,6 +244,7 @@ pub unsafe extern "C" fn release_command_queue(handle: cl_command_queue) -> cl_i
     status(|| {
         let queue = Ref::<Queue>::of(handle)?;
         if queue.users() == 1 {
+            schedule::force(&queue);
             Queue::flush(&queue)?;
         }
         Ref::<Queue>::release(handle)

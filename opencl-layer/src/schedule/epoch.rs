@@ -18,7 +18,8 @@ pub struct Epoch {
 /// How an epoch uses a memory object.
 #[derive(Clone)]
 pub struct EpochUse {
-    pub mem: Ref<Mem>,
+    /// Its handle: an epoch keeps no object alive.
+    pub mem: usize,
     /// Kernels read it, and write it.
     pub read: bool,
     pub written: bool,
@@ -58,10 +59,11 @@ impl Epoch {
 
     fn entry(&mut self, mem: &Ref<Mem>) -> &mut EpochUse {
         let root = mem.parent.as_ref().map_or(mem, |(parent, _)| parent);
-        let index = self.uses.iter().position(|used| used.mem == *root);
+        let handle = root.handle() as usize;
+        let index = self.uses.iter().position(|used| used.mem == handle);
         let index = index.unwrap_or_else(|| {
             self.uses.push(EpochUse {
-                mem: root.clone(),
+                mem: handle,
                 read: false,
                 written: false,
                 upload: false,

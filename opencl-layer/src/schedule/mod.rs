@@ -153,8 +153,11 @@ pub fn advance(queue: &Ref<Queue>) {
 /// As [`advance`], for a caller that keeps others from issuing.
 pub fn advance_locked(queue: &Ref<Queue>, state: &mut State) {
     while !state.recorded.is_empty() && sample::all_ended(queue, &mut state.plan.samples) {
-        issue_first(queue, state);
+        // One sample may tell that others are worth their time.
         begin_first(queue, state);
+        if state.plan.samples.is_empty() {
+            issue_first(queue, state);
+        }
     }
 }
 
@@ -219,9 +222,21 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) -> Fallible<()> {
             state.plan.samples.clear();
             issue_first(other, &mut state);
         }
-        begin_first(other, &mut state);
     }
     Ok(())
+}
+
+/// Gives all recorded commands to drivers, whatever is known. Waits for nothing.
+pub fn force(queue: &Ref<Queue>) {
+    if !fits(queue) {
+        return;
+    }
+    let _issuing = queue.context.issuing();
+    let mut state = queue.state();
+    while !state.recorded.is_empty() {
+        state.plan.samples.clear();
+        issue_first(queue, &mut state);
+    }
 }
 
 /// The program has waited for the queue.

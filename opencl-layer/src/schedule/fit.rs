@@ -1,0 +1,123 @@
+//! The place of a queue by the map with the least predicted time.
+
+use pdawl::policy::auto_fit::{self, MapSearch, QueueDatum, Situation, TransferCosts, fit};
+use pdawl::residency::Places;
+
+use crate::handle::Ref;
+use crate::mem::Mem;
+use crate::queue::{Queue, State};
+
+use super::epoch::Epoch;
+use super::{QueuePlan, times};
+
+/// Partial maps that are examined at most.
+const SEARCH: MapSearch = MapSearch { most: 20_000 };
+/// Seconds and bytes a second of copies between a device and the host.
+const LATENCY: f64 = 20e-6;
+const BANDWIDTH: f64 = 5e9;
+
+/// The place that a queue has in the best map; its present one if there is none.
+pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
+    let places = queue.context.places.len();
+    let mut epochs = vec![expected(&state.plan)];
+    let mut present = vec![state.place];
+    for other in queue.context.queues() {
+        if other != *queue {
+            let state = other.state();
+            let epoch = expected(&state.plan);
+            if !epoch.is_empty() {
+                present.push(state.place);
+                epochs.push(epoch);
+            }
+        }
+    }
+    let mut data: Vec<(usize, QueueDatum)> = Vec::new();
+    let mut described = Vec::new();
+    for (index, epoch) in epochs.iter().enumerate() {
+        let seconds = (0..places).map(|place| seconds(queue, epoch, place, present[index]));
+        let mut seconds: Vec<f64> = seconds.collect();
+        if index == 0 {
+            for place in (0..places).filter(|place| !able.contains(place)) {
+                seconds[place] = f64::INFINITY;
+            }
+        }
+        let mut told = auto_fit::Epoch {
+            seconds,
+            present: Some(present[index]),
+            ..Default::default()
+        };
+        for used in &epoch.uses {
+            let Some(datum) = datum(&mut data, used.mem, places) else {
+                continue;
+            };
+            let lists = [
+                (used.upload, &mut told.uploads),
+                (used.read && !used.upload, &mut told.reads),
+                (used.written, &mut told.writes),
+                (used.download, &mut told.downloads),
+            ];
+            for (is_so, list) in lists {
+                if is_so {
+                    list.push(datum);
+                }
+            }
+        }
+        described.push(told);
+    }
+    let mut costs = TransferCosts::new(places);
+    for place in 0..places {
+        costs.set(place, places, LATENCY, BANDWIDTH);
+        costs.set(places, place, LATENCY, BANDWIDTH);
+    }
+    let situation = Situation {
+        epochs: described,
+        data: data.into_iter().map(|(_, datum)| datum).collect(),
+        costs,
+        busy: vec![0.0; places],
+        iterations: (state.plan.epochs + 1) as f64,
+    };
+    match fit(&situation, SEARCH) {
+        Ok(fit) => fit.map[0],
+        Err(_) => state.place,
+    }
+}
+
+/// What the queue will do in this epoch: what it did in the one before, if it has begun
+/// alike.
+fn expected(plan: &QueuePlan) -> Epoch {
+    let begun = &plan.epoch;
+    match begun.kernels.first() {
+        Some(first) if !plan.before.has(first) => begun.clone(),
+        _ => plan.before.clone(),
+    }
+}
+
+/// The seconds of an epoch at a place: infinite where a kernel's are unknown, unless the
+/// queue is there.
+fn seconds(queue: &Queue, epoch: &Epoch, place: usize, present: usize) -> f64 {
+    let unknown = match place == present {
+        true => 0.0,
+        false => f64::INFINITY,
+    };
+    let of = |key| times::seconds(queue, key, place).unwrap_or(unknown);
+    epoch.kernels.iter().map(of).sum()
+}
+
+/// The index of a memory object among the data.
+fn datum(data: &mut Vec<(usize, QueueDatum)>, handle: usize, places: usize) -> Option<usize> {
+    if let Some(index) = data.iter().position(|(other, _)| *other == handle) {
+        return Some(index);
+    }
+    let mem = Ref::<Mem>::of(handle as *mut libc::c_void).ok()?;
+    let has = |place: &usize| mem.is_valid(&(0..mem.size), *place);
+    let valid = (0..=places).filter(has).fold(Places::NONE, Places::with);
+    let bytes = mem.size as u64;
+    data.push((
+        handle,
+        QueueDatum {
+            bytes,
+            places: valid,
+        },
+    ));
+    Some(data.len() - 1)
+}

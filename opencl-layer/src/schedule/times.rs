@@ -1,0 +1,165 @@
+//! The times of kernels and copies at each device, measured and remembered.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::{panic, ptr};
+
+use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong};
+use pdawl::machine::{Fingerprint, Host};
+use pdawl::profile::kernels::{KernelKey, KernelProfiles, path_of_user};
+
+use crate::native::Native;
+use crate::queue::Queue;
+use crate::status::{Fallible, check, driver};
+
+/// A launch of a kernel at a place, whose time is to be noted.
+pub struct Timing {
+    key: KernelKey,
+    place: usize,
+    native: Arc<Native>,
+}
+
+impl Timing {
+    pub fn new(key: KernelKey, place: usize, native: Arc<Native>) -> Self {
+        Self { key, place, native }
+    }
+}
+
+/// Launches of a kernel at a device that are timed in a process, before only those are
+/// whose number is a power of two.
+const TIMED: u64 = 3;
+
+struct Store {
+    /// `None` without a folder for them.
+    profiles: Option<KernelProfiles>,
+    /// Times without such a folder.
+    seconds: HashMap<(KernelKey, String), f64>,
+    /// Launches in this process.
+    launches: HashMap<(KernelKey, String), u64>,
+    /// Kernels and devices for which a sample was begun in this process.
+    sampled: HashSet<(KernelKey, String)>,
+    /// Changes whenever a time does.
+    generation: u64,
+}
+
+fn store() -> MutexGuard<'static, Store> {
+    static STORE: LazyLock<Mutex<Store>> = LazyLock::new(|| Mutex::new(open()));
+    STORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open() -> Store {
+    let host = Host::detect();
+    let fingerprint = Fingerprint::of(&host.model, host.online, []);
+    let profiles = path_of_user(&fingerprint).ok().map(|path| {
+        KernelProfiles::open(path.clone(), &fingerprint)
+            .inspect_err(|error| eprintln!("pdawl: {error}"))
+            .unwrap_or_else(|_| KernelProfiles::empty(path, &fingerprint))
+    });
+    // SAFETY: the function may be called when the process ends.
+    unsafe { libc::atexit(save) };
+    Store {
+        profiles,
+        seconds: HashMap::new(),
+        launches: HashMap::new(),
+        sampled: HashSet::new(),
+        generation: 0,
+    }
+}
+
+extern "C" fn save() {
+    let _ = panic::catch_unwind(|| {
+        if let Some(profiles) = &mut store().profiles
+            && let Err(error) = profiles.save()
+        {
+            eprintln!("pdawl: {error}");
+        }
+    });
+}
+
+impl Store {
+    fn seconds(&self, key: &KernelKey, device: &str) -> Option<f64> {
+        let kept = self.profiles.as_ref().and_then(|profiles| profiles.seconds(key, device));
+        kept.or_else(|| self.seconds.get(&(key.clone(), device.to_owned())).copied())
+    }
+
+    fn record(&mut self, key: &KernelKey, device: &str, seconds: f64) {
+        self.generation += 1;
+        match &mut self.profiles {
+            Some(profiles) => drop(profiles.record(key, device, seconds)),
+            None => drop(self.seconds.insert((key.clone(), device.to_owned()), seconds)),
+        }
+    }
+}
+
+/// What a place's device is called in profiles: devices of one model share them.
+fn device(queue: &Queue, place: usize) -> &str {
+    &queue.context.places[place].profile
+}
+
+/// The seconds of a kernel at a place, if they are known.
+pub fn seconds(queue: &Queue, key: &KernelKey, place: usize) -> Option<f64> {
+    store().seconds(key, device(queue, place))
+}
+
+/// Notes the seconds of a kernel at a place.
+pub fn record(queue: &Queue, key: &KernelKey, place: usize, seconds: f64) {
+    store().record(key, device(queue, place), seconds);
+}
+
+/// Changes whenever a time does.
+pub fn generation() -> u64 {
+    store().generation
+}
+
+/// Whether the next launch of a kernel at a place is to be timed; counts it.
+pub fn wants(queue: &Queue, key: &KernelKey, place: usize) -> bool {
+    let mut store = store();
+    let count = store.launches.entry((key.clone(), device(queue, place).to_owned())).or_default();
+    *count += 1;
+    *count <= TIMED || count.is_power_of_two()
+}
+
+/// Launches of a kernel at a place in this process.
+pub fn launches(queue: &Queue, key: &KernelKey, place: usize) -> u64 {
+    let launches = &store().launches;
+    launches.get(&(key.clone(), device(queue, place).to_owned())).copied().unwrap_or(0)
+}
+
+/// Whether nobody has begun a sample of a kernel at a place; from now on somebody has.
+pub fn first_sample(queue: &Queue, key: &KernelKey, place: usize) -> bool {
+    store().sampled.insert((key.clone(), device(queue, place).to_owned()))
+}
+
+/// Whether a sample of a kernel at a place was begun.
+pub fn was_sampled(queue: &Queue, key: &KernelKey, place: usize) -> bool {
+    store().sampled.contains(&(key.clone(), device(queue, place).to_owned()))
+}
+
+/// Notes the times of launches that have ended, and forgets these launches.
+pub fn note(queue: &Queue, timings: &mut Vec<Timing>) {
+    timings.retain(|timing| match timing.native.execution_status() {
+        Ok(status) if status > 0 => true,
+        Ok(0) => {
+            if let Ok(seconds) = duration(&timing.native) {
+                record(queue, &timing.key, timing.place, seconds);
+            }
+            false
+        }
+        _ => false,
+    });
+}
+
+/// The seconds that a command took on its device.
+pub fn duration(native: &Native) -> Fallible<f64> {
+    let at = |what: cl_profiling_info| -> Fallible<cl_ulong> {
+        let mut nanoseconds: cl_ulong = 0;
+        let (size, value) = (size_of::<cl_ulong>(), ptr::from_mut(&mut nanoseconds).cast());
+        check(driver!(
+            native.table,
+            clGetEventProfilingInfo(native.event, what, size, value, ptr::null_mut())
+        ))?;
+        Ok(nanoseconds)
+    };
+    let (start, end) = (at(CL_PROFILING_COMMAND_START)?, at(CL_PROFILING_COMMAND_END)?);
+    Ok(end.saturating_sub(start) as f64 * 1e-9)
+}
