@@ -1,5 +1,6 @@
 //! Tests that call the library in this process.
 //!
+//! `adopted` gives runtimes the user's memory,
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
 //! `graph` runs task graphs, `devices`, `kernels` and `opencl` need an OpenCL CPU
 //! device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
@@ -19,6 +20,7 @@ mod tight_runtime;
 #[path = "../fixtures/tile_cases.rs"]
 mod tile_cases;
 
+mod adopted;
 mod corun;
 mod devices;
 mod graph;
