@@ -9,8 +9,8 @@ use pdawl::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKern
 use pdawl::machine::MachineStore;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::runtime::{
-    AdoptedMemory, BufferId, Command, DeviceId, HostMemoryId, Launch, Location, Memory, QueueId,
-    Runtime, RuntimeError, Status,
+    AdoptedMemory, BufferId, Command, DeviceId, Devices, HostMemoryId, Launch, Location, Memory,
+    QueueId, Runtime, RuntimeError, Status,
 };
 
 use crate::pocl;
@@ -37,12 +37,12 @@ fn codelet() -> Arc<Codelet> {
         }),
         opencl: Some(OpenClKernel {
             source: KernelSource::new(
-                "__kernel void mix(__global uint *x) {
+                "__kernel void advance(__global uint *x) {
                     size_t i = get_global_id(0);
                     x[i] = 3 * x[i] + (uint)i;
                 }",
-                "mix.cl",
-                "mix",
+                "advance.cl",
+                "advance",
                 "",
             ),
             fp64: false,
@@ -320,7 +320,7 @@ fn owners_are_dropped_once_whoever_drops_them() {
         let drops = Arc::default();
         let dropped = || AtomicUsize::load(&drops, Ordering::Relaxed);
         let (name, mut runtime) = runtimes().swap_remove(index);
-        let mut adopt = |runtime: &mut dyn Runtime| {
+        let adopt = |runtime: &mut dyn Runtime| {
             let part = AdoptedMemory::new(Part::new(1025, 0, &drops));
             runtime.adopt_host(part).expect("adopted")
         };

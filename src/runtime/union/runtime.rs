@@ -231,8 +231,8 @@ impl Union {
         self.silent_since = Instant::now();
         // This completion covers the commands before it, too.
         let covered = self.uncovered.remove(&queue).unwrap_or_default();
-        let covered = covered.into_iter().map(|(_, span)| span);
-        let uses = covered.chain(command.host_spans()).collect();
+        let spans = covered.iter().map(|(_, span)| *span);
+        let uses = spans.chain(command.host_spans()).collect();
         let entry = InFlight {
             queue,
             device,
@@ -248,9 +248,8 @@ impl Union {
         if let Some(wait) = passes {
             self.order.sent(queue, event);
             if let Err(error) = self.send(event, command, &wait) {
-                if let Some(entry) = self.in_flight.remove(&event) {
-                    self.note_uncovered(queue, None, entry.uses);
-                }
+                self.in_flight.remove(&event);
+                self.note_uncovered(queue, covered);
                 self.order.withdrawn(event);
                 return Err(error);
             }
@@ -280,23 +279,22 @@ impl Union {
         {
             let uses: Vec<HostSpan> = command.host_spans().collect();
             backend.submit(queue, command, &wait, None)?;
-            self.note_uncovered(queue, None, uses);
+            self.note_uncovered(queue, uses.into_iter().map(|span| (None, span)).collect());
             return Ok(());
         }
         let event = EventId::fresh();
         self.submit(queue, command, wait, Some(event))?;
         // Its completion may come later than that of the command that covers it.
         if let Some(entry) = self.in_flight.get_mut(&event) {
-            let uses = std::mem::take(&mut entry.uses);
-            self.note_uncovered(queue, Some(event), uses);
+            let uses = std::mem::take(&mut entry.uses).into_iter();
+            self.note_uncovered(queue, uses.map(|span| (Some(event), span)).collect());
         }
         Ok(())
     }
 
     /// Notes the host memory of commands that no completion covers yet.
-    fn note_uncovered(&mut self, queue: QueueId, event: Option<EventId>, uses: Vec<HostSpan>) {
+    fn note_uncovered(&mut self, queue: QueueId, uses: Vec<(Option<EventId>, HostSpan)>) {
         if !uses.is_empty() {
-            let uses = uses.into_iter().map(|span| (event, span));
             self.uncovered.entry(queue).or_default().extend(uses);
         }
     }

@@ -96,3 +96,23 @@ fn memory_of_the_runtime_cannot_be_taken() {
     assert!(world.union.host_bytes(world.memory).is_ok());
     assert!(world.submit(0, &[]).is_ok());
 }
+
+#[test]
+fn a_refused_command_leaves_memory_as_used_as_it_was() {
+    let mut world = world(&[1]);
+    let memory = world.union.adopt_host(vec![1u8; 64].into()).unwrap();
+    let (queue, buffer) = world.queues[0];
+    let covered = Command::write(memory, 0..8, buffer, 0);
+    world.union.submit(queue, covered, &[], None).unwrap();
+    world.fakes[0].borrow_mut().refuses = true;
+    let refused = Command::write(memory, 8..64, buffer, 0);
+    assert!(world.union.enqueue(queue, refused, &[]).is_err());
+    assert!(world.union.host_range(memory, 8..64).is_ok());
+    let busy = world.union.host_range(memory, 0..8).map(drop);
+    assert!(matches!(busy, Err(RuntimeError::Busy)));
+    let [event] = world.pending(0)[..] else {
+        panic!("one command");
+    };
+    world.end(0, event);
+    assert!(world.union.take_host(memory).is_ok());
+}
