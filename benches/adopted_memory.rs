@@ -3,7 +3,7 @@
 //! adopted in place, and of the user's memory through a copy into the runtime's.
 //!
 //! `cargo bench --bench adopted_memory [-- DEVICES]`, where DEVICES is a list as for
-//! `--devices`, such as `opencl:cpu=own`; without it all devices take part.
+//! `--devices`, such as `opencl0.0:1=own`; without it all devices take part.
 
 use std::time::Instant;
 
