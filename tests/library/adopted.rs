@@ -237,7 +237,12 @@ fn copies_out_of_range_are_refused_as_for_other_memory() {
             });
             assert_eq!(texts[0], texts[1], "{name}");
         }
-        assert_eq!(runtime.host_bytes(adopted).expect("its bytes").len(), 28);
+        for memory in [adopted, allocated] {
+            let whole = Command::write(memory, 0..28, buffer, 0);
+            runtime.enqueue(lane.queue, whole, &[]).expect("in range");
+            finish(runtime.as_mut());
+            assert_eq!(runtime.host_bytes(memory).expect("its bytes").len(), 28);
+        }
     }
 }
 
