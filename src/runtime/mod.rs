@@ -11,11 +11,13 @@
 //!   the channel that the union owns, so that several act as one machine.
 //! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
+//! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
 //! * `tiles` divides a command among the workers of a host pool. The host
 //!   backend, the simulator and the models share it.
 //!
 //! Nothing blocks except [`Runtime::wait`] and [`Devices::finish`].
 
+pub mod adopted;
 pub mod command;
 pub mod error;
 pub mod host;
@@ -26,6 +28,7 @@ pub mod sim;
 pub(crate) mod tiles;
 pub mod union;
 
+pub use adopted::{AdoptedMemory, NotAdopted};
 pub use command::{
     Command, CommandKind, Completion, HostSpan, Launch, Location, Stages, Status, Workers,
 };
@@ -238,11 +241,67 @@ pub trait Runtime: Devices {
     /// are unspecified.
     fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError>;
 
-    /// Releases host memory. Pending commands that use it keep it alive.
+    /// Releases host memory. Pending commands that use it keep it alive. Adopted memory
+    /// is dropped with its owner.
     fn free_host(&mut self, memory: HostMemoryId);
 
+    /// Makes memory of the caller host memory without a copy. It is pinned in place
+    /// where a device wants that and its driver can; otherwise it works unpinned.
+    /// [`Runtime::take_host`] returns it.
+    ///
+    /// A kernel that works in host memory finds it aligned as it was allocated, and to
+    /// [`adopted::LEAST_ALIGNMENT`] bytes at least. OpenCL kernels that read wider
+    /// vectors (`float8`, `double4`) need memory aligned to those.
+    ///
+    /// # Errors
+    /// [`NotAdopted`], which has the memory and the reason: no bytes, too little
+    /// alignment (16 bytes are needed, and 4096 beside a GPU that computes in host
+    /// memory), or what a device refuses.
+    ///
+    /// # Example
+    ///
+    /// A vector goes to a GPU and back:
+    ///
+    /// ```
+    /// use pdawl::machine::MachineStore;
+    /// use pdawl::runtime::sim::{Sim, SimOptions};
+    /// use pdawl::runtime::{AdoptedMemory, Command, DeviceId, Devices, Runtime};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // pdawl::runtime::select::open(None, true) opens the devices of this machine instead.
+    /// let machine = MachineStore::of_user().find("k40")?;
+    /// let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
+    /// let devices = runtime.devices().iter();
+    /// let gpu = DeviceId(devices.take_while(|device| device.shares_host_memory).count());
+    ///
+    /// let numbers: Vec<f32> = (0u8..100).map(f32::from).collect();
+    /// let memory = runtime.adopt_host(AdoptedMemory::from(numbers))?;
+    ///
+    /// let (queue, buffer) = (runtime.queue(gpu)?, runtime.alloc(gpu, 400)?);
+    /// runtime.enqueue(queue, Command::write(memory, 0..400, buffer, 0), &[])?;
+    /// // Its second half becomes its first one.
+    /// runtime.enqueue(queue, Command::read(buffer, 0, memory, 200..400), &[])?;
+    /// while runtime.wait(None)?.is_some() {}
+    ///
+    /// let numbers: Vec<f32> = runtime.take_host(memory)?.into_owner().expect("a vector");
+    /// assert_eq!(numbers[49..52], [49.0, 0.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn adopt_host(&mut self, memory: AdoptedMemory) -> Result<HostMemoryId, NotAdopted>;
+
+    /// Takes adopted memory back, with what commands and the host wrote there. Its id is
+    /// unknown from then on.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Busy`] while a command in flight uses it, and
+    /// [`RuntimeError::Call`] for memory that the runtime allocated. It stays host memory
+    /// then.
+    fn take_host(&mut self, memory: HostMemoryId) -> Result<AdoptedMemory, RuntimeError>;
+
     /// A range of a host allocation's bytes, for filling and reading. The allocation
-    /// is aligned to cache lines. A range that ends behind it is cut.
+    /// is aligned to cache lines, unless it is adopted. A range that ends behind it is
+    /// cut.
     ///
     /// # Errors
     /// [`RuntimeError::Busy`] while a command in flight uses a part of the range, and
@@ -288,10 +347,14 @@ pub trait Backend: Devices {
     /// Allocates host memory; see [`Runtime::alloc_host`].
     fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError>;
 
-    /// Registers a host region that any backend allocated.
+    /// Registers a host region that any backend or the user allocated.
     fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError>;
 
-    /// Forgets a region.
+    /// Pins a registered region for its devices' transfers, where they want that and
+    /// the driver can.
+    fn pin_host(&mut self, _memory: HostMemoryId) {}
+
+    /// Forgets a region, if it is known. Commands in flight that use it keep it alive.
     fn forget_host(&mut self, memory: HostMemoryId);
 
     /// Whether copies go directly from the own memory of one device to that of another.
@@ -300,7 +363,7 @@ pub trait Backend: Devices {
     }
 
     /// Whether commands can be submitted without an event here. Without, they get
-    /// one of the union's.
+    /// one of the union's. The release of a queue waits for its commands without one.
     fn can_omit_events(&self) -> bool {
         false
     }
@@ -323,7 +386,7 @@ pub trait Backend: Devices {
 pub struct HostRegion {
     /// Its id, unique in the process.
     pub id: HostMemoryId,
-    /// First byte, aligned to a cache line.
+    /// First byte; aligned to a cache line, unless the user allocated it.
     pub address: std::ptr::NonNull<u8>,
     /// Length in bytes.
     pub bytes: u64,

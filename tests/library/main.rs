@@ -1,8 +1,8 @@
 //! Tests that call the library in this process.
 //!
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
-//! `graph` runs task graphs, `devices`, `kernels` and `opencl` need an OpenCL CPU
-//! device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
+//! `graph` runs task graphs, `adopted`, `devices`, `kernels` and `opencl` need an OpenCL
+//! CPU device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
 #[path = "../fixtures/matrices.rs"]
@@ -19,6 +19,7 @@ mod tight_runtime;
 #[path = "../fixtures/tile_cases.rs"]
 mod tile_cases;
 
+mod adopted;
 mod corun;
 mod devices;
 mod graph;

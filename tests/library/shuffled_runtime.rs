@@ -8,8 +8,9 @@ use std::time::Duration;
 use pdawl::codelet::HostValue;
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use pdawl::runtime::{
-    BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId, HostSpan, Location,
-    Memory, Nanos, Notice, QueueId, QueueKind, Runtime, RuntimeError, Status, Value,
+    AdoptedMemory, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId,
+    HostSpan, Location, Memory, Nanos, NotAdopted, Notice, QueueId, QueueKind, Runtime,
+    RuntimeError, Status, Value,
 };
 
 use crate::random::Random;
@@ -54,6 +55,20 @@ struct Pending {
     queued: Nanos,
 }
 
+enum HostBlock {
+    Words(Vec<u64>),
+    Adopted(AdoptedMemory),
+}
+
+impl HostBlock {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Self::Words(words) => bytemuck::cast_slice_mut(words),
+            Self::Adopted(memory) => memory.as_mut_slice(),
+        }
+    }
+}
+
 pub struct ShuffledRuntime {
     devices: Vec<Device>,
     random: Random,
@@ -68,8 +83,8 @@ pub struct ShuffledRuntime {
     failed: HashSet<EventId>,
     /// Queues with a command that failed; their further commands do not run.
     poisoned: HashSet<QueueId>,
-    /// Host memory: its words, and its length in bytes.
-    host: HashMap<HostMemoryId, (Vec<u64>, usize)>,
+    /// Host memory and its length in bytes.
+    host: HashMap<HostMemoryId, (HostBlock, usize)>,
     buffers: HashMap<BufferId, (usize, Vec<u64>)>,
     /// The phase that has begun.
     phase: Option<u32>,
@@ -106,6 +121,12 @@ impl ShuffledRuntime {
         self.queues.is_empty() && self.host.is_empty() && self.buffers.is_empty()
     }
 
+    /// Whether a command that has not run uses a part of this host memory.
+    fn is_used(&self, wanted: &HostSpan) -> bool {
+        let mut pending = self.queues.values().flat_map(|(_, queue)| queue);
+        pending.any(|p| p.command.host_spans().any(|span| span.overlaps(wanted)))
+    }
+
     fn forget_closed(&mut self) {
         let queues = &mut self.queues;
         self.closed.retain(|queue| {
@@ -124,11 +145,14 @@ impl ShuffledRuntime {
     }
 
     fn address(&mut self, memory: Memory) -> (*mut u8, u64) {
-        let words = match memory {
-            Memory::Host(id) => &mut self.host.get_mut(&id).expect("host memory exists").0,
-            Memory::Device(id) => &mut self.buffers.get_mut(&id).expect("buffer exists").1,
+        let bytes = match memory {
+            Memory::Host(id) => (self.host.get_mut(&id).expect("host memory exists").0).bytes(),
+            Memory::Device(id) => {
+                let words = &mut self.buffers.get_mut(&id).expect("buffer exists").1;
+                bytemuck::cast_slice_mut(words)
+            }
         };
-        (words.as_mut_ptr().cast(), words.len() as u64 * 8)
+        (bytes.as_mut_ptr(), bytes.len() as u64)
     }
 
     fn copy(&mut self, from: Location, to: Location, bytes: u64) {
@@ -262,12 +286,31 @@ impl Runtime for ShuffledRuntime {
     fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
         let id = HostMemoryId::fresh();
         let words = vec![u64::MAX; bytes.div_ceil(8) as usize];
-        self.host.insert(id, (words, bytes as usize));
+        let block = HostBlock::Words(words);
+        self.host.insert(id, (block, bytes as usize));
         Ok(id)
     }
 
     fn free_host(&mut self, memory: HostMemoryId) {
         self.host.remove(&memory);
+    }
+
+    fn adopt_host(&mut self, mut memory: AdoptedMemory) -> Result<HostMemoryId, NotAdopted> {
+        let id = HostMemoryId::fresh();
+        let bytes = memory.as_mut_slice().len();
+        self.host.insert(id, (HostBlock::Adopted(memory), bytes));
+        Ok(id)
+    }
+
+    fn take_host(&mut self, memory: HostMemoryId) -> Result<AdoptedMemory, RuntimeError> {
+        if self.is_used(&HostSpan::new(memory, 0..u64::MAX)) {
+            return Err(RuntimeError::Busy);
+        }
+        match self.host.remove(&memory) {
+            Some((HostBlock::Adopted(memory), _)) => Ok(memory),
+            Some((HostBlock::Words(_), _)) => panic!("the runtime allocated it"),
+            None => Err(RuntimeError::Unknown { what: "memory" }),
+        }
     }
 
     fn host_range(
@@ -276,16 +319,15 @@ impl Runtime for ShuffledRuntime {
         range: Range<u64>,
     ) -> Result<&mut [u8], RuntimeError> {
         let wanted = HostSpan::new(memory, range.clone());
-        let mut pending = self.queues.values().flat_map(|(_, queue)| queue);
-        if pending.any(|p| p.command.host_spans().any(|span| span.overlaps(&wanted))) {
+        if self.is_used(&wanted) {
             return Err(RuntimeError::Busy);
         }
-        let (words, bytes) = self
+        let (block, bytes) = self
             .host
             .get_mut(&memory)
             .ok_or(RuntimeError::Unknown { what: "memory" })?;
         let end = range.end.min(*bytes as u64) as usize;
-        Ok(&mut bytemuck::cast_slice_mut(words)[range.start as usize..end])
+        Ok(&mut block.bytes()[range.start as usize..end])
     }
 
     fn wait(&mut self, _timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {

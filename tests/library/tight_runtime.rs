@@ -7,8 +7,8 @@ use std::time::Duration;
 use pdawl::codelet::Codelet;
 use pdawl::machine::Device;
 use pdawl::runtime::{
-    BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId, Nanos, QueueId,
-    QueueKind, Runtime, RuntimeError,
+    AdoptedMemory, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId, Nanos,
+    NotAdopted, QueueId, QueueKind, Runtime, RuntimeError,
 };
 
 /// A runtime whose devices have `left` bytes of memory together.
@@ -93,6 +93,14 @@ impl<R: Runtime> Runtime for TightRuntime<R> {
 
     fn free_host(&mut self, memory: HostMemoryId) {
         self.inner.free_host(memory);
+    }
+
+    fn adopt_host(&mut self, memory: AdoptedMemory) -> Result<HostMemoryId, NotAdopted> {
+        self.inner.adopt_host(memory)
+    }
+
+    fn take_host(&mut self, memory: HostMemoryId) -> Result<AdoptedMemory, RuntimeError> {
+        self.inner.take_host(memory)
     }
 
     fn host_range(

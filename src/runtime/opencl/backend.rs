@@ -15,7 +15,7 @@ use super::failure::Failures;
 use super::handle::{Event, Queue, RELEASE_TIMEOUT, wait_for_release};
 use super::in_flight::InFlight;
 use super::launch::LaunchEnv;
-use super::memory::{pageable, pinned};
+use super::memory::{pageable, pin_in_place, pinned};
 use super::open::open_devices;
 use super::partition::Selected;
 use super::polling::Polling;
@@ -262,6 +262,19 @@ impl Backend for OpenClBackend {
     fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
         self.memories.hosts.insert(region.id, region);
         Ok(())
+    }
+
+    fn pin_host(&mut self, memory: HostMemoryId) {
+        let Some(region) = self.memories.hosts.get_mut(&memory) else {
+            return;
+        };
+        // Of each context once: its devices share what is pinned.
+        let wanting = self.contexts.iter().enumerate().filter(|(index, _)| {
+            let mut devices = self.devices.iter();
+            devices.any(|d| d.context == *index && !d.info.shares_host_memory)
+        });
+        let contexts = wanting.map(|(_, programs)| &*programs.context);
+        pin_in_place(region, contexts);
     }
 
     fn forget_host(&mut self, memory: HostMemoryId) {

@@ -142,6 +142,47 @@ pub(super) fn pageable(bytes: u64) -> Result<HostRegion, RuntimeError> {
     })
 }
 
+/// Memory of somebody else, over which drivers were given buffers.
+struct PinnedInPlace {
+    /// Released before the memory that they cover.
+    _buffers: Vec<Mem>,
+    _keeper: KeepAlive,
+}
+
+/// Creates a buffer over a region in each context, so that its driver pins the region
+/// for as long as commands use it. Nothing is done with the buffers. Where a driver
+/// refuses, transfers are those of unpinned memory.
+pub(super) fn pin_in_place<'c>(
+    region: &mut HostRegion,
+    contexts: impl Iterator<Item = &'c Context>,
+) {
+    let buffers: Vec<Mem> = contexts
+        .filter_map(|context| over(context, region).ok())
+        .collect();
+    if !buffers.is_empty() {
+        region.keeper = Arc::new(PinnedInPlace {
+            _buffers: buffers,
+            _keeper: Arc::clone(&region.keeper),
+        });
+    }
+}
+
+/// A buffer of `context` over a region, which must outlive it.
+fn over(context: &Context, region: &HostRegion) -> Result<Mem, i32> {
+    let size = region.bytes.max(1) as usize;
+    // SAFETY: the region is that long; the callers keep it mapped until the buffer is
+    // released.
+    let mem = unsafe {
+        create_buffer(
+            context.raw(),
+            CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+            size,
+            region.address.as_ptr().cast(),
+        )
+    };
+    mem.map(Mem::new)
+}
+
 /// Maps all of a buffer for reading and writing.
 pub(super) fn map(
     queue: &Queue,
@@ -187,20 +228,9 @@ unsafe impl Send for View {}
 impl View {
     /// A buffer of `context` over a region.
     pub(super) fn over(context: &Context, region: &HostRegion) -> Result<Self, i32> {
-        let size = region.bytes.max(1) as usize;
-        // SAFETY: the region is that long, and `keeper` keeps it mapped until
-        // the buffer is released.
-        let mem = unsafe {
-            create_buffer(
-                context.raw(),
-                CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                size,
-                region.address.as_ptr().cast(),
-            )
-        }?;
         Ok(Self {
-            mem: Arc::new(Mem::new(mem)),
-            size,
+            mem: Arc::new(over(context, region)?),
+            size: region.bytes.max(1) as usize,
             mapped: None,
             keeper: Arc::clone(&region.keeper) as KeepAlive,
         })

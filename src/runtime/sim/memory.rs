@@ -5,7 +5,8 @@ use memmap2::MmapMut;
 
 use super::RuntimeError;
 use crate::codelet::{HostValue, Memory, Value};
-use crate::runtime::{IdMap, Launch, Location};
+use crate::runtime::adopted::{LEAST_ALIGNMENT, not_adopted};
+use crate::runtime::{AdoptedMemory, IdMap, Launch, Location, NotAdopted};
 
 /// The contents of fresh memory: not a number as `f64` and as `f32`, so that a read
 /// of what was never written gives a wrong result.
@@ -15,10 +16,43 @@ struct Block {
     /// The device that has it; `None` for the host.
     device: Option<usize>,
     bytes: u64,
-    data: Option<MmapMut>,
+    contents: Contents,
     /// Commands in flight that use it.
     users: u32,
     freed: bool,
+}
+
+/// What a block consists of.
+#[derive(Default)]
+enum Contents {
+    /// Nothing, in a run without data.
+    #[default]
+    Absent,
+    Own(MmapMut),
+    /// The user's memory. A run without data leaves it alone.
+    Adopted(AdoptedMemory),
+}
+
+impl Contents {
+    /// The bytes, in a run with data; at least as many as the block has.
+    fn bytes(&mut self, with_data: bool) -> Option<&mut [u8]> {
+        match self {
+            _ if !with_data => None,
+            Self::Absent => None,
+            Self::Own(map) => Some(map),
+            Self::Adopted(memory) => Some(memory.as_mut_slice()),
+        }
+    }
+
+    /// The first byte, in a run with data.
+    fn address(&mut self, with_data: bool) -> Option<*mut u8> {
+        match self {
+            _ if !with_data => None,
+            Self::Absent => None,
+            Self::Own(map) => Some(map.as_mut_ptr()),
+            Self::Adopted(memory) => Some(memory.address().as_ptr()),
+        }
+    }
 }
 
 /// A memory's size and the bytes taken of it.
@@ -26,6 +60,28 @@ struct Capacity {
     name: String,
     bytes: u64,
     taken: u64,
+}
+
+impl Capacity {
+    /// Refuses more bytes than are free.
+    fn check(&self, bytes: u64) -> Result<(), RuntimeError> {
+        let free = self.bytes - self.taken;
+        match bytes <= free {
+            true => Ok(()),
+            false => {
+                let all = self.bytes;
+                Err(self.refusal(bytes, format!("{free} of its {all} bytes are free")))
+            }
+        }
+    }
+
+    fn refusal(&self, requested: u64, why: String) -> RuntimeError {
+        RuntimeError::OutOfMemory {
+            device: self.name.clone(),
+            requested,
+            why,
+        }
+    }
 }
 
 /// All memory of a simulated machine.
@@ -73,37 +129,67 @@ impl SimMemory {
     ) -> Result<(), RuntimeError> {
         let with_data = self.with_data;
         let capacity = self.capacity(device);
-        let free = capacity.bytes - capacity.taken;
-        let refuse = |why: String| RuntimeError::OutOfMemory {
-            device: capacity.name.clone(),
-            requested: bytes,
-            why,
-        };
-        if bytes > free {
-            let all = capacity.bytes;
-            return Err(refuse(format!("{free} of its {all} bytes are free")));
-        }
-        let data = if with_data {
+        capacity.check(bytes)?;
+        let refuse = |why: String| capacity.refusal(bytes, why);
+        let contents = if with_data {
             let length = usize::try_from(bytes.max(1)).map_err(|e| refuse(e.to_string()))?;
             let mut map = MmapMut::map_anon(length)
                 .map_err(|e| refuse(format!("this machine cannot hold the data: {e}")))?;
             map.fill(POISON);
-            Some(map)
+            Contents::Own(map)
         } else {
-            None
+            Contents::Absent
         };
-        capacity.taken += bytes;
-        self.blocks.insert(
-            id,
-            Block {
-                device,
-                bytes,
-                data,
-                users: 0,
-                freed: false,
-            },
-        );
+        self.insert(id, device, bytes, contents);
         Ok(())
+    }
+
+    /// Takes memory of the host for the user's bytes.
+    pub fn adopt(&mut self, id: Memory, memory: AdoptedMemory) -> Result<(), NotAdopted> {
+        let memory = memory.check(LEAST_ALIGNMENT)?;
+        let bytes = memory.length();
+        match self.host.check(bytes) {
+            Ok(()) => self.insert(id, None, bytes, Contents::Adopted(memory)),
+            Err(error) => return Err(NotAdopted { memory, error }),
+        }
+        Ok(())
+    }
+
+    /// Gives the user's bytes back, unless a command in flight uses them.
+    pub fn take(&mut self, id: Memory) -> Result<AdoptedMemory, RuntimeError> {
+        let block = self.block(id)?;
+        if !matches!(block.contents, Contents::Adopted(_)) {
+            return Err(not_adopted());
+        }
+        if block.users > 0 {
+            return Err(RuntimeError::Busy);
+        }
+        let contents = std::mem::take(&mut block.contents);
+        self.free(id);
+        match contents {
+            Contents::Adopted(memory) => Ok(memory),
+            Contents::Absent | Contents::Own(_) => Err(not_adopted()),
+        }
+    }
+
+    fn insert(&mut self, id: Memory, device: Option<usize>, bytes: u64, contents: Contents) {
+        self.capacity(device).taken += bytes;
+        let block = Block {
+            device,
+            bytes,
+            contents,
+            users: 0,
+            freed: false,
+        };
+        self.blocks.insert(id, block);
+    }
+
+    /// A block not yet given back.
+    fn block(&mut self, id: Memory) -> Result<&mut Block, RuntimeError> {
+        let block = self.blocks.get_mut(&id).filter(|block| !block.freed);
+        block.ok_or(RuntimeError::Unknown {
+            what: "host memory",
+        })
     }
 
     /// Gives memory back as soon as nothing in flight uses it.
@@ -148,12 +234,10 @@ impl SimMemory {
 
     /// The bytes of memory not yet given back.
     pub fn bytes(&mut self, id: Memory) -> Result<&mut [u8], RuntimeError> {
-        let block = self.blocks.get_mut(&id).filter(|b| !b.freed);
-        let block = block.ok_or(RuntimeError::Unknown {
-            what: "host memory",
-        })?;
+        let with_data = self.with_data;
+        let block = self.block(id)?;
         let length = block.bytes as usize;
-        let data = block.data.as_mut().ok_or(RuntimeError::NoData)?;
+        let data = (block.contents.bytes(with_data)).ok_or(RuntimeError::NoData)?;
         Ok(&mut data[..length])
     }
 
@@ -161,7 +245,7 @@ impl SimMemory {
     pub fn poison(&mut self, device: usize) {
         let lost = |block: &&mut Block| block.device == Some(device);
         for block in self.blocks.values_mut().filter(lost) {
-            if let Some(data) = &mut block.data {
+            if let Some(data) = block.contents.bytes(self.with_data) {
                 data.fill(POISON);
             }
         }
@@ -169,16 +253,20 @@ impl SimMemory {
 
     /// Copies bytes between two blocks, whose ranges were checked.
     pub fn copy(&mut self, from: Location, to: Location, bytes: u64) {
-        let target = self.blocks.get_mut(&to.memory);
-        let Some(mut data) = target.and_then(|block| block.data.take()) else {
+        let with_data = self.with_data;
+        let Some(block) = self.blocks.get_mut(&to.memory) else {
             return;
         };
-        if let Some(source) = self.blocks.get(&from.memory).and_then(|b| b.data.as_ref()) {
+        let mut target = std::mem::take(&mut block.contents);
+        let source = self.blocks.get_mut(&from.memory);
+        if let Some(source) = source.and_then(|block| block.contents.bytes(with_data))
+            && let Some(data) = target.bytes(with_data)
+        {
             let (at, there, bytes) = (from.offset as usize, to.offset as usize, bytes as usize);
             data[there..there + bytes].copy_from_slice(&source[at..at + bytes]);
         }
         if let Some(block) = self.blocks.get_mut(&to.memory) {
-            block.data = Some(data);
+            block.contents = target;
         }
     }
 
@@ -191,14 +279,11 @@ impl SimMemory {
         for value in &launch.args {
             if let Value::Memory(id) = value {
                 let block = self.blocks.get_mut(id);
-                let Some((data, bytes)) = block.and_then(|b| Some((b.data.as_mut()?, b.bytes)))
-                else {
+                let found = block.and_then(|b| Some((b.contents.address(true)?, b.bytes)));
+                let Some((address, bytes)) = found else {
                     return;
                 };
-                arguments.push(HostValue::Memory {
-                    address: data.as_mut_ptr(),
-                    bytes,
-                });
+                arguments.push(HostValue::Memory { address, bytes });
             }
             arguments.extend(value.plain());
         }

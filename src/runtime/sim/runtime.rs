@@ -10,8 +10,8 @@ use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
 use crate::runtime::{
-    Command, Completion, DeviceId, Devices, EventId, HostSpan, Location, Notice, PeerPath, QueueId,
-    QueueKind, Runtime, RuntimeError,
+    AdoptedMemory, Command, Completion, DeviceId, Devices, EventId, HostSpan, Location, NotAdopted,
+    Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
 };
 use crate::time::Nanos;
 
@@ -137,6 +137,16 @@ impl Runtime for Sim {
 
     fn free_host(&mut self, memory: HostMemoryId) {
         self.memory.free(Memory::Host(memory));
+    }
+
+    fn adopt_host(&mut self, memory: AdoptedMemory) -> Result<HostMemoryId, NotAdopted> {
+        let id = HostMemoryId::fresh();
+        self.memory.adopt(Memory::Host(id), memory)?;
+        Ok(id)
+    }
+
+    fn take_host(&mut self, memory: HostMemoryId) -> Result<AdoptedMemory, RuntimeError> {
+        self.memory.take(Memory::Host(memory))
     }
 
     fn host_range(

@@ -4,19 +4,21 @@
 //! whole machine, host memory known to all, and waits for events of another
 //! backend. This file holds its state, `runtime` implements the trait; `order`
 //! decides, without touching a backend, which commands must be held back and when
-//! they can be sent. `staging` copies between devices through host memory. `faults`
-//! makes commands fail on purpose.
+//! they can be sent. `staging` copies between devices through host memory. `adopt`
+//! takes in and returns the user's memory. `faults` makes commands fail on purpose.
 //!
 //! A backend keeps its own queues in order and waits for its own events. So
 //! only a command that waits for a foreign event is held back here, with
 //! everything behind it in its queue.
 
+mod adopt;
 pub mod faults;
 mod order;
 mod runtime;
 mod staging;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
@@ -25,8 +27,8 @@ use self::faults::{Fault, Faults};
 use self::order::{Order, Step};
 use self::staging::{OwnMemory, Role, Staging};
 use super::{
-    Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, HostRegion, HostSpan,
-    IdMap, Nanos, PeerPath, QueueId, Runtime, RuntimeError, Status,
+    AdoptedMemory, Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId,
+    HostRegion, HostSpan, IdMap, Nanos, PeerPath, QueueId, Runtime, RuntimeError, Status,
 };
 use crate::machine::{Device, DeviceKind};
 
@@ -54,6 +56,8 @@ pub struct Union {
     paths: HashMap<(DeviceId, DeviceId), PeerPath>,
     staging: Staging,
     regions: IdMap<HostMemoryId, HostRegion>,
+    /// The regions that the user allocated.
+    adopted: IdMap<HostMemoryId, Arc<AdoptedMemory>>,
     order: Order<Held>,
     in_flight: IdMap<EventId, InFlight>,
     /// By queue: the host memory of the commands that no completion covers yet, with
@@ -123,6 +127,7 @@ impl Union {
             paths: HashMap::new(),
             staging: Staging::default(),
             regions: IdMap::default(),
+            adopted: IdMap::default(),
             order: Order::default(),
             in_flight: IdMap::default(),
             uncovered: IdMap::default(),
@@ -147,14 +152,26 @@ impl Union {
     /// always 0 beside a GPU that computes in host memory, which may need whole
     /// pages.
     fn next_shift(&mut self) -> u64 {
-        let in_place = |d: &Device| d.kind == DeviceKind::Gpu && d.shares_host_memory;
-        match self.devices.iter().any(in_place) {
+        match self.has_gpu_in_host_memory() {
             true => 0,
             false => {
                 let next = SHIFT - self.shift;
                 std::mem::replace(&mut self.shift, next)
             }
         }
+    }
+
+    /// Whether a GPU computes in host memory.
+    fn has_gpu_in_host_memory(&self) -> bool {
+        let in_place = |d: &Device| d.kind == DeviceKind::Gpu && d.shares_host_memory;
+        self.devices.iter().any(in_place)
+    }
+
+    /// Whether a command uses a part of this host memory and may not have ended.
+    fn is_used(&self, wanted: &HostSpan) -> bool {
+        let in_flight = self.in_flight.values().flat_map(|command| &command.uses);
+        let uncovered = self.uncovered.values().flatten().map(|(_, span)| span);
+        in_flight.chain(uncovered).any(|span| span.overlaps(wanted))
     }
 
     /// A device's backend, and its id there.
@@ -331,6 +348,12 @@ impl Union {
             Released::Queue(queue, backend) => {
                 self.order.close(queue);
                 self.backends[backend].free_queue(queue);
+                // It has waited for the commands that it got without an event.
+                if let Some(uses) = self.uncovered.get_mut(&queue)
+                    && self.backends[backend].can_omit_events()
+                {
+                    uses.retain(|(event, _)| event.is_some());
+                }
             }
         }
     }

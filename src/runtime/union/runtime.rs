@@ -8,8 +8,9 @@ use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId,
-    HostSpan, Nanos, Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
+    AdoptedMemory, BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId,
+    HostMemoryId, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind, Runtime,
+    RuntimeError,
 };
 
 impl Devices for Union {
@@ -157,12 +158,7 @@ impl Runtime for Union {
             .ok_or(RuntimeError::Unknown { what: "device" })?;
         let whole = backend.alloc_host(bytes.saturating_add(shift))?;
         let region = whole.from(shift);
-        for index in 0..self.backends.len() {
-            if let Err(error) = self.backends[index].adopt_host(region.clone()) {
-                self.release(Released::Host(region.id));
-                return Err(error);
-            }
-        }
+        self.adopt_everywhere(&region)?;
         let id = region.id;
         self.regions.insert(id, region);
         Ok(id)
@@ -170,8 +166,17 @@ impl Runtime for Union {
 
     fn free_host(&mut self, memory: HostMemoryId) {
         if self.regions.remove(&memory).is_some() {
+            self.adopted.remove(&memory);
             self.release_in_time(Released::Host(memory));
         }
+    }
+
+    fn adopt_host(&mut self, memory: AdoptedMemory) -> Result<HostMemoryId, NotAdopted> {
+        self.adopt(memory)
+    }
+
+    fn take_host(&mut self, memory: HostMemoryId) -> Result<AdoptedMemory, RuntimeError> {
+        self.take(memory)
     }
 
     fn host_range(
@@ -185,15 +190,10 @@ impl Runtime for Union {
         })?;
         let (begin, end) = (range.start, range.end.min(region.bytes));
         let leased = HostSpan::new(memory, begin.min(end)..end);
-        let in_flight = self.in_flight.values().flat_map(|command| &command.uses);
-        let uncovered = self.uncovered.values().flatten().map(|(_, span)| span);
-        if in_flight
-            .chain(uncovered)
-            .any(|span| span.overlaps(&leased))
-        {
+        if self.is_used(&leased) {
             return Err(RuntimeError::Busy);
         }
-        // SAFETY: the region is mapped, initialised by the system and this long; no
+        // SAFETY: the region is mapped, initialised and this long; no
         // command that is in flight uses the range, and none can be submitted while
         // the slice borrows the runtime.
         Ok(unsafe {
@@ -231,8 +231,8 @@ impl Union {
         self.silent_since = Instant::now();
         // This completion covers the commands before it, too.
         let covered = self.uncovered.remove(&queue).unwrap_or_default();
-        let covered = covered.into_iter().map(|(_, span)| span);
-        let uses = covered.chain(command.host_spans()).collect();
+        let spans = covered.iter().map(|(_, span)| *span);
+        let uses = spans.chain(command.host_spans()).collect();
         let entry = InFlight {
             queue,
             device,
@@ -248,9 +248,8 @@ impl Union {
         if let Some(wait) = passes {
             self.order.sent(queue, event);
             if let Err(error) = self.send(event, command, &wait) {
-                if let Some(entry) = self.in_flight.remove(&event) {
-                    self.note_uncovered(queue, None, entry.uses);
-                }
+                self.in_flight.remove(&event);
+                self.note_uncovered(queue, covered);
                 self.order.withdrawn(event);
                 return Err(error);
             }
@@ -280,23 +279,22 @@ impl Union {
         {
             let uses: Vec<HostSpan> = command.host_spans().collect();
             backend.submit(queue, command, &wait, None)?;
-            self.note_uncovered(queue, None, uses);
+            self.note_uncovered(queue, uses.into_iter().map(|span| (None, span)).collect());
             return Ok(());
         }
         let event = EventId::fresh();
         self.submit(queue, command, wait, Some(event))?;
         // Its completion may come later than that of the command that covers it.
         if let Some(entry) = self.in_flight.get_mut(&event) {
-            let uses = std::mem::take(&mut entry.uses);
-            self.note_uncovered(queue, Some(event), uses);
+            let uses = std::mem::take(&mut entry.uses).into_iter();
+            self.note_uncovered(queue, uses.map(|span| (Some(event), span)).collect());
         }
         Ok(())
     }
 
     /// Notes the host memory of commands that no completion covers yet.
-    fn note_uncovered(&mut self, queue: QueueId, event: Option<EventId>, uses: Vec<HostSpan>) {
+    fn note_uncovered(&mut self, queue: QueueId, uses: Vec<(Option<EventId>, HostSpan)>) {
         if !uses.is_empty() {
-            let uses = uses.into_iter().map(|span| (event, span));
             self.uncovered.entry(queue).or_default().extend(uses);
         }
     }

@@ -1,5 +1,6 @@
 //! The union over backends that complete what the test chooses.
 
+mod adopt;
 mod fake;
 mod faults;
 mod staging;

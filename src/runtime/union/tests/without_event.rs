@@ -37,6 +37,16 @@ fn a_backend_that_can_omit_events_does() {
 }
 
 #[test]
+fn a_queue_that_is_released_covers_its_commands() {
+    let mut world = world(&[1]);
+    world.fakes[0].borrow_mut().omits_events = true;
+    world.submit_without_event(0, &[]);
+    let (queue, _) = world.queues[0];
+    world.union.free_queue(queue);
+    assert!(world.union.host_bytes(world.memory).is_ok());
+}
+
+#[test]
 fn commands_without_an_event_stay_behind_held_ones() {
     let mut world = world(&[1, 1]);
     world.fakes[1].borrow_mut().omits_events = true;
