@@ -24,8 +24,11 @@ use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 const COMPUTE_ONE_GPU: f64 = 0.343;
 const COMPUTE_CPU: f64 = 5.1;
 
-/// Seconds of the marshalling on one GPU.
+/// Seconds of the marshalling on one GPU, and how much longer it takes on the CPU. Figure 16
+/// leaves the CPU out, since "the GPUs are about 100x faster than the CPU for this specific
+/// miniapplication example".
 const MARSHAL: f64 = 0.005;
+const MARSHAL_CPU_RATIO: f64 = 100.0;
 
 /// Thousands (1024) of floats, and the seconds of the marshalling on two GPUs, which include
 /// the data resolution.
@@ -42,9 +45,12 @@ const MARSHAL_TWO_GPUS: [(u64, f64); 7] = [
 const GPUS: [usize; 2] = [0, 1];
 const CPU: usize = 2;
 
-/// Operations a second of a GPU and of the CPU, whose ratio is that of the computations.
+/// Operations a second, which limit the computations, and bytes a second, which limit the
+/// marshalling.
 const GPU_FLOPS: f64 = 1e12;
 const CPU_FLOPS: f64 = GPU_FLOPS * COMPUTE_ONE_GPU / COMPUTE_CPU;
+const GPU_BANDWIDTH: f64 = 1e12;
+const CPU_BANDWIDTH: f64 = GPU_BANDWIDTH / MARSHAL_CPU_RATIO;
 
 /// One size of Figure 16.
 struct Case {
@@ -82,8 +88,8 @@ impl Case {
             costs.set(device, host, 0.0, bandwidth);
             costs.set(host, device, 0.0, bandwidth);
         }
-        let epoch = |gpu: f64, data: &[usize], after: &[usize]| Epoch {
-            seconds: vec![gpu, gpu, gpu * GPU_FLOPS / CPU_FLOPS],
+        let epoch = |gpu: f64, cpu: f64, data: &[usize], after: &[usize]| Epoch {
+            seconds: vec![gpu, gpu, cpu],
             reads: data.to_vec(),
             writes: data.to_vec(),
             after: after.to_vec(),
@@ -95,9 +101,9 @@ impl Case {
         };
         Situation {
             epochs: vec![
-                epoch(COMPUTE_ONE_GPU / 2.0, &[0], &[]),
-                epoch(COMPUTE_ONE_GPU / 2.0, &[1], &[]),
-                epoch(MARSHAL, &[0, 1], &[0, 1]),
+                epoch(COMPUTE_ONE_GPU / 2.0, COMPUTE_CPU / 2.0, &[0], &[]),
+                epoch(COMPUTE_ONE_GPU / 2.0, COMPUTE_CPU / 2.0, &[1], &[]),
+                epoch(MARSHAL, MARSHAL * MARSHAL_CPU_RATIO, &[0, 1], &[0, 1]),
             ],
             data: vec![datum; 2],
             costs,
@@ -119,14 +125,15 @@ impl Case {
         let mut machine = store.find("v100x2").expect("a machine");
         machine.peers.clear();
         machine.host.bus_bandwidth = None;
-        machine.host.memory_bandwidth = 1e12;
-        machine.host.core_bandwidth = 1e12;
+        machine.host.memory_bandwidth = CPU_BANDWIDTH;
+        machine.host.core_bandwidth = CPU_BANDWIDTH;
         // Single precision counts twice as fast.
         machine.host.flops = Some(CPU_FLOPS / 2.0);
         machine.host.launch_overhead_ns = 0;
         machine.host.completion_latency_ns = 0;
         for device in &mut machine.devices {
             device.flops_f32 = Some(GPU_FLOPS);
+            device.memory_bandwidth = GPU_BANDWIDTH;
             let link = device.link.as_mut().expect("a link");
             link.h2d = self.link();
             link.d2h = self.link();
@@ -187,17 +194,22 @@ impl Case {
             }),
         });
         let mut graph = GraphBuilder::default();
-        let kernel = |name: String, seconds: f64, arguments| Kernel {
+        let kernel = |name: String, cost, arguments| Kernel {
             name: name.into(),
             codelet: Arc::clone(&codelet),
             // A pool divides a launch by units, among its cores.
             units: 0..40 * 64,
             arguments,
-            cost: Cost {
-                flops: seconds * GPU_FLOPS,
-                bytes: 0.0,
-            },
+            cost,
             prefers: None,
+        };
+        let compute = Cost {
+            flops: COMPUTE_ONE_GPU / 2.0 * GPU_FLOPS,
+            bytes: 0.0,
+        };
+        let marshal = Cost {
+            flops: 0.0,
+            bytes: MARSHAL * GPU_BANDWIDTH,
         };
         let mut data = [0, 1].map(|set| {
             let datum = Datum::new(format!("data {set}"), self.bytes());
@@ -213,10 +225,10 @@ impl Case {
             let marshalled = [0, 1].map(|set| next(&mut data[set]));
             for (queue, argument) in (1..).zip(computed) {
                 let name = format!("compute {iteration}.{queue}");
-                graph.kernel(kernel(name, COMPUTE_ONE_GPU / 2.0, vec![argument]));
+                graph.kernel(kernel(name, compute, vec![argument]));
             }
             let name = format!("marshal {iteration}");
-            graph.kernel(kernel(name, MARSHAL, marshalled.to_vec()));
+            graph.kernel(kernel(name, marshal, marshalled.to_vec()));
         }
         graph.build().expect("a graph")
     }
