@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pdawl::codelet::Precision;
-use pdawl::engine::graph::Control;
+use pdawl::engine::graph::{Control, GraphLoss};
 use pdawl::experiment::tasks::{
     KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
 };
@@ -151,7 +151,11 @@ fn open_machine(
         data,
         seed: options.seed,
     };
-    MachineSession::open(&options.machine, NamedMachine::of(&options.machine)?, needs)
+    MachineSession::open(
+        &options.machine,
+        NamedMachine::of_losses(&options.machine)?,
+        needs,
+    )
 }
 
 /// Measures tasks of every kind.
@@ -232,14 +236,13 @@ impl Running<'_> {
             let run = run.map_err(graph::failure)?;
             // A device that was lost takes no part in later runs, which do not tell it.
             let losses = run.outcome.losses.iter();
-            lost.extend(
-                losses.map(|loss| format!("{}: {}", run.outcome.devices[loss.device], loss.why)),
-            );
+            lost.extend(losses.map(|loss| told(&run.outcome.devices[loss.device], loss)));
             Ok::<TaskRun, Failure>(run)
         };
         let mut timed = Vec::new();
         let mut last = None;
-        if !self.simulated {
+        // A device that is to be lost would be lost in a run that is not timed.
+        if !self.simulated && self.options.machine.fault.is_empty() {
             last = Some(once(open, runtime, false)?);
         }
         let setup_seconds = self.began.elapsed().as_secs_f64();
@@ -316,6 +319,16 @@ impl Running<'_> {
         waiting.finish_and_clear();
         Ok(verification)
     }
+}
+
+/// Tells of a loss.
+fn told(device: &str, loss: &GraphLoss) -> String {
+    let again = match loss.repeated.len() {
+        0 => String::new(),
+        1 => "; one task that had ended ran again".to_owned(),
+        tasks => format!("; {tasks} tasks that had ended ran again"),
+    };
+    format!("{device}: {}{again}", loss.why)
 }
 
 /// Prints the report and writes the files; fails for a wrong result.
