@@ -1,6 +1,6 @@
 //! Running a product or a factorisation as asked, and reporting.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -18,6 +18,7 @@ use pdawl::workload::dense::verify::Verification;
 use pdawl::workload::dense::{DenseTask, Inputs, Operation};
 use pdawl::workload::task_set::TiledGraph;
 
+use super::input;
 use super::options::DenseOptions;
 use super::result::Finished;
 use super::sizes::{check_device_memory, check_host_memory, tile, wrong_set};
@@ -39,7 +40,27 @@ pub struct DenseJob {
     pub files: Vec<PathBuf>,
 }
 
-/// Runs a job, and prints and writes what was asked for.
+impl DenseJob {
+    /// An operation on generated matrices.
+    ///
+    /// # Errors
+    /// As [`input::precision`].
+    pub fn generated(
+        name: &'static str,
+        operation: Operation,
+        options: &DenseOptions,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            name,
+            operation,
+            precision: input::precision(&[], options.precision)?,
+            inputs: Inputs::generated(operation, options.seed),
+            files: Vec::new(),
+        })
+    }
+}
+
+/// Runs a job, and prints and writes what was asked for: the result to `output`.
 ///
 /// # Errors
 /// Wrong tiles, what does not fit in memory, what the engine refuses or cannot recover
@@ -48,8 +69,9 @@ pub fn run_job(
     job: DenseJob,
     options: &DenseOptions,
     mut paths: Paths,
-    output: Option<Output>,
+    output: Option<&Path>,
 ) -> Result<(), Failure> {
+    let output = output.map(|path| paths.output(path)).transpose()?;
     let files = options.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
     let began = Instant::now();

@@ -11,15 +11,7 @@ unsafe fn nothing(_args: &[HostValue], _first: u64, _units: Range<u64>) {}
 
 /// Two pools of one worker, a queue each, and a second queue of the first.
 fn open(faults: Vec<Fault>) -> (Union, [QueueId; 3]) {
-    let (sender, receiver) = unbounded();
-    let epoch = Instant::now();
-    let pool = PoolSpec {
-        name: "host:1".to_owned(),
-        cores: vec![0],
-    };
-    let backend = HostBackend::open(&[pool.clone(), pool], sender, epoch).unwrap();
-    let union = Union::new(vec![Box::new(backend)], receiver, epoch);
-    let mut union = union.with_faults(faults);
+    let mut union = pools(2).with_faults(faults);
     let queues = [0, 1, 0].map(|device| union.queue(DeviceId(device)).unwrap());
     (union, queues)
 }
