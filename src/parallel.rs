@@ -16,6 +16,22 @@ pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync)
     map_while(items, work, |_| true).unwrap_or_default()
 }
 
+/// Calls `work` with the index and the items of each piece of so many items, at least 1,
+/// and returns the results in the order of the pieces. A single piece takes no thread.
+pub(crate) fn pieces<T: Send, R: Send>(
+    items: &mut [T],
+    length: usize,
+    work: impl Fn(usize, &mut [T]) -> R + Sync,
+) -> Vec<R> {
+    match items.len() <= length {
+        true => vec![work(0, items)],
+        false => {
+            let pieces = items.chunks_mut(length).enumerate().collect();
+            map(pieces, |(index, piece)| work(index, piece))
+        }
+    }
+}
+
 /// As [`map`]. After each item, `go_on` gets the number of finished items, on the calling
 /// thread. If it returns false, the other items are skipped, and the result is `None`.
 pub(crate) fn map_while<T: Send, R: Send>(
@@ -56,4 +72,23 @@ pub(crate) fn map_while<T: Send, R: Send>(
         Some(())
     })?;
     Some(results.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_keep_their_order() {
+        for length in [1, 7, 100, 1000] {
+            let mut items: Vec<usize> = (0..100).collect();
+            let firsts = pieces(&mut items, length, |index, piece| {
+                piece.iter_mut().for_each(|item| *item += 1);
+                (index, piece[0])
+            });
+            let right = (0..100usize.div_ceil(length)).map(|index| (index, index * length + 1));
+            assert_eq!(firsts, right.collect::<Vec<_>>());
+            assert_eq!(items, (1..101).collect::<Vec<_>>());
+        }
+    }
 }

@@ -55,6 +55,8 @@ pub struct MachineArgs {
     /// DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP,
     /// DEVICE:cores:N@STEP, DEVICE:fail:N@STEP (the next N commands). A time
     /// such as @1.5s can replace the step. The option may be given several times.
+    /// With `run matmul` and `run cholesky`, DEVICE:lost@1.5s also loses a real device, so
+    /// long after the first run began. No run that is not timed then comes first.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<FaultSpec>,
 

@@ -1,17 +1,37 @@
-//! Parses faults of simulated devices: `gpu0:slow:2@10`, `gpu0:lost@10`.
+//! Parses faults of devices: `gpu0:slow:2@10`, `gpu0:lost@1.5s`.
 
 use std::str::FromStr;
 
+use pdawl::machine::Device;
 use pdawl::runtime::sim::{At, What};
 use thiserror::Error;
 
-/// A fault of a simulated device.
+use super::failure::Failure;
+
+/// A fault of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSpec {
     /// The device's name.
     pub device: String,
     pub what: What,
     pub at: At,
+}
+
+impl FaultSpec {
+    /// The index of its device.
+    ///
+    /// # Errors
+    /// When the device takes no part.
+    pub fn index(&self, devices: &[Device]) -> Result<usize, Failure> {
+        let index = devices.iter().position(|d| d.name == self.device);
+        index.ok_or_else(|| {
+            let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+            Failure::usage(
+                format!("--fault: no device `{}` takes part", self.device),
+                format!("one of {}", names.join(", ")),
+            )
+        })
+    }
 }
 
 /// Why a text is not a fault.

@@ -30,6 +30,7 @@ mod dmdar;
 mod eager;
 mod heft;
 mod holdings;
+mod lacks;
 mod learned_times;
 mod locality;
 mod luf;

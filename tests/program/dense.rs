@@ -323,3 +323,58 @@ fn a_lost_device_is_told() {
     let report: Value = home.json(line);
     assert!(report["lost"][0].as_str().unwrap().starts_with("gpu1: "));
 }
+
+#[test]
+fn a_real_device_can_be_lost() {
+    let home = Home::new();
+    let devices = "--devices host:1,opencl0.0:1=own --gpu-memory 1MiB --verify";
+    for (line, policy) in [
+        ("matmul --size 700 --tile 64", "locality"),
+        ("cholesky --size 700 --tile 64 --precision f64", "darts+luf"),
+    ] {
+        for at in ["0s", "0.003s"] {
+            let fault = format!("--policy {policy} --fault opencl0.0:1=own:lost@{at}");
+            let report = home.json(&format!("run {line} {devices} {fault}"));
+            let lost = report["lost"][0].as_str().unwrap();
+            assert!(
+                lost.starts_with("opencl0.0:1=own: lost on purpose"),
+                "{lost}"
+            );
+            assert_eq!(report["verification"]["right"], true, "{line} {fault}");
+            assert_eq!(report["runs"].as_array().unwrap().len(), 1);
+        }
+    }
+    for (fault, code, part) in [
+        (
+            "gpu7:lost@0s",
+            2,
+            "--fault: no device `gpu7` takes part\n  try: one of host:1, opencl0.0:1=own",
+        ),
+        (
+            "opencl0.0:1=own:lost@0",
+            2,
+            "only the loss of a device at a time",
+        ),
+        (
+            "opencl0.0:1=own:slow:2@1s",
+            2,
+            "try: opencl0.0:1=own:lost@0.5s",
+        ),
+    ] {
+        home.pdawl(&format!("run matmul --size 64 {devices} --fault {fault}"))
+            .assert()
+            .code(code)
+            .stdout("")
+            .stderr(contains(part).and(contains("panicked").not()));
+    }
+    let alone = "run matmul --size 64 --devices opencl0.0:1=own --fault opencl0.0:1=own:lost@0s";
+    home.pdawl(alone)
+        .assert()
+        .code(1)
+        .stderr(contains("lost on purpose").and(contains("panicked").not()));
+    // Other commands lose only simulated devices.
+    home.pdawl("run stencil --size 64 --devices host:1 --fault host:1:lost@0s")
+        .assert()
+        .code(2)
+        .stderr(contains("--fault is for simulated machines"));
+}

@@ -206,3 +206,15 @@ fn ctrl_c_keeps_what_was_measured() {
             .all(|row| row["n"] == 3 && row["repeats"].as_u64() > Some(0))
     );
 }
+
+#[test]
+fn host_memory_of_sums_counts_once() {
+    // 16 tiles each of A, B and C, of 1 KiB.
+    let line = "bench tasks --set matmul3d --sum --n 4 --tile 16 --devices host:1 \
+                --policies eager --host-memory";
+    assert_eq!(json(&format!("{line} 48KiB"))["rows"][0]["tasks"], 64);
+    pdawl(&format!("{line} 47KiB"))
+        .assert()
+        .code(1)
+        .stderr(contains("it needs 48.0 KiB of host memory"));
+}

@@ -43,7 +43,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let machine = args.options.machine.machine_path();
     let input = args.input.as_deref();
-    let mut paths = Paths::reading(input.into_iter().chain(machine));
+    let paths = Paths::reading(input.into_iter().chain(machine));
     let job = match input {
         Some(path) => {
             let a = input::open(path)?;
@@ -66,16 +66,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         None => {
             let operation = Operation::Factorisation { rows: args.size };
-            DenseJob {
-                name: "cholesky",
-                operation,
-                precision: input::precision(&[], args.options.precision)?,
-                inputs: Inputs::generated(operation, args.options.seed),
-                files: Vec::new(),
-            }
+            DenseJob::generated("cholesky", operation, &args.options)?
         }
     };
-    let output = args.output.as_deref();
-    let output = output.map(|path| paths.output(path)).transpose()?;
-    run_job(job, &args.options, paths, output)
+    run_job(job, &args.options, paths, args.output.as_deref())
 }

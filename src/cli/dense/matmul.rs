@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let files = [&args.a, &args.b].into_iter().flatten();
     let files: Vec<_> = files.map(PathBuf::as_path).collect();
     let machine = args.options.machine.machine_path();
-    let mut paths = Paths::reading(files.iter().copied().chain(machine));
+    let paths = Paths::reading(files.iter().copied().chain(machine));
     let job = match files[..] {
         [a, b] => {
             let (a, b) = (input::open(a)?, input::open(b)?);
@@ -100,16 +100,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 columns: args.columns.unwrap_or(square),
                 depth: args.depth.unwrap_or(square),
             };
-            DenseJob {
-                name: "matmul",
-                operation,
-                precision: input::precision(&[], args.options.precision)?,
-                inputs: Inputs::generated(operation, args.options.seed),
-                files: Vec::new(),
-            }
+            DenseJob::generated("matmul", operation, &args.options)?
         }
     };
-    let output = args.output.as_deref();
-    let output = output.map(|path| paths.output(path)).transpose()?;
-    run_job(job, &args.options, paths, output)
+    run_job(job, &args.options, paths, args.output.as_deref())
 }

@@ -54,7 +54,7 @@ pub struct DenseOptions {
           help_heading = "Scheduling")]
     pub window: Option<usize>,
 
-    /// Timed runs; on real devices, one that is not timed comes first
+    /// Timed runs; on real devices without --fault, one that is not timed comes first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=u32::MAX),
           help_heading = "Scheduling")]
     pub repeats: u32,

@@ -1,12 +1,12 @@
 //! Running a product or a factorisation as asked, and reporting.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pdawl::codelet::Precision;
-use pdawl::engine::graph::Control;
+use pdawl::engine::graph::{Control, GraphLoss};
 use pdawl::experiment::tasks::{
     KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
 };
@@ -18,6 +18,7 @@ use pdawl::workload::dense::verify::Verification;
 use pdawl::workload::dense::{DenseTask, Inputs, Operation};
 use pdawl::workload::task_set::TiledGraph;
 
+use super::input;
 use super::options::DenseOptions;
 use super::result::Finished;
 use super::sizes::{check_device_memory, check_host_memory, tile, wrong_set};
@@ -39,7 +40,27 @@ pub struct DenseJob {
     pub files: Vec<PathBuf>,
 }
 
-/// Runs a job, and prints and writes what was asked for.
+impl DenseJob {
+    /// An operation on generated matrices.
+    ///
+    /// # Errors
+    /// As [`input::precision`].
+    pub fn generated(
+        name: &'static str,
+        operation: Operation,
+        options: &DenseOptions,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            name,
+            operation,
+            precision: input::precision(&[], options.precision)?,
+            inputs: Inputs::generated(operation, options.seed),
+            files: Vec::new(),
+        })
+    }
+}
+
+/// Runs a job, and prints and writes what was asked for: the result to `output`.
 ///
 /// # Errors
 /// Wrong tiles, what does not fit in memory, what the engine refuses or cannot recover
@@ -48,8 +69,9 @@ pub fn run_job(
     job: DenseJob,
     options: &DenseOptions,
     mut paths: Paths,
-    output: Option<Output>,
+    output: Option<&Path>,
 ) -> Result<(), Failure> {
+    let output = output.map(|path| paths.output(path)).transpose()?;
     let files = options.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
     let began = Instant::now();
@@ -151,7 +173,11 @@ fn open_machine(
         data,
         seed: options.seed,
     };
-    MachineSession::open(&options.machine, NamedMachine::of(&options.machine)?, needs)
+    MachineSession::open(
+        &options.machine,
+        NamedMachine::of_losses(&options.machine)?,
+        needs,
+    )
 }
 
 /// Measures tasks of every kind.
@@ -232,14 +258,13 @@ impl Running<'_> {
             let run = run.map_err(graph::failure)?;
             // A device that was lost takes no part in later runs, which do not tell it.
             let losses = run.outcome.losses.iter();
-            lost.extend(
-                losses.map(|loss| format!("{}: {}", run.outcome.devices[loss.device], loss.why)),
-            );
+            lost.extend(losses.map(|loss| told(&run.outcome.devices[loss.device], loss)));
             Ok::<TaskRun, Failure>(run)
         };
         let mut timed = Vec::new();
         let mut last = None;
-        if !self.simulated {
+        // A device that is to be lost would be lost in a run that is not timed.
+        if !self.simulated && self.options.machine.fault.is_empty() {
             last = Some(once(open, runtime, false)?);
         }
         let setup_seconds = self.began.elapsed().as_secs_f64();
@@ -316,6 +341,16 @@ impl Running<'_> {
         waiting.finish_and_clear();
         Ok(verification)
     }
+}
+
+/// Tells of a loss.
+fn told(device: &str, loss: &GraphLoss) -> String {
+    let again = match loss.repeated.len() {
+        0 => String::new(),
+        1 => "; one task that had ended ran again".to_owned(),
+        tasks => format!("; {tasks} tasks that had ended ran again"),
+    };
+    format!("{device}: {}{again}", loss.why)
 }
 
 /// Prints the report and writes the files; fails for a wrong result.

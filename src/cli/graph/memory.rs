@@ -1,6 +1,7 @@
 //! The check that a graph's data fit in memory, before anything is allocated.
 
-use pdawl::graph::TaskGraph;
+use pdawl::engine::graph::host_bytes;
+use pdawl::graph::{Components, TaskGraph};
 use pdawl::machine::{Device, Host};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::Machine;
@@ -65,12 +66,7 @@ fn all(graph: &TaskGraph) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Bytes of data in host memory: all if a device computes there, otherwise those that
-/// the host gives or wants.
+/// Bytes of data in host memory, however the kernels are divided into components.
 pub fn in_host(graph: &TaskGraph, devices: &[Device]) -> u64 {
-    if devices.iter().any(|device| device.shares_host_memory) {
-        return all(graph);
-    }
-    let hosts = (graph.data().iter()).filter(|datum| datum.wanted || datum.contents.is_some());
-    hosts.map(|datum| datum.bytes).fold(0, u64::saturating_add)
+    host_bytes(graph, &Components::single_kernels(graph), devices)
 }

@@ -128,14 +128,17 @@ impl MachineSession {
         Ok(())
     }
 
-    /// Injects faults into simulated devices in runs of `steps.0` steps. `steps.1` is
-    /// the option that makes a run longer.
+    /// Injects faults into devices in runs of `steps.0` steps. `steps.1` is the option
+    /// that makes a run longer.
     ///
     /// # Errors
-    /// A device that takes no part, and a step that the run does not reach.
+    /// A device that takes no part, a step that the run does not reach, and what only
+    /// simulated devices can have.
     pub fn inject(&mut self, specs: &[FaultSpec], steps: (u32, &str)) -> Result<(), Failure> {
-        if let Backend::Simulated(_, options) = &mut self.backend {
-            options.faults = faults(specs, &self.machine.devices, steps)?;
+        let devices = &self.machine.devices;
+        match &mut self.backend {
+            Backend::Real(real) => real.lose(specs, devices)?,
+            Backend::Simulated(_, options) => options.faults = faults(specs, devices, steps)?,
         }
         Ok(())
     }

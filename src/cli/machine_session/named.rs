@@ -41,6 +41,18 @@ impl NamedMachine {
     /// # Errors
     /// As [`Self::find`], and options for simulated machines with a real one.
     pub fn of(args: &MachineArgs) -> Result<Option<Self>, Failure> {
+        let named = Self::of_losses(args)?;
+        match named.as_ref().is_some_and(Self::is_simulated) || args.fault.is_empty() {
+            true => Ok(named),
+            false => Err(only_simulated("--fault is", "run is")),
+        }
+    }
+
+    /// As [`Self::of`], for commands that may lose real devices on purpose.
+    ///
+    /// # Errors
+    /// As [`Self::of`], but faults of real devices are none.
+    pub fn of_losses(args: &MachineArgs) -> Result<Option<Self>, Failure> {
         let mut named = args.machine.as_deref().map(Self::find).transpose()?;
         match named.as_mut().filter(|named| named.is_simulated()) {
             Some(named) => {
@@ -48,9 +60,7 @@ impl NamedMachine {
                     named.file.host.memory = named.file.host.memory.min(limit.0);
                 }
             }
-            None if !args.fault.is_empty() || args.noise.is_some() => {
-                return Err(only_simulated("--fault and --noise are", "run is"));
-            }
+            None if args.noise.is_some() => return Err(only_simulated("--noise is", "run is")),
             None => {}
         }
         Ok(named)

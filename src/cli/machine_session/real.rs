@@ -2,14 +2,18 @@
 
 use pdawl::machine::{Device, PeerSpec};
 use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::sim::{At, What};
+use pdawl::runtime::union::Union;
+use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, PeerPath, Runtime};
 
 use crate::cli::failure::{Failure, refused, wrong_devices};
+use crate::cli::fault::FaultSpec;
 
 /// Open devices of this machine. A plan may want fewer of the host's cores than
 /// the user asked for, so the devices can be opened anew.
 pub struct RealDevices {
-    runtime: Option<Box<dyn Runtime>>,
+    runtime: Option<Box<Union>>,
     /// What the user asked for; `None`: every device.
     asked: Option<Selection>,
     /// What `runtime` was opened with.
@@ -24,12 +28,12 @@ impl RealDevices {
     /// out.
     ///
     /// # Errors
-    /// As [`select::open`].
+    /// As [`select::open_union`].
     pub fn open(list: Option<&str>, fp64: bool) -> Result<(Self, Vec<String>), Failure> {
         let asked = list.map(selection).transpose()?;
-        let (runtime, notes) = select::open(asked.as_ref(), fp64).map_err(refused)?;
+        let (runtime, notes) = select::open_union(asked.as_ref(), fp64).map_err(refused)?;
         let devices = Self {
-            runtime: Some(runtime),
+            runtime: Some(Box::new(runtime)),
             open: asked.clone(),
             asked,
             fp64,
@@ -44,6 +48,19 @@ impl RealDevices {
         if let Some(runtime) = &mut self.runtime {
             connect(runtime.as_mut(), &self.peers);
         }
+    }
+
+    /// From now on devices are lost as these say, at times that count from the first run.
+    ///
+    /// # Errors
+    /// A device that takes no part, other faults than losses, and steps instead of times.
+    pub fn lose(&mut self, specs: &[FaultSpec], devices: &[Device]) -> Result<(), Failure> {
+        let losses = specs.iter().map(|spec| loss(spec, devices));
+        let losses = losses.collect::<Result<_, _>>()?;
+        if let Some(runtime) = &mut self.runtime {
+            runtime.inject(losses);
+        }
+        Ok(())
     }
 
     /// Asks for this list from now on, and returns its devices.
@@ -72,10 +89,10 @@ impl RealDevices {
         let runtime = match self.runtime.take() {
             Some(runtime) => runtime,
             None => {
-                let opened = select::open(wanted.as_ref(), self.fp64);
+                let opened = select::open_union(wanted.as_ref(), self.fp64);
                 let (mut runtime, _) = opened.map_err(refused)?;
-                connect(runtime.as_mut(), &self.peers);
-                runtime
+                connect(&mut runtime, &self.peers);
+                Box::new(runtime)
             }
         };
         self.open = wanted;
@@ -94,6 +111,24 @@ fn connect(runtime: &mut dyn Runtime, peers: &[PeerSpec]) {
             let _ = runtime.set_peer_path(DeviceId(from), DeviceId(to), PeerPath::from(peer));
         }
     }
+}
+
+/// The loss of a device.
+fn loss(spec: &FaultSpec, devices: &[Device]) -> Result<Fault, Failure> {
+    let (What::Lost, At::Seconds(seconds)) = (spec.what, spec.at) else {
+        return Err(Failure::usage(
+            "--fault: on real devices, only the loss of a device at a time can be injected",
+            format!(
+                "{}:lost@0.5s, or --machine NAME of another machine",
+                spec.device
+            ),
+        ));
+    };
+    Ok(Fault {
+        device: DeviceId(spec.index(devices)?),
+        when: When::Time((seconds * 1e9) as u64),
+        effect: Effect::Lose,
+    })
 }
 
 /// Reads a list of devices.

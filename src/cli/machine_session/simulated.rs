@@ -70,16 +70,8 @@ pub fn faults(
                     format!("a step from 0 to {last}, or more {steps_option}"),
                 ));
             }
-            let device = devices.iter().position(|d| d.name == spec.device);
-            let device = device.ok_or_else(|| {
-                let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
-                Failure::usage(
-                    format!("--fault: no device `{}` takes part", spec.device),
-                    format!("one of {}", names.join(", ")),
-                )
-            })?;
             Ok(Fault {
-                device,
+                device: spec.index(devices)?,
                 at: spec.at,
                 what: spec.what,
             })

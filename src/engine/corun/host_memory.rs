@@ -32,6 +32,5 @@ pub fn poison(runtime: &mut dyn Runtime, memory: HostMemoryId) -> Result<(), Run
 
 /// Calls `fill` with each piece of `bytes` and its index, on all cores.
 pub fn pieces(bytes: &mut [u8], length: usize, fill: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-    let pieces = bytes.chunks_mut(length).enumerate().collect();
-    parallel::map(pieces, |(i, piece)| fill(i, piece));
+    parallel::pieces(bytes, length, fill);
 }

@@ -126,6 +126,7 @@ use std::sync::atomic::AtomicBool;
 pub use error::GraphRunError;
 pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, Launched, Placement};
 pub use prepared_graph::{PreparedGraph, abilities};
+pub use storage::host_bytes;
 
 /// How a graph is run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -134,12 +134,7 @@ impl Storage {
             return Ok(memory);
         }
         let what = &graph.data()[first];
-        let bytes = if self.copied[first] {
-            what.bytes.next_multiple_of(COPY_UNIT)
-        } else {
-            what.bytes
-        };
-        let memory = runtime.alloc_host(bytes)?;
+        let memory = runtime.alloc_host(self.host_length(graph, first))?;
         self.host[first] = Some(memory);
         if let Some(contents) = &what.contents {
             match runtime.host_bytes(memory) {
@@ -150,6 +145,15 @@ impl Storage {
             }
         }
         Ok(memory)
+    }
+
+    /// Bytes of the host memory that begins with this version.
+    fn host_length(&self, graph: &TaskGraph, first: usize) -> u64 {
+        let bytes = graph.data()[first].bytes;
+        match self.copied[first] {
+            true => bytes.next_multiple_of(COPY_UNIT),
+            false => bytes,
+        }
     }
 
     /// Bytes of a device's own memory that a component needs at once.
@@ -245,6 +249,21 @@ impl Storage {
             runtime.free_host(memory);
         }
     }
+}
+
+/// Bytes of host memory that a graph takes, if each of these devices may run each of its
+/// components. Versions of a datum that share their memory count once.
+pub fn host_bytes(graph: &TaskGraph, components: &Components, devices: &[Device]) -> u64 {
+    let storage = Storage::new(graph, components, devices);
+    let shares = devices.iter().any(|device| device.shares_host_memory);
+    let needed = (graph.datum_ids()).filter(|datum| shares || travels(graph, components, *datum));
+    let mut firsts: Vec<usize> = needed.map(|datum| storage.host_first[datum.0]).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    let lengths = firsts
+        .into_iter()
+        .map(|first| storage.host_length(graph, first));
+    lengths.fold(0, u64::saturating_add)
 }
 
 /// Whether a datum may be needed in host memory, wherever its component runs: the

@@ -22,6 +22,10 @@ use npyz::{AutoSerialize, NpyHeader, Order, WriteOptions, WriterBuilder};
 pub use error::NpyError;
 
 use crate::codelet::Precision;
+use crate::parallel;
+
+/// Bytes that one core reads at a time.
+const PIECE: usize = 1 << 20;
 
 /// Most bytes of a header. That of a matrix has 128; a hostile one could nest without an
 /// end.
@@ -131,14 +135,21 @@ impl NpyMatrix {
         })
     }
 
+    /// A piece of the rows a core: most of the time goes into copies out of the cache of
+    /// files.
     fn read_rows(&self, rows: Range<u64>, columns: Range<u64>, to: &mut [u8]) -> io::Result<()> {
         let bytes = self.precision.bytes();
-        let width = (columns.end - columns.start) * bytes;
-        for (row, to) in rows.zip(to.chunks_exact_mut(width.max(1) as usize)) {
-            let at = self.first + (row * self.columns + columns.start) * bytes;
-            self.file.read_exact_at(to, at)?;
-        }
-        Ok(())
+        let width = ((columns.end - columns.start) * bytes).max(1) as usize;
+        let piece = PIECE.div_ceil(width);
+        let read = parallel::pieces(to, piece * width, |index, to| {
+            let first = rows.start + (index * piece) as u64;
+            let mut rows = (first..rows.end).zip(to.chunks_exact_mut(width));
+            rows.try_for_each(|(row, to)| {
+                let at = self.first + (row * self.columns + columns.start) * bytes;
+                self.file.read_exact_at(to, at)
+            })
+        });
+        read.into_iter().collect()
     }
 
     fn read_columns(&self, rows: Range<u64>, columns: Range<u64>, to: &mut [u8]) -> io::Result<()> {

@@ -25,6 +25,7 @@ mod gains;
 
 use std::collections::VecDeque;
 
+use super::lacks::Lacking;
 use super::luf::{Eviction, Luf};
 use super::pool::Pool;
 use super::{Finished, Policy, Problem, WINDOW};
@@ -145,8 +146,8 @@ impl Darts {
     /// Tells LUF which inputs of a task have unprocessed readers.
     fn tell_later_readers(&mut self, task: usize) {
         if let Some(luf) = &mut self.luf {
-            for datum in self.gains.inputs.of(task).iter().map(|d| *d as usize) {
-                luf.read_later(datum, self.gains.unprocessed[datum] > 0);
+            for datum in self.gains.lacks.inputs.of(task).iter().map(|d| *d as usize) {
+                luf.read_later(datum, self.gains.lacks.unprocessed[datum] > 0);
             }
         }
     }
@@ -176,7 +177,7 @@ impl Darts {
         self.planned[device].push_back(plan);
         self.count[device] += 1;
         if let Some(luf) = &mut self.luf {
-            luf.plan(device, self.gains.inputs.of(task));
+            luf.plan(device, self.gains.lacks.inputs.of(task));
         }
     }
 
@@ -184,7 +185,7 @@ impl Darts {
     fn withdraw(&mut self, task: usize, device: usize) {
         self.count[device] -= 1;
         if let Some(luf) = &mut self.luf {
-            luf.withdraw(device, self.gains.inputs.of(task));
+            luf.withdraw(device, self.gains.lacks.inputs.of(task));
         }
     }
 
@@ -192,7 +193,7 @@ impl Darts {
     fn give(&mut self, task: usize, device: usize) {
         self.status[task] = Status::Given;
         if let Some(luf) = &mut self.luf {
-            luf.give(device, self.gains.inputs.of(task));
+            luf.give(device, self.gains.lacks.inputs.of(task));
         }
     }
 
@@ -211,7 +212,7 @@ impl Darts {
     /// Plans available tasks that lack nothing on a device.
     fn plan_free(&mut self, device: usize) {
         for _ in 0..MOST_PLANS {
-            let Some(task) = self.gains.pop_freed(device) else {
+            let Some(task) = self.gains.lacks.pop_freed(device) else {
                 break;
             };
             self.plan(task, device);
@@ -265,7 +266,7 @@ impl Policy for Darts {
 
     fn begin(&mut self) {
         self.status.fill(Status::Waiting);
-        self.gains.holdings.clear();
+        self.gains.lacks.holdings.clear();
         self.luf.iter_mut().for_each(Luf::clear);
         self.reset();
     }
@@ -302,13 +303,13 @@ impl Policy for Darts {
         self.status[task] = Status::Ended;
         self.gains.release(task, device);
         if let Some(luf) = &mut self.luf {
-            luf.finish(device, self.gains.inputs.of(task));
+            luf.finish(device, self.gains.lacks.inputs.of(task));
         }
     }
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.gains.holdings.lose(device);
+        self.gains.lacks.holdings.lose(device);
         self.luf.iter_mut().for_each(|luf| luf.lose(device));
         self.reset();
     }
@@ -327,8 +328,8 @@ impl Policy for Darts {
         };
         luf.evicted(device, datum);
         // Line 8 of Algorithm 6.
-        for index in 0..self.gains.readers.of(datum).len() {
-            let task = self.gains.readers.of(datum)[index] as usize;
+        for index in 0..self.gains.lacks.readers.of(datum).len() {
+            let task = self.gains.lacks.readers.of(datum)[index] as usize;
             let planned =
                 matches!(self.status[task], Status::Planned(plan) if plan.device == device);
             if planned {

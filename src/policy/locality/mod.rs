@@ -26,6 +26,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::lacks::Lacking;
 use super::luf::Luf;
 use super::pool::Pool;
 use super::{Finished, Policy, Problem};
@@ -160,8 +161,15 @@ impl Locality {
 
     /// Tells LUF which inputs of a task have unprocessed readers.
     fn tell_later_readers(&mut self, task: usize) {
-        for datum in self.shares.inputs.of(task).iter().map(|d| *d as usize) {
-            let later = self.shares.unprocessed[datum] > 0;
+        for datum in self
+            .shares
+            .lacks
+            .inputs
+            .of(task)
+            .iter()
+            .map(|d| *d as usize)
+        {
+            let later = self.shares.lacks.unprocessed[datum] > 0;
             self.luf.read_later(datum, later);
         }
     }
@@ -185,7 +193,7 @@ impl Locality {
     }
 
     fn enlist(&mut self, task: usize, device: usize) {
-        let holdings = &self.shares.holdings;
+        let holdings = &self.shares.lacks.holdings;
         self.loads[task] = holdings.absent_bytes(&self.problem, task, device);
         self.shares.reserve(task, device);
         self.plans += 1;
@@ -197,7 +205,7 @@ impl Locality {
         };
         self.status[task] = Status::Planned { device, plan };
         self.planned[device].insert(plan);
-        self.luf.plan(device, self.shares.inputs.of(task));
+        self.luf.plan(device, self.shares.lacks.inputs.of(task));
         self.queued[device] += self.seconds(task, device);
     }
 
@@ -208,7 +216,8 @@ impl Locality {
     /// A task is no longer planned. Its inputs remain reserved.
     fn withdraw(&mut self, plan: Plan, device: usize) {
         self.planned[device].remove(&plan);
-        self.luf.withdraw(device, self.shares.inputs.of(plan.task));
+        self.luf
+            .withdraw(device, self.shares.lacks.inputs.of(plan.task));
         self.queued[device] -= self.seconds(plan.task, device);
     }
 
@@ -220,14 +229,15 @@ impl Locality {
         self.ahead[device] += self.loads[plan.task];
         self.given[device] += 1;
         self.queued[device] += self.seconds(plan.task, device);
-        self.luf.give(device, self.shares.inputs.of(plan.task));
+        self.luf
+            .give(device, self.shares.lacks.inputs.of(plan.task));
         Some(plan.task)
     }
 
     /// Plans available tasks that lack nothing on a device.
     fn plan_free(&mut self, device: usize) {
         for _ in 0..MOST_PLANS {
-            let Some(task) = self.shares.pop_freed(device) else {
+            let Some(task) = self.shares.lacks.pop_freed(device) else {
                 break;
             };
             self.plan(task, device);
@@ -317,7 +327,7 @@ impl Policy for Locality {
 
     fn begin(&mut self) {
         self.status.fill(Status::Waiting);
-        self.shares.holdings.clear();
+        self.shares.lacks.holdings.clear();
         self.luf.clear();
         self.reset();
     }
@@ -327,7 +337,7 @@ impl Policy for Locality {
     }
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
-        if self.shares.holdings.in_host(device) && self.given[device] == IN_HOST {
+        if self.shares.lacks.holdings.in_host(device) && self.given[device] == IN_HOST {
             return None;
         }
         self.plan_free(device);
@@ -346,13 +356,13 @@ impl Policy for Locality {
         self.ahead[device] -= self.loads[task];
         self.count_left(task, -1.0);
         self.shares.release(task, device);
-        self.luf.finish(device, self.shares.inputs.of(task));
+        self.luf.finish(device, self.shares.lacks.inputs.of(task));
         self.tell_scarce();
     }
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.shares.holdings.lose(device);
+        self.shares.lacks.holdings.lose(device);
         self.luf.lose(device);
         self.reset();
     }
@@ -367,8 +377,8 @@ impl Policy for Locality {
         self.shares.evicted(device, datum);
         self.luf.evicted(device, datum);
         // Planned tasks that need it are planned anew, as in line 8 of Algorithm 6.
-        for index in 0..self.shares.readers.of(datum).len() {
-            let task = self.shares.readers.of(datum)[index] as usize;
+        for index in 0..self.shares.lacks.readers.of(datum).len() {
+            let task = self.shares.lacks.readers.of(datum)[index] as usize;
             match self.status[task] {
                 Status::Planned { device: on, plan } if on == device => {
                     self.withdraw(plan, device);

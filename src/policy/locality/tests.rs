@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::Locality;
 use super::shares::{NEARLY, Shares};
 use crate::policy::fixtures::{Kind, execute, gpus, product, product_3d, random, readers};
+use crate::policy::lacks::Lacking;
 use crate::policy::{DeviceModel, Links, Policy, Problem, WINDOW};
 
 fn locality(problem: &Problem) -> Locality {
@@ -44,7 +45,7 @@ proptest! {
         }
         // The third device is lost.
         for (device, datum) in (0..2).flat_map(|device| (0..8).map(move |datum| (device, datum))) {
-            let holds = |device: usize, datum: &usize| shares.holdings.holds(device, *datum);
+            let holds = |device: usize, datum: &usize| shares.lacks.holdings.holds(device, *datum);
             if problem.devices[device].memory.is_none() {
                 continue;
             }

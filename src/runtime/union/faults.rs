@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use crate::runtime::{Command, DeviceId, Status};
+use crate::time::Nanos;
 
 /// When a fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,9 @@ pub enum When {
     Launch(u64),
     /// With the device's first command of this phase or a later one.
     Phase(u32),
+    /// So many nanoseconds after the first phase that begins from now on. A device that is
+    /// lost then takes its commands in flight along.
+    Time(Nanos),
 }
 
 /// What a fault does.
@@ -41,9 +45,13 @@ pub(super) struct Faults {
     /// Launches so far, by device.
     launches: Vec<u64>,
     lost: HashSet<DeviceId>,
+    /// Those of them that took their commands in flight along.
+    vanished: HashSet<DeviceId>,
     /// Lost devices whose loss a completion has reported.
     reported: HashSet<DeviceId>,
-    pub phase: u32,
+    phase: u32,
+    /// When the first phase began.
+    began: Option<Nanos>,
 }
 
 impl Faults {
@@ -60,6 +68,12 @@ impl Faults {
         self.pending.is_empty() && self.lost.is_empty()
     }
 
+    /// A phase begins.
+    pub fn begin(&mut self, phase: u32, now: Nanos) {
+        self.phase = phase;
+        self.began.get_or_insert(now);
+    }
+
     /// Whether a device refuses commands at once, since the driver knows that it
     /// is lost.
     pub fn refuses(&self, device: DeviceId) -> bool {
@@ -73,20 +87,22 @@ impl Faults {
         }
     }
 
-    /// How a command of a device fails, if a fault strikes it.
-    pub fn strike(&mut self, device: DeviceId, command: &Command) -> Option<Status> {
+    /// How a command that is submitted to a device now fails, if a fault strikes it.
+    pub fn strike(&mut self, device: DeviceId, command: &Command, now: Nanos) -> Option<Status> {
         if self.is_empty() {
             return None;
         }
+        self.pass_time(device, now);
         let launches = &mut self.launches[device.0];
         let before = *launches;
         *launches += command.launches().count() as u64;
-        let (after, phase) = (*launches, self.phase);
+        let (after, phase, began) = (*launches, self.phase, self.began);
         let is_due = |fault: &mut Fault| {
             fault.device == device
                 && match fault.when {
                     When::Launch(number) => after > before && after > number,
                     When::Phase(begin) => phase >= begin,
+                    When::Time(after) => is_over(began, after, now),
                 }
         };
         let mut struck = None;
@@ -101,4 +117,31 @@ impl Faults {
             false => struck,
         }
     }
+
+    /// How a command of a device fails that has ended well, if the device was lost before
+    /// the union receives the completion.
+    pub fn overtake(&mut self, device: DeviceId, now: Nanos) -> Option<Status> {
+        self.pass_time(device, now);
+        let vanished = self.vanished.contains(&device);
+        vanished.then(|| Status::DeviceLost(LOST.to_owned()))
+    }
+
+    /// Loses a device of which the time has come.
+    fn pass_time(&mut self, device: DeviceId, now: Nanos) {
+        let began = self.began;
+        let is_due = |fault: &mut Fault| {
+            fault.device == device
+                && fault.effect == Effect::Lose
+                && matches!(fault.when, When::Time(after) if is_over(began, after, now))
+        };
+        if self.pending.extract_if(.., is_due).count() > 0 {
+            self.lost.insert(device);
+            self.vanished.insert(device);
+        }
+    }
+}
+
+/// Whether so many nanoseconds have passed since a first phase began.
+fn is_over(began: Option<Nanos>, after: Nanos, now: Nanos) -> bool {
+    began.is_some_and(|began| now >= began.saturating_add(after))
 }

@@ -144,8 +144,13 @@ impl Union {
 
     /// The same machine, some of whose devices have faults.
     pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
-        self.faults = Faults::new(faults, self.devices.len());
+        self.inject(faults);
         self
+    }
+
+    /// From now on devices have these faults, instead of earlier ones.
+    pub fn inject(&mut self, faults: Vec<Fault>) {
+        self.faults = Faults::new(faults, self.devices.len());
     }
 
     /// The shift of the next host allocation: 0 and [`SHIFT`] alternate. It is
@@ -270,6 +275,12 @@ impl Union {
         completion.queued = command.queued;
         self.forget_uses(completion.queue, completion.event);
         self.silent_since = Instant::now();
+        if completion.status == Status::Done
+            && !self.faults.is_empty()
+            && let Some(status) = self.faults.overtake(completion.device, self.now())
+        {
+            completion.status = status;
+        }
         let failed = completion.status != Status::Done;
         self.order.ended(completion.event, failed);
         self.deliver(command.role, completion);

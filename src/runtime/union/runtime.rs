@@ -129,7 +129,7 @@ impl Devices for Union {
 
     fn notify(&mut self, notice: Notice) {
         if let Notice::PhaseBegins(phase) = notice {
-            self.faults.phase = phase;
+            self.faults.begin(phase, self.now());
         }
         for backend in &mut self.backends {
             backend.notify(notice);
@@ -227,7 +227,7 @@ impl Union {
         self.drain();
         let device = self.device_of(queue)?;
         self.locate(device)?;
-        let refusal = self.faults.strike(device, &command);
+        let refusal = self.faults.strike(device, &command, self.now());
         self.silent_since = Instant::now();
         // This completion covers the commands before it, too.
         let covered = self.uncovered.remove(&queue).unwrap_or_default();

@@ -18,6 +18,18 @@ use super::*;
 use crate::runtime::host::{HostBackend, PoolSpec};
 use crate::runtime::{Devices, Memory, Notice};
 
+/// A union of so many pools of one worker.
+fn pools(count: usize) -> Union {
+    let (sender, receiver) = unbounded();
+    let epoch = Instant::now();
+    let pool = PoolSpec {
+        name: "host:1".to_owned(),
+        cores: vec![0],
+    };
+    let backend = HostBackend::open(&vec![pool; count], sender, epoch).unwrap();
+    Union::new(vec![Box::new(backend)], receiver, epoch)
+}
+
 #[test]
 fn a_command_for_another_backend_is_held_with_all_behind_it() {
     let mut world = world(&[1, 1]);
@@ -271,14 +283,7 @@ proptest! {
 
 #[test]
 fn host_allocations_one_after_the_other_begin_at_unlike_places_of_a_page() {
-    let (sender, receiver) = unbounded();
-    let epoch = Instant::now();
-    let pool = PoolSpec {
-        name: "host:1".to_owned(),
-        cores: vec![0],
-    };
-    let backend = HostBackend::open(&[pool], sender, epoch).unwrap();
-    let mut union = Union::new(vec![Box::new(backend)], receiver, epoch);
+    let mut union = pools(1);
     let [one, other] = [1 << 20, 5 << 20].map(|bytes| {
         let memory = union.alloc_host(bytes).unwrap();
         let whole = union.host_bytes(memory).unwrap();

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::Operation;
+use super::{Operation, piece_rows};
 use crate::codelet::Precision;
 use crate::graph::Contents;
 use crate::matrix::npy::{NpyError, NpyMatrix};
+use crate::parallel;
 use crate::random::uniform;
 use crate::workload::task_set::{Matrix, Tile};
 
@@ -77,9 +78,20 @@ impl Inputs {
     }
 
     fn generate(&self, tile: &Tile, precision: Precision, to: &mut [u8]) {
+        let width = (tile.columns.end - tile.columns.start) as usize;
+        let rows = piece_rows(width);
+        let bytes = rows * width * precision.bytes() as usize;
+        parallel::pieces(to, bytes, |piece, to| {
+            let first = tile.rows.start + (piece * rows) as u64;
+            self.generate_rows(tile, first, precision, to);
+        });
+    }
+
+    /// Generates the rows of a tile from `first` on.
+    fn generate_rows(&self, tile: &Tile, first: u64, precision: Precision, to: &mut [u8]) {
         let bytes = precision.bytes() as usize;
         let width = (tile.columns.end - tile.columns.start) as usize;
-        for (row, to) in tile.rows.clone().zip(to.chunks_exact_mut(width * bytes)) {
+        for (row, to) in (first..).zip(to.chunks_exact_mut(width * bytes)) {
             let columns = tile.columns.clone();
             let numbers = columns.map(|column| self.number(tile.matrix, row, column));
             match precision {

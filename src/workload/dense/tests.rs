@@ -8,10 +8,12 @@ use std::sync::atomic::AtomicBool;
 
 use super::verify::{Verification, numbers};
 use super::*;
+use crate::engine::graph::host_bytes;
 use crate::engine::graph::reference::reference;
-use crate::graph::DatumId;
-use crate::machine::MachineStore;
-use crate::runtime::sim::{Sim, SimOptions};
+use crate::graph::{Components, DatumId};
+use crate::machine::{Device, MachineStore};
+use crate::runtime::Devices;
+use crate::runtime::sim::{Sim, SimDevice, SimOptions};
 use crate::workload::task_set::{Matrix, Tile, TiledGraph};
 
 /// A task on tiles of 16.
@@ -160,6 +162,21 @@ fn factors_of_odd_sizes_equal_the_matrix() {
     }
 }
 
+/// A device of a simulated machine.
+fn devices(name: &str) -> Vec<Device> {
+    let machine = MachineStore::at("/nonexistent").find("k40");
+    let device = match name {
+        "host" => SimDevice::Host { cores: None },
+        name => SimDevice::Named(name.into()),
+    };
+    let options = SimOptions {
+        devices: Some(vec![device]),
+        ..SimOptions::default()
+    };
+    let sim = Sim::new(&machine.expect("a machine"), options).expect("a simulator");
+    sim.devices().to_vec()
+}
+
 #[test]
 fn host_memory_is_that_of_the_tiles() {
     for operation in [
@@ -180,6 +197,20 @@ fn host_memory_is_that_of_the_tiles() {
             bytes,
             "{operation:?}"
         );
+        // Updates in place share the memory of a tile. What is copied there fills pages.
+        let components = Components::single_kernels(&tiled.graph);
+        for device in ["host", "gpu0"] {
+            let devices = devices(device);
+            let taken = host_bytes(&tiled.graph, &components, &devices);
+            let pages = 4096 * tiled.tiles.len() as u64;
+            assert!(
+                (bytes..=bytes.max(pages)).contains(&taken),
+                "{operation:?} on {device}: {taken}, {bytes}"
+            );
+            if let Operation::Product { .. } = operation {
+                assert_eq!(taken, bytes, "{operation:?} on {device}");
+            }
+        }
     }
     let huge = Operation::Factorisation { rows: u32::MAX };
     assert_eq!(huge.matrix_bytes(1, Precision::F64), u64::MAX);

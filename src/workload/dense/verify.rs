@@ -12,24 +12,27 @@
 //! where u is the unit roundoff and k the depth (N. Higham and T. Mary, "A new approach to
 //! probabilistic rounding error analysis", SIAM J. Sci. Comput. 2019, section 3; its factor
 //! lambda is 1, which suffices in their experiments). For the factor of `A = L L^T` it is
-//! the same with `|L| |L^T|`. By Hoeffding's inequality, the sum of the errors e of a row with random signs
-//! exceeds `8 |e|` with a probability of `2 exp(-32)`, and
+//! the same with `|L| |L^T|`. By Hoeffding's inequality, the sum of the errors e of a row
+//! with random signs exceeds `8 |e|` with a probability of `2 exp(-32)`, and
 //! `|e| <= u sqrt(k) |row of A| |columns of B|` in the Euclidean norms. So
 //!
 //! `|C x - A (B x)| / (|row of A| |columns of B|) <= 8 (u sqrt(k) + 2 v sqrt(k + w))`
 //!
-//! for each row and group of columns. The last term is for the check's own sums, where v is the
-//! unit roundoff of double precision and w the columns of a group.
+//! for each row and group of columns. The last term is for the check's own sums, where v
+//! is the unit roundoff of double precision and w the columns of a group.
+//!
+//! All cores divide the rows of a tile. Each sum has the same order on any number of cores.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::codelet::Precision;
 use crate::graph::DatumId;
+use crate::parallel;
 use crate::random::uniform;
 use crate::workload::task_set::{Matrix, Tile, TiledGraph};
 
-use super::{DenseTask, Operation};
+use super::{DenseTask, Operation, PIECE, piece_rows};
 
 /// Most vectors, each of which has a group of C's columns.
 const GROUPS: usize = 16;
@@ -63,15 +66,20 @@ impl Verification {
 /// The numbers of a tile in memory.
 pub fn numbers(bytes: &[u8], precision: Precision) -> Vec<f64> {
     match precision {
-        Precision::F32 => {
-            let singles = bytes.as_chunks::<4>().0.iter();
-            singles.map(|of| f32::from_ne_bytes(*of).into()).collect()
-        }
-        Precision::F64 => {
-            let doubles = bytes.as_chunks::<8>().0.iter();
-            doubles.map(|of| f64::from_ne_bytes(*of)).collect()
-        }
+        Precision::F32 => doubles(bytes.as_chunks().0, |of| f32::from_ne_bytes(of).into()),
+        Precision::F64 => doubles(bytes.as_chunks().0, f64::from_ne_bytes),
     }
+}
+
+fn doubles<const N: usize>(of: &[[u8; N]], read: impl Fn([u8; N]) -> f64 + Sync) -> Vec<f64> {
+    let mut doubles = vec![0.0; of.len()];
+    parallel::pieces(&mut doubles, PIECE, |piece, to| {
+        let from = &of[piece * PIECE..];
+        to.iter_mut()
+            .zip(from)
+            .for_each(|(to, from)| *to = read(*from));
+    });
+    doubles
 }
 
 impl DenseTask {
@@ -144,10 +152,22 @@ impl Part {
         self.rows == self.columns
     }
 
-    /// Each row, with its place.
-    fn rows(&self) -> impl Iterator<Item = (usize, &[f64])> {
-        let rows = self.numbers.chunks_exact(self.width().max(1));
-        (self.rows.start as usize..).zip(rows)
+    /// Calls `act` with each row and what `of` has for it, one item a row of the matrix.
+    /// The results are in the order of the rows.
+    fn each_row<T: Send, R: Send>(
+        &self,
+        of: &mut [T],
+        act: impl Fn(&[f64], &mut T) -> R + Sync,
+    ) -> impl Iterator<Item = R> {
+        let width = self.width().max(1);
+        let length = piece_rows(width);
+        let of = &mut of[self.rows.start as usize..self.rows.end as usize];
+        let results = parallel::pieces(of, length, |piece, of| {
+            let rows = self.numbers[piece * length * width..].chunks_exact(width);
+            let results = rows.zip(of).map(|(row, of)| act(row, of));
+            results.collect::<Vec<R>>()
+        });
+        results.into_iter().flatten()
     }
 
     fn transposed(&self) -> Self {
@@ -232,31 +252,35 @@ impl ProductCheck {
 
     fn add_b(&mut self, part: &Part) {
         let (group, signs) = self.signs(&part.columns);
-        for (row, numbers) in part.rows() {
-            self.bx[row][group] += dot(numbers, &signs);
-            self.b_squares[group] += dot(numbers, numbers);
-        }
+        let squares = part.each_row(&mut self.bx, |numbers, bx| {
+            bx[group] += dot(numbers, &signs);
+            dot(numbers, numbers)
+        });
+        squares.for_each(|squares| self.b_squares[group] += squares);
     }
 
     fn add_a(&mut self, part: &Part) {
         let bx = &self.bx[part.columns.start as usize..];
-        for (row, numbers) in part.rows() {
-            let mut sums = self.abx[row];
+        let squares = part.each_row(&mut self.abx, |numbers, abx| {
+            let mut sums = *abx;
             for (number, bx) in numbers.iter().zip(bx) {
                 for (sum, bx) in sums.iter_mut().zip(bx) {
                     *sum += number * bx;
                 }
             }
-            self.abx[row] = sums;
-            self.a_squares[row] += dot(numbers, numbers);
-        }
+            *abx = sums;
+            dot(numbers, numbers)
+        });
+        let rows = self.a_squares[part.rows.start as usize..].iter_mut();
+        rows.zip(squares).for_each(|(sum, squares)| *sum += squares);
     }
 
     fn add_c(&mut self, part: &Part) {
         let (group, signs) = self.signs(&part.columns);
-        for (row, numbers) in part.rows() {
-            self.cx[row][group] += dot(numbers, &signs);
-        }
+        let added = part.each_row(&mut self.cx, |numbers, cx| {
+            cx[group] += dot(numbers, &signs);
+        });
+        added.for_each(drop);
     }
 
     /// The group of a tile's columns, and their numbers of x.

@@ -4,10 +4,11 @@
 //! on every kernel and every version that it is made of, and computes them
 //! sequentially; `run` executes them and compares. `simulated` and `devices` test
 //! properties in the simulator and on real devices, `task_sets` those of sets of
-//! tasks, `losses` lost devices, and `limits` copies, errors and interruptions.
-//! `figure_16` maps command queues to devices.
+//! tasks, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
+//! interruptions. `figure_16` maps command queues to devices.
 
 mod adaptive;
+mod dense_losses;
 mod devices;
 mod figure_16;
 mod limits;

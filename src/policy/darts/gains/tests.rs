@@ -7,9 +7,11 @@ use proptest::prelude::*;
 fn by_definition(problem: &Problem, gains: &Gains, device: usize, datum: usize) -> (u32, u32) {
     let (mut single, mut pair) = (0, 0);
     for (task, inputs) in problem.tasks.iter().map(|task| &task.inputs).enumerate() {
-        let absent = inputs.iter().filter(|d| !gains.holdings.holds(device, **d));
+        let absent = inputs
+            .iter()
+            .filter(|d| !gains.lacks.holdings.holds(device, **d));
         let absent: Vec<usize> = absent.copied().collect();
-        if gains.available[task] && problem.able(task, device) && absent.contains(&datum) {
+        if gains.lacks.available[task] && problem.able(task, device) && absent.contains(&datum) {
             single += u32::from(absent.len() == 1);
             pair += u32::from(absent.len() == 2 && inputs.len() > 2);
         }
@@ -32,7 +34,7 @@ proptest! {
             match choice.usize(..4) {
                 0 => gains.arrived(device, datum),
                 1 => gains.evicted(device, datum),
-                _ if gains.available[task] => {
+                _ if gains.lacks.available[task] => {
                     gains.take(task);
                     gains.reserve(task, device);
                     holders[task] = Some(device);
@@ -46,9 +48,9 @@ proptest! {
             }
         }
         for datum in 0..8 {
-            let readers = gains.readers.of(datum).iter();
-            let left = readers.filter(|task| !gains.taken[**task as usize]).count();
-            prop_assert_eq!(gains.unprocessed[datum] as usize, left);
+            let readers = gains.lacks.readers.of(datum).iter();
+            let left = readers.filter(|task| !gains.lacks.taken[**task as usize]).count();
+            prop_assert_eq!(gains.lacks.unprocessed[datum] as usize, left);
             // The third device is lost.
             for device in 0..2 {
                 let (single, pair) = by_definition(&problem, &gains, device, datum);

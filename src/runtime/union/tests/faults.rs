@@ -11,15 +11,7 @@ unsafe fn nothing(_args: &[HostValue], _first: u64, _units: Range<u64>) {}
 
 /// Two pools of one worker, a queue each, and a second queue of the first.
 fn open(faults: Vec<Fault>) -> (Union, [QueueId; 3]) {
-    let (sender, receiver) = unbounded();
-    let epoch = Instant::now();
-    let pool = PoolSpec {
-        name: "host:1".to_owned(),
-        cores: vec![0],
-    };
-    let backend = HostBackend::open(&[pool.clone(), pool], sender, epoch).unwrap();
-    let union = Union::new(vec![Box::new(backend)], receiver, epoch);
-    let mut union = union.with_faults(faults);
+    let mut union = pools(2).with_faults(faults);
     let queues = [0, 1, 0].map(|device| union.queue(DeviceId(device)).unwrap());
     (union, queues)
 }
@@ -129,6 +121,35 @@ fn a_device_is_lost_with_its_step() {
 }
 
 #[test]
+fn a_device_is_lost_at_a_time_with_what_is_in_flight() {
+    let mut world = world(&[1, 1]);
+    world.union.inject(vec![Fault {
+        device: DeviceId(1),
+        when: When::Time(0),
+        effect: Effect::Lose,
+    }]);
+    // The time counts from the first phase.
+    let early = world.submit(2, &[]).unwrap();
+    world.end(1, early);
+    assert_eq!(world.poll().unwrap().status, Status::Done);
+    let in_flight = world.submit(2, &[]).unwrap();
+    let waiting = world.submit(0, &[in_flight]).unwrap();
+    let beside = world.submit(1, &[]).unwrap();
+    world.union.notify(Notice::PhaseBegins(0));
+    world.end(1, in_flight);
+    world.end(0, beside);
+    let ends = [(); 3].map(|()| world.poll().unwrap());
+    let status = |event| &ends.iter().find(|end| end.event == event).unwrap().status;
+    assert_eq!(*status(in_flight), Status::DeviceLost(LOST.to_owned()));
+    assert_eq!(*status(waiting), Status::Skipped);
+    assert_eq!(*status(beside), Status::Done);
+    assert!(matches!(
+        world.submit(2, &[]),
+        Err(RuntimeError::DeviceLost { .. })
+    ));
+}
+
+#[test]
 fn one_command_fails_and_the_device_goes_on_with_another_queue() {
     let (mut runtime, [first, _, third]) = open(vec![Fault {
         device: DeviceId(0),
@@ -154,7 +175,7 @@ fn the_launches_of_a_series_count_each() {
         }]);
         let launch = Command::Launch(nothing_to_launch());
         let series = Command::Series(vec![launch.clone(), launch.clone(), launch]);
-        let struck = runtime.faults.strike(DeviceId(0), &series);
+        let struck = runtime.faults.strike(DeviceId(0), &series, 0);
         assert_eq!(struck.is_some(), is_struck, "launch {number}");
     }
 }

@@ -84,14 +84,7 @@ unsafe fn slow(_args: &[HostValue], _first: u64, _units: Range<u64>) {
 
 #[test]
 fn finishing_waits_for_commands_whose_backend_needs_events() {
-    let (sender, receiver) = unbounded();
-    let epoch = Instant::now();
-    let pool = PoolSpec {
-        name: "host:1".to_owned(),
-        cores: vec![0],
-    };
-    let backend = HostBackend::open(&[pool], sender, epoch).unwrap();
-    let mut union = Union::new(vec![Box::new(backend)], receiver, epoch);
+    let mut union = pools(1);
     let queue = union.queue(DeviceId(0)).unwrap();
     let memory = union.alloc_host(64).unwrap();
     let codelet = Codelet {
