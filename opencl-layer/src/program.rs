@@ -211,12 +211,15 @@ impl Program {
             return everything;
         };
         let name = kernel.to_string_lossy();
-        match kernels.iter().find(|kernel| kernel.name == name) {
-            Some(kernel) if kernel.accesses.len() == count => {
-                kernel.accesses.iter().map(|access| access.written).collect()
-            }
-            _ => everything,
-        }
+        let kernel = kernels.iter().find(|kernel| kernel.name == name);
+        let Some(kernel) = kernel.filter(|kernel| kernel.accesses.len() == count) else {
+            return everything;
+        };
+        // A file that the text includes may define what the text's conditions ask for, so
+        // it is not known which statements count.
+        let whole = !text.to_bytes().windows(8).any(|part| part == b"#include");
+        let both = kernel.parameters.iter().zip(&kernel.accesses);
+        both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole)).collect()
     }
 
     /// Notes that a kernel was made, or that one is gone.
