@@ -12,6 +12,8 @@ use crate::drivers::RealDevice;
 use crate::handle::{self, Ref, kind};
 use crate::platform;
 use crate::queue::Queue;
+use crate::scheduling;
+use crate::settings::Mapping;
 use crate::status::{Fallible, driver, driver_object, object, status};
 
 /// What a driver calls when something goes wrong in a context.
@@ -39,6 +41,8 @@ pub struct Place {
 pub struct Context {
     pub devices: Vec<Ref<Device>>,
     properties: Vec<cl_context_properties>,
+    /// How the program wants its queues to be mapped, if it says so.
+    pub scheduler: Option<Mapping>,
     pub domains: Vec<Domain>,
     pub places: Vec<Place>,
     /// The handles of its queues.
@@ -64,6 +68,7 @@ impl Context {
     ) -> Fallible<Self> {
         let mut context = Self {
             devices,
+            scheduler: scheduling::context_scheduler(&properties),
             properties,
             domains: Vec::new(),
             places: Vec::new(),
@@ -194,6 +199,7 @@ unsafe fn properties(list: *const cl_context_properties) -> Fallible<Vec<cl_cont
         match key {
             _ if twice => return Err(CL_INVALID_PROPERTY),
             CL_CONTEXT_PLATFORM => drop(platform::of(value as cl_platform_id)?),
+            scheduling::CONTEXT_SCHEDULER if scheduling::is_scheduler(value) => {}
             CL_CONTEXT_INTEROP_USER_SYNC if value == 0 || value == 1 => {}
             _ => return Err(CL_INVALID_PROPERTY),
         }

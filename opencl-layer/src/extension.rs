@@ -6,6 +6,7 @@ use std::ptr;
 use libc::{c_char, c_void};
 use opencl_sys::{cl_int, cl_platform_id};
 
+use crate::scheduling::{set_command_queue_sched_property, set_kernel_work_group_info};
 use crate::platform::{self, clIcdGetPlatformIDsKHR, get_platform_info};
 
 /// `clGetExtensionFunctionAddress`.
@@ -16,6 +17,8 @@ pub unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *
     }
     // SAFETY: OpenCL's promise about the name.
     match unsafe { CStr::from_ptr(name) }.to_bytes() {
+        b"clSetCommandQueueSchedPropertyPDAWL" => set_command_queue_sched_property as *mut c_void,
+        b"clSetKernelWorkGroupInfoPDAWL" => set_kernel_work_group_info as *mut c_void,
         b"clIcdGetPlatformIDsKHR" => clIcdGetPlatformIDsKHR as *mut c_void,
         _ => ptr::null_mut(),
     }

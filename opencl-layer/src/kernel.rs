@@ -24,6 +24,8 @@ pub struct Kernel {
     /// By argument: whether the kernel may write through it.
     writes: Vec<bool>,
     args: Mutex<Vec<Option<Set>>>,
+    /// The shapes of launches on some devices, whatever a launch says.
+    shapes: Mutex<Vec<(cl_device_id, Shape)>>,
     natives: Mutex<Vec<Native>>,
 }
 
@@ -46,6 +48,19 @@ pub struct Set {
     pub argument: Argument,
 }
 
+/// The shape of a launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    pub offset: Option<Vec<usize>>,
+    pub global: Vec<usize>,
+    pub local: Option<Vec<usize>>,
+}
+
+// SAFETY: a driver's handles may be used by every thread.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
 /// A driver's kernel.
 struct Native {
     domain: usize,
@@ -66,6 +81,7 @@ impl Kernel {
             writes: Vec::new(),
             name,
             args: Mutex::default(),
+            shapes: Mutex::default(),
             natives: Mutex::default(),
             program,
         };
@@ -96,6 +112,20 @@ impl Kernel {
 
     fn natives(&self) -> MutexGuard<'_, Vec<Native>> {
         self.natives.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the shape of launches on a driver's device.
+    pub fn set_shape(&self, device: cl_device_id, shape: Shape) {
+        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        shapes.retain(|(other, _)| *other != device);
+        shapes.push((device, shape));
+    }
+
+    /// The shape of launches on a driver's device, if it was set.
+    pub fn shape(&self, device: cl_device_id) -> Option<Shape> {
+        let shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = shapes.iter().find(|(other, _)| *other == device);
+        set.map(|(_, shape)| shape.clone())
     }
 
     /// Whether the kernel may write through an argument.

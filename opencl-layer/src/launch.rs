@@ -5,7 +5,7 @@ use pdawl::profile::kernels::KernelKey;
 
 use crate::command::{Action, Command, Use, Waits, submit};
 use crate::handle::Ref;
-use crate::kernel::{Argument, Kernel, Set};
+use crate::kernel::{Argument, Kernel, Set, Shape};
 use crate::queue::{Lane, Queue};
 use crate::status::{Fallible, check, driver, status};
 
@@ -13,9 +13,7 @@ use crate::status::{Fallible, check, driver, status};
 pub struct Launch {
     pub kernel: Ref<Kernel>,
     pub arguments: Vec<Set>,
-    pub offset: Option<Vec<usize>>,
-    pub global: Vec<usize>,
-    pub local: Option<Vec<usize>>,
+    pub shape: Shape,
 }
 
 impl Launch {
@@ -30,7 +28,7 @@ impl Launch {
         let bytes: Vec<u64> = self.arguments.iter().map(bytes).collect();
         let name = self.kernel.name.to_string_lossy();
         let program = self.kernel.program.identity();
-        KernelKey::new(program, &name, &self.global, self.local.as_deref(), &bytes)
+        KernelKey::new(program, &name, &self.shape.global, self.shape.local.as_deref(), &bytes)
     }
 
     /// Whether a place's driver has built its program.
@@ -47,11 +45,17 @@ impl Launch {
         self.arguments.iter().any(is_image)
     }
 
-    /// Launches a part of the range that begins where the range does.
-    pub fn part(
+    /// Its shape at a place.
+    pub fn shape_at(&self, place: usize) -> Shape {
+        let id = self.kernel.program.context.places[place].real.id;
+        self.kernel.shape(id).unwrap_or_else(|| self.shape.clone())
+    }
+
+    /// Launches a range.
+    pub fn range(
         &self,
         lane: &Lane,
-        global: &[usize],
+        shape: &Shape,
         replaced: &[(usize, cl_mem)],
         waits: &Waits,
         event: *mut cl_event,
@@ -59,8 +63,8 @@ impl Launch {
         let pointer = |list: &Option<Vec<usize>>| {
             list.as_ref().map_or(std::ptr::null(), |list| list.as_ptr())
         };
-        let (offset, local) = (pointer(&self.offset), pointer(&self.local));
-        let (dimensions, global) = (global.len() as cl_uint, global.as_ptr());
+        let (offset, local) = (pointer(&shape.offset), pointer(&shape.local));
+        let (dimensions, global) = (shape.global.len() as cl_uint, shape.global.as_ptr());
         self.kernel.with(lane, &self.arguments, replaced, |kernel| {
             check(driver!(
                 lane.table,
@@ -75,7 +79,7 @@ impl Launch {
 
 impl Action for Launch {
     fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        self.part(lane, &self.global, &[], waits, event)
+        self.range(lane, &self.shape_at(lane.place), &[], waits, event)
     }
 
     fn launch(&self) -> Option<&Launch> {
@@ -104,7 +108,7 @@ fn uses(kernel: &Kernel, arguments: &[Set]) -> Vec<Use> {
 ///
 /// # Safety
 /// `list` is null or valid for so many reads.
-unsafe fn numbers(list: *const usize, dimensions: cl_uint) -> Option<Vec<usize>> {
+pub unsafe fn numbers(list: *const usize, dimensions: cl_uint) -> Option<Vec<usize>> {
     if list.is_null() {
         return None;
     }
@@ -149,9 +153,11 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
         let action = Launch {
             kernel,
             arguments,
-            offset,
-            global,
-            local,
+            shape: Shape {
+                offset,
+                global,
+                local,
+            },
         };
         let kind = CL_COMMAND_NDRANGE_KERNEL;
         // SAFETY: OpenCL's promises about the events.

@@ -10,6 +10,7 @@
 //! * `command` gives commands to drivers where their data are; `transfer`, `map`,
 //!   `launch` and `synchronize` are the kinds of commands.
 //!
+//! * `scheduling` is MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`).
 //! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
 //!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
@@ -39,6 +40,7 @@ mod program;
 mod queue;
 mod sampler;
 mod schedule;
+mod scheduling;
 mod settings;
 mod status;
 mod synchronize;

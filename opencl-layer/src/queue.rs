@@ -1,6 +1,7 @@
 //! Command queues. One of ours has a queue at each device that its commands went to.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libc::c_void;
@@ -15,6 +16,7 @@ use crate::event::Event;
 use crate::handle::{Ref, kind};
 use crate::native::Native;
 use crate::schedule::{self, QueuePlan};
+use crate::scheduling;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 use crate::variant;
 
@@ -25,6 +27,8 @@ pub struct Queue {
     pub properties: cl_command_queue_properties,
     /// The places that may run its commands.
     pub places: Vec<usize>,
+    /// How it is scheduled, as properties say it.
+    pub scheduling: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -101,7 +105,12 @@ impl Queue {
         device: Ref<Device>,
         properties: cl_command_queue_properties,
     ) -> Fallible<Self> {
-        let places = context.places_of(&device);
+        let scheduling = properties & scheduling::QUEUE_PROPERTIES;
+        let properties = properties & !scheduling::QUEUE_PROPERTIES;
+        let places = match scheduling & scheduling::MAPPED {
+            0 => context.places_of(&device),
+            _ => (0..context.places.len()).collect(),
+        };
         let place = *places.first().ok_or(CL_INVALID_DEVICE)?;
         let queue = Self {
             state: Mutex::new(State {
@@ -116,6 +125,7 @@ impl Queue {
             device,
             properties,
             places,
+            scheduling: AtomicU64::new(scheduling),
         };
         queue.lane(&mut queue.state(), place)?;
         Ok(queue)
@@ -218,12 +228,17 @@ pub unsafe extern "C" fn create_command_queue(
 ) -> cl_command_queue {
     let make = || {
         let context = Ref::<Context>::of(context)?;
-        let device = Ref::<Device>::of(device)?;
+        let device = match device.is_null() && properties & scheduling::MAPPED != 0 {
+            true => context.devices[0].clone(),
+            false => Ref::<Device>::of(device)?,
+        };
         if !context.devices.contains(&device) {
             return Err(CL_INVALID_DEVICE);
         }
-        let known = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE;
-        if properties & !known != 0 {
+        let known = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+            | CL_QUEUE_PROFILING_ENABLE
+            | scheduling::QUEUE_PROPERTIES;
+        if properties & !known != 0 || !scheduling::is_consistent(properties) {
             return Err(CL_INVALID_VALUE);
         }
         let queue = Ref::new(Queue::new(context, device, properties)?);
@@ -267,7 +282,9 @@ pub unsafe extern "C" fn get_command_queue_info(
             CL_QUEUE_CONTEXT => answer.value(queue.context.handle()),
             CL_QUEUE_DEVICE => answer.value(queue.device.handle()),
             CL_QUEUE_REFERENCE_COUNT => answer.value(queue.users()),
-            CL_QUEUE_PROPERTIES => answer.value(queue.properties),
+            CL_QUEUE_PROPERTIES => {
+                answer.value(queue.properties | queue.scheduling.load(Ordering::Relaxed))
+            }
             _ => Err(CL_INVALID_VALUE),
         }
     })

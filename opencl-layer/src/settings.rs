@@ -15,6 +15,8 @@ pub enum Mapping {
     RoundRobin,
     /// The map with the least predicted time.
     AutoFit,
+    /// The map by the devices' profiles, made once.
+    Static,
     /// Kernels are divided among the devices.
     Divide,
 }

@@ -1,20 +1,19 @@
 //! The place of a queue by the map with the least predicted time.
 
-use pdawl::policy::auto_fit::{self, MapSearch, QueueDatum, Situation, TransferCosts, fit};
+use pdawl::policy::auto_fit::{self, Hint, StaticQueue, MapSearch, QueueDatum, Situation, fit};
 use pdawl::residency::Places;
 
 use crate::handle::Ref;
 use crate::mem::Mem;
 use crate::queue::{Queue, State};
+use crate::scheduling;
+use crate::settings::Mapping;
 
 use super::epoch::Epoch;
-use super::{QueuePlan, times};
+use super::{QueuePlan, device_profile, times};
 
 /// Partial maps that are examined at most.
 const SEARCH: MapSearch = MapSearch { most: 20_000 };
-/// Seconds and bytes a second of copies between a device and the host.
-const LATENCY: f64 = 20e-6;
-const BANDWIDTH: f64 = 5e9;
 
 /// The place that a queue has in the best map; its present one if there is none.
 pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
@@ -64,22 +63,48 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         }
         described.push(told);
     }
-    let mut costs = TransferCosts::new(places);
-    for place in 0..places {
-        costs.set(place, places, LATENCY, BANDWIDTH);
-        costs.set(places, place, LATENCY, BANDWIDTH);
-    }
+    let costs = device_profile::transfer_costs(&queue.context);
     let situation = Situation {
         epochs: described,
         data: data.into_iter().map(|(_, datum)| datum).collect(),
         costs,
         busy: vec![0.0; places],
-        iterations: (state.plan.epochs + 1) as f64,
+        iterations: match queue.is_scheduled(scheduling::ITERATIVE) {
+            true => f64::INFINITY,
+            false => (state.plan.epochs + 1) as f64,
+        },
     };
     match fit(&situation, SEARCH) {
         Ok(fit) => fit.map[0],
         Err(_) => state.place,
     }
+}
+
+/// The places of queues that are mapped once, by the devices' rates.
+pub fn static_place(queue: &Ref<Queue>, state: &State, able: &[usize]) -> usize {
+    let context = &queue.context;
+    let queues = context.queues();
+    let describe = |other: &Ref<Queue>| {
+        let is_static = super::mapping(other) == Mapping::Static;
+        let hint = match () {
+            () if other.is_scheduled(scheduling::IO_BOUND) => Hint::Io,
+            () if other.is_scheduled(scheduling::MEMORY_BOUND) => Hint::Memory,
+            () => Hint::Compute,
+        };
+        let places = if other == queue { able } else { &other.places[..] };
+        StaticQueue {
+            hint,
+            able: (0..context.places.len()).map(|place| places.contains(&place)).collect(),
+            pinned: match is_static {
+                true => None,
+                false => Some(other.places[0]),
+            },
+        }
+    };
+    let described: Vec<StaticQueue> = queues.iter().map(describe).collect();
+    let map = auto_fit::static_map(&described, &device_profile::rates(context));
+    let own = queues.iter().position(|other| other == queue);
+    own.and_then(|index| map[index]).unwrap_or(state.place)
 }
 
 /// What the queue will do in this epoch: what it did in the one before, if it has begun

@@ -7,6 +7,7 @@
 //! it runs on copies of what it writes (`sample`). Then the recorded commands go to
 //! drivers. Nothing that enqueues waits for a sample; whoever waits for the queue does.
 
+mod device_profile;
 mod epoch;
 mod fit;
 mod sample;
@@ -22,6 +23,7 @@ use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Lane, Queue, State};
+use crate::scheduling;
 use crate::settings::{Mapping, settings};
 use crate::status::Fallible;
 
@@ -38,15 +40,52 @@ pub struct QueuePlan {
     before: Epoch,
     /// How many epochs have ended.
     epochs: u64,
+    /// Whether the queue was mapped once and for all.
+    is_mapped: bool,
     /// Samples of the first recorded command.
     samples: Vec<Sample>,
     /// Launches of which the times are to be noted.
     timings: Vec<Timing>,
 }
 
-/// Whether queues of this context are mapped by predictions.
+/// How a queue is mapped: as the program says, else as the user does.
+pub fn mapping(queue: &Queue) -> Mapping {
+    if queue.places.len() < 2 || queue.is_scheduled(scheduling::OFF) {
+        return Mapping::Off;
+    }
+    if queue.is_scheduled(scheduling::AUTO_STATIC) {
+        return Mapping::Static;
+    }
+    let is_auto = queue.is_scheduled(scheduling::AUTO_DYNAMIC);
+    match queue.context.scheduler {
+        Some(mapping) if is_auto => mapping,
+        None if is_auto => Mapping::AutoFit,
+        Some(_) => Mapping::Off,
+        None => settings().mapping,
+    }
+}
+
+/// Whether a queue is mapped by predictions.
 fn fits(queue: &Queue) -> bool {
-    !queue.context.is_single() && queue.places.len() > 1 && settings().mapping == Mapping::AutoFit
+    mapping(queue) == Mapping::AutoFit
+}
+
+/// The properties of a queue have changed. At the end of an explicit region it gets the
+/// place that suits what it did there.
+pub fn changed(queue: &Ref<Queue>, before: u64) {
+    let ends = queue.is_scheduled(scheduling::OFF)
+        && before & scheduling::EXPLICIT_REGION != 0
+        && before & scheduling::AUTO_DYNAMIC != 0;
+    if !ends || queue.places.len() < 2 {
+        return;
+    }
+    let _issuing = queue.context.issuing();
+    let mut state = queue.state();
+    times::note(queue, &mut state.plan.timings);
+    if !state.plan.epoch.is_empty() {
+        state.plan.before = std::mem::take(&mut state.plan.epoch);
+        state.place = fit::place(queue, &mut state, &queue.places);
+    }
 }
 
 /// Whether a command must wait in its queue, since it is not known where it should go.
@@ -102,20 +141,34 @@ fn place_of_launch(
     launch: &Launch,
 ) -> usize {
     let able: Vec<usize> = queue.places.iter().copied().filter(|p| launch.can_run_at(*p)).collect();
-    match settings().mapping {
-        Mapping::RoundRobin => {
+    let mapping = mapping(queue);
+    if mapping == Mapping::Off {
+        return home(state, &able);
+    }
+    let key = launch.key();
+    let begins = state.plan.epoch.is_empty();
+    let by_epoch = queue.is_scheduled(scheduling::KERNEL_EPOCH | scheduling::EXPLICIT_REGION);
+    let new = !by_epoch && !state.plan.before.has(&key);
+    state.plan.epoch.launch(key, command);
+    match mapping {
+        Mapping::RoundRobin if begins || !by_epoch => {
             let next = able.iter().find(|place| **place > state.place && state.last.is_some());
             state.place = *next.or(able.first()).unwrap_or(&state.place);
         }
-        Mapping::AutoFit if able.len() > 1 => {
-            let begins = state.plan.epoch.is_empty();
-            state.plan.epoch.launch(launch.key(), command);
-            if begins || !state.plan.before.has(&launch.key()) {
-                state.place = fit::place(queue, state, &able);
-            }
+        Mapping::Static if !state.plan.is_mapped => {
+            state.place = fit::static_place(queue, state, &able);
+            state.plan.is_mapped = true;
+        }
+        Mapping::AutoFit if able.len() > 1 && (begins || new) => {
+            state.place = fit::place(queue, state, &able);
         }
         _ => {}
     }
+    home(state, &able)
+}
+
+/// The place of a queue's kernels, if it is able to run this one.
+fn home(state: &mut State, able: &[usize]) -> usize {
     if !able.contains(&state.place) {
         state.place = *able.first().unwrap_or(&state.place);
     }
@@ -241,13 +294,14 @@ pub fn force(queue: &Ref<Queue>) {
 
 /// The program has waited for the queue.
 pub fn synchronised(queue: &Ref<Queue>) {
-    if !fits(queue) {
+    if mapping(queue) == Mapping::Off {
         return;
     }
     let mut state = queue.state();
     let plan = &mut state.plan;
     times::note(queue, &mut plan.timings);
-    if !plan.epoch.is_empty() && state.recorded.is_empty() {
+    let is_region = queue.is_scheduled(scheduling::EXPLICIT_REGION);
+    if !plan.epoch.is_empty() && state.recorded.is_empty() && !is_region {
         let plan = &mut state.plan;
         plan.before = std::mem::take(&mut plan.epoch);
         plan.epochs += 1;

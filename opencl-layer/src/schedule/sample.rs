@@ -103,7 +103,8 @@ pub fn begin(
 
 /// Whether a sample elsewhere costs little of the time that the kernel takes at home.
 fn is_worth(queue: &Queue, command: &Command, key: &KernelKey, home: usize, place: usize) -> bool {
-    let bytes: u64 = command.uses.iter().map(|used| used.mem.missing_bytes(&used.range, place)).sum();
+    let missing = command.uses.iter().map(|used| used.mem.missing_bytes(&used.range, place));
+    let bytes: u64 = missing.sum();
     let kind = queue.context.places[place].real.kind;
     let preparing = PREPARING[usize::from(kind & CL_DEVICE_TYPE_CPU != 0)];
     let cost = bytes as f64 / COPIES + preparing;
@@ -167,9 +168,11 @@ fn start(
         ))?;
     }
     let units = compute_units(context.places[place].real.driver.table, context.places[place].real.id);
-    let (global, scale) = part(&launch.global, launch.local.as_deref(), units);
+    let mut shape = launch.shape_at(place);
+    let (global, scale) = part(&shape.global, shape.local.as_deref(), units);
+    shape.global = global;
     let mut event = ptr::null_mut();
-    launch.part(&lane, &global, &replaced, &list, &mut event)?;
+    launch.range(&lane, &shape, &replaced, &list, &mut event)?;
     let native = lane.native(event);
     check(driver!(lane.table, clFlush(lane.queue)))?;
     wake(queue, lane.queue, &native);

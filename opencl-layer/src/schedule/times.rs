@@ -8,6 +8,7 @@ use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profil
 use pdawl::machine::{Fingerprint, Host};
 use pdawl::profile::kernels::{KernelKey, KernelProfiles, path_of_user};
 
+use crate::context::Context;
 use crate::native::Native;
 use crate::queue::Queue;
 use crate::status::{Fallible, check, driver};
@@ -38,8 +39,6 @@ struct Store {
     launches: HashMap<(KernelKey, String), u64>,
     /// Kernels and devices for which a sample was begun in this process.
     sampled: HashSet<(KernelKey, String)>,
-    /// Changes whenever a time does.
-    generation: u64,
 }
 
 fn store() -> MutexGuard<'static, Store> {
@@ -62,7 +61,6 @@ fn open() -> Store {
         seconds: HashMap::new(),
         launches: HashMap::new(),
         sampled: HashSet::new(),
-        generation: 0,
     }
 }
 
@@ -83,7 +81,6 @@ impl Store {
     }
 
     fn record(&mut self, key: &KernelKey, device: &str, seconds: f64) {
-        self.generation += 1;
         match &mut self.profiles {
             Some(profiles) => drop(profiles.record(key, device, seconds)),
             None => drop(self.seconds.insert((key.clone(), device.to_owned()), seconds)),
@@ -96,6 +93,16 @@ fn device(queue: &Queue, place: usize) -> &str {
     &queue.context.places[place].profile
 }
 
+/// The seconds of a measurement at a place of a context, if they are known.
+pub fn known(context: &Context, key: &KernelKey, place: usize) -> Option<f64> {
+    store().seconds(key, &context.places[place].profile)
+}
+
+/// Notes the seconds of a measurement at a place of a context.
+pub fn note_known(context: &Context, key: &KernelKey, place: usize, seconds: f64) {
+    store().record(key, &context.places[place].profile, seconds);
+}
+
 /// The seconds of a kernel at a place, if they are known.
 pub fn seconds(queue: &Queue, key: &KernelKey, place: usize) -> Option<f64> {
     store().seconds(key, device(queue, place))
@@ -104,11 +111,6 @@ pub fn seconds(queue: &Queue, key: &KernelKey, place: usize) -> Option<f64> {
 /// Notes the seconds of a kernel at a place.
 pub fn record(queue: &Queue, key: &KernelKey, place: usize, seconds: f64) {
     store().record(key, device(queue, place), seconds);
-}
-
-/// Changes whenever a time does.
-pub fn generation() -> u64 {
-    store().generation
 }
 
 /// Whether the next launch of a kernel at a place is to be timed; counts it.
