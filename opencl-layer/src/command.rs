@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::handle::{self, Ref};
 use crate::mem::Mem;
 use crate::native::Native;
+use crate::order;
 use crate::queue::{Lane, Queue, State};
 use crate::status::Fallible;
 
@@ -162,6 +163,9 @@ pub unsafe fn submit(
 
 /// Where a command goes.
 fn choose(queue: &Queue, state: &State, command: &Command) -> usize {
+    if let Some(place) = command.fixed_place() {
+        return place;
+    }
     if queue.context.is_single() || !command.action.follows_data() {
         return state.place;
     }
@@ -192,9 +196,7 @@ pub fn issue(
         before.extend(Event::native(event, lane.domain)?);
     }
     if !context.is_single() {
-        if let Some(last) = state.last.filter(|last| *last != place) {
-            before.push(queue.lane(state, last)?.marker()?);
-        }
+        before.extend(order::before(queue, state, command, place)?);
         let mut copies = Vec::new();
         for used in command.uses.iter().filter(|used| used.reads) {
             let to = used.place(context, place);
@@ -205,7 +207,7 @@ pub fn issue(
     let events = before.iter().map(|native| native.within(context, lane.domain));
     let waits = Waits(events.collect::<Fallible<_>>()?);
     let mut event = ptr::null_mut();
-    let out = match with_event {
+    let out = match with_event || order::needs_event(queue, command) {
         true => &raw mut event,
         false => ptr::null_mut(),
     };
@@ -214,9 +216,10 @@ pub fn issue(
         for used in command.uses.iter().filter(|used| used.writes) {
             used.mem.written(&used.range, used.place(context, place));
         }
-        state.last = Some(place);
     }
-    Ok((!event.is_null()).then(|| lane.native(event)))
+    let native = (!event.is_null()).then(|| lane.native(event));
+    order::after(queue, state, command, place, native.as_ref());
+    Ok(native)
 }
 
 /// The events of a list as a wait list of one domain.

@@ -54,18 +54,18 @@ impl Device {
         (0..self.members.len()).map(ask).collect()
     }
 
-    fn least<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
+    pub fn least<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
         let numbers = self.numbers::<T>(what)?;
         numbers.into_iter().min().ok_or(CL_INVALID_DEVICE)
     }
 
-    fn most<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
+    pub fn most<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
         let numbers = self.numbers::<T>(what)?;
         numbers.into_iter().max().ok_or(CL_INVALID_DEVICE)
     }
 
     /// The bits that all members have.
-    fn common(&self, what: cl_device_info) -> Fallible<cl_bitfield> {
+    pub fn common(&self, what: cl_device_info) -> Fallible<cl_bitfield> {
         let bits = self.numbers::<cl_bitfield>(what)?;
         Ok(bits.into_iter().fold(!0, |all, bits| all & bits))
     }

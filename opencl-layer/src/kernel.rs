@@ -181,7 +181,7 @@ fn set_native(lane: &Lane, kernel: cl_kernel, index: cl_uint, argument: &Argumen
             (size_of::<cl_mem>(), (&raw const handle).cast())
         }
         Argument::Sampler(sampler) => {
-            handle = sampler.natives[lane.domain];
+            handle = sampler.natives[lane.domain].ok_or(CL_INVALID_SAMPLER)?;
             (size_of::<cl_sampler>(), (&raw const handle).cast())
         }
         Argument::Local(bytes) => (*bytes, ptr::null()),

@@ -16,25 +16,34 @@
 #![allow(clippy::missing_safety_doc)] // OpenCL's specification is each function's contract.
 #![allow(clippy::too_many_arguments)] // OpenCL's signatures.
 
+mod absent;
 mod answer;
 mod callbacks;
 mod command;
 mod context;
 mod device;
 mod drivers;
+mod ending;
 mod event;
 mod extension;
 mod handle;
 mod host_memory;
+mod image;
+mod image_map;
+mod image_transfer;
 mod kernel;
 mod launch;
 mod layer;
 mod map;
 mod mem;
 mod native;
+mod order;
+mod placement;
 mod platform;
 mod program;
+mod properties;
 mod queue;
+mod rect;
 mod sampler;
 mod settings;
 mod status;

@@ -12,13 +12,14 @@ use pdawl::residency::Regions;
 use crate::answer::Answer;
 use crate::command::waits;
 use crate::context::Context;
+use crate::device::Device;
+use crate::ending::{Ended, Ending};
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
+use crate::image::Image;
 use crate::native::Native;
 use crate::queue::{Queue, State};
 use crate::status::{Fallible, check, driver, driver_object, object, status};
-
-type Destructor = unsafe extern "C" fn(cl_mem, *mut c_void);
 
 /// A memory object.
 pub struct Mem {
@@ -28,11 +29,14 @@ pub struct Mem {
     pub size: usize,
     /// The program's memory of `CL_MEM_USE_HOST_PTR`.
     pub host: *mut c_void,
-    /// For a sub-buffer: its buffer, and where in it this begins.
+    /// For a sub-buffer or an image in a buffer: the buffer, and where in it this begins.
     pub parent: Option<(Ref<Mem>, usize)>,
     copies: Mutex<Copies>,
+    /// For an image: what it has more, and the only place that has it.
+    pub image: Option<Image>,
+    pub home: Option<usize>,
     pub maps: Mutex<Vec<Mapped>>,
-    destructors: Mutex<Vec<(Destructor, usize)>>,
+    ending: Arc<Ending>,
 }
 
 /// A mapped range.
@@ -110,8 +114,10 @@ impl Mem {
             },
             parent: None,
             copies: Mutex::new(copies),
+            image: None,
+            home: None,
             maps: Mutex::default(),
-            destructors: Mutex::default(),
+            ending: Arc::default(),
         })
     }
 
@@ -133,8 +139,46 @@ impl Mem {
                 host: None,
                 arriving: Vec::new(),
             }),
+            image: None,
+            home: None,
             maps: Mutex::default(),
-            destructors: Mutex::default(),
+            ending: Arc::default(),
+        }
+    }
+
+    /// An image that a driver has made at its place.
+    pub fn image(
+        context: Ref<Context>,
+        flags: cl_mem_flags,
+        size: usize,
+        host: *mut c_void,
+        (kind, image, home): (cl_mem_object_type, Image, usize),
+        native: cl_mem,
+        buffer: Option<Ref<Self>>,
+    ) -> Self {
+        let mut copies = Copies {
+            mems: vec![None; context.places.len()],
+            regions: Regions::new(size as u64),
+            host: None,
+            arriving: Vec::new(),
+        };
+        copies.mems[home] = Some(native);
+        copies.regions.written(0..size as u64, home);
+        Self {
+            context,
+            kind,
+            flags,
+            size,
+            host: match flags & CL_MEM_USE_HOST_PTR {
+                0 => ptr::null_mut(),
+                _ => host,
+            },
+            parent: buffer.map(|buffer| (buffer, 0)),
+            copies: Mutex::new(copies),
+            image: Some(image),
+            home: Some(home),
+            maps: Mutex::default(),
+            ending: Arc::default(),
         }
     }
 
@@ -147,6 +191,9 @@ impl Mem {
         let mut copies = self.copies();
         if let Some(mem) = copies.mems[place] {
             return Ok(mem);
+        }
+        if self.image.is_some() {
+            return Err(CL_INVALID_OPERATION);
         }
         let domain = self.context.domain(place);
         let mem = match &self.parent {
@@ -168,15 +215,27 @@ impl Mem {
             }
         };
         copies.mems[place] = Some(mem);
+        if self.ending.is_wanted() {
+            Ending::after(&self.ending, domain.table, mem)?;
+        }
         Ok(mem)
     }
 
     /// The buffer whose bytes these are, and where in it they begin.
     fn root(&self) -> (&Self, usize) {
         match &self.parent {
-            Some((parent, origin)) => (parent, *origin),
+            Some((parent, origin)) => {
+                let (root, before) = parent.root();
+                (root, before + origin)
+            }
             None => (self, 0),
         }
+    }
+
+    /// Whether two ranges, of buffers that may be parts of one, share bytes.
+    pub fn overlaps(&self, range: Range<usize>, other: &Self, with: Range<usize>) -> bool {
+        let ((one, range), (two, with)) = (self.in_root(&range), other.in_root(&with));
+        ptr::eq(one, two) && range.start < with.end && with.start < range.end
     }
 
     fn in_root(&self, range: &Range<usize>) -> (&Self, Range<usize>) {
@@ -334,17 +393,11 @@ impl Drop for Mem {
                 let _ = driver!(self.context.domain(place).table, clReleaseMemObject(*mem));
             }
         }
-        let destructors = self.destructors.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (function, data) in destructors.drain(..).rev() {
-            // SAFETY: the program gave the function for this moment. The object is gone,
-            // so the handle is an identifier only.
-            unsafe { function(ptr::null_mut(), data as *mut c_void) };
-        }
     }
 }
 
-/// Checks the flags of a buffer.
-fn check_flags(flags: cl_mem_flags, host: *mut c_void) -> Fallible<()> {
+/// Checks the flags of a memory object.
+pub fn check_flags(flags: cl_mem_flags, host: *mut c_void) -> Fallible<()> {
     let one_of = |flags: cl_mem_flags, set: cl_mem_flags| (flags & set).count_ones() <= 1;
     let pointer = flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR) != 0;
     if flags & !(ACCESS | HOST_POINTER | HOST_ACCESS) != 0
@@ -373,6 +426,10 @@ pub unsafe extern "C" fn create_buffer(
         let context = Ref::<Context>::of(context)?;
         check_flags(flags, host)?;
         if size == 0 {
+            return Err(CL_INVALID_BUFFER_SIZE);
+        }
+        let most = |device: &Ref<Device>| device.least::<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+        if context.devices.iter().all(|device| most(device).is_ok_and(|most| size as u64 > most)) {
             return Err(CL_INVALID_BUFFER_SIZE);
         }
         let flags = match flags & ACCESS {
@@ -415,13 +472,26 @@ pub unsafe extern "C" fn create_sub_buffer(
             0 => flags | parent.flags & set,
             _ => flags,
         };
-        let narrower = |all: cl_mem_flags, one: cl_mem_flags, allowed: cl_mem_flags| {
-            parent.flags & all == 0 || flags & one & !allowed == 0
+        let wider = |has: cl_mem_flags, asks: cl_mem_flags| {
+            parent.flags & has != 0 && flags & asks != 0
         };
-        if !narrower(CL_MEM_READ_ONLY, ACCESS, CL_MEM_READ_ONLY)
-            || !narrower(CL_MEM_WRITE_ONLY, ACCESS, CL_MEM_WRITE_ONLY)
+        if flags & !(ACCESS | HOST_ACCESS) != 0
+            || (flags & ACCESS).count_ones() > 1
+            || (flags & HOST_ACCESS).count_ones() > 1
+            || wider(CL_MEM_READ_ONLY, CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY)
+            || wider(CL_MEM_WRITE_ONLY, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY)
+            || wider(CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY)
+            || wider(CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_READ_ONLY)
+            || wider(CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY)
         {
             return Err(CL_INVALID_VALUE);
+        }
+        let aligned = |device: &Ref<Device>| {
+            let bits = device.most::<cl_uint>(CL_DEVICE_MEM_BASE_ADDR_ALIGN).unwrap_or(8);
+            region.origin.is_multiple_of((bits as usize / 8).max(1))
+        };
+        if !parent.context.devices.iter().any(aligned) {
+            return Err(CL_MISALIGNED_SUB_BUFFER_OFFSET);
         }
         let inherited = inherit(inherit(flags, ACCESS), HOST_ACCESS) | parent.flags & HOST_POINTER;
         let part = Ref::new(Mem::part(&parent, inherited, region.origin, region.size));
@@ -448,14 +518,21 @@ pub unsafe extern "C" fn release_mem_object(handle: cl_mem) -> cl_int {
 /// `clSetMemObjectDestructorCallback`.
 pub unsafe extern "C" fn set_mem_object_destructor_callback(
     handle: cl_mem,
-    function: Option<Destructor>,
+    function: Option<Ended>,
     data: *mut c_void,
 ) -> cl_int {
     status(|| {
         let mem = Ref::<Mem>::of(handle)?;
         let function = function.ok_or(CL_INVALID_VALUE)?;
-        let mut destructors = mem.destructors.lock().unwrap_or_else(PoisonError::into_inner);
-        destructors.push((function, data as usize));
+        let copies = mem.copies();
+        if !mem.ending.is_wanted() {
+            for (place, native) in copies.mems.iter().enumerate() {
+                if let Some(native) = native {
+                    Ending::after(&mem.ending, mem.context.domain(place).table, *native)?;
+                }
+            }
+        }
+        mem.ending.call(handle, function, data);
         Ok(())
     })
 }

@@ -75,6 +75,15 @@ pub struct State {
     pub place: usize,
     /// The place of the last command.
     pub last: Option<usize>,
+    /// The last barrier of a queue without order.
+    pub barrier: Option<Arc<Native>>,
+}
+
+impl State {
+    /// The drivers' queues that it has.
+    pub fn lanes(&self) -> Vec<Lane> {
+        self.lanes.iter().flatten().copied().collect()
+    }
 }
 
 impl Queue {
@@ -90,6 +99,7 @@ impl Queue {
                 lanes: vec![None; context.places.len()],
                 place,
                 last: None,
+                barrier: None,
             }),
             context,
             device,
@@ -136,7 +146,7 @@ impl Queue {
 
     /// The drivers' queues that it has.
     pub fn lanes(&self) -> Vec<Lane> {
-        self.state().lanes.iter().flatten().copied().collect()
+        self.state().lanes()
     }
 
     /// Gives all commands to drivers and has them start.
@@ -177,20 +187,29 @@ pub unsafe extern "C" fn create_command_queue(
     properties: cl_command_queue_properties,
     code: *mut cl_int,
 ) -> cl_command_queue {
-    let make = || {
-        let context = Ref::<Context>::of(context)?;
-        let device = Ref::<Device>::of(device)?;
-        if !context.devices.contains(&device) {
-            return Err(CL_INVALID_DEVICE);
-        }
-        let known = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE;
-        if properties & !known != 0 {
-            return Err(CL_INVALID_VALUE);
-        }
-        Ok(Ref::new(Queue::new(context, device, properties)?).give())
-    };
     // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
+    unsafe { object(code, || create(context, device, properties)) }
+}
+
+/// Makes a queue.
+pub fn create(
+    context: cl_context,
+    device: cl_device_id,
+    properties: cl_command_queue_properties,
+) -> Fallible<cl_command_queue> {
+    let context = Ref::<Context>::of(context)?;
+    let device = Ref::<Device>::of(device)?;
+    if !context.devices.contains(&device) {
+        return Err(CL_INVALID_DEVICE);
+    }
+    let known = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE;
+    if properties & !known != 0 {
+        return Err(CL_INVALID_VALUE);
+    }
+    if properties & !device.common(CL_DEVICE_QUEUE_PROPERTIES)? != 0 {
+        return Err(CL_INVALID_QUEUE_PROPERTIES);
+    }
+    Ok(Ref::new(Queue::new(context, device, properties)?).give())
 }
 
 /// `clRetainCommandQueue`.

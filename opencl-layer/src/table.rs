@@ -3,11 +3,10 @@
 use std::mem;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::{CL_INVALID_OPERATION, cl_int};
 
 use crate::extension::{clGetExtensionFunctionAddress, get_extension_function_address_for_platform};
 use crate::{
-    context, device, event, kernel, launch, map, mem as memory, platform, program, queue, sampler,
+    absent, context, device, event, image, image_map, image_transfer, kernel, launch, map, mem as memory, platform, program, properties, queue, rect, sampler,
     synchronize, transfer,
 };
 
@@ -33,11 +32,6 @@ pub fn ours() -> &'static cl_icd_dispatch {
     &TABLE.0
 }
 
-/// An entry that this platform does not have: it returns a status code.
-unsafe extern "C" fn absent() -> cl_int {
-    CL_INVALID_OPERATION
-}
-
 /// The functions that a layer must have itself: they are called for no object, or for one
 /// that the loader would compare with its list of platforms.
 pub fn override_first(table: &mut cl_icd_dispatch) {
@@ -60,13 +54,15 @@ fn filled() -> cl_icd_dispatch {
     devices_and_contexts(&mut table);
     objects(&mut table);
     commands(&mut table);
+    images(&mut table);
+    absent::fill(&mut table);
     // An empty entry crashes programs.
     let words = (&raw mut table).cast::<usize>();
     for index in 0..size_of::<cl_icd_dispatch>() / size_of::<usize>() {
         // SAFETY: every entry is as large as a pointer, and `absent` reads no argument.
         unsafe {
             if *words.add(index) == 0 {
-                *words.add(index) = absent as *const () as usize;
+                *words.add(index) = absent::absent as *const () as usize;
             }
         }
     }
@@ -131,6 +127,9 @@ fn commands(table: &mut cl_icd_dispatch) {
     table.clEnqueueWriteBuffer = Some(transfer::enqueue_write_buffer);
     table.clEnqueueCopyBuffer = Some(transfer::enqueue_copy_buffer);
     table.clEnqueueFillBuffer = Some(transfer::enqueue_fill_buffer);
+    table.clEnqueueReadBufferRect = Some(rect::enqueue_read_buffer_rect);
+    table.clEnqueueWriteBufferRect = Some(rect::enqueue_write_buffer_rect);
+    table.clEnqueueCopyBufferRect = Some(rect::enqueue_copy_buffer_rect);
     table.clEnqueueMapBuffer = Some(map::enqueue_map_buffer);
     table.clEnqueueUnmapMemObject = Some(map::enqueue_unmap_mem_object);
     table.clEnqueueNDRangeKernel = Some(launch::enqueue_nd_range_kernel);
@@ -141,4 +140,24 @@ fn commands(table: &mut cl_icd_dispatch) {
     table.clEnqueueMarkerWithWaitList = Some(synchronize::enqueue_marker_with_wait_list);
     table.clEnqueueBarrierWithWaitList = Some(synchronize::enqueue_barrier_with_wait_list);
     table.clEnqueueMigrateMemObjects = Some(synchronize::enqueue_migrate_mem_objects);
+}
+
+fn images(table: &mut cl_icd_dispatch) {
+    table.clCreateImage = Some(image::create_image);
+    table.clCreateImage2D = Some(image::create_image_2d);
+    table.clCreateImage3D = Some(image::create_image_3d);
+    table.clGetSupportedImageFormats = Some(image::get_supported_image_formats);
+    table.clGetImageInfo = Some(image::get_image_info);
+    table.clEnqueueReadImage = Some(image_transfer::enqueue_read_image);
+    table.clEnqueueWriteImage = Some(image_transfer::enqueue_write_image);
+    table.clEnqueueFillImage = Some(image_transfer::enqueue_fill_image);
+    table.clEnqueueCopyImage = Some(image_transfer::enqueue_copy_image);
+    table.clEnqueueCopyImageToBuffer = Some(image_transfer::enqueue_copy_image_to_buffer);
+    table.clEnqueueCopyBufferToImage = Some(image_transfer::enqueue_copy_buffer_to_image);
+    table.clEnqueueMapImage = Some(image_map::enqueue_map_image);
+    table.clCreateCommandQueueWithProperties =
+        Some(properties::create_command_queue_with_properties);
+    table.clCreateSamplerWithProperties = Some(properties::create_sampler_with_properties);
+    table.clCreateBufferWithProperties = Some(properties::create_buffer_with_properties);
+    table.clCreateImageWithProperties = Some(properties::create_image_with_properties);
 }
