@@ -9,6 +9,7 @@ use opencl_sys::*;
 use crate::answer::Answer;
 use crate::device::Device;
 use crate::drivers::RealDevice;
+use crate::ending::{Ended, Ending};
 use crate::handle::{self, Ref, kind};
 use crate::platform;
 use crate::status::{Fallible, driver, driver_object, object, status};
@@ -41,6 +42,8 @@ pub struct Context {
     /// Held while a command is given to a driver, so that the hidden copies of one
     /// command do not mix with those of another. Never held during a callback.
     issuing: Mutex<()>,
+    /// Told when the context is gone.
+    ending: Ending,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -63,6 +66,7 @@ impl Context {
             domains: Vec::new(),
             places: Vec::new(),
             issuing: Mutex::new(()),
+            ending: Ending::default(),
         };
         let mut members: Vec<RealDevice> = Vec::new();
         for member in context.devices.iter().flat_map(|device| &device.members) {
@@ -172,6 +176,7 @@ unsafe fn properties(list: *const cl_context_properties) -> Fallible<Vec<cl_cont
         let twice = all.chunks(2).any(|pair| pair[0] == key);
         match key {
             _ if twice => return Err(CL_INVALID_PROPERTY),
+            CL_CONTEXT_PLATFORM if value == 0 => return Err(CL_INVALID_PLATFORM),
             CL_CONTEXT_PLATFORM => drop(platform::of(value as cl_platform_id)?),
             CL_CONTEXT_INTEROP_USER_SYNC if value == 0 || value == 1 => {}
             _ => return Err(CL_INVALID_PROPERTY),
@@ -262,3 +267,15 @@ pub unsafe extern "C" fn get_context_info(
     })
 }
 
+/// `clSetContextDestructorCallback`, which programs with newer headers may call.
+pub unsafe extern "C" fn set_context_destructor_callback(
+    handle: cl_context,
+    function: Option<Ended>,
+    data: *mut c_void,
+) -> cl_int {
+    status(|| {
+        let context = Ref::<Context>::of(handle)?;
+        context.ending.call(handle, function.ok_or(CL_INVALID_VALUE)?, data);
+        Ok(())
+    })
+}

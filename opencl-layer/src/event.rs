@@ -80,8 +80,15 @@ impl Event {
         Self::end(this, code);
     }
 
-    fn end(this: &Ref<Self>, code: cl_int) {
-        let before = std::mem::replace(&mut *this.state(), State::Ended(code));
+    /// Ends it; returns whether it had not ended before.
+    fn end(this: &Ref<Self>, code: cl_int) -> bool {
+        let before = {
+            let mut state = this.state();
+            if matches!(*state, State::Ended(_)) {
+                return false;
+            }
+            std::mem::replace(&mut *state, State::Ended(code))
+        };
         this.changed.notify_all();
         let asked = match before {
             State::Recorded(asked) => asked,
@@ -94,8 +101,9 @@ impl Event {
             _ => Vec::new(),
         };
         for asked in asked {
-            call_back(this, asked, code);
+            call_back(this.clone(), asked, code);
         }
+        true
     }
 
     /// A driver's event that ends with this one, for the queues of a domain, and what
@@ -179,7 +187,7 @@ fn forward(event: &Ref<Event>, native: &Native, asked: Asked) {
     if set != CL_SUCCESS {
         // SAFETY: the driver did not take the pointer.
         let (event, asked) = *unsafe { Box::from_raw(data) };
-        call_back(&event, asked, set);
+        call_back(event, asked, set);
     }
 }
 
@@ -187,13 +195,12 @@ unsafe extern "C" fn reached(_event: cl_event, status: cl_int, data: *mut c_void
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the box that `forward` gave away; drivers call once.
         let (event, asked) = *unsafe { Box::from_raw(data.cast::<(Ref<Event>, Asked)>()) };
-        call_back(&event, asked, status);
+        call_back(event, asked, status);
     }));
 }
 
 /// Calls the program on a thread that holds no lock and that no driver needs.
-fn call_back(event: &Ref<Event>, asked: Asked, status: cl_int) {
-    let event = event.clone();
+fn call_back(event: Ref<Event>, asked: Asked, status: cl_int) {
     let status = if status < 0 { status } else { asked.when };
     callbacks::run(move || {
         // SAFETY: the program gave the function and its data for this call.
@@ -312,11 +319,10 @@ pub unsafe extern "C" fn set_user_event_status(handle: cl_event, code: cl_int) -
         if code > CL_COMPLETE {
             return Err(CL_INVALID_VALUE);
         }
-        if matches!(*event.state(), State::Ended(_)) {
-            return Err(CL_INVALID_OPERATION);
+        match Event::end(&event, code) {
+            true => Ok(()),
+            false => Err(CL_INVALID_OPERATION),
         }
-        Event::end(&event, code);
-        Ok(())
     })
 }
 
@@ -341,15 +347,15 @@ pub unsafe extern "C" fn set_event_callback(
         let mut state = event.state();
         match &mut *state {
             State::Recorded(all) => all.push(asked),
-            State::Open(_, all) if when == CL_COMPLETE => all.push(asked),
+            State::Open(_, all) if when != CL_SUBMITTED => all.push(asked),
             State::Open(..) => {
                 drop(state);
-                call_back(&event, asked, when);
+                call_back(event, asked, when);
             }
             State::Ended(code) => {
                 let code = *code;
                 drop(state);
-                call_back(&event, asked, code);
+                call_back(event.clone(), asked, code);
             }
             State::Issued(native) => {
                 let native = Arc::clone(native);

@@ -2,9 +2,10 @@
 
 use opencl_sys::*;
 
+use crate::argument::Argument;
 use crate::command::{Action, Command, Use, Waits, submit};
 use crate::handle::Ref;
-use crate::kernel::{Argument, Kernel, Set};
+use crate::kernel::{Kernel, Set};
 use crate::queue::{Lane, Queue};
 use crate::status::{Fallible, check, driver, status};
 

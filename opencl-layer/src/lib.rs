@@ -18,6 +18,7 @@
 
 mod absent;
 mod answer;
+mod argument;
 mod callbacks;
 mod command;
 mod context;
@@ -37,6 +38,7 @@ mod layer;
 mod map;
 mod mem;
 mod native;
+mod native_kernel;
 mod order;
 mod placement;
 mod platform;
@@ -47,6 +49,7 @@ mod rect;
 mod sampler;
 mod settings;
 mod status;
+mod sub_device;
 mod synchronize;
 mod table;
 mod transfer;

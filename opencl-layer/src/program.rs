@@ -9,7 +9,6 @@ use libc::{c_char, c_uchar, c_void};
 use opencl_sys::*;
 use pdawl::graph::spec::source;
 
-use crate::answer::Answer;
 use crate::callbacks;
 use crate::context::Context;
 use crate::device::Device;
@@ -17,6 +16,9 @@ use crate::drivers;
 use crate::handle::{self, Ref, kind};
 use crate::kernel::Kernel;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
+
+pub mod compile;
+pub mod info;
 
 type Built = unsafe extern "C" fn(cl_program, *mut c_void);
 
@@ -42,6 +44,15 @@ struct State {
     natives: Vec<Native>,
     /// How many kernels exist; such a program cannot be built again.
     kernels: usize,
+}
+
+impl State {
+    /// The driver's program of a domain, as it was first made.
+    fn native(&self, domain: usize) -> Fallible<cl_program> {
+        let mut natives = self.natives.iter();
+        let native = natives.find(|native| native.domain == domain && native.variant == 0);
+        native.map(|native| native.program).ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+    }
 }
 
 struct Native {
@@ -127,10 +138,7 @@ impl Program {
 
     /// The driver's program of a domain, as it was first made.
     pub fn native(&self, domain: usize) -> Fallible<cl_program> {
-        let state = self.state();
-        let mut natives = state.natives.iter();
-        let native = natives.find(|native| native.domain == domain && native.variant == 0);
-        native.map(|native| native.program).ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+        self.state().native(domain)
     }
 
     /// The driver's built program for a queue with this variant.
@@ -217,20 +225,37 @@ impl Program {
             std::mem::take(&mut state.natives).into_iter().partition(|n| n.variant == 0);
         state.natives = kept;
         old.into_iter().for_each(|native| release(&self.context, &native));
+        let work = |job: &Job| {
+            build(&self.context, job.native.domain, job.native.program, &job.ids, options)
+        };
+        let results = self.run(&state.natives, devices, work);
+        for (index, result) in &results {
+            state.natives[*index].built = Some(*result);
+        }
+        self.verdict(&state.natives, devices, &results)
+    }
+
+    /// Does work with every driver's program at once, for its devices of a list. The
+    /// results have the indices of the programs.
+    fn run(
+        &self,
+        natives: &[Native],
+        devices: &[Ref<Device>],
+        work: impl Fn(&Job) -> Fallible<()> + Sync,
+    ) -> Vec<(usize, Fallible<()>)> {
         let wanted = |id: &cl_device_id| {
             let mut members = devices.iter().flat_map(|device| &device.members);
             members.any(|member| member.id == *id)
         };
         let mut jobs = Vec::new();
-        for (index, native) in state.natives.iter().enumerate() {
+        for (index, native) in natives.iter().enumerate() {
             let ids: Vec<_> = self.ids(native.domain).into_iter().filter(wanted).collect();
             if !ids.is_empty() {
                 jobs.push(Job { index, native, ids });
             }
         }
-        let context = &*self.context;
-        let work = |job: &Job| build(context, job.native.domain, job.native.program, &job.ids, options);
-        let results: Vec<(usize, Fallible<()>)> = match &jobs[..] {
+        let work = &work;
+        match &jobs[..] {
             [job] => vec![(job.index, work(job))],
             jobs => thread::scope(|scope| {
                 let run = |job| (scope.spawn(move || work(job)), job);
@@ -240,19 +265,24 @@ impl Program {
                 });
                 done.collect()
             }),
-        };
-        for (index, result) in &results {
-            state.natives[*index].built = Some(*result);
         }
-        // A device that stands for several needs one that can run the program. Each
-        // device of its own needs it.
+    }
+
+    /// A device that stands for several needs one driver that did it. Each device of its
+    /// own needs its driver.
+    fn verdict(
+        &self,
+        natives: &[Native],
+        devices: &[Ref<Device>],
+        results: &[(usize, Fallible<()>)],
+    ) -> Fallible<()> {
         for device in devices {
             let has = |id: cl_device_id| {
                 let mut places = self.context.places.iter();
                 let place = places.find(|place| place.real.id == id);
                 let domain = place.map(|place| place.domain);
-                let native = state.natives.iter().find(|n| Some(n.domain) == domain);
-                native.and_then(|native| native.built).unwrap_or(Err(CL_INVALID_PROGRAM))
+                let result = results.iter().find(|(index, _)| Some(natives[*index].domain) == domain);
+                result.map_or(Err(CL_INVALID_PROGRAM), |(_, result)| *result)
             };
             let results = device.members.iter().map(|member| has(member.id));
             let results: Vec<Fallible<()>> = results.collect();
@@ -414,6 +444,17 @@ pub unsafe extern "C" fn create_program_with_binary(
             }
             let ids: Vec<_> = own.iter().map(|i| devices[*i].members[0].id).collect();
             // SAFETY: OpenCL's promises about both lists.
+            let empty = |i: &usize| unsafe { *lengths.add(*i) == 0 || (*binaries.add(*i)).is_null() };
+            if own.iter().any(empty) {
+                if !statuses.is_null() {
+                    for index in own.iter().filter(|i| empty(i)) {
+                        // SAFETY: OpenCL's promise about the statuses.
+                        unsafe { *statuses.add(*index) = CL_INVALID_VALUE };
+                    }
+                }
+                return Err(CL_INVALID_VALUE);
+            }
+            // SAFETY: as above.
             let sizes: Vec<usize> = own.iter().map(|i| unsafe { *lengths.add(*i) }).collect();
             // SAFETY: as above.
             let mut data: Vec<_> = own.iter().map(|i| unsafe { *binaries.add(*i) }).collect();
@@ -474,14 +515,32 @@ pub unsafe extern "C" fn build_program(
             (chosen(&program.devices, count, devices)?, options)
         };
         let result = program.build(&devices, options);
-        if let Some(notify) = notify {
-            let data = data as usize;
-            // SAFETY: the program gave the function and its data for this call.
-            callbacks::run(move || unsafe { notify(program.handle(), data as *mut c_void) });
-            return Ok(());
-        }
-        result
+        told(&program, notify, data, result)
     })
+}
+
+/// Tells a program that work on one of its programs has ended, if it wants that. The log
+/// then says whether it ended well; arguments that are wrong are errors all the same.
+fn told(
+    program: &Ref<Program>,
+    notify: Option<Built>,
+    data: *mut c_void,
+    result: Fallible<()>,
+) -> Fallible<()> {
+    let Some(notify) = notify else {
+        return result;
+    };
+    let failures =
+        [CL_BUILD_PROGRAM_FAILURE, CL_COMPILE_PROGRAM_FAILURE, CL_LINK_PROGRAM_FAILURE];
+    if let Err(code) = result
+        && !failures.contains(&code)
+    {
+        return Err(code);
+    }
+    let (program, data) = (program.clone(), data as usize);
+    // SAFETY: the program gave the function and its data for this call.
+    callbacks::run(move || unsafe { notify(program.handle(), data as *mut c_void) });
+    Ok(())
 }
 
 /// `clUnloadPlatformCompiler`.
@@ -492,131 +551,6 @@ pub unsafe extern "C" fn unload_platform_compiler(_platform: cl_platform_id) -> 
 /// `clUnloadCompiler`.
 pub unsafe extern "C" fn unload_compiler() -> cl_int {
     CL_SUCCESS
-}
-
-/// Where a device's program is: its first member's domain, and the member.
-fn first_member(program: &Program, device: &Device) -> Fallible<(usize, cl_device_id)> {
-    let id = device.members[0].id;
-    let place = program.context.places.iter().find(|place| place.real.id == id);
-    Ok((place.ok_or(CL_INVALID_DEVICE)?.domain, id))
-}
-
-/// The binary of a device's first member, as its driver gives it.
-fn binary(program: &Program, device: &Device) -> Fallible<Vec<u8>> {
-    let (domain, id) = first_member(program, device)?;
-    let table = program.context.domains[domain].table;
-    let native = program.native(domain)?;
-    let words = |what| -> Fallible<Vec<usize>> {
-        let bytes = drivers::bytes(|size, value, needed| {
-            driver!(table, clGetProgramInfo(native, what, size, value, needed))
-        })?;
-        let words = bytes.chunks_exact(size_of::<usize>());
-        Ok(words.map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default())).collect())
-    };
-    let devices = words(CL_PROGRAM_DEVICES)?;
-    let sizes = words(CL_PROGRAM_BINARY_SIZES)?;
-    let mut all: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
-    let mut addresses: Vec<*mut u8> = all.iter_mut().map(Vec::as_mut_ptr).collect();
-    let (size, value) = (size_of_val(&addresses[..]), addresses.as_mut_ptr().cast());
-    check(driver!(
-        table,
-        clGetProgramInfo(native, CL_PROGRAM_BINARIES, size, value, ptr::null_mut())
-    ))?;
-    let index = devices.iter().position(|device| *device == id as usize);
-    Ok(all.swap_remove(index.ok_or(CL_INVALID_DEVICE)?))
-}
-
-/// `clGetProgramInfo`.
-pub unsafe extern "C" fn get_program_info(
-    handle: cl_program,
-    what: cl_program_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let program = Ref::<Program>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        match what {
-            CL_PROGRAM_REFERENCE_COUNT => answer.value(program.users()),
-            CL_PROGRAM_CONTEXT => answer.value(program.context.handle()),
-            CL_PROGRAM_NUM_DEVICES => answer.value(program.devices.len() as cl_uint),
-            CL_PROGRAM_DEVICES => {
-                let handles: Vec<_> = program.devices.iter().map(Ref::handle).collect();
-                answer.list(&handles)
-            }
-            CL_PROGRAM_SOURCE => match &program.origin {
-                Origin::Source(text) => answer.bytes(text.as_bytes_with_nul()),
-                Origin::Opaque => answer.bytes(&[0]),
-            },
-            CL_PROGRAM_BINARY_SIZES => {
-                let size = |device: &Ref<Device>| binary(&program, device).map_or(0, |b| b.len());
-                let sizes: Vec<usize> = program.devices.iter().map(size).collect();
-                answer.list(&sizes)
-            }
-            CL_PROGRAM_BINARIES => {
-                if !value.is_null() && size < size_of::<*mut u8>() * program.devices.len() {
-                    return Err(CL_INVALID_VALUE);
-                }
-                for (index, device) in program.devices.iter().enumerate() {
-                    if value.is_null() {
-                        break;
-                    }
-                    // SAFETY: the list has an address for each device.
-                    let to = unsafe { *value.cast::<*mut u8>().add(index) };
-                    let binary = binary(&program, device).unwrap_or_default();
-                    if !to.is_null() {
-                        // SAFETY: the program asked for the binary's size before.
-                        unsafe { ptr::copy_nonoverlapping(binary.as_ptr(), to, binary.len()) };
-                    }
-                }
-                if !needed.is_null() {
-                    // SAFETY: OpenCL's promise.
-                    unsafe { *needed = size_of::<*mut u8>() * program.devices.len() };
-                }
-                Ok(())
-            }
-            CL_PROGRAM_NUM_KERNELS | CL_PROGRAM_KERNEL_NAMES => {
-                let native = (0..program.context.places.len())
-                    .find(|place| program.is_built_for(*place))
-                    .map(|place| program.context.places[place].domain)
-                    .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
-                let table = program.context.domains[native].table;
-                let native = program.native(native)?;
-                answer.pass(|size, value, needed| {
-                    driver!(table, clGetProgramInfo(native, what, size, value, needed))
-                })
-            }
-            _ => Err(CL_INVALID_VALUE),
-        }
-    })
-}
-
-/// `clGetProgramBuildInfo`.
-pub unsafe extern "C" fn get_program_build_info(
-    handle: cl_program,
-    device: cl_device_id,
-    what: cl_program_build_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let program = Ref::<Program>::of(handle)?;
-        let device = Ref::<Device>::of(device)?;
-        if !program.devices.contains(&device) {
-            return Err(CL_INVALID_DEVICE);
-        }
-        let (domain, id) = first_member(&program, &device)?;
-        let native = program.native(domain)?;
-        let table = program.context.domains[domain].table;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        answer.pass(|size, value, needed| {
-            driver!(table, clGetProgramBuildInfo(native, id, what, size, value, needed))
-        })
-    })
 }
 
 /// `clCreateKernelsInProgram`.
@@ -630,7 +564,7 @@ pub unsafe extern "C" fn create_kernels_in_program(
         let program = Ref::<Program>::of(handle)?;
         let names = drivers::text(|size, value, needed| {
             // SAFETY: the pointers are those of `text`.
-            unsafe { get_program_info(handle, CL_PROGRAM_KERNEL_NAMES, size, value, needed) }
+            unsafe { info::get_program_info(handle, CL_PROGRAM_KERNEL_NAMES, size, value, needed) }
         });
         let names: Vec<&str> = names.split(';').filter(|name| !name.is_empty()).collect();
         if names.is_empty() {

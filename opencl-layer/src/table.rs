@@ -6,8 +6,8 @@ use opencl_sys::cl_icd::cl_icd_dispatch;
 
 use crate::extension::{clGetExtensionFunctionAddress, get_extension_function_address_for_platform};
 use crate::{
-    absent, context, device, event, image, image_map, image_transfer, kernel, launch, map, mem as memory, platform, program, properties, queue, rect, sampler,
-    synchronize, transfer,
+    absent, context, device, event, image, image_map, image_transfer, kernel, launch, map, mem as memory, native_kernel, platform, program, properties, queue, rect, sampler,
+    sub_device, synchronize, transfer,
 };
 
 struct Table(cl_icd_dispatch);
@@ -71,12 +71,13 @@ fn filled() -> cl_icd_dispatch {
 
 fn devices_and_contexts(table: &mut cl_icd_dispatch) {
     table.clGetDeviceInfo = Some(device::get_device_info);
-    table.clRetainDevice = Some(device::retain_device);
-    table.clReleaseDevice = Some(device::release_device);
-    table.clCreateSubDevices = Some(device::create_sub_devices);
+    table.clRetainDevice = Some(sub_device::retain_device);
+    table.clReleaseDevice = Some(sub_device::release_device);
+    table.clCreateSubDevices = Some(sub_device::create_sub_devices);
     table.clRetainContext = Some(context::retain_context);
     table.clReleaseContext = Some(context::release_context);
     table.clGetContextInfo = Some(context::get_context_info);
+    table.clSetContextDestructorCallback = Some(context::set_context_destructor_callback);
     table.clCreateCommandQueue = Some(queue::create_command_queue);
     table.clRetainCommandQueue = Some(queue::retain_command_queue);
     table.clReleaseCommandQueue = Some(queue::release_command_queue);
@@ -109,9 +110,13 @@ fn objects(table: &mut cl_icd_dispatch) {
     table.clRetainProgram = Some(program::retain_program);
     table.clReleaseProgram = Some(program::release_program);
     table.clBuildProgram = Some(program::build_program);
+    table.clCompileProgram = Some(program::compile::compile_program);
+    table.clLinkProgram = Some(program::compile::link_program);
+    table.clCreateProgramWithBuiltInKernels =
+        Some(program::compile::create_program_with_built_in_kernels);
     table.clUnloadPlatformCompiler = Some(program::unload_platform_compiler);
-    table.clGetProgramInfo = Some(program::get_program_info);
-    table.clGetProgramBuildInfo = Some(program::get_program_build_info);
+    table.clGetProgramInfo = Some(program::info::get_program_info);
+    table.clGetProgramBuildInfo = Some(program::info::get_program_build_info);
     table.clCreateKernel = Some(kernel::create_kernel);
     table.clCreateKernelsInProgram = Some(program::create_kernels_in_program);
     table.clRetainKernel = Some(kernel::retain_kernel);
@@ -133,6 +138,7 @@ fn commands(table: &mut cl_icd_dispatch) {
     table.clEnqueueMapBuffer = Some(map::enqueue_map_buffer);
     table.clEnqueueUnmapMemObject = Some(map::enqueue_unmap_mem_object);
     table.clEnqueueNDRangeKernel = Some(launch::enqueue_nd_range_kernel);
+    table.clEnqueueNativeKernel = Some(native_kernel::enqueue_native_kernel);
     table.clEnqueueTask = Some(launch::enqueue_task);
     table.clEnqueueMarker = Some(synchronize::enqueue_marker);
     table.clEnqueueBarrier = Some(synchronize::enqueue_barrier);
