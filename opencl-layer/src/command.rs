@@ -14,6 +14,7 @@ use opencl_sys::{CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST, cl_command_type
 
 use crate::context::Context;
 use crate::event::Event;
+use crate::host_view;
 use crate::handle::{self, Ref};
 use crate::mem::Mem;
 use crate::native::Native;
@@ -156,7 +157,10 @@ pub unsafe fn submit(
         unsafe { *event = made.give() };
     }
     match native {
-        Some(native) if blocking => native.wait(),
+        Some(native) if blocking => {
+            native.wait()?;
+            host_view::show(queue)
+        }
         _ => Ok(()),
     }
 }
@@ -196,6 +200,7 @@ pub fn issue(
         before.extend(Event::native(event, lane.domain)?);
     }
     if !context.is_single() {
+        host_view::before(command);
         before.extend(order::before(queue, state, command, place)?);
         let mut copies = Vec::new();
         for used in command.uses.iter().filter(|used| used.reads) {
@@ -207,7 +212,7 @@ pub fn issue(
     let events = before.iter().map(|native| native.within(context, lane.domain));
     let waits = Waits(events.collect::<Fallible<_>>()?);
     let mut event = ptr::null_mut();
-    let out = match with_event || order::needs_event(queue, command) {
+    let out = match with_event || order::needs_event(queue, command) || host_view::needs_event(command) {
         true => &raw mut event,
         false => ptr::null_mut(),
     };
@@ -218,6 +223,7 @@ pub fn issue(
         }
     }
     let native = (!event.is_null()).then(|| lane.native(event));
+    host_view::after(command, native.as_ref());
     order::after(queue, state, command, place, native.as_ref());
     Ok(native)
 }

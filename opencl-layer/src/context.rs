@@ -1,5 +1,6 @@
 //! Contexts. One of ours has a context of each driver whose devices it uses.
 
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{c_char, c_void};
@@ -11,6 +12,7 @@ use crate::device::Device;
 use crate::drivers::RealDevice;
 use crate::ending::{Ended, Ending};
 use crate::handle::{self, Ref, kind};
+use crate::mem::Mem;
 use crate::platform;
 use crate::status::{Fallible, driver, driver_object, object, status};
 
@@ -42,6 +44,8 @@ pub struct Context {
     /// Held while a command is given to a driver, so that the hidden copies of one
     /// command do not mix with those of another. Never held during a callback.
     issuing: Mutex<()>,
+    /// Handles of buffers that show their bytes in the program's memory.
+    viewed: Mutex<Vec<usize>>,
     /// Told when the context is gone.
     ending: Ending,
 }
@@ -66,6 +70,7 @@ impl Context {
             domains: Vec::new(),
             places: Vec::new(),
             issuing: Mutex::new(()),
+            viewed: Mutex::default(),
             ending: Ending::default(),
         };
         let mut members: Vec<RealDevice> = Vec::new();
@@ -113,6 +118,20 @@ impl Context {
             device.members.iter().any(|member| member.id == id)
         };
         (0..self.places.len()).filter(is_member).collect()
+    }
+
+    /// Notes a buffer that shows its bytes in the program's memory.
+    pub fn view(&self, mem: &Ref<Mem>) {
+        let mut viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner);
+        viewed.retain(|handle| Ref::<Mem>::of(*handle as cl_mem).is_ok());
+        viewed.push(mem.handle() as usize);
+    }
+
+    /// The buffers that show their bytes in the program's memory.
+    pub fn viewed(&self) -> Vec<Ref<Mem>> {
+        let viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mems = viewed.into_iter().filter_map(|handle| Ref::of(handle as cl_mem).ok());
+        mems.filter(|mem: &Ref<Mem>| ptr::eq(&*mem.context, self)).collect()
     }
 
     /// Keeps other threads from giving commands to drivers.

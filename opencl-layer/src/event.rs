@@ -11,9 +11,10 @@ use crate::answer::Answer;
 use crate::callbacks;
 use crate::context::Context;
 use crate::handle::{self, Ref, kind};
+use crate::host_view;
 use crate::native::Native;
 use crate::queue::Queue;
-use crate::status::{Fallible, driver, driver_object, object, status};
+use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 type Callback = unsafe extern "C" fn(cl_event, cl_int, *mut c_void);
 
@@ -228,6 +229,10 @@ pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event
         for event in &events {
             failed |= Event::wait(event)? < 0;
         }
+        // One queue of the context is enough: what all have written is shown.
+        if let Some(queue) = events.iter().find_map(|event| event.queue.as_ref()) {
+            host_view::show(queue)?;
+        }
         if failed {
             return Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
         }
@@ -277,9 +282,22 @@ pub unsafe extern "C" fn get_event_profiling_info(
         };
         // SAFETY: OpenCL's promises about both pointers.
         let answer = unsafe { Answer::to(size, value, needed) };
-        answer.pass(|size, value, needed| {
-            driver!(native.table, clGetEventProfilingInfo(native.event, what, size, value, needed))
-        })
+        if native.clock == 0 {
+            return answer.pass(|size, value, needed| {
+                driver!(
+                    native.table,
+                    clGetEventProfilingInfo(native.event, what, size, value, needed)
+                )
+            });
+        }
+        let mut time: cl_ulong = 0;
+        let (size, value) = (size_of::<cl_ulong>(), (&raw mut time).cast());
+        let none = ptr::null_mut();
+        check(driver!(
+            native.table,
+            clGetEventProfilingInfo(native.event, what, size, value, none)
+        ))?;
+        answer.value(time.saturating_add_signed(native.clock))
     })
 }
 

@@ -16,6 +16,7 @@ use crate::device::Device;
 use crate::ending::{Ended, Ending};
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
+use crate::host_view::HostView;
 use crate::image::Image;
 use crate::native::Native;
 use crate::queue::{Queue, State};
@@ -35,6 +36,8 @@ pub struct Mem {
     /// For an image: what it has more, and the only place that has it.
     pub image: Option<Image>,
     pub home: Option<usize>,
+    /// For a buffer in the program's memory that shows its bytes there.
+    pub view: Option<HostView>,
     pub maps: Mutex<Vec<Mapped>>,
     ending: Arc<Ending>,
 }
@@ -116,6 +119,7 @@ impl Mem {
             copies: Mutex::new(copies),
             image: None,
             home: None,
+            view: None,
             maps: Mutex::default(),
             ending: Arc::default(),
         })
@@ -141,6 +145,7 @@ impl Mem {
             }),
             image: None,
             home: None,
+            view: None,
             maps: Mutex::default(),
             ending: Arc::default(),
         }
@@ -177,6 +182,7 @@ impl Mem {
             copies: Mutex::new(copies),
             image: Some(image),
             home: Some(home),
+            view: None,
             maps: Mutex::default(),
             ending: Arc::default(),
         }
@@ -238,7 +244,7 @@ impl Mem {
         ptr::eq(one, two) && range.start < with.end && with.start < range.end
     }
 
-    fn in_root(&self, range: &Range<usize>) -> (&Self, Range<usize>) {
+    pub fn in_root(&self, range: &Range<usize>) -> (&Self, Range<usize>) {
         let (root, origin) = self.root();
         (root, range.start + origin..range.end + origin)
     }
@@ -253,6 +259,17 @@ impl Mem {
     pub fn written(&self, range: &Range<usize>, place: usize) {
         let (root, range) = self.in_root(range);
         root.copies().regions.written(wide(&range), place);
+    }
+
+    /// Takes what the host has of a range as new bytes, which no other place has.
+    pub fn host_may_have_written(&self, range: &Range<usize>) {
+        let host = self.context.places.len();
+        let mut copies = self.copies();
+        let parts = copies.regions.parts(wide(range)).filter(|(_, places)| places.has(host));
+        let parts: Vec<_> = parts.map(|(part, _)| part).collect();
+        for part in parts {
+            copies.regions.written(part, host);
+        }
     }
 
     /// The address of a range in the host's copy.
@@ -437,7 +454,15 @@ pub unsafe extern "C" fn create_buffer(
             _ => flags,
         };
         // SAFETY: OpenCL's promise about the host pointer.
-        Ok(Ref::new(unsafe { Mem::buffer(context, flags, size, host)? }).give())
+        let mut mem = unsafe { Mem::buffer(context, flags, size, host)? };
+        if mem.context.shows_host() && flags & CL_MEM_USE_HOST_PTR != 0 {
+            mem.view = Some(HostView::default());
+        }
+        let mem = Ref::new(mem);
+        if mem.view.is_some() {
+            mem.context.view(&mem);
+        }
+        Ok(mem.give())
     };
     // SAFETY: OpenCL's promise about the code.
     unsafe { object(code, make) }

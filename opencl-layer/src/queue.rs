@@ -7,9 +7,11 @@ use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
 use crate::answer::Answer;
+use crate::clock;
 use crate::context::Context;
 use crate::device::Device;
 use crate::handle::{Ref, kind};
+use crate::host_view;
 use crate::native::Native;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 use crate::variant;
@@ -35,6 +37,8 @@ pub struct Lane {
     pub domain: usize,
     /// The variant of programs that it runs; see `variant.rs`.
     pub variant: u32,
+    /// What to add to its times; see `clock.rs`.
+    pub clock: i64,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -49,6 +53,7 @@ impl Lane {
             place,
             domain: context.places[place].domain,
             variant: 0,
+            clock: 0,
         }
     }
 
@@ -64,7 +69,7 @@ impl Lane {
 
     /// Owns an event of this queue.
     pub fn native(&self, event: cl_event) -> Arc<Native> {
-        Native::new(self.table, event, self.domain, self.queue)
+        Native::timed(self.table, event, self.domain, self.queue, self.clock)
     }
 }
 
@@ -130,7 +135,7 @@ impl Queue {
             domain.table,
             clCreateCommandQueue(context, device, self.properties)
         )?;
-        let lane = Lane {
+        let mut lane = Lane {
             table: domain.table,
             queue,
             place,
@@ -139,7 +144,11 @@ impl Queue {
                 true => variant::take(),
                 false => 0,
             },
+            clock: 0,
         };
+        if self.profiles() && !self.context.is_single() {
+            lane.clock = clock::offset(&lane);
+        }
         state.lanes[place] = Some(lane);
         Ok(lane)
     }
@@ -163,7 +172,7 @@ impl Queue {
         for lane in this.lanes() {
             check(driver!(lane.table, clFinish(lane.queue)))?;
         }
-        Ok(())
+        host_view::show(this)
     }
 }
 
