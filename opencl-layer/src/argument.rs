@@ -7,7 +7,7 @@ use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
 use crate::drivers;
-use crate::handle::Ref;
+use crate::handle::{Ref, Remembered};
 use crate::mem::Mem;
 use crate::sampler::Sampler;
 use crate::status::{Fallible, driver};
@@ -20,6 +20,31 @@ pub enum Argument {
     /// Bytes of local memory, or a null pointer.
     Local(usize),
     Bytes(Vec<u8>),
+}
+
+/// An argument as a kernel keeps it. Setting an argument does not keep a memory object
+/// alive, so that it goes when the program releases it.
+#[derive(Clone)]
+pub enum Kept {
+    Mem(Remembered<Mem>),
+    Other(Argument),
+}
+
+impl Kept {
+    pub fn new(argument: Argument) -> Self {
+        match argument {
+            Argument::Mem(mem) => Self::Mem(mem.remember()),
+            other => Self::Other(other),
+        }
+    }
+
+    /// The argument, if its memory object is still alive.
+    pub fn get(&self) -> Option<Argument> {
+        match self {
+            Self::Mem(mem) => mem.get().map(Argument::Mem),
+            Self::Other(argument) => Some(argument.clone()),
+        }
+    }
 }
 
 /// What a kernel takes, as its driver says.

@@ -15,6 +15,7 @@ use crate::handle::{self, Ref, kind};
 use crate::mem::Mem;
 use crate::platform;
 use crate::status::{Fallible, driver, driver_object, object, status};
+use crate::variant::Variants;
 
 /// What a driver calls when something goes wrong in a context.
 pub type Notify = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void);
@@ -44,6 +45,8 @@ pub struct Context {
     /// Held while a command is given to a driver, so that the hidden copies of one
     /// command do not mix with those of another. Never held during a callback.
     issuing: Mutex<()>,
+    /// Numbers of its queues, for drivers that confuse launches.
+    pub variants: Variants,
     /// Handles of buffers that show their bytes in the program's memory.
     viewed: Mutex<Vec<usize>>,
     /// Told when the context is gone.
@@ -70,6 +73,7 @@ impl Context {
             domains: Vec::new(),
             places: Vec::new(),
             issuing: Mutex::new(()),
+            variants: Variants::default(),
             viewed: Mutex::default(),
             ending: Ending::default(),
         };

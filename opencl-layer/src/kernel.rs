@@ -8,7 +8,7 @@ use libc::{c_char, c_void};
 use opencl_sys::*;
 
 use crate::answer::Answer;
-use crate::argument::{Argument, Takes};
+use crate::argument::{Argument, Kept, Takes};
 use crate::device::Device;
 use crate::handle::{Ref, kind};
 use crate::program::Program;
@@ -24,7 +24,7 @@ pub struct Kernel {
     takes: Vec<Takes>,
     /// By argument: whether the kernel may write through it.
     writes: Vec<bool>,
-    args: Mutex<Vec<Option<Set>>>,
+    args: Mutex<Vec<Option<(u64, Kept)>>>,
     natives: Mutex<Vec<Native>>,
 }
 
@@ -84,7 +84,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    fn args(&self) -> MutexGuard<'_, Vec<Option<Set>>> {
+    fn args(&self) -> MutexGuard<'_, Vec<Option<(u64, Kept)>>> {
         self.args.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +103,14 @@ impl Kernel {
     /// `CL_INVALID_KERNEL_ARGS` if some are not.
     pub fn arguments(&self) -> Fallible<Vec<Set>> {
         let args = self.args();
-        let args: Option<Vec<Set>> = args.iter().cloned().collect();
+        let set = |arg: &Option<(u64, Kept)>| {
+            let (number, kept) = arg.as_ref()?;
+            Some(Set {
+                number: *number,
+                argument: kept.get()?,
+            })
+        };
+        let args: Option<Vec<Set>> = args.iter().map(set).collect();
         args.ok_or(CL_INVALID_KERNEL_ARGS)
     }
 
@@ -248,8 +255,8 @@ pub unsafe extern "C" fn set_kernel_arg(
         let native = kernel.native(&mut natives, domain, 0)?;
         set_native(&lane, native.kernel, index, &argument)?;
         let mut args = kernel.args();
-        let number = args[index as usize].as_ref().map_or(0, |set| set.number + 1);
-        let before = args[index as usize].replace(Set { number, argument });
+        let number = args[index as usize].as_ref().map_or(0, |(number, _)| number + 1);
+        let before = args[index as usize].replace((number, Kept::new(argument)));
         native.set.resize(kernel.count, None);
         native.set[index as usize] = Some((number, place));
         drop(args);

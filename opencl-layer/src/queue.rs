@@ -14,7 +14,6 @@ use crate::handle::{Ref, kind};
 use crate::host_view;
 use crate::native::Native;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
-use crate::variant;
 
 /// A command queue.
 pub struct Queue {
@@ -141,7 +140,7 @@ impl Queue {
             place,
             domain: self.context.places[place].domain,
             variant: match domain.program_per_queue {
-                true => variant::take(),
+                true => self.context.variants.take(),
                 false => 0,
             },
             clock: 0,
@@ -182,7 +181,7 @@ impl Drop for Queue {
             // A queue is flushed when it is released.
             let _ = driver!(lane.table, clFlush(lane.queue));
             if self.context.domains[lane.domain].program_per_queue {
-                variant::give_back(lane.variant, lane.marker().ok());
+                self.context.variants.give_back(lane.variant, lane.marker().ok());
             }
             let _ = driver!(lane.table, clReleaseCommandQueue(lane.queue));
         }
