@@ -12,7 +12,7 @@ use pdawl::graph::spec::source;
 use crate::callbacks;
 use crate::context::Context;
 use crate::device::Device;
-use crate::drivers;
+use crate::drivers::{self, RealDevice};
 use crate::handle::{self, Ref, kind};
 use crate::kernel::Kernel;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
@@ -60,6 +60,8 @@ struct Native {
     /// Queues of a driver that confuses launches of one program have unlike variants.
     variant: u32,
     program: cl_program,
+    /// The driver's devices that it is for.
+    ids: Vec<cl_device_id>,
     /// Its last build's result; `None` before.
     built: Option<Fallible<()>>,
 }
@@ -83,28 +85,30 @@ impl Program {
             context,
         };
         for domain in 0..program.context.domains.len() {
-            let native = program.create(domain)?;
+            let (native, ids) = (program.create(domain)?, program.ids(domain));
             program.state().natives.push(Native {
                 domain,
                 variant: 0,
                 program: native,
+                ids,
                 built: None,
             });
         }
         Ok(program)
     }
 
-    /// A program that drivers have made already, one a domain.
+    /// A program that drivers have made already, one a domain, for some devices.
     pub fn of_natives(
         context: Ref<Context>,
         devices: Vec<Ref<Device>>,
-        natives: Vec<(usize, cl_program)>,
+        natives: Vec<(usize, cl_program, Vec<cl_device_id>)>,
         built: Option<Fallible<()>>,
     ) -> Self {
-        let natives = natives.into_iter().map(|(domain, program)| Native {
+        let natives = natives.into_iter().map(|(domain, program, ids)| Native {
             domain,
             variant: 0,
             program,
+            ids,
             built,
         });
         Self {
@@ -159,11 +163,13 @@ impl Program {
         let mut options = state.options.as_bytes().to_vec();
         options.extend(format!(" -DPDAWL_QUEUE={variant}").bytes());
         let options = CString::new(options).map_err(|_| CL_INVALID_BUILD_OPTIONS)?;
-        let built = build(&self.context, domain, program, &self.ids(domain), &options);
+        let ids = self.ids(domain);
+        let built = build(&self.context, domain, program, &ids, &options);
         state.natives.push(Native {
             domain,
             variant,
             program,
+            ids,
             built: Some(built),
         });
         built.map(|()| program)
@@ -171,10 +177,12 @@ impl Program {
 
     /// Whether kernels can run at a place.
     pub fn is_built_for(&self, place: usize) -> bool {
-        let domain = self.context.places[place].domain;
+        let (domain, id) = (self.context.places[place].domain, self.context.places[place].real.id);
         let state = self.state();
         let mut natives = state.natives.iter();
-        natives.any(|native| native.domain == domain && native.built == Some(Ok(())))
+        natives.any(|native| {
+            native.domain == domain && native.ids.contains(&id) && native.built == Some(Ok(()))
+        })
     }
 
     /// The driver's devices of a domain that this program is for.
@@ -249,7 +257,7 @@ impl Program {
         };
         let mut jobs = Vec::new();
         for (index, native) in natives.iter().enumerate() {
-            let ids: Vec<_> = self.ids(native.domain).into_iter().filter(wanted).collect();
+            let ids: Vec<_> = native.ids.iter().copied().filter(wanted).collect();
             if !ids.is_empty() {
                 jobs.push(Job { index, native, ids });
             }
@@ -431,18 +439,26 @@ pub unsafe extern "C" fn create_program_with_binary(
         if devices.iter().any(|device| !context.devices.contains(device)) {
             return Err(CL_INVALID_DEVICE);
         }
+        // A binary is for a device's first member, and for others of the same model.
+        let members = devices.iter().enumerate().flat_map(|(index, device)| {
+            let first = &device.members[0];
+            let alike = |member: &&RealDevice| {
+                member.driver.platform == first.driver.platform && member.model == first.model
+            };
+            device.members.iter().filter(alike).map(move |member| (index, member.id))
+        });
+        let members: Vec<(usize, cl_device_id)> = members.collect();
         let mut natives = Vec::new();
         for domain in 0..context.domains.len() {
-            let of_domain = |device: &Ref<Device>| {
-                let id = device.members[0].id;
+            let of_domain = |id: cl_device_id| {
                 let mut places = context.places.iter();
                 places.any(|place| place.real.id == id && place.domain == domain)
             };
-            let own: Vec<usize> = (0..devices.len()).filter(|i| of_domain(&devices[*i])).collect();
+            let chosen = members.iter().copied().filter(|(_, id)| of_domain(*id));
+            let (own, ids): (Vec<usize>, Vec<cl_device_id>) = chosen.unzip();
             if own.is_empty() {
                 continue;
             }
-            let ids: Vec<_> = own.iter().map(|i| devices[*i].members[0].id).collect();
             // SAFETY: OpenCL's promises about both lists.
             let empty = |i: &usize| unsafe { *lengths.add(*i) == 0 || (*binaries.add(*i)).is_null() };
             if own.iter().any(empty) {
@@ -474,7 +490,7 @@ pub unsafe extern "C" fn create_program_with_binary(
                     unsafe { *statuses.add(*index) = told };
                 }
             }
-            natives.push((domain, made?));
+            natives.push((domain, made?, ids));
         }
         Ok(Ref::new(Program::of_natives(context, devices, natives, None)).give())
     };

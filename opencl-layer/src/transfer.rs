@@ -265,7 +265,7 @@ pub unsafe extern "C" fn enqueue_fill_buffer(
         let queue = Ref::<Queue>::of(queue)?;
         let mem = buffer(&queue, handle, offset, size)?;
         let known = [1, 2, 4, 8, 16, 32, 64, 128].contains(&length);
-        if pattern.is_null() || !known || offset % length != 0 || size % length != 0 {
+        if pattern.is_null() || !known || !offset.is_multiple_of(length) || !size.is_multiple_of(length) {
             return Err(CL_INVALID_VALUE);
         }
         let uses = vec![Use::write(&mem, offset..offset + size)];

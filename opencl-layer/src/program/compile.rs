@@ -154,13 +154,13 @@ fn link(
             )
         });
         match linked {
-            Ok(native) => natives.push((domain, native)),
+            Ok(native) => natives.push((domain, native, ids)),
             Err(code) => failures[domain] = Err(code),
         }
     }
     let made = |device: &Ref<Device>| {
         let mut linked = natives.iter();
-        linked.any(|(domain, _)| {
+        linked.any(|(domain, _, _)| {
             let mut places = context.places_of(device).into_iter();
             places.any(|place| context.places[place].domain == *domain)
         })
