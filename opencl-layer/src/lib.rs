@@ -7,8 +7,15 @@
 //!   forms of results at the C boundary; `table` all functions.
 //! * `context`, `queue`, `mem`, `program`, `kernel`, `sampler` and `event` are OpenCL's
 //!   objects. One of ours has an object of each driver that needs one.
-//! * `command` gives commands to drivers where their data are; `transfer`, `map`,
-//!   `launch` and `synchronize` are the kinds of commands.
+//! * `command` gives commands to drivers where their data are; `transfer`, `rect`, `map`,
+//!   `launch`, `native_kernel` and `synchronize` are the kinds of commands.
+//! * `image`, `image_transfer` and `image_map` are images; `placement` sends commands that
+//!   use one to the place where it lives.
+//! * `order` has the order of a queue's commands over several places, `host_view` results
+//!   in the memory of programs for CPUs, and `clock` one clock for all drivers' times.
+//! * `properties` maps functions of later versions to those of 1.2, and `absent` answers
+//!   for what this platform does not have. `ending` tells programs when an object is gone;
+//!   `leaks` says what they have left.
 //!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
 //! more than the driver takes. Nothing that enqueues blocks.

@@ -110,7 +110,7 @@ pub unsafe extern "C" fn create_buffer_with_properties(
     // SAFETY: OpenCL's promises about the list, the host pointer and the code.
     unsafe {
         match none(list) {
-            Ok(()) => mem::create_buffer(context, flags, size, host, code),
+            Ok(()) => mem::calls::create_buffer(context, flags, size, host, code),
             Err(error) => object(code, || Err(error)),
         }
     }

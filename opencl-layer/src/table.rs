@@ -41,7 +41,7 @@ pub fn override_first(table: &mut cl_icd_dispatch) {
     table.clCreateContext = Some(context::create_context);
     table.clCreateContextFromType = Some(context::create_context_from_type);
     table.clWaitForEvents = Some(event::wait_for_events);
-    table.clUnloadCompiler = Some(program::unload_compiler);
+    table.clUnloadCompiler = Some(program::calls::unload_compiler);
     table.clGetExtensionFunctionAddress = Some(clGetExtensionFunctionAddress);
     table.clGetExtensionFunctionAddressForPlatform =
         Some(get_extension_function_address_for_platform);
@@ -95,30 +95,30 @@ fn devices_and_contexts(table: &mut cl_icd_dispatch) {
 }
 
 fn objects(table: &mut cl_icd_dispatch) {
-    table.clCreateBuffer = Some(memory::create_buffer);
-    table.clCreateSubBuffer = Some(memory::create_sub_buffer);
-    table.clRetainMemObject = Some(memory::retain_mem_object);
-    table.clReleaseMemObject = Some(memory::release_mem_object);
-    table.clGetMemObjectInfo = Some(memory::get_mem_object_info);
-    table.clSetMemObjectDestructorCallback = Some(memory::set_mem_object_destructor_callback);
+    table.clCreateBuffer = Some(memory::calls::create_buffer);
+    table.clCreateSubBuffer = Some(memory::calls::create_sub_buffer);
+    table.clRetainMemObject = Some(memory::calls::retain_mem_object);
+    table.clReleaseMemObject = Some(memory::calls::release_mem_object);
+    table.clGetMemObjectInfo = Some(memory::calls::get_mem_object_info);
+    table.clSetMemObjectDestructorCallback = Some(memory::calls::set_mem_object_destructor_callback);
     table.clCreateSampler = Some(sampler::create_sampler);
     table.clRetainSampler = Some(sampler::retain_sampler);
     table.clReleaseSampler = Some(sampler::release_sampler);
     table.clGetSamplerInfo = Some(sampler::get_sampler_info);
-    table.clCreateProgramWithSource = Some(program::create_program_with_source);
-    table.clCreateProgramWithBinary = Some(program::create_program_with_binary);
-    table.clRetainProgram = Some(program::retain_program);
-    table.clReleaseProgram = Some(program::release_program);
-    table.clBuildProgram = Some(program::build_program);
+    table.clCreateProgramWithSource = Some(program::calls::create_program_with_source);
+    table.clCreateProgramWithBinary = Some(program::calls::create_program_with_binary);
+    table.clRetainProgram = Some(program::calls::retain_program);
+    table.clReleaseProgram = Some(program::calls::release_program);
+    table.clBuildProgram = Some(program::calls::build_program);
     table.clCompileProgram = Some(program::compile::compile_program);
     table.clLinkProgram = Some(program::compile::link_program);
     table.clCreateProgramWithBuiltInKernels =
         Some(program::compile::create_program_with_built_in_kernels);
-    table.clUnloadPlatformCompiler = Some(program::unload_platform_compiler);
+    table.clUnloadPlatformCompiler = Some(program::calls::unload_platform_compiler);
     table.clGetProgramInfo = Some(program::info::get_program_info);
     table.clGetProgramBuildInfo = Some(program::info::get_program_build_info);
     table.clCreateKernel = Some(kernel::create_kernel);
-    table.clCreateKernelsInProgram = Some(program::create_kernels_in_program);
+    table.clCreateKernelsInProgram = Some(program::calls::create_kernels_in_program);
     table.clRetainKernel = Some(kernel::retain_kernel);
     table.clReleaseKernel = Some(kernel::release_kernel);
     table.clSetKernelArg = Some(kernel::set_kernel_arg);

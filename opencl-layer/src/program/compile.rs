@@ -6,7 +6,8 @@ use std::ptr;
 use libc::{c_char, c_void};
 use opencl_sys::*;
 
-use super::{Built, Job, Origin, Program, chosen, told};
+use super::calls::{chosen, told};
+use super::{Built, Job, Origin, Program};
 use crate::context::Context;
 use crate::device::Device;
 use crate::handle::{self, Ref};
