@@ -52,7 +52,7 @@ pub fn before(
 
 /// Whether commands that follow will wait for this one's event.
 pub fn needs_event(queue: &Queue, command: &Command) -> bool {
-    queue.is_unordered() && is_barrier(command)
+    !queue.context.is_single() && queue.is_unordered() && is_barrier(command)
 }
 
 /// Notes that a command has been given to the driver of a place.
