@@ -94,7 +94,7 @@ impl Argument {
     pub unsafe fn new(takes: Takes, size: usize, value: *const c_void) -> Fallible<Self> {
         let is_handle = size == size_of::<cl_mem>();
         let takes_handle = matches!(takes, Takes::Buffer | Takes::Image | Takes::Sampler);
-        if takes_handle && !is_handle {
+        if size == 0 || (takes_handle && !is_handle) {
             return Err(CL_INVALID_ARG_SIZE);
         }
         if value.is_null() {

@@ -154,7 +154,10 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         CL_DEVICE_PARTITION_TYPE => answer.list::<cl_device_partition_property>(&[]),
         CL_DEVICE_BUILT_IN_KERNELS => answer.text(""),
         CL_DEVICE_QUEUE_PROPERTIES => answer.value(device.common(what)?),
-        CL_DEVICE_SINGLE_FP_CONFIG | CL_DEVICE_DOUBLE_FP_CONFIG | CL_DEVICE_EXECUTION_CAPABILITIES => {
+        CL_DEVICE_SINGLE_FP_CONFIG
+        | CL_DEVICE_DOUBLE_FP_CONFIG
+        | CL_DEVICE_HALF_FP_CONFIG
+        | CL_DEVICE_EXECUTION_CAPABILITIES => {
             answer.value(device.common(what)?)
         }
         CL_DEVICE_GLOBAL_MEM_SIZE
@@ -165,6 +168,10 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         | CL_DEVICE_MAX_PARAMETER_SIZE
         | CL_DEVICE_PRINTF_BUFFER_SIZE => answer.value(device.least::<usize>(what)?),
         CL_DEVICE_MAX_CONSTANT_ARGS
+        | CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF
+        | CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE
+        | CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF
+        | CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
         | CL_DEVICE_AVAILABLE
         | CL_DEVICE_COMPILER_AVAILABLE
         | CL_DEVICE_LINKER_AVAILABLE
