@@ -17,10 +17,12 @@ use opencl_sys::{
 
 use crate::context::Context;
 use crate::event::Event;
+use crate::host_view;
 use crate::handle::{self, Ref};
 use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::native::Native;
+use crate::order;
 use crate::queue::{Lane, Queue, Recorded, State};
 use crate::schedule;
 use crate::status::Fallible;
@@ -187,6 +189,7 @@ pub unsafe fn submit(
             _ => {}
         }
         schedule::synchronised(queue);
+        host_view::show(queue)?;
     }
     Ok(())
 }
@@ -205,9 +208,8 @@ pub fn issue(
         before.extend(Event::native(event, lane.domain)?);
     }
     if !context.is_single() {
-        if let Some(last) = state.last.filter(|last| last.queue != lane.queue) {
-            before.push(last.marker()?);
-        }
+        host_view::before(command);
+        before.extend(order::before(queue, state, command, &lane)?);
         let mut copies = Vec::new();
         for used in command.uses.iter().filter(|used| used.reads) {
             let to = used.place(context, place);
@@ -218,7 +220,7 @@ pub fn issue(
     let events = before.iter().map(|native| native.within(context, lane.domain));
     let waits = Waits(events.collect::<Fallible<_>>()?);
     let mut event = ptr::null_mut();
-    let out = match with_event {
+    let out = match with_event || order::needs_event(queue, command) || host_view::needs_event(command) {
         true => &raw mut event,
         false => ptr::null_mut(),
     };
@@ -227,9 +229,11 @@ pub fn issue(
         for used in command.uses.iter().filter(|used| used.writes) {
             used.mem.written(&used.range, used.place(context, place));
         }
-        state.last = Some(lane);
     }
-    Ok((!event.is_null()).then(|| lane.native(event)))
+    let native = (!event.is_null()).then(|| lane.native(event));
+    host_view::after(command, native.as_ref());
+    order::after(queue, state, command, lane, native.as_ref());
+    Ok(native)
 }
 
 /// The events of a list as a wait list of one domain.

@@ -1,5 +1,6 @@
 //! Contexts. One of ours has a context of each driver whose devices it uses.
 
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{c_char, c_void};
@@ -9,12 +10,15 @@ use opencl_sys::*;
 use crate::answer::Answer;
 use crate::device::Device;
 use crate::drivers::RealDevice;
+use crate::ending::{Ended, Ending};
 use crate::handle::{self, Ref, kind};
+use crate::mem::Mem;
 use crate::platform;
 use crate::queue::Queue;
 use crate::scheduling;
 use crate::settings::Mapping;
 use crate::status::{Fallible, driver, driver_object, object, status};
+use crate::variant::Variants;
 
 /// What a driver calls when something goes wrong in a context.
 pub type Notify = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void);
@@ -50,6 +54,12 @@ pub struct Context {
     /// Held while a command is given to a driver, so that the hidden copies of one
     /// command do not mix with those of another. Never held during a callback.
     issuing: Mutex<()>,
+    /// Numbers of its queues, for drivers that confuse launches.
+    pub variants: Variants,
+    /// Handles of buffers that show their bytes in the program's memory.
+    viewed: Mutex<Vec<usize>>,
+    /// Told when the context is gone.
+    ending: Ending,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -74,6 +84,9 @@ impl Context {
             places: Vec::new(),
             queues: Mutex::default(),
             issuing: Mutex::new(()),
+            variants: Variants::default(),
+            viewed: Mutex::default(),
+            ending: Ending::default(),
         };
         let mut members: Vec<RealDevice> = Vec::new();
         for member in context.devices.iter().flat_map(|device| &device.members) {
@@ -132,9 +145,23 @@ impl Context {
 
     /// Its queues that are alive.
     pub fn queues(&self) -> Vec<Ref<Queue>> {
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let alive = queues.iter().filter_map(|handle| Ref::of(*handle as *mut c_void).ok());
-        alive.collect()
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let alive = queues.into_iter().filter_map(|handle| Ref::of(handle as *mut c_void).ok());
+        alive.filter(|queue: &Ref<Queue>| ptr::eq(&*queue.context, self)).collect()
+    }
+
+    /// Notes a buffer that shows its bytes in the program's memory.
+    pub fn view(&self, mem: &Ref<Mem>) {
+        let mut viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner);
+        viewed.retain(|handle| Ref::<Mem>::of(*handle as cl_mem).is_ok());
+        viewed.push(mem.handle() as usize);
+    }
+
+    /// The buffers that show their bytes in the program's memory.
+    pub fn viewed(&self) -> Vec<Ref<Mem>> {
+        let viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mems = viewed.into_iter().filter_map(|handle| Ref::of(handle as cl_mem).ok());
+        mems.filter(|mem: &Ref<Mem>| ptr::eq(&*mem.context, self)).collect()
     }
 
     /// Keeps other threads from giving commands to drivers.
@@ -198,6 +225,7 @@ unsafe fn properties(list: *const cl_context_properties) -> Fallible<Vec<cl_cont
         let twice = all.chunks(2).any(|pair| pair[0] == key);
         match key {
             _ if twice => return Err(CL_INVALID_PROPERTY),
+            CL_CONTEXT_PLATFORM if value == 0 => return Err(CL_INVALID_PLATFORM),
             CL_CONTEXT_PLATFORM => drop(platform::of(value as cl_platform_id)?),
             scheduling::CONTEXT_SCHEDULER if scheduling::is_scheduler(value) => {}
             CL_CONTEXT_INTEROP_USER_SYNC if value == 0 || value == 1 => {}
@@ -289,3 +317,15 @@ pub unsafe extern "C" fn get_context_info(
     })
 }
 
+/// `clSetContextDestructorCallback`, which programs with newer headers may call.
+pub unsafe extern "C" fn set_context_destructor_callback(
+    handle: cl_context,
+    function: Option<Ended>,
+    data: *mut c_void,
+) -> cl_int {
+    status(|| {
+        let context = Ref::<Context>::of(handle)?;
+        context.ending.call(handle, function.ok_or(CL_INVALID_VALUE)?, data);
+        Ok(())
+    })
+}

@@ -17,6 +17,8 @@ pub struct Device {
     pub members: Vec<RealDevice>,
     /// What it says it is.
     pub kind: cl_device_type,
+    /// The device of which it is a part.
+    pub parent: Option<Ref<Device>>,
 }
 
 kind!(Device, CL_INVALID_DEVICE);
@@ -28,7 +30,11 @@ impl Device {
             Some(_) => settings().device_type,
             None => members[0].kind,
         };
-        Self { members, kind }
+        Self {
+            members,
+            kind,
+            parent: None,
+        }
     }
 
     fn ask(
@@ -54,18 +60,18 @@ impl Device {
         (0..self.members.len()).map(ask).collect()
     }
 
-    fn least<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
+    pub fn least<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
         let numbers = self.numbers::<T>(what)?;
         numbers.into_iter().min().ok_or(CL_INVALID_DEVICE)
     }
 
-    fn most<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
+    pub fn most<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
         let numbers = self.numbers::<T>(what)?;
         numbers.into_iter().max().ok_or(CL_INVALID_DEVICE)
     }
 
     /// The bits that all members have.
-    fn common(&self, what: cl_device_info) -> Fallible<cl_bitfield> {
+    pub fn common(&self, what: cl_device_info) -> Fallible<cl_bitfield> {
         let bits = self.numbers::<cl_bitfield>(what)?;
         Ok(bits.into_iter().fold(!0, |all, bits| all & bits))
     }
@@ -116,7 +122,7 @@ pub unsafe extern "C" fn get_device_info(
     })
 }
 
-fn info(device: &Device, what: cl_device_info, answer: Answer) -> Fallible<()> {
+fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<()> {
     let no_handle: *mut libc::c_void = ptr::null_mut();
     match what {
         CL_DEVICE_TYPE => answer.value(device.kind),
@@ -127,15 +133,31 @@ fn info(device: &Device, what: cl_device_info, answer: Answer) -> Fallible<()> {
         }
         CL_DEVICE_OPENCL_C_VERSION => answer.text("OpenCL C 1.2 pdawl"),
         CL_DEVICE_EXTENSIONS => answer.text(&device.extensions()),
-        CL_DEVICE_PARENT_DEVICE => answer.value(no_handle),
-        CL_DEVICE_REFERENCE_COUNT => answer.value::<cl_uint>(1),
+        CL_DEVICE_PARENT_DEVICE => {
+            answer.value(device.parent.as_ref().map_or(no_handle, Ref::handle))
+        }
+        CL_DEVICE_REFERENCE_COUNT => match device.parent {
+            Some(_) => answer.value(device.users()),
+            None => answer.value::<cl_uint>(1),
+        },
+        CL_DEVICE_PARTITION_MAX_SUB_DEVICES
+        | CL_DEVICE_PARTITION_PROPERTIES
+        | CL_DEVICE_PARTITION_AFFINITY_DOMAIN
+        | CL_DEVICE_PARTITION_TYPE
+            if device.members.len() == 1 =>
+        {
+            answer.pass(|size, value, needed| device.ask(0, what, size, value, needed))
+        }
         CL_DEVICE_PARTITION_MAX_SUB_DEVICES => answer.value::<cl_uint>(0),
         CL_DEVICE_PARTITION_PROPERTIES => answer.value::<cl_device_partition_property>(0),
         CL_DEVICE_PARTITION_AFFINITY_DOMAIN => answer.value::<cl_bitfield>(0),
         CL_DEVICE_PARTITION_TYPE => answer.list::<cl_device_partition_property>(&[]),
         CL_DEVICE_BUILT_IN_KERNELS => answer.text(""),
         CL_DEVICE_QUEUE_PROPERTIES => answer.value(device.common(what)?),
-        CL_DEVICE_SINGLE_FP_CONFIG | CL_DEVICE_DOUBLE_FP_CONFIG | CL_DEVICE_EXECUTION_CAPABILITIES => {
+        CL_DEVICE_SINGLE_FP_CONFIG
+        | CL_DEVICE_DOUBLE_FP_CONFIG
+        | CL_DEVICE_HALF_FP_CONFIG
+        | CL_DEVICE_EXECUTION_CAPABILITIES => {
             answer.value(device.common(what)?)
         }
         CL_DEVICE_GLOBAL_MEM_SIZE
@@ -144,19 +166,12 @@ fn info(device: &Device, what: cl_device_info, answer: Answer) -> Fallible<()> {
         | CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => answer.value(device.least::<cl_ulong>(what)?),
         CL_DEVICE_MAX_WORK_GROUP_SIZE
         | CL_DEVICE_MAX_PARAMETER_SIZE
-        | CL_DEVICE_IMAGE2D_MAX_WIDTH
-        | CL_DEVICE_IMAGE2D_MAX_HEIGHT
-        | CL_DEVICE_IMAGE3D_MAX_WIDTH
-        | CL_DEVICE_IMAGE3D_MAX_HEIGHT
-        | CL_DEVICE_IMAGE3D_MAX_DEPTH
-        | CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
-        | CL_DEVICE_IMAGE_MAX_ARRAY_SIZE
         | CL_DEVICE_PRINTF_BUFFER_SIZE => answer.value(device.least::<usize>(what)?),
         CL_DEVICE_MAX_CONSTANT_ARGS
-        | CL_DEVICE_MAX_READ_IMAGE_ARGS
-        | CL_DEVICE_MAX_WRITE_IMAGE_ARGS
-        | CL_DEVICE_MAX_SAMPLERS
-        | CL_DEVICE_IMAGE_SUPPORT
+        | CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF
+        | CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE
+        | CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF
+        | CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
         | CL_DEVICE_AVAILABLE
         | CL_DEVICE_COMPILER_AVAILABLE
         | CL_DEVICE_LINKER_AVAILABLE
@@ -164,6 +179,21 @@ fn info(device: &Device, what: cl_device_info, answer: Answer) -> Fallible<()> {
         | CL_DEVICE_HOST_UNIFIED_MEMORY => answer.value(device.least::<cl_uint>(what)?),
         CL_DEVICE_MEM_BASE_ADDR_ALIGN | CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE => {
             answer.value(device.most::<cl_uint>(what)?)
+        }
+        // Images live at the first member that has them.
+        CL_DEVICE_IMAGE_SUPPORT
+        | CL_DEVICE_MAX_READ_IMAGE_ARGS
+        | CL_DEVICE_MAX_WRITE_IMAGE_ARGS
+        | CL_DEVICE_MAX_SAMPLERS
+        | CL_DEVICE_IMAGE2D_MAX_WIDTH
+        | CL_DEVICE_IMAGE2D_MAX_HEIGHT
+        | CL_DEVICE_IMAGE3D_MAX_WIDTH
+        | CL_DEVICE_IMAGE3D_MAX_HEIGHT
+        | CL_DEVICE_IMAGE3D_MAX_DEPTH
+        | CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
+        | CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => {
+            let member = device.members.iter().position(RealDevice::has_images).unwrap_or(0);
+            answer.pass(|size, value, needed| device.ask(member, what, size, value, needed))
         }
         CL_DEVICE_MAX_WORK_ITEM_SIZES => answer.list(&work_item_sizes(device)?),
         // What came after 1.2 is not offered.
@@ -187,28 +217,4 @@ fn work_item_sizes(device: &Device) -> Fallible<Vec<usize>> {
         }
     }
     Ok(least)
-}
-
-/// `clRetainDevice`: the platform's devices are always there.
-pub unsafe extern "C" fn retain_device(handle: cl_device_id) -> cl_int {
-    status(|| Ref::<Device>::of(handle).map(drop))
-}
-
-/// `clReleaseDevice`.
-pub unsafe extern "C" fn release_device(handle: cl_device_id) -> cl_int {
-    status(|| Ref::<Device>::of(handle).map(drop))
-}
-
-/// `clCreateSubDevices`: no device says that it can be partitioned.
-pub unsafe extern "C" fn create_sub_devices(
-    handle: cl_device_id,
-    _properties: *const cl_device_partition_property,
-    _entries: cl_uint,
-    _devices: *mut cl_device_id,
-    _count: *mut cl_uint,
-) -> cl_int {
-    status(|| {
-        Ref::<Device>::of(handle)?;
-        Err(CL_INVALID_VALUE)
-    })
 }

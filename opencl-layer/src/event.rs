@@ -11,10 +11,11 @@ use crate::answer::Answer;
 use crate::callbacks;
 use crate::context::Context;
 use crate::handle::{self, Ref, kind};
+use crate::host_view;
 use crate::native::Native;
 use crate::queue::Queue;
 use crate::schedule;
-use crate::status::{Fallible, driver, driver_object, object, status};
+use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 type Callback = unsafe extern "C" fn(cl_event, cl_int, *mut c_void);
 
@@ -81,8 +82,15 @@ impl Event {
         Self::end(this, code);
     }
 
-    fn end(this: &Ref<Self>, code: cl_int) {
-        let before = std::mem::replace(&mut *this.state(), State::Ended(code));
+    /// Ends it; returns whether it had not ended before.
+    fn end(this: &Ref<Self>, code: cl_int) -> bool {
+        let before = {
+            let mut state = this.state();
+            if matches!(*state, State::Ended(_)) {
+                return false;
+            }
+            std::mem::replace(&mut *state, State::Ended(code))
+        };
         this.changed.notify_all();
         let asked = match before {
             State::Recorded(asked) => asked,
@@ -95,8 +103,9 @@ impl Event {
             _ => Vec::new(),
         };
         for asked in asked {
-            call_back(this, asked, code);
+            call_back(this.clone(), asked, code);
         }
+        true
     }
 
     /// A driver's event that ends with this one, for the queues of a domain, and what
@@ -184,7 +193,7 @@ fn forward(event: &Ref<Event>, native: &Native, asked: Asked) {
     if set != CL_SUCCESS {
         // SAFETY: the driver did not take the pointer.
         let (event, asked) = *unsafe { Box::from_raw(data) };
-        call_back(&event, asked, set);
+        call_back(event, asked, set);
     }
 }
 
@@ -192,13 +201,12 @@ unsafe extern "C" fn reached(_event: cl_event, status: cl_int, data: *mut c_void
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the box that `forward` gave away; drivers call once.
         let (event, asked) = *unsafe { Box::from_raw(data.cast::<(Ref<Event>, Asked)>()) };
-        call_back(&event, asked, status);
+        call_back(event, asked, status);
     }));
 }
 
 /// Calls the program on a thread that holds no lock and that no driver needs.
-fn call_back(event: &Ref<Event>, asked: Asked, status: cl_int) {
-    let event = event.clone();
+fn call_back(event: Ref<Event>, asked: Asked, status: cl_int) {
     let status = if status < 0 { status } else { asked.when };
     callbacks::run(move || {
         // SAFETY: the program gave the function and its data for this call.
@@ -228,6 +236,10 @@ pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event
             if let Some(queue) = &event.queue {
                 schedule::synchronised(queue);
             }
+        }
+        // One queue of the context is enough: what all have written is shown.
+        if let Some(queue) = events.iter().find_map(|event| event.queue.as_ref()) {
+            host_view::show(queue)?;
         }
         if failed {
             return Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
@@ -278,9 +290,22 @@ pub unsafe extern "C" fn get_event_profiling_info(
         };
         // SAFETY: OpenCL's promises about both pointers.
         let answer = unsafe { Answer::to(size, value, needed) };
-        answer.pass(|size, value, needed| {
-            driver!(native.table, clGetEventProfilingInfo(native.event, what, size, value, needed))
-        })
+        if native.clock == 0 {
+            return answer.pass(|size, value, needed| {
+                driver!(
+                    native.table,
+                    clGetEventProfilingInfo(native.event, what, size, value, needed)
+                )
+            });
+        }
+        let mut time: cl_ulong = 0;
+        let (size, value) = (size_of::<cl_ulong>(), (&raw mut time).cast());
+        let none = ptr::null_mut();
+        check(driver!(
+            native.table,
+            clGetEventProfilingInfo(native.event, what, size, value, none)
+        ))?;
+        answer.value(time.saturating_add_signed(native.clock))
     })
 }
 
@@ -320,11 +345,10 @@ pub unsafe extern "C" fn set_user_event_status(handle: cl_event, code: cl_int) -
         if code > CL_COMPLETE {
             return Err(CL_INVALID_VALUE);
         }
-        if matches!(*event.state(), State::Ended(_)) {
-            return Err(CL_INVALID_OPERATION);
+        match Event::end(&event, code) {
+            true => Ok(()),
+            false => Err(CL_INVALID_OPERATION),
         }
-        Event::end(&event, code);
-        Ok(())
     })
 }
 
@@ -349,15 +373,15 @@ pub unsafe extern "C" fn set_event_callback(
         let mut state = event.state();
         match &mut *state {
             State::Recorded(all) => all.push(asked),
-            State::Open(_, all) if when == CL_COMPLETE => all.push(asked),
+            State::Open(_, all) if when != CL_SUBMITTED => all.push(asked),
             State::Open(..) => {
                 drop(state);
-                call_back(&event, asked, when);
+                call_back(event, asked, when);
             }
             State::Ended(code) => {
                 let code = *code;
                 drop(state);
-                call_back(&event, asked, code);
+                call_back(event.clone(), asked, code);
             }
             State::Issued(native) => {
                 let native = Arc::clone(native);

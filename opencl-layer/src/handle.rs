@@ -113,6 +113,11 @@ impl<T: Kind> Ref<T> {
         self.handle()
     }
 
+    /// Remembers the object without keeping it alive.
+    pub fn remember(&self) -> Remembered<T> {
+        Remembered(Arc::downgrade(&self.0))
+    }
+
     /// How many references the program has.
     pub fn users(&self) -> u32 {
         self.0.users.load(Ordering::Acquire)
@@ -144,6 +149,22 @@ impl<T: Kind> Ref<T> {
             unsafe { Arc::decrement_strong_count(Arc::as_ptr(&object.0)) };
         }
         Ok(())
+    }
+}
+
+/// A reference that does not keep its object alive.
+pub struct Remembered<T: Kind>(Weak<Object<T>>);
+
+impl<T: Kind> Clone for Remembered<T> {
+    fn clone(&self) -> Self {
+        Self(Weak::clone(&self.0))
+    }
+}
+
+impl<T: Kind> Remembered<T> {
+    /// The object, if it is still alive.
+    pub fn get(&self) -> Option<Ref<T>> {
+        self.0.upgrade().map(Ref)
     }
 }
 

@@ -8,12 +8,11 @@ use libc::{c_char, c_void};
 use opencl_sys::*;
 
 use crate::answer::Answer;
+use crate::argument::{Argument, Kept, Takes};
 use crate::device::Device;
 use crate::handle::{Ref, kind};
-use crate::mem::Mem;
 use crate::program::Program;
 use crate::queue::Lane;
-use crate::sampler::Sampler;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 /// A kernel.
@@ -21,25 +20,17 @@ pub struct Kernel {
     pub program: Ref<Program>,
     pub name: CString,
     count: usize,
+    /// By argument: what the kernel takes.
+    takes: Vec<Takes>,
     /// By argument: whether the kernel may write through it.
     writes: Vec<bool>,
-    args: Mutex<Vec<Option<Set>>>,
+    args: Mutex<Vec<Option<(u64, Kept)>>>,
     /// The shapes of launches on some devices, whatever a launch says.
     shapes: Mutex<Vec<(cl_device_id, Shape)>>,
     natives: Mutex<Vec<Native>>,
 }
 
 kind!(Kernel, CL_INVALID_KERNEL);
-
-/// An argument.
-#[derive(Clone)]
-pub enum Argument {
-    Mem(Ref<Mem>),
-    Sampler(Ref<Sampler>),
-    /// Bytes of local memory.
-    Local(usize),
-    Bytes(Vec<u8>),
-}
 
 /// An argument as the program set it. Numbers tell one setting from the next.
 #[derive(Clone)]
@@ -78,6 +69,7 @@ impl Kernel {
         program.count_kernels(1);
         let mut kernel = Self {
             count: 0,
+            takes: Vec::new(),
             writes: Vec::new(),
             name,
             args: Mutex::default(),
@@ -90,7 +82,7 @@ impl Kernel {
             .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
         let domain = kernel.program.context.places[built].domain;
         let table = kernel.program.context.domains[domain].table;
-        let mut count: cl_uint = 0;
+        let (mut count, mut takes): (cl_uint, _) = (0, Vec::new());
         {
             let mut natives = kernel.natives();
             let native = kernel.native(&mut natives, domain, 0)?;
@@ -99,14 +91,16 @@ impl Kernel {
                 table,
                 clGetKernelInfo(native.kernel, CL_KERNEL_NUM_ARGS, size, value, ptr::null_mut())
             ))?;
+            takes.extend((0..count).map(|index| Takes::of(table, native.kernel, index)));
         }
+        kernel.takes = takes;
         kernel.count = count as usize;
         kernel.writes = kernel.program.written_by(&kernel.name, count as usize);
         *kernel.args() = vec![None; count as usize];
         Ok(kernel)
     }
 
-    fn args(&self) -> MutexGuard<'_, Vec<Option<Set>>> {
+    fn args(&self) -> MutexGuard<'_, Vec<Option<(u64, Kept)>>> {
         self.args.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +133,14 @@ impl Kernel {
     /// `CL_INVALID_KERNEL_ARGS` if some are not.
     pub fn arguments(&self) -> Fallible<Vec<Set>> {
         let args = self.args();
-        let args: Option<Vec<Set>> = args.iter().cloned().collect();
+        let set = |arg: &Option<(u64, Kept)>| {
+            let (number, kept) = arg.as_ref()?;
+            Some(Set {
+                number: *number,
+                argument: kept.get()?,
+            })
+        };
+        let args: Option<Vec<Set>> = args.iter().map(set).collect();
         args.ok_or(CL_INVALID_KERNEL_ARGS)
     }
 
@@ -221,7 +222,7 @@ fn set_native(lane: &Lane, kernel: cl_kernel, index: cl_uint, argument: &Argumen
             (size_of::<cl_mem>(), (&raw const handle).cast())
         }
         Argument::Sampler(sampler) => {
-            handle = sampler.natives[lane.domain];
+            handle = sampler.natives[lane.domain].ok_or(CL_INVALID_SAMPLER)?;
             (size_of::<cl_sampler>(), (&raw const handle).cast())
         }
         Argument::Local(bytes) => (*bytes, ptr::null()),
@@ -282,8 +283,11 @@ pub unsafe extern "C" fn set_kernel_arg(
             return Err(CL_INVALID_ARG_INDEX);
         }
         // SAFETY: OpenCL's promise about the value.
-        let argument = unsafe { argument(size, value) };
-        let place = kernel.any_place()?;
+        let argument = unsafe { Argument::new(kernel.takes[index as usize], size, value)? };
+        let place = match argument.home() {
+            Some(home) => home,
+            None => kernel.any_place()?,
+        };
         let domain = kernel.program.context.places[place].domain;
         // The driver knows whether size and value are right.
         let lane = Lane::for_questions(&kernel.program.context, place);
@@ -291,34 +295,16 @@ pub unsafe extern "C" fn set_kernel_arg(
         let native = kernel.native(&mut natives, domain, 0)?;
         set_native(&lane, native.kernel, index, &argument)?;
         let mut args = kernel.args();
-        let number = args[index as usize].as_ref().map_or(0, |set| set.number + 1);
-        args[index as usize] = Some(Set { number, argument });
+        let number = args[index as usize].as_ref().map_or(0, |(number, _)| number + 1);
+        let before = args[index as usize].replace((number, Kept::new(argument)));
         native.set.resize(kernel.count, None);
         native.set[index as usize] = Some((number, place));
+        drop(args);
+        drop(natives);
+        // The last use of a memory object may end here; not under a lock.
+        drop(before);
         Ok(())
     })
-}
-
-/// What a value is: a memory object, a sampler, local memory, or plain bytes.
-///
-/// # Safety
-/// `value` is null or valid for `size` reads.
-unsafe fn argument(size: usize, value: *const c_void) -> Argument {
-    if value.is_null() {
-        return Argument::Local(size);
-    }
-    if size == size_of::<cl_mem>() {
-        // SAFETY: the value has as many bytes as a handle, perhaps unaligned.
-        let handle = unsafe { value.cast::<cl_mem>().read_unaligned() };
-        if let Ok(mem) = Ref::<Mem>::of(handle) {
-            return Argument::Mem(mem);
-        }
-        if let Ok(sampler) = Ref::<Sampler>::of(handle) {
-            return Argument::Sampler(sampler);
-        }
-    }
-    // SAFETY: promised by the caller.
-    Argument::Bytes(unsafe { std::slice::from_raw_parts(value.cast(), size) }.to_vec())
 }
 
 /// `clGetKernelInfo`.

@@ -3,9 +3,10 @@
 use opencl_sys::*;
 use pdawl::profile::kernels::KernelKey;
 
+use crate::argument::Argument;
 use crate::command::{Action, Command, Use, Waits, submit};
 use crate::handle::Ref;
-use crate::kernel::{Argument, Kernel, Set, Shape};
+use crate::kernel::{Kernel, Set, Shape};
 use crate::queue::{Lane, Queue};
 use crate::status::{Fallible, check, driver, status};
 
@@ -34,15 +35,6 @@ impl Launch {
     /// Whether a place's driver has built its program.
     pub fn can_run_at(&self, place: usize) -> bool {
         self.kernel.program.is_built_for(place)
-    }
-
-    /// Whether an argument is an image.
-    pub fn uses_images(&self) -> bool {
-        let is_image = |set: &Set| match &set.argument {
-            Argument::Mem(mem) => mem.kind != CL_MEM_OBJECT_BUFFER,
-            _ => false,
-        };
-        self.arguments.iter().any(is_image)
     }
 
     /// Its shape at a place.

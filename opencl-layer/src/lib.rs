@@ -7,8 +7,15 @@
 //!   forms of results at the C boundary; `table` all functions.
 //! * `context`, `queue`, `mem`, `program`, `kernel`, `sampler` and `event` are OpenCL's
 //!   objects. One of ours has an object of each driver that needs one.
-//! * `command` gives commands to drivers where their data are; `transfer`, `map`,
-//!   `launch` and `synchronize` are the kinds of commands.
+//! * `command` gives commands to drivers where their data are; `transfer`, `rect`, `map`,
+//!   `launch`, `native_kernel` and `synchronize` are the kinds of commands.
+//! * `image`, `image_transfer` and `image_map` are images; `placement` sends commands that
+//!   use one to the place where it lives.
+//! * `order` has the order of a queue's commands over several places, `host_view` results
+//!   in the memory of programs for CPUs, and `clock` one clock for all drivers' times.
+//! * `properties` maps functions of later versions to those of 1.2, and `absent` answers
+//!   for what this platform does not have. `ending` tells programs when an object is gone;
+//!   `leaks` says what they have left.
 //!
 //! * `scheduling` is MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`).
 //! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
@@ -19,30 +26,45 @@
 #![allow(clippy::missing_safety_doc)] // OpenCL's specification is each function's contract.
 #![allow(clippy::too_many_arguments)] // OpenCL's signatures.
 
+mod absent;
 mod answer;
+mod argument;
 mod callbacks;
+mod clock;
 mod command;
 mod context;
 mod device;
 mod drivers;
+mod ending;
 mod event;
 mod extension;
 mod handle;
 mod host_memory;
+mod host_view;
+mod image;
+mod image_map;
+mod image_transfer;
 mod kernel;
 mod launch;
 mod layer;
+mod leaks;
 mod map;
 mod mem;
 mod native;
+mod native_kernel;
+mod order;
+mod placement;
 mod platform;
 mod program;
+mod properties;
 mod queue;
+mod rect;
 mod sampler;
 mod schedule;
 mod scheduling;
 mod settings;
 mod status;
+mod sub_device;
 mod synchronize;
 mod table;
 mod transfer;

@@ -12,6 +12,7 @@ use opencl_sys::*;
 
 use crate::command::{Action, Command, Use, Waits, submit};
 use crate::handle::Ref;
+use crate::image_transfer::whole;
 use crate::mem::{Mapped, Mem};
 use crate::queue::{Lane, Queue};
 use crate::status::{Fallible, check, driver, object, status};
@@ -62,6 +63,9 @@ pub unsafe extern "C" fn enqueue_map_buffer(
     let make = || {
         let queue = Ref::<Queue>::of(queue)?;
         let mem = Ref::<Mem>::of(handle)?;
+        if mem.kind != CL_MEM_OBJECT_BUFFER {
+            return Err(CL_INVALID_MEM_OBJECT);
+        }
         if mem.context != queue.context {
             return Err(CL_INVALID_CONTEXT);
         }
@@ -169,8 +173,8 @@ pub unsafe extern "C" fn enqueue_unmap_mem_object(
         unsafe {
             let command = match mapped.place {
                 Some(_) => {
-                    let address = mapped.address;
-                    Command::new(&queue, kind, list, Vec::new(), Unmap { mem, address })?
+                    let (address, uses) = (mapped.address, vec![whole(&mem, mapped.writes)]);
+                    Command::new(&queue, kind, list, uses, Unmap { mem, address })?
                 }
                 None => {
                     let uses = vec![Use {

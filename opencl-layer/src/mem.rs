@@ -9,16 +9,18 @@ use libc::c_void;
 use opencl_sys::*;
 use pdawl::residency::Regions;
 
-use crate::answer::Answer;
 use crate::command::waits;
 use crate::context::Context;
+use crate::ending::Ending;
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
+use crate::host_view::HostView;
+use crate::image::Image;
 use crate::native::Native;
 use crate::queue::{Queue, State};
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::status::{Fallible, check, driver, driver_object};
 
-type Destructor = unsafe extern "C" fn(cl_mem, *mut c_void);
+pub mod calls;
 
 /// A memory object.
 pub struct Mem {
@@ -28,11 +30,16 @@ pub struct Mem {
     pub size: usize,
     /// The program's memory of `CL_MEM_USE_HOST_PTR`.
     pub host: *mut c_void,
-    /// For a sub-buffer: its buffer, and where in it this begins.
+    /// For a sub-buffer or an image in a buffer: the buffer, and where in it this begins.
     pub parent: Option<(Ref<Mem>, usize)>,
     copies: Mutex<Copies>,
+    /// For an image: what it has more, and the only place that has it.
+    pub image: Option<Image>,
+    pub home: Option<usize>,
+    /// For a buffer in the program's memory that shows its bytes there.
+    pub view: Option<HostView>,
     pub maps: Mutex<Vec<Mapped>>,
-    destructors: Mutex<Vec<(Destructor, usize)>>,
+    ending: Arc<Ending>,
 }
 
 /// A mapped range.
@@ -110,8 +117,11 @@ impl Mem {
             },
             parent: None,
             copies: Mutex::new(copies),
+            image: None,
+            home: None,
+            view: None,
             maps: Mutex::default(),
-            destructors: Mutex::default(),
+            ending: Arc::default(),
         })
     }
 
@@ -133,8 +143,48 @@ impl Mem {
                 host: None,
                 arriving: Vec::new(),
             }),
+            image: None,
+            home: None,
+            view: None,
             maps: Mutex::default(),
-            destructors: Mutex::default(),
+            ending: Arc::default(),
+        }
+    }
+
+    /// An image that a driver has made at its place.
+    pub fn image(
+        context: Ref<Context>,
+        flags: cl_mem_flags,
+        size: usize,
+        host: *mut c_void,
+        (kind, image, home): (cl_mem_object_type, Image, usize),
+        native: cl_mem,
+        buffer: Option<Ref<Self>>,
+    ) -> Self {
+        let mut copies = Copies {
+            mems: vec![None; context.places.len()],
+            regions: Regions::new(size as u64),
+            host: None,
+            arriving: Vec::new(),
+        };
+        copies.mems[home] = Some(native);
+        copies.regions.written(0..size as u64, home);
+        Self {
+            context,
+            kind,
+            flags,
+            size,
+            host: match flags & CL_MEM_USE_HOST_PTR {
+                0 => ptr::null_mut(),
+                _ => host,
+            },
+            parent: buffer.map(|buffer| (buffer, 0)),
+            copies: Mutex::new(copies),
+            image: Some(image),
+            home: Some(home),
+            view: None,
+            maps: Mutex::default(),
+            ending: Arc::default(),
         }
     }
 
@@ -147,6 +197,9 @@ impl Mem {
         let mut copies = self.copies();
         if let Some(mem) = copies.mems[place] {
             return Ok(mem);
+        }
+        if self.image.is_some() {
+            return Err(CL_INVALID_OPERATION);
         }
         let domain = self.context.domain(place);
         let mem = match &self.parent {
@@ -168,18 +221,30 @@ impl Mem {
             }
         };
         copies.mems[place] = Some(mem);
+        if self.ending.is_wanted() {
+            Ending::after(&self.ending, domain.table, mem)?;
+        }
         Ok(mem)
     }
 
     /// The buffer whose bytes these are, and where in it they begin.
     fn root(&self) -> (&Self, usize) {
         match &self.parent {
-            Some((parent, origin)) => (parent, *origin),
+            Some((parent, origin)) => {
+                let (root, before) = parent.root();
+                (root, before + origin)
+            }
             None => (self, 0),
         }
     }
 
-    fn in_root(&self, range: &Range<usize>) -> (&Self, Range<usize>) {
+    /// Whether two ranges, of buffers that may be parts of one, share bytes.
+    pub fn overlaps(&self, range: Range<usize>, other: &Self, with: Range<usize>) -> bool {
+        let ((one, range), (two, with)) = (self.in_root(&range), other.in_root(&with));
+        ptr::eq(one, two) && range.start < with.end && with.start < range.end
+    }
+
+    pub fn in_root(&self, range: &Range<usize>) -> (&Self, Range<usize>) {
         let (root, origin) = self.root();
         (root, range.start + origin..range.end + origin)
     }
@@ -202,6 +267,17 @@ impl Mem {
     pub fn written(&self, range: &Range<usize>, place: usize) {
         let (root, range) = self.in_root(range);
         root.copies().regions.written(wide(&range), place);
+    }
+
+    /// Takes what the host has of a range as new bytes, which no other place has.
+    pub fn host_may_have_written(&self, range: &Range<usize>) {
+        let host = self.context.places.len();
+        let mut copies = self.copies();
+        let parts = copies.regions.parts(wide(range)).filter(|(_, places)| places.has(host));
+        let parts: Vec<_> = parts.map(|(part, _)| part).collect();
+        for part in parts {
+            copies.regions.written(part, host);
+        }
     }
 
     /// The address of a range in the host's copy.
@@ -342,17 +418,11 @@ impl Drop for Mem {
                 let _ = driver!(self.context.domain(place).table, clReleaseMemObject(*mem));
             }
         }
-        let destructors = self.destructors.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (function, data) in destructors.drain(..).rev() {
-            // SAFETY: the program gave the function for this moment. The object is gone,
-            // so the handle is an identifier only.
-            unsafe { function(ptr::null_mut(), data as *mut c_void) };
-        }
     }
 }
 
-/// Checks the flags of a buffer.
-fn check_flags(flags: cl_mem_flags, host: *mut c_void) -> Fallible<()> {
+/// Checks the flags of a memory object.
+pub fn check_flags(flags: cl_mem_flags, host: *mut c_void) -> Fallible<()> {
     let one_of = |flags: cl_mem_flags, set: cl_mem_flags| (flags & set).count_ones() <= 1;
     let pointer = flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR) != 0;
     if flags & !(ACCESS | HOST_POINTER | HOST_ACCESS) != 0
@@ -367,136 +437,4 @@ fn check_flags(flags: cl_mem_flags, host: *mut c_void) -> Fallible<()> {
         return Err(CL_INVALID_HOST_PTR);
     }
     Ok(())
-}
-
-/// `clCreateBuffer`.
-pub unsafe extern "C" fn create_buffer(
-    context: cl_context,
-    flags: cl_mem_flags,
-    size: usize,
-    host: *mut c_void,
-    code: *mut cl_int,
-) -> cl_mem {
-    let make = || {
-        let context = Ref::<Context>::of(context)?;
-        check_flags(flags, host)?;
-        if size == 0 {
-            return Err(CL_INVALID_BUFFER_SIZE);
-        }
-        let flags = match flags & ACCESS {
-            0 => flags | CL_MEM_READ_WRITE,
-            _ => flags,
-        };
-        // SAFETY: OpenCL's promise about the host pointer.
-        Ok(Ref::new(unsafe { Mem::buffer(context, flags, size, host)? }).give())
-    };
-    // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
-}
-
-/// `clCreateSubBuffer`.
-pub unsafe extern "C" fn create_sub_buffer(
-    handle: cl_mem,
-    flags: cl_mem_flags,
-    what: cl_buffer_create_type,
-    info: *const c_void,
-    code: *mut cl_int,
-) -> cl_mem {
-    let make = || {
-        let parent = Ref::<Mem>::of(handle)?;
-        if parent.parent.is_some() || parent.kind != CL_MEM_OBJECT_BUFFER {
-            return Err(CL_INVALID_MEM_OBJECT);
-        }
-        if what != CL_BUFFER_CREATE_TYPE_REGION || info.is_null() || flags & HOST_POINTER != 0 {
-            return Err(CL_INVALID_VALUE);
-        }
-        // SAFETY: OpenCL's promise about the region.
-        let region = unsafe { &*info.cast::<cl_buffer_region>() };
-        if region.size == 0 {
-            return Err(CL_INVALID_BUFFER_SIZE);
-        }
-        let end = region.origin.checked_add(region.size);
-        if end.is_none_or(|end| end > parent.size) {
-            return Err(CL_INVALID_VALUE);
-        }
-        let inherit = |flags: cl_mem_flags, set: cl_mem_flags| match flags & set {
-            0 => flags | parent.flags & set,
-            _ => flags,
-        };
-        let narrower = |all: cl_mem_flags, one: cl_mem_flags, allowed: cl_mem_flags| {
-            parent.flags & all == 0 || flags & one & !allowed == 0
-        };
-        if !narrower(CL_MEM_READ_ONLY, ACCESS, CL_MEM_READ_ONLY)
-            || !narrower(CL_MEM_WRITE_ONLY, ACCESS, CL_MEM_WRITE_ONLY)
-        {
-            return Err(CL_INVALID_VALUE);
-        }
-        let inherited = inherit(inherit(flags, ACCESS), HOST_ACCESS) | parent.flags & HOST_POINTER;
-        let part = Ref::new(Mem::part(&parent, inherited, region.origin, region.size));
-        if part.context.is_single() {
-            // Its driver says now what it thinks of the origin.
-            part.at(0)?;
-        }
-        Ok(part.give())
-    };
-    // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
-}
-
-/// `clRetainMemObject`.
-pub unsafe extern "C" fn retain_mem_object(handle: cl_mem) -> cl_int {
-    status(|| Ref::<Mem>::retain(handle))
-}
-
-/// `clReleaseMemObject`.
-pub unsafe extern "C" fn release_mem_object(handle: cl_mem) -> cl_int {
-    status(|| Ref::<Mem>::release(handle))
-}
-
-/// `clSetMemObjectDestructorCallback`.
-pub unsafe extern "C" fn set_mem_object_destructor_callback(
-    handle: cl_mem,
-    function: Option<Destructor>,
-    data: *mut c_void,
-) -> cl_int {
-    status(|| {
-        let mem = Ref::<Mem>::of(handle)?;
-        let function = function.ok_or(CL_INVALID_VALUE)?;
-        let mut destructors = mem.destructors.lock().unwrap_or_else(PoisonError::into_inner);
-        destructors.push((function, data as usize));
-        Ok(())
-    })
-}
-
-/// `clGetMemObjectInfo`.
-pub unsafe extern "C" fn get_mem_object_info(
-    handle: cl_mem,
-    what: cl_mem_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let mem = Ref::<Mem>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        let parent = mem.parent.as_ref();
-        match what {
-            CL_MEM_TYPE => answer.value(mem.kind),
-            CL_MEM_FLAGS => answer.value(mem.flags),
-            CL_MEM_SIZE => answer.value(mem.size),
-            CL_MEM_HOST_PTR => answer.value(mem.host),
-            CL_MEM_MAP_COUNT => {
-                let maps = mem.maps.lock().unwrap_or_else(PoisonError::into_inner);
-                answer.value(maps.len() as cl_uint)
-            }
-            CL_MEM_REFERENCE_COUNT => answer.value(mem.users()),
-            CL_MEM_CONTEXT => answer.value(mem.context.handle()),
-            CL_MEM_ASSOCIATED_MEMOBJECT => {
-                answer.value(parent.map_or(ptr::null_mut(), |(parent, _)| parent.handle()))
-            }
-            CL_MEM_OFFSET => answer.value(parent.map_or(0_usize, |(_, origin)| *origin)),
-            _ => Err(CL_INVALID_VALUE),
-        }
-    })
 }

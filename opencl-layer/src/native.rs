@@ -20,6 +20,8 @@ pub struct Native {
     pub domain: usize,
     /// Flushed before somebody else waits; null for a user event.
     queue: cl_command_queue,
+    /// What to add to its times; see `clock.rs`.
+    pub clock: i64,
     /// User events by domain.
     bridges: Mutex<Vec<(usize, UserEvent)>>,
 }
@@ -37,11 +39,23 @@ impl Native {
         domain: usize,
         queue: cl_command_queue,
     ) -> Arc<Self> {
+        Self::timed(table, event, domain, queue, 0)
+    }
+
+    /// Owns an event of a queue whose times need something added.
+    pub fn timed(
+        table: &'static cl_icd_dispatch,
+        event: cl_event,
+        domain: usize,
+        queue: cl_command_queue,
+        clock: i64,
+    ) -> Arc<Self> {
         Arc::new(Self {
             table,
             event,
             domain,
             queue,
+            clock,
             bridges: Mutex::default(),
         })
     }

@@ -15,6 +15,7 @@ use crate::answer::Answer;
 use crate::device::Device;
 use crate::drivers::{self, RealDevice};
 use crate::handle::{Ref, kind};
+use crate::leaks;
 use crate::settings::settings;
 use crate::status::{Fallible, status};
 
@@ -33,6 +34,7 @@ pub fn platform() -> &'static Ref<Platform> {
 }
 
 fn open() -> Platform {
+    leaks::watch();
     let settings = settings();
     let mut real = drivers::devices(clIcdGetPlatformIDsKHR);
     // The first device is the one that most commands use: a GPU if there is one.

@@ -5,19 +5,19 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use libc::{c_char, c_uchar, c_void};
+use libc::c_void;
 use opencl_sys::*;
 use pdawl::graph::spec::source;
 use pdawl::profile::kernels::Program as Identity;
 
-use crate::answer::Answer;
-use crate::callbacks;
 use crate::context::Context;
 use crate::device::Device;
-use crate::drivers;
-use crate::handle::{self, Ref, kind};
-use crate::kernel::Kernel;
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::handle::{Ref, kind};
+use crate::status::{Fallible, check, driver, driver_object};
+
+pub mod calls;
+pub mod compile;
+pub mod info;
 
 type Built = unsafe extern "C" fn(cl_program, *mut c_void);
 
@@ -47,11 +47,22 @@ struct State {
     kernels: usize,
 }
 
+impl State {
+    /// The driver's program of a domain, as it was first made.
+    fn native(&self, domain: usize) -> Fallible<cl_program> {
+        let mut natives = self.natives.iter();
+        let native = natives.find(|native| native.domain == domain && native.variant == 0);
+        native.map(|native| native.program).ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+    }
+}
+
 struct Native {
     domain: usize,
     /// Queues of a driver that confuses launches of one program have unlike variants.
     variant: u32,
     program: cl_program,
+    /// The driver's devices that it is for.
+    ids: Vec<cl_device_id>,
     /// Its last build's result; `None` before.
     built: Option<Fallible<()>>,
 }
@@ -76,28 +87,30 @@ impl Program {
             context,
         };
         for domain in 0..program.context.domains.len() {
-            let native = program.create(domain)?;
+            let (native, ids) = (program.create(domain)?, program.ids(domain));
             program.state().natives.push(Native {
                 domain,
                 variant: 0,
                 program: native,
+                ids,
                 built: None,
             });
         }
         Ok(program)
     }
 
-    /// A program that drivers have made already, one a domain.
+    /// A program that drivers have made already, one a domain, for some devices.
     pub fn of_natives(
         context: Ref<Context>,
         devices: Vec<Ref<Device>>,
-        natives: Vec<(usize, cl_program)>,
+        natives: Vec<(usize, cl_program, Vec<cl_device_id>)>,
         built: Option<Fallible<()>>,
     ) -> Self {
-        let natives = natives.into_iter().map(|(domain, program)| Native {
+        let natives = natives.into_iter().map(|(domain, program, ids)| Native {
             domain,
             variant: 0,
             program,
+            ids,
             built,
         });
         Self {
@@ -132,10 +145,7 @@ impl Program {
 
     /// The driver's program of a domain, as it was first made.
     pub fn native(&self, domain: usize) -> Fallible<cl_program> {
-        let state = self.state();
-        let mut natives = state.natives.iter();
-        let native = natives.find(|native| native.domain == domain && native.variant == 0);
-        native.map(|native| native.program).ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+        self.state().native(domain)
     }
 
     /// The driver's built program for a queue with this variant.
@@ -156,11 +166,13 @@ impl Program {
         let mut options = state.options.as_bytes().to_vec();
         options.extend(format!(" -DPDAWL_QUEUE={variant}").bytes());
         let options = CString::new(options).map_err(|_| CL_INVALID_BUILD_OPTIONS)?;
-        let built = build(&self.context, domain, program, &self.ids(domain), &options);
+        let ids = self.ids(domain);
+        let built = build(&self.context, domain, program, &ids, &options);
         state.natives.push(Native {
             domain,
             variant,
             program,
+            ids,
             built: Some(built),
         });
         built.map(|()| program)
@@ -168,10 +180,12 @@ impl Program {
 
     /// Whether kernels can run at a place.
     pub fn is_built_for(&self, place: usize) -> bool {
-        let domain = self.context.places[place].domain;
+        let (domain, id) = (self.context.places[place].domain, self.context.places[place].real.id);
         let state = self.state();
         let mut natives = state.natives.iter();
-        natives.any(|native| native.domain == domain && native.built == Some(Ok(())))
+        natives.any(|native| {
+            native.domain == domain && native.ids.contains(&id) && native.built == Some(Ok(()))
+        })
     }
 
     /// The driver's devices of a domain that this program is for.
@@ -241,20 +255,37 @@ impl Program {
             std::mem::take(&mut state.natives).into_iter().partition(|n| n.variant == 0);
         state.natives = kept;
         old.into_iter().for_each(|native| release(&self.context, &native));
+        let work = |job: &Job| {
+            build(&self.context, job.native.domain, job.native.program, &job.ids, options)
+        };
+        let results = self.run(&state.natives, devices, work);
+        for (index, result) in &results {
+            state.natives[*index].built = Some(*result);
+        }
+        self.verdict(&state.natives, devices, &results)
+    }
+
+    /// Does work with every driver's program at once, for its devices of a list. The
+    /// results have the indices of the programs.
+    fn run(
+        &self,
+        natives: &[Native],
+        devices: &[Ref<Device>],
+        work: impl Fn(&Job) -> Fallible<()> + Sync,
+    ) -> Vec<(usize, Fallible<()>)> {
         let wanted = |id: &cl_device_id| {
             let mut members = devices.iter().flat_map(|device| &device.members);
             members.any(|member| member.id == *id)
         };
         let mut jobs = Vec::new();
-        for (index, native) in state.natives.iter().enumerate() {
-            let ids: Vec<_> = self.ids(native.domain).into_iter().filter(wanted).collect();
+        for (index, native) in natives.iter().enumerate() {
+            let ids: Vec<_> = native.ids.iter().copied().filter(wanted).collect();
             if !ids.is_empty() {
                 jobs.push(Job { index, native, ids });
             }
         }
-        let context = &*self.context;
-        let work = |job: &Job| build(context, job.native.domain, job.native.program, &job.ids, options);
-        let results: Vec<(usize, Fallible<()>)> = match &jobs[..] {
+        let work = &work;
+        match &jobs[..] {
             [job] => vec![(job.index, work(job))],
             jobs => thread::scope(|scope| {
                 let run = |job| (scope.spawn(move || work(job)), job);
@@ -264,19 +295,24 @@ impl Program {
                 });
                 done.collect()
             }),
-        };
-        for (index, result) in &results {
-            state.natives[*index].built = Some(*result);
         }
-        // A device that stands for several needs one that can run the program. Each
-        // device of its own needs it.
+    }
+
+    /// A device that stands for several needs one driver that did it. Each device of its
+    /// own needs its driver.
+    fn verdict(
+        &self,
+        natives: &[Native],
+        devices: &[Ref<Device>],
+        results: &[(usize, Fallible<()>)],
+    ) -> Fallible<()> {
         for device in devices {
             let has = |id: cl_device_id| {
                 let mut places = self.context.places.iter();
                 let place = places.find(|place| place.real.id == id);
                 let domain = place.map(|place| place.domain);
-                let native = state.natives.iter().find(|n| Some(n.domain) == domain);
-                native.and_then(|native| native.built).unwrap_or(Err(CL_INVALID_PROGRAM))
+                let result = results.iter().find(|(index, _)| Some(natives[*index].domain) == domain);
+                result.map_or(Err(CL_INVALID_PROGRAM), |(_, result)| *result)
             };
             let results = device.members.iter().map(|member| has(member.id));
             let results: Vec<Fallible<()>> = results.collect();
@@ -325,356 +361,4 @@ impl Drop for Program {
             release(&self.context, native);
         }
     }
-}
-
-/// A text in several strings, as OpenCL passes it.
-///
-/// # Safety
-/// `strings` has `count` strings; each ends in a null byte or is as long as `lengths` say.
-pub unsafe fn joined(
-    count: cl_uint,
-    strings: *const *const c_char,
-    lengths: *const usize,
-) -> Fallible<CString> {
-    if count == 0 || strings.is_null() {
-        return Err(CL_INVALID_VALUE);
-    }
-    let mut text: Vec<u8> = Vec::new();
-    for index in 0..count as usize {
-        // SAFETY: promised by the caller.
-        let string = unsafe { *strings.add(index) };
-        if string.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        // SAFETY: promised by the caller.
-        let length = match lengths.is_null() {
-            true => 0,
-            false => unsafe { *lengths.add(index) },
-        };
-        // SAFETY: promised by the caller.
-        text.extend(match length {
-            0 => unsafe { CStr::from_ptr(string) }.to_bytes(),
-            length => unsafe { std::slice::from_raw_parts(string.cast(), length) },
-        });
-    }
-    // Some programs count the null byte.
-    while text.last() == Some(&0) {
-        text.pop();
-    }
-    CString::new(text).map_err(|_| CL_INVALID_VALUE)
-}
-
-/// The devices of a list, or all of a program's.
-///
-/// # Safety
-/// `list` is null or valid for `count` reads.
-pub unsafe fn chosen(
-    all: &[Ref<Device>],
-    count: cl_uint,
-    list: *const cl_device_id,
-) -> Fallible<Vec<Ref<Device>>> {
-    if (count == 0) != list.is_null() {
-        return Err(CL_INVALID_VALUE);
-    }
-    if count == 0 {
-        return Ok(all.to_vec());
-    }
-    // SAFETY: promised by the caller.
-    let devices = unsafe { handle::list::<Device>(count, list)? };
-    match devices.iter().all(|device| all.contains(device)) {
-        true => Ok(devices),
-        false => Err(CL_INVALID_DEVICE),
-    }
-}
-
-/// `clCreateProgramWithSource`.
-pub unsafe extern "C" fn create_program_with_source(
-    context: cl_context,
-    count: cl_uint,
-    strings: *mut *const c_char,
-    lengths: *const usize,
-    code: *mut cl_int,
-) -> cl_program {
-    let make = || {
-        let context = Ref::<Context>::of(context)?;
-        // SAFETY: OpenCL's promises about the strings.
-        let text = unsafe { joined(count, strings, lengths)? };
-        Ok(Ref::new(Program::of_source(context, text)?).give())
-    };
-    // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
-}
-
-/// `clCreateProgramWithBinary`. A binary is the driver's of a device's first member.
-pub unsafe extern "C" fn create_program_with_binary(
-    context: cl_context,
-    count: cl_uint,
-    devices: *const cl_device_id,
-    lengths: *const usize,
-    binaries: *mut *const c_uchar,
-    statuses: *mut cl_int,
-    code: *mut cl_int,
-) -> cl_program {
-    let make = || {
-        let context = Ref::<Context>::of(context)?;
-        if count == 0 || devices.is_null() || lengths.is_null() || binaries.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        // SAFETY: OpenCL's promise about the list.
-        let devices = unsafe { handle::list::<Device>(count, devices)? };
-        if devices.iter().any(|device| !context.devices.contains(device)) {
-            return Err(CL_INVALID_DEVICE);
-        }
-        let mut natives = Vec::new();
-        for domain in 0..context.domains.len() {
-            let of_domain = |device: &Ref<Device>| {
-                let id = device.members[0].id;
-                let mut places = context.places.iter();
-                places.any(|place| place.real.id == id && place.domain == domain)
-            };
-            let own: Vec<usize> = (0..devices.len()).filter(|i| of_domain(&devices[*i])).collect();
-            if own.is_empty() {
-                continue;
-            }
-            let ids: Vec<_> = own.iter().map(|i| devices[*i].members[0].id).collect();
-            // SAFETY: OpenCL's promises about both lists.
-            let sizes: Vec<usize> = own.iter().map(|i| unsafe { *lengths.add(*i) }).collect();
-            // SAFETY: as above.
-            let mut data: Vec<_> = own.iter().map(|i| unsafe { *binaries.add(*i) }).collect();
-            let mut told = vec![CL_SUCCESS; own.len()];
-            let inner = &context.domains[domain];
-            let (context, number) = (inner.context, ids.len() as cl_uint);
-            let made = driver_object!(
-                inner.table,
-                clCreateProgramWithBinary(
-                    context, number, ids.as_ptr(), sizes.as_ptr(), data.as_mut_ptr(),
-                    told.as_mut_ptr()
-                )
-            );
-            if !statuses.is_null() {
-                for (index, told) in own.iter().zip(told) {
-                    // SAFETY: OpenCL's promise about the statuses.
-                    unsafe { *statuses.add(*index) = told };
-                }
-            }
-            natives.push((domain, made?));
-        }
-        Ok(Ref::new(Program::of_natives(context, devices, natives, None)).give())
-    };
-    // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
-}
-
-/// `clRetainProgram`.
-pub unsafe extern "C" fn retain_program(handle: cl_program) -> cl_int {
-    status(|| Ref::<Program>::retain(handle))
-}
-
-/// `clReleaseProgram`.
-pub unsafe extern "C" fn release_program(handle: cl_program) -> cl_int {
-    status(|| Ref::<Program>::release(handle))
-}
-
-/// `clBuildProgram`.
-pub unsafe extern "C" fn build_program(
-    handle: cl_program,
-    count: cl_uint,
-    devices: *const cl_device_id,
-    options: *const c_char,
-    notify: Option<Built>,
-    data: *mut c_void,
-) -> cl_int {
-    status(|| {
-        let program = Ref::<Program>::of(handle)?;
-        if notify.is_none() && !data.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        // SAFETY: OpenCL's promises about the list and the options.
-        let (devices, options) = unsafe {
-            let options = match options.is_null() {
-                true => c"",
-                false => CStr::from_ptr(options),
-            };
-            (chosen(&program.devices, count, devices)?, options)
-        };
-        let result = program.build(&devices, options);
-        if let Some(notify) = notify {
-            let data = data as usize;
-            // SAFETY: the program gave the function and its data for this call.
-            callbacks::run(move || unsafe { notify(program.handle(), data as *mut c_void) });
-            return Ok(());
-        }
-        result
-    })
-}
-
-/// `clUnloadPlatformCompiler`.
-pub unsafe extern "C" fn unload_platform_compiler(_platform: cl_platform_id) -> cl_int {
-    CL_SUCCESS
-}
-
-/// `clUnloadCompiler`.
-pub unsafe extern "C" fn unload_compiler() -> cl_int {
-    CL_SUCCESS
-}
-
-/// Where a device's program is: its first member's domain, and the member.
-fn first_member(program: &Program, device: &Device) -> Fallible<(usize, cl_device_id)> {
-    let id = device.members[0].id;
-    let place = program.context.places.iter().find(|place| place.real.id == id);
-    Ok((place.ok_or(CL_INVALID_DEVICE)?.domain, id))
-}
-
-/// The binary of a device's first member, as its driver gives it.
-fn binary(program: &Program, device: &Device) -> Fallible<Vec<u8>> {
-    let (domain, id) = first_member(program, device)?;
-    let table = program.context.domains[domain].table;
-    let native = program.native(domain)?;
-    let words = |what| -> Fallible<Vec<usize>> {
-        let bytes = drivers::bytes(|size, value, needed| {
-            driver!(table, clGetProgramInfo(native, what, size, value, needed))
-        })?;
-        let words = bytes.chunks_exact(size_of::<usize>());
-        Ok(words.map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default())).collect())
-    };
-    let devices = words(CL_PROGRAM_DEVICES)?;
-    let sizes = words(CL_PROGRAM_BINARY_SIZES)?;
-    let mut all: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
-    let mut addresses: Vec<*mut u8> = all.iter_mut().map(Vec::as_mut_ptr).collect();
-    let (size, value) = (size_of_val(&addresses[..]), addresses.as_mut_ptr().cast());
-    check(driver!(
-        table,
-        clGetProgramInfo(native, CL_PROGRAM_BINARIES, size, value, ptr::null_mut())
-    ))?;
-    let index = devices.iter().position(|device| *device == id as usize);
-    Ok(all.swap_remove(index.ok_or(CL_INVALID_DEVICE)?))
-}
-
-/// `clGetProgramInfo`.
-pub unsafe extern "C" fn get_program_info(
-    handle: cl_program,
-    what: cl_program_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let program = Ref::<Program>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        match what {
-            CL_PROGRAM_REFERENCE_COUNT => answer.value(program.users()),
-            CL_PROGRAM_CONTEXT => answer.value(program.context.handle()),
-            CL_PROGRAM_NUM_DEVICES => answer.value(program.devices.len() as cl_uint),
-            CL_PROGRAM_DEVICES => {
-                let handles: Vec<_> = program.devices.iter().map(Ref::handle).collect();
-                answer.list(&handles)
-            }
-            CL_PROGRAM_SOURCE => match &program.origin {
-                Origin::Source(text) => answer.bytes(text.as_bytes_with_nul()),
-                Origin::Opaque => answer.bytes(&[0]),
-            },
-            CL_PROGRAM_BINARY_SIZES => {
-                let size = |device: &Ref<Device>| binary(&program, device).map_or(0, |b| b.len());
-                let sizes: Vec<usize> = program.devices.iter().map(size).collect();
-                answer.list(&sizes)
-            }
-            CL_PROGRAM_BINARIES => {
-                if !value.is_null() && size < size_of::<*mut u8>() * program.devices.len() {
-                    return Err(CL_INVALID_VALUE);
-                }
-                for (index, device) in program.devices.iter().enumerate() {
-                    if value.is_null() {
-                        break;
-                    }
-                    // SAFETY: the list has an address for each device.
-                    let to = unsafe { *value.cast::<*mut u8>().add(index) };
-                    let binary = binary(&program, device).unwrap_or_default();
-                    if !to.is_null() {
-                        // SAFETY: the program asked for the binary's size before.
-                        unsafe { ptr::copy_nonoverlapping(binary.as_ptr(), to, binary.len()) };
-                    }
-                }
-                if !needed.is_null() {
-                    // SAFETY: OpenCL's promise.
-                    unsafe { *needed = size_of::<*mut u8>() * program.devices.len() };
-                }
-                Ok(())
-            }
-            CL_PROGRAM_NUM_KERNELS | CL_PROGRAM_KERNEL_NAMES => {
-                let native = (0..program.context.places.len())
-                    .find(|place| program.is_built_for(*place))
-                    .map(|place| program.context.places[place].domain)
-                    .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
-                let table = program.context.domains[native].table;
-                let native = program.native(native)?;
-                answer.pass(|size, value, needed| {
-                    driver!(table, clGetProgramInfo(native, what, size, value, needed))
-                })
-            }
-            _ => Err(CL_INVALID_VALUE),
-        }
-    })
-}
-
-/// `clGetProgramBuildInfo`.
-pub unsafe extern "C" fn get_program_build_info(
-    handle: cl_program,
-    device: cl_device_id,
-    what: cl_program_build_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let program = Ref::<Program>::of(handle)?;
-        let device = Ref::<Device>::of(device)?;
-        if !program.devices.contains(&device) {
-            return Err(CL_INVALID_DEVICE);
-        }
-        let (domain, id) = first_member(&program, &device)?;
-        let native = program.native(domain)?;
-        let table = program.context.domains[domain].table;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        answer.pass(|size, value, needed| {
-            driver!(table, clGetProgramBuildInfo(native, id, what, size, value, needed))
-        })
-    })
-}
-
-/// `clCreateKernelsInProgram`.
-pub unsafe extern "C" fn create_kernels_in_program(
-    handle: cl_program,
-    entries: cl_uint,
-    kernels: *mut cl_kernel,
-    count: *mut cl_uint,
-) -> cl_int {
-    status(|| {
-        let program = Ref::<Program>::of(handle)?;
-        let names = drivers::text(|size, value, needed| {
-            // SAFETY: the pointers are those of `text`.
-            unsafe { get_program_info(handle, CL_PROGRAM_KERNEL_NAMES, size, value, needed) }
-        });
-        let names: Vec<&str> = names.split(';').filter(|name| !name.is_empty()).collect();
-        if names.is_empty() {
-            return Err(CL_INVALID_PROGRAM_EXECUTABLE);
-        }
-        if !kernels.is_null() {
-            if (entries as usize) < names.len() {
-                return Err(CL_INVALID_VALUE);
-            }
-            for (index, name) in names.iter().enumerate() {
-                let name = CString::new(*name).map_err(|_| CL_INVALID_KERNEL_NAME)?;
-                let kernel = Ref::new(Kernel::new(program.clone(), name)?);
-                // SAFETY: the list has room for `entries` handles.
-                unsafe { *kernels.add(index) = kernel.give() };
-            }
-        }
-        if !count.is_null() {
-            // SAFETY: OpenCL's promise.
-            unsafe { *count = names.len() as cl_uint };
-        }
-        Ok(())
-    })
 }

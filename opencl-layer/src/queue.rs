@@ -9,16 +9,17 @@ use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
 use crate::answer::Answer;
+use crate::clock;
 use crate::command::Command;
 use crate::context::Context;
 use crate::device::Device;
 use crate::event::Event;
 use crate::handle::{Ref, kind};
+use crate::host_view;
 use crate::native::Native;
 use crate::schedule::{self, QueuePlan};
 use crate::scheduling;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
-use crate::variant;
 
 /// A command queue.
 pub struct Queue {
@@ -43,6 +44,8 @@ pub struct Lane {
     pub domain: usize,
     /// The variant of programs that it runs; see `variant.rs`.
     pub variant: u32,
+    /// What to add to its times; see `clock.rs`.
+    pub clock: i64,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -57,6 +60,7 @@ impl Lane {
             place,
             domain: context.places[place].domain,
             variant: 0,
+            clock: 0,
         }
     }
 
@@ -72,7 +76,7 @@ impl Lane {
 
     /// Owns an event of this queue.
     pub fn native(&self, event: cl_event) -> Arc<Native> {
-        Native::new(self.table, event, self.domain, self.queue)
+        Native::timed(self.table, event, self.domain, self.queue, self.clock)
     }
 }
 
@@ -87,6 +91,8 @@ pub struct State {
     pub place: usize,
     /// Where the last command went.
     pub last: Option<Lane>,
+    /// The last barrier of a queue without order.
+    pub barrier: Option<Arc<Native>>,
     /// Commands that no driver has yet, in their order.
     pub recorded: VecDeque<Recorded>,
     /// What the scheduler knows of the queue.
@@ -97,6 +103,13 @@ pub struct State {
 pub struct Recorded {
     pub command: Command,
     pub event: Ref<Event>,
+}
+
+impl State {
+    /// The drivers' queues that it has.
+    pub fn lanes(&self) -> Vec<Lane> {
+        self.lanes.iter().chain(&self.timed).flatten().copied().collect()
+    }
 }
 
 impl Queue {
@@ -118,6 +131,7 @@ impl Queue {
                 timed: vec![None; context.places.len()],
                 place,
                 last: None,
+                barrier: None,
                 recorded: VecDeque::new(),
                 plan: QueuePlan::default(),
             }),
@@ -167,22 +181,26 @@ impl Queue {
             domain.table,
             clCreateCommandQueue(context, device, properties)
         )?;
-        Ok(Lane {
+        let mut lane = Lane {
             table: domain.table,
             queue,
             place,
             domain: self.context.places[place].domain,
             variant: match domain.program_per_queue {
-                true => variant::take(),
+                true => self.context.variants.take(),
                 false => 0,
             },
-        })
+            clock: 0,
+        };
+        if self.profiles() && !self.context.is_single() {
+            lane.clock = clock::offset(&lane);
+        }
+        Ok(lane)
     }
 
     /// The drivers' queues that it has.
     pub fn lanes(&self) -> Vec<Lane> {
-        let state = self.state();
-        state.lanes.iter().chain(&state.timed).flatten().copied().collect()
+        self.state().lanes()
     }
 
     /// Has the commands start that drivers have.
@@ -202,7 +220,7 @@ impl Queue {
             check(driver!(lane.table, clFinish(lane.queue)))?;
         }
         schedule::synchronised(this);
-        Ok(())
+        host_view::show(this)
     }
 }
 
@@ -212,7 +230,7 @@ impl Drop for Queue {
             // A queue is flushed when it is released.
             let _ = driver!(lane.table, clFlush(lane.queue));
             if self.context.domains[lane.domain].program_per_queue {
-                variant::give_back(lane.variant, lane.marker().ok());
+                self.context.variants.give_back(lane.variant, lane.marker().ok());
             }
             let _ = driver!(lane.table, clReleaseCommandQueue(lane.queue));
         }
@@ -226,27 +244,35 @@ pub unsafe extern "C" fn create_command_queue(
     properties: cl_command_queue_properties,
     code: *mut cl_int,
 ) -> cl_command_queue {
-    let make = || {
-        let context = Ref::<Context>::of(context)?;
-        let device = match device.is_null() && properties & scheduling::MAPPED != 0 {
-            true => context.devices[0].clone(),
-            false => Ref::<Device>::of(device)?,
-        };
-        if !context.devices.contains(&device) {
-            return Err(CL_INVALID_DEVICE);
-        }
-        let known = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
-            | CL_QUEUE_PROFILING_ENABLE
-            | scheduling::QUEUE_PROPERTIES;
-        if properties & !known != 0 || !scheduling::is_consistent(properties) {
-            return Err(CL_INVALID_VALUE);
-        }
-        let queue = Ref::new(Queue::new(context, device, properties)?);
-        queue.context.add_queue(&queue);
-        Ok(queue.give())
-    };
     // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
+    unsafe { object(code, || create(context, device, properties)) }
+}
+
+/// Makes a queue.
+pub fn create(
+    context: cl_context,
+    device: cl_device_id,
+    properties: cl_command_queue_properties,
+) -> Fallible<cl_command_queue> {
+    let context = Ref::<Context>::of(context)?;
+    let device = match device.is_null() && properties & scheduling::MAPPED != 0 {
+        true => context.devices[0].clone(),
+        false => Ref::<Device>::of(device)?,
+    };
+    if !context.devices.contains(&device) {
+        return Err(CL_INVALID_DEVICE);
+    }
+    let plain = properties & !scheduling::QUEUE_PROPERTIES;
+    let known = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE;
+    if plain & !known != 0 || !scheduling::is_consistent(properties) {
+        return Err(CL_INVALID_VALUE);
+    }
+    if plain & !device.common(CL_DEVICE_QUEUE_PROPERTIES)? != 0 {
+        return Err(CL_INVALID_QUEUE_PROPERTIES);
+    }
+    let queue = Ref::new(Queue::new(context, device, properties)?);
+    queue.context.add_queue(&queue);
+    Ok(queue.give())
 }
 
 /// `clRetainCommandQueue`.

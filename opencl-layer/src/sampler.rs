@@ -12,7 +12,9 @@ use crate::status::{Fallible, driver, driver_object, object, status};
 pub struct Sampler {
     pub context: Ref<Context>,
     /// By domain.
-    pub natives: Vec<cl_sampler>,
+    pub natives: Vec<Option<cl_sampler>>,
+    /// The domain that answers questions.
+    main: usize,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -25,7 +27,9 @@ kind!(Sampler, CL_INVALID_SAMPLER);
 impl Drop for Sampler {
     fn drop(&mut self) {
         for (domain, native) in self.context.domains.iter().zip(&self.natives) {
-            let _ = driver!(domain.table, clReleaseSampler(*native));
+            if let Some(native) = native {
+                let _ = driver!(domain.table, clReleaseSampler(*native));
+            }
         }
     }
 }
@@ -38,19 +42,30 @@ pub unsafe extern "C" fn create_sampler(
     filter: cl_filter_mode,
     code: *mut cl_int,
 ) -> cl_sampler {
-    let make = || {
-        let context = Ref::<Context>::of(context)?;
-        let create = |domain: &crate::context::Domain| {
-            driver_object!(
-                domain.table,
-                clCreateSampler(domain.context, normalized, addressing, filter)
-            )
-        };
-        let natives = context.domains.iter().map(create).collect::<Fallible<_>>()?;
-        Ok(Ref::new(Sampler { natives, context }).give())
-    };
     // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
+    unsafe { object(code, || create(context, normalized, addressing, filter)) }
+}
+
+/// Makes a sampler. A driver without images has none.
+pub fn create(
+    context: cl_context,
+    normalized: cl_bool,
+    addressing: cl_addressing_mode,
+    filter: cl_filter_mode,
+) -> Fallible<cl_sampler> {
+    let context = Ref::<Context>::of(context)?;
+    let create = |domain: &crate::context::Domain| {
+        driver_object!(
+            domain.table,
+            clCreateSampler(domain.context, normalized, addressing, filter)
+        )
+    };
+    let made: Vec<Fallible<cl_sampler>> = context.domains.iter().map(create).collect();
+    let main = context.image_place().map_or(0, |place| context.places[place].domain);
+    let result = made[main];
+    let natives = made.into_iter().map(Result::ok).collect();
+    let sampler = Ref::new(Sampler { natives, main, context });
+    result.map(|_| sampler.give())
 }
 
 /// `clRetainSampler`.
@@ -79,7 +94,8 @@ pub unsafe extern "C" fn get_sampler_info(
             CL_SAMPLER_REFERENCE_COUNT => answer.value(sampler.users()),
             CL_SAMPLER_CONTEXT => answer.value(sampler.context.handle()),
             _ => answer.pass(|size, value, needed| {
-                let (table, native) = (sampler.context.domains[0].table, sampler.natives[0]);
+                let table = sampler.context.domains[sampler.main].table;
+                let native = sampler.natives[sampler.main].unwrap_or(std::ptr::null_mut());
                 driver!(table, clGetSamplerInfo(native, what, size, value, needed))
             }),
         }

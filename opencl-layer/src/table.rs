@@ -3,12 +3,11 @@
 use std::mem;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::{CL_INVALID_OPERATION, cl_int};
 
 use crate::extension::{clGetExtensionFunctionAddress, get_extension_function_address_for_platform};
 use crate::{
-    context, device, event, kernel, launch, map, mem as memory, platform, program, queue, sampler,
-    synchronize, transfer,
+    absent, context, device, event, image, image_map, image_transfer, kernel, launch, map, mem as memory, native_kernel, platform, program, properties, queue, rect, sampler,
+    sub_device, synchronize, transfer,
 };
 
 struct Table(cl_icd_dispatch);
@@ -33,11 +32,6 @@ pub fn ours() -> &'static cl_icd_dispatch {
     &TABLE.0
 }
 
-/// An entry that this platform does not have: it returns a status code.
-unsafe extern "C" fn absent() -> cl_int {
-    CL_INVALID_OPERATION
-}
-
 /// The functions that a layer must have itself: they are called for no object, or for one
 /// that the loader would compare with its list of platforms.
 pub fn override_first(table: &mut cl_icd_dispatch) {
@@ -47,7 +41,7 @@ pub fn override_first(table: &mut cl_icd_dispatch) {
     table.clCreateContext = Some(context::create_context);
     table.clCreateContextFromType = Some(context::create_context_from_type);
     table.clWaitForEvents = Some(event::wait_for_events);
-    table.clUnloadCompiler = Some(program::unload_compiler);
+    table.clUnloadCompiler = Some(program::calls::unload_compiler);
     table.clGetExtensionFunctionAddress = Some(clGetExtensionFunctionAddress);
     table.clGetExtensionFunctionAddressForPlatform =
         Some(get_extension_function_address_for_platform);
@@ -60,13 +54,15 @@ fn filled() -> cl_icd_dispatch {
     devices_and_contexts(&mut table);
     objects(&mut table);
     commands(&mut table);
+    images(&mut table);
+    absent::fill(&mut table);
     // An empty entry crashes programs.
     let words = (&raw mut table).cast::<usize>();
     for index in 0..size_of::<cl_icd_dispatch>() / size_of::<usize>() {
         // SAFETY: every entry is as large as a pointer, and `absent` reads no argument.
         unsafe {
             if *words.add(index) == 0 {
-                *words.add(index) = absent as *const () as usize;
+                *words.add(index) = absent::absent as *const () as usize;
             }
         }
     }
@@ -75,12 +71,13 @@ fn filled() -> cl_icd_dispatch {
 
 fn devices_and_contexts(table: &mut cl_icd_dispatch) {
     table.clGetDeviceInfo = Some(device::get_device_info);
-    table.clRetainDevice = Some(device::retain_device);
-    table.clReleaseDevice = Some(device::release_device);
-    table.clCreateSubDevices = Some(device::create_sub_devices);
+    table.clRetainDevice = Some(sub_device::retain_device);
+    table.clReleaseDevice = Some(sub_device::release_device);
+    table.clCreateSubDevices = Some(sub_device::create_sub_devices);
     table.clRetainContext = Some(context::retain_context);
     table.clReleaseContext = Some(context::release_context);
     table.clGetContextInfo = Some(context::get_context_info);
+    table.clSetContextDestructorCallback = Some(context::set_context_destructor_callback);
     table.clCreateCommandQueue = Some(queue::create_command_queue);
     table.clRetainCommandQueue = Some(queue::retain_command_queue);
     table.clReleaseCommandQueue = Some(queue::release_command_queue);
@@ -98,26 +95,30 @@ fn devices_and_contexts(table: &mut cl_icd_dispatch) {
 }
 
 fn objects(table: &mut cl_icd_dispatch) {
-    table.clCreateBuffer = Some(memory::create_buffer);
-    table.clCreateSubBuffer = Some(memory::create_sub_buffer);
-    table.clRetainMemObject = Some(memory::retain_mem_object);
-    table.clReleaseMemObject = Some(memory::release_mem_object);
-    table.clGetMemObjectInfo = Some(memory::get_mem_object_info);
-    table.clSetMemObjectDestructorCallback = Some(memory::set_mem_object_destructor_callback);
+    table.clCreateBuffer = Some(memory::calls::create_buffer);
+    table.clCreateSubBuffer = Some(memory::calls::create_sub_buffer);
+    table.clRetainMemObject = Some(memory::calls::retain_mem_object);
+    table.clReleaseMemObject = Some(memory::calls::release_mem_object);
+    table.clGetMemObjectInfo = Some(memory::calls::get_mem_object_info);
+    table.clSetMemObjectDestructorCallback = Some(memory::calls::set_mem_object_destructor_callback);
     table.clCreateSampler = Some(sampler::create_sampler);
     table.clRetainSampler = Some(sampler::retain_sampler);
     table.clReleaseSampler = Some(sampler::release_sampler);
     table.clGetSamplerInfo = Some(sampler::get_sampler_info);
-    table.clCreateProgramWithSource = Some(program::create_program_with_source);
-    table.clCreateProgramWithBinary = Some(program::create_program_with_binary);
-    table.clRetainProgram = Some(program::retain_program);
-    table.clReleaseProgram = Some(program::release_program);
-    table.clBuildProgram = Some(program::build_program);
-    table.clUnloadPlatformCompiler = Some(program::unload_platform_compiler);
-    table.clGetProgramInfo = Some(program::get_program_info);
-    table.clGetProgramBuildInfo = Some(program::get_program_build_info);
+    table.clCreateProgramWithSource = Some(program::calls::create_program_with_source);
+    table.clCreateProgramWithBinary = Some(program::calls::create_program_with_binary);
+    table.clRetainProgram = Some(program::calls::retain_program);
+    table.clReleaseProgram = Some(program::calls::release_program);
+    table.clBuildProgram = Some(program::calls::build_program);
+    table.clCompileProgram = Some(program::compile::compile_program);
+    table.clLinkProgram = Some(program::compile::link_program);
+    table.clCreateProgramWithBuiltInKernels =
+        Some(program::compile::create_program_with_built_in_kernels);
+    table.clUnloadPlatformCompiler = Some(program::calls::unload_platform_compiler);
+    table.clGetProgramInfo = Some(program::info::get_program_info);
+    table.clGetProgramBuildInfo = Some(program::info::get_program_build_info);
     table.clCreateKernel = Some(kernel::create_kernel);
-    table.clCreateKernelsInProgram = Some(program::create_kernels_in_program);
+    table.clCreateKernelsInProgram = Some(program::calls::create_kernels_in_program);
     table.clRetainKernel = Some(kernel::retain_kernel);
     table.clReleaseKernel = Some(kernel::release_kernel);
     table.clSetKernelArg = Some(kernel::set_kernel_arg);
@@ -131,9 +132,13 @@ fn commands(table: &mut cl_icd_dispatch) {
     table.clEnqueueWriteBuffer = Some(transfer::enqueue_write_buffer);
     table.clEnqueueCopyBuffer = Some(transfer::enqueue_copy_buffer);
     table.clEnqueueFillBuffer = Some(transfer::enqueue_fill_buffer);
+    table.clEnqueueReadBufferRect = Some(rect::enqueue_read_buffer_rect);
+    table.clEnqueueWriteBufferRect = Some(rect::enqueue_write_buffer_rect);
+    table.clEnqueueCopyBufferRect = Some(rect::enqueue_copy_buffer_rect);
     table.clEnqueueMapBuffer = Some(map::enqueue_map_buffer);
     table.clEnqueueUnmapMemObject = Some(map::enqueue_unmap_mem_object);
     table.clEnqueueNDRangeKernel = Some(launch::enqueue_nd_range_kernel);
+    table.clEnqueueNativeKernel = Some(native_kernel::enqueue_native_kernel);
     table.clEnqueueTask = Some(launch::enqueue_task);
     table.clEnqueueMarker = Some(synchronize::enqueue_marker);
     table.clEnqueueBarrier = Some(synchronize::enqueue_barrier);
@@ -141,4 +146,24 @@ fn commands(table: &mut cl_icd_dispatch) {
     table.clEnqueueMarkerWithWaitList = Some(synchronize::enqueue_marker_with_wait_list);
     table.clEnqueueBarrierWithWaitList = Some(synchronize::enqueue_barrier_with_wait_list);
     table.clEnqueueMigrateMemObjects = Some(synchronize::enqueue_migrate_mem_objects);
+}
+
+fn images(table: &mut cl_icd_dispatch) {
+    table.clCreateImage = Some(image::create_image);
+    table.clCreateImage2D = Some(image::create_image_2d);
+    table.clCreateImage3D = Some(image::create_image_3d);
+    table.clGetSupportedImageFormats = Some(image::get_supported_image_formats);
+    table.clGetImageInfo = Some(image::get_image_info);
+    table.clEnqueueReadImage = Some(image_transfer::enqueue_read_image);
+    table.clEnqueueWriteImage = Some(image_transfer::enqueue_write_image);
+    table.clEnqueueFillImage = Some(image_transfer::enqueue_fill_image);
+    table.clEnqueueCopyImage = Some(image_transfer::enqueue_copy_image);
+    table.clEnqueueCopyImageToBuffer = Some(image_transfer::enqueue_copy_image_to_buffer);
+    table.clEnqueueCopyBufferToImage = Some(image_transfer::enqueue_copy_buffer_to_image);
+    table.clEnqueueMapImage = Some(image_map::enqueue_map_image);
+    table.clCreateCommandQueueWithProperties =
+        Some(properties::create_command_queue_with_properties);
+    table.clCreateSamplerWithProperties = Some(properties::create_sampler_with_properties);
+    table.clCreateBufferWithProperties = Some(properties::create_buffer_with_properties);
+    table.clCreateImageWithProperties = Some(properties::create_image_with_properties);
 }

@@ -11,20 +11,36 @@ use crate::status::{Fallible, check, driver, status};
 
 /// A program's memory.
 #[derive(Clone, Copy)]
-struct Pointer(*mut c_void);
+pub struct Pointer(*mut c_void);
+
+impl Pointer {
+    pub fn new(address: *mut c_void) -> Self {
+        Self(address)
+    }
+
+    pub fn address(&self) -> *mut c_void {
+        self.0
+    }
+}
 
 // SAFETY: the program keeps the memory until the command has ended.
 unsafe impl Send for Pointer {}
 
-/// A buffer of a queue's context, and a range within it.
-fn buffer(queue: &Queue, handle: cl_mem, offset: usize, size: usize) -> Fallible<Ref<Mem>> {
+/// A buffer of a queue's context.
+pub fn buffer_of(queue: &Queue, handle: cl_mem) -> Fallible<Ref<Mem>> {
     let mem = Ref::<Mem>::of(handle)?;
-    if mem.context != queue.context {
-        return Err(CL_INVALID_CONTEXT);
-    }
     if mem.kind != CL_MEM_OBJECT_BUFFER {
         return Err(CL_INVALID_MEM_OBJECT);
     }
+    if mem.context != queue.context {
+        return Err(CL_INVALID_CONTEXT);
+    }
+    Ok(mem)
+}
+
+/// A buffer of a queue's context, and a range within it.
+fn buffer(queue: &Queue, handle: cl_mem, offset: usize, size: usize) -> Fallible<Ref<Mem>> {
+    let mem = buffer_of(queue, handle)?;
     match offset.checked_add(size) {
         Some(end) if end <= mem.size && size > 0 => Ok(mem),
         _ => Err(CL_INVALID_VALUE),
@@ -190,8 +206,7 @@ pub unsafe extern "C" fn enqueue_copy_buffer(
         let queue = Ref::<Queue>::of(queue)?;
         let from = buffer(&queue, from, from_offset, size)?;
         let to = buffer(&queue, to, to_offset, size)?;
-        let overlap = from_offset < to_offset + size && to_offset < from_offset + size;
-        if from == to && overlap {
+        if from.overlaps(from_offset..from_offset + size, &to, to_offset..to_offset + size) {
             return Err(CL_MEM_COPY_OVERLAP);
         }
         let uses = vec![
@@ -250,7 +265,7 @@ pub unsafe extern "C" fn enqueue_fill_buffer(
         let queue = Ref::<Queue>::of(queue)?;
         let mem = buffer(&queue, handle, offset, size)?;
         let known = [1, 2, 4, 8, 16, 32, 64, 128].contains(&length);
-        if pattern.is_null() || !known || offset % length != 0 || size % length != 0 {
+        if pattern.is_null() || !known || !offset.is_multiple_of(length) || !size.is_multiple_of(length) {
             return Err(CL_INVALID_VALUE);
         }
         let uses = vec![Use::write(&mem, offset..offset + size)];

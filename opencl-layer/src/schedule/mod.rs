@@ -115,6 +115,7 @@ pub fn place_and_issue(
     }
     let launch = command.action.launch();
     let place = match launch {
+        _ if command.fixed_place().is_some() => command.fixed_place().unwrap_or(state.place),
         Some(launch) => place_of_launch(queue, state, command, launch),
         None => place_of_transfer(queue, state, command),
     };

@@ -20,7 +20,7 @@ use crate::callbacks;
 use crate::command::{Command, waits};
 use crate::event::Event;
 use crate::handle::Ref;
-use crate::kernel::Argument;
+use crate::argument::Argument;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Queue, State};
@@ -75,7 +75,7 @@ pub fn begin(
 ) -> Fallible<Vec<Sample>> {
     let able: Vec<usize> = queue.places.iter().copied().filter(|p| launch.can_run_at(*p)).collect();
     let key = launch.key();
-    if able.len() < 2 || launch.uses_images() {
+    if able.len() < 2 || command.fixed_place().is_some() {
         return Ok(Vec::new());
     }
     let home = match able.contains(&state.place) {

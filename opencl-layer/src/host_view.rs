@@ -1,0 +1,109 @@
+//! Buffers in a program's own memory, as programs on CPUs see them.
+//!
+//! A CPU's driver computes in the memory of `CL_MEM_USE_HOST_PTR` itself, and many
+//! programs for CPUs rely on it: they read results there after they have waited, and
+//! change inputs there before a launch, without mapping. Where all devices of a context
+//! say that they are CPUs, this is so for several places as well: what commands have
+//! written is brought to the program's memory when the program has waited, and what the
+//! host has is taken as changed whenever a command uses it.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use opencl_sys::CL_DEVICE_TYPE_CPU;
+
+use crate::command::{Command, Use};
+use crate::context::Context;
+use crate::handle::Ref;
+use crate::mem::Mem;
+use crate::native::Native;
+use crate::queue::Queue;
+use crate::status::Fallible;
+
+/// What a buffer in a program's memory has more.
+#[derive(Default)]
+pub struct HostView {
+    /// Commands that wrote the buffer, until the program's memory has their bytes.
+    writers: Mutex<Vec<(Range<usize>, Arc<Native>)>>,
+}
+
+impl HostView {
+    fn writers(&self) -> MutexGuard<'_, Vec<(Range<usize>, Arc<Native>)>> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The ranges whose writers have all ended; they are forgotten.
+    fn take_ended(&self) -> Vec<Range<usize>> {
+        let mut writers = self.writers();
+        let has_ended = |native: &Native| native.execution_status().is_ok_and(|status| status <= 0);
+        let (mut ended, mut running): (Vec<_>, Vec<_>) =
+            writers.drain(..).partition(|(_, native)| has_ended(native));
+        let meets = |range: &Range<usize>| {
+            running.iter().any(|(other, _)| other.start < range.end && range.start < other.end)
+        };
+        let (kept, whole): (Vec<_>, Vec<_>) = ended.drain(..).partition(|(range, _)| meets(range));
+        running.extend(kept);
+        *writers = running;
+        whole.into_iter().map(|(range, _)| range).collect()
+    }
+}
+
+impl Context {
+    /// Whether programs may expect results in their own memory.
+    pub fn shows_host(&self) -> bool {
+        let is_cpu = |device: &Ref<crate::device::Device>| device.kind & CL_DEVICE_TYPE_CPU != 0;
+        !self.is_single() && self.devices.iter().all(is_cpu)
+    }
+}
+
+/// The buffer in a program's memory that a use belongs to, with the range in it.
+fn viewed(used: &Use) -> Option<(&Mem, &HostView, Range<usize>)> {
+    let (root, range) = used.mem.in_root(&used.range);
+    root.view.as_ref().filter(|_| !used.by_host).map(|view| (root, view, range))
+}
+
+/// Whether what a command writes must be found again.
+pub fn needs_event(command: &Command) -> bool {
+    command.uses.iter().any(|used| used.writes && viewed(used).is_some())
+}
+
+/// Takes what the host has of a command's buffers as changed by the host.
+pub fn before(command: &Command) {
+    for (root, _, range) in command.uses.iter().filter(|used| used.reads).filter_map(viewed) {
+        root.host_may_have_written(&range);
+    }
+}
+
+/// Notes what a command writes.
+pub fn after(command: &Command, native: Option<&Arc<Native>>) {
+    let Some(native) = native else { return };
+    for (_, view, range) in command.uses.iter().filter(|used| used.writes).filter_map(viewed) {
+        let mut writers = view.writers();
+        // What is written again is brought with the later command's bytes.
+        writers.retain(|(other, _)| other.start < range.start || range.end < other.end);
+        writers.push((range, Arc::clone(native)));
+    }
+}
+
+/// Brings what commands have written to the program's memory, once they have ended. The
+/// program has just waited on this queue, or for an event of it.
+pub fn show(queue: &Queue) -> Fallible<()> {
+    let context = &queue.context;
+    let mems = context.viewed();
+    if mems.is_empty() {
+        return Ok(());
+    }
+    let host = context.places.len();
+    let mut arriving = Vec::new();
+    {
+        let _issuing = context.issuing();
+        let mut state = queue.state();
+        for mem in &mems {
+            let ended = mem.view.as_ref().map(HostView::take_ended);
+            for range in ended.unwrap_or_default() {
+                arriving.extend(mem.bring(queue, &mut state, &range, host, &[])?);
+            }
+        }
+    }
+    arriving.iter().try_for_each(|native| native.wait())
+}

@@ -1,0 +1,261 @@
+//! Images. An image lives at one place of its context; `placement` sends whatever uses
+//! it there. The driver of that place checks formats and sizes.
+
+use libc::c_void;
+use opencl_sys::*;
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::drivers::RealDevice;
+use crate::handle::Ref;
+use crate::mem::{Mem, check_flags};
+use crate::status::{Fallible, check, driver, driver_object, object, status};
+
+/// What a memory object has more if it is an image.
+pub struct Image {
+    /// Bytes of an element.
+    pub element: usize,
+}
+
+impl RealDevice {
+    /// Whether it has images.
+    pub fn has_images(&self) -> bool {
+        let mut has: cl_bool = CL_FALSE;
+        let (size, value) = (size_of::<cl_bool>(), (&raw mut has).cast());
+        let none = std::ptr::null_mut();
+        let what = CL_DEVICE_IMAGE_SUPPORT;
+        let asked = driver!(self.driver.table, clGetDeviceInfo(self.id, what, size, value, none));
+        asked == CL_SUCCESS && has != CL_FALSE
+    }
+}
+
+impl Context {
+    /// Where its images live: the first place that has any.
+    pub fn image_place(&self) -> Option<usize> {
+        self.places.iter().position(|place| place.real.has_images())
+    }
+}
+
+/// An image of a context.
+pub fn image_of(context: &Ref<Context>, handle: cl_mem) -> Fallible<Ref<Mem>> {
+    let mem = Ref::<Mem>::of(handle)?;
+    if mem.image.is_none() {
+        return Err(CL_INVALID_MEM_OBJECT);
+    }
+    if mem.context != *context {
+        return Err(CL_INVALID_CONTEXT);
+    }
+    Ok(mem)
+}
+
+/// The flags that an image may have; those of its buffer hold where it has none.
+fn flags_of(flags: cl_mem_flags, buffer: Option<&Ref<Mem>>) -> cl_mem_flags {
+    let sets = [
+        CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY,
+        CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS,
+    ];
+    match buffer {
+        Some(buffer) => sets.into_iter().fold(flags, |flags, set| match flags & set {
+            0 => flags | buffer.flags & set,
+            _ => flags,
+        }),
+        None if flags & sets[0] == 0 => flags | CL_MEM_READ_WRITE,
+        None => flags,
+    }
+}
+
+/// # Safety
+/// As OpenCL promises about the pointers.
+unsafe fn create(
+    context: cl_context,
+    flags: cl_mem_flags,
+    format: *const cl_image_format,
+    description: *const cl_image_desc,
+    host: *mut c_void,
+) -> Fallible<cl_mem> {
+    let context = Ref::<Context>::of(context)?;
+    if format.is_null() {
+        return Err(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+    }
+    if description.is_null() {
+        return Err(CL_INVALID_IMAGE_DESCRIPTOR);
+    }
+    // SAFETY: promised by the caller.
+    let mut description = unsafe { *description };
+    let buffer = match description.buffer.is_null() {
+        true => None,
+        false => Some(Ref::<Mem>::of(description.buffer).map_err(|_| CL_INVALID_IMAGE_DESCRIPTOR)?),
+    };
+    check_flags(flags, std::ptr::null_mut()).or_else(|code| match code {
+        // A row pitch may come with host memory; the driver checks both.
+        CL_INVALID_HOST_PTR => Ok(()),
+        code => Err(code),
+    })?;
+    let home = context.image_place().ok_or(CL_INVALID_OPERATION)?;
+    if let Some(buffer) = &buffer {
+        if buffer.context != context || buffer.kind != CL_MEM_OBJECT_BUFFER {
+            return Err(CL_INVALID_IMAGE_DESCRIPTOR);
+        }
+        description.buffer = buffer.at(home)?;
+    }
+    let domain = context.domain(home);
+    let native = driver_object!(
+        domain.table,
+        clCreateImage(domain.context, flags, format, &raw const description, host)
+    )?;
+    let (mut size, mut element) = (0_usize, 0_usize);
+    let (width, none) = (size_of::<usize>(), std::ptr::null_mut());
+    let asked = check(driver!(
+        domain.table,
+        clGetMemObjectInfo(native, CL_MEM_SIZE, width, (&raw mut size).cast(), none)
+    ));
+    let asked = asked.and(check(driver!(
+        domain.table,
+        clGetImageInfo(native, CL_IMAGE_ELEMENT_SIZE, width, (&raw mut element).cast(), none)
+    )));
+    if let Err(code) = asked {
+        let _ = driver!(domain.table, clReleaseMemObject(native));
+        return Err(code);
+    }
+    let flags = flags_of(flags, buffer.as_ref());
+    let (kind, image) = (description.image_type, Image { element });
+    let mem = Mem::image(context, flags, size, host, (kind, image, home), native, buffer);
+    Ok(Ref::new(mem).give())
+}
+
+/// `clCreateImage`.
+pub unsafe extern "C" fn create_image(
+    context: cl_context,
+    flags: cl_mem_flags,
+    format: *const cl_image_format,
+    description: *const cl_image_desc,
+    host: *mut c_void,
+    code: *mut cl_int,
+) -> cl_mem {
+    // SAFETY: OpenCL's promises about the pointers.
+    unsafe { object(code, || create(context, flags, format, description, host)) }
+}
+
+/// A description of an image of `[width, height, depth]` elements.
+fn describe(kind: cl_mem_object_type, size: [usize; 3], row: usize, slice: usize) -> cl_image_desc {
+    cl_image_desc {
+        image_type: kind,
+        image_width: size[0],
+        image_height: size[1],
+        image_depth: size[2],
+        image_array_size: 0,
+        image_row_pitch: row,
+        image_slice_pitch: slice,
+        num_mip_levels: 0,
+        num_samples: 0,
+        buffer: std::ptr::null_mut(),
+    }
+}
+
+/// The older functions have no descriptor that could be invalid, only sizes.
+fn as_size(code: cl_int) -> cl_int {
+    match code {
+        CL_INVALID_IMAGE_DESCRIPTOR => CL_INVALID_IMAGE_SIZE,
+        code => code,
+    }
+}
+
+/// `clCreateImage2D`.
+pub unsafe extern "C" fn create_image_2d(
+    context: cl_context,
+    flags: cl_mem_flags,
+    format: *const cl_image_format,
+    width: usize,
+    height: usize,
+    row: usize,
+    host: *mut c_void,
+    code: *mut cl_int,
+) -> cl_mem {
+    let description = describe(CL_MEM_OBJECT_IMAGE2D, [width, height, 0], row, 0);
+    // SAFETY: OpenCL's promises about the pointers.
+    unsafe {
+        object(code, || {
+            create(context, flags, format, &raw const description, host).map_err(as_size)
+        })
+    }
+}
+
+/// `clCreateImage3D`.
+pub unsafe extern "C" fn create_image_3d(
+    context: cl_context,
+    flags: cl_mem_flags,
+    format: *const cl_image_format,
+    width: usize,
+    height: usize,
+    depth: usize,
+    row: usize,
+    slice: usize,
+    host: *mut c_void,
+    code: *mut cl_int,
+) -> cl_mem {
+    let description = describe(CL_MEM_OBJECT_IMAGE3D, [width, height, depth], row, slice);
+    // SAFETY: OpenCL's promises about the pointers.
+    unsafe {
+        object(code, || {
+            if depth <= 1 {
+                Ref::<Context>::of(context)?;
+                return Err(CL_INVALID_IMAGE_SIZE);
+            }
+            create(context, flags, format, &raw const description, host).map_err(as_size)
+        })
+    }
+}
+
+/// `clGetSupportedImageFormats`: those of the place where images live.
+pub unsafe extern "C" fn get_supported_image_formats(
+    context: cl_context,
+    flags: cl_mem_flags,
+    kind: cl_mem_object_type,
+    entries: cl_uint,
+    formats: *mut cl_image_format,
+    count: *mut cl_uint,
+) -> cl_int {
+    status(|| {
+        let context = Ref::<Context>::of(context)?;
+        let images = CL_MEM_OBJECT_IMAGE2D..=CL_MEM_OBJECT_IMAGE1D_BUFFER;
+        if !images.contains(&kind) || (entries == 0 && !formats.is_null()) {
+            return Err(CL_INVALID_VALUE);
+        }
+        let Some(home) = context.image_place() else {
+            if !count.is_null() {
+                // SAFETY: OpenCL's promise about the count.
+                unsafe { *count = 0 };
+            }
+            return Ok(());
+        };
+        let domain = context.domain(home);
+        check(driver!(
+            domain.table,
+            clGetSupportedImageFormats(domain.context, flags, kind, entries, formats, count)
+        ))
+    })
+}
+
+/// `clGetImageInfo`.
+pub unsafe extern "C" fn get_image_info(
+    handle: cl_mem,
+    what: cl_image_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    status(|| {
+        let mem = Ref::<Mem>::of(handle)?;
+        let home = mem.home.ok_or(CL_INVALID_MEM_OBJECT)?;
+        // SAFETY: OpenCL's promises about both pointers.
+        let answer = unsafe { Answer::to(size, value, needed) };
+        if what == CL_IMAGE_BUFFER {
+            let buffer = mem.parent.as_ref().map(|(buffer, _)| buffer.handle());
+            return answer.value(buffer.unwrap_or(std::ptr::null_mut()));
+        }
+        let (table, native) = (mem.context.domain(home).table, mem.at(home)?);
+        answer.pass(|size, value, needed| {
+            driver!(table, clGetImageInfo(native, what, size, value, needed))
+        })
+    })
+}

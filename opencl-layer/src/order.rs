@@ -1,0 +1,70 @@
+//! The order of one queue's commands when they go to several places.
+//!
+//! In order, each command waits for the one before it wherever that was. Out of order, a
+//! command waits for its own list and for the last barrier. A marker or a barrier without
+//! a list waits for all that its queue has got, at all places.
+
+use std::sync::Arc;
+
+use opencl_sys::{
+    CL_COMMAND_BARRIER, CL_COMMAND_MARKER, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+};
+
+use crate::command::Command;
+use crate::native::Native;
+use crate::queue::{Lane, Queue, State};
+use crate::status::Fallible;
+
+impl Queue {
+    /// Whether a command may start before the one before it has ended.
+    pub fn is_unordered(&self) -> bool {
+        self.properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0
+    }
+}
+
+fn is_barrier(command: &Command) -> bool {
+    command.kind == CL_COMMAND_BARRIER
+}
+
+/// What must end before a command of a driver's queue, beside its own wait list.
+pub fn before(
+    queue: &Queue,
+    state: &mut State,
+    command: &Command,
+    lane: &Lane,
+) -> Fallible<Vec<Arc<Native>>> {
+    let mut before = Vec::new();
+    if !queue.is_unordered() {
+        if let Some(last) = state.last.filter(|last| last.queue != lane.queue) {
+            before.push(last.marker()?);
+        }
+        return Ok(before);
+    }
+    before.extend(state.barrier.clone());
+    let joins = is_barrier(command) || command.kind == CL_COMMAND_MARKER;
+    if joins && command.waits.is_empty() {
+        for lane in state.lanes() {
+            before.push(lane.marker()?);
+        }
+    }
+    Ok(before)
+}
+
+/// Whether commands that follow will wait for this one's event.
+pub fn needs_event(queue: &Queue, command: &Command) -> bool {
+    !queue.context.is_single() && queue.is_unordered() && is_barrier(command)
+}
+
+/// Notes that a command has been given to a driver's queue.
+pub fn after(
+    queue: &Queue,
+    state: &mut State,
+    command: &Command,
+    lane: Lane,
+    native: Option<&Arc<Native>>,
+) {
+    state.last = Some(lane);
+    if needs_event(queue, command) {
+        state.barrier = native.cloned();
+    }
+}

@@ -1,0 +1,279 @@
+//! The functions of programs.
+
+use std::ffi::{CStr, CString};
+
+use libc::{c_char, c_uchar, c_void};
+use opencl_sys::*;
+
+use super::{Built, Program, info};
+use crate::callbacks;
+use crate::context::Context;
+use crate::device::Device;
+use crate::drivers::{self, RealDevice};
+use crate::handle::{self, Ref};
+use crate::kernel::Kernel;
+use crate::status::{Fallible, driver_object, object, status};
+
+/// A text in several strings, as OpenCL passes it.
+///
+/// # Safety
+/// `strings` has `count` strings; each ends in a null byte or is as long as `lengths` say.
+pub unsafe fn joined(
+    count: cl_uint,
+    strings: *const *const c_char,
+    lengths: *const usize,
+) -> Fallible<CString> {
+    if count == 0 || strings.is_null() {
+        return Err(CL_INVALID_VALUE);
+    }
+    let mut text: Vec<u8> = Vec::new();
+    for index in 0..count as usize {
+        // SAFETY: promised by the caller.
+        let string = unsafe { *strings.add(index) };
+        if string.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: promised by the caller.
+        let length = match lengths.is_null() {
+            true => 0,
+            false => unsafe { *lengths.add(index) },
+        };
+        // SAFETY: promised by the caller.
+        text.extend(match length {
+            0 => unsafe { CStr::from_ptr(string) }.to_bytes(),
+            length => unsafe { std::slice::from_raw_parts(string.cast(), length) },
+        });
+    }
+    // Some programs count the null byte.
+    while text.last() == Some(&0) {
+        text.pop();
+    }
+    CString::new(text).map_err(|_| CL_INVALID_VALUE)
+}
+
+/// The devices of a list, or all of a program's.
+///
+/// # Safety
+/// `list` is null or valid for `count` reads.
+pub unsafe fn chosen(
+    all: &[Ref<Device>],
+    count: cl_uint,
+    list: *const cl_device_id,
+) -> Fallible<Vec<Ref<Device>>> {
+    if (count == 0) != list.is_null() {
+        return Err(CL_INVALID_VALUE);
+    }
+    if count == 0 {
+        return Ok(all.to_vec());
+    }
+    // SAFETY: promised by the caller.
+    let devices = unsafe { handle::list::<Device>(count, list)? };
+    match devices.iter().all(|device| all.contains(device)) {
+        true => Ok(devices),
+        false => Err(CL_INVALID_DEVICE),
+    }
+}
+
+/// `clCreateProgramWithSource`.
+pub unsafe extern "C" fn create_program_with_source(
+    context: cl_context,
+    count: cl_uint,
+    strings: *mut *const c_char,
+    lengths: *const usize,
+    code: *mut cl_int,
+) -> cl_program {
+    let make = || {
+        let context = Ref::<Context>::of(context)?;
+        // SAFETY: OpenCL's promises about the strings.
+        let text = unsafe { joined(count, strings, lengths)? };
+        Ok(Ref::new(Program::of_source(context, text)?).give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clCreateProgramWithBinary`. A binary is the driver's of a device's first member.
+pub unsafe extern "C" fn create_program_with_binary(
+    context: cl_context,
+    count: cl_uint,
+    devices: *const cl_device_id,
+    lengths: *const usize,
+    binaries: *mut *const c_uchar,
+    statuses: *mut cl_int,
+    code: *mut cl_int,
+) -> cl_program {
+    let make = || {
+        let context = Ref::<Context>::of(context)?;
+        if count == 0 || devices.is_null() || lengths.is_null() || binaries.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promise about the list.
+        let devices = unsafe { handle::list::<Device>(count, devices)? };
+        if devices.iter().any(|device| !context.devices.contains(device)) {
+            return Err(CL_INVALID_DEVICE);
+        }
+        // A binary is for a device's first member, and for others of the same model.
+        let members = devices.iter().enumerate().flat_map(|(index, device)| {
+            let first = &device.members[0];
+            let alike = |member: &&RealDevice| {
+                member.driver.platform == first.driver.platform && member.model == first.model
+            };
+            device.members.iter().filter(alike).map(move |member| (index, member.id))
+        });
+        let members: Vec<(usize, cl_device_id)> = members.collect();
+        let mut natives = Vec::new();
+        for domain in 0..context.domains.len() {
+            let of_domain = |id: cl_device_id| {
+                let mut places = context.places.iter();
+                places.any(|place| place.real.id == id && place.domain == domain)
+            };
+            let chosen = members.iter().copied().filter(|(_, id)| of_domain(*id));
+            let (own, ids): (Vec<usize>, Vec<cl_device_id>) = chosen.unzip();
+            if own.is_empty() {
+                continue;
+            }
+            // SAFETY: OpenCL's promises about both lists.
+            let empty = |i: &usize| unsafe { *lengths.add(*i) == 0 || (*binaries.add(*i)).is_null() };
+            if own.iter().any(empty) {
+                if !statuses.is_null() {
+                    for index in own.iter().filter(|i| empty(i)) {
+                        // SAFETY: OpenCL's promise about the statuses.
+                        unsafe { *statuses.add(*index) = CL_INVALID_VALUE };
+                    }
+                }
+                return Err(CL_INVALID_VALUE);
+            }
+            // SAFETY: as above.
+            let sizes: Vec<usize> = own.iter().map(|i| unsafe { *lengths.add(*i) }).collect();
+            // SAFETY: as above.
+            let mut data: Vec<_> = own.iter().map(|i| unsafe { *binaries.add(*i) }).collect();
+            let mut told = vec![CL_SUCCESS; own.len()];
+            let inner = &context.domains[domain];
+            let (context, number) = (inner.context, ids.len() as cl_uint);
+            let made = driver_object!(
+                inner.table,
+                clCreateProgramWithBinary(
+                    context, number, ids.as_ptr(), sizes.as_ptr(), data.as_mut_ptr(),
+                    told.as_mut_ptr()
+                )
+            );
+            if !statuses.is_null() {
+                for (index, told) in own.iter().zip(told) {
+                    // SAFETY: OpenCL's promise about the statuses.
+                    unsafe { *statuses.add(*index) = told };
+                }
+            }
+            natives.push((domain, made?, ids));
+        }
+        Ok(Ref::new(Program::of_natives(context, devices, natives, None)).give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clRetainProgram`.
+pub unsafe extern "C" fn retain_program(handle: cl_program) -> cl_int {
+    status(|| Ref::<Program>::retain(handle))
+}
+
+/// `clReleaseProgram`.
+pub unsafe extern "C" fn release_program(handle: cl_program) -> cl_int {
+    status(|| Ref::<Program>::release(handle))
+}
+
+/// `clBuildProgram`.
+pub unsafe extern "C" fn build_program(
+    handle: cl_program,
+    count: cl_uint,
+    devices: *const cl_device_id,
+    options: *const c_char,
+    notify: Option<Built>,
+    data: *mut c_void,
+) -> cl_int {
+    status(|| {
+        let program = Ref::<Program>::of(handle)?;
+        if notify.is_none() && !data.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promises about the list and the options.
+        let (devices, options) = unsafe {
+            let options = match options.is_null() {
+                true => c"",
+                false => CStr::from_ptr(options),
+            };
+            (chosen(&program.devices, count, devices)?, options)
+        };
+        let result = program.build(&devices, options);
+        told(&program, notify, data, result)
+    })
+}
+
+/// Tells a program that work on one of its programs has ended, if it wants that. The log
+/// then says whether it ended well; arguments that are wrong are errors all the same.
+pub fn told(
+    program: &Ref<Program>,
+    notify: Option<Built>,
+    data: *mut c_void,
+    result: Fallible<()>,
+) -> Fallible<()> {
+    let Some(notify) = notify else {
+        return result;
+    };
+    let failures =
+        [CL_BUILD_PROGRAM_FAILURE, CL_COMPILE_PROGRAM_FAILURE, CL_LINK_PROGRAM_FAILURE];
+    if let Err(code) = result
+        && !failures.contains(&code)
+    {
+        return Err(code);
+    }
+    let (program, data) = (program.clone(), data as usize);
+    // SAFETY: the program gave the function and its data for this call.
+    callbacks::run(move || unsafe { notify(program.handle(), data as *mut c_void) });
+    Ok(())
+}
+
+/// `clUnloadPlatformCompiler`.
+pub unsafe extern "C" fn unload_platform_compiler(_platform: cl_platform_id) -> cl_int {
+    CL_SUCCESS
+}
+
+/// `clUnloadCompiler`.
+pub unsafe extern "C" fn unload_compiler() -> cl_int {
+    CL_SUCCESS
+}
+
+/// `clCreateKernelsInProgram`.
+pub unsafe extern "C" fn create_kernels_in_program(
+    handle: cl_program,
+    entries: cl_uint,
+    kernels: *mut cl_kernel,
+    count: *mut cl_uint,
+) -> cl_int {
+    status(|| {
+        let program = Ref::<Program>::of(handle)?;
+        let names = drivers::text(|size, value, needed| {
+            // SAFETY: the pointers are those of `text`.
+            unsafe { info::get_program_info(handle, CL_PROGRAM_KERNEL_NAMES, size, value, needed) }
+        });
+        let names: Vec<&str> = names.split(';').filter(|name| !name.is_empty()).collect();
+        if names.is_empty() {
+            return Err(CL_INVALID_PROGRAM_EXECUTABLE);
+        }
+        if !kernels.is_null() {
+            if (entries as usize) < names.len() {
+                return Err(CL_INVALID_VALUE);
+            }
+            for (index, name) in names.iter().enumerate() {
+                let name = CString::new(*name).map_err(|_| CL_INVALID_KERNEL_NAME)?;
+                let kernel = Ref::new(Kernel::new(program.clone(), name)?);
+                // SAFETY: the list has room for `entries` handles.
+                unsafe { *kernels.add(index) = kernel.give() };
+            }
+        }
+        if !count.is_null() {
+            // SAFETY: OpenCL's promise.
+            unsafe { *count = names.len() as cl_uint };
+        }
+        Ok(())
+    })
+}

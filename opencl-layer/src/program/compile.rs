@@ -1,0 +1,234 @@
+//! Compiling and linking programs in two steps.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use libc::{c_char, c_void};
+use opencl_sys::*;
+
+use super::calls::{chosen, told};
+use super::{Built, Job, Origin, Program};
+use crate::context::Context;
+use crate::device::Device;
+use crate::handle::{self, Ref};
+use crate::status::{Fallible, check, driver, driver_object, object, status};
+
+impl Program {
+    fn compile(
+        &self,
+        devices: &[Ref<Device>],
+        options: &CStr,
+        headers: &[Ref<Self>],
+        names: &[*const c_char],
+    ) -> Fallible<()> {
+        let mut state = self.state();
+        if state.kernels > 0 || !matches!(self.origin, Origin::Source(_)) {
+            return Err(CL_INVALID_OPERATION);
+        }
+        state.options = options.to_owned();
+        let mut by_domain = Vec::new();
+        for domain in 0..self.context.domains.len() {
+            // A program may include itself; its state is locked already.
+            let of = |header: &Ref<Self>| match ptr::eq(&**header, self) {
+                true => state.native(domain),
+                false => header.native(domain),
+            };
+            by_domain.push(headers.iter().map(of).collect::<Fallible<Vec<cl_program>>>()?);
+        }
+        let inputs = Inputs { by_domain, names: names.to_vec() };
+        let work = |job: &Job| {
+            let (count, ids) = (job.ids.len() as cl_uint, job.ids.as_ptr());
+            let (headers, mut names) = inputs.of(job.native.domain);
+            let number = headers.len() as cl_uint;
+            let (headers, names) = match number {
+                0 => (ptr::null(), ptr::null_mut()),
+                _ => (headers.as_ptr(), names.as_mut_ptr()),
+            };
+            check(driver!(
+                self.context.domains[job.native.domain].table,
+                clCompileProgram(
+                    job.native.program, count, ids, options.as_ptr(), number, headers, names, None,
+                    ptr::null_mut()
+                )
+            ))
+        };
+        let results = self.run(&state.natives, devices, work);
+        for (index, _) in &results {
+            // What is compiled is no executable yet.
+            state.natives[*index].built = None;
+        }
+        self.verdict(&state.natives, devices, &results)
+    }
+}
+
+/// Headers by domain, and their names.
+struct Inputs {
+    by_domain: Vec<Vec<cl_program>>,
+    names: Vec<*const c_char>,
+}
+
+// SAFETY: drivers' handles may be used by every thread, and names are only read.
+unsafe impl Sync for Inputs {}
+
+impl Inputs {
+    fn of(&self, domain: usize) -> (&[cl_program], Vec<*const c_char>) {
+        (&self.by_domain[domain], self.names.clone())
+    }
+}
+
+/// # Safety
+/// `options` is null or ends in a null byte.
+unsafe fn text<'a>(options: *const c_char) -> &'a CStr {
+    match options.is_null() {
+        true => c"",
+        // SAFETY: promised by the caller.
+        false => unsafe { CStr::from_ptr(options) },
+    }
+}
+
+/// `clCompileProgram`.
+pub unsafe extern "C" fn compile_program(
+    handle: cl_program,
+    count: cl_uint,
+    devices: *const cl_device_id,
+    options: *const c_char,
+    number: cl_uint,
+    headers: *const cl_program,
+    names: *mut *const c_char,
+    notify: Option<Built>,
+    data: *mut c_void,
+) -> cl_int {
+    status(|| {
+        let program = Ref::<Program>::of(handle)?;
+        if notify.is_none() && !data.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        if [headers.is_null(), names.is_null()] != [number == 0; 2] {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promises about the lists and the options.
+        let (devices, headers, options) = unsafe {
+            (
+                chosen(&program.devices, count, devices)?,
+                handle::list::<Program>(number, headers)?,
+                text(options),
+            )
+        };
+        let names = match number {
+            0 => &[],
+            // SAFETY: OpenCL's promise: a name for each header.
+            _ => unsafe { std::slice::from_raw_parts(names, number as usize) },
+        };
+        let result = program.compile(&devices, options, &headers, names);
+        told(&program, notify, data, result)
+    })
+}
+
+/// Links programs that are compiled, with every driver that has all of them.
+fn link(
+    context: &Ref<Context>,
+    devices: Vec<Ref<Device>>,
+    options: &CStr,
+    inputs: &[Ref<Program>],
+) -> Fallible<Ref<Program>> {
+    let mut natives = Vec::new();
+    let mut failures = vec![Ok(()); context.domains.len()];
+    for (domain, inner) in context.domains.iter().enumerate() {
+        let places = context.places.iter().filter(|place| place.domain == domain);
+        let wanted = |id: &cl_device_id| {
+            let mut members = devices.iter().flat_map(|device| &device.members);
+            members.any(|member| member.id == *id)
+        };
+        let ids: Vec<cl_device_id> = places.map(|place| place.real.id).filter(wanted).collect();
+        if ids.is_empty() {
+            continue;
+        }
+        let own = inputs.iter().map(|input| input.native(domain)).collect::<Fallible<Vec<_>>>();
+        let linked = own.and_then(|own| {
+            let (count, number) = (ids.len() as cl_uint, own.len() as cl_uint);
+            let (text, none) = (options.as_ptr(), ptr::null_mut());
+            driver_object!(
+                inner.table,
+                clLinkProgram(
+                    inner.context, count, ids.as_ptr(), text, number, own.as_ptr(), None, none
+                )
+            )
+        });
+        match linked {
+            Ok(native) => natives.push((domain, native, ids)),
+            Err(code) => failures[domain] = Err(code),
+        }
+    }
+    let made = |device: &Ref<Device>| {
+        let mut linked = natives.iter();
+        linked.any(|(domain, _, _)| {
+            let mut places = context.places_of(device).into_iter();
+            places.any(|place| context.places[place].domain == *domain)
+        })
+    };
+    let all_made = devices.iter().all(made);
+    let library = options.to_bytes().split(|byte| *byte == b' ').any(|word| word == b"-create-library");
+    let built = (!library).then_some(Ok(()));
+    let program = Ref::new(Program::of_natives(context.clone(), devices, natives, built));
+    match all_made {
+        true => Ok(program),
+        false => Err(failures.into_iter().find_map(Result::err).unwrap_or(CL_LINK_PROGRAM_FAILURE)),
+    }
+}
+
+/// `clLinkProgram`.
+pub unsafe extern "C" fn link_program(
+    context: cl_context,
+    count: cl_uint,
+    devices: *const cl_device_id,
+    options: *const c_char,
+    number: cl_uint,
+    inputs: *const cl_program,
+    notify: Option<Built>,
+    data: *mut c_void,
+    code: *mut cl_int,
+) -> cl_program {
+    let make = || {
+        let context = Ref::<Context>::of(context)?;
+        if number == 0 || inputs.is_null() || (notify.is_none() && !data.is_null()) {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promises about the lists and the options.
+        let (devices, inputs, options) = unsafe {
+            (
+                chosen(&context.devices, count, devices)?,
+                handle::list::<Program>(number, inputs)?,
+                text(options),
+            )
+        };
+        if inputs.iter().any(|input| input.context != context) {
+            return Err(CL_INVALID_PROGRAM);
+        }
+        let program = link(&context, devices, options, &inputs)?;
+        told(&program, notify, data, Ok(()))?;
+        Ok(program.give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clCreateProgramWithBuiltInKernels`: no device has any.
+pub unsafe extern "C" fn create_program_with_built_in_kernels(
+    context: cl_context,
+    count: cl_uint,
+    devices: *const cl_device_id,
+    names: *const c_char,
+    code: *mut cl_int,
+) -> cl_program {
+    let make = || {
+        let context = Ref::<Context>::of(context)?;
+        if count == 0 || devices.is_null() || names.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        // SAFETY: OpenCL's promise about the list.
+        unsafe { chosen(&context.devices, count, devices)? };
+        Err(CL_INVALID_VALUE)
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}

@@ -1,0 +1,117 @@
+//! Runs the C programs of `tests/opencl-layer` through the layer.
+//!
+//! Cargo builds a library that is only a `cdylib` for no integration test, and tells none
+//! where it is. The test therefore has cargo build it, which takes no time when nothing
+//! has changed, and finds it beside its own folder. The programs need a C compiler, a
+//! loader with layers and a driver; without a device they are skipped. Two places are two
+//! devices of PoCL; other drivers do not know its variable.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+/// How a program ends that finds nothing to run on.
+const SKIPPED: i32 = 77;
+
+/// The folder of the build profile, which has the library.
+fn target() -> PathBuf {
+    let test = env::current_exe().expect("the test has a path");
+    let folder = test.parent().and_then(Path::parent).expect("tests are in `deps`");
+    folder.to_owned()
+}
+
+fn library() -> PathBuf {
+    let target = target();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--lib", "-p", env!("CARGO_PKG_NAME"), "--target-dir"]);
+    cargo.arg(target.parent().expect("a profile is in the target folder"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if target.ends_with("release") {
+        cargo.arg("--release");
+    }
+    assert!(cargo.status().expect("cargo starts").success(), "the library is not built");
+    target.join("libpdawl_opencl.so")
+}
+
+fn compile(name: &str) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/opencl-layer");
+    let folder = target().join("opencl-programs");
+    fs::create_dir_all(&folder).expect("the target folder can be written");
+    let program = folder.join(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Wextra", "-std=c11", "-D_DEFAULT_SOURCE", "-o"]);
+    cc.arg(&program).arg(sources.join(format!("{name}.c"))).args(["-lOpenCL", "-lpthread"]);
+    assert!(cc.status().expect("a C compiler starts").success(), "{name}.c is not compiled");
+    program
+}
+
+fn text(output: &Output) -> String {
+    let (out, errors) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(errors))
+}
+
+/// Runs a program on one device, on two, and on one that stands for both.
+fn run(name: &str) {
+    let (program, library) = (compile(name), library());
+    let ways: [&[(&str, &str)]; 3] = [
+        &[("POCL_DEVICES", "pthread")],
+        &[("POCL_DEVICES", "pthread pthread")],
+        &[
+            ("POCL_DEVICES", "pthread pthread"),
+            ("PDAWL_VIRTUAL", "1"),
+            ("PDAWL_DEVICE_TYPE", "cpu"),
+        ],
+    ];
+    for way in ways {
+        let mut command = Command::new("timeout");
+        command.arg("300").arg(&program).envs(way.iter().copied());
+        command.env("OPENCL_LAYERS", &library).env("PDAWL_POLICY", "off");
+        let output = command.env("PDAWL_CHECK_LEAKS", "1").output().expect("`timeout` starts");
+        let said = text(&output);
+        match output.status.code() {
+            Some(SKIPPED) => println!("{name} {way:?}: skipped"),
+            Some(0) => assert!(said.contains("no objects are left"), "{name} {way:?}:\n{said}"),
+            _ => panic!("{name} {way:?} ended with {}:\n{said}", output.status),
+        }
+    }
+}
+
+#[test]
+fn buffers() {
+    run("buffers");
+}
+
+#[test]
+fn events() {
+    run("events");
+}
+
+#[test]
+fn images() {
+    run("images");
+}
+
+#[test]
+fn programs() {
+    run("programs");
+}
+
+#[test]
+fn parts_of_devices() {
+    run("parts");
+}
+
+#[test]
+fn memory_of_the_program() {
+    run("host");
+}
+
+#[test]
+fn errors() {
+    run("errors");
+}
+
+#[test]
+fn threads() {
+    run("threads");
+}

@@ -1,0 +1,157 @@
+/* Programs: compiled and linked in steps, built from binaries, built wrongly. */
+#include "check.h"
+#include <stdatomic.h>
+#include <unistd.h>
+
+static atomic_int told;
+
+static void CL_CALLBACK tell(cl_program program, void *data) {
+    if (program && data == &told)
+        told++;
+}
+
+static void wait_told(int number) {
+    for (int i = 0; i < 1000 && told < number; i++)
+        usleep(10000);
+    CHECK(told == number);
+}
+
+static void run(cl_program program, int factor) {
+    cl_kernel kernel = kernel_of(program, "scale");
+    cl_int code, data[64], n = 64;
+    if (!kernel)
+        return;
+    for (unsigned step = 0; step < 2 * device_count; step++) {
+        for (int i = 0; i < n; i++)
+            data[i] = i;
+        cl_mem buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof data, data, &code);
+        size_t size = n;
+        OK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+        OK(clEnqueueNDRangeKernel(turn(step), kernel, 1, NULL, &size, NULL, 0, NULL, NULL));
+        OK(clEnqueueReadBuffer(turn(step), buffer, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
+        for (int i = 0; i < n; i++)
+            CHECK(data[i] == i * factor);
+        OK(clReleaseMemObject(buffer));
+    }
+    OK(clReleaseKernel(kernel));
+}
+
+static cl_program of_source(const char *source) {
+    cl_int code;
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
+    OK(code);
+    return program;
+}
+
+static void steps(void) {
+    cl_int code;
+    cl_program header = of_source("int times(int x);\n#define FACTOR 3\n");
+    cl_program main = of_source("#include \"times.h\"\n"
+                                "kernel void scale(global int *b) {"
+                                " b[get_global_id(0)] = times(b[get_global_id(0)]); }");
+    cl_program rest = of_source("#include \"times.h\"\nint times(int x) { return x * FACTOR; }");
+    const char *name = "times.h";
+    OK(clCompileProgram(main, 0, NULL, "", 1, &header, &name, NULL, NULL));
+    OK(clCompileProgram(rest, 0, NULL, "", 1, &header, &name, tell, &told));
+    wait_told(1);
+    CHECK(!clCreateKernel(main, "scale", &code));
+    CODE(code, CL_INVALID_PROGRAM_EXECUTABLE);
+    cl_program both[2] = {main, rest};
+    cl_program linked = clLinkProgram(context, 0, NULL, "", 2, both, NULL, NULL, &code);
+    OK(code);
+    if (linked) {
+        run(linked, 3);
+        OK(clReleaseProgram(linked));
+    }
+    CODE(clCompileProgram(main, 0, NULL, "", 1, NULL, &name, NULL, NULL), CL_INVALID_VALUE);
+    CODE(clCompileProgram(main, 0, NULL, "", 0, NULL, NULL, NULL, &told), CL_INVALID_VALUE);
+    CHECK(!clLinkProgram(context, 0, NULL, "", 0, NULL, NULL, NULL, &code));
+    CODE(code, CL_INVALID_VALUE);
+    cl_program wrong = (cl_program)context;
+    CHECK(!clLinkProgram(context, 0, NULL, "", 1, &wrong, NULL, NULL, &code));
+    CODE(code, CL_INVALID_PROGRAM);
+    CHECK(!clCreateProgramWithBuiltInKernels(context, device_count, devices, "none", &code));
+    CODE(code, CL_INVALID_VALUE);
+    OK(clReleaseProgram(header));
+    OK(clReleaseProgram(main));
+    OK(clReleaseProgram(rest));
+}
+
+static void binaries(void) {
+    cl_int code, statuses[MOST];
+    cl_program program = build("kernel void scale(global int *b) { b[get_global_id(0)] *= F; }",
+                               "-DF=5");
+    run(program, 5);
+    size_t sizes[MOST];
+    unsigned char *binaries[MOST];
+    OK(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL));
+    for (cl_uint i = 0; i < device_count; i++) {
+        CHECK(sizes[i] > 0);
+        binaries[i] = malloc(sizes[i]);
+    }
+    OK(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL));
+    cl_program again = clCreateProgramWithBinary(context, device_count, devices, sizes,
+                                                 (const unsigned char **)binaries, statuses, &code);
+    OK(code);
+    OK(clBuildProgram(again, 0, NULL, NULL, NULL, NULL));
+    run(again, 5);
+    OK(clReleaseProgram(again));
+    sizes[0] = 0;
+    CHECK(!clCreateProgramWithBinary(context, device_count, devices, sizes,
+                                     (const unsigned char **)binaries, statuses, &code));
+    CODE(code, CL_INVALID_VALUE);
+    for (cl_uint i = 0; i < device_count; i++)
+        free(binaries[i]);
+    OK(clReleaseProgram(program));
+}
+
+static void wrong(void) {
+    cl_int code;
+    cl_program program = of_source("kernel void scale(global int *b) { b[0] = nothing; }");
+    CODE(clBuildProgram(program, 0, NULL, "", NULL, NULL), CL_BUILD_PROGRAM_FAILURE);
+    cl_build_status status;
+    OK(clGetProgramBuildInfo(program, devices[0], CL_PROGRAM_BUILD_STATUS, sizeof status, &status,
+                             NULL));
+    CHECK(status == CL_BUILD_ERROR);
+    size_t length = 0;
+    OK(clGetProgramBuildInfo(program, devices[0], CL_PROGRAM_BUILD_LOG, 0, NULL, &length));
+    CHECK(length > 1);
+    CHECK(!clCreateKernel(program, "scale", &code));
+    CODE(code, CL_INVALID_PROGRAM_EXECUTABLE);
+    OK(clReleaseProgram(program));
+    program = build("kernel void a(global int *b, local int *c, int d) { b[0] = c[0] = d; }"
+                    "kernel void e(void) {}", "-cl-kernel-arg-info");
+    cl_kernel kernels[2];
+    cl_uint count;
+    OK(clCreateKernelsInProgram(program, 2, kernels, &count));
+    CHECK(count == 2);
+    CODE(clCreateKernelsInProgram(program, 1, kernels, &count), CL_INVALID_VALUE);
+    CODE(clBuildProgram(program, 0, NULL, "", NULL, NULL), CL_INVALID_OPERATION);
+    cl_kernel kernel = kernel_of(program, "a");
+    int number = 1;
+    void *stale = &number;
+    size_t one = 1;
+    CODE(clSetKernelArg(kernel, 3, 4, &number), CL_INVALID_ARG_INDEX);
+    CODE(clSetKernelArg(kernel, 0, sizeof stale, &stale), CL_INVALID_MEM_OBJECT);
+    CODE(clSetKernelArg(kernel, 0, 4, &number), CL_INVALID_ARG_SIZE);
+    CODE(clSetKernelArg(kernel, 1, 4, &number), CL_INVALID_ARG_VALUE);
+    CODE(clSetKernelArg(kernel, 2, 4, NULL), CL_INVALID_ARG_VALUE);
+    CODE(clEnqueueNDRangeKernel(turn(0), kernel, 1, NULL, &one, NULL, 0, NULL, NULL),
+         CL_INVALID_KERNEL_ARGS);
+    CODE(clEnqueueNDRangeKernel(turn(0), kernels[0], 4, NULL, &one, NULL, 0, NULL, NULL),
+         CL_INVALID_WORK_DIMENSION);
+    CHECK(!clCreateKernel(program, "missing", &code));
+    CODE(code, CL_INVALID_KERNEL_NAME);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseKernel(kernels[0]));
+    OK(clReleaseKernel(kernels[1]));
+    OK(clReleaseProgram(program));
+}
+
+int main(void) {
+    begin(0);
+    steps();
+    binaries();
+    wrong();
+    return end();
+}
