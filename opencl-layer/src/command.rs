@@ -78,6 +78,12 @@ pub trait Action: Send {
         false
     }
 
+    /// Whether the program needs the driver's answer at once, so that the command cannot
+    /// be recorded.
+    fn answers(&self) -> bool {
+        false
+    }
+
     /// The launch, if it is one.
     fn launch(&self) -> Option<&Launch> {
         None
@@ -156,15 +162,19 @@ pub unsafe fn submit(
     for before in &command.waits {
         schedule::force_before(queue, before)?;
     }
-    let (native, made) = {
+    let (native, made, command, done) = {
         let _issuing = queue.context.issuing();
         let mut state = queue.state();
         schedule::advance_locked(queue, &mut state);
-        if schedule::must_record(queue, &mut state, &command)? {
+        if command.action.answers() {
+            schedule::force_locked(queue, &mut state);
+        }
+        let done = std::mem::take(&mut state.done);
+        let given = if schedule::must_record(queue, &mut state, &command)? {
             let made = Event::recorded(queue, command.kind);
             let event = made.clone();
             state.recorded.push_back(Recorded { command, event });
-            (None, Some(made))
+            (None, Some(made), None, done)
         } else {
             let with_event = blocking || !event.is_null();
             let native = schedule::place_and_issue(queue, &mut state, &command, with_event)?;
@@ -173,9 +183,12 @@ pub unsafe fn submit(
                 Event::issued(&made, Arc::clone(native));
                 made
             });
-            (native, made)
-        }
+            (native, made, Some(command), done)
+        };
+        given
     };
+    // What commands kept alive may end now, which takes locks.
+    drop((command, done));
     if let Some(made) = made.as_ref().filter(|_| !event.is_null()) {
         // SAFETY: promised by the caller.
         unsafe { *event = made.give() };

@@ -53,8 +53,14 @@ unsafe impl Sync for RealDevice {}
 /// The devices of all drivers, in the drivers' order.
 pub fn devices(own: GetPlatforms) -> Vec<RealDevice> {
     let mut devices = Vec::new();
-    let drivers = libraries().into_iter().flat_map(|library| open(&library, own));
-    for (platform, driver) in drivers.enumerate() {
+    let mut drivers: Vec<Driver> = Vec::new();
+    for driver in libraries().into_iter().flat_map(|library| open(&library, own)) {
+        // Several files may name one library.
+        if drivers.iter().all(|other| other.platform != driver.platform) {
+            drivers.push(driver);
+        }
+    }
+    for (platform, driver) in drivers.into_iter().enumerate() {
         let driver: &'static Driver = Box::leak(Box::new(driver));
         for (index, id) in device_ids(driver).into_iter().enumerate() {
             devices.push(RealDevice {

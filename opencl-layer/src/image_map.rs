@@ -56,6 +56,10 @@ impl Action for MapImage {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
         Ok(())
     }
+
+    fn answers(&self) -> bool {
+        true
+    }
 }
 
 /// `clEnqueueMapImage`.

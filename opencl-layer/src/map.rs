@@ -45,6 +45,10 @@ impl Action for Map {
         self.address.store(address as usize, Ordering::Release);
         Ok(())
     }
+
+    fn answers(&self) -> bool {
+        true
+    }
 }
 
 /// `clEnqueueMapBuffer`.

@@ -95,6 +95,9 @@ pub struct State {
     pub barrier: Option<Arc<Native>>,
     /// Commands that no driver has yet, in their order.
     pub recorded: VecDeque<Recorded>,
+    /// Recorded commands that drivers have now. What they keep alive may end only where
+    /// no lock is held.
+    pub done: Vec<Recorded>,
     /// What the scheduler knows of the queue.
     pub plan: QueuePlan,
 }
@@ -133,6 +136,7 @@ impl Queue {
                 last: None,
                 barrier: None,
                 recorded: VecDeque::new(),
+                done: Vec::new(),
                 plan: QueuePlan::default(),
             }),
             context,

@@ -72,12 +72,14 @@ impl Lacks {
     }
 
     /// How many inputs a task lacks on a device.
+    #[inline]
     pub fn count(&self, task: usize, device: usize) -> u32 {
         self.counts[task * self.devices + device]
     }
 
     /// A reader of a datum has one input more that the device holds, or one less; returns
     /// how many it lacked before, and lacks now.
+    #[inline]
     pub fn change(&mut self, task: usize, device: usize, held: bool) -> (u32, u32) {
         let count = &mut self.counts[task * self.devices + device];
         let before = *count;
@@ -86,12 +88,14 @@ impl Lacks {
     }
 
     /// Those of a task's inputs that a device does not hold.
+    #[inline]
     pub fn missing(&self, task: usize, device: usize) -> impl Iterator<Item = u32> {
         let missing = self.inputs.of(task).iter().copied();
         missing.filter(move |datum| !self.holdings.holds(device, *datum as usize))
     }
 
     /// Notes a task that came to lack nothing on a device.
+    #[inline]
     pub fn frees(&mut self, task: usize, device: usize) {
         // A task without inputs is free everywhere, and so is every task on a device
         // that computes in host memory. No device reserves them.
@@ -101,6 +105,7 @@ impl Lacks {
     }
 
     /// The first available task that came to lack nothing on a device. Who asks takes it.
+    #[inline]
     pub fn pop_freed(&mut self, device: usize) -> Option<usize> {
         loop {
             let task = self.freed[device].pop_front()? as usize;

@@ -200,8 +200,20 @@ pub fn advance(queue: &Ref<Queue>) {
     if !fits(queue) {
         return;
     }
-    let _issuing = queue.context.issuing();
-    advance_locked(queue, &mut queue.state());
+    with(queue, |state| advance_locked(queue, state));
+}
+
+/// Works on a queue's state while nobody else gives commands to drivers, and lets what is
+/// done end after that.
+fn with<T>(queue: &Ref<Queue>, work: impl FnOnce(&mut State) -> T) -> T {
+    let (result, done) = {
+        let _issuing = queue.context.issuing();
+        let mut state = queue.state();
+        let result = work(&mut state);
+        (result, std::mem::take(&mut state.done))
+    };
+    drop(done);
+    result
 }
 
 /// As [`advance`], for a caller that keeps others from issuing.
@@ -237,6 +249,7 @@ fn issue_first(queue: &Ref<Queue>, state: &mut State) {
         Ok(None) => Event::failed(&first.event, CL_OUT_OF_RESOURCES),
         Err(code) => Event::failed(&first.event, negative(code)),
     }
+    state.done.push(first);
 }
 
 fn negative(code: cl_int) -> cl_int {
@@ -245,19 +258,20 @@ fn negative(code: cl_int) -> cl_int {
 
 /// Gives all recorded commands to drivers. Waits for samples, without a lock.
 pub fn settle(queue: &Ref<Queue>) -> Fallible<()> {
+    if queue.places.len() < 2 {
+        return Ok(());
+    }
     loop {
-        let waiting = {
-            let _issuing = queue.context.issuing();
-            let mut state = queue.state();
-            advance_locked(queue, &mut state);
-            match state.recorded.is_empty() {
-                true => return Ok(()),
-                false => sample::first_running(&state.plan.samples),
-            }
-        };
-        if let Some(native) = waiting {
+        let waiting = with(queue, |state| {
+            advance_locked(queue, state);
+            let is_done = state.recorded.is_empty();
+            (!is_done).then(|| sample::first_running(&state.plan.samples))
+        });
+        match waiting {
+            None => return Ok(()),
             // A sample that fails is none.
-            let _ = native.wait();
+            Some(Some(native)) => drop(native.wait()),
+            Some(None) => {}
         }
     }
 }
@@ -270,12 +284,12 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) -> Fallible<()> {
         return Ok(());
     };
     if event.is_recorded() {
-        let _issuing = other.context.issuing();
-        let mut state = other.state();
-        while event.is_recorded() && !state.recorded.is_empty() {
-            state.plan.samples.clear();
-            issue_first(other, &mut state);
-        }
+        with(other, |state| {
+            while event.is_recorded() && !state.recorded.is_empty() {
+                state.plan.samples.clear();
+                issue_first(other, state);
+            }
+        });
     }
     Ok(())
 }
@@ -285,11 +299,14 @@ pub fn force(queue: &Ref<Queue>) {
     if !fits(queue) {
         return;
     }
-    let _issuing = queue.context.issuing();
-    let mut state = queue.state();
+    with(queue, |state| force_locked(queue, state));
+}
+
+/// As [`force`], for a caller that keeps others from issuing.
+pub fn force_locked(queue: &Ref<Queue>, state: &mut State) {
     while !state.recorded.is_empty() {
         state.plan.samples.clear();
-        issue_first(queue, &mut state);
+        issue_first(queue, state);
     }
 }
 
