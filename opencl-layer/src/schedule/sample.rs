@@ -252,8 +252,8 @@ mod tests {
         assert_eq!(part(&[4096 * 64], Some(&[64]), 8), (vec![256 * 64], 16.0));
         // 132 units need 528 groups.
         assert_eq!(part(&[4096 * 64], Some(&[64]), 132), (vec![528 * 64], 4096.0 / 528.0));
-        // Rows of 100 groups: 6 rows are 600.
-        assert_eq!(part(&[1600, 1000], Some(&[16, 10]), 132), (vec![1600, 60], 1000.0 / 60.0));
+        // Rows of 100 groups: a sixteenth of 10000 groups is 7 rows.
+        assert_eq!(part(&[1600, 1000], Some(&[16, 10]), 132), (vec![1600, 70], 1000.0 / 70.0));
         assert_eq!(part(&[64, 1, 1], Some(&[64, 1, 1]), 8), (vec![64, 1, 1], 1.0));
         assert_eq!(part(&[10], None, 8), (vec![10], 1.0));
     }
