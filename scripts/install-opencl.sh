@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs PoCL, an OpenCL implementation for CPUs, if this machine has no
-# OpenCL CPU device. The tests run kernels on it.
+# OpenCL CPU device, and what C programs need to be built for OpenCL. The tests
+# run kernels on PoCL, and C programs through the OpenCL layer.
 set -eu
 
 vendors=${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}
@@ -33,7 +34,14 @@ have_cpu_device() {
     return 1
 }
 
-if have_loader && have_cpu_device; then
+# Whether C programs can be compiled and linked.
+have_headers() {
+    echo '#include <CL/cl.h>
+int main(void) { return clGetPlatformIDs(0, 0, 0) == 1; }' |
+        cc -DCL_TARGET_OPENCL_VERSION=120 -x c - -lOpenCL -o /dev/null 2>/dev/null
+}
+
+if have_loader && have_cpu_device && have_headers; then
     exit 0
 fi
 
@@ -41,16 +49,17 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-echo "installing an OpenCL CPU device (PoCL) for the tests"
+echo "installing an OpenCL CPU device (PoCL) and headers for the tests"
 if command -v apt-get >/dev/null; then
     as_root apt-get update -q
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd \
+        ocl-icd-libopencl1 ocl-icd-opencl-dev
 elif command -v dnf >/dev/null; then
-    as_root dnf install -y pocl ocl-icd
+    as_root dnf install -y pocl ocl-icd ocl-icd-devel opencl-headers
 elif command -v pacman >/dev/null; then
-    as_root pacman -S --noconfirm --needed pocl ocl-icd
+    as_root pacman -S --noconfirm --needed pocl ocl-icd opencl-headers
 elif command -v zypper >/dev/null; then
-    as_root zypper --non-interactive install pocl libOpenCL1
+    as_root zypper --non-interactive install pocl libOpenCL1 ocl-icd-devel opencl-headers
 else
     echo "no known package manager: install PoCL and an OpenCL loader (libOpenCL.so.1) manually" >&2
     exit 1
@@ -58,5 +67,9 @@ fi
 
 if ! have_loader || ! have_cpu_device; then
     echo "PoCL is installed, but $vendors registers no OpenCL CPU device" >&2
+    exit 1
+fi
+if ! have_headers; then
+    echo "no C program for OpenCL can be built: install a C compiler and OpenCL's headers" >&2
     exit 1
 fi

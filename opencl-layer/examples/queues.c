@@ -18,7 +18,7 @@
 #define EPOCHS 5
 
 static const char *source =
-    "kernel void step(global float *x, uint n, float a) {\n"
+    "kernel void advance(global float *x, uint n, float a) {\n"
     "  size_t i = get_global_id(0);\n"
     "  if (i < n) x[i] = a * x[i] + 1.0f;\n"
     "}\n";
@@ -80,7 +80,7 @@ int main(void) {
     buffer[q] = clCreateBuffer(context, CL_MEM_READ_WRITE,
                                ITEMS * sizeof(float), NULL, &code);
     check(code, "buffer");
-    kernel[q] = clCreateKernel(program, "step", &code);
+    kernel[q] = clCreateKernel(program, "advance", &code);
     check(code, "kernel");
     for (int i = 0; i < ITEMS; i++)
       x[i] = (float)(i % 17 + q);

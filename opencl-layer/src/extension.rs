@@ -7,11 +7,11 @@ use libc::{c_char, c_void};
 use opencl_sys::{cl_int, cl_platform_id};
 
 use crate::scheduling::{set_command_queue_sched_property, set_kernel_work_group_info};
-use crate::platform::{self, clIcdGetPlatformIDsKHR, get_platform_info};
+use crate::platform::{self, get_platform_ids, get_platform_info};
 
-/// `clGetExtensionFunctionAddress`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *mut c_void {
+/// `clGetExtensionFunctionAddress`. Within the library the exported name would be that of
+/// the loader, which has one, too.
+pub unsafe extern "C" fn get_extension_function_address(name: *const c_char) -> *mut c_void {
     if name.is_null() {
         return ptr::null_mut();
     }
@@ -19,9 +19,16 @@ pub unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *
     match unsafe { CStr::from_ptr(name) }.to_bytes() {
         b"clSetCommandQueueSchedPropertyPDAWL" => set_command_queue_sched_property as *mut c_void,
         b"clSetKernelWorkGroupInfoPDAWL" => set_kernel_work_group_info as *mut c_void,
-        b"clIcdGetPlatformIDsKHR" => clIcdGetPlatformIDsKHR as *mut c_void,
+        b"clIcdGetPlatformIDsKHR" => get_platform_ids as *mut c_void,
         _ => ptr::null_mut(),
     }
+}
+
+/// Called by loaders.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *mut c_void {
+    // SAFETY: the same promise.
+    unsafe { get_extension_function_address(name) }
 }
 
 /// `clGetExtensionFunctionAddressForPlatform`.
@@ -33,7 +40,7 @@ pub unsafe extern "C" fn get_extension_function_address_for_platform(
         return ptr::null_mut();
     }
     // SAFETY: the same promise.
-    unsafe { clGetExtensionFunctionAddress(name) }
+    unsafe { get_extension_function_address(name) }
 }
 
 /// Exported for ocl-icd, which asks for it before the table is known.

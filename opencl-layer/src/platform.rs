@@ -82,12 +82,8 @@ fn chosen(real: &[RealDevice], names: &[String]) -> Vec<RealDevice> {
     chosen
 }
 
-/// Called by loaders.
-///
-/// # Safety
-/// As `clGetPlatformIDs`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clIcdGetPlatformIDsKHR(
+/// `clGetPlatformIDs`.
+pub unsafe extern "C" fn get_platform_ids(
     entries: cl_uint,
     platforms: *mut cl_platform_id,
     count: *mut cl_uint,
@@ -103,14 +99,15 @@ pub unsafe extern "C" fn clIcdGetPlatformIDsKHR(
     })
 }
 
-/// `clGetPlatformIDs`.
-pub unsafe extern "C" fn get_platform_ids(
+/// Called by loaders.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clIcdGetPlatformIDsKHR(
     entries: cl_uint,
     platforms: *mut cl_platform_id,
     count: *mut cl_uint,
 ) -> cl_int {
     // SAFETY: the same promises.
-    unsafe { clIcdGetPlatformIDsKHR(entries, platforms, count) }
+    unsafe { get_platform_ids(entries, platforms, count) }
 }
 
 /// Writes at most `entries` handles, and how many there are.

@@ -4,7 +4,7 @@ use std::mem;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
 
-use crate::extension::{clGetExtensionFunctionAddress, get_extension_function_address_for_platform};
+use crate::extension::{get_extension_function_address, get_extension_function_address_for_platform};
 use crate::{
     absent, context, device, event, image, image_map, image_transfer, kernel, launch, map, mem as memory, native_kernel, platform, program, properties, queue, rect, sampler,
     sub_device, synchronize, transfer,
@@ -42,7 +42,7 @@ pub fn override_first(table: &mut cl_icd_dispatch) {
     table.clCreateContextFromType = Some(context::create_context_from_type);
     table.clWaitForEvents = Some(event::wait_for_events);
     table.clUnloadCompiler = Some(program::calls::unload_compiler);
-    table.clGetExtensionFunctionAddress = Some(clGetExtensionFunctionAddress);
+    table.clGetExtensionFunctionAddress = Some(get_extension_function_address);
     table.clGetExtensionFunctionAddressForPlatform =
         Some(get_extension_function_address_for_platform);
 }

@@ -3,15 +3,15 @@
 //! Cargo builds a library that is only a `cdylib` for no integration test, and tells none
 //! where it is. The test therefore has cargo build it, which takes no time when nothing
 //! has changed, and finds it beside its own folder. The programs need a C compiler, a
-//! loader with layers and a driver; without a device they are skipped. Two places are two
-//! devices of PoCL; other drivers do not know its variable.
+//! loader with layers and a driver. Two places are two devices of PoCL; other drivers do
+//! not know its variable.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
 
-/// How a program ends that finds nothing to run on.
-const SKIPPED: i32 = 77;
+/// How a program ends that tests nothing on the devices that it finds.
+const NOTHING: i32 = 77;
 
 /// The folder of the build profile, which has the library.
 fn target() -> PathBuf {
@@ -37,10 +37,12 @@ fn compile(name: &str) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/opencl-layer");
     let folder = target().join("opencl-programs");
     fs::create_dir_all(&folder).expect("the target folder can be written");
-    let program = folder.join(name);
+    let program = folder.join(Path::new(name).file_name().expect("a name"));
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-Wall", "-Wextra", "-std=c11", "-D_DEFAULT_SOURCE", "-o"]);
-    cc.arg(&program).arg(sources.join(format!("{name}.c"))).args(["-lOpenCL", "-lpthread"]);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    cc.args(["-O1", "-Wall", "-Wextra", "-std=c11", "-D_DEFAULT_SOURCE", "-I"]);
+    cc.arg(include).arg("-o").arg(&program);
+    cc.arg(sources.join(format!("{name}.c"))).args(["-lOpenCL", "-lpthread"]);
     assert!(cc.status().expect("a C compiler starts").success(), "{name}.c is not compiled");
     program
 }
@@ -53,7 +55,7 @@ fn text(output: &Output) -> String {
 /// Runs a program on one device, on two, and on one that stands for both.
 fn run(name: &str) {
     let (program, library) = (compile(name), library());
-    let ways: [&[(&str, &str)]; 3] = [
+    let ways: [&[(&str, &str)]; 5] = [
         &[("POCL_DEVICES", "pthread")],
         &[("POCL_DEVICES", "pthread pthread")],
         &[
@@ -61,15 +63,28 @@ fn run(name: &str) {
             ("PDAWL_VIRTUAL", "1"),
             ("PDAWL_DEVICE_TYPE", "cpu"),
         ],
+        &[
+            ("POCL_DEVICES", "pthread pthread"),
+            ("PDAWL_VIRTUAL", "1"),
+            ("PDAWL_POLICY", "round-robin"),
+        ],
+        &[
+            ("POCL_DEVICES", "pthread pthread"),
+            ("PDAWL_VIRTUAL", "2"),
+            ("PDAWL_POLICY", "auto-fit"),
+        ],
     ];
+    let kernels = target().join("opencl-programs/kernels");
+    fs::create_dir_all(&kernels).expect("the target folder can be written");
     for way in ways {
         let mut command = Command::new("timeout");
-        command.arg("300").arg(&program).envs(way.iter().copied());
         command.env("OPENCL_LAYERS", &library).env("PDAWL_POLICY", "off");
+        command.env("PDAWL_KERNELS", &kernels);
+        command.arg("60").arg(&program).envs(way.iter().copied());
         let output = command.env("PDAWL_CHECK_LEAKS", "1").output().expect("`timeout` starts");
         let said = text(&output);
         match output.status.code() {
-            Some(SKIPPED) => println!("{name} {way:?}: skipped"),
+            Some(NOTHING) => {}
             Some(0) => assert!(said.contains("no objects are left"), "{name} {way:?}:\n{said}"),
             _ => panic!("{name} {way:?} ended with {}:\n{said}", output.status),
         }
@@ -114,4 +129,15 @@ fn errors() {
 #[test]
 fn threads() {
     run("threads");
+}
+
+#[test]
+fn scheduling() {
+    run("scheduling");
+}
+
+/// The example for programs that know the platform.
+#[test]
+fn queues() {
+    run("../../opencl-layer/examples/queues");
 }

@@ -1,5 +1,6 @@
 //! The functions of programs.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 
 use libc::{c_char, c_uchar, c_void};
@@ -120,7 +121,10 @@ pub unsafe extern "C" fn create_program_with_binary(
             };
             device.members.iter().filter(alike).map(move |member| (index, member.id))
         });
-        let members: Vec<(usize, cl_device_id)> = members.collect();
+        // Several devices that stand for the same ones have the same members.
+        let mut known = HashSet::new();
+        let members: Vec<(usize, cl_device_id)> =
+            members.filter(|(_, id)| known.insert(*id)).collect();
         let mut natives = Vec::new();
         for domain in 0..context.domains.len() {
             let of_domain = |id: cl_device_id| {
