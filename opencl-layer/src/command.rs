@@ -22,6 +22,7 @@ use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::native::Native;
 use crate::queue::{Lane, Queue, Recorded, State};
+use crate::report;
 use crate::schedule;
 use crate::status::Fallible;
 
@@ -151,6 +152,7 @@ pub unsafe fn submit(
     event: *mut cl_event,
     blocking: bool,
 ) -> Fallible<()> {
+    let own = report::own::begin();
     for before in &command.waits {
         schedule::force_before(queue, before)?;
     }
@@ -178,6 +180,7 @@ pub unsafe fn submit(
         // SAFETY: promised by the caller.
         unsafe { *event = made.give() };
     }
+    drop(own);
     if blocking {
         match (native, made) {
             (Some(native), _) => native.wait()?,
@@ -218,18 +221,20 @@ pub fn issue(
     let events = before.iter().map(|native| native.within(context, lane.domain));
     let waits = Waits(events.collect::<Fallible<_>>()?);
     let mut event = ptr::null_mut();
-    let out = match with_event {
+    let out = match with_event || report::traces() {
         true => &raw mut event,
         false => ptr::null_mut(),
     };
-    command.action.enqueue(&lane, &waits, out)?;
+    report::own::driver(|| command.action.enqueue(&lane, &waits, out))?;
     if !context.is_single() {
         for used in command.uses.iter().filter(|used| used.writes) {
             used.mem.written(&used.range, used.place(context, place));
         }
         state.last = Some(lane);
     }
-    Ok((!event.is_null()).then(|| lane.native(event)))
+    let native = (!event.is_null()).then(|| lane.native(event));
+    report::issued(state, command, &lane, native.as_ref());
+    Ok(native)
 }
 
 /// The events of a list as a wait list of one domain.

@@ -11,6 +11,7 @@
 //!   `launch` and `synchronize` are the kinds of commands.
 //!
 //! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
+//! * `report` has what all did, for `pdawl exec`.
 //!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
 //! more than the driver takes. Nothing that enqueues blocks.
@@ -37,6 +38,7 @@ mod native;
 mod platform;
 mod program;
 mod queue;
+mod report;
 mod sampler;
 mod schedule;
 mod settings;

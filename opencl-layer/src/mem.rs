@@ -16,6 +16,7 @@ use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
 use crate::native::Native;
 use crate::queue::{Queue, State};
+use crate::report;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 type Destructor = unsafe extern "C" fn(cl_mem, *mut c_void);
@@ -266,7 +267,9 @@ impl Mem {
                 waits.count(), waits.events(), &mut event,
             )
         ))?;
-        self.copies().arrived(range, host, lane.native(event));
+        let native = lane.native(event);
+        report::moved(state, &lane, range.len(), true, &native);
+        self.copies().arrived(range, host, native);
         Ok(())
     }
 
@@ -294,7 +297,9 @@ impl Mem {
                 waits.count(), waits.events(), &mut event,
             )
         ))?;
-        self.copies().arrived(range, to, lane.native(event));
+        let native = lane.native(event);
+        report::moved(state, &lane, range.len(), false, &native);
+        self.copies().arrived(range, to, native);
         Ok(())
     }
 }

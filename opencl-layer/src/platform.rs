@@ -15,6 +15,7 @@ use crate::answer::Answer;
 use crate::device::Device;
 use crate::drivers::{self, RealDevice};
 use crate::handle::{Ref, kind};
+use crate::report;
 use crate::settings::settings;
 use crate::status::{Fallible, status};
 
@@ -44,6 +45,7 @@ fn open() -> Platform {
     if !settings.devices.is_empty() {
         real = chosen(&real, &settings.devices);
     }
+    report::begin(&real);
     let devices = match settings.virtual_devices {
         _ if real.is_empty() => Vec::new(),
         Some(count) => (0..count).map(|_| Device::made_of(real.clone())).collect(),

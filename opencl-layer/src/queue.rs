@@ -14,6 +14,7 @@ use crate::device::Device;
 use crate::event::Event;
 use crate::handle::{Ref, kind};
 use crate::native::Native;
+use crate::report::{self, QueueRecord};
 use crate::schedule::{self, QueuePlan};
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 use crate::variant;
@@ -87,6 +88,7 @@ pub struct State {
     pub recorded: VecDeque<Recorded>,
     /// What the scheduler knows of the queue.
     pub plan: QueuePlan,
+    pub report: QueueRecord,
 }
 
 /// A command that no driver has yet.
@@ -111,6 +113,7 @@ impl Queue {
                 last: None,
                 recorded: VecDeque::new(),
                 plan: QueuePlan::default(),
+                report: QueueRecord::new(&context),
             }),
             context,
             device,
@@ -153,6 +156,10 @@ impl Queue {
     fn open(&self, place: usize, properties: cl_command_queue_properties) -> Fallible<Lane> {
         let (domain, real) = (self.context.domain(place), &self.context.places[place].real);
         let (context, device) = (domain.context, real.id);
+        let properties = match report::traces() {
+            true => properties | CL_QUEUE_PROFILING_ENABLE,
+            false => properties,
+        };
         let queue = driver_object!(
             domain.table,
             clCreateCommandQueue(context, device, properties)

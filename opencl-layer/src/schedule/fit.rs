@@ -6,6 +6,7 @@ use pdawl::residency::Places;
 use crate::handle::Ref;
 use crate::mem::Mem;
 use crate::queue::{Queue, State};
+use crate::report;
 
 use super::epoch::Epoch;
 use super::{QueuePlan, times};
@@ -77,7 +78,10 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         iterations: (state.plan.epochs + 1) as f64,
     };
     match fit(&situation, SEARCH) {
-        Ok(fit) => fit.map[0],
+        Ok(fit) => {
+            report::predicted(state, fit.predicted.first);
+            fit.map[0]
+        }
         Err(_) => state.place,
     }
 }

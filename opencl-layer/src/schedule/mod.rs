@@ -22,12 +22,15 @@ use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Lane, Queue, State};
+use crate::report;
 use crate::settings::{Mapping, settings};
 use crate::status::Fallible;
 
 use epoch::Epoch;
 use sample::Sample;
 use times::Timing;
+
+pub use times::known_seconds;
 
 /// What the scheduler knows of a queue.
 #[derive(Default)]
@@ -203,7 +206,7 @@ pub fn settle(queue: &Ref<Queue>) -> Fallible<()> {
         };
         if let Some(native) = waiting {
             // A sample that fails is none.
-            let _ = native.wait();
+            let _ = report::own::waits(|| native.wait());
         }
     }
 }
@@ -241,6 +244,7 @@ pub fn force(queue: &Ref<Queue>) {
 
 /// The program has waited for the queue.
 pub fn synchronised(queue: &Ref<Queue>) {
+    report::synchronised(queue);
     if !fits(queue) {
         return;
     }

@@ -24,6 +24,7 @@ use crate::kernel::Argument;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Queue, State};
+use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
 
 use super::{advance, sampling_lane, times};
@@ -225,6 +226,7 @@ pub fn all_ended(queue: &Queue, samples: &mut Vec<Sample>) -> bool {
         Ok(0) => {
             if let Ok(seconds) = times::duration(&sample.native) {
                 times::record(queue, &sample.key, sample.place, seconds * sample.scale);
+                report::sampled(queue, &sample.key, sample.place, &sample.native);
             }
             false
         }

@@ -101,6 +101,11 @@ pub fn seconds(queue: &Queue, key: &KernelKey, place: usize) -> Option<f64> {
     store().seconds(key, device(queue, place))
 }
 
+/// The seconds of a kernel at a device of this name in profiles, if they are known.
+pub fn known_seconds(key: &KernelKey, device: &str) -> Option<f64> {
+    store().seconds(key, device)
+}
+
 /// Notes the seconds of a kernel at a place.
 pub fn record(queue: &Queue, key: &KernelKey, place: usize, seconds: f64) {
     store().record(key, device(queue, place), seconds);
