@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs PoCL, an OpenCL implementation for CPUs, if this machine has no
-# OpenCL CPU device. The tests run kernels on it.
+# OpenCL CPU device, and OpenCL's headers, if they are missing. The tests run
+# kernels on it, and compile programs in C.
 set -eu
 
 vendors=${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}
@@ -33,7 +34,13 @@ have_cpu_device() {
     return 1
 }
 
-if have_loader && have_cpu_device; then
+# Whether C programs for OpenCL can be compiled and linked.
+can_compile() {
+    echo 'int main(void) { return (int)clFinish(0); }' |
+        cc -DCL_TARGET_OPENCL_VERSION=120 -include CL/cl.h -x c -o /dev/null - -lOpenCL 2>/dev/null
+}
+
+if have_loader && have_cpu_device && can_compile; then
     exit 0
 fi
 
@@ -41,21 +48,26 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-echo "installing an OpenCL CPU device (PoCL) for the tests"
+echo "installing an OpenCL CPU device (PoCL) and headers for the tests"
 if command -v apt-get >/dev/null; then
     as_root apt-get update -q
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1 \
+        opencl-c-headers ocl-icd-opencl-dev
 elif command -v dnf >/dev/null; then
-    as_root dnf install -y pocl ocl-icd
+    as_root dnf install -y pocl ocl-icd ocl-icd-devel opencl-headers
 elif command -v pacman >/dev/null; then
-    as_root pacman -S --noconfirm --needed pocl ocl-icd
+    as_root pacman -S --noconfirm --needed pocl ocl-icd opencl-headers
 elif command -v zypper >/dev/null; then
-    as_root zypper --non-interactive install pocl libOpenCL1
+    as_root zypper --non-interactive install pocl libOpenCL1 ocl-icd-devel opencl-headers
 else
     echo "no known package manager: install PoCL and an OpenCL loader (libOpenCL.so.1) manually" >&2
     exit 1
 fi
 
+if ! can_compile; then
+    echo "C programs with CL/cl.h and -lOpenCL cannot be compiled: install OpenCL's headers" >&2
+    exit 1
+fi
 if ! have_loader || ! have_cpu_device; then
     echo "PoCL is installed, but $vendors registers no OpenCL CPU device" >&2
     exit 1

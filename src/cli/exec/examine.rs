@@ -18,6 +18,10 @@ const PLATFORM: &str = "pdawl";
 /// know it.
 const OWN_LOADER: &str = "OPENCL_DYLIB_PATH";
 
+/// The remedy for missing drivers.
+const NO_DRIVER: &str = "install pocl-opencl-icd for the CPU, or your GPU vendor's OpenCL driver; \
+                         `pdawl devices` says what is wrong";
+
 /// `pdawl examine-loader`: prints what the loader lists.
 pub fn examine_loader() -> Result<(), Failure> {
     terminal::print_json(&opencl::examine_loader())
@@ -74,6 +78,9 @@ fn verdict(loader: &Loader, layer: &Layer, environment: &Environment, said: &str
              newer",
         ));
     }
+    if loader.platforms.is_empty() && loader.knows_layers && environment.others.is_empty() {
+        return Err(Failure::failed("the OpenCL loader finds no driver", NO_DRIVER));
+    }
     let file = loader.file.as_deref().unwrap_or(Path::new("libOpenCL.so.1")).display();
     let Some(platform) = loader.platforms.iter().find(|platform| platform.name == PLATFORM) else {
         return Err(match (loader.knows_layers, environment.others.is_empty()) {
@@ -97,11 +104,7 @@ fn verdict(loader: &Loader, layer: &Layer, environment: &Environment, said: &str
         });
     };
     if platform.devices.is_empty() {
-        return Err(Failure::failed(
-            "no OpenCL driver has a device",
-            "install pocl-opencl-icd for the CPU, or your GPU vendor's OpenCL driver; `pdawl devices` \
-             says what is wrong",
-        ));
+        return Err(Failure::failed("no OpenCL driver has a device", NO_DRIVER));
     }
     Ok(())
 }
