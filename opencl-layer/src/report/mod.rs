@@ -119,7 +119,11 @@ pub fn moved(state: &State, lane: &Lane, bytes: usize, to_host: bool, native: &A
             false => ("host".to_owned(), device),
         };
         if traces() {
-            let kind = if to_host { CommandKind::Read } else { CommandKind::Write };
+            let kind = if to_host {
+                CommandKind::Read
+            } else {
+                CommandKind::Write
+            };
             let bytes = bytes as u64;
             counts.pending(spans::What::new(kind, "moved", bytes), lane.place, native);
         }

@@ -31,7 +31,10 @@ pub fn begin() -> Timed {
     if !is_on() {
         return Timed(None);
     }
-    let random = RANDOM.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    let random = RANDOM
+        .get()
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1);
     RANDOM.set(random);
     if random >> 61 != 0 {
         return Timed(None);

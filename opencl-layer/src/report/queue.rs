@@ -66,7 +66,11 @@ impl Counts {
         Self {
             number,
             devices: devices.collect(),
-            profiles: context.places.iter().map(|place| place.profile.clone()).collect(),
+            profiles: context
+                .places
+                .iter()
+                .map(|place| place.profile.clone())
+                .collect(),
             launches: Launches::default(),
             place: None,
             epoch: Epoch::default(),

@@ -53,7 +53,12 @@ pub fn of(command: &Command) -> What {
         let name = launch.kernel.name.to_string_lossy();
         return What::new(CommandKind::Launch, Name::Shared(name.into()), 0);
     }
-    let bytes = command.uses.iter().map(|used| used.range.len() as u64).max().unwrap_or(0);
+    let bytes = command
+        .uses
+        .iter()
+        .map(|used| used.range.len() as u64)
+        .max()
+        .unwrap_or(0);
     match command.kind {
         CL_COMMAND_READ_BUFFER => What::new(CommandKind::Read, "read", bytes),
         CL_COMMAND_WRITE_BUFFER => What::new(CommandKind::Write, "write", bytes),
@@ -74,14 +79,25 @@ pub struct Pending {
 impl Pending {
     pub fn new(what: What, place: usize, native: &Arc<Native>) -> Self {
         let native = Arc::clone(native);
-        Self { what, place, native, host: host_now() }
+        Self {
+            what,
+            place,
+            native,
+            host: host_now(),
+        }
     }
 
     /// Its span; `None` while it runs, an error if there is none.
     pub fn span(&self, queue: usize, device: &str) -> Option<Result<Span, ()>> {
         match self.native.execution_status() {
             Ok(status) if status > 0 => None,
-            Ok(0) => Some(Span::of(&self.what, queue, device, &self.native, Some(self.host))),
+            Ok(0) => Some(Span::of(
+                &self.what,
+                queue,
+                device,
+                &self.native,
+                Some(self.host),
+            )),
             _ => Some(Err(())),
         }
     }
@@ -98,7 +114,13 @@ pub struct Span {
 }
 
 impl Span {
-    fn of(what: &What, queue: usize, device: &str, native: &Native, host: Option<u64>) -> Result<Self, ()> {
+    fn of(
+        what: &What,
+        queue: usize,
+        device: &str,
+        native: &Native,
+        host: Option<u64>,
+    ) -> Result<Self, ()> {
         let at = |what: cl_profiling_info| -> Fallible<u64> {
             let mut time = 0_u64;
             let (size, value) = (size_of::<u64>(), ptr::from_mut(&mut time).cast());
@@ -160,7 +182,11 @@ impl Spans {
     /// Adds a sample that has ended.
     pub fn sample(&mut self, device: &str, native: &Native) {
         let what = What::new(CommandKind::Launch, "sample", 0);
-        self.add(Span::of(&what, SAMPLES, device, native, None).into_iter().collect());
+        self.add(
+            Span::of(&what, SAMPLES, device, native, None)
+                .into_iter()
+                .collect(),
+        );
     }
 
     /// The trace. Samples have the queue after the last.
@@ -194,6 +220,10 @@ impl Spans {
                 workers: None,
             });
         }
-        Trace { devices, spans, ..Trace::default() }
+        Trace {
+            devices,
+            spans,
+            ..Trace::default()
+        }
     }
 }

@@ -35,8 +35,11 @@ pub fn now(complete: bool) {
     if report().pid != process::id() {
         return;
     }
-    let written = (settings().report.as_deref())
-        .map(|path| file(path, "report", |out| Ok(serde_json::to_writer(out, &made(complete))?)));
+    let written = (settings().report.as_deref()).map(|path| {
+        file(path, "report", |out| {
+            Ok(serde_json::to_writer(out, &made(complete))?)
+        })
+    });
     let traced = (settings().trace.as_deref())
         .filter(|_| complete)
         .map(|path| file(path, "trace", trace));
@@ -49,7 +52,11 @@ pub fn now(complete: bool) {
 }
 
 /// Writes a file whole or not at all. In a folder, each process has its own.
-fn file(path: &Path, what: &str, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn file(
+    path: &Path,
+    what: &str,
+    contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let path: PathBuf = match path.is_dir() {
         true => path.join(format!("{}.{what}.json", process::id())),
         false => path.to_owned(),
@@ -105,9 +112,12 @@ fn made(complete: bool) -> Process {
         let counts = lock(queue);
         process.queues.push(counts.described());
         for counted in counts.launches.all() {
-            let (name, devices) = kernels
-                .entry(counted.key.clone())
-                .or_insert_with(|| (counted.name.clone(), BTreeMap::<String, KernelDevice>::new()));
+            let (name, devices) = kernels.entry(counted.key.clone()).or_insert_with(|| {
+                (
+                    counted.name.clone(),
+                    BTreeMap::<String, KernelDevice>::new(),
+                )
+            });
             debug_assert_eq!(*name, counted.name);
             for place in 0..counts.places() {
                 let device = counts.device(place);

@@ -41,9 +41,14 @@ impl Collected {
         let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
         files.sort();
         let ends = |file: &Path, end: &str| {
-            file.file_name().is_some_and(|name| name.to_string_lossy().ends_with(end))
+            file.file_name()
+                .is_some_and(|name| name.to_string_lossy().ends_with(end))
         };
-        let traces = files.iter().filter(|file| ends(file, ".trace.json")).cloned().collect();
+        let traces = files
+            .iter()
+            .filter(|file| ends(file, ".trace.json"))
+            .cloned()
+            .collect();
         for file in files.iter().filter(|file| ends(file, ".report.json")) {
             let read = fs::read(file).and_then(|text| Ok(serde_json::from_slice(&text)?));
             match read {
@@ -61,10 +66,16 @@ impl Collected {
             }
             if process.untraced > 0 {
                 let untraced = process.untraced;
-                notes.push(format!("the trace lacks {untraced} commands, since it is full"));
+                notes.push(format!(
+                    "the trace lacks {untraced} commands, since it is full"
+                ));
             }
         }
-        Self { processes, traces, notes }
+        Self {
+            processes,
+            traces,
+            notes,
+        }
     }
 
     /// Writes the trace: that of the only process, or the events of all.
@@ -102,13 +113,23 @@ mod tests {
     fn processes_are_in_the_order_of_their_start() {
         let folder = tempfile::tempdir().unwrap();
         let process = |pid, began, complete| {
-            serde_json::to_value(Process { pid, began, complete, ..Process::default() }).unwrap()
+            serde_json::to_value(Process {
+                pid,
+                began,
+                complete,
+                ..Process::default()
+            })
+            .unwrap()
         };
         write(folder.path(), "7.report.json", &process(7, 2.0, true));
         write(folder.path(), "9.report.json", &process(9, 1.0, false));
         fs::write(folder.path().join("8.report.json"), "{").unwrap();
         let collected = Collected::read(folder.path());
-        let pids: Vec<u32> = collected.processes.iter().map(|process| process.pid).collect();
+        let pids: Vec<u32> = collected
+            .processes
+            .iter()
+            .map(|process| process.pid)
+            .collect();
         assert_eq!(pids, [9, 7]);
         assert_eq!(collected.notes.len(), 2, "{:?}", collected.notes);
     }
@@ -121,9 +142,16 @@ mod tests {
             write(folder.path(), name, &event);
         }
         let mut text = Vec::new();
-        Collected::read(folder.path()).write_trace(&mut text).unwrap();
+        Collected::read(folder.path())
+            .write_trace(&mut text)
+            .unwrap();
         let trace: Value = serde_json::from_slice(&text).unwrap();
-        let pids: Vec<_> = trace["traceEvents"].as_array().unwrap().iter().map(|e| e["pid"].clone()).collect();
+        let pids: Vec<_> = trace["traceEvents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| e["pid"].clone())
+            .collect();
         assert_eq!(pids, [1, 1001]);
     }
 }

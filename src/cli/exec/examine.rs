@@ -33,11 +33,18 @@ pub fn check(layer: &Layer, environment: &Environment) -> Result<Vec<String>, Fa
     let said = String::from_utf8_lossy(&output.stderr);
     let Ok(loader) = serde_json::from_slice::<Loader>(&output.stdout) else {
         return Err(Failure::failed(
-            format!("the OpenCL loader ends the process that asks it ({}): {}", output.status, said.trim()),
+            format!(
+                "the OpenCL loader ends the process that asks it ({}): {}",
+                output.status,
+                said.trim()
+            ),
             "`pdawl devices` for what is wrong with a driver, or --devices with others",
         ));
     };
-    if let Some(unknown) = said.lines().find(|line| line.contains("no OpenCL device is called")) {
+    if let Some(unknown) = said
+        .lines()
+        .find(|line| line.contains("no OpenCL device is called"))
+    {
         let what = unknown.strip_prefix("pdawl: ").unwrap_or(unknown);
         return Err(Failure::usage(
             format!("--devices: {}", what.split(';').next().unwrap_or(what)),
@@ -45,7 +52,11 @@ pub fn check(layer: &Layer, environment: &Environment) -> Result<Vec<String>, Fa
         ));
     }
     verdict(&loader, layer, environment, &said)?;
-    let others: Vec<String> = environment.others.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let others: Vec<String> = environment
+        .others
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     Ok(match others.is_empty() {
         true => Vec::new(),
         false => vec![format!(
@@ -63,14 +74,22 @@ fn ask(environment: &Environment) -> Result<Output, Failure> {
         )
     };
     let mut command = Command::new(env::current_exe().map_err(unable)?);
-    command.arg("examine-loader").stdin(Stdio::null()).env_remove(OWN_LOADER);
+    command
+        .arg("examine-loader")
+        .stdin(Stdio::null())
+        .env_remove(OWN_LOADER);
     environment.give(&mut command);
     // The examination is no part of the program's report.
     command.env_remove("PDAWL_REPORT").env_remove("PDAWL_TRACE");
     command.output().map_err(unable)
 }
 
-fn verdict(loader: &Loader, layer: &Layer, environment: &Environment, said: &str) -> Result<(), Failure> {
+fn verdict(
+    loader: &Loader,
+    layer: &Layer,
+    environment: &Environment,
+    said: &str,
+) -> Result<(), Failure> {
     if !loader.found {
         return Err(Failure::failed(
             "there is no OpenCL loader (libOpenCL.so.1), so no program can use OpenCL",
@@ -79,25 +98,45 @@ fn verdict(loader: &Loader, layer: &Layer, environment: &Environment, said: &str
         ));
     }
     if loader.platforms.is_empty() && loader.knows_layers && environment.others.is_empty() {
-        return Err(Failure::failed("the OpenCL loader finds no driver", NO_DRIVER));
+        return Err(Failure::failed(
+            "the OpenCL loader finds no driver",
+            NO_DRIVER,
+        ));
     }
-    let file = loader.file.as_deref().unwrap_or(Path::new("libOpenCL.so.1")).display();
-    let Some(platform) = loader.platforms.iter().find(|platform| platform.name == PLATFORM) else {
+    let file = loader
+        .file
+        .as_deref()
+        .unwrap_or(Path::new("libOpenCL.so.1"))
+        .display();
+    let Some(platform) = loader
+        .platforms
+        .iter()
+        .find(|platform| platform.name == PLATFORM)
+    else {
         return Err(match (loader.knows_layers, environment.others.is_empty()) {
             (false, _) => Failure::failed(
-                format!("the OpenCL loader {file} knows no layers, so pdawl cannot be put before programs"),
+                format!(
+                    "the OpenCL loader {file} knows no layers, so pdawl cannot be put before programs"
+                ),
                 "install ocl-icd 2.3 or Khronos's loader 2022.01.04, or newer; LD_LIBRARY_PATH may \
                  name the folder of another loader",
             ),
             (true, false) => Failure::failed(
                 format!(
                     "a layer in OPENCL_LAYERS hides pdawl's platform: {}",
-                    environment.others.join(std::ffi::OsStr::new(":")).to_string_lossy()
+                    environment
+                        .others
+                        .join(std::ffi::OsStr::new(":"))
+                        .to_string_lossy()
                 ),
                 "the same with OPENCL_LAYERS unset",
             ),
             (true, true) => Failure::failed(
-                format!("the OpenCL loader {file} does not use the layer {}: {}", layer.path.display(), said.trim()),
+                format!(
+                    "the OpenCL loader {file} does not use the layer {}: {}",
+                    layer.path.display(),
+                    said.trim()
+                ),
                 "`cargo build --release -p pdawl-opencl-layer` for this system; a loader of another \
                  architecture cannot use it",
             ),

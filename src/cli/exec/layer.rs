@@ -24,13 +24,19 @@ pub struct Layer {
 pub fn find(named: Option<&Path>) -> Result<Layer, Failure> {
     let path = match named {
         Some(path) => readable(path).ok_or_else(|| {
-            Failure::failed(format!("--layer: no file {} can be read", path.display()), REMEDY)
+            Failure::failed(
+                format!("--layer: no file {} can be read", path.display()),
+                REMEDY,
+            )
         })?,
         None => near(&folder()?)?,
     };
     if path.to_string_lossy().contains(':') {
         return Err(Failure::failed(
-            format!("the layer's path {} has a colon, which separates layers", path.display()),
+            format!(
+                "the layer's path {} has a colon, which separates layers",
+                path.display()
+            ),
             "a copy of the file elsewhere, and --layer with its path",
         ));
     }
@@ -54,14 +60,19 @@ fn near(folder: &Path) -> Result<PathBuf, Failure> {
     let found = candidates.iter().find_map(|path| readable(path));
     found.ok_or_else(|| {
         Failure::failed(
-            format!("the OpenCL layer {NAME} is neither in {} nor in ../lib/pdawl or ../lib", folder.display()),
+            format!(
+                "the OpenCL layer {NAME} is neither in {} nor in ../lib/pdawl or ../lib",
+                folder.display()
+            ),
             REMEDY,
         )
     })
 }
 
 fn readable(path: &Path) -> Option<PathBuf> {
-    fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+    fs::File::open(path)
+        .ok()
+        .filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
     fs::canonicalize(path).ok()
 }
 

@@ -48,9 +48,9 @@ impl Ended {
 
 /// Runs the program.
 pub fn run(command: &[OsString], environment: &Environment) -> Result<Ended, Failure> {
-    let (program, arguments) = command.split_first().ok_or_else(|| {
-        Failure::usage("the program is missing", "pdawl exec PROGRAM")
-    })?;
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| Failure::usage("the program is missing", "pdawl exec PROGRAM"))?;
     // Before the start, so that no signal ends this process and leaves the program alone.
     let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
     let mut signals = signals.map_err(unable)?;
@@ -58,11 +58,15 @@ pub fn run(command: &[OsString], environment: &Environment) -> Result<Ended, Fai
     process.args(arguments);
     environment.give(&mut process);
     let began = Instant::now();
-    let mut child = process.spawn().map_err(|error| not_started(program, &error))?;
+    let mut child = process
+        .spawn()
+        .map_err(|error| not_started(program, &error))?;
     let (handle, forwarding) = (signals.handle(), forward_to(&child));
-    let thread = thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        signals.forever().for_each(forwarding);
-    });
+    let thread = thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            signals.forever().for_each(forwarding);
+        });
     let status = child.wait();
     handle.close();
     if let Ok(thread) = thread {

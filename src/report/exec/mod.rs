@@ -219,8 +219,19 @@ mod tests {
     fn the_text_has_the_figures() {
         let text = anstream::adapter::strip_str(&render(&report())).to_string();
         for part in [
-            "./add", "1.50 s", "status 0", "opencl0.0", "100 ms", "125 ms", "250 ms", "add",
-            "10.0 ms", "host to opencl0.0", "4.00 KiB", "12.0 us", "a note",
+            "./add",
+            "1.50 s",
+            "status 0",
+            "opencl0.0",
+            "100 ms",
+            "125 ms",
+            "250 ms",
+            "add",
+            "10.0 ms",
+            "host to opencl0.0",
+            "4.00 KiB",
+            "12.0 us",
+            "a note",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -40,10 +40,18 @@ fn write_process(out: &mut String, process: &Process) -> fmt::Result {
     let time = Seconds(own.seconds);
     let waited = Seconds(own.waited_seconds);
     let commands = own.commands;
-    line(out, "Own time", format!("{time} for {commands} commands, {waited} in waits for samples"))?;
+    line(
+        out,
+        "Own time",
+        format!("{time} for {commands} commands, {waited} in waits for samples"),
+    )?;
     for moved in &process.moved {
         let (from, to, copies) = (&moved.from, &moved.to, moved.copies);
-        line(out, "Moved", format!("{} {from} to {to} in {copies} copies", Bytes(moved.bytes)))?;
+        line(
+            out,
+            "Moved",
+            format!("{} {from} to {to} in {copies} copies", Bytes(moved.bytes)),
+        )?;
     }
     if !process.queues.is_empty() {
         writeln!(out)?;
@@ -57,7 +65,16 @@ fn write_process(out: &mut String, process: &Process) -> fmt::Result {
 }
 
 fn queues(out: &mut String, queues: &[Queue]) -> fmt::Result {
-    let header = ["Queue", "Device", "Commands", "Kernels", "Epochs", "Time", "Predicted", "Measured"];
+    let header = [
+        "Queue",
+        "Device",
+        "Commands",
+        "Kernels",
+        "Epochs",
+        "Time",
+        "Predicted",
+        "Measured",
+    ];
     let mut table = table::plain(&header, |column| column != 1);
     for queue in queues.iter().take(QUEUES) {
         for device in &queue.devices {
@@ -82,7 +99,13 @@ fn queues(out: &mut String, queues: &[Queue]) -> fmt::Result {
 }
 
 fn kernels(out: &mut String, kernels: &[Kernel]) -> fmt::Result {
-    let launches = |kernel: &&Kernel| kernel.devices.iter().map(|device| device.launches).sum::<u64>();
+    let launches = |kernel: &&Kernel| {
+        kernel
+            .devices
+            .iter()
+            .map(|device| device.launches)
+            .sum::<u64>()
+    };
     let mut most: Vec<&Kernel> = kernels.iter().collect();
     most.sort_by_key(|kernel| std::cmp::Reverse(launches(kernel)));
     let header = ["Kernel", "Device", "Launches", "Samples", "Each"];

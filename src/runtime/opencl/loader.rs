@@ -36,14 +36,21 @@ pub fn examine() -> Loader {
     if !cl3::is_opencl_runtime_available() {
         return Loader::default();
     }
-    let platforms = get_platforms().unwrap_or_default().into_iter().map(|platform| {
-        let devices = platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default();
-        let name = |id| Device::new(id).name().unwrap_or_else(|_| "unnamed".to_owned());
-        ListedPlatform {
-            name: platform.name().unwrap_or_else(|_| "unnamed".to_owned()),
-            devices: devices.into_iter().map(name).collect(),
-        }
-    });
+    let platforms = get_platforms()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|platform| {
+            let devices = platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default();
+            let name = |id| {
+                Device::new(id)
+                    .name()
+                    .unwrap_or_else(|_| "unnamed".to_owned())
+            };
+            ListedPlatform {
+                name: platform.name().unwrap_or_else(|_| "unnamed".to_owned()),
+                devices: devices.into_iter().map(name).collect(),
+            }
+        });
     let platforms = platforms.collect();
     let file = mapped_library(&fs::read_to_string("/proc/self/maps").unwrap_or_default());
     let knows_layers = file.as_deref().is_none_or(contains_layers);
@@ -57,7 +64,9 @@ pub fn examine() -> Loader {
 
 /// The file of libOpenCL among the files that a process has mapped.
 fn mapped_library(maps: &str) -> Option<PathBuf> {
-    let files = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    let files = maps
+        .lines()
+        .filter_map(|line| line.find('/').map(|at| &line[at..]));
     let mut files = files.map(Path::new);
     let is_loader = |file: &&Path| {
         let name = file.file_name().and_then(|name| name.to_str());
@@ -85,7 +94,10 @@ mod tests {
                     7f04-7f05 rw-p 00000000 00:00 0\n";
         let file = PathBuf::from("/opt/a b/libOpenCL.so.1.0.0");
         assert_eq!(mapped_library(maps), Some(file));
-        assert_eq!(mapped_library("7f00-7f01 r--p 0 fe:00 12 /lib/libc.so.6\n"), None);
+        assert_eq!(
+            mapped_library("7f00-7f01 r--p 0 fe:00 12 /lib/libc.so.6\n"),
+            None
+        );
     }
 
     #[test]
