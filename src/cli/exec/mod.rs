@@ -133,7 +133,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // A failure of one output does not keep the others from being written.
     let written = write_report(report, &made);
     let traced = write_trace(trace, &collected);
-    print(args.format, &made)?;
+    print(args.format, &made);
     let status = ended.shell_status();
     match written.and(traced) {
         Err(failure) if status == 0 => Err(failure),
@@ -196,19 +196,14 @@ fn write_trace(output: Option<Output>, collected: &Collected) -> Result<(), Fail
     }
 }
 
-/// Prints the report on standard error: standard output is the program's.
-fn print(format: Format, report: &ExecReport) -> Result<(), Failure> {
-    let mut err = anstream::stderr().lock();
-    // If standard error is closed, the report is lost there.
-    let _ = match format {
-        Format::Json => json(report).and_then(|text| err.write_all(&text)),
-        Format::Text if io::stderr().is_terminal() => {
-            err.write_all(exec::render(report).as_bytes())
-        }
+/// Prints the report on standard error: standard output is the program's. If standard
+/// error is closed, the report is lost there.
+fn print(format: Format, report: &ExecReport) {
+    let text = match format {
+        Format::Json => json(report).unwrap_or_default(),
+        Format::Text if io::stderr().is_terminal() => exec::render(report).into_bytes(),
         // Whoever reads standard error gets what must be known.
-        Format::Text => Ok(for note in &report.notes {
-            terminal::warn(note);
-        }),
+        Format::Text => return report.notes.iter().for_each(|note| terminal::warn(note)),
     };
-    Ok(())
+    let _ = anstream::stderr().lock().write_all(&text);
 }
