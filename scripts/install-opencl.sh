@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs PoCL, an OpenCL implementation for CPUs, if this machine has no
-# OpenCL CPU device, and what C programs need to be built for OpenCL. The tests
-# run kernels on PoCL, and C programs through the OpenCL layer.
+# OpenCL CPU device, and OpenCL's headers, if they are missing. The tests run
+# kernels on it, and compile programs in C.
 set -eu
 
 vendors=${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}
@@ -34,14 +34,13 @@ have_cpu_device() {
     return 1
 }
 
-# Whether C programs can be compiled and linked.
-have_headers() {
-    echo '#include <CL/cl.h>
-int main(void) { return clGetPlatformIDs(0, 0, 0) == 1; }' |
-        cc -DCL_TARGET_OPENCL_VERSION=120 -x c - -lOpenCL -o /dev/null 2>/dev/null
+# Whether C programs for OpenCL can be compiled and linked.
+can_compile() {
+    echo 'int main(void) { return (int)clFinish(0); }' |
+        cc -DCL_TARGET_OPENCL_VERSION=120 -include CL/cl.h -x c -o /dev/null - -lOpenCL 2>/dev/null
 }
 
-if have_loader && have_cpu_device && have_headers; then
+if have_loader && have_cpu_device && can_compile; then
     exit 0
 fi
 
@@ -52,8 +51,8 @@ as_root() {
 echo "installing an OpenCL CPU device (PoCL) and headers for the tests"
 if command -v apt-get >/dev/null; then
     as_root apt-get update -q
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd \
-        ocl-icd-libopencl1 ocl-icd-opencl-dev
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1 \
+        opencl-c-headers ocl-icd-opencl-dev
 elif command -v dnf >/dev/null; then
     as_root dnf install -y pocl ocl-icd ocl-icd-devel opencl-headers
 elif command -v pacman >/dev/null; then
@@ -65,11 +64,11 @@ else
     exit 1
 fi
 
-if ! have_loader || ! have_cpu_device; then
-    echo "PoCL is installed, but $vendors registers no OpenCL CPU device" >&2
+if ! can_compile; then
+    echo "C programs with CL/cl.h and -lOpenCL cannot be compiled: install OpenCL's headers" >&2
     exit 1
 fi
-if ! have_headers; then
-    echo "no C program for OpenCL can be built: install a C compiler and OpenCL's headers" >&2
+if ! have_loader || ! have_cpu_device; then
+    echo "PoCL is installed, but $vendors registers no OpenCL CPU device" >&2
     exit 1
 fi

@@ -79,13 +79,31 @@ fn interop(table: &mut cl_icd_dispatch) {
     let subresource = subresource as *const () as usize;
     let surface = surface as *const () as usize;
     let entries = [
-        ((&raw mut table.clCreateFromD3D10BufferKHR).cast::<usize>(), resource),
-        ((&raw mut table.clCreateFromD3D10Texture2DKHR).cast(), subresource),
-        ((&raw mut table.clCreateFromD3D10Texture3DKHR).cast(), subresource),
+        (
+            (&raw mut table.clCreateFromD3D10BufferKHR).cast::<usize>(),
+            resource,
+        ),
+        (
+            (&raw mut table.clCreateFromD3D10Texture2DKHR).cast(),
+            subresource,
+        ),
+        (
+            (&raw mut table.clCreateFromD3D10Texture3DKHR).cast(),
+            subresource,
+        ),
         ((&raw mut table.clCreateFromD3D11BufferKHR).cast(), resource),
-        ((&raw mut table.clCreateFromD3D11Texture2DKHR).cast(), subresource),
-        ((&raw mut table.clCreateFromD3D11Texture3DKHR).cast(), subresource),
-        ((&raw mut table.clCreateFromDX9MediaSurfaceKHR).cast(), surface),
+        (
+            (&raw mut table.clCreateFromD3D11Texture2DKHR).cast(),
+            subresource,
+        ),
+        (
+            (&raw mut table.clCreateFromD3D11Texture3DKHR).cast(),
+            subresource,
+        ),
+        (
+            (&raw mut table.clCreateFromDX9MediaSurfaceKHR).cast(),
+            surface,
+        ),
     ];
     for (entry, function) in entries {
         // SAFETY: every entry is as large as a pointer, and takes what the function takes.

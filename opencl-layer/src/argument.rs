@@ -66,11 +66,16 @@ impl Takes {
         let (size, value) = (size_of_val(&space), (&raw mut space).cast());
         let what = CL_KERNEL_ARG_ADDRESS_QUALIFIER;
         let none = ptr::null_mut();
-        let asked =
-            driver!(table, clGetKernelArgInfo(kernel, index, what, size, value, none));
+        let asked = driver!(
+            table,
+            clGetKernelArgInfo(kernel, index, what, size, value, none)
+        );
         let kind = drivers::text(|size, value, needed| {
             let what = CL_KERNEL_ARG_TYPE_NAME;
-            driver!(table, clGetKernelArgInfo(kernel, index, what, size, value, needed))
+            driver!(
+                table,
+                clGetKernelArgInfo(kernel, index, what, size, value, needed)
+            )
         });
         if asked != CL_SUCCESS || kind.is_empty() {
             return Self::Anything;

@@ -17,13 +17,14 @@ use opencl_sys::{
 
 use crate::context::Context;
 use crate::event::Event;
-use crate::host_view;
 use crate::handle::{self, Ref};
+use crate::host_view;
 use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::native::Native;
 use crate::order;
 use crate::queue::{Lane, Queue, Recorded, State};
+use crate::report;
 use crate::schedule;
 use crate::status::Fallible;
 
@@ -159,6 +160,7 @@ pub unsafe fn submit(
     event: *mut cl_event,
     blocking: bool,
 ) -> Fallible<()> {
+    let own = report::own::begin();
     for before in &command.waits {
         schedule::force_before(queue, before)?;
     }
@@ -193,6 +195,7 @@ pub unsafe fn submit(
         // SAFETY: promised by the caller.
         unsafe { *event = made.give() };
     }
+    drop(own);
     if blocking {
         match (native, made) {
             (Some(native), _) => native.wait()?,
@@ -230,14 +233,17 @@ pub fn issue(
         }
         before.extend(copies);
     }
-    let events = before.iter().map(|native| native.within(context, lane.domain));
+    let events = before
+        .iter()
+        .map(|native| native.within(context, lane.domain));
     let waits = Waits(events.collect::<Fallible<_>>()?);
     let mut event = ptr::null_mut();
-    let out = match with_event || order::needs_event(queue, command) || host_view::needs_event(command) {
+    let seen = order::needs_event(queue, command) || host_view::needs_event(command);
+    let out = match with_event || seen || report::traces() {
         true => &raw mut event,
         false => ptr::null_mut(),
     };
-    command.action.enqueue(&lane, &waits, out)?;
+    report::own::driver(|| command.action.enqueue(&lane, &waits, out))?;
     if !context.is_single() {
         for used in command.uses.iter().filter(|used| used.writes) {
             used.mem.written(&used.range, used.place(context, place));
@@ -246,15 +252,12 @@ pub fn issue(
     let native = (!event.is_null()).then(|| lane.native(event));
     host_view::after(command, native.as_ref());
     order::after(queue, state, command, lane, native.as_ref());
+    report::issued(state, command, &lane, native.as_ref());
     Ok(native)
 }
 
 /// The events of a list as a wait list of one domain.
-pub fn waits(
-    context: &Context,
-    domain: usize,
-    natives: &[Arc<Native>],
-) -> Fallible<Waits> {
+pub fn waits(context: &Context, domain: usize, natives: &[Arc<Native>]) -> Fallible<Waits> {
     let events = natives.iter().map(|native| native.within(context, domain));
     Ok(Waits(events.collect::<Fallible<_>>()?))
 }

@@ -98,7 +98,9 @@ impl Context {
         for member in &members {
             let platform = member.driver.platform;
             if !platforms.contains(&platform) {
-                let own = members.iter().filter(|other| other.driver.platform == platform);
+                let own = members
+                    .iter()
+                    .filter(|other| other.driver.platform == platform);
                 let ids: Vec<cl_device_id> = own.map(|device| device.id).collect();
                 let domain = open(member, &ids, notify, data)?;
                 context.domains.push(domain);
@@ -145,9 +147,17 @@ impl Context {
 
     /// Its queues that are alive.
     pub fn queues(&self) -> Vec<Ref<Queue>> {
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let alive = queues.into_iter().filter_map(|handle| Ref::of(handle as *mut c_void).ok());
-        alive.filter(|queue: &Ref<Queue>| ptr::eq(&*queue.context, self)).collect()
+        let queues = self
+            .queues
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let alive = queues
+            .into_iter()
+            .filter_map(|handle| Ref::of(handle as *mut c_void).ok());
+        alive
+            .filter(|queue: &Ref<Queue>| ptr::eq(&*queue.context, self))
+            .collect()
     }
 
     /// Notes a buffer that shows its bytes in the program's memory.
@@ -159,9 +169,16 @@ impl Context {
 
     /// The buffers that show their bytes in the program's memory.
     pub fn viewed(&self) -> Vec<Ref<Mem>> {
-        let viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mems = viewed.into_iter().filter_map(|handle| Ref::of(handle as cl_mem).ok());
-        mems.filter(|mem: &Ref<Mem>| ptr::eq(&*mem.context, self)).collect()
+        let viewed = self
+            .viewed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let mems = viewed
+            .into_iter()
+            .filter_map(|handle| Ref::of(handle as cl_mem).ok());
+        mems.filter(|mem: &Ref<Mem>| ptr::eq(&*mem.context, self))
+            .collect()
     }
 
     /// Keeps other threads from giving commands to drivers.
@@ -325,7 +342,9 @@ pub unsafe extern "C" fn set_context_destructor_callback(
 ) -> cl_int {
     status(|| {
         let context = Ref::<Context>::of(handle)?;
-        context.ending.call(handle, function.ok_or(CL_INVALID_VALUE)?, data);
+        context
+            .ending
+            .call(handle, function.ok_or(CL_INVALID_VALUE)?, data);
         Ok(())
     })
 }

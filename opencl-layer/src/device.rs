@@ -46,7 +46,10 @@ impl Device {
         needed: *mut usize,
     ) -> cl_int {
         let RealDevice { driver, id, .. } = &self.members[member];
-        driver!(driver.table, clGetDeviceInfo(*id, what, size, value, needed))
+        driver!(
+            driver.table,
+            clGetDeviceInfo(*id, what, size, value, needed)
+        )
     }
 
     /// A number that every member says.
@@ -83,12 +86,19 @@ impl Device {
         let others: Vec<String> = self.members[1..].iter().map(of).collect();
         let first = of(&self.members[0]);
         let shared = |name: &&str| {
-            let known = ["cl_khr_fp64", "cl_khr_fp16", "cl_khr_byte_addressable_store"];
+            let known = [
+                "cl_khr_fp64",
+                "cl_khr_fp16",
+                "cl_khr_byte_addressable_store",
+            ];
             let plain = name.starts_with("cl_khr_global_int32")
                 || name.starts_with("cl_khr_local_int32")
                 || name.starts_with("cl_khr_int64")
                 || known.contains(name);
-            plain && others.iter().all(|other| other.split_whitespace().any(|o| o == *name))
+            plain
+                && others
+                    .iter()
+                    .all(|other| other.split_whitespace().any(|o| o == *name))
         };
         let names: Vec<&str> = first.split_whitespace().filter(shared).collect();
         names.join(" ")
@@ -128,9 +138,7 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         CL_DEVICE_TYPE => answer.value(device.kind),
         CL_DEVICE_PLATFORM => answer.value(platform().handle()),
         CL_DEVICE_NAME => answer.text(&device.label()),
-        CL_DEVICE_VERSION => {
-            answer.text(concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION")))
-        }
+        CL_DEVICE_VERSION => answer.text(concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION"))),
         CL_DEVICE_OPENCL_C_VERSION => answer.text("OpenCL C 1.2 pdawl"),
         CL_DEVICE_EXTENSIONS => answer.text(&device.extensions()),
         CL_DEVICE_PARENT_DEVICE => {
@@ -157,9 +165,7 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         CL_DEVICE_SINGLE_FP_CONFIG
         | CL_DEVICE_DOUBLE_FP_CONFIG
         | CL_DEVICE_HALF_FP_CONFIG
-        | CL_DEVICE_EXECUTION_CAPABILITIES => {
-            answer.value(device.common(what)?)
-        }
+        | CL_DEVICE_EXECUTION_CAPABILITIES => answer.value(device.common(what)?),
         CL_DEVICE_GLOBAL_MEM_SIZE
         | CL_DEVICE_MAX_MEM_ALLOC_SIZE
         | CL_DEVICE_LOCAL_MEM_SIZE
@@ -192,7 +198,11 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         | CL_DEVICE_IMAGE3D_MAX_DEPTH
         | CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
         | CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => {
-            let member = device.members.iter().position(RealDevice::has_images).unwrap_or(0);
+            let member = device
+                .members
+                .iter()
+                .position(RealDevice::has_images)
+                .unwrap_or(0);
             answer.pass(|size, value, needed| device.ask(member, what, size, value, needed))
         }
         CL_DEVICE_MAX_WORK_ITEM_SIZES => answer.list(&work_item_sizes(device)?),

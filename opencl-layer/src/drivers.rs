@@ -54,9 +54,15 @@ unsafe impl Sync for RealDevice {}
 pub fn devices(own: GetPlatforms) -> Vec<RealDevice> {
     let mut devices = Vec::new();
     let mut drivers: Vec<Driver> = Vec::new();
-    for driver in libraries().into_iter().flat_map(|library| open(&library, own)) {
+    for driver in libraries()
+        .into_iter()
+        .flat_map(|library| open(&library, own))
+    {
         // Several files may name one library.
-        if drivers.iter().all(|other| other.platform != driver.platform) {
+        if drivers
+            .iter()
+            .all(|other| other.platform != driver.platform)
+        {
             drivers.push(driver);
         }
     }
@@ -92,7 +98,11 @@ fn libraries() -> Vec<String> {
         all.push(folder.to_string_lossy().into_owned());
     }
     if let Ok(more) = env::var("OCL_ICD_FILENAMES") {
-        all.extend(more.split(':').filter(|name| !name.is_empty()).map(str::to_owned));
+        all.extend(
+            more.split(':')
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned),
+        );
     }
     all
 }
@@ -161,7 +171,10 @@ fn platforms(get: GetPlatforms) -> Vec<Driver> {
         // SAFETY: an object of an ICD begins with its table.
         let table = unsafe { &**platform.cast::<*const cl_icd_dispatch>() };
         let name = text(|size, value, needed| {
-            driver!(table, clGetPlatformInfo(platform, CL_PLATFORM_NAME, size, value, needed))
+            driver!(
+                table,
+                clGetPlatformInfo(platform, CL_PLATFORM_NAME, size, value, needed)
+            )
         });
         Driver {
             table,
@@ -176,13 +189,19 @@ fn device_ids(driver: &Driver) -> Vec<cl_device_id> {
     let (table, platform) = (driver.table, driver.platform);
     let mut count = 0;
     let all = CL_DEVICE_TYPE_ALL;
-    let found = driver!(table, clGetDeviceIDs(platform, all, 0, ptr::null_mut(), &mut count));
+    let found = driver!(
+        table,
+        clGetDeviceIDs(platform, all, 0, ptr::null_mut(), &mut count)
+    );
     let mut ids = vec![ptr::null_mut(); count as usize];
     if found != CL_SUCCESS || count == 0 {
         return Vec::new();
     }
     let none = ptr::null_mut();
-    match driver!(table, clGetDeviceIDs(platform, all, count, ids.as_mut_ptr(), none)) {
+    match driver!(
+        table,
+        clGetDeviceIDs(platform, all, count, ids.as_mut_ptr(), none)
+    ) {
         CL_SUCCESS => ids,
         _ => Vec::new(),
     }
@@ -201,13 +220,18 @@ fn device_type(driver: &Driver, id: cl_device_id) -> cl_device_type {
 
 /// A text that a driver says of a device.
 pub fn device_text(driver: &Driver, id: cl_device_id, what: cl_uint) -> String {
-    text(|size, value, needed| driver!(driver.table, clGetDeviceInfo(id, what, size, value, needed)))
+    text(|size, value, needed| {
+        driver!(driver.table, clGetDeviceInfo(id, what, size, value, needed))
+    })
 }
 
 /// A text that a driver gives in two calls: its size, and itself.
 pub fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> cl_int) -> String {
     let bytes = bytes(ask).unwrap_or_default();
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
 }
 

@@ -34,7 +34,11 @@ impl Ending {
 
     /// Whether anybody wants to be told.
     pub fn is_wanted(&self) -> bool {
-        !self.wanted.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self
+            .wanted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty()
     }
 
     /// Has a driver's memory object keep the callbacks back until it is gone.
@@ -58,7 +62,10 @@ unsafe extern "C" fn gone(_mem: cl_mem, data: *mut c_void) {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let wanted = self.wanted.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let wanted = self
+            .wanted
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         let handle = self.handle.load(Ordering::Acquire);
         // The last one set is called first.
         for (function, data) in wanted.drain(..).rev() {

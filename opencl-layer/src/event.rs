@@ -176,7 +176,10 @@ impl Event {
                     };
                 }
                 State::Recorded(_) | State::Open(..) => {
-                    state = this.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = this
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
@@ -222,7 +225,10 @@ pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event
         }
         // SAFETY: OpenCL's promise about the list.
         let events = unsafe { handle::list::<Event>(count, events)? };
-        if events.iter().any(|event| event.context != events[0].context) {
+        if events
+            .iter()
+            .any(|event| event.context != events[0].context)
+        {
             return Err(CL_INVALID_CONTEXT);
         }
         for event in &events {

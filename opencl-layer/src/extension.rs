@@ -6,8 +6,8 @@ use std::ptr;
 use libc::{c_char, c_void};
 use opencl_sys::{cl_int, cl_platform_id};
 
-use crate::scheduling::{set_command_queue_sched_property, set_kernel_work_group_info};
 use crate::platform::{self, get_platform_ids, get_platform_info};
+use crate::scheduling::{set_command_queue_sched_property, set_kernel_work_group_info};
 
 /// `clGetExtensionFunctionAddress`. Within the library the exported name would be that of
 /// the loader, which has one, too.

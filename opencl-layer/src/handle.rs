@@ -125,7 +125,10 @@ impl<T: Kind> Ref<T> {
 
     /// Looks a handle up.
     pub fn of(handle: *mut c_void) -> Fallible<Self> {
-        T::registry().get(handle as usize).map(Self).ok_or(T::INVALID)
+        T::registry()
+            .get(handle as usize)
+            .map(Self)
+            .ok_or(T::INVALID)
     }
 
     /// Gives the program one more reference.

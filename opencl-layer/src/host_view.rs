@@ -39,7 +39,9 @@ impl HostView {
         let (mut ended, mut running): (Vec<_>, Vec<_>) =
             writers.drain(..).partition(|(_, native)| has_ended(native));
         let meets = |range: &Range<usize>| {
-            running.iter().any(|(other, _)| other.start < range.end && range.start < other.end)
+            running
+                .iter()
+                .any(|(other, _)| other.start < range.end && range.start < other.end)
         };
         let (kept, whole): (Vec<_>, Vec<_>) = ended.drain(..).partition(|(range, _)| meets(range));
         running.extend(kept);
@@ -59,17 +61,28 @@ impl Context {
 /// The buffer in a program's memory that a use belongs to, with the range in it.
 fn viewed(used: &Use) -> Option<(&Mem, &HostView, Range<usize>)> {
     let (root, range) = used.mem.in_root(&used.range);
-    root.view.as_ref().filter(|_| !used.by_host).map(|view| (root, view, range))
+    root.view
+        .as_ref()
+        .filter(|_| !used.by_host)
+        .map(|view| (root, view, range))
 }
 
 /// Whether what a command writes must be found again.
 pub fn needs_event(command: &Command) -> bool {
-    command.uses.iter().any(|used| used.writes && viewed(used).is_some())
+    command
+        .uses
+        .iter()
+        .any(|used| used.writes && viewed(used).is_some())
 }
 
 /// Takes what the host has of a command's buffers as changed by the host.
 pub fn before(command: &Command) {
-    for (root, _, range) in command.uses.iter().filter(|used| used.reads).filter_map(viewed) {
+    for (root, _, range) in command
+        .uses
+        .iter()
+        .filter(|used| used.reads)
+        .filter_map(viewed)
+    {
         root.host_may_have_written(&range);
     }
 }
@@ -77,7 +90,12 @@ pub fn before(command: &Command) {
 /// Notes what a command writes.
 pub fn after(command: &Command, native: Option<&Arc<Native>>) {
     let Some(native) = native else { return };
-    for (_, view, range) in command.uses.iter().filter(|used| used.writes).filter_map(viewed) {
+    for (_, view, range) in command
+        .uses
+        .iter()
+        .filter(|used| used.writes)
+        .filter_map(viewed)
+    {
         let mut writers = view.writers();
         // What is written again is brought with the later command's bytes.
         writers.retain(|(other, _)| other.start < range.start || range.end < other.end);

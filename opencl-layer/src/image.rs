@@ -24,7 +24,10 @@ impl RealDevice {
         let (size, value) = (size_of::<cl_bool>(), (&raw mut has).cast());
         let none = std::ptr::null_mut();
         let what = CL_DEVICE_IMAGE_SUPPORT;
-        let asked = driver!(self.driver.table, clGetDeviceInfo(self.id, what, size, value, none));
+        let asked = driver!(
+            self.driver.table,
+            clGetDeviceInfo(self.id, what, size, value, none)
+        );
         asked == CL_SUCCESS && has != CL_FALSE
     }
 }
@@ -55,10 +58,12 @@ fn flags_of(flags: cl_mem_flags, buffer: Option<&Ref<Mem>>) -> cl_mem_flags {
         CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS,
     ];
     match buffer {
-        Some(buffer) => sets.into_iter().fold(flags, |flags, set| match flags & set {
-            0 => flags | buffer.flags & set,
-            _ => flags,
-        }),
+        Some(buffer) => sets
+            .into_iter()
+            .fold(flags, |flags, set| match flags & set {
+                0 => flags | buffer.flags & set,
+                _ => flags,
+            }),
         None if flags & sets[0] == 0 => flags | CL_MEM_READ_WRITE,
         None => flags,
     }
@@ -111,7 +116,13 @@ unsafe fn create(
     ));
     let asked = asked.and(check(driver!(
         domain.table,
-        clGetImageInfo(native, CL_IMAGE_ELEMENT_SIZE, width, (&raw mut element).cast(), none)
+        clGetImageInfo(
+            native,
+            CL_IMAGE_ELEMENT_SIZE,
+            width,
+            (&raw mut element).cast(),
+            none
+        )
     )));
     if let Err(code) = asked {
         let _ = driver!(domain.table, clReleaseMemObject(native));
@@ -119,7 +130,15 @@ unsafe fn create(
     }
     let flags = flags_of(flags, buffer.as_ref());
     let (kind, image) = (description.image_type, Image { element });
-    let mem = Mem::image(context, flags, size, host, (kind, image, home), native, buffer);
+    let mem = Mem::image(
+        context,
+        flags,
+        size,
+        host,
+        (kind, image, home),
+        native,
+        buffer,
+    );
     Ok(Ref::new(mem).give())
 }
 

@@ -46,9 +46,18 @@ impl Action for MapImage {
         // during the call.
         let address = unsafe {
             map(
-                lane.queue, image, CL_FALSE, self.flags, self.origin.as_ptr(),
-                self.region.as_ptr(), &raw mut shown.row, slice, waits.count(), waits.events(),
-                event, &mut code,
+                lane.queue,
+                image,
+                CL_FALSE,
+                self.flags,
+                self.origin.as_ptr(),
+                self.region.as_ptr(),
+                &raw mut shown.row,
+                slice,
+                waits.count(),
+                waits.events(),
+                event,
+                &mut code,
             )
         };
         check(code)?;
@@ -110,12 +119,16 @@ pub unsafe extern "C" fn enqueue_map_image(
             }
         }
         let writes = flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) != 0;
-        image.maps.lock().unwrap_or_else(PoisonError::into_inner).push(Mapped {
-            address: shown.address,
-            range: 0..image.size,
-            writes,
-            place: image.home,
-        });
+        image
+            .maps
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Mapped {
+                address: shown.address,
+                range: 0..image.size,
+                writes,
+                place: image.home,
+            });
         Ok(shown.address as *mut c_void)
     };
     // SAFETY: OpenCL's promise about the code.

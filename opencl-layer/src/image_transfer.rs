@@ -24,12 +24,31 @@ pub fn whole(mem: &Ref<Mem>, writes: bool) -> Use {
 
 /// What a command does with a part of an image.
 enum Work {
-    Read { to: Pointer, row: usize, slice: usize },
-    Write { from: Pointer, row: usize, slice: usize },
-    Fill { color: [u8; 16] },
-    Copy { to: Ref<Mem>, at: Three },
-    ToBuffer { to: Ref<Mem>, offset: usize },
-    FromBuffer { from: Ref<Mem>, offset: usize },
+    Read {
+        to: Pointer,
+        row: usize,
+        slice: usize,
+    },
+    Write {
+        from: Pointer,
+        row: usize,
+        slice: usize,
+    },
+    Fill {
+        color: [u8; 16],
+    },
+    Copy {
+        to: Ref<Mem>,
+        at: Three,
+    },
+    ToBuffer {
+        to: Ref<Mem>,
+        offset: usize,
+    },
+    FromBuffer {
+        from: Ref<Mem>,
+        offset: usize,
+    },
 }
 
 struct ImageCommand {
@@ -49,15 +68,33 @@ impl Action for ImageCommand {
             Work::Read { to, row, slice } => driver!(
                 table,
                 clEnqueueReadImage(
-                    queue, image, CL_FALSE, origin, region, *row, *slice, to.address(), count,
-                    events, event
+                    queue,
+                    image,
+                    CL_FALSE,
+                    origin,
+                    region,
+                    *row,
+                    *slice,
+                    to.address(),
+                    count,
+                    events,
+                    event
                 )
             ),
             Work::Write { from, row, slice } => driver!(
                 table,
                 clEnqueueWriteImage(
-                    queue, image, CL_FALSE, origin, region, *row, *slice, from.address(), count,
-                    events, event
+                    queue,
+                    image,
+                    CL_FALSE,
+                    origin,
+                    region,
+                    *row,
+                    *slice,
+                    from.address(),
+                    count,
+                    events,
+                    event
                 )
             ),
             Work::Fill { color } => {
@@ -97,9 +134,16 @@ impl Action for ImageCommand {
 }
 
 /// The bytes of a buffer that hold a part of an image.
-fn bytes(image: &Mem, buffer: &Mem, offset: usize, region: Three) -> Fallible<std::ops::Range<usize>> {
+fn bytes(
+    image: &Mem,
+    buffer: &Mem,
+    offset: usize,
+    region: Three,
+) -> Fallible<std::ops::Range<usize>> {
     let element = image.image.as_ref().map_or(1, |image| image.element);
-    let size = region.iter().try_fold(element, |all, one| all.checked_mul(*one));
+    let size = region
+        .iter()
+        .try_fold(element, |all, one| all.checked_mul(*one));
     let end = size.and_then(|size| offset.checked_add(size));
     match end {
         Some(end) if end <= buffer.size && end > offset => Ok(offset..end),
@@ -130,8 +174,17 @@ pub unsafe extern "C" fn enqueue_read_image(
             return Err(CL_INVALID_VALUE);
         }
         let uses = vec![whole(&image, false)];
-        let work = Work::Read { to: Pointer::new(to), row, slice };
-        let action = ImageCommand { image, origin, region, work };
+        let work = Work::Read {
+            to: Pointer::new(to),
+            row,
+            slice,
+        };
+        let action = ImageCommand {
+            image,
+            origin,
+            region,
+            work,
+        };
         let kind = CL_COMMAND_READ_IMAGE;
         // SAFETY: OpenCL's promises about the events.
         unsafe {
@@ -164,8 +217,17 @@ pub unsafe extern "C" fn enqueue_write_image(
             return Err(CL_INVALID_VALUE);
         }
         let uses = vec![whole(&image, true)];
-        let work = Work::Write { from: Pointer::new(from.cast_mut()), row, slice };
-        let action = ImageCommand { image, origin, region, work };
+        let work = Work::Write {
+            from: Pointer::new(from.cast_mut()),
+            row,
+            slice,
+        };
+        let action = ImageCommand {
+            image,
+            origin,
+            region,
+            work,
+        };
         let kind = CL_COMMAND_WRITE_IMAGE;
         // SAFETY: OpenCL's promises about the events.
         unsafe {
@@ -197,7 +259,12 @@ pub unsafe extern "C" fn enqueue_fill_image(
         // SAFETY: OpenCL's promise: a color has four numbers of four bytes.
         let color = unsafe { color.cast::<[u8; 16]>().read_unaligned() };
         let uses = vec![whole(&image, true)];
-        let action = ImageCommand { image, origin, region, work: Work::Fill { color } };
+        let action = ImageCommand {
+            image,
+            origin,
+            region,
+            work: Work::Fill { color },
+        };
         let kind = CL_COMMAND_FILL_IMAGE;
         // SAFETY: OpenCL's promises about the events.
         unsafe {
@@ -227,7 +294,12 @@ pub unsafe extern "C" fn enqueue_copy_image(
         let (origin, at, region) =
             unsafe { (three(from_origin)?, three(to_origin)?, three(region)?) };
         let uses = vec![whole(&image, false), whole(&to, true)];
-        let action = ImageCommand { image, origin, region, work: Work::Copy { to, at } };
+        let action = ImageCommand {
+            image,
+            origin,
+            region,
+            work: Work::Copy { to, at },
+        };
         let kind = CL_COMMAND_COPY_IMAGE;
         // SAFETY: OpenCL's promises about the events.
         unsafe {
@@ -257,7 +329,12 @@ pub unsafe extern "C" fn enqueue_copy_image_to_buffer(
         let (origin, region) = unsafe { (three(origin)?, three(region)?) };
         let range = bytes(&image, &to, offset, region)?;
         let uses = vec![whole(&image, false), Use::write(&to, range)];
-        let action = ImageCommand { image, origin, region, work: Work::ToBuffer { to, offset } };
+        let action = ImageCommand {
+            image,
+            origin,
+            region,
+            work: Work::ToBuffer { to, offset },
+        };
         let kind = CL_COMMAND_COPY_IMAGE_TO_BUFFER;
         // SAFETY: OpenCL's promises about the events.
         unsafe {
@@ -288,7 +365,12 @@ pub unsafe extern "C" fn enqueue_copy_buffer_to_image(
         let range = bytes(&image, &from, offset, region)?;
         let uses = vec![Use::read(&from, range), whole(&image, true)];
         let work = Work::FromBuffer { from, offset };
-        let action = ImageCommand { image, origin, region, work };
+        let action = ImageCommand {
+            image,
+            origin,
+            region,
+            work,
+        };
         let kind = CL_COMMAND_COPY_BUFFER_TO_IMAGE;
         // SAFETY: OpenCL's promises about the events.
         unsafe {

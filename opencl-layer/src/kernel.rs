@@ -89,7 +89,13 @@ impl Kernel {
             let (size, value) = (size_of::<cl_uint>(), ptr::from_mut(&mut count).cast());
             check(driver!(
                 table,
-                clGetKernelInfo(native.kernel, CL_KERNEL_NUM_ARGS, size, value, ptr::null_mut())
+                clGetKernelInfo(
+                    native.kernel,
+                    CL_KERNEL_NUM_ARGS,
+                    size,
+                    value,
+                    ptr::null_mut()
+                )
             ))?;
             takes.extend((0..count).map(|index| Takes::of(table, native.kernel, index)));
         }
@@ -228,7 +234,10 @@ fn set_native(lane: &Lane, kernel: cl_kernel, index: cl_uint, argument: &Argumen
         Argument::Local(bytes) => (*bytes, ptr::null()),
         Argument::Bytes(bytes) => (bytes.len(), bytes.as_ptr().cast()),
     };
-    check(driver!(lane.table, clSetKernelArg(kernel, index, size, value)))
+    check(driver!(
+        lane.table,
+        clSetKernelArg(kernel, index, size, value)
+    ))
 }
 
 impl Drop for Kernel {
@@ -295,7 +304,9 @@ pub unsafe extern "C" fn set_kernel_arg(
         let native = kernel.native(&mut natives, domain, 0)?;
         set_native(&lane, native.kernel, index, &argument)?;
         let mut args = kernel.args();
-        let number = args[index as usize].as_ref().map_or(0, |(number, _)| number + 1);
+        let number = args[index as usize]
+            .as_ref()
+            .map_or(0, |(number, _)| number + 1);
         let before = args[index as usize].replace((number, Kept::new(argument)));
         native.set.resize(kernel.count, None);
         native.set[index as usize] = Some((number, place));
@@ -353,7 +364,10 @@ pub unsafe extern "C" fn get_kernel_arg_info(
         // SAFETY: OpenCL's promises about both pointers.
         let answer = unsafe { Answer::to(size, value, needed) };
         answer.pass(|size, value, needed| {
-            driver!(table, clGetKernelArgInfo(native, index, what, size, value, needed))
+            driver!(
+                table,
+                clGetKernelArgInfo(native, index, what, size, value, needed)
+            )
         })
     })
 }
@@ -379,7 +393,9 @@ pub unsafe extern "C" fn get_kernel_work_group_info(
             return Err(CL_INVALID_DEVICE);
         }
         let places = context.places_of(&device);
-        let places = places.into_iter().filter(|place| kernel.program.is_built_for(*place));
+        let places = places
+            .into_iter()
+            .filter(|place| kernel.program.is_built_for(*place));
         let places: Vec<usize> = places.collect();
         let ask = |place: usize, size: usize, value: *mut c_void, needed: *mut usize| {
             let (native, domain) = kernel.at(place)?;

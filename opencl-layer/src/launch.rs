@@ -29,7 +29,13 @@ impl Launch {
         let bytes: Vec<u64> = self.arguments.iter().map(bytes).collect();
         let name = self.kernel.name.to_string_lossy();
         let program = self.kernel.program.identity();
-        KernelKey::new(program, &name, &self.shape.global, self.shape.local.as_deref(), &bytes)
+        KernelKey::new(
+            program,
+            &name,
+            &self.shape.global,
+            self.shape.local.as_deref(),
+            &bytes,
+        )
     }
 
     /// Whether a place's driver has built its program.
@@ -61,8 +67,15 @@ impl Launch {
             check(driver!(
                 lane.table,
                 clEnqueueNDRangeKernel(
-                    lane.queue, kernel, dimensions, offset, global, local,
-                    waits.count(), waits.events(), event
+                    lane.queue,
+                    kernel,
+                    dimensions,
+                    offset,
+                    global,
+                    local,
+                    waits.count(),
+                    waits.events(),
+                    event
                 )
             ))
         })

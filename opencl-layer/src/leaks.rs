@@ -36,9 +36,15 @@ fn alive() -> Vec<(&'static str, usize)> {
         ("kernels", Kernel::registry().count()),
         ("samplers", Sampler::registry().count()),
         ("events", Event::registry().count()),
-        ("parts of devices", Device::registry().count().saturating_sub(own)),
+        (
+            "parts of devices",
+            Device::registry().count().saturating_sub(own),
+        ),
     ];
-    numbers.into_iter().filter(|(_, number)| *number > 0).collect()
+    numbers
+        .into_iter()
+        .filter(|(_, number)| *number > 0)
+        .collect()
 }
 
 extern "C" fn print() {
@@ -48,8 +54,10 @@ extern "C" fn print() {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    let left: Vec<String> =
-        alive().into_iter().map(|(kind, number)| format!("{number} {kind}")).collect();
+    let left: Vec<String> = alive()
+        .into_iter()
+        .map(|(kind, number)| format!("{number} {kind}"))
+        .collect();
     match left.is_empty() {
         true => eprintln!("pdawl: no objects are left"),
         false => eprintln!("pdawl: objects are left: {}", left.join(", ")),

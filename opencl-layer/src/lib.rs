@@ -19,6 +19,7 @@
 //!
 //! * `scheduling` is MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`).
 //! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
+//! * `report` has what all did, for `pdawl exec`.
 //!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
 //! more than the driver takes. Nothing that enqueues blocks.
@@ -59,6 +60,7 @@ mod program;
 mod properties;
 mod queue;
 mod rect;
+mod report;
 mod sampler;
 mod schedule;
 mod scheduling;

@@ -37,8 +37,16 @@ impl Action for Map {
         // SAFETY: the handles are alive and of this driver.
         let address = unsafe {
             map(
-                lane.queue, mem, self.blocking, self.flags, self.offset, self.size,
-                waits.count(), waits.events(), event, &mut code,
+                lane.queue,
+                mem,
+                self.blocking,
+                self.flags,
+                self.offset,
+                self.size,
+                waits.count(),
+                waits.events(),
+                event,
+                &mut code,
             )
         };
         check(code)?;
@@ -88,7 +96,11 @@ pub unsafe extern "C" fn enqueue_map_buffer(
         {
             return Err(CL_INVALID_OPERATION);
         }
-        let (range, list, kind) = (offset..offset + size, (count, events), CL_COMMAND_MAP_BUFFER);
+        let (range, list, kind) = (
+            offset..offset + size,
+            (count, events),
+            CL_COMMAND_MAP_BUFFER,
+        );
         let blocks = blocking != CL_FALSE;
         let (address, place) = if queue.context.is_single() {
             let address = Arc::new(AtomicUsize::new(0));
@@ -122,12 +134,15 @@ pub unsafe extern "C" fn enqueue_map_buffer(
             }
             (address, None)
         };
-        mem.maps.lock().unwrap_or_else(PoisonError::into_inner).push(Mapped {
-            address,
-            range,
-            writes,
-            place,
-        });
+        mem.maps
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Mapped {
+                address,
+                range,
+                writes,
+                place,
+            });
         Ok(address as *mut c_void)
     };
     // SAFETY: OpenCL's promise about the code.
@@ -146,7 +161,12 @@ impl Action for Unmap {
         check(driver!(
             lane.table,
             clEnqueueUnmapMemObject(
-                lane.queue, mem, address, waits.count(), waits.events(), event
+                lane.queue,
+                mem,
+                address,
+                waits.count(),
+                waits.events(),
+                event
             )
         ))
     }
@@ -195,4 +215,3 @@ pub unsafe extern "C" fn enqueue_unmap_mem_object(
         }
     })
 }
-

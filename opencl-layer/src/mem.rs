@@ -18,6 +18,7 @@ use crate::host_view::HostView;
 use crate::image::Image;
 use crate::native::Native;
 use crate::queue::{Queue, State};
+use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
 
 pub mod calls;
@@ -93,8 +94,10 @@ impl Mem {
         if context.is_single() {
             // The driver does what the flags say.
             let domain = context.domain(0);
-            let mem =
-                driver_object!(domain.table, clCreateBuffer(domain.context, flags, size, host))?;
+            let mem = driver_object!(
+                domain.table,
+                clCreateBuffer(domain.context, flags, size, host)
+            )?;
             copies.mems[0] = Some(mem);
         } else if flags & CL_MEM_USE_HOST_PTR != 0 {
             copies.host = Some(HostMemory::borrowed(host.cast()));
@@ -273,7 +276,10 @@ impl Mem {
     pub fn host_may_have_written(&self, range: &Range<usize>) {
         let host = self.context.places.len();
         let mut copies = self.copies();
-        let parts = copies.regions.parts(wide(range)).filter(|(_, places)| places.has(host));
+        let parts = copies
+            .regions
+            .parts(wide(range))
+            .filter(|(_, places)| places.has(host));
         let parts: Vec<_> = parts.map(|(part, _)| part).collect();
         for part in parts {
             copies.regions.written(part, host);
@@ -303,7 +309,9 @@ impl Mem {
         for (part, holders) in absent {
             let part = part.start as usize..part.end as usize;
             if !holders.has(host) {
-                let from = (0..host).find(|place| holders.has(*place)).ok_or(CL_INVALID_MEM_OBJECT)?;
+                let from = (0..host)
+                    .find(|place| holders.has(*place))
+                    .ok_or(CL_INVALID_MEM_OBJECT)?;
                 root.fetch(queue, state, &part, from, before)?;
             }
             if place != host {
@@ -338,11 +346,20 @@ impl Mem {
         check(driver!(
             lane.table,
             clEnqueueReadBuffer(
-                lane.queue, mem, CL_FALSE, range.start, range.len(), address,
-                waits.count(), waits.events(), &mut event,
+                lane.queue,
+                mem,
+                CL_FALSE,
+                range.start,
+                range.len(),
+                address,
+                waits.count(),
+                waits.events(),
+                &mut event,
             )
         ))?;
-        self.copies().arrived(range, host, lane.native(event));
+        let native = lane.native(event);
+        report::moved(state, &lane, range.len(), true, &native);
+        self.copies().arrived(range, host, native);
         Ok(())
     }
 
@@ -366,11 +383,20 @@ impl Mem {
         check(driver!(
             lane.table,
             clEnqueueWriteBuffer(
-                lane.queue, mem, CL_FALSE, range.start, range.len(), address,
-                waits.count(), waits.events(), &mut event,
+                lane.queue,
+                mem,
+                CL_FALSE,
+                range.start,
+                range.len(),
+                address,
+                waits.count(),
+                waits.events(),
+                &mut event,
             )
         ))?;
-        self.copies().arrived(range, to, lane.native(event));
+        let native = lane.native(event);
+        report::moved(state, &lane, range.len(), false, &native);
+        self.copies().arrived(range, to, native);
         Ok(())
     }
 }
@@ -408,7 +434,10 @@ impl Copies {
 
 impl Drop for Mem {
     fn drop(&mut self) {
-        let copies = self.copies.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let copies = self
+            .copies
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         for (_, _, native) in &copies.arriving {
             // The host's copy must outlive them.
             let _ = native.wait();

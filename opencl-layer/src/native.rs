@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::{CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, cl_command_queue, cl_event, cl_int};
+use opencl_sys::{
+    CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, cl_command_queue, cl_event, cl_int,
+};
 
 use crate::context::Context;
 use crate::status::{Fallible, check, driver, driver_object};
@@ -140,10 +142,7 @@ pub struct UserEvent {
 unsafe impl Send for UserEvent {}
 
 impl UserEvent {
-    pub fn new(
-        table: &'static cl_icd_dispatch,
-        context: opencl_sys::cl_context,
-    ) -> Fallible<Self> {
+    pub fn new(table: &'static cl_icd_dispatch, context: opencl_sys::cl_context) -> Fallible<Self> {
         let event = driver_object!(table, clCreateUserEvent(context))?;
         Ok(Self { table, event })
     }

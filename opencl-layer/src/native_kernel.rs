@@ -24,14 +24,24 @@ struct NativeKernel {
 
 impl Action for NativeKernel {
     fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mut bytes = self.arguments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self
+            .arguments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let at = |mem: &Ref<Mem>| mem.at(lane.place);
-        let mems = self.mems.iter().map(at).collect::<Fallible<Vec<cl_mem>>>()?;
+        let mems = self
+            .mems
+            .iter()
+            .map(at)
+            .collect::<Fallible<Vec<cl_mem>>>()?;
         let base = match bytes.is_empty() {
             true => std::ptr::null_mut(),
             false => bytes.as_mut_ptr(),
         };
-        let locations = self.offsets.iter().map(|offset| base.wrapping_add(*offset).cast_const().cast());
+        let locations = self
+            .offsets
+            .iter()
+            .map(|offset| base.wrapping_add(*offset).cast_const().cast());
         let mut locations: Vec<*const c_void> = locations.collect();
         let (list, places) = match mems.is_empty() {
             true => (std::ptr::null(), std::ptr::null_mut()),
@@ -40,8 +50,16 @@ impl Action for NativeKernel {
         check(driver!(
             lane.table,
             clEnqueueNativeKernel(
-                lane.queue, Some(self.function), base.cast(), bytes.len(), mems.len() as cl_uint,
-                list, places, waits.count(), waits.events(), event
+                lane.queue,
+                Some(self.function),
+                base.cast(),
+                bytes.len(),
+                mems.len() as cl_uint,
+                list,
+                places,
+                waits.count(),
+                waits.events(),
+                event
             )
         ))
     }

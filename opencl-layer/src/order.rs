@@ -6,9 +6,7 @@
 
 use std::sync::Arc;
 
-use opencl_sys::{
-    CL_COMMAND_BARRIER, CL_COMMAND_MARKER, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
-};
+use opencl_sys::{CL_COMMAND_BARRIER, CL_COMMAND_MARKER, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE};
 
 use crate::command::Command;
 use crate::native::Native;

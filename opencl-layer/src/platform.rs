@@ -16,6 +16,7 @@ use crate::device::Device;
 use crate::drivers::{self, RealDevice};
 use crate::handle::{Ref, kind};
 use crate::leaks;
+use crate::report;
 use crate::settings::settings;
 use crate::status::{Fallible, status};
 
@@ -46,10 +47,14 @@ fn open() -> Platform {
     if !settings.devices.is_empty() {
         real = chosen(&real, &settings.devices);
     }
+    report::begin(&real);
     let devices = match settings.virtual_devices {
         _ if real.is_empty() => Vec::new(),
         Some(count) => (0..count).map(|_| Device::made_of(real.clone())).collect(),
-        None => real.into_iter().map(|device| Device::made_of(vec![device])).collect(),
+        None => real
+            .into_iter()
+            .map(|device| Device::made_of(vec![device]))
+            .collect(),
     };
     Platform {
         devices: devices.into_iter().map(Ref::new).collect(),
@@ -199,7 +204,8 @@ pub fn of_type(platform: &Platform, kind: cl_device_type) -> Fallible<Vec<Ref<De
         return Err(CL_INVALID_DEVICE_TYPE);
     }
     let first = platform.devices.first();
-    let is_default = |device: &&Ref<Device>| kind & CL_DEVICE_TYPE_DEFAULT != 0 && Some(*device) == first;
+    let is_default =
+        |device: &&Ref<Device>| kind & CL_DEVICE_TYPE_DEFAULT != 0 && Some(*device) == first;
     let devices = platform.devices.iter();
     let devices = devices.filter(|device| device.kind & kind != 0 || is_default(device));
     Ok(devices.cloned().collect())

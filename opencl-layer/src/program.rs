@@ -52,7 +52,9 @@ impl State {
     fn native(&self, domain: usize) -> Fallible<cl_program> {
         let mut natives = self.natives.iter();
         let native = natives.find(|native| native.domain == domain && native.variant == 0);
-        native.map(|native| native.program).ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+        native
+            .map(|native| native.program)
+            .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
     }
 }
 
@@ -180,7 +182,10 @@ impl Program {
 
     /// Whether kernels can run at a place.
     pub fn is_built_for(&self, place: usize) -> bool {
-        let (domain, id) = (self.context.places[place].domain, self.context.places[place].real.id);
+        let (domain, id) = (
+            self.context.places[place].domain,
+            self.context.places[place].real.id,
+        );
         let state = self.state();
         let mut natives = state.natives.iter();
         natives.any(|native| {
@@ -233,7 +238,8 @@ impl Program {
         // it is not known which statements count.
         let whole = !text.to_bytes().windows(8).any(|part| part == b"#include");
         let both = kernel.parameters.iter().zip(&kernel.accesses);
-        both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole)).collect()
+        both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole))
+            .collect()
     }
 
     /// Notes that a kernel was made, or that one is gone.
@@ -251,12 +257,20 @@ impl Program {
         state.options = options.to_owned();
         state.identity = None;
         // Other variants were built with other options.
-        let (kept, old): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut state.natives).into_iter().partition(|n| n.variant == 0);
+        let (kept, old): (Vec<_>, Vec<_>) = std::mem::take(&mut state.natives)
+            .into_iter()
+            .partition(|n| n.variant == 0);
         state.natives = kept;
-        old.into_iter().for_each(|native| release(&self.context, &native));
+        old.into_iter()
+            .for_each(|native| release(&self.context, &native));
         let work = |job: &Job| {
-            build(&self.context, job.native.domain, job.native.program, &job.ids, options)
+            build(
+                &self.context,
+                job.native.domain,
+                job.native.program,
+                &job.ids,
+                options,
+            )
         };
         let results = self.run(&state.natives, devices, work);
         for (index, result) in &results {
@@ -291,7 +305,10 @@ impl Program {
                 let run = |job| (scope.spawn(move || work(job)), job);
                 let running: Vec<_> = jobs.iter().map(run).collect();
                 let done = running.into_iter().map(|(thread, job): (_, &Job)| {
-                    (job.index, thread.join().unwrap_or(Err(CL_OUT_OF_HOST_MEMORY)))
+                    (
+                        job.index,
+                        thread.join().unwrap_or(Err(CL_OUT_OF_HOST_MEMORY)),
+                    )
                 });
                 done.collect()
             }),
@@ -311,7 +328,9 @@ impl Program {
                 let mut places = self.context.places.iter();
                 let place = places.find(|place| place.real.id == id);
                 let domain = place.map(|place| place.domain);
-                let result = results.iter().find(|(index, _)| Some(natives[*index].domain) == domain);
+                let result = results
+                    .iter()
+                    .find(|(index, _)| Some(natives[*index].domain) == domain);
                 result.map_or(Err(CL_INVALID_PROGRAM), |(_, result)| *result)
             };
             let results = device.members.iter().map(|member| has(member.id));
@@ -352,7 +371,10 @@ fn build(
 }
 
 fn release(context: &Context, native: &Native) {
-    let _ = driver!(context.domains[native.domain].table, clReleaseProgram(native.program));
+    let _ = driver!(
+        context.domains[native.domain].table,
+        clReleaseProgram(native.program)
+    );
 }
 
 impl Drop for Program {

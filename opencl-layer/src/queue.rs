@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::handle::{Ref, kind};
 use crate::host_view;
 use crate::native::Native;
+use crate::report::{self, QueueRecord};
 use crate::schedule::{self, QueuePlan};
 use crate::scheduling;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
@@ -100,6 +101,7 @@ pub struct State {
     pub done: Vec<Recorded>,
     /// What the scheduler knows of the queue.
     pub plan: QueuePlan,
+    pub report: QueueRecord,
 }
 
 /// A command that no driver has yet.
@@ -111,7 +113,12 @@ pub struct Recorded {
 impl State {
     /// The drivers' queues that it has.
     pub fn lanes(&self) -> Vec<Lane> {
-        self.lanes.iter().chain(&self.timed).flatten().copied().collect()
+        self.lanes
+            .iter()
+            .chain(&self.timed)
+            .flatten()
+            .copied()
+            .collect()
     }
 }
 
@@ -138,6 +145,7 @@ impl Queue {
                 recorded: VecDeque::new(),
                 done: Vec::new(),
                 plan: QueuePlan::default(),
+                report: QueueRecord::new(&context),
             }),
             context,
             device,
@@ -181,6 +189,10 @@ impl Queue {
     fn open(&self, place: usize, properties: cl_command_queue_properties) -> Fallible<Lane> {
         let (domain, real) = (self.context.domain(place), &self.context.places[place].real);
         let (context, device) = (domain.context, real.id);
+        let properties = match report::traces() {
+            true => properties | CL_QUEUE_PROFILING_ENABLE,
+            false => properties,
+        };
         let queue = driver_object!(
             domain.table,
             clCreateCommandQueue(context, device, properties)
@@ -234,7 +246,9 @@ impl Drop for Queue {
             // A queue is flushed when it is released.
             let _ = driver!(lane.table, clFlush(lane.queue));
             if self.context.domains[lane.domain].program_per_queue {
-                self.context.variants.give_back(lane.variant, lane.marker().ok());
+                self.context
+                    .variants
+                    .give_back(lane.variant, lane.marker().ok());
             }
             let _ = driver!(lane.table, clReleaseCommandQueue(lane.queue));
         }

@@ -57,7 +57,9 @@ impl Rect {
     fn range(&self) -> Option<Range<usize>> {
         let at = |point: Three| {
             let slices = point[2].checked_mul(self.slice)?;
-            slices.checked_add(point[1].checked_mul(self.row)?)?.checked_add(point[0])
+            slices
+                .checked_add(point[1].checked_mul(self.row)?)?
+                .checked_add(point[0])
         };
         let begin = at(self.origin)?;
         let last = [self.region[0], self.region[1] - 1, self.region[2] - 1];
@@ -113,15 +115,39 @@ impl Action for Transfer {
             true => driver!(
                 lane.table,
                 clEnqueueReadBufferRect(
-                    lane.queue, mem, CL_FALSE, origin, outer, region, rect.row, rect.slice,
-                    host.row, host.slice, pointer, waits.count(), waits.events(), event
+                    lane.queue,
+                    mem,
+                    CL_FALSE,
+                    origin,
+                    outer,
+                    region,
+                    rect.row,
+                    rect.slice,
+                    host.row,
+                    host.slice,
+                    pointer,
+                    waits.count(),
+                    waits.events(),
+                    event
                 )
             ),
             false => driver!(
                 lane.table,
                 clEnqueueWriteBufferRect(
-                    lane.queue, mem, CL_FALSE, origin, outer, region, rect.row, rect.slice,
-                    host.row, host.slice, pointer, waits.count(), waits.events(), event
+                    lane.queue,
+                    mem,
+                    CL_FALSE,
+                    origin,
+                    outer,
+                    region,
+                    rect.row,
+                    rect.slice,
+                    host.row,
+                    host.slice,
+                    pointer,
+                    waits.count(),
+                    waits.events(),
+                    event
                 )
             ),
         })
@@ -168,7 +194,13 @@ pub unsafe extern "C" fn enqueue_read_buffer_rect(
         }
         let uses = vec![Use::read(&mem, range)];
         let pointer = Pointer::new(to);
-        let action = Transfer { mem, rect, host, pointer, reads: true };
+        let action = Transfer {
+            mem,
+            rect,
+            host,
+            pointer,
+            reads: true,
+        };
         let kind = CL_COMMAND_READ_BUFFER_RECT;
         // SAFETY: OpenCL's promises about the events.
         unsafe {
@@ -214,7 +246,13 @@ pub unsafe extern "C" fn enqueue_write_buffer_rect(
         }
         let uses = vec![rect.writes(&mem, range)];
         let pointer = Pointer::new(from.cast_mut());
-        let action = Transfer { mem, rect, host, pointer, reads: false };
+        let action = Transfer {
+            mem,
+            rect,
+            host,
+            pointer,
+            reads: false,
+        };
         let kind = CL_COMMAND_WRITE_BUFFER_RECT;
         // SAFETY: OpenCL's promises about the events.
         unsafe {
@@ -238,9 +276,19 @@ impl Action for Copy {
         check(driver!(
             lane.table,
             clEnqueueCopyBufferRect(
-                lane.queue, from, to, source.origin.as_ptr(), target.origin.as_ptr(),
-                source.region.as_ptr(), source.row, source.slice, target.row, target.slice,
-                waits.count(), waits.events(), event
+                lane.queue,
+                from,
+                to,
+                source.origin.as_ptr(),
+                target.origin.as_ptr(),
+                source.region.as_ptr(),
+                source.row,
+                source.slice,
+                target.row,
+                target.slice,
+                waits.count(),
+                waits.events(),
+                event
             )
         ))
     }
@@ -260,9 +308,8 @@ fn overlap(source: &Rect, target: &Rect) -> bool {
     };
     let rows = |begin: usize| {
         let [_, rows, slices] = source.region;
-        (0..slices).flat_map(move |z| {
-            (0..rows).map(move |y| begin + z * source.slice + y * source.row)
-        })
+        (0..slices)
+            .flat_map(move |z| (0..rows).map(move |y| begin + z * source.slice + y * source.row))
     };
     let (Some(a), Some(b)) = (source.range(), target.range()) else {
         return false;
@@ -273,7 +320,10 @@ fn overlap(source: &Rect, target: &Rect) -> bool {
     // Rows begin in ascending order in both boxes, so one walk along both finds a meeting.
     let mut right = rows(other).peekable();
     for row in rows(one) {
-        while right.next_if(|other| *other + source.region[0] <= row).is_some() {}
+        while right
+            .next_if(|other| *other + source.region[0] <= row)
+            .is_some()
+        {}
         if right.peek().is_some_and(|other| meets(*other, row)) {
             return true;
         }
@@ -317,7 +367,12 @@ pub unsafe extern "C" fn enqueue_copy_buffer_rect(
             }
         }
         let uses = vec![Use::read(&from, read), target.writes(&to, written)];
-        let action = Copy { from, to, source, target };
+        let action = Copy {
+            from,
+            to,
+            source,
+            target,
+        };
         let kind = CL_COMMAND_COPY_BUFFER_RECT;
         // SAFETY: OpenCL's promises about the events.
         unsafe {

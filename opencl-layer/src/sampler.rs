@@ -61,10 +61,16 @@ pub fn create(
         )
     };
     let made: Vec<Fallible<cl_sampler>> = context.domains.iter().map(create).collect();
-    let main = context.image_place().map_or(0, |place| context.places[place].domain);
+    let main = context
+        .image_place()
+        .map_or(0, |place| context.places[place].domain);
     let result = made[main];
     let natives = made.into_iter().map(Result::ok).collect();
-    let sampler = Ref::new(Sampler { natives, main, context });
+    let sampler = Ref::new(Sampler {
+        natives,
+        main,
+        context,
+    });
     result.map(|_| sampler.give())
 }
 

@@ -139,7 +139,10 @@ pub unsafe extern "C" fn set_kernel_work_group_info(
             (handle::list::<Device>(count, devices)?, shape)
         };
         let context = &kernel.program.context;
-        if devices.iter().any(|device| !context.devices.contains(device)) {
+        if devices
+            .iter()
+            .any(|device| !context.devices.contains(device))
+        {
             return Err(CL_INVALID_DEVICE);
         }
         for member in devices.iter().flat_map(|device| &device.members) {

@@ -17,8 +17,6 @@ pub enum Mapping {
     AutoFit,
     /// The map by the devices' profiles, made once.
     Static,
-    /// Kernels are divided among the devices.
-    Divide,
 }
 
 /// The settings of this process.
@@ -59,8 +57,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
             "off" => settings.mapping = Mapping::Off,
             "round-robin" => settings.mapping = Mapping::RoundRobin,
             "auto-fit" => settings.mapping = Mapping::AutoFit,
-            "divide" => settings.mapping = Mapping::Divide,
-            _ => complain("PDAWL_POLICY", &name, "off, round-robin, auto-fit, divide"),
+            _ => complain("PDAWL_POLICY", &name, "off, round-robin, auto-fit"),
         }
     }
     if let Some(count) = variable("PDAWL_VIRTUAL") {
@@ -77,7 +74,10 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         }
     }
     if let Some(names) = variable("PDAWL_DEVICES") {
-        settings.devices = names.split(',').map(|name| name.trim().to_owned()).collect();
+        settings.devices = names
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .collect();
     }
     settings
 }

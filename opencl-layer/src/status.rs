@@ -14,7 +14,11 @@ pub type Fallible<T> = Result<T, cl_int>;
 
 /// Turns a driver's status code into a result.
 pub fn check(code: cl_int) -> Fallible<()> {
-    if code == CL_SUCCESS { Ok(()) } else { Err(code) }
+    if code == CL_SUCCESS {
+        Ok(())
+    } else {
+        Err(code)
+    }
 }
 
 /// Runs the body of a function that returns a status code.
@@ -44,7 +48,11 @@ pub unsafe fn object(
         // SAFETY: the caller promises a valid pointer.
         unsafe { *code = result };
     }
-    if result == CL_SUCCESS { made } else { ptr::null_mut() }
+    if result == CL_SUCCESS {
+        made
+    } else {
+        ptr::null_mut()
+    }
 }
 
 /// Calls a function of a driver's table; a missing one is an invalid operation.

@@ -28,14 +28,20 @@ pub unsafe extern "C" fn create_sub_devices(
         }
         let (table, id) = (member.driver.table, member.id);
         let (mut parts, none) = (0, ptr::null_mut());
-        check(driver!(table, clCreateSubDevices(id, properties, 0, none, &mut parts)))?;
+        check(driver!(
+            table,
+            clCreateSubDevices(id, properties, 0, none, &mut parts)
+        ))?;
         if !devices.is_null() {
             if entries < parts {
                 return Err(CL_INVALID_VALUE);
             }
             let mut ids = vec![ptr::null_mut(); parts as usize];
             let (list, none) = (ids.as_mut_ptr(), ptr::null_mut());
-            check(driver!(table, clCreateSubDevices(id, properties, parts, list, none)))?;
+            check(driver!(
+                table,
+                clCreateSubDevices(id, properties, parts, list, none)
+            ))?;
             for (index, id) in ids.into_iter().enumerate() {
                 let part = RealDevice {
                     id,

@@ -128,7 +128,10 @@ pub unsafe extern "C" fn enqueue_migrate_mem_objects(
         // SAFETY: OpenCL's promise about the list.
         let mems = unsafe { handle::list::<Mem>(number, mems)? };
         let moves = flags == 0;
-        let uses = mems.iter().filter(|_| moves).map(|mem| Use::read(mem, 0..mem.size));
+        let uses = mems
+            .iter()
+            .filter(|_| moves)
+            .map(|mem| Use::read(mem, 0..mem.size));
         let kind = CL_COMMAND_MIGRATE_MEM_OBJECTS;
         // SAFETY: OpenCL's promises about the events.
         unsafe {

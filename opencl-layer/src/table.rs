@@ -4,10 +4,13 @@ use std::mem;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
 
-use crate::extension::{get_extension_function_address, get_extension_function_address_for_platform};
+use crate::extension::{
+    get_extension_function_address, get_extension_function_address_for_platform,
+};
 use crate::{
-    absent, context, device, event, image, image_map, image_transfer, kernel, launch, map, mem as memory, native_kernel, platform, program, properties, queue, rect, sampler,
-    sub_device, synchronize, transfer,
+    absent, context, device, event, image, image_map, image_transfer, kernel, launch, map,
+    mem as memory, native_kernel, platform, program, properties, queue, rect, sampler, sub_device,
+    synchronize, transfer,
 };
 
 struct Table(cl_icd_dispatch);
@@ -15,9 +18,8 @@ struct Table(cl_icd_dispatch);
 // SAFETY: functions only.
 unsafe impl Sync for Table {}
 
-static TABLE: std::sync::LazyLock<&'static Table> = std::sync::LazyLock::new(|| {
-    Box::leak(Box::new(Table(filled())))
-});
+static TABLE: std::sync::LazyLock<&'static Table> =
+    std::sync::LazyLock::new(|| Box::leak(Box::new(Table(filled()))));
 
 // SAFETY: functions only.
 unsafe impl Send for Table {}
@@ -100,7 +102,8 @@ fn objects(table: &mut cl_icd_dispatch) {
     table.clRetainMemObject = Some(memory::calls::retain_mem_object);
     table.clReleaseMemObject = Some(memory::calls::release_mem_object);
     table.clGetMemObjectInfo = Some(memory::calls::get_mem_object_info);
-    table.clSetMemObjectDestructorCallback = Some(memory::calls::set_mem_object_destructor_callback);
+    table.clSetMemObjectDestructorCallback =
+        Some(memory::calls::set_mem_object_destructor_callback);
     table.clCreateSampler = Some(sampler::create_sampler);
     table.clRetainSampler = Some(sampler::retain_sampler);
     table.clReleaseSampler = Some(sampler::release_sampler);

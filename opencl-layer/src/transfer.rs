@@ -60,8 +60,15 @@ impl Action for Read {
         check(driver!(
             lane.table,
             clEnqueueReadBuffer(
-                lane.queue, mem, CL_FALSE, self.offset, self.size, self.to.0,
-                waits.count(), waits.events(), event
+                lane.queue,
+                mem,
+                CL_FALSE,
+                self.offset,
+                self.size,
+                self.to.0,
+                waits.count(),
+                waits.events(),
+                event
             )
         ))
     }
@@ -121,8 +128,15 @@ impl Action for Write {
         check(driver!(
             lane.table,
             clEnqueueWriteBuffer(
-                lane.queue, mem, CL_FALSE, self.offset, self.size, self.from.0,
-                waits.count(), waits.events(), event
+                lane.queue,
+                mem,
+                CL_FALSE,
+                self.offset,
+                self.size,
+                self.from.0,
+                waits.count(),
+                waits.events(),
+                event
             )
         ))
     }
@@ -179,8 +193,15 @@ impl Action for Copy {
         check(driver!(
             lane.table,
             clEnqueueCopyBuffer(
-                lane.queue, from, to, self.from_offset, self.to_offset, self.size,
-                waits.count(), waits.events(), event
+                lane.queue,
+                from,
+                to,
+                self.from_offset,
+                self.to_offset,
+                self.size,
+                waits.count(),
+                waits.events(),
+                event
             )
         ))
     }
@@ -206,7 +227,11 @@ pub unsafe extern "C" fn enqueue_copy_buffer(
         let queue = Ref::<Queue>::of(queue)?;
         let from = buffer(&queue, from, from_offset, size)?;
         let to = buffer(&queue, to, to_offset, size)?;
-        if from.overlaps(from_offset..from_offset + size, &to, to_offset..to_offset + size) {
+        if from.overlaps(
+            from_offset..from_offset + size,
+            &to,
+            to_offset..to_offset + size,
+        ) {
             return Err(CL_MEM_COPY_OVERLAP);
         }
         let uses = vec![
@@ -242,8 +267,15 @@ impl Action for Fill {
         check(driver!(
             lane.table,
             clEnqueueFillBuffer(
-                lane.queue, mem, self.pattern.as_ptr().cast(), self.pattern.len(), self.offset,
-                self.size, waits.count(), waits.events(), event
+                lane.queue,
+                mem,
+                self.pattern.as_ptr().cast(),
+                self.pattern.len(),
+                self.offset,
+                self.size,
+                waits.count(),
+                waits.events(),
+                event
             )
         ))
     }
@@ -265,7 +297,11 @@ pub unsafe extern "C" fn enqueue_fill_buffer(
         let queue = Ref::<Queue>::of(queue)?;
         let mem = buffer(&queue, handle, offset, size)?;
         let known = [1, 2, 4, 8, 16, 32, 64, 128].contains(&length);
-        if pattern.is_null() || !known || !offset.is_multiple_of(length) || !size.is_multiple_of(length) {
+        if pattern.is_null()
+            || !known
+            || !offset.is_multiple_of(length)
+            || !size.is_multiple_of(length)
+        {
             return Err(CL_INVALID_VALUE);
         }
         let uses = vec![Use::write(&mem, offset..offset + size)];

@@ -16,20 +16,33 @@ const NOTHING: i32 = 77;
 /// The folder of the build profile, which has the library.
 fn target() -> PathBuf {
     let test = env::current_exe().expect("the test has a path");
-    let folder = test.parent().and_then(Path::parent).expect("tests are in `deps`");
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("tests are in `deps`");
     folder.to_owned()
 }
 
 fn library() -> PathBuf {
     let target = target();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--lib", "-p", env!("CARGO_PKG_NAME"), "--target-dir"]);
+    cargo.args([
+        "build",
+        "--quiet",
+        "--lib",
+        "-p",
+        env!("CARGO_PKG_NAME"),
+        "--target-dir",
+    ]);
     cargo.arg(target.parent().expect("a profile is in the target folder"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     if target.ends_with("release") {
         cargo.arg("--release");
     }
-    assert!(cargo.status().expect("cargo starts").success(), "the library is not built");
+    assert!(
+        cargo.status().expect("cargo starts").success(),
+        "the library is not built"
+    );
     target.join("libpdawl_opencl.so")
 }
 
@@ -40,16 +53,31 @@ fn compile(name: &str) -> PathBuf {
     let program = folder.join(Path::new(name).file_name().expect("a name"));
     let mut cc = Command::new("cc");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
-    cc.args(["-O1", "-Wall", "-Wextra", "-std=c11", "-D_DEFAULT_SOURCE", "-I"]);
+    cc.args([
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-std=c11",
+        "-D_DEFAULT_SOURCE",
+        "-I",
+    ]);
     cc.arg(include).arg("-o").arg(&program);
-    cc.arg(sources.join(format!("{name}.c"))).args(["-lOpenCL", "-lpthread"]);
-    assert!(cc.status().expect("a C compiler starts").success(), "{name}.c is not compiled");
+    cc.arg(sources.join(format!("{name}.c")))
+        .args(["-lOpenCL", "-lpthread"]);
+    assert!(
+        cc.status().expect("a C compiler starts").success(),
+        "{name}.c is not compiled"
+    );
     program
 }
 
 fn text(output: &Output) -> String {
     let (out, errors) = (&output.stdout, &output.stderr);
-    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(errors))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(out),
+        String::from_utf8_lossy(errors)
+    )
 }
 
 /// Runs a program on one device, on two, and on one that stands for both.
@@ -78,14 +106,22 @@ fn run(name: &str) {
     fs::create_dir_all(&kernels).expect("the target folder can be written");
     for way in ways {
         let mut command = Command::new("timeout");
-        command.env("OPENCL_LAYERS", &library).env("PDAWL_POLICY", "off");
+        command
+            .env("OPENCL_LAYERS", &library)
+            .env("PDAWL_POLICY", "off");
         command.env("PDAWL_KERNELS", &kernels);
         command.arg("60").arg(&program).envs(way.iter().copied());
-        let output = command.env("PDAWL_CHECK_LEAKS", "1").output().expect("`timeout` starts");
+        let output = command
+            .env("PDAWL_CHECK_LEAKS", "1")
+            .output()
+            .expect("`timeout` starts");
         let said = text(&output);
         match output.status.code() {
             Some(NOTHING) => {}
-            Some(0) => assert!(said.contains("no objects are left"), "{name} {way:?}:\n{said}"),
+            Some(0) => assert!(
+                said.contains("no objects are left"),
+                "{name} {way:?}:\n{said}"
+            ),
             _ => panic!("{name} {way:?} ended with {}:\n{said}", output.status),
         }
     }

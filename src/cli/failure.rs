@@ -23,6 +23,8 @@ pub enum Failure {
     Parser(clap::Error),
     /// Ctrl-C. Everything has been printed.
     Interrupted,
+    /// A program that the command ran ended with this status. Everything has been printed.
+    Program(u8),
     /// The reader of standard output has closed it, which counts as success.
     ReaderGone,
 }
@@ -91,6 +93,7 @@ impl Failure {
                 ExitCode::from(2)
             }
             Self::Interrupted => ExitCode::from(130),
+            Self::Program(status) => ExitCode::from(status),
             Self::ReaderGone => ExitCode::SUCCESS,
         }
     }

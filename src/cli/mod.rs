@@ -11,12 +11,14 @@
 //! * [`terminal`] prints, [`interrupt`] handles Ctrl-C, [`failure`] is the error type
 //!   of commands, and [`invocation`] records how a file was made.
 //!
-//! Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
+//! Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted. `exec` returns the
+//! status of its program.
 
 mod args;
 mod bench;
 mod dense;
 mod devices;
+mod exec;
 mod failure;
 mod fault;
 mod files;
@@ -89,6 +91,11 @@ enum Command {
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
+    /// Run an OpenCL program, with its command queues mapped to devices
+    Exec(exec::Args),
+    /// Say what the OpenCL loader lists, for `exec`
+    #[command(hide = true)]
+    ExamineLoader,
     /// Measure runs that a cost model is trained on
     Profile(profile::Args),
     /// Profile a machine and train its cost model
@@ -132,6 +139,8 @@ fn program() -> ExitCode {
             Command::Graph(args) => spec::graph(&args),
             Command::Run(args) => run::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Exec(args) => exec::run(&args),
+            Command::ExamineLoader => exec::examine_loader(),
             Command::Profile(args) => profile::run(&args),
             Command::Train(args) => train::run(&args),
             Command::Predict(args) => predict::run(&args),

@@ -8,6 +8,7 @@
 //!   [`transformer`] has the experiments on transformers.
 //! * [`dense`] is that of a dense product or factorisation, `pdawl-dense/1`.
 //! * [`tasks`] compares policies on sets of tasks that share data, `pdawl-tasks/1`.
+//! * [`exec`] is what a program did under `pdawl exec`, `pdawl-exec/1`.
 //! * [`profile`], [`training`] and [`mod@model`] are the reports on cost models, and
 //!   [`prediction`] is what a model predicts, `pdawl-predict/1`.
 //! * [`mod@matrix`] describes a sparse matrix, `pdawl-matrix/1`.
@@ -26,6 +27,7 @@ pub mod bench_text;
 pub mod build;
 pub mod dense;
 pub mod drawing;
+pub mod exec;
 pub mod graph;
 pub mod instruments;
 pub mod matrix;

@@ -13,6 +13,7 @@ mod adaptive;
 mod cli;
 mod cli_spmv;
 mod dense;
+mod exec;
 mod matrix;
 mod models;
 mod predict;

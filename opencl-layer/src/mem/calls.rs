@@ -30,7 +30,11 @@ pub unsafe extern "C" fn create_buffer(
             return Err(CL_INVALID_BUFFER_SIZE);
         }
         let most = |device: &Ref<Device>| device.least::<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-        if context.devices.iter().all(|device| most(device).is_ok_and(|most| size as u64 > most)) {
+        if context
+            .devices
+            .iter()
+            .all(|device| most(device).is_ok_and(|most| size as u64 > most))
+        {
             return Err(CL_INVALID_BUFFER_SIZE);
         }
         let flags = match flags & ACCESS {
@@ -81,9 +85,8 @@ pub unsafe extern "C" fn create_sub_buffer(
             0 => flags | parent.flags & set,
             _ => flags,
         };
-        let wider = |has: cl_mem_flags, asks: cl_mem_flags| {
-            parent.flags & has != 0 && flags & asks != 0
-        };
+        let wider =
+            |has: cl_mem_flags, asks: cl_mem_flags| parent.flags & has != 0 && flags & asks != 0;
         if flags & !(ACCESS | HOST_ACCESS) != 0
             || (flags & ACCESS).count_ones() > 1
             || (flags & HOST_ACCESS).count_ones() > 1
@@ -91,12 +94,17 @@ pub unsafe extern "C" fn create_sub_buffer(
             || wider(CL_MEM_WRITE_ONLY, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY)
             || wider(CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY)
             || wider(CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_READ_ONLY)
-            || wider(CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY)
+            || wider(
+                CL_MEM_HOST_NO_ACCESS,
+                CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY,
+            )
         {
             return Err(CL_INVALID_VALUE);
         }
         let aligned = |device: &Ref<Device>| {
-            let bits = device.most::<cl_uint>(CL_DEVICE_MEM_BASE_ADDR_ALIGN).unwrap_or(8);
+            let bits = device
+                .most::<cl_uint>(CL_DEVICE_MEM_BASE_ADDR_ALIGN)
+                .unwrap_or(8);
             region.origin.is_multiple_of((bits as usize / 8).max(1))
         };
         if !parent.context.devices.iter().any(aligned) {

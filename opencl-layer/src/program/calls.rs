@@ -110,7 +110,10 @@ pub unsafe extern "C" fn create_program_with_binary(
         }
         // SAFETY: OpenCL's promise about the list.
         let devices = unsafe { handle::list::<Device>(count, devices)? };
-        if devices.iter().any(|device| !context.devices.contains(device)) {
+        if devices
+            .iter()
+            .any(|device| !context.devices.contains(device))
+        {
             return Err(CL_INVALID_DEVICE);
         }
         // A binary is for a device's first member, and for others of the same model.
@@ -119,7 +122,11 @@ pub unsafe extern "C" fn create_program_with_binary(
             let alike = |member: &&RealDevice| {
                 member.driver.platform == first.driver.platform && member.model == first.model
             };
-            device.members.iter().filter(alike).map(move |member| (index, member.id))
+            device
+                .members
+                .iter()
+                .filter(alike)
+                .map(move |member| (index, member.id))
         });
         // Several devices that stand for the same ones have the same members.
         let mut known = HashSet::new();
@@ -137,7 +144,8 @@ pub unsafe extern "C" fn create_program_with_binary(
                 continue;
             }
             // SAFETY: OpenCL's promises about both lists.
-            let empty = |i: &usize| unsafe { *lengths.add(*i) == 0 || (*binaries.add(*i)).is_null() };
+            let empty =
+                |i: &usize| unsafe { *lengths.add(*i) == 0 || (*binaries.add(*i)).is_null() };
             if own.iter().any(empty) {
                 if !statuses.is_null() {
                     for index in own.iter().filter(|i| empty(i)) {
@@ -157,7 +165,11 @@ pub unsafe extern "C" fn create_program_with_binary(
             let made = driver_object!(
                 inner.table,
                 clCreateProgramWithBinary(
-                    context, number, ids.as_ptr(), sizes.as_ptr(), data.as_mut_ptr(),
+                    context,
+                    number,
+                    ids.as_ptr(),
+                    sizes.as_ptr(),
+                    data.as_mut_ptr(),
                     told.as_mut_ptr()
                 )
             );
@@ -223,8 +235,11 @@ pub fn told(
     let Some(notify) = notify else {
         return result;
     };
-    let failures =
-        [CL_BUILD_PROGRAM_FAILURE, CL_COMPILE_PROGRAM_FAILURE, CL_LINK_PROGRAM_FAILURE];
+    let failures = [
+        CL_BUILD_PROGRAM_FAILURE,
+        CL_COMPILE_PROGRAM_FAILURE,
+        CL_LINK_PROGRAM_FAILURE,
+    ];
     if let Err(code) = result
         && !failures.contains(&code)
     {

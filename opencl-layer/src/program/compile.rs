@@ -33,9 +33,17 @@ impl Program {
                 true => state.native(domain),
                 false => header.native(domain),
             };
-            by_domain.push(headers.iter().map(of).collect::<Fallible<Vec<cl_program>>>()?);
+            by_domain.push(
+                headers
+                    .iter()
+                    .map(of)
+                    .collect::<Fallible<Vec<cl_program>>>()?,
+            );
         }
-        let inputs = Inputs { by_domain, names: names.to_vec() };
+        let inputs = Inputs {
+            by_domain,
+            names: names.to_vec(),
+        };
         let work = |job: &Job| {
             let (count, ids) = (job.ids.len() as cl_uint, job.ids.as_ptr());
             let (headers, mut names) = inputs.of(job.native.domain);
@@ -47,7 +55,14 @@ impl Program {
             check(driver!(
                 self.context.domains[job.native.domain].table,
                 clCompileProgram(
-                    job.native.program, count, ids, options.as_ptr(), number, headers, names, None,
+                    job.native.program,
+                    count,
+                    ids,
+                    options.as_ptr(),
+                    number,
+                    headers,
+                    names,
+                    None,
                     ptr::null_mut()
                 )
             ))
@@ -143,14 +158,24 @@ fn link(
         if ids.is_empty() {
             continue;
         }
-        let own = inputs.iter().map(|input| input.native(domain)).collect::<Fallible<Vec<_>>>();
+        let own = inputs
+            .iter()
+            .map(|input| input.native(domain))
+            .collect::<Fallible<Vec<_>>>();
         let linked = own.and_then(|own| {
             let (count, number) = (ids.len() as cl_uint, own.len() as cl_uint);
             let (text, none) = (options.as_ptr(), ptr::null_mut());
             driver_object!(
                 inner.table,
                 clLinkProgram(
-                    inner.context, count, ids.as_ptr(), text, number, own.as_ptr(), None, none
+                    inner.context,
+                    count,
+                    ids.as_ptr(),
+                    text,
+                    number,
+                    own.as_ptr(),
+                    None,
+                    none
                 )
             )
         });
@@ -167,12 +192,23 @@ fn link(
         })
     };
     let all_made = devices.iter().all(made);
-    let library = options.to_bytes().split(|byte| *byte == b' ').any(|word| word == b"-create-library");
+    let library = options
+        .to_bytes()
+        .split(|byte| *byte == b' ')
+        .any(|word| word == b"-create-library");
     let built = (!library).then_some(Ok(()));
-    let program = Ref::new(Program::of_natives(context.clone(), devices, natives, built));
+    let program = Ref::new(Program::of_natives(
+        context.clone(),
+        devices,
+        natives,
+        built,
+    ));
     match all_made {
         true => Ok(program),
-        false => Err(failures.into_iter().find_map(Result::err).unwrap_or(CL_LINK_PROGRAM_FAILURE)),
+        false => Err(failures
+            .into_iter()
+            .find_map(Result::err)
+            .unwrap_or(CL_LINK_PROGRAM_FAILURE)),
     }
 }
 

@@ -15,7 +15,11 @@ use crate::status::{Fallible, check, driver, status};
 /// Where a device's program is: its first member's domain, and the member.
 fn first_member(program: &Program, device: &Device) -> Fallible<(usize, cl_device_id)> {
     let id = device.members[0].id;
-    let place = program.context.places.iter().find(|place| place.real.id == id);
+    let place = program
+        .context
+        .places
+        .iter()
+        .find(|place| place.real.id == id);
     Ok((place.ok_or(CL_INVALID_DEVICE)?.domain, id))
 }
 
@@ -29,7 +33,9 @@ fn binary(program: &Program, device: &Device) -> Fallible<Vec<u8>> {
             driver!(table, clGetProgramInfo(native, what, size, value, needed))
         })?;
         let words = bytes.chunks_exact(size_of::<usize>());
-        Ok(words.map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default())).collect())
+        Ok(words
+            .map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default()))
+            .collect())
     };
     let devices = words(CL_PROGRAM_DEVICES)?;
     let sizes = words(CL_PROGRAM_BINARY_SIZES)?;
@@ -132,7 +138,10 @@ pub unsafe extern "C" fn get_program_build_info(
         // SAFETY: OpenCL's promises about both pointers.
         let answer = unsafe { Answer::to(size, value, needed) };
         answer.pass(|size, value, needed| {
-            driver!(table, clGetProgramBuildInfo(native, id, what, size, value, needed))
+            driver!(
+                table,
+                clGetProgramBuildInfo(native, id, what, size, value, needed)
+            )
         })
     })
 }

@@ -57,7 +57,13 @@ impl Measured {
             Self::Arithmetic => ("fma_rate", ITEMS),
             Self::Memory => ("copy_rate", ITEMS),
         };
-        KernelKey::new(Program::new(SOURCE.to_bytes(), "profile"), name, &[size], None, &[])
+        KernelKey::new(
+            Program::new(SOURCE.to_bytes(), "profile"),
+            name,
+            &[size],
+            None,
+            &[],
+        )
     }
 }
 
@@ -79,8 +85,18 @@ pub fn transfer_costs(context: &Context) -> TransferCosts {
             continue;
         }
         let ways = [
-            (host, place, Measured::ToDevice(SMALL), Measured::ToDevice(LARGE)),
-            (place, host, Measured::ToHost(SMALL), Measured::ToHost(LARGE)),
+            (
+                host,
+                place,
+                Measured::ToDevice(SMALL),
+                Measured::ToDevice(LARGE),
+            ),
+            (
+                place,
+                host,
+                Measured::ToHost(SMALL),
+                Measured::ToHost(LARGE),
+            ),
         ];
         for (from, to, small, large) in ways {
             let seconds = |what: Measured| times::known(context, &what.key(), place);
@@ -157,7 +173,10 @@ impl<'a> Bench<'a> {
             clCreateProgramWithSource(inner, 1, &raw mut text, &raw const length)
         )?;
         let (program, none) = (bench.program, ptr::null_mut());
-        check(driver!(table, clBuildProgram(program, 1, &id, c"".as_ptr(), None, none)))?;
+        check(driver!(
+            table,
+            clBuildProgram(program, 1, &id, c"".as_ptr(), None, none)
+        ))?;
         Ok(bench)
     }
 

@@ -1,11 +1,12 @@
 //! The place of a queue by the map with the least predicted time.
 
-use pdawl::policy::auto_fit::{self, Hint, StaticQueue, MapSearch, QueueDatum, Situation, fit};
+use pdawl::policy::auto_fit::{self, Hint, MapSearch, QueueDatum, Situation, StaticQueue, fit};
 use pdawl::residency::Places;
 
 use crate::handle::Ref;
 use crate::mem::Mem;
 use crate::queue::{Queue, State};
+use crate::report;
 use crate::scheduling;
 use crate::settings::Mapping;
 
@@ -75,7 +76,10 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         },
     };
     match fit(&situation, SEARCH) {
-        Ok(fit) => fit.map[0],
+        Ok(fit) => {
+            report::predicted(state, fit.predicted.first);
+            fit.map[0]
+        }
         Err(_) => state.place,
     }
 }
@@ -91,10 +95,16 @@ pub fn static_place(queue: &Ref<Queue>, state: &State, able: &[usize]) -> usize 
             () if other.is_scheduled(scheduling::MEMORY_BOUND) => Hint::Memory,
             () => Hint::Compute,
         };
-        let places = if other == queue { able } else { &other.places[..] };
+        let places = if other == queue {
+            able
+        } else {
+            &other.places[..]
+        };
         StaticQueue {
             hint,
-            able: (0..context.places.len()).map(|place| places.contains(&place)).collect(),
+            able: (0..context.places.len())
+                .map(|place| places.contains(&place))
+                .collect(),
             pinned: match is_static {
                 true => None,
                 false => Some(other.places[0]),

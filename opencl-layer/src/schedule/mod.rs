@@ -23,6 +23,7 @@ use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Lane, Queue, State};
+use crate::report;
 use crate::scheduling;
 use crate::settings::{Mapping, settings};
 use crate::status::Fallible;
@@ -30,6 +31,8 @@ use crate::status::Fallible;
 use epoch::Epoch;
 use sample::Sample;
 use times::Timing;
+
+pub use times::known_seconds;
 
 /// What the scheduler knows of a queue.
 #[derive(Default)]
@@ -130,7 +133,10 @@ pub fn place_and_issue(
     let with_event = with_event || timed.is_some();
     let native = command::issue(queue, state, command, lane, with_event)?;
     if let (Some(key), Some(native)) = (timed, &native) {
-        state.plan.timings.push(Timing::new(key, place, Arc::clone(native)));
+        state
+            .plan
+            .timings
+            .push(Timing::new(key, place, Arc::clone(native)));
     }
     Ok(native)
 }
@@ -141,7 +147,12 @@ fn place_of_launch(
     command: &Command,
     launch: &Launch,
 ) -> usize {
-    let able: Vec<usize> = queue.places.iter().copied().filter(|p| launch.can_run_at(*p)).collect();
+    let able: Vec<usize> = queue
+        .places
+        .iter()
+        .copied()
+        .filter(|p| launch.can_run_at(*p))
+        .collect();
     let mapping = mapping(queue);
     if mapping == Mapping::Off {
         return home(state, &able);
@@ -153,7 +164,9 @@ fn place_of_launch(
     state.plan.epoch.launch(key, command);
     match mapping {
         Mapping::RoundRobin if begins || !by_epoch => {
-            let next = able.iter().find(|place| **place > state.place && state.last.is_some());
+            let next = able
+                .iter()
+                .find(|place| **place > state.place && state.last.is_some());
             state.place = *next.or(able.first()).unwrap_or(&state.place);
         }
         Mapping::Static if !state.plan.is_mapped => {
@@ -270,7 +283,7 @@ pub fn settle(queue: &Ref<Queue>) -> Fallible<()> {
         match waiting {
             None => return Ok(()),
             // A sample that fails is none.
-            Some(Some(native)) => drop(native.wait()),
+            Some(Some(native)) => drop(report::own::waits(|| native.wait())),
             Some(None) => {}
         }
     }
@@ -312,6 +325,7 @@ pub fn force_locked(queue: &Ref<Queue>, state: &mut State) {
 
 /// The program has waited for the queue.
 pub fn synchronised(queue: &Ref<Queue>) {
+    report::synchronised(queue);
     if mapping(queue) == Mapping::Off {
         return;
     }

@@ -16,14 +16,15 @@ use opencl_sys::{
 };
 use pdawl::profile::kernels::KernelKey;
 
+use crate::argument::Argument;
 use crate::callbacks;
 use crate::command::{Command, waits};
 use crate::event::Event;
 use crate::handle::Ref;
-use crate::argument::Argument;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Queue, State};
+use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
 
 use super::{advance, sampling_lane, times};
@@ -73,7 +74,12 @@ pub fn begin(
     command: &Command,
     launch: &Launch,
 ) -> Fallible<Vec<Sample>> {
-    let able: Vec<usize> = queue.places.iter().copied().filter(|p| launch.can_run_at(*p)).collect();
+    let able: Vec<usize> = queue
+        .places
+        .iter()
+        .copied()
+        .filter(|p| launch.can_run_at(*p))
+        .collect();
     let key = launch.key();
     if able.len() < 2 || command.fixed_place().is_some() {
         return Ok(Vec::new());
@@ -103,7 +109,10 @@ pub fn begin(
 
 /// Whether a sample elsewhere costs little of the time that the kernel takes at home.
 fn is_worth(queue: &Queue, command: &Command, key: &KernelKey, home: usize, place: usize) -> bool {
-    let missing = command.uses.iter().map(|used| used.mem.missing_bytes(&used.range, place));
+    let missing = command
+        .uses
+        .iter()
+        .map(|used| used.mem.missing_bytes(&used.range, place));
     let bytes: u64 = missing.sum();
     let kind = queue.context.places[place].real.kind;
     let preparing = PREPARING[usize::from(kind & CL_DEVICE_TYPE_CPU != 0)];
@@ -162,12 +171,22 @@ fn start(
         check(driver!(
             lane.table,
             clEnqueueCopyBuffer(
-                lane.queue, original, copy, 0, 0, mem.size, list.count(), list.events(),
+                lane.queue,
+                original,
+                copy,
+                0,
+                0,
+                mem.size,
+                list.count(),
+                list.events(),
                 ptr::null_mut()
             )
         ))?;
     }
-    let units = compute_units(context.places[place].real.driver.table, context.places[place].real.id);
+    let units = compute_units(
+        context.places[place].real.driver.table,
+        context.places[place].real.id,
+    );
     let mut shape = launch.shape_at(place);
     let (global, scale) = part(&shape.global, shape.local.as_deref(), units);
     shape.global = global;
@@ -198,7 +217,10 @@ fn compute_units(
     let mut units: cl_uint = 1;
     let (size, value) = (size_of::<cl_uint>(), ptr::from_mut(&mut units).cast());
     let what = CL_DEVICE_MAX_COMPUTE_UNITS;
-    let _ = driver!(table, clGetDeviceInfo(device, what, size, value, ptr::null_mut()));
+    let _ = driver!(
+        table,
+        clGetDeviceInfo(device, what, size, value, ptr::null_mut())
+    );
     units.max(1) as usize
 }
 
@@ -228,6 +250,7 @@ pub fn all_ended(queue: &Queue, samples: &mut Vec<Sample>) -> bool {
         Ok(0) => {
             if let Ok(seconds) = times::duration(&sample.native) {
                 times::record(queue, &sample.key, sample.place, seconds * sample.scale);
+                report::sampled(queue, &sample.key, sample.place, &sample.native);
             }
             false
         }
@@ -251,10 +274,19 @@ mod tests {
         // A sixteenth of 4096 groups is more than 4 for each of 8 units.
         assert_eq!(part(&[4096 * 64], Some(&[64]), 8), (vec![256 * 64], 16.0));
         // 132 units need 528 groups.
-        assert_eq!(part(&[4096 * 64], Some(&[64]), 132), (vec![528 * 64], 4096.0 / 528.0));
+        assert_eq!(
+            part(&[4096 * 64], Some(&[64]), 132),
+            (vec![528 * 64], 4096.0 / 528.0)
+        );
         // Rows of 100 groups: a sixteenth of 10000 groups is 7 rows.
-        assert_eq!(part(&[1600, 1000], Some(&[16, 10]), 132), (vec![1600, 70], 1000.0 / 70.0));
-        assert_eq!(part(&[64, 1, 1], Some(&[64, 1, 1]), 8), (vec![64, 1, 1], 1.0));
+        assert_eq!(
+            part(&[1600, 1000], Some(&[16, 10]), 132),
+            (vec![1600, 70], 1000.0 / 70.0)
+        );
+        assert_eq!(
+            part(&[64, 1, 1], Some(&[64, 1, 1]), 8),
+            (vec![64, 1, 1], 1.0)
+        );
         assert_eq!(part(&[10], None, 8), (vec![10], 1.0));
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::{panic, ptr};
 
-use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong};
+use opencl_sys::{
+    CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong,
+};
 use pdawl::machine::{Fingerprint, Host};
 use pdawl::profile::kernels::{KernelKey, KernelProfiles, path_of_user};
 
@@ -76,14 +78,20 @@ extern "C" fn save() {
 
 impl Store {
     fn seconds(&self, key: &KernelKey, device: &str) -> Option<f64> {
-        let kept = self.profiles.as_ref().and_then(|profiles| profiles.seconds(key, device));
+        let kept = self
+            .profiles
+            .as_ref()
+            .and_then(|profiles| profiles.seconds(key, device));
         kept.or_else(|| self.seconds.get(&(key.clone(), device.to_owned())).copied())
     }
 
     fn record(&mut self, key: &KernelKey, device: &str, seconds: f64) {
         match &mut self.profiles {
             Some(profiles) => drop(profiles.record(key, device, seconds)),
-            None => drop(self.seconds.insert((key.clone(), device.to_owned()), seconds)),
+            None => drop(
+                self.seconds
+                    .insert((key.clone(), device.to_owned()), seconds),
+            ),
         }
     }
 }
@@ -108,6 +116,11 @@ pub fn seconds(queue: &Queue, key: &KernelKey, place: usize) -> Option<f64> {
     store().seconds(key, device(queue, place))
 }
 
+/// The seconds of a kernel at a device of this name in profiles, if they are known.
+pub fn known_seconds(key: &KernelKey, device: &str) -> Option<f64> {
+    store().seconds(key, device)
+}
+
 /// Notes the seconds of a kernel at a place.
 pub fn record(queue: &Queue, key: &KernelKey, place: usize, seconds: f64) {
     store().record(key, device(queue, place), seconds);
@@ -116,7 +129,10 @@ pub fn record(queue: &Queue, key: &KernelKey, place: usize, seconds: f64) {
 /// Whether the next launch of a kernel at a place is to be timed; counts it.
 pub fn wants(queue: &Queue, key: &KernelKey, place: usize) -> bool {
     let mut store = store();
-    let count = store.launches.entry((key.clone(), device(queue, place).to_owned())).or_default();
+    let count = store
+        .launches
+        .entry((key.clone(), device(queue, place).to_owned()))
+        .or_default();
     *count += 1;
     *count <= TIMED || count.is_power_of_two()
 }
@@ -124,17 +140,24 @@ pub fn wants(queue: &Queue, key: &KernelKey, place: usize) -> bool {
 /// Launches of a kernel at a place in this process.
 pub fn launches(queue: &Queue, key: &KernelKey, place: usize) -> u64 {
     let launches = &store().launches;
-    launches.get(&(key.clone(), device(queue, place).to_owned())).copied().unwrap_or(0)
+    launches
+        .get(&(key.clone(), device(queue, place).to_owned()))
+        .copied()
+        .unwrap_or(0)
 }
 
 /// Whether nobody has begun a sample of a kernel at a place; from now on somebody has.
 pub fn first_sample(queue: &Queue, key: &KernelKey, place: usize) -> bool {
-    store().sampled.insert((key.clone(), device(queue, place).to_owned()))
+    store()
+        .sampled
+        .insert((key.clone(), device(queue, place).to_owned()))
 }
 
 /// Whether a sample of a kernel at a place was begun.
 pub fn was_sampled(queue: &Queue, key: &KernelKey, place: usize) -> bool {
-    store().sampled.contains(&(key.clone(), device(queue, place).to_owned()))
+    store()
+        .sampled
+        .contains(&(key.clone(), device(queue, place).to_owned()))
 }
 
 /// Notes the times of launches that have ended, and forgets these launches.
@@ -155,13 +178,19 @@ pub fn note(queue: &Queue, timings: &mut Vec<Timing>) {
 pub fn duration(native: &Native) -> Fallible<f64> {
     let at = |what: cl_profiling_info| -> Fallible<cl_ulong> {
         let mut nanoseconds: cl_ulong = 0;
-        let (size, value) = (size_of::<cl_ulong>(), ptr::from_mut(&mut nanoseconds).cast());
+        let (size, value) = (
+            size_of::<cl_ulong>(),
+            ptr::from_mut(&mut nanoseconds).cast(),
+        );
         check(driver!(
             native.table,
             clGetEventProfilingInfo(native.event, what, size, value, ptr::null_mut())
         ))?;
         Ok(nanoseconds)
     };
-    let (start, end) = (at(CL_PROFILING_COMMAND_START)?, at(CL_PROFILING_COMMAND_END)?);
+    let (start, end) = (
+        at(CL_PROFILING_COMMAND_START)?,
+        at(CL_PROFILING_COMMAND_END)?,
+    );
     Ok(end.saturating_sub(start) as f64 * 1e-9)
 }

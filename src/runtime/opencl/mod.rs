@@ -3,7 +3,8 @@
 //! This folder owns every OpenCL call. The loader is searched for when the
 //! program runs, so it starts where no OpenCL is installed.
 //!
-//! * [`discover()`] lists devices and warnings (`discover`, `warnings`).
+//! * [`discover()`] lists devices and warnings (`discover`, `warnings`), and
+//!   [`examine_loader`] describes the loader (`loader`).
 //! * [`OpenClBackend`] opens a selection of them: `partition` decides on
 //!   sub-devices, `open` makes one context for each platform, `device` holds
 //!   an open device, and `backend` implements the trait.
@@ -35,6 +36,7 @@ mod handle;
 mod in_flight;
 mod inspect;
 mod launch;
+mod loader;
 mod memory;
 mod open;
 mod partition;
@@ -52,5 +54,6 @@ mod without_event;
 
 pub use backend::OpenClBackend;
 pub use discover::{Discovery, Found, discover};
+pub use loader::{LAYERS, ListedPlatform, Loader, examine as examine_loader};
 pub use partition::{OWN, Selected};
 pub use threads::confine;

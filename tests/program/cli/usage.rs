@@ -10,6 +10,7 @@ fn every_help_holds_an_example_and_every_command_tells_programs() {
     let groups = ["", "machine", "model", "run", "bench", "profile", "predict"];
     let commands = [
         "devices",
+        "exec",
         "machine save",
         "machine list",
         "machine show",

@@ -1,0 +1,173 @@
+//! What this process did, for `pdawl exec`: written at the process's end, and once a
+//! second where the program waits, so that a program that is killed leaves a report.
+//!
+//! The functions here are called by the parts that do the work. They do nothing unless
+//! `PDAWL_REPORT` or `PDAWL_TRACE` is set.
+//!
+//! * `queue` counts a queue's commands, and `kernels` its launches by kernel and shape.
+//! * `own` estimates the time of this library's own code.
+//! * `spans` has the times of commands, for a trace.
+//! * `write` makes files of all this.
+
+mod kernels;
+pub mod own;
+mod queue;
+mod spans;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use pdawl::profile::kernels::KernelKey;
+use pdawl::report::exec::Device;
+use pdawl::runtime::CommandKind;
+
+use crate::command::Command;
+use crate::drivers::RealDevice;
+use crate::handle::Ref;
+use crate::native::Native;
+use crate::queue::{Lane, Queue, State};
+use crate::settings::settings;
+
+pub use queue::QueueRecord;
+
+/// Whether anything is noted.
+pub fn is_on() -> bool {
+    static ON: LazyLock<bool> = LazyLock::new(|| settings().report.is_some() || traces());
+    *ON
+}
+
+/// Whether the times of all commands are noted.
+pub fn traces() -> bool {
+    settings().trace.is_some()
+}
+
+/// What the process did, beside what each queue did.
+struct Report {
+    pid: u32,
+    began: Instant,
+    since_1970: f64,
+    devices: Vec<Device>,
+    /// In the order in which they were made.
+    queues: Vec<Arc<Mutex<queue::Counts>>>,
+    /// Samples by kernel and device.
+    samples: BTreeMap<(KernelKey, String), u64>,
+    /// Copies and bytes by the memories from and to which they went.
+    moved: BTreeMap<(String, String), (u64, u64)>,
+    spans: spans::Spans,
+    written: Instant,
+}
+
+fn report() -> MutexGuard<'static, Report> {
+    static REPORT: LazyLock<Mutex<Report>> = LazyLock::new(|| Mutex::new(Report::new()));
+    lock(&REPORT)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Report {
+    fn new() -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            pid: std::process::id(),
+            began: Instant::now(),
+            since_1970: now.map_or(0.0, |since| since.as_secs_f64()),
+            devices: Vec::new(),
+            queues: Vec::new(),
+            samples: BTreeMap::new(),
+            moved: BTreeMap::new(),
+            spans: spans::Spans::default(),
+            written: Instant::now(),
+        }
+    }
+}
+
+/// The process has asked for the platform, which has these devices.
+pub fn begin(devices: &[RealDevice]) {
+    if !is_on() {
+        return;
+    }
+    let described = devices.iter().map(|device| Device {
+        name: device.name.clone(),
+        model: device.model.clone(),
+        driver: device.driver.name.clone(),
+    });
+    report().devices = described.collect();
+    write::at_exit();
+    write::now(false);
+}
+
+/// A command has been given to a driver.
+pub fn issued(state: &State, command: &Command, lane: &Lane, native: Option<&Arc<Native>>) {
+    if let Some(mut counts) = state.report.counts() {
+        counts.issued(command, lane.place);
+        if let Some(native) = native.filter(|_| traces()) {
+            counts.pending(spans::of(command), lane.place, native);
+        }
+    }
+}
+
+/// Bytes were copied between the host and a lane's device for a command.
+pub fn moved(state: &State, lane: &Lane, bytes: usize, to_host: bool, native: &Arc<Native>) {
+    if let Some(mut counts) = state.report.counts() {
+        let device = counts.device(lane.place);
+        let (from, to) = match to_host {
+            true => (device, "host".to_owned()),
+            false => ("host".to_owned(), device),
+        };
+        if traces() {
+            let kind = if to_host {
+                CommandKind::Read
+            } else {
+                CommandKind::Write
+            };
+            let bytes = bytes as u64;
+            counts.pending(spans::What::new(kind, "moved", bytes), lane.place, native);
+        }
+        drop(counts);
+        let mut report = report();
+        let sums = report.moved.entry((from, to)).or_default();
+        *sums = (sums.0 + 1, sums.1 + bytes as u64);
+    }
+}
+
+/// A sample of a kernel has ended.
+pub fn sampled(queue: &Queue, key: &KernelKey, place: usize, native: &Arc<Native>) {
+    if !is_on() {
+        return;
+    }
+    let device = queue.context.places[place].real.name.clone();
+    let mut report = report();
+    if traces() {
+        report.spans.sample(&device, native);
+    }
+    *report.samples.entry((key.clone(), device)).or_default() += 1;
+}
+
+/// The chosen map is predicted to take so many seconds.
+pub fn predicted(state: &State, seconds: f64) {
+    if let Some(mut counts) = state.report.counts() {
+        counts.predicted(seconds);
+    }
+}
+
+/// The program has waited for the queue.
+pub fn synchronised(queue: &Ref<Queue>) {
+    if !is_on() {
+        return;
+    }
+    let ended = match queue.state().report.counts() {
+        Some(mut counts) => counts.synchronised(),
+        None => return,
+    };
+    let mut report = report();
+    report.spans.add(ended);
+    let due = report.written.elapsed() >= write::INTERVAL;
+    drop(report);
+    if due {
+        write::now(false);
+    }
+}

@@ -1,0 +1,152 @@
+//! What a queue did.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use pdawl::report::exec;
+
+use crate::command::Command;
+use crate::context::Context;
+use crate::native::Native;
+
+use super::kernels::Launches;
+use super::spans::{Pending, Span, What};
+use super::{is_on, lock, report, spans};
+
+/// A queue's counts; none where there is no report.
+#[derive(Default)]
+pub struct QueueRecord(Option<Arc<Mutex<Counts>>>);
+
+impl QueueRecord {
+    /// The record of a new queue.
+    pub fn new(context: &Context) -> Self {
+        if !is_on() {
+            return Self(None);
+        }
+        let mut report = report();
+        let counts = Arc::new(Mutex::new(Counts::new(report.queues.len(), context)));
+        report.queues.push(Arc::clone(&counts));
+        Self(Some(counts))
+    }
+
+    /// The counts, for a short time.
+    pub(super) fn counts(&self) -> Option<MutexGuard<'_, Counts>> {
+        self.0.as_deref().map(lock)
+    }
+}
+
+/// The counts of a queue. They outlive it.
+pub struct Counts {
+    number: usize,
+    /// By place.
+    devices: Vec<exec::QueueDevice>,
+    /// What profiles call the places' devices.
+    profiles: Vec<String>,
+    pub launches: Launches,
+    /// The place of its last launch.
+    place: Option<usize>,
+    epoch: Epoch,
+    pending: Vec<Pending>,
+}
+
+/// What the queue does until the program waits.
+#[derive(Default)]
+struct Epoch {
+    began: Option<Instant>,
+    has_launch: bool,
+    predicted: Option<f64>,
+}
+
+impl Counts {
+    fn new(number: usize, context: &Context) -> Self {
+        let devices = context.places.iter().map(|place| exec::QueueDevice {
+            name: place.real.name.clone(),
+            ..exec::QueueDevice::default()
+        });
+        Self {
+            number,
+            devices: devices.collect(),
+            profiles: context
+                .places
+                .iter()
+                .map(|place| place.profile.clone())
+                .collect(),
+            launches: Launches::default(),
+            place: None,
+            epoch: Epoch::default(),
+            pending: Vec::new(),
+        }
+    }
+
+    pub fn device(&self, place: usize) -> String {
+        self.devices[place].name.clone()
+    }
+
+    /// What profiles call a place's device.
+    pub fn profile(&self, place: usize) -> &str {
+        &self.profiles[place]
+    }
+
+    pub fn places(&self) -> usize {
+        self.devices.len()
+    }
+
+    pub fn issued(&mut self, command: &Command, place: usize) {
+        self.epoch.began.get_or_insert_with(Instant::now);
+        let device = &mut self.devices[place];
+        device.commands += 1;
+        if let Some(launch) = command.action.launch() {
+            device.launches += 1;
+            self.epoch.has_launch = true;
+            self.place = Some(place);
+            self.launches.count(launch, place);
+        }
+    }
+
+    pub fn pending(&mut self, what: What, place: usize, native: &Arc<Native>) {
+        if spans::has_room(self.pending.len()) {
+            self.pending.push(Pending::new(what, place, native));
+        }
+    }
+
+    pub fn predicted(&mut self, seconds: f64) {
+        self.epoch.predicted = Some(seconds);
+    }
+
+    /// Ends the epoch. Returns the spans of commands that have ended.
+    pub fn synchronised(&mut self) -> Vec<Span> {
+        let epoch = std::mem::take(&mut self.epoch);
+        if let (Some(began), Some(place), true) = (epoch.began, self.place, epoch.has_launch) {
+            let seconds = began.elapsed().as_secs_f64();
+            let device = &mut self.devices[place];
+            device.epochs += 1;
+            device.measured_seconds += seconds;
+            if let Some(predicted) = epoch.predicted {
+                device.predicted_epochs += 1;
+                device.predicted_seconds += predicted;
+                device.predicted_measured_seconds += seconds;
+            }
+        }
+        let mut ended = Vec::new();
+        let pending = std::mem::take(&mut self.pending);
+        for pending in pending {
+            match pending.span(self.number, &self.devices[pending.place].name) {
+                Some(Ok(span)) => ended.push(span),
+                // It failed, or has no times.
+                Some(Err(())) => {}
+                None => self.pending.push(pending),
+            }
+        }
+        ended
+    }
+
+    /// The queue as reports have it.
+    pub fn described(&self) -> exec::Queue {
+        let used = self.devices.iter().filter(|device| device.commands > 0);
+        exec::Queue {
+            number: self.number,
+            device: self.place.map(|place| self.device(place)),
+            devices: used.cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Files of what the process did.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{env, panic, process};
+
+use pdawl::report::exec::{Kernel, KernelDevice, Moved, Process};
+use pdawl::trace::{About, chrome};
+use pdawl_profiler::atomic_file::AtomicFile;
+
+use crate::schedule;
+use crate::settings::settings;
+
+use super::{lock, own, report};
+
+/// The time between reports of a process that runs.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Has the files written at the process's end.
+pub fn at_exit() {
+    // SAFETY: the function may be called when the process ends.
+    unsafe { libc::atexit(end) };
+}
+
+extern "C" fn end() {
+    let _ = panic::catch_unwind(|| now(true));
+}
+
+/// Writes the report, and the trace if the process ends.
+pub fn now(complete: bool) {
+    // A process that this one forked has no part in it.
+    if report().pid != process::id() {
+        return;
+    }
+    let written = (settings().report.as_deref()).map(|path| {
+        file(path, "report", |out| {
+            Ok(serde_json::to_writer(out, &made(complete))?)
+        })
+    });
+    let traced = (settings().trace.as_deref())
+        .filter(|_| complete)
+        .map(|path| file(path, "trace", trace));
+    for result in [written, traced].into_iter().flatten() {
+        if let Err(error) = result {
+            eprintln!("pdawl: the report cannot be written: {error}");
+        }
+    }
+    report().written = Instant::now();
+}
+
+/// Writes a file whole or not at all. In a folder, each process has its own.
+fn file(
+    path: &Path,
+    what: &str,
+    contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let path: PathBuf = match path.is_dir() {
+        true => path.join(format!("{}.{what}.json", process::id())),
+        false => path.to_owned(),
+    };
+    AtomicFile::create(&path)?.fill(|file| {
+        let mut out = io::BufWriter::new(file);
+        contents(&mut out)?;
+        out.flush()
+    })
+}
+
+fn trace(out: &mut dyn Write) -> io::Result<()> {
+    let report = report();
+    let about = About {
+        workload: executable(),
+        strategy: format!("{:?}", settings().mapping),
+        machine: "this machine".to_owned(),
+        simulated: false,
+    };
+    chrome::write(&report.spans.trace(report.queues.len()), &about, out)
+}
+
+fn executable() -> String {
+    env::current_exe().map_or_else(|_| "unknown".to_owned(), |path| path.display().to_string())
+}
+
+fn made(complete: bool) -> Process {
+    let report = report();
+    let queues: Vec<_> = report.queues.iter().map(Arc::clone).collect();
+    let mut process = Process {
+        pid: report.pid,
+        executable: executable(),
+        began: report.since_1970,
+        seconds: report.began.elapsed().as_secs_f64(),
+        complete,
+        devices: report.devices.clone(),
+        untraced: report.spans.lost,
+        ..Process::default()
+    };
+    for ((from, to), (copies, bytes)) in &report.moved {
+        process.moved.push(Moved {
+            from: from.clone(),
+            to: to.clone(),
+            copies: *copies,
+            bytes: *bytes,
+        });
+    }
+    let samples = report.samples.clone();
+    // Who counts for a queue may want the report.
+    drop(report);
+    let mut kernels = BTreeMap::new();
+    for queue in &queues {
+        let counts = lock(queue);
+        process.queues.push(counts.described());
+        for counted in counts.launches.all() {
+            let (name, devices) = kernels.entry(counted.key.clone()).or_insert_with(|| {
+                (
+                    counted.name.clone(),
+                    BTreeMap::<String, KernelDevice>::new(),
+                )
+            });
+            debug_assert_eq!(*name, counted.name);
+            for place in 0..counts.places() {
+                let device = counts.device(place);
+                let sampled = samples.get(&(counted.key.clone(), device.clone()));
+                let seconds = schedule::known_seconds(&counted.key, counts.profile(place));
+                let entry = devices.entry(device.clone()).or_default();
+                entry.name = device;
+                entry.launches += counted.at[place];
+                entry.samples = sampled.copied().unwrap_or(0);
+                entry.seconds = seconds;
+            }
+        }
+    }
+    for (key, (name, devices)) in kernels {
+        process.kernels.push(Kernel {
+            name,
+            key: key.as_str().to_owned(),
+            devices: devices.into_values().collect(),
+        });
+    }
+    let commands = process.queues.iter().flat_map(|queue| &queue.devices);
+    process.own = own::of(commands.map(|device| device.commands).sum());
+    process
+}

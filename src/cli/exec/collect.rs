@@ -1,0 +1,157 @@
+//! What the layer wrote: a report, and a trace if one is wanted, for each process of the
+//! program that used OpenCL. They lie in a folder that is removed afterwards.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use pdawl::report::exec::Process;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::cli::failure::Failure;
+
+/// Processes in one trace are this far apart in the numbers of their tracks.
+const TRACKS: u64 = 1000;
+
+/// The folder for the layer's files.
+pub fn folder() -> Result<TempDir, Failure> {
+    let folder = tempfile::Builder::new().prefix("pdawl-exec-").tempdir();
+    folder.map_err(|error| {
+        Failure::failed(
+            format!("no folder can be made for the layer's reports: {error}"),
+            "TMPDIR with a folder that can be written",
+        )
+    })
+}
+
+/// What was found.
+pub struct Collected {
+    /// In the order of their start.
+    pub processes: Vec<Process>,
+    traces: Vec<PathBuf>,
+    pub notes: Vec<String>,
+}
+
+impl Collected {
+    /// Reads the folder.
+    pub fn read(folder: &Path) -> Self {
+        let (mut processes, mut notes) = (Vec::<Process>::new(), Vec::new());
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        files.sort();
+        let ends = |file: &Path, end: &str| {
+            file.file_name()
+                .is_some_and(|name| name.to_string_lossy().ends_with(end))
+        };
+        let traces = files
+            .iter()
+            .filter(|file| ends(file, ".trace.json"))
+            .cloned()
+            .collect();
+        for file in files.iter().filter(|file| ends(file, ".report.json")) {
+            let read = fs::read(file).and_then(|text| Ok(serde_json::from_slice(&text)?));
+            match read {
+                Ok(process) => processes.push(process),
+                Err(error) => notes.push(format!("a process's report cannot be read: {error}")),
+            }
+        }
+        processes.sort_by(|a, b| a.began.total_cmp(&b.began));
+        for process in &processes {
+            if !process.complete {
+                notes.push(format!(
+                    "process {} did not end by itself; its figures may lack its last second",
+                    process.pid
+                ));
+            }
+            if process.untraced > 0 {
+                let untraced = process.untraced;
+                notes.push(format!(
+                    "the trace lacks {untraced} commands, since it is full"
+                ));
+            }
+        }
+        Self {
+            processes,
+            traces,
+            notes,
+        }
+    }
+
+    /// Writes the trace: that of the only process, or the events of all.
+    pub fn write_trace(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let [only] = &self.traces[..] {
+            return io::copy(&mut File::open(only)?, out).map(drop);
+        }
+        let mut events = Vec::new();
+        for (number, file) in self.traces.iter().enumerate() {
+            let mut trace: Value = serde_json::from_slice(&fs::read(file)?)?;
+            let own = trace["traceEvents"].as_array_mut().map(std::mem::take);
+            for mut event in own.unwrap_or_default() {
+                for field in ["pid", "id"] {
+                    if let Some(id) = event[field].as_u64() {
+                        event[field] = (id + number as u64 * TRACKS).into();
+                    }
+                }
+                events.push(event);
+            }
+        }
+        let all = serde_json::json!({"displayTimeUnit": "ns", "traceEvents": events});
+        Ok(serde_json::to_writer(out, &all)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, name: &str, value: &Value) {
+        fs::write(folder.join(name), value.to_string()).unwrap();
+    }
+
+    #[test]
+    fn processes_are_in_the_order_of_their_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = |pid, began, complete| {
+            serde_json::to_value(Process {
+                pid,
+                began,
+                complete,
+                ..Process::default()
+            })
+            .unwrap()
+        };
+        write(folder.path(), "7.report.json", &process(7, 2.0, true));
+        write(folder.path(), "9.report.json", &process(9, 1.0, false));
+        fs::write(folder.path().join("8.report.json"), "{").unwrap();
+        let collected = Collected::read(folder.path());
+        let pids: Vec<u32> = collected
+            .processes
+            .iter()
+            .map(|process| process.pid)
+            .collect();
+        assert_eq!(pids, [9, 7]);
+        assert_eq!(collected.notes.len(), 2, "{:?}", collected.notes);
+    }
+
+    #[test]
+    fn traces_of_several_processes_are_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["1.trace.json", "2.trace.json"] {
+            let event = serde_json::json!({"traceEvents": [{"ph": "X", "pid": 1}]});
+            write(folder.path(), name, &event);
+        }
+        let mut text = Vec::new();
+        Collected::read(folder.path())
+            .write_trace(&mut text)
+            .unwrap();
+        let trace: Value = serde_json::from_slice(&text).unwrap();
+        let pids: Vec<_> = trace["traceEvents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| e["pid"].clone())
+            .collect();
+        assert_eq!(pids, [1, 1001]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Starts the program, forwards signals to it, and waits until it has ended.
+//!
+//! Ctrl-C at a terminal reaches the program and this process alike, so it is not
+//! forwarded there. This process stays until the program has ended.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::Instant;
+
+use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
+use rustix::termios::tcgetpgrp;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+
+use super::environment::Environment;
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+
+/// How the program ended.
+pub struct Ended {
+    pub status: Option<i32>,
+    pub signal: Option<i32>,
+    pub seconds: f64,
+}
+
+impl Ended {
+    fn of(status: ExitStatus, began: Instant) -> Self {
+        Self {
+            status: status.code(),
+            signal: status.signal(),
+            seconds: began.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// The exit status as shells report it.
+    pub fn shell_status(&self) -> u8 {
+        let status = match self.signal {
+            Some(signal) => 128 + signal,
+            None => self.status.unwrap_or(1),
+        };
+        u8::try_from(status).unwrap_or(1)
+    }
+}
+
+/// Runs the program.
+pub fn run(command: &[OsString], environment: &Environment) -> Result<Ended, Failure> {
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| Failure::usage("the program is missing", "pdawl exec PROGRAM"))?;
+    // Before the start, so that no signal ends this process and leaves the program alone.
+    let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
+    let mut signals = signals.map_err(unable)?;
+    let mut process = Command::new(program);
+    process.args(arguments);
+    environment.give(&mut process);
+    let began = Instant::now();
+    let mut child = process
+        .spawn()
+        .map_err(|error| not_started(program, &error))?;
+    let (handle, forwarding) = (signals.handle(), forward_to(&child));
+    let thread = thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            signals.forever().for_each(forwarding);
+        });
+    let status = child.wait();
+    handle.close();
+    if let Ok(thread) = thread {
+        // It ends with the handle.
+        let _ = thread.join();
+    }
+    Ok(Ended::of(status.map_err(unable)?, began))
+}
+
+fn unable(error: io::Error) -> Failure {
+    Failure::failed(
+        format!("the program cannot be watched: {error}"),
+        "the same where signals and processes are allowed",
+    )
+}
+
+/// What hands a signal on. The descriptor names the program even after its end, when
+/// another process may have its number.
+fn forward_to(child: &Child) -> impl Fn(i32) + Send + 'static {
+    let program = Pid::from_raw(child.id().cast_signed());
+    let program = program.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    move |number| {
+        let Some(program) = &program else { return };
+        if matches!(number, SIGINT | SIGQUIT) && is_foreground() {
+            return;
+        }
+        if let Some(signal) = Signal::from_named_raw(number) {
+            // A program that has ended needs no signal.
+            let _ = pidfd_send_signal(program, signal);
+        }
+    }
+}
+
+/// Whether this process's group has the terminal: the terminal's signals then go to the
+/// program as well.
+fn is_foreground() -> bool {
+    let terminal = File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp()))
+}
+
+/// Says why the program did not start; the status is that of shells.
+fn not_started(program: &OsString, error: &io::Error) -> Failure {
+    let name = program.to_string_lossy();
+    let (what, remedy, status) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            format!("the program {name} is not found"),
+            "its path, such as ./program, or a program in PATH",
+            127,
+        ),
+        _ => (
+            format!("the program {name} cannot be started: {error}"),
+            "a file that may be executed (`chmod +x`) and was built for this machine",
+            126,
+        ),
+    };
+    terminal::error(&what, Some(remedy));
+    Failure::Program(status)
+}

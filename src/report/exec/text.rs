@@ -1,0 +1,135 @@
+//! The report of a program's run as text.
+
+use std::fmt::{self, Write};
+
+use super::{ExecReport, Kernel, Process, Queue};
+use crate::quantity::{Bytes, Seconds};
+use crate::report::style::{STRONG, line, notes, styled, written};
+use crate::report::table;
+
+/// Kernels that are listed at most: those with the most launches.
+const KERNELS: usize = 20;
+/// Queues that are listed at most.
+const QUEUES: usize = 32;
+
+/// The report as text.
+pub fn render(report: &ExecReport) -> String {
+    written(|out| write(out, report))
+}
+
+fn write(out: &mut String, report: &ExecReport) -> fmt::Result {
+    let ended = match (report.status, report.signal) {
+        (_, Some(signal)) => format!("signal {signal}"),
+        (status, None) => format!("status {}", status.unwrap_or_default()),
+    };
+    let policy = &report.settings.policy;
+    let heading = format!("pdawl exec {}, {policy}", report.command.join(" "));
+    writeln!(out, "\n{}", styled(STRONG, heading))?;
+    line(out, "Time", format!("{}, {ended}", Seconds(report.seconds)))?;
+    for process in &report.processes {
+        if report.processes.len() > 1 {
+            writeln!(out, "\nprocess {} {}", process.pid, process.executable)?;
+        }
+        write_process(out, process)?;
+    }
+    notes(out, &report.notes)
+}
+
+fn write_process(out: &mut String, process: &Process) -> fmt::Result {
+    let own = &process.own;
+    let time = Seconds(own.seconds);
+    let waited = Seconds(own.waited_seconds);
+    let commands = own.commands;
+    line(
+        out,
+        "Own time",
+        format!("{time} for {commands} commands, {waited} in waits for samples"),
+    )?;
+    for moved in &process.moved {
+        let (from, to, copies) = (&moved.from, &moved.to, moved.copies);
+        line(
+            out,
+            "Moved",
+            format!("{} {from} to {to} in {copies} copies", Bytes(moved.bytes)),
+        )?;
+    }
+    if !process.queues.is_empty() {
+        writeln!(out)?;
+        queues(out, &process.queues)?;
+    }
+    if !process.kernels.is_empty() {
+        writeln!(out)?;
+        kernels(out, &process.kernels)?;
+    }
+    Ok(())
+}
+
+fn queues(out: &mut String, queues: &[Queue]) -> fmt::Result {
+    let header = [
+        "Queue",
+        "Device",
+        "Commands",
+        "Kernels",
+        "Epochs",
+        "Time",
+        "Predicted",
+        "Measured",
+    ];
+    let mut table = table::plain(&header, |column| column != 1);
+    for queue in queues.iter().take(QUEUES) {
+        for device in &queue.devices {
+            let predicted = |seconds: f64| match device.predicted_epochs {
+                0 => String::new(),
+                _ => Seconds(seconds).to_string(),
+            };
+            table.add_row(vec![
+                queue.number.to_string(),
+                device.name.clone(),
+                device.commands.to_string(),
+                device.launches.to_string(),
+                device.epochs.to_string(),
+                Seconds(device.measured_seconds).to_string(),
+                predicted(device.predicted_seconds),
+                predicted(device.predicted_measured_seconds),
+            ]);
+        }
+    }
+    writeln!(out, "{table}")?;
+    omitted(out, queues.len(), QUEUES, "queues")
+}
+
+fn kernels(out: &mut String, kernels: &[Kernel]) -> fmt::Result {
+    let launches = |kernel: &&Kernel| {
+        kernel
+            .devices
+            .iter()
+            .map(|device| device.launches)
+            .sum::<u64>()
+    };
+    let mut most: Vec<&Kernel> = kernels.iter().collect();
+    most.sort_by_key(|kernel| std::cmp::Reverse(launches(kernel)));
+    let header = ["Kernel", "Device", "Launches", "Samples", "Each"];
+    let mut table = table::plain(&header, |column| column > 1);
+    for kernel in most.iter().take(KERNELS) {
+        for device in &kernel.devices {
+            let seconds = device.seconds.map(|seconds| Seconds(seconds).to_string());
+            table.add_row(vec![
+                kernel.name.clone(),
+                device.name.clone(),
+                device.launches.to_string(),
+                device.samples.to_string(),
+                seconds.unwrap_or_else(|| "unknown".to_owned()),
+            ]);
+        }
+    }
+    writeln!(out, "{table}")?;
+    omitted(out, kernels.len(), KERNELS, "kernels")
+}
+
+/// Says how many of `all` are not listed.
+fn omitted(out: &mut String, all: usize, listed: usize, what: &str) -> fmt::Result {
+    match all.checked_sub(listed) {
+        Some(more @ 1..) => writeln!(out, "  {more} more {what}: the JSON report has them"),
+        _ => Ok(()),
+    }
+}
