@@ -172,7 +172,7 @@ pub unsafe fn submit(
             schedule::force_locked(queue, &mut state);
         }
         let done = std::mem::take(&mut state.done);
-        let given = if schedule::must_record(queue, &mut state, &command)? {
+        if schedule::must_record(queue, &mut state, &command)? {
             let made = Event::recorded(queue, command.kind);
             let event = made.clone();
             state.recorded.push_back(Recorded { command, event });
@@ -186,8 +186,7 @@ pub unsafe fn submit(
                 made
             });
             (native, made, Some(command), done)
-        };
-        given
+        }
     };
     // What commands kept alive may end now, which takes locks.
     drop((command, done));
