@@ -104,6 +104,17 @@ impl Device {
         names.join(" ")
     }
 
+    /// The vendor, if it is that of all members. Programs choose kernels by it that other
+    /// vendors' devices may compute wrongly.
+    fn vendor(&self) -> String {
+        let of = |member: &RealDevice| device_text(member.driver, member.id, CL_DEVICE_VENDOR);
+        let first = of(&self.members[0]);
+        match self.members.iter().all(|member| of(member) == first) {
+            true => first,
+            false => "pdawl".to_owned(),
+        }
+    }
+
     /// The model's name, or those of all members.
     pub fn label(&self) -> String {
         match &self.members[..] {
@@ -138,6 +149,7 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         CL_DEVICE_TYPE => answer.value(device.kind),
         CL_DEVICE_PLATFORM => answer.value(platform().handle()),
         CL_DEVICE_NAME => answer.text(&device.label()),
+        CL_DEVICE_VENDOR => answer.text(&device.vendor()),
         CL_DEVICE_VERSION => answer.text(concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION"))),
         CL_DEVICE_OPENCL_C_VERSION => answer.text("OpenCL C 1.2 pdawl"),
         CL_DEVICE_EXTENSIONS => answer.text(&device.extensions()),

@@ -13,9 +13,11 @@ mod fit;
 mod sample;
 mod times;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
+use pdawl::profile::kernels::KernelKey;
 
 use crate::command::{self, Command};
 use crate::event::Event;
@@ -34,6 +36,9 @@ use times::Timing;
 
 pub use times::known_seconds;
 
+/// The first epochs of a queue, each of which may move it.
+const FIRST: u64 = 4;
+
 /// What the scheduler knows of a queue.
 #[derive(Default)]
 pub struct QueuePlan {
@@ -43,6 +48,8 @@ pub struct QueuePlan {
     before: Epoch,
     /// How many epochs have ended.
     epochs: u64,
+    /// The kernels that it has launched.
+    known: HashSet<KernelKey>,
     /// Whether the queue was mapped once and for all.
     is_mapped: bool,
     /// Samples of the first recorded command.
@@ -160,7 +167,10 @@ fn place_of_launch(
     let key = launch.key();
     let begins = state.plan.epoch.is_empty();
     let by_epoch = queue.is_scheduled(scheduling::KERNEL_EPOCH | scheduling::EXPLICIT_REGION);
-    let new = !by_epoch && !state.plan.before.has(&key);
+    // What was decided is decided again ever more rarely, unless there is a new kernel.
+    let new = state.plan.known.insert(key.clone()) && !by_epoch;
+    let epochs = state.plan.epochs;
+    let again = begins && (epochs < FIRST || epochs.is_power_of_two());
     state.plan.epoch.launch(key, command);
     match mapping {
         Mapping::RoundRobin if begins || !by_epoch => {
@@ -173,7 +183,7 @@ fn place_of_launch(
             state.place = fit::static_place(queue, state, &able);
             state.plan.is_mapped = true;
         }
-        Mapping::AutoFit if able.len() > 1 && (begins || new) => {
+        Mapping::AutoFit if able.len() > 1 && (again || new) => {
             state.place = fit::place(queue, state, &able);
         }
         _ => {}

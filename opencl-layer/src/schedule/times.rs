@@ -8,7 +8,7 @@ use opencl_sys::{
     CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong,
 };
 use pdawl::machine::{Fingerprint, Host};
-use pdawl::profile::kernels::{KernelKey, KernelProfiles, path_of_user};
+use pdawl::profile::kernels::{KernelKey, KernelProfiles, KernelTimes, path_of_user};
 
 use crate::context::Context;
 use crate::native::Native;
@@ -28,9 +28,11 @@ impl Timing {
     }
 }
 
-/// Launches of a kernel at a device that are timed in a process, before only those are
-/// whose number is a power of two.
+/// Times of a kernel at a device that are wanted before only those launches are timed
+/// whose number in the process is a power of two and not small: what takes times is
+/// opened late, and takes time itself.
 const TIMED: u64 = 3;
+const NOT_SMALL: u64 = 64;
 
 struct Store {
     /// `None` without a folder for them.
@@ -134,7 +136,11 @@ pub fn wants(queue: &Queue, key: &KernelKey, place: usize) -> bool {
         .entry((key.clone(), device(queue, place).to_owned()))
         .or_default();
     *count += 1;
-    *count <= TIMED || count.is_power_of_two()
+    let count = *count;
+    let times = store.profiles.as_ref();
+    let times = times.and_then(|profiles| profiles.times(key, device(queue, place)));
+    let kept = times.map_or(0, KernelTimes::count).max(count - 1);
+    kept < TIMED || (count >= NOT_SMALL && count.is_power_of_two())
 }
 
 /// Launches of a kernel at a place in this process.
