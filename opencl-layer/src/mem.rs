@@ -312,90 +312,54 @@ impl Mem {
                 let from = (0..host)
                     .find(|place| holders.has(*place))
                     .ok_or(CL_INVALID_MEM_OBJECT)?;
-                root.fetch(queue, state, &part, from, before)?;
+                root.copy(queue, state, &part, from, true, before)?;
             }
             if place != host {
-                root.send(queue, state, &part, place, before)?;
+                root.copy(queue, state, &part, place, false, before)?;
             }
         }
         let mut copies = root.copies();
         copies.forget_ended();
-        let overlaps = |other: &Range<usize>| other.start < range.end && range.start < other.end;
-        let arriving = copies.arriving.iter();
-        let arriving = arriving.filter(|(part, at, _)| *at == place && overlaps(part));
-        Ok(arriving.map(|(_, _, native)| Arc::clone(native)).collect())
+        Ok(copies.arriving_at(&range, place))
     }
 
-    /// Copies a range from a place to the host.
-    fn fetch(
+    /// Copies a range from a place to the host, or the other way.
+    fn copy(
         &self,
         queue: &Queue,
         state: &mut State,
         range: &Range<usize>,
-        from: usize,
+        place: usize,
+        to_host: bool,
         before: &[Arc<Native>],
     ) -> Fallible<()> {
         let host = self.context.places.len();
-        let lane = queue.lane(state, from)?;
-        let mem = self.at(from)?;
+        let (from, to) = match to_host {
+            true => (place, host),
+            false => (host, place),
+        };
+        let lane = queue.lane(state, place)?;
+        let (queue, mem) = (lane.queue, self.at(place)?);
         let mut before = before.to_vec();
         before.extend(self.copies().arriving_at(range, from));
         let waits = waits(&self.context, lane.domain, &before)?;
-        let address = self.copies().host_address(self.size, range.start)?.cast();
-        let mut event = ptr::null_mut();
-        check(driver!(
-            lane.table,
-            clEnqueueReadBuffer(
-                lane.queue,
-                mem,
-                CL_FALSE,
-                range.start,
-                range.len(),
-                address,
-                waits.count(),
-                waits.events(),
-                &mut event,
-            )
-        ))?;
+        let (count, list) = (waits.count(), waits.events());
+        let (at, size) = (range.start, range.len());
+        let bytes = self.copies().host_address(self.size, at)?.cast();
+        let (now, mut event) = (CL_FALSE, ptr::null_mut());
+        let out = &mut event;
+        check(match to_host {
+            true => driver!(
+                lane.table,
+                clEnqueueReadBuffer(queue, mem, now, at, size, bytes, count, list, out)
+            ),
+            false => driver!(
+                lane.table,
+                clEnqueueWriteBuffer(queue, mem, now, at, size, bytes, count, list, out)
+            ),
+        })?;
         let native = lane.native(event);
-        report::moved(state, &lane, range.len(), true, &native);
-        self.copies().arrived(range, host, native);
-        Ok(())
-    }
-
-    /// Copies a range from the host to a place.
-    fn send(
-        &self,
-        queue: &Queue,
-        state: &mut State,
-        range: &Range<usize>,
-        to: usize,
-        before: &[Arc<Native>],
-    ) -> Fallible<()> {
-        let host = self.context.places.len();
-        let lane = queue.lane(state, to)?;
-        let mem = self.at(to)?;
-        let mut before = before.to_vec();
-        before.extend(self.copies().arriving_at(range, host));
-        let waits = waits(&self.context, lane.domain, &before)?;
-        let address = self.copies().host_address(self.size, range.start)?.cast();
-        let mut event = ptr::null_mut();
-        check(driver!(
-            lane.table,
-            clEnqueueWriteBuffer(
-                lane.queue,
-                mem,
-                CL_FALSE,
-                range.start,
-                range.len(),
-                address,
-                waits.count(),
-                waits.events(),
-                &mut event,
-            )
-        ))?;
-        let native = lane.native(event);
-        report::moved(state, &lane, range.len(), false, &native);
+        report::moved(state, &lane, size, to_host, &native);
         self.copies().arrived(range, to, native);
         Ok(())
     }
