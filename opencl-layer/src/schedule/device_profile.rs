@@ -67,21 +67,22 @@ impl Measured {
     }
 }
 
-const ALL: [Measured; 6] = [
+const COPIES: [Measured; 4] = [
     Measured::ToDevice(SMALL),
     Measured::ToDevice(LARGE),
     Measured::ToHost(SMALL),
     Measured::ToHost(LARGE),
-    Measured::Arithmetic,
-    Measured::Memory,
 ];
+
+/// What needs a compiler, which takes some drivers a third of a second.
+const KERNELS: [Measured; 2] = [Measured::Arithmetic, Measured::Memory];
 
 /// The times of copies between the places of a context, measured where they are unknown.
 pub fn transfer_costs(context: &Context) -> TransferCosts {
     let host = context.places.len();
     let mut costs = TransferCosts::new(host);
     for place in 0..host {
-        if measure(context, place).is_err() {
+        if measure(context, place, &COPIES).is_err() {
             continue;
         }
         let ways = [
@@ -112,7 +113,8 @@ pub fn transfer_costs(context: &Context) -> TransferCosts {
 /// The rates of the places of a context, measured where they are unknown.
 pub fn rates(context: &Context) -> Vec<DeviceRates> {
     let of = |place: usize| {
-        let _ = measure(context, place);
+        // What cannot be measured counts as unknown.
+        let _ = measure(context, place, &COPIES).and_then(|()| measure(context, place, &KERNELS));
         let seconds = |what: Measured| times::known(context, &what.key(), place);
         let rate = |what: Measured, work: f64| seconds(what).map_or(0.0, |s| work / s.max(1e-9));
         DeviceRates {
@@ -125,14 +127,14 @@ pub fn rates(context: &Context) -> Vec<DeviceRates> {
     (0..context.places.len()).map(of).collect()
 }
 
-/// Measures what is unknown of a place.
-fn measure(context: &Context, place: usize) -> Fallible<()> {
+/// Measures what is unknown of a place among `wanted`.
+fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()> {
     let unknown = |what: &Measured| times::known(context, &what.key(), place).is_none();
-    let unknown: Vec<Measured> = ALL.into_iter().filter(|what| unknown(what)).collect();
+    let unknown: Vec<Measured> = wanted.iter().copied().filter(unknown).collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let bench = Bench::open(context, place)?;
+    let mut bench = Bench::open(context, place)?;
     for what in unknown {
         // The first time includes what the driver does once.
         bench.seconds(what)?;
@@ -167,20 +169,30 @@ impl<'a> Bench<'a> {
         };
         let (size, none) = (LARGE.max(ITEMS * 8), ptr::null_mut());
         bench.buffer = driver_object!(table, clCreateBuffer(inner, CL_MEM_READ_WRITE, size, none))?;
-        let (mut text, length) = (SOURCE.as_ptr(), SOURCE.to_bytes().len());
-        bench.program = driver_object!(
-            table,
-            clCreateProgramWithSource(inner, 1, &raw mut text, &raw const length)
-        )?;
-        let (program, none) = (bench.program, ptr::null_mut());
-        check(driver!(
-            table,
-            clBuildProgram(program, 1, &id, c"".as_ptr(), None, none)
-        ))?;
         Ok(bench)
     }
 
-    fn seconds(&self, what: Measured) -> Fallible<f64> {
+    /// Builds the program, if it is not built yet.
+    fn build(&mut self) -> Fallible<()> {
+        if !self.program.is_null() {
+            return Ok(());
+        }
+        let domain = self.context.domain(self.place);
+        let (table, inner) = (domain.table, domain.context);
+        let id = self.context.places[self.place].real.id;
+        let (mut text, length) = (SOURCE.as_ptr(), SOURCE.to_bytes().len());
+        self.program = driver_object!(
+            table,
+            clCreateProgramWithSource(inner, 1, &raw mut text, &raw const length)
+        )?;
+        let (program, none) = (self.program, ptr::null_mut());
+        check(driver!(
+            table,
+            clBuildProgram(program, 1, &id, c"".as_ptr(), None, none)
+        ))
+    }
+
+    fn seconds(&mut self, what: Measured) -> Fallible<f64> {
         let table = self.context.domain(self.place).table;
         let (queue, buffer) = (self.queue, self.buffer);
         let (none, no_event) = (ptr::null(), ptr::null_mut());
@@ -210,7 +222,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn kernel(&self, name: &std::ffi::CStr) -> Fallible<f64> {
+    fn kernel(&mut self, name: &std::ffi::CStr) -> Fallible<f64> {
+        self.build()?;
         let table = self.context.domain(self.place).table;
         let kernel = driver_object!(table, clCreateKernel(self.program, name.as_ptr()))?;
         let run = || {
