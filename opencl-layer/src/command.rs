@@ -162,7 +162,7 @@ pub unsafe fn submit(
 ) -> Fallible<()> {
     let own = report::own::begin();
     for before in &command.waits {
-        schedule::force_before(queue, before)?;
+        schedule::force_before(queue, before);
     }
     let (native, made, command, done) = {
         let _issuing = queue.context.issuing();
@@ -172,7 +172,7 @@ pub unsafe fn submit(
             schedule::force_locked(queue, &mut state);
         }
         let done = std::mem::take(&mut state.done);
-        if schedule::must_record(queue, &mut state, &command)? {
+        if schedule::must_record(queue, &mut state, &command) {
             let made = Event::recorded(queue, command.kind);
             let event = made.clone();
             state.recorded.push_back(Recorded { command, event });

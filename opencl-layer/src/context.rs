@@ -1,11 +1,12 @@
 //! Contexts. One of ours has a context of each driver whose devices it uses.
 
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libc::{c_char, c_void};
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
+use pdawl::policy::auto_fit::TransferCosts;
 
 use crate::answer::Answer;
 use crate::device::Device;
@@ -15,8 +16,9 @@ use crate::handle::{self, Ref, kind};
 use crate::mem::Mem;
 use crate::platform;
 use crate::queue::Queue;
+use crate::schedule;
 use crate::scheduling;
-use crate::settings::Mapping;
+use crate::settings::{Mapping, settings};
 use crate::status::{Fallible, driver, driver_object, object, status};
 use crate::variant::Variants;
 
@@ -49,6 +51,8 @@ pub struct Context {
     pub scheduler: Option<Mapping>,
     pub domains: Vec<Domain>,
     pub places: Vec<Place>,
+    /// The times of copies between its places.
+    costs: OnceLock<TransferCosts>,
     /// The handles of its queues.
     queues: Mutex<Vec<usize>>,
     /// Held while a command is given to a driver, so that the hidden copies of one
@@ -82,6 +86,7 @@ impl Context {
             properties,
             domains: Vec::new(),
             places: Vec::new(),
+            costs: OnceLock::new(),
             queues: Mutex::default(),
             issuing: Mutex::new(()),
             variants: Variants::default(),
@@ -116,6 +121,10 @@ impl Context {
                 real,
             });
         }
+        let maps = context.scheduler.or(Some(settings().mapping));
+        if !context.is_single() && maps == Some(Mapping::AutoFit) {
+            context.costs();
+        }
         Ok(context)
     }
 
@@ -136,6 +145,13 @@ impl Context {
             device.members.iter().any(|member| member.id == id)
         };
         (0..self.places.len()).filter(is_member).collect()
+    }
+
+    /// The times of copies between its places. Where queues may be mapped, they are
+    /// measured when the context is made, as no enqueue may wait.
+    pub fn costs(&self) -> TransferCosts {
+        let costs = self.costs.get_or_init(|| schedule::transfer_costs(self));
+        costs.clone()
     }
 
     /// Remembers a queue.

@@ -24,6 +24,8 @@ pub struct Kernel {
     takes: Vec<Takes>,
     /// By argument: whether the kernel may write through it.
     writes: Vec<bool>,
+    /// Whether its groups may wait for one another.
+    waits: bool,
     args: Mutex<Vec<Option<(u64, Kept)>>>,
     /// The shapes of launches on some devices, whatever a launch says.
     shapes: Mutex<Vec<(cl_device_id, Shape)>>,
@@ -71,6 +73,7 @@ impl Kernel {
             count: 0,
             takes: Vec::new(),
             writes: Vec::new(),
+            waits: true,
             name,
             args: Mutex::default(),
             shapes: Mutex::default(),
@@ -101,6 +104,7 @@ impl Kernel {
         }
         kernel.takes = takes;
         kernel.count = count as usize;
+        kernel.waits = kernel.program.may_wait(&kernel.name);
         kernel.writes = kernel.program.written_by(&kernel.name, count as usize);
         *kernel.args() = vec![None; count as usize];
         Ok(kernel)
@@ -126,6 +130,12 @@ impl Kernel {
         let shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
         let set = shapes.iter().find(|(other, _)| *other == device);
         set.map(|(_, shape)| shape.clone())
+    }
+
+    /// Whether its groups may wait for one another: by atomics or volatile memory, or in a
+    /// program without a text.
+    pub fn may_wait(&self) -> bool {
+        self.waits
     }
 
     /// Whether the kernel may write through an argument.

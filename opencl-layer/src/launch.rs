@@ -1,5 +1,7 @@
 //! Kernel launches.
 
+use std::sync::OnceLock;
+
 use opencl_sys::*;
 use pdawl::profile::kernels::KernelKey;
 
@@ -15,11 +17,16 @@ pub struct Launch {
     pub kernel: Ref<Kernel>,
     pub arguments: Vec<Set>,
     pub shape: Shape,
+    key: OnceLock<KernelKey>,
 }
 
 impl Launch {
     /// What its time depends on.
-    pub fn key(&self) -> KernelKey {
+    pub fn key(&self) -> &KernelKey {
+        self.key.get_or_init(|| self.make_key())
+    }
+
+    fn make_key(&self) -> KernelKey {
         let bytes = |set: &Set| match &set.argument {
             Argument::Mem(mem) => mem.size as u64,
             Argument::Local(bytes) => *bytes as u64,
@@ -163,6 +170,7 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
                 global,
                 local,
             },
+            key: OnceLock::new(),
         };
         let kind = CL_COMMAND_NDRANGE_KERNEL;
         // SAFETY: OpenCL's promises about the events.

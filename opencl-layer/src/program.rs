@@ -7,7 +7,7 @@ use std::thread;
 
 use libc::c_void;
 use opencl_sys::*;
-use pdawl::graph::spec::source;
+use pdawl::graph::spec::source::{self, KernelInfo};
 use pdawl::profile::kernels::Program as Identity;
 
 use crate::context::Context;
@@ -219,27 +219,36 @@ impl Program {
         identity
     }
 
-    /// By argument of a kernel: whether it may write through it.
-    pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
-        let everything = vec![true; count];
+    /// What the text says of a kernel; `None` without a text that can be read.
+    fn facts(&self, kernel: &CStr) -> Option<(&CStr, KernelInfo)> {
         let Origin::Source(text) = &self.origin else {
-            return everything;
+            return None;
         };
         let macros = source::macros_of(&self.state().options.to_string_lossy());
-        let Ok(kernels) = source::kernels(&text.to_string_lossy(), &macros) else {
-            return everything;
-        };
+        let kernels = source::kernels(&text.to_string_lossy(), &macros).ok()?;
         let name = kernel.to_string_lossy();
-        let kernel = kernels.iter().find(|kernel| kernel.name == name);
-        let Some(kernel) = kernel.filter(|kernel| kernel.accesses.len() == count) else {
-            return everything;
+        let info = kernels.into_iter().find(|kernel| kernel.name == name)?;
+        Some((text, info))
+    }
+
+    /// By argument of a kernel: whether it may write through it.
+    pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
+        let facts = self.facts(kernel);
+        let Some((text, info)) = facts.filter(|(_, info)| info.accesses.len() == count) else {
+            return vec![true; count];
         };
         // A file that the text includes may define what the text's conditions ask for, so
         // it is not known which statements count.
-        let whole = !text.to_bytes().windows(8).any(|part| part == b"#include");
-        let both = kernel.parameters.iter().zip(&kernel.accesses);
+        let whole = !contains(text, b"#include");
+        let both = info.parameters.iter().zip(&info.accesses);
         both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole))
             .collect()
+    }
+
+    /// Whether a kernel's groups may wait for one another.
+    pub fn may_wait(&self, kernel: &CStr) -> bool {
+        let waits = |(text, info): (&CStr, KernelInfo)| info.atomics || contains(text, b"volatile");
+        self.facts(kernel).is_none_or(waits)
     }
 
     /// Notes that a kernel was made, or that one is gone.
@@ -383,4 +392,9 @@ impl Drop for Program {
             release(&self.context, native);
         }
     }
+}
+
+fn contains(text: &CStr, part: &[u8]) -> bool {
+    let mut windows = text.to_bytes().windows(part.len());
+    windows.any(|window| window == part)
 }

@@ -96,7 +96,7 @@ pub unsafe extern "C" fn set_command_queue_sched_property(
             return Err(CL_INVALID_OPERATION);
         }
         if properties & OFF != 0 {
-            schedule::settle(&queue)?;
+            schedule::settle(&queue);
         }
         // A queue keeps its trigger and its hints unless it gets others.
         let kept = before & !(OFF | AUTO_STATIC | AUTO_DYNAMIC);

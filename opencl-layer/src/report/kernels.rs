@@ -28,7 +28,7 @@ impl Launches {
     pub fn count(&mut self, launch: &Launch, place: usize) {
         let counted = self.0.entry(shape(launch)).or_insert_with(|| Counted {
             name: launch.kernel.name.to_string_lossy().into_owned(),
-            key: launch.key(),
+            key: launch.key().clone(),
             at: vec![0; launch.kernel.program.context.places.len()],
         });
         counted.at[place] += 1;

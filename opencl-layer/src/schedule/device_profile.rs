@@ -100,7 +100,7 @@ pub fn transfer_costs(context: &Context) -> TransferCosts {
             ),
         ];
         for (from, to, small, large) in ways {
-            let seconds = |what: Measured| times::known(context, &what.key(), place);
+            let seconds = |what: Measured| times::seconds(&context.places[place], &what.key());
             if let (Some(latency), Some(long)) = (seconds(small), seconds(large)) {
                 let bandwidth = (LARGE - SMALL) as f64 / (long - latency).max(1e-9);
                 costs.set(from, to, latency, bandwidth);
@@ -115,7 +115,7 @@ pub fn rates(context: &Context) -> Vec<DeviceRates> {
     let of = |place: usize| {
         // What cannot be measured counts as unknown.
         let _ = measure(context, place, &COPIES).and_then(|()| measure(context, place, &KERNELS));
-        let seconds = |what: Measured| times::known(context, &what.key(), place);
+        let seconds = |what: Measured| times::seconds(&context.places[place], &what.key());
         let rate = |what: Measured, work: f64| seconds(what).map_or(0.0, |s| work / s.max(1e-9));
         DeviceRates {
             flops: rate(Measured::Arithmetic, ITEMS as f64 * FMAS),
@@ -129,7 +129,7 @@ pub fn rates(context: &Context) -> Vec<DeviceRates> {
 
 /// Measures what is unknown of a place among `wanted`.
 fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()> {
-    let unknown = |what: &Measured| times::known(context, &what.key(), place).is_none();
+    let unknown = |what: &Measured| times::seconds(&context.places[place], &what.key()).is_none();
     let unknown: Vec<Measured> = wanted.iter().copied().filter(unknown).collect();
     if unknown.is_empty() {
         return Ok(());
@@ -142,7 +142,7 @@ fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()>
         for _ in 0..REPEATS {
             least = least.min(bench.seconds(what)?);
         }
-        times::note_known(context, &what.key(), place, least);
+        times::record(&context.places[place], &what.key(), least);
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use crate::mem::Mem;
 /// An epoch of a queue.
 #[derive(Clone, Default)]
 pub struct Epoch {
-    /// Its launches, each as often as it comes.
-    pub kernels: Vec<KernelKey>,
+    /// The kernels that it launches, in the order of their first launches, and how often.
+    pub kernels: Vec<(KernelKey, u64)>,
     /// The memory objects that it uses.
     pub uses: Vec<EpochUse>,
 }
@@ -35,12 +35,15 @@ impl Epoch {
     }
 
     pub fn has(&self, key: &KernelKey) -> bool {
-        self.kernels.contains(key)
+        self.kernels.iter().any(|(other, _)| other == key)
     }
 
     /// Notes a launch.
-    pub fn launch(&mut self, key: KernelKey, command: &Command) {
-        self.kernels.push(key);
+    pub fn launch(&mut self, key: &KernelKey, command: &Command) {
+        match self.kernels.iter_mut().find(|(other, _)| other == key) {
+            Some((_, count)) => *count += 1,
+            None => self.kernels.push((key.clone(), 1)),
+        }
         for used in &command.uses {
             let entry = self.entry(&used.mem);
             entry.read |= used.reads;

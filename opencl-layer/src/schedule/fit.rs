@@ -1,6 +1,7 @@
 //! The place of a queue by the map with the least predicted time.
 
 use pdawl::policy::auto_fit::{self, Hint, MapSearch, QueueDatum, Situation, StaticQueue, fit};
+use pdawl::profile::kernels::KernelKey;
 use pdawl::residency::Places;
 
 use crate::handle::Ref;
@@ -64,7 +65,7 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         }
         described.push(told);
     }
-    let costs = device_profile::transfer_costs(&queue.context);
+    let costs = queue.context.costs();
     let situation = Situation {
         epochs: described,
         data: data.into_iter().map(|(_, datum)| datum).collect(),
@@ -122,7 +123,7 @@ pub fn static_place(queue: &Ref<Queue>, state: &State, able: &[usize]) -> usize 
 fn expected(plan: &QueuePlan) -> Epoch {
     let begun = &plan.epoch;
     match begun.kernels.first() {
-        Some(first) if !plan.before.has(first) => begun.clone(),
+        Some((first, _)) if !plan.before.has(first) => begun.clone(),
         _ => plan.before.clone(),
     }
 }
@@ -134,8 +135,9 @@ fn seconds(queue: &Queue, epoch: &Epoch, place: usize, present: usize) -> f64 {
         true => 0.0,
         false => f64::INFINITY,
     };
-    let of = |key| times::seconds(queue, key, place).unwrap_or(unknown);
-    epoch.kernels.iter().map(of).sum()
+    let of = |key: &KernelKey| times::seconds(&queue.context.places[place], key).unwrap_or(unknown);
+    let kernels = epoch.kernels.iter();
+    kernels.map(|(key, count)| of(key) * *count as f64).sum()
 }
 
 /// The index of a memory object among the data.

@@ -24,7 +24,7 @@ use crate::event::Event;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
-use crate::queue::{Lane, Queue, State};
+use crate::queue::{Queue, State};
 use crate::report;
 use crate::scheduling;
 use crate::settings::{Mapping, settings};
@@ -34,6 +34,7 @@ use epoch::Epoch;
 use sample::Sample;
 use times::Timing;
 
+pub use device_profile::transfer_costs;
 pub use times::known_seconds;
 
 /// The first epochs of a queue, each of which may move it.
@@ -99,16 +100,16 @@ pub fn changed(queue: &Ref<Queue>, before: u64) {
 }
 
 /// Whether a command must wait in its queue, since it is not known where it should go.
-pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> Fallible<bool> {
+pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> bool {
     if !state.recorded.is_empty() {
-        return Ok(true);
+        return true;
     }
     match command.action.launch() {
         Some(launch) if fits(queue) => {
-            state.plan.samples = sample::begin(queue, state, command, launch)?;
-            Ok(!state.plan.samples.is_empty())
+            state.plan.samples = sample::begin(queue, state, command, launch);
+            !state.plan.samples.is_empty()
         }
-        _ => Ok(false),
+        _ => false,
     }
 }
 
@@ -131,7 +132,7 @@ pub fn place_and_issue(
     };
     let timed = launch.filter(|_| fits(queue)).and_then(|launch| {
         let key = launch.key();
-        times::wants(queue, &key, place).then_some(key)
+        times::wants(&queue.context.places[place], key).then_some(key)
     });
     let lane = match timed {
         Some(_) => queue.timed_lane(state, place)?,
@@ -143,7 +144,7 @@ pub fn place_and_issue(
         state
             .plan
             .timings
-            .push(Timing::new(key, place, Arc::clone(native)));
+            .push(Timing::new(key.clone(), place, Arc::clone(native)));
     }
     Ok(native)
 }
@@ -256,8 +257,7 @@ fn begin_first(queue: &Ref<Queue>, state: &mut State) {
         return;
     };
     if let Some(launch) = first.command.action.launch() {
-        let samples = sample::begin(queue, state, &first.command, launch);
-        state.plan.samples = samples.unwrap_or_default();
+        state.plan.samples = sample::begin(queue, state, &first.command, launch);
     }
     state.recorded.push_front(first);
 }
@@ -280,9 +280,9 @@ fn negative(code: cl_int) -> cl_int {
 }
 
 /// Gives all recorded commands to drivers. Waits for samples, without a lock.
-pub fn settle(queue: &Ref<Queue>) -> Fallible<()> {
+pub fn settle(queue: &Ref<Queue>) {
     if queue.places.len() < 2 {
-        return Ok(());
+        return;
     }
     loop {
         let waiting = with(queue, |state| {
@@ -291,7 +291,7 @@ pub fn settle(queue: &Ref<Queue>) -> Fallible<()> {
             (!is_done).then(|| sample::first_running(&state.plan.samples))
         });
         match waiting {
-            None => return Ok(()),
+            None => return,
             // A sample that fails is none.
             Some(Some(native)) => drop(report::own::waits(|| native.wait())),
             Some(None) => {}
@@ -302,9 +302,9 @@ pub fn settle(queue: &Ref<Queue>) -> Fallible<()> {
 /// A command of `queue` waits for an event: its queue must have given it to a driver,
 /// whatever is known. Nothing waits here, since the program may still have to set what a
 /// sample waits for.
-pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) -> Fallible<()> {
+pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) {
     let Some(other) = event.queue.as_ref().filter(|other| *other != queue) else {
-        return Ok(());
+        return;
     };
     if event.is_recorded() {
         with(other, |state| {
@@ -314,7 +314,6 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) -> Fallible<()> {
             }
         });
     }
-    Ok(())
 }
 
 /// Gives all recorded commands to drivers, whatever is known. Waits for nothing.
@@ -348,9 +347,4 @@ pub fn synchronised(queue: &Ref<Queue>) {
         plan.before = std::mem::take(&mut plan.epoch);
         plan.epochs += 1;
     }
-}
-
-/// The driver's queue for a sample at a place.
-fn sampling_lane(queue: &Queue, state: &mut State, place: usize) -> Fallible<Lane> {
-    queue.timed_lane(state, place)
 }

@@ -11,8 +11,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use opencl_sys::{
-    CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_TYPE_CPU, CL_MEM_READ_WRITE, cl_command_queue, cl_mem,
-    cl_uint,
+    CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_TYPE_CPU, CL_MEM_READ_WRITE, cl_mem, cl_uint,
 };
 use pdawl::profile::kernels::KernelKey;
 
@@ -27,7 +26,7 @@ use crate::queue::{Queue, State};
 use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
 
-use super::{advance, sampling_lane, times};
+use super::{advance, times};
 
 /// The part of a kernel's time that samples of it may cost.
 const BUDGET: f64 = 0.05;
@@ -73,7 +72,7 @@ pub fn begin(
     state: &mut State,
     command: &Command,
     launch: &Launch,
-) -> Fallible<Vec<Sample>> {
+) -> Vec<Sample> {
     let able: Vec<usize> = queue
         .places
         .iter()
@@ -81,8 +80,9 @@ pub fn begin(
         .filter(|p| launch.can_run_at(*p))
         .collect();
     let key = launch.key();
-    if able.len() < 2 || command.fixed_place().is_some() {
-        return Ok(Vec::new());
+    // Groups that wait for others would wait for ever in a part of the range.
+    if able.len() < 2 || command.fixed_place().is_some() || launch.kernel.may_wait() {
+        return Vec::new();
     }
     let home = match able.contains(&state.place) {
         true => state.place,
@@ -90,21 +90,21 @@ pub fn begin(
     };
     let mut samples = Vec::new();
     for place in able {
-        let known = times::seconds(queue, &key, place).is_some();
-        if known || times::was_sampled(queue, &key, place) {
+        let known = times::seconds(&queue.context.places[place], key).is_some();
+        if known || times::was_sampled(&queue.context.places[place], key) {
             continue;
         }
-        if place != home && !is_worth(queue, command, &key, home, place) {
+        if place != home && !is_worth(queue, command, key, home, place) {
             continue;
         }
-        if times::first_sample(queue, &key, place)
+        if times::first_sample(&queue.context.places[place], key)
             // A driver that refuses a sample gets none.
             && let Ok(sample) = start(queue, state, command, launch, place)
         {
             samples.push(sample);
         }
     }
-    Ok(samples)
+    samples
 }
 
 /// Whether a sample elsewhere costs little of the time that the kernel takes at home.
@@ -117,9 +117,9 @@ fn is_worth(queue: &Queue, command: &Command, key: &KernelKey, home: usize, plac
     let kind = queue.context.places[place].real.kind;
     let preparing = PREPARING[usize::from(kind & CL_DEVICE_TYPE_CPU != 0)];
     let cost = bytes as f64 / COPIES + preparing;
-    match times::seconds(queue, key, home) {
+    match times::seconds(&queue.context.places[home], key) {
         Some(seconds) => {
-            let launches = times::launches(queue, key, home) + 1;
+            let launches = times::launches(&queue.context.places[home], key) + 1;
             seconds * launches as f64 * BUDGET >= cost
         }
         None => bytes <= FREE && kind & CL_DEVICE_TYPE_CPU == 0,
@@ -134,7 +134,7 @@ fn start(
     place: usize,
 ) -> Fallible<Sample> {
     let context = &queue.context;
-    let lane = sampling_lane(queue, state, place)?;
+    let lane = queue.timed_lane(state, place)?;
     let mut before = Vec::new();
     for event in &command.waits {
         before.extend(Event::native(event, lane.domain)?);
@@ -194,9 +194,9 @@ fn start(
     launch.range(&lane, &shape, &replaced, &list, &mut event)?;
     let native = lane.native(event);
     check(driver!(lane.table, clFlush(lane.queue)))?;
-    wake(queue, lane.queue, &native);
+    wake(queue, &native);
     Ok(Sample {
-        key: launch.key(),
+        key: launch.key().clone(),
         place,
         native,
         scale,
@@ -205,7 +205,7 @@ fn start(
 }
 
 /// Has the queue go on when a sample ends, if nobody asks before.
-fn wake(queue: &Ref<Queue>, _lane: cl_command_queue, native: &Arc<Native>) {
+fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     let queue = queue.clone();
     native.when_ended(move || callbacks::run(move || advance(&queue)));
 }
@@ -249,7 +249,8 @@ pub fn all_ended(queue: &Queue, samples: &mut Vec<Sample>) -> bool {
         Ok(status) if status > 0 => true,
         Ok(0) => {
             if let Ok(seconds) = times::duration(&sample.native) {
-                times::record(queue, &sample.key, sample.place, seconds * sample.scale);
+                let place = &queue.context.places[sample.place];
+                times::record(place, &sample.key, seconds * sample.scale);
                 report::sampled(queue, &sample.key, sample.place, &sample.native);
             }
             false

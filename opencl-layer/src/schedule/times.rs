@@ -10,7 +10,7 @@ use opencl_sys::{
 use pdawl::machine::{Fingerprint, Host};
 use pdawl::profile::kernels::{KernelKey, KernelProfiles, KernelTimes, path_of_user};
 
-use crate::context::Context;
+use crate::context::Place;
 use crate::native::Native;
 use crate::queue::Queue;
 use crate::status::{Fallible, check, driver};
@@ -98,24 +98,9 @@ impl Store {
     }
 }
 
-/// What a place's device is called in profiles: devices of one model share them.
-fn device(queue: &Queue, place: usize) -> &str {
-    &queue.context.places[place].profile
-}
-
-/// The seconds of a measurement at a place of a context, if they are known.
-pub fn known(context: &Context, key: &KernelKey, place: usize) -> Option<f64> {
-    store().seconds(key, &context.places[place].profile)
-}
-
-/// Notes the seconds of a measurement at a place of a context.
-pub fn note_known(context: &Context, key: &KernelKey, place: usize, seconds: f64) {
-    store().record(key, &context.places[place].profile, seconds);
-}
-
-/// The seconds of a kernel at a place, if they are known.
-pub fn seconds(queue: &Queue, key: &KernelKey, place: usize) -> Option<f64> {
-    store().seconds(key, device(queue, place))
+/// The seconds of a kernel or a measurement at a place, if they are known.
+pub fn seconds(place: &Place, key: &KernelKey) -> Option<f64> {
+    store().seconds(key, &place.profile)
 }
 
 /// The seconds of a kernel at a device of this name in profiles, if they are known.
@@ -123,47 +108,45 @@ pub fn known_seconds(key: &KernelKey, device: &str) -> Option<f64> {
     store().seconds(key, device)
 }
 
-/// Notes the seconds of a kernel at a place.
-pub fn record(queue: &Queue, key: &KernelKey, place: usize, seconds: f64) {
-    store().record(key, device(queue, place), seconds);
+/// Notes the seconds of a kernel or a measurement at a place.
+pub fn record(place: &Place, key: &KernelKey, seconds: f64) {
+    store().record(key, &place.profile, seconds);
 }
 
 /// Whether the next launch of a kernel at a place is to be timed; counts it.
-pub fn wants(queue: &Queue, key: &KernelKey, place: usize) -> bool {
+pub fn wants(place: &Place, key: &KernelKey) -> bool {
     let mut store = store();
     let count = store
         .launches
-        .entry((key.clone(), device(queue, place).to_owned()))
+        .entry((key.clone(), place.profile.clone()))
         .or_default();
     *count += 1;
     let count = *count;
     let times = store.profiles.as_ref();
-    let times = times.and_then(|profiles| profiles.times(key, device(queue, place)));
+    let times = times.and_then(|profiles| profiles.times(key, &place.profile));
     let kept = times.map_or(0, KernelTimes::count).max(count - 1);
     kept < TIMED || (count >= NOT_SMALL && count.is_power_of_two())
 }
 
 /// Launches of a kernel at a place in this process.
-pub fn launches(queue: &Queue, key: &KernelKey, place: usize) -> u64 {
+pub fn launches(place: &Place, key: &KernelKey) -> u64 {
     let launches = &store().launches;
     launches
-        .get(&(key.clone(), device(queue, place).to_owned()))
+        .get(&(key.clone(), place.profile.clone()))
         .copied()
         .unwrap_or(0)
 }
 
 /// Whether nobody has begun a sample of a kernel at a place; from now on somebody has.
-pub fn first_sample(queue: &Queue, key: &KernelKey, place: usize) -> bool {
-    store()
-        .sampled
-        .insert((key.clone(), device(queue, place).to_owned()))
+pub fn first_sample(place: &Place, key: &KernelKey) -> bool {
+    store().sampled.insert((key.clone(), place.profile.clone()))
 }
 
 /// Whether a sample of a kernel at a place was begun.
-pub fn was_sampled(queue: &Queue, key: &KernelKey, place: usize) -> bool {
+pub fn was_sampled(place: &Place, key: &KernelKey) -> bool {
     store()
         .sampled
-        .contains(&(key.clone(), device(queue, place).to_owned()))
+        .contains(&(key.clone(), place.profile.clone()))
 }
 
 /// Notes the times of launches that have ended, and forgets these launches.
@@ -172,7 +155,7 @@ pub fn note(queue: &Queue, timings: &mut Vec<Timing>) {
         Ok(status) if status > 0 => true,
         Ok(0) => {
             if let Ok(seconds) = duration(&timing.native) {
-                record(queue, &timing.key, timing.place, seconds);
+                record(&queue.context.places[timing.place], &timing.key, seconds);
             }
             false
         }
