@@ -1,0 +1,81 @@
+//! Messages between nodes.
+
+use std::ops::Range;
+
+use super::RequestId;
+use crate::cluster::NodeId;
+use crate::cluster::space::Part;
+use crate::cluster::task::TaskId;
+use crate::time::Nanos;
+
+/// Parts of spaces.
+pub type Parts = Vec<Part>;
+
+/// A message. Data follow [`Message::Data`] as bytes that only drivers see.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// To the coordinator: what this node is. `program` says what it runs, so that unlike
+    /// programs are refused.
+    Hello {
+        program: String,
+        info: super::NodeInfo,
+    },
+    /// From the coordinator, to all: the run begins.
+    Welcome { nodes: Vec<super::NodeInfo> },
+    /// From the coordinator: compute these subtasks, after those that came before.
+    Assign {
+        task: TaskId,
+        subtasks: Vec<Range<u64>>,
+    },
+    /// From the coordinator: give back those of these subtasks that have not begun.
+    Revoke {
+        task: TaskId,
+        subtasks: Vec<Range<u64>>,
+    },
+    /// To the coordinator: these subtasks have not begun here, and will not.
+    Revoked {
+        task: TaskId,
+        subtasks: Vec<Range<u64>>,
+        kept: Vec<Range<u64>>,
+    },
+    /// From the coordinator: another node has the result of a subtask.
+    Cancel { task: TaskId, subtask: u64 },
+    /// To the coordinator: a subtask is computed. `took` is its device's time, and
+    /// `waiting` the number of subtasks that this node has not begun.
+    Done {
+        task: TaskId,
+        subtask: u64,
+        device: u32,
+        took: Nanos,
+        waiting: u64,
+    },
+    /// From the coordinator, in tasks that reduce: the result of this subtask counts.
+    Accept { task: TaskId, subtask: u64 },
+    /// From the coordinator: combine results along a tree over these nodes.
+    Combine { task: TaskId, nodes: Vec<NodeId> },
+    /// To the coordinator, by the first of these nodes: all results are combined.
+    Combined { task: TaskId },
+    /// From the coordinator, to all: the task has ended.
+    Ended {
+        task: TaskId,
+        results: Vec<(Range<u64>, NodeId)>,
+    },
+    /// Asks a node for parts.
+    Fetch {
+        task: TaskId,
+        request: RequestId,
+        parts: Parts,
+    },
+    /// Answers a request. The parts' bytes follow.
+    Data { request: RequestId },
+    /// Results of a reduction, whose bytes follow.
+    Partial { task: TaskId },
+    /// From the coordinator, to all: a node is lost. With `restart`, the tasks begin anew.
+    Lost {
+        node: NodeId,
+        heir: NodeId,
+        restart: bool,
+    },
+    /// A rank stops the run.
+    Stop { why: String },
+}

@@ -1,0 +1,119 @@
+//! What a node does, as a state machine: it is told what arrived, what its devices did and
+//! the time, and answers what to send and what to start. It reads no clock and knows no
+//! wire and no device, so the same code runs on real nodes and in a simulated cluster.
+//!
+//! Node 0 coordinates: it has the policy that spreads subtasks over the nodes
+//! ([`crate::spread`]). Every node has its own queue of subtasks, fetches what the next
+//! ones read while others compute, and gives them to its devices.
+
+mod message;
+
+use std::ops::Range;
+
+pub use message::{Message, Parts};
+
+use super::NodeId;
+use super::space::Part;
+use super::task::TaskId;
+use crate::time::Nanos;
+
+/// Numbers a node's own requests for data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// A device of a node, by its place in the node's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceIndex(pub u32);
+
+/// What happened at a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A message of another node, or of this one.
+    Message { from: NodeId, message: Message },
+    /// What a request asked for has arrived and is kept for the task.
+    Fetched { request: RequestId },
+    /// A device has ended a subtask. `result` says whether it is kept or an error.
+    Done {
+        device: DeviceIndex,
+        subtask: u64,
+        /// From its first command's start to its last one's end.
+        took: Nanos,
+    },
+    /// A device has failed for good. The node goes on with the others.
+    DeviceLost { device: DeviceIndex, why: String },
+    /// This node's results of a reduction are combined with those of `from`, or, for a
+    /// node's own subtasks, the last one is in.
+    Combined,
+    /// A node is gone.
+    NodeLost { node: NodeId },
+    /// The time that [`Action::WakeAt`] asked for.
+    Woken,
+}
+
+/// What a node's driver must do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Send a message to a node. Messages to one node arrive in order.
+    Send { to: NodeId, message: Message },
+    /// Answer a request of a node with its parts' bytes, a part after the other. The node
+    /// has them, or they have their first contents.
+    Serve {
+        to: NodeId,
+        request: RequestId,
+        parts: Vec<Part>,
+    },
+    /// Start a subtask on a device: all that it reads is here.
+    Start { device: DeviceIndex, subtask: u64 },
+    /// Stop a subtask, if that can be done; its result is not wanted. It still ends with
+    /// [`Event::Done`].
+    Abort { device: DeviceIndex, subtask: u64 },
+    /// Keep the result of a subtask for the task's end.
+    Keep { subtask: u64 },
+    /// Forget the result of a subtask, which another node has.
+    Discard { subtask: u64 },
+    /// What was fetched by requests is not needed by waiting subtasks any longer. It may
+    /// be kept in a cache until the task ends.
+    Release { request: RequestId },
+    /// Send the node's combined results to a node, which combines them with its own.
+    SendCombined { to: NodeId },
+    /// Ask again at this time.
+    WakeAt(Nanos),
+    /// The task has ended everywhere. The node that has the result of each subtask.
+    Ended { results: Vec<(Range<u64>, NodeId)> },
+    /// A node was lost, with data that nobody can compute again: the tasks begin anew.
+    Restart { lost: NodeId },
+    /// A node was lost; its data with first contents go to `heir`, and the task goes on.
+    Lost { node: NodeId, heir: NodeId },
+    /// The run cannot go on.
+    Fail { why: String },
+}
+
+/// What a node tells of itself before the first task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeInfo {
+    pub name: String,
+    pub devices: Vec<DeviceInfo>,
+}
+
+/// What scheduling knows of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInfo {
+    pub name: String,
+    /// Seconds that subtasks of a cost are expected to take, before any was measured:
+    /// operations a second, bytes a second of its memory, and of its link to the node's
+    /// memory (infinite for the host's cores).
+    pub flops: f64,
+    pub memory_bandwidth: f64,
+    pub link_bandwidth: f64,
+    /// Subtasks that may be on the device at once, so that its copies overlap.
+    pub depth: u32,
+}
+
+/// Which node asked for what: a request in the words of the node that serves it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    pub from: NodeId,
+    pub task: TaskId,
+    pub request: RequestId,
+    pub parts: Vec<Part>,
+}

@@ -1,0 +1,121 @@
+//! Shared address spaces: two-dimensional arrays whose blocks are spread over the nodes
+//! (Unicorn, section IV.B).
+//!
+//! What a task writes becomes visible when it ends (bulk synchronous), so all of its
+//! subtasks see the data of its begin. A directory changes only between tasks.
+
+mod block;
+mod directory;
+
+pub use block::Block;
+pub use directory::{Directory, Holder};
+
+/// A space. All nodes make spaces in the same order, so ids are equal everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SpaceId(pub u32);
+
+/// The extent of a space. A vector has one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub rows: u64,
+    pub columns: u64,
+    /// Bytes of an element.
+    pub element: u64,
+}
+
+impl Extent {
+    /// All elements.
+    pub fn whole(&self) -> Block {
+        Block::new(0..self.rows, 0..self.columns)
+    }
+
+    /// The bytes of a block.
+    pub fn bytes(&self, block: &Block) -> u64 {
+        block.elements() * self.element
+    }
+}
+
+/// A block of a space.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    pub space: SpaceId,
+    pub block: Block,
+}
+
+/// All spaces, with the nodes that have their blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Spaces {
+    all: Vec<Option<(Extent, Directory)>>,
+}
+
+impl Spaces {
+    /// Adds a space whose first contents each node can compute by itself; `placement` says
+    /// which node has which block. Blocks that it does not name have no contents.
+    pub fn add(
+        &mut self,
+        extent: Extent,
+        placement: impl IntoIterator<Item = (Block, super::NodeId)>,
+    ) -> SpaceId {
+        let id = SpaceId(self.all.len() as u32);
+        let mut directory = Directory::default();
+        for (block, node) in placement {
+            directory.set(
+                &block,
+                Holder {
+                    node,
+                    initial: true,
+                },
+            );
+        }
+        self.all.push(Some((extent, directory)));
+        id
+    }
+
+    /// Forgets a space.
+    pub fn remove(&mut self, space: SpaceId) {
+        if let Some(entry) = self.all.get_mut(space.0 as usize) {
+            *entry = None;
+        }
+    }
+
+    /// # Panics
+    /// When the space was removed or never added.
+    pub fn extent(&self, space: SpaceId) -> Extent {
+        self.entry(space).0
+    }
+
+    /// # Panics
+    /// When the space was removed or never added.
+    pub fn directory(&self, space: SpaceId) -> &Directory {
+        &self.entry(space).1
+    }
+
+    /// The bytes of a part.
+    ///
+    /// # Panics
+    /// When the space was removed or never added.
+    pub fn bytes(&self, part: &Part) -> u64 {
+        self.extent(part.space).bytes(&part.block)
+    }
+
+    fn entry(&self, space: SpaceId) -> &(Extent, Directory) {
+        let entry = self.all.get(space.0 as usize).and_then(Option::as_ref);
+        entry.unwrap_or_else(|| panic!("space {} does not exist", space.0))
+    }
+
+    /// Notes that a node has the new contents of a part, and no other node has them.
+    pub fn written(&mut self, part: &Part, node: super::NodeId) {
+        if let Some(Some((_, directory))) = self.all.get_mut(part.space.0 as usize) {
+            let initial = false;
+            directory.set(&part.block, Holder { node, initial });
+        }
+    }
+
+    /// Takes a lost node out. Its blocks with first contents go to `heir`, which computes
+    /// them again. The result is whether other blocks were lost with it.
+    pub fn lost(&mut self, node: super::NodeId, heir: super::NodeId) -> bool {
+        let spaces = self.all.iter_mut().flatten();
+        let lost = spaces.map(|(_, directory)| directory.lost(node, heir));
+        lost.fold(false, |any, lost| any | lost)
+    }
+}
