@@ -14,10 +14,11 @@ pub mod protocol;
 pub mod space;
 pub mod task;
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A node, by its rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
 impl NodeId {

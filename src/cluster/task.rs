@@ -1,12 +1,16 @@
 //! Tasks: what every node knows of them.
 
+use serde::{Deserialize, Serialize};
+
 use std::ops::Range;
 
 use super::space::Part;
 use crate::codelet::Cost;
 
 /// A task's number. All nodes run the same tasks in the same order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 pub struct TaskId(pub u64);
 
 /// A task: subtasks that may run at once and in any order (Unicorn, section III). All nodes

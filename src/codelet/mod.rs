@@ -3,7 +3,7 @@
 //!
 //! A runtime needs a [`Codelet`] to run the computation. [`memory`] holds the
 //! arguments of a launch, [`stencil`] the stencils, [`spmv`] sparse matrix times
-//! vector, [`gemm`] dense products, [`softmax`], [`transpose`] and [`add_norm`] the
+//! vector, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
 //! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
 //! computation whose result shows wrong orders and copies, [`copy`] the measure of
 //! memory bandwidth, [`zeros`] the first contents of outputs that a kernel writes in
@@ -11,6 +11,7 @@
 //! runtimes, shares or steps.
 
 pub mod add_norm;
+pub mod convolution;
 pub mod copy;
 pub mod gemm;
 pub(crate) mod host;

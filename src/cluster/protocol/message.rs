@@ -1,5 +1,7 @@
 //! Messages between nodes.
 
+use serde::{Deserialize, Serialize};
+
 use std::ops::Range;
 
 use super::RequestId;
@@ -12,7 +14,7 @@ use crate::time::Nanos;
 pub type Parts = Vec<Part>;
 
 /// A message. Data follow [`Message::Data`] as bytes that only drivers see.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message {
     /// To the coordinator: what this node is. `program` says what it runs, so that unlike
     /// programs are refused.

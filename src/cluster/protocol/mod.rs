@@ -6,6 +6,8 @@
 //! ([`crate::spread`]). Every node has its own queue of subtasks, fetches what the next
 //! ones read while others compute, and gives them to its devices.
 
+use serde::{Deserialize, Serialize};
+
 mod message;
 
 use std::ops::Range;
@@ -18,7 +20,7 @@ use super::task::TaskId;
 use crate::time::Nanos;
 
 /// Numbers a node's own requests for data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RequestId(pub u64);
 
 /// A device of a node, by its place in the node's list.
@@ -89,14 +91,14 @@ pub enum Action {
 }
 
 /// What a node tells of itself before the first task.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeInfo {
     pub name: String,
     pub devices: Vec<DeviceInfo>,
 }
 
 /// What scheduling knows of a device.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     pub name: String,
     /// Seconds that subtasks of a cost are expected to take, before any was measured:

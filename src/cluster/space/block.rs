@@ -1,10 +1,12 @@
 //! Blocks: rectangles of a space's elements.
 
+use serde::{Deserialize, Serialize};
+
 use std::ops::Range;
 
 /// A rectangle of elements: a range of rows and a range of columns. A range of a vector is
 /// a block of one row.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Block {
     pub rows: Range<u64>,
     pub columns: Range<u64>,

@@ -4,6 +4,8 @@
 //! What a task writes becomes visible when it ends (bulk synchronous), so all of its
 //! subtasks see the data of its begin. A directory changes only between tasks.
 
+use serde::{Deserialize, Serialize};
+
 mod block;
 mod directory;
 
@@ -11,7 +13,7 @@ pub use block::Block;
 pub use directory::{Directory, Holder};
 
 /// A space. All nodes make spaces in the same order, so ids are equal everywhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SpaceId(pub u32);
 
 /// The extent of a space. A vector has one row.
@@ -36,7 +38,7 @@ impl Extent {
 }
 
 /// A block of a space.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
     pub space: SpaceId,
     pub block: Block,

@@ -1,0 +1,236 @@
+//! Convolution on the host: strips of a row are summed up in registers, compiled once for
+//! each level of the processor.
+
+use std::ops::Range;
+
+use crate::codelet::HostValue;
+use crate::codelet::host::{Arguments, Level};
+
+/// Numbers of a strip: four vectors of AVX-512, eight of AVX2. Fewer would leave units
+/// for multiplication idle, more do not fit in the registers.
+const STRIP: usize = 64;
+
+/// A block of pixels' numbers, by rows.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    numbers: &'a [f32],
+    rows: usize,
+    /// Numbers of a row.
+    width: usize,
+}
+
+/// What a row needs.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    input: Block<'a>,
+    filter: &'a [f32],
+    size: usize,
+    channels: usize,
+    above: usize,
+    left: usize,
+}
+
+/// # Safety
+/// That of `HostKernel`.
+pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let args = Arguments {
+        codelet: "convolution",
+        values: args,
+    };
+    let (size, channels) = (args.u32(9), args.u32(10));
+    let (rows, width) = (args.u32(3), args.u32(4) * channels);
+    let columns = args.u32(8) * channels;
+    let (begin, count) = (units.start as usize, (units.end - units.start) as usize);
+    // SAFETY: the memories hold these numbers; nobody else touches these rows of `out`,
+    // which overlaps neither of the others.
+    let (input, filter, out) = unsafe {
+        (
+            std::slice::from_raw_parts(args.singles(0), rows * width),
+            std::slice::from_raw_parts(args.singles(1), size * size),
+            std::slice::from_raw_parts_mut(args.singles(2).add(begin * columns), count * columns),
+        )
+    };
+    let job = Job {
+        input: Block {
+            numbers: input,
+            rows,
+            width,
+        },
+        filter,
+        size,
+        channels,
+        above: args.u32(5),
+        left: args.u32(6),
+    };
+    for (row, out) in (begin..).zip(out.chunks_exact_mut(columns.max(1))) {
+        // SAFETY: the processor has the level.
+        unsafe { row_at(Level::best(), job, row, out) }
+    }
+}
+
+/// # Safety
+/// The processor has the level.
+unsafe fn row_at(level: Level, job: Job, row: usize, out: &mut [f32]) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's contract.
+        Level::Avx512 => unsafe { avx512(job, row, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's contract, and the question.
+        Level::Avx2 if is_x86_feature_detected!("fma") => unsafe { avx2(job, row, out) },
+        _ => compute(job, row, out, |a, b, sum| a * b + sum),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn avx512(job: Job, row: usize, out: &mut [f32]) {
+    compute(job, row, out, f32::mul_add);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn avx2(job: Job, row: usize, out: &mut [f32]) {
+    compute(job, row, out, f32::mul_add);
+}
+
+/// Computes an output row. `fused(a, b, sum)` is `a b + sum`.
+#[inline(always)]
+fn compute(job: Job, row: usize, out: &mut [f32], fused: impl Fn(f32, f32, f32) -> f32 + Copy) {
+    let Job {
+        input,
+        size,
+        channels,
+        ..
+    } = job;
+    let radius = size / 2;
+    // Filter row i reads input row `row + above + i - radius`, where that exists.
+    let first = radius.saturating_sub(row + job.above);
+    let last = (input.rows + radius)
+        .saturating_sub(row + job.above)
+        .min(size);
+    let rows = first..last.max(first);
+    // Number `at` with filter column j reads `at + before + j channels - radius channels`.
+    let (before, reach) = (job.left * channels, radius * channels);
+    // Numbers whose whole filter is within the input's rows.
+    let begin = reach.saturating_sub(before).min(out.len());
+    let end = input.width.saturating_sub(reach + before);
+    let inner = begin..end.clamp(begin, out.len());
+    let row_of = |i: usize| {
+        let number = row + job.above + i - radius;
+        &input.numbers[number * input.width..(number + 1) * input.width]
+    };
+    // The last strip overlaps the one before it.
+    let strips = match inner.len() < STRIP {
+        true => inner.start..inner.start,
+        false => inner.clone(),
+    };
+    for at in strips.clone().step_by(STRIP) {
+        let at = at.min(strips.end - STRIP);
+        let mut sums = [0.0f32; STRIP];
+        for i in rows.clone() {
+            let line = &row_of(i)[at + before - reach..];
+            for (j, weight) in job.filter[i * size..][..size].iter().enumerate() {
+                let from = &line[j * channels..][..STRIP];
+                for (sum, from) in sums.iter_mut().zip(from) {
+                    *sum = fused(*weight, *from, *sum);
+                }
+            }
+        }
+        out[at..at + STRIP].copy_from_slice(&sums);
+    }
+    // The edges, and what is less than a strip.
+    for number in (0..strips.start).chain(strips.end..out.len()) {
+        let mut sum = 0.0;
+        for i in rows.clone() {
+            let line = row_of(i);
+            for (j, weight) in job.filter[i * size..][..size].iter().enumerate() {
+                let from = (number + before + j * channels).checked_sub(reach);
+                if let Some(from) = from.and_then(|from| line.get(from)) {
+                    sum = fused(*weight, *from, sum);
+                }
+            }
+        }
+        out[number] = sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of an image, with the parts of their halos that the image has, against sums
+    /// of doubles over the whole image.
+    #[test]
+    fn every_level_agrees_with_doubles() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        for (size, channels, rows, columns) in [
+            (1, 1, 3, 5),
+            (3, 1, 7, 200),
+            (5, 3, 9, 70),
+            (31, 3, 20, 40),
+            (7, 4, 2, 3),
+        ] {
+            let radius: usize = size / 2;
+            let image: Vec<f32> = (0..rows * columns * channels)
+                .map(|_| random.f32())
+                .collect();
+            let filter: Vec<f32> = (0..size * size).map(|_| random.f32() - 0.5).collect();
+            let right = |y: usize, number: usize| {
+                let mut sum = 0.0f64;
+                for i in 0..size {
+                    for j in 0..size {
+                        let line = (y + i).checked_sub(radius).filter(|line| *line < rows);
+                        let at = (number + j * channels).checked_sub(radius * channels);
+                        let at = at.filter(|at| *at < columns * channels);
+                        if let (Some(line), Some(at)) = (line, at) {
+                            let value = image[line * columns * channels + at];
+                            sum += f64::from(filter[i * size + j]) * f64::from(value);
+                        }
+                    }
+                }
+                sum
+            };
+            for _ in 0..20 {
+                let (y0, x0) = (random.usize(..rows), random.usize(..columns));
+                let (y1, x1) = (random.usize(y0..rows) + 1, random.usize(x0..columns) + 1);
+                let (top, bottom) = (y0.saturating_sub(radius), (y1 + radius).min(rows));
+                let (from, to) = (x0.saturating_sub(radius), (x1 + radius).min(columns));
+                let lines = (top..bottom).flat_map(|y| {
+                    let line = &image[y * columns * channels..][..columns * channels];
+                    line[from * channels..to * channels].iter().copied()
+                });
+                let numbers: Vec<f32> = lines.collect();
+                let job = Job {
+                    input: Block {
+                        numbers: &numbers,
+                        rows: bottom - top,
+                        width: (to - from) * channels,
+                    },
+                    filter: &filter,
+                    size,
+                    channels,
+                    above: y0 - top,
+                    left: x0 - from,
+                };
+                for level in Level::available() {
+                    for y in y0..y1 {
+                        let mut out = vec![f32::NAN; (x1 - x0) * channels];
+                        // SAFETY: the processor has the level.
+                        unsafe { row_at(level, job, y - y0, &mut out) }
+                        for (index, value) in out.iter().enumerate() {
+                            let right = right(y, x0 * channels + index);
+                            let error = (f64::from(*value) - right).abs();
+                            assert!(
+                                error < 1e-4,
+                                "{level:?} {size} {y} {index}: {value} {right}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

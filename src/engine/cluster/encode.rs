@@ -1,0 +1,60 @@
+//! Messages as bytes: the length of the words, the words as JSON, and the data.
+
+use crate::cluster::protocol::Message;
+
+/// Bytes of the length.
+const LENGTH: usize = size_of::<u32>();
+
+/// A message without data. Data may be appended.
+pub(super) fn encode(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = vec![0; LENGTH];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = (bytes.len() - LENGTH) as u32;
+    bytes[..LENGTH].copy_from_slice(&length.to_le_bytes());
+    Ok(bytes)
+}
+
+/// A message, and where its data begin. `None` if these bytes are none.
+pub(super) fn decode(bytes: &[u8]) -> Option<(Message, usize)> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let message = serde_json::from_slice(rest.get(..length)?).ok()?;
+    Some((message, LENGTH + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::protocol::RequestId;
+    use crate::cluster::space::{Block, Part, SpaceId};
+    use crate::cluster::task::TaskId;
+
+    #[test]
+    fn a_message_and_its_data_come_back() {
+        let part = Part {
+            space: SpaceId(3),
+            block: Block::new(0..u64::MAX, 5..7),
+        };
+        let message = Message::Fetch {
+            task: TaskId(4),
+            request: RequestId(u64::MAX),
+            parts: vec![part],
+        };
+        let mut bytes = encode(&message).expect("it has words");
+        bytes.extend([1, 2, 3]);
+        let (decoded, at) = decode(&bytes).expect("it is a message");
+        assert_eq!((decoded, &bytes[at..]), (message, &[1, 2, 3][..]));
+    }
+
+    #[test]
+    fn other_bytes_are_no_message() {
+        for bytes in [
+            &[][..],
+            &[1, 0],
+            &[200, 0, 0, 0, b'{'],
+            &[2, 0, 0, 0, b'{', b'}'],
+        ] {
+            assert!(decode(bytes).is_none(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Runs tasks over the nodes of a cluster.
+mod encode;
+mod store;
