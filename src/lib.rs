@@ -66,6 +66,7 @@
 //! ```
 
 pub mod balance;
+pub mod cluster;
 pub mod codelet;
 pub mod engine;
 pub mod experiment;

@@ -1,0 +1,3 @@
+//! Runs over several machines: one process on each, and all run the same program.
+
+pub mod wire;
