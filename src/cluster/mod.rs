@@ -9,10 +9,12 @@
 //! * [`task`] is what a task asks of a cluster.
 //! * [`protocol`] is what a node does when a message arrives or a device is done: a state
 //!   machine without clock, wire and devices.
+//! * [`wire`] carries messages between the processes.
 
 pub mod protocol;
 pub mod space;
 pub mod task;
+pub mod wire;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

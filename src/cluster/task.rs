@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::space::Part;
-use crate::codelet::Cost;
+use crate::codelet::{Codelet, Cost, Value};
 
 /// A task's number. All nodes run the same tasks in the same order.
 #[derive(
@@ -36,6 +37,30 @@ pub trait Task: Send + Sync {
     /// operation that is commutative and associative.
     fn reduces(&self) -> bool {
         false
+    }
+}
+
+/// How a subtask is computed: a codelet, whose first arguments are memory with the blocks
+/// that it reads, then memory for those that it writes, each by rows without gaps.
+#[derive(Clone, Debug)]
+pub struct SubtaskLaunch {
+    pub codelet: Arc<Codelet>,
+    pub units: Range<u64>,
+    /// The arguments after the memory.
+    pub values: Vec<Value>,
+}
+
+/// Adds the bytes of one result to those of another: the operation of a reduction.
+pub type Combine = fn(sum: &mut [u8], other: &[u8]);
+
+/// A task that can be computed.
+pub trait Computed: Task {
+    /// How a subtask is computed.
+    fn launch(&self, subtask: u64) -> SubtaskLaunch;
+
+    /// The operation of a task that reduces.
+    fn combine(&self) -> Option<Combine> {
+        None
     }
 }
 

@@ -7,6 +7,7 @@
 //! depend on devices or shares. A [`transformer`], a [`task_set`] and [`dense`]
 //! products and factorisations are task graphs instead.
 
+pub mod cluster;
 pub mod dense;
 pub mod kernel;
 pub mod spmv;

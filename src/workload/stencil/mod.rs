@@ -234,6 +234,35 @@ impl Stencil {
     }
 }
 
+impl Stencil {
+    /// Whether a unit has its values after `steps` steps, bit for bit. The units on which
+    /// it depends are computed from the first version.
+    pub fn is_unit(&self, steps: u64, unit: u64, bytes: &[u8]) -> bool {
+        match self.precision {
+            Precision::F64 => self.is_unit_of::<f64>(steps, unit, bytes),
+            Precision::F32 => self.is_unit_of::<f32>(steps, unit, bytes),
+        }
+    }
+
+    fn is_unit_of<T: reference::Real>(&self, steps: u64, unit: u64, bytes: &[u8]) -> bool {
+        // The outermost units of a window keep their values, which is wrong within the
+        // grid. One more unit an edge and step is enough that it does not reach `unit`.
+        let around = unit.saturating_sub(steps + 1)..(unit + steps + 2).min(self.units());
+        let count = around.end - around.start;
+        let points = self.unit_points() as usize;
+        let mut first = vec![T::zeroed(); count as usize * points];
+        self.initial(around.clone(), bytemuck::cast_slice_mut(&mut first));
+        let (nx, units) = (self.nx as usize, count as usize);
+        let (ny, nz) = match self.nz {
+            None => (units, None),
+            Some(_) => (self.ny as usize, Some(units)),
+        };
+        let right = reference::compute(first, nx, ny, nz, steps as u32);
+        let at = (unit - around.start) as usize * points;
+        bytemuck::cast_slice::<T, u8>(&right[at..at + points]) == bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

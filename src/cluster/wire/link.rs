@@ -1,0 +1,309 @@
+//! A wire over any transport.
+
+use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::clock::Comparison;
+use super::control::Control;
+use super::heartbeat::{Heartbeat, Pulse};
+use super::{Arrived, Channel, Event, Transport, Wire, WireError};
+use crate::time::Nanos;
+
+/// Questions for each clock. The shortest of so many round trips was rarely disturbed.
+const EXCHANGES: usize = 20;
+/// Between two looks at a rank that ends later. It may still work for long.
+const LOOK: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests;
+
+/// A wire: a transport, with what all transports lack.
+pub struct Link<T> {
+    transport: T,
+    /// The own clock counts from here.
+    epoch: Instant,
+    /// Nobody is watched if the transport notices every loss itself.
+    heartbeat: Option<Heartbeat>,
+    /// What the user has not polled yet.
+    arrived: VecDeque<Arrived>,
+    /// By rank.
+    peers: Vec<Peer>,
+    offsets: Option<Vec<i64>>,
+    answer: Option<Answer>,
+}
+
+#[derive(Clone, Default)]
+struct Peer {
+    lost: bool,
+    /// Data messages to it.
+    sent: u64,
+    /// Data messages from it.
+    received: u64,
+    /// It ends, after so many data messages.
+    ends_after: Option<u64>,
+}
+
+/// The time on another clock.
+struct Answer {
+    time: Nanos,
+    /// On the own clock.
+    arrived: Nanos,
+}
+
+impl<T: Transport> Link<T> {
+    /// A wire between ranks whose clocks all count from `epoch`. Without a pulse only the
+    /// transport says who is lost.
+    pub fn of_one_clock(transport: T, epoch: Instant, pulse: Option<Pulse>) -> Self {
+        let (rank, size) = (transport.rank(), transport.size());
+        let mut link = Self {
+            transport,
+            epoch,
+            heartbeat: None,
+            arrived: VecDeque::new(),
+            peers: vec![Peer::default(); size],
+            offsets: Some(vec![0; size]),
+            answer: None,
+        };
+        let now = link.now();
+        link.heartbeat = pulse.map(|pulse| Heartbeat::new(rank, size, pulse, now));
+        link
+    }
+
+    /// A wire between machines. All ranks call this at the same time; it returns when rank
+    /// 0 has compared all clocks with its own.
+    pub fn connect(transport: T, pulse: Pulse) -> Result<Self, WireError> {
+        let mut link = Self::of_one_clock(transport, Instant::now(), Some(pulse));
+        match link.rank() {
+            0 => link.compare_clocks()?,
+            _ => {
+                link.offsets = None;
+                link.wait(|link| link.offsets.is_some().then_some(()))?;
+            }
+        }
+        Ok(link)
+    }
+
+    fn compare_clocks(&mut self) -> Result<(), WireError> {
+        let mut offsets = vec![0; self.size()];
+        for (rank, offset) in offsets.iter_mut().enumerate().skip(1) {
+            let mut comparison = Comparison::default();
+            for _ in 0..EXCHANGES {
+                let left = self.now();
+                self.send_control(rank, &Control::Ping)?;
+                let answer = self.wait(|link| link.answer.take())?;
+                comparison.exchanged(left, answer.time, answer.arrived);
+            }
+            *offset = comparison.offset();
+        }
+        for rank in 1..self.size() {
+            self.send_control(rank, &Control::Offsets(offsets.clone()))?;
+        }
+        self.offsets = Some(offsets);
+        Ok(())
+    }
+
+    /// Waits for something at the start of the run, when every rank is needed.
+    fn wait<R>(&mut self, mut ready: impl FnMut(&mut Self) -> Option<R>) -> Result<R, WireError> {
+        loop {
+            let moved = self.pump(self.now())?;
+            if let Some(result) = ready(self) {
+                return Ok(result);
+            }
+            for arrived in &self.arrived {
+                if let Arrived::Lost { rank, why } = arrived {
+                    let (rank, why) = (*rank, why.clone());
+                    return Err(WireError::LostAtStart { rank, why });
+                }
+            }
+            if !moved {
+                thread::yield_now();
+            }
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        self.epoch.elapsed().as_nanos() as Nanos
+    }
+
+    fn send_control(&mut self, to: usize, message: &Control) -> Result<(), WireError> {
+        self.transport.send(to, Channel::Control, message.encode())
+    }
+
+    /// Takes one event from the transport, and does what the heartbeat asks for. Returns
+    /// whether there was an event.
+    pub(super) fn pump(&mut self, now: Nanos) -> Result<bool, WireError> {
+        let event = self.transport.poll()?;
+        let moved = event.is_some();
+        match event {
+            Some(Event::Message { from, .. }) if self.peers[from].lost => {}
+            Some(Event::Message {
+                from,
+                channel,
+                bytes,
+            }) => {
+                if let Some(heartbeat) = &mut self.heartbeat {
+                    heartbeat.heard(from, now);
+                }
+                match channel {
+                    Channel::Data => {
+                        self.peers[from].received += 1;
+                        self.arrived.push_back(Arrived::Message { from, bytes });
+                    }
+                    Channel::Control => self.obey(from, &bytes)?,
+                }
+            }
+            Some(Event::Lost { rank, why }) => self.lose(rank, why)?,
+            None => {}
+        }
+        self.beat(now, !moved)?;
+        Ok(moved)
+    }
+
+    fn obey(&mut self, from: usize, bytes: &[u8]) -> Result<(), WireError> {
+        match Control::decode(bytes).ok_or(WireError::Unknown { from })? {
+            Control::Beat => {}
+            Control::Done { messages } => self.peers[from].ends_after = Some(messages),
+            Control::Excluded => self.lose(from, "it takes this rank for lost".into())?,
+            Control::Ping => {
+                let time = self.now();
+                self.send_control(from, &Control::Pong { time })?;
+            }
+            Control::Pong { time } => {
+                let arrived = self.now();
+                self.answer = Some(Answer { time, arrived });
+            }
+            Control::Offsets(offsets) if offsets.len() == self.size() => {
+                self.offsets = Some(offsets);
+            }
+            Control::Offsets(_) => return Err(WireError::Unknown { from }),
+        }
+        Ok(())
+    }
+
+    fn beat(&mut self, now: Nanos, all_read: bool) -> Result<(), WireError> {
+        let Some(heartbeat) = &mut self.heartbeat else {
+            return Ok(());
+        };
+        let due = heartbeat.due(now, all_read);
+        let silence = heartbeat.silence();
+        for rank in due.beats {
+            self.send_control(rank, &Control::Beat)?;
+        }
+        for rank in due.lost {
+            let why = format!("nothing was heard of it for {silence:?}");
+            self.lose(rank, why)?;
+        }
+        Ok(())
+    }
+
+    /// The loss is mutual: a rank that was only slow learns that it is no longer counted.
+    fn lose(&mut self, rank: usize, why: String) -> Result<(), WireError> {
+        if self.peers[rank].lost {
+            return Ok(());
+        }
+        self.peers[rank].lost = true;
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.lose(rank);
+        }
+        self.send_control(rank, &Control::Excluded)?;
+        self.transport.lose(rank);
+        self.arrived.push_back(Arrived::Lost { rank, why });
+        Ok(())
+    }
+
+    /// Every other rank that is not lost ends, and everything it sent is here.
+    fn all_done(&self) -> bool {
+        let own = self.rank();
+        let mut others = self.peers.iter().enumerate();
+        others
+            .all(|(rank, peer)| rank == own || peer.lost || peer.ends_after == Some(peer.received))
+    }
+
+    /// The transport, for its own functions.
+    pub(super) fn transport(&self) -> &T {
+        &self.transport
+    }
+}
+
+impl<T: Transport> Wire for Link<T> {
+    fn rank(&self) -> usize {
+        self.transport.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.transport.size()
+    }
+
+    fn host_name(&self) -> &str {
+        self.transport.host_name()
+    }
+
+    fn send(&mut self, to: usize, bytes: Vec<u8>) -> Result<(), WireError> {
+        let (rank, size) = (self.rank(), self.size());
+        if to >= size {
+            return Err(WireError::NoRank { rank: to, size });
+        }
+        if to == rank {
+            self.arrived
+                .push_back(Arrived::Message { from: rank, bytes });
+        } else if !self.peers[to].lost {
+            self.peers[to].sent += 1;
+            self.transport.send(to, Channel::Data, bytes)?;
+            let now = self.now();
+            if let Some(heartbeat) = &mut self.heartbeat {
+                heartbeat.sent(to, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Result<Option<Arrived>, WireError> {
+        // First from the transport, so that a rank that sends to itself again and again
+        // hears the others, too.
+        self.pump(self.now())?;
+        Ok(self.arrived.pop_front())
+    }
+
+    fn flush(&mut self, timeout: Duration) -> Result<(), WireError> {
+        let begin = Instant::now();
+        while self.transport.unsent() > 0 {
+            if begin.elapsed() > timeout {
+                return Err(WireError::Unsent {
+                    rank: self.rank(),
+                    count: self.transport.unsent(),
+                    timeout,
+                });
+            }
+            if !self.pump(self.now())? {
+                thread::yield_now();
+            }
+        }
+        Ok(())
+    }
+
+    fn epoch(&self) -> Instant {
+        self.epoch
+    }
+
+    fn clock_offset(&self, rank: usize) -> i64 {
+        self.offsets.as_ref().map_or(0, |offsets| offsets[rank])
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), WireError> {
+        let own = self.rank();
+        for rank in (0..self.size()).filter(|&rank| rank != own) {
+            let messages = self.peers[rank].sent;
+            self.send_control(rank, &Control::Done { messages })?;
+        }
+        while !self.all_done() || self.transport.unsent() > 0 {
+            let moved = self.pump(self.now())?;
+            self.arrived.clear();
+            if !moved {
+                thread::sleep(LOOK);
+            }
+        }
+        let complete = self.peers.iter().all(|peer| !peer.lost);
+        self.transport.close(complete)
+    }
+}

@@ -1,0 +1,98 @@
+//! Ranks that one thread drives, with a clock of its own.
+
+use std::ops::Range;
+
+use super::*;
+use crate::cluster::wire::LocalWire;
+use crate::cluster::wire::local::{Local, Options};
+
+const SECOND: u64 = 1_000_000_000;
+const PULSE: Pulse = Pulse {
+    period: 10,
+    silence: 50,
+};
+
+/// Ranks that watch each other; the test says what time it is.
+fn watched(size: usize) -> Vec<Link<Local>> {
+    let pulse = Some(Pulse {
+        // The real time of the links' start counts for nothing beside it.
+        period: PULSE.period * SECOND,
+        silence: PULSE.silence * SECOND,
+    });
+    let options = Options {
+        pulse,
+        ..Options::default()
+    };
+    LocalWire::cluster_with(size, options)
+}
+
+/// Each second, ranks take all events. Returns who was lost, to whom and when.
+fn drive(
+    wires: &mut [Link<Local>],
+    seconds: Range<u64>,
+    asleep: impl Fn(usize, u64) -> bool,
+) -> Vec<(u64, usize, usize)> {
+    let mut losses = Vec::new();
+    for second in seconds {
+        for (rank, wire) in wires.iter_mut().enumerate() {
+            if asleep(rank, second) {
+                continue;
+            }
+            while wire.pump(second * SECOND).unwrap() {}
+            for arrived in wire.arrived.drain(..) {
+                match arrived {
+                    Arrived::Lost { rank: lost, .. } => losses.push((second, rank, lost)),
+                    message => panic!("{message:?}"),
+                }
+            }
+        }
+    }
+    losses
+}
+
+#[test]
+fn ranks_that_only_beat_are_not_lost() {
+    let mut wires = watched(3);
+    assert_eq!(drive(&mut wires, 1..1000, |_, _| false), []);
+}
+
+#[test]
+fn a_rank_that_is_cut_off_is_lost_to_all_and_all_to_it() {
+    let mut wires = watched(3);
+    assert_eq!(drive(&mut wires, 1..100, |_, _| false), []);
+    wires[0].faults().cut(1);
+    let losses = drive(&mut wires, 100..200, |_, _| false);
+    let mut pairs: Vec<_> = losses.iter().map(|&(_, rank, lost)| (rank, lost)).collect();
+    pairs.sort_unstable();
+    assert_eq!(pairs, [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    for (second, ..) in losses {
+        assert!((140..=151).contains(&second), "{second}");
+    }
+}
+
+#[test]
+fn a_run_that_was_suspended_goes_on() {
+    let mut wires = watched(3);
+    let asleep = |_, second| (100..1000).contains(&second);
+    assert_eq!(drive(&mut wires, 1..1200, asleep), []);
+}
+
+#[test]
+fn a_rank_that_sleeps_too_long_learns_that_it_was_lost() {
+    let mut wires = watched(3);
+    let losses = drive(&mut wires, 1..300, |rank, second| {
+        rank == 1 && (100..200).contains(&second)
+    });
+    let (others, mut own): (Vec<_>, Vec<_>) =
+        losses.into_iter().partition(|&(_, rank, _)| rank != 1);
+    assert_eq!(others.len(), 2, "{others:?}");
+    own.sort_unstable();
+    assert_eq!(own, [(200, 1, 0), (200, 1, 2)]);
+}
+
+#[test]
+fn a_rank_that_naps_is_not_lost() {
+    let mut wires = watched(3);
+    let asleep = |rank, second| rank == 1 && second % 100 > 65;
+    assert_eq!(drive(&mut wires, 1..1000, asleep), []);
+}

@@ -1,0 +1,77 @@
+//! Wires carry messages between the ranks of a cluster run. A *rank* is the process of
+//! one node; all ranks run the same program. A wire knows nothing of what it carries.
+//!
+//! * [`Wire`] is what the rest of the library uses.
+//! * `transport` is what carries bytes: threads of one process ([`local`]), or a shared
+//!   library with a C interface ([`plugin`]), such as the one that uses MPI.
+//! * [`Link`] makes a wire of a transport. It adds what all transports need: `control`
+//!   messages, the detection of lost ranks ([`heartbeat`]), the comparison of the clocks
+//!   (`clock`), and an end at which all leave together.
+//! * [`environment`] tells whether a launcher such as `mpirun` started this process.
+
+mod clock;
+mod control;
+mod error;
+pub mod heartbeat;
+mod link;
+pub mod local;
+mod transport;
+
+use std::time::{Duration, Instant};
+
+pub use error::WireError;
+pub use link::Link;
+pub use local::LocalWire;
+pub use transport::{Channel, Event, Transport};
+
+#[cfg(test)]
+mod tests;
+
+/// What a wire delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// A message, whole.
+    Message { from: usize, bytes: Vec<u8> },
+    /// The rank takes part no more. This is told once; no message of it follows.
+    Lost { rank: usize, why: String },
+}
+
+/// Carries messages between ranks. Messages from one rank to another arrive in order,
+/// each once. Nothing is said about the order of messages of different ranks.
+///
+/// Nothing moves by itself: a rank that waits calls [`Wire::poll`] again and again, and a
+/// rank that works calls it several times in each period of the [`heartbeat`]. The others
+/// take a rank that does not for lost.
+pub trait Wire: Send {
+    /// The number of this rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many ranks the run began with.
+    fn size(&self) -> usize;
+
+    /// The name of the machine that this rank runs on.
+    fn host_name(&self) -> &str;
+
+    /// Sends a message and returns at once. A rank may send to itself. What is sent to a
+    /// lost rank is dropped.
+    fn send(&mut self, to: usize, bytes: Vec<u8>) -> Result<(), WireError>;
+
+    /// The next arrival, if there is one. It never waits.
+    fn poll(&mut self) -> Result<Option<Arrived>, WireError>;
+
+    /// Waits until everything that was sent to ranks that are not lost has left this rank.
+    /// What arrives meanwhile is kept for [`Wire::poll`].
+    fn flush(&mut self, timeout: Duration) -> Result<(), WireError>;
+
+    /// The instant from which this rank's clock counts.
+    fn epoch(&self) -> Instant;
+
+    /// Nanoseconds to add to a time on `rank`'s clock, which counts from [`Wire::epoch`]
+    /// there, to get the time on rank 0's. Clocks were compared at the start of the run.
+    fn clock_offset(&self, rank: usize) -> i64;
+
+    /// Ends the run on this rank. It waits until every rank that is not lost does the same,
+    /// so that no rank takes one for lost that is done. Messages that nobody polled are
+    /// dropped.
+    fn finish(self: Box<Self>) -> Result<(), WireError>;
+}

@@ -1,0 +1,322 @@
+//! The devices of a node: they compute subtasks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::device_memory::DeviceMemory;
+use super::error::ClusterError;
+use super::inputs::{HostPool, Inputs};
+use super::store::Store;
+use crate::cluster::protocol::DeviceIndex;
+use crate::cluster::space::{Part, Spaces};
+use crate::cluster::task::Computed;
+use crate::runtime::{
+    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Launch, Memory, Nanos, QueueId,
+    Runtime, RuntimeError, Status,
+};
+
+/// Subtasks that are at once on a device with memory of its own: one computes while the
+/// data of the next arrive and those of the one before leave.
+pub const DEPTH: u32 = 3;
+
+/// The part of a device's memory that inputs may fill. The rest is for results and for
+/// what the driver needs.
+const INPUT_MEMORY: f64 = 0.6;
+
+/// The end of a subtask.
+pub(super) struct Ended {
+    pub device: DeviceIndex,
+    pub subtask: u64,
+    pub took: Nanos,
+    /// What it wrote, or why the device is lost.
+    pub result: Result<Vec<(Part, Vec<u8>)>, String>,
+}
+
+pub(super) struct Executor {
+    devices: Vec<Device>,
+    pool: HostPool,
+    inputs: Inputs,
+    running: HashMap<u64, Running>,
+    /// The subtask of each event.
+    events: HashMap<EventId, u64>,
+    next: u64,
+}
+
+struct Device {
+    id: DeviceId,
+    /// Its queues; one where it computes in host memory.
+    queues: Vec<QueueId>,
+    turn: usize,
+    memory: Option<DeviceMemory>,
+    is_lost: bool,
+}
+
+/// A subtask on a device.
+struct Running {
+    device: usize,
+    subtask: u64,
+    reads: Vec<Part>,
+    /// The host memory of each part that it reads.
+    inputs: Vec<HostMemoryId>,
+    outputs: Vec<Output>,
+    /// Commands that have not ended.
+    pending: usize,
+    began: Option<Nanos>,
+    ended: Nanos,
+    failure: Option<String>,
+}
+
+struct Output {
+    part: Part,
+    memory: HostMemoryId,
+    bytes: u64,
+    buffer: Option<BufferId>,
+}
+
+impl Executor {
+    /// Opens the queues of all devices.
+    pub fn open(runtime: &mut dyn Runtime, input_bytes: u64) -> Result<Self, RuntimeError> {
+        let found: Vec<(bool, u64)> = (runtime.devices().iter())
+            .map(|device| (device.shares_host_memory, device.memory))
+            .collect();
+        let mut devices = Vec::new();
+        for (index, (shares, memory)) in found.into_iter().enumerate() {
+            let id = DeviceId(index);
+            let lanes = if shares { 1 } else { DEPTH };
+            let queues = (0..lanes)
+                .map(|_| runtime.queue(id))
+                .collect::<Result<_, _>>()?;
+            devices.push(Device {
+                id,
+                queues,
+                turn: 0,
+                memory: (!shares).then(|| DeviceMemory::new((memory as f64 * INPUT_MEMORY) as u64)),
+                is_lost: false,
+            });
+        }
+        Ok(Self {
+            devices,
+            pool: HostPool::default(),
+            inputs: Inputs::new(input_bytes),
+            running: HashMap::new(),
+            events: HashMap::new(),
+            next: 0,
+        })
+    }
+
+    /// Starts a subtask on a device. What it reads is in the store.
+    ///
+    /// # Errors
+    /// What the runtime refuses, such as a kernel that does not compile, and blocks without
+    /// contents.
+    pub fn start(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        (store, spaces): (&Store, &Spaces),
+        task: &dyn Computed,
+        index: DeviceIndex,
+        subtask: u64,
+    ) -> Result<(), ClusterError> {
+        let which = index.0 as usize;
+        let reads = task.reads(subtask);
+        let mut forgotten = Vec::new();
+        let mut inputs = Vec::with_capacity(reads.len());
+        for part in &reads {
+            let (pool, from) = (&mut self.pool, (store, spaces));
+            inputs.push(
+                self.inputs
+                    .take(runtime, pool, from, part, &mut forgotten)?,
+            );
+        }
+        self.forget(runtime, &forgotten);
+        let mut outputs = Vec::new();
+        for part in task.writes(subtask) {
+            let bytes = spaces.bytes(&part);
+            outputs.push(Output {
+                memory: self.pool.take(runtime, bytes)?,
+                part,
+                bytes,
+                buffer: None,
+            });
+        }
+        let device = &mut self.devices[which];
+        let queue = device.queues[device.turn % device.queues.len()];
+        device.turn += 1;
+        let mut waits = Vec::new();
+        let mut commands = Vec::new();
+        let mut memories = Vec::new();
+        let mut events = Vec::new();
+        for (part, memory) in reads.iter().zip(&inputs) {
+            memories.push(match &mut device.memory {
+                None => Memory::Host(*memory),
+                Some(own) => {
+                    let bytes = spaces.bytes(part);
+                    let (buffer, event, is_new) = own.input(runtime, device.id, *memory, bytes)?;
+                    if is_new {
+                        let event = runtime.enqueue(
+                            queue,
+                            Command::write(*memory, 0..bytes, buffer, 0),
+                            &[],
+                        )?;
+                        own.writes(*memory, event);
+                        events.push(event);
+                    } else {
+                        waits.extend(event);
+                    }
+                    Memory::Device(buffer)
+                }
+            });
+        }
+        for output in &mut outputs {
+            memories.push(match &mut device.memory {
+                None => Memory::Host(output.memory),
+                Some(own) => {
+                    let buffer = own.take(runtime, device.id, output.bytes)?;
+                    output.buffer = Some(buffer);
+                    Memory::Device(buffer)
+                }
+            });
+        }
+        let launch = task.launch(subtask);
+        let memories = memories.into_iter().map(crate::codelet::Value::Memory);
+        commands.push(Command::Launch(Launch {
+            codelet: Arc::clone(&launch.codelet),
+            units: launch.units,
+            args: memories.chain(launch.values).collect(),
+            cost: task.cost(subtask),
+        }));
+        let reads_back = outputs.iter().filter_map(|output| {
+            let bytes = 0..output.bytes;
+            Some(Command::read(output.buffer?, 0, output.memory, bytes))
+        });
+        commands.extend(reads_back);
+        for command in commands {
+            events.push(runtime.enqueue(queue, command, &waits)?);
+            waits.clear();
+        }
+        let number = self.next;
+        self.next += 1;
+        let pending = events.len();
+        self.events
+            .extend(events.into_iter().map(|event| (event, number)));
+        let running = Running {
+            device: which,
+            subtask,
+            reads,
+            inputs,
+            outputs,
+            pending,
+            began: None,
+            ended: 0,
+            failure: None,
+        };
+        self.running.insert(number, running);
+        Ok(())
+    }
+
+    /// Whether nothing runs.
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Takes a completion. The result is the subtask that has ended with it.
+    pub fn complete(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        completion: &Completion,
+    ) -> Result<Option<Ended>, ClusterError> {
+        let Some(number) = self.events.remove(&completion.event) else {
+            return Ok(None);
+        };
+        let Some(running) = self.running.get_mut(&number) else {
+            return Ok(None);
+        };
+        running.pending -= 1;
+        let began = running.began.get_or_insert(completion.started);
+        *began = (*began).min(completion.started);
+        running.ended = running.ended.max(completion.ended);
+        match &completion.status {
+            Status::Done => {
+                if let Some(own) = &mut self.devices[running.device].memory {
+                    own.written(completion.event);
+                }
+            }
+            Status::Failed(why) | Status::DeviceLost(why) => {
+                running.failure.get_or_insert_with(|| why.clone());
+            }
+            Status::Skipped => {
+                let why = || "a command before it failed".to_owned();
+                running.failure.get_or_insert_with(why);
+            }
+        }
+        if running.pending > 0 {
+            return Ok(None);
+        }
+        let Some(running) = self.running.remove(&number) else {
+            return Ok(None);
+        };
+        self.end(runtime, running).map(Some)
+    }
+
+    fn end(&mut self, runtime: &mut dyn Runtime, running: Running) -> Result<Ended, ClusterError> {
+        let device = &mut self.devices[running.device];
+        for (part, memory) in running.reads.iter().zip(&running.inputs) {
+            self.inputs.give_back(part);
+            if let Some(own) = &mut device.memory {
+                own.leave(*memory);
+            }
+        }
+        let mut results = Vec::new();
+        for output in running.outputs {
+            if running.failure.is_none() {
+                let bytes = runtime.host_range(output.memory, 0..output.bytes)?;
+                results.push((output.part, bytes.to_vec()));
+            }
+            self.pool.give_back(output.memory, output.bytes);
+            if let (Some(own), Some(buffer)) = (&mut device.memory, output.buffer) {
+                own.give_back(buffer, output.bytes);
+            }
+        }
+        device.is_lost |= running.failure.is_some();
+        Ok(Ended {
+            device: DeviceIndex(running.device as u32),
+            subtask: running.subtask,
+            took: running
+                .ended
+                .saturating_sub(running.began.unwrap_or(running.ended)),
+            result: running.failure.map_or(Ok(results), Err),
+        })
+    }
+
+    /// Forgets inputs of blocks that have changed.
+    pub fn changed(&mut self, runtime: &mut dyn Runtime, is_old: impl Fn(&Part) -> bool) {
+        let mut forgotten = Vec::new();
+        self.inputs
+            .forget_where(&mut self.pool, &mut forgotten, is_old);
+        self.forget(runtime, &forgotten);
+    }
+
+    fn forget(&mut self, runtime: &mut dyn Runtime, memories: &[HostMemoryId]) {
+        for device in &mut self.devices {
+            if let Some(own) = &mut device.memory {
+                for memory in memories {
+                    own.forget(runtime, *memory);
+                }
+            }
+        }
+    }
+
+    /// Releases all memory and all queues.
+    pub fn close(mut self, runtime: &mut dyn Runtime) {
+        self.changed(runtime, |_| true);
+        self.pool.release(runtime);
+        for device in self.devices {
+            for queue in device.queues {
+                runtime.free_queue(queue);
+            }
+            if let Some(own) = device.memory {
+                own.release(runtime);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Workloads over the nodes of a cluster: spaces, and tasks one after the other. Nodes and
+//! the simulated cluster run the same ones.
+
+mod convolution;
+mod matmul;
+mod placement;
+mod stencil;
+mod tiles;
+mod verify;
+
+use std::sync::Arc;
+
+pub use convolution::ConvolutionWorkload;
+pub use matmul::MatmulWorkload;
+pub use placement::Placement;
+pub use stencil::StencilWorkload;
+pub use verify::Checked;
+
+use crate::cluster::space::{Block, Extent, SpaceId};
+use crate::cluster::task::Computed;
+
+/// Computes the first contents of a block: elements by rows without gaps.
+pub type Fill = Arc<dyn Fn(&Block, &mut [u8]) + Send + Sync>;
+
+/// A space of a workload.
+#[derive(Clone)]
+pub struct NewSpace {
+    pub extent: Extent,
+    /// Its first contents, and which nodes have them; none if a task writes it first.
+    pub contents: Option<(Placement, Fill)>,
+}
+
+/// What the nodes of a cluster compute.
+pub trait ClusterWorkload: Send + Sync {
+    /// Its name, as in `pdawl run NAME`.
+    fn name(&self) -> &'static str;
+
+    /// Its spaces. Tasks get their ids in this order.
+    fn spaces(&self) -> Vec<NewSpace>;
+
+    /// The number of its tasks.
+    fn tasks(&self) -> u64;
+
+    /// A task.
+    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed>;
+
+    /// Which of its spaces is the result.
+    fn result(&self) -> usize;
+
+    /// Compares elements of a block of the result with a reference: all of them in small
+    /// blocks, others chosen by the seed.
+    fn check(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked;
+}

@@ -1,0 +1,175 @@
+//! The stencil: a task a step, a band of units a subtask, halos from the neighbours.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::verify::positions;
+use super::{Checked, ClusterWorkload, NewSpace, Placement};
+use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
+use crate::workload::stencil::Stencil;
+use crate::workload::{Divisible, Grid, Ring};
+
+/// A Jacobi stencil. A row of its spaces is a unit: a row of a 2-D grid, a plane of a 3-D
+/// one.
+#[derive(Clone)]
+pub struct StencilWorkload {
+    pub stencil: Arc<Stencil>,
+    pub steps: u64,
+    /// Units of a subtask.
+    pub tile: u64,
+}
+
+impl StencilWorkload {
+    fn extent(&self) -> Extent {
+        Extent {
+            rows: self.stencil.units(),
+            columns: self.stencil.unit_points(),
+            element: self.stencil.precision().bytes(),
+        }
+    }
+}
+
+impl ClusterWorkload for StencilWorkload {
+    fn name(&self) -> &'static str {
+        "stencil"
+    }
+
+    fn spaces(&self) -> Vec<NewSpace> {
+        let stencil = Arc::clone(&self.stencil);
+        let fill =
+            move |block: &Block, bytes: &mut [u8]| stencil.initial(block.rows.clone(), bytes);
+        vec![
+            NewSpace {
+                extent: self.extent(),
+                contents: Some((Placement::Rows, Arc::new(fill))),
+            },
+            NewSpace {
+                extent: self.extent(),
+                contents: None,
+            },
+        ]
+    }
+
+    fn tasks(&self) -> u64 {
+        self.steps
+    }
+
+    /// Steps go from one space to the other and back.
+    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        let (from, to) = match number % 2 {
+            0 => (spaces[0], spaces[1]),
+            _ => (spaces[1], spaces[0]),
+        };
+        Arc::new(Step {
+            codelet: self.stencil.codelet(),
+            stencil: Arc::clone(&self.stencil),
+            tile: self.tile,
+            from,
+            to,
+        })
+    }
+
+    fn result(&self) -> usize {
+        (self.steps % 2) as usize
+    }
+
+    /// A unit depends on as many units around it as there are steps, so these are computed
+    /// again, from the first version.
+    fn check(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
+        /// Units of a block that are compared.
+        const UNITS: usize = 4;
+        let mut checked = Checked::default();
+        let mut units: Vec<u64> = positions(block, seed)
+            .into_iter()
+            .map(|[unit, _]| unit)
+            .collect();
+        units.dedup();
+        units.truncate(UNITS);
+        let length = (block.width() * self.stencil.precision().bytes()) as usize;
+        for unit in units {
+            let begin = (unit - block.rows.start) as usize * length;
+            let same = self
+                .stencil
+                .is_unit(self.steps, unit, &bytes[begin..begin + length]);
+            // Bit for bit, so any difference is wrong.
+            checked.number(f64::from(u8::from(!same)), 0.0, 0.5);
+        }
+        checked
+    }
+}
+
+struct Step {
+    stencil: Arc<Stencil>,
+    codelet: Arc<Codelet>,
+    tile: u64,
+    from: SpaceId,
+    to: SpaceId,
+}
+
+impl Step {
+    fn units(&self, subtask: u64) -> Range<u64> {
+        let begin = subtask * self.tile;
+        begin..(begin + self.tile).min(self.stencil.units())
+    }
+
+    fn around(&self, subtask: u64) -> Range<u64> {
+        let units = self.units(subtask);
+        let halo = self.stencil.halo();
+        units.start.saturating_sub(halo)..(units.end + halo).min(self.stencil.units())
+    }
+
+    fn part(&self, space: SpaceId, units: Range<u64>) -> Part {
+        Part {
+            space,
+            block: Block::new(units, 0..self.stencil.unit_points()),
+        }
+    }
+}
+
+impl Task for Step {
+    fn name(&self) -> &str {
+        "stencil"
+    }
+
+    fn count(&self) -> u64 {
+        self.stencil.units().div_ceil(self.tile)
+    }
+
+    fn reads(&self, subtask: u64) -> Vec<Part> {
+        vec![self.part(self.from, self.around(subtask))]
+    }
+
+    fn writes(&self, subtask: u64) -> Vec<Part> {
+        vec![self.part(self.to, self.units(subtask))]
+    }
+
+    fn cost(&self, subtask: u64) -> Cost {
+        self.stencil.cost(&self.units(subtask))
+    }
+}
+
+impl Computed for Step {
+    fn launch(&self, subtask: u64) -> SubtaskLaunch {
+        // The rings' memory is the subtask's own; only their places count here.
+        let memory = Memory::Host(HostMemoryId::fresh());
+        let ring = |units: &Range<u64>| Ring {
+            memory,
+            slots: units.end - units.start,
+            unit: units.start,
+            slot: 0,
+        };
+        let (units, around) = (self.units(subtask), self.around(subtask));
+        let mut values = self
+            .stencil
+            .args(units.clone(), &ring(&around), &ring(&units));
+        // The memory of `from` and `to`.
+        values.drain(..2);
+        SubtaskLaunch {
+            codelet: Arc::clone(&self.codelet),
+            units,
+            values,
+        }
+    }
+}
