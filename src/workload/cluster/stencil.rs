@@ -38,8 +38,20 @@ impl ClusterWorkload for StencilWorkload {
 
     fn spaces(&self) -> Vec<NewSpace> {
         let stencil = Arc::clone(&self.stencil);
-        let fill =
-            move |block: &Block, bytes: &mut [u8]| stencil.initial(block.rows.clone(), bytes);
+        let unit = stencil.unit_points() * stencil.precision().bytes();
+        let fill = move |block: &Block, bytes: &mut [u8]| {
+            // Bytes of a block have no alignment; numbers have.
+            let mut numbers = vec![0u64; unit.div_ceil(8) as usize];
+            let of_unit = &mut bytemuck::cast_slice_mut(&mut numbers)[..unit as usize];
+            for (unit, to) in block
+                .rows
+                .clone()
+                .zip(bytes.chunks_exact_mut(of_unit.len()))
+            {
+                stencil.initial(unit..unit + 1, of_unit);
+                to.copy_from_slice(of_unit);
+            }
+        };
         vec![
             NewSpace {
                 extent: self.extent(),
