@@ -25,6 +25,7 @@ mod bars;
 pub mod bench;
 pub mod bench_text;
 pub mod build;
+pub mod cluster;
 pub mod dense;
 pub mod drawing;
 pub mod exec;

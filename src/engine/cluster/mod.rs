@@ -4,6 +4,8 @@ mod encode;
 mod error;
 mod executor;
 mod inputs;
+mod record;
 mod store;
 
 pub use error::ClusterError;
+pub use record::{ClusterOutcome, DevicePart, NodeRecord};

@@ -1,0 +1,65 @@
+//! What nodes tell of a run when it has ended.
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::cluster::Checked;
+
+/// A node's part in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// The name of its machine.
+    pub name: String,
+    pub devices: Vec<DevicePart>,
+    /// Subtasks whose results count.
+    pub subtasks: u64,
+    /// Subtasks whose results another node had first.
+    pub copied: u64,
+    /// Subtasks that it gave back for other nodes.
+    pub given_back: u64,
+    /// Whether it was lost.
+    pub lost: bool,
+    /// In which at least one of its devices computed.
+    pub busy_seconds: f64,
+    /// In which none did, although tasks ran.
+    pub idle_seconds: f64,
+    /// Data of spaces that came from other nodes, and went to them.
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    /// The comparison of its blocks of the result.
+    pub checked: Option<Checked>,
+}
+
+/// A device's part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DevicePart {
+    pub name: String,
+    /// Subtasks that it computed, whether they count or not.
+    pub subtasks: u64,
+    /// The sum of their times. Several may be on one device at once.
+    pub seconds: f64,
+}
+
+/// A run over a cluster, as its first node sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterOutcome {
+    /// From the first task's begin to the last one's end.
+    pub seconds: f64,
+    pub tasks: u64,
+    /// How often the tasks began anew since a node was lost with their data.
+    pub restarts: u64,
+    pub nodes: Vec<NodeRecord>,
+    /// Requests of nodes for others' work, and those that brought some, if the policy
+    /// makes such.
+    pub requests: Option<[u64; 2]>,
+}
+
+impl ClusterOutcome {
+    /// The comparisons of all nodes; `None` if there were none.
+    pub fn checked(&self) -> Option<Checked> {
+        let checked = self.nodes.iter().filter_map(|node| node.checked);
+        checked.reduce(|mut all, one| {
+            all.add(&one);
+            all
+        })
+    }
+}
