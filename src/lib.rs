@@ -73,6 +73,7 @@ pub mod experiment;
 pub mod expression;
 mod file_store;
 pub mod graph;
+pub mod installed;
 pub mod machine;
 pub mod matrix;
 pub mod model;

@@ -1,8 +1,11 @@
 //! What goes wrong with a wire as a whole. A rank that is lost is no error of the wire.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
+
+use crate::installed::NotInstalled;
 
 /// Why a wire does not work.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -32,6 +35,54 @@ pub enum WireError {
          same version on all machines"
     )]
     Unknown { from: usize },
+    /// No library is installed that joins a run.
+    #[error(
+        "{0}, so this program cannot join a run of several processes; `cargo build --release -p \
+         pdawl-wire-mpi` builds it, or --wire names another file"
+    )]
+    Absent(NotInstalled),
+    /// The file that the user names is none.
+    #[error("--wire: no file {} can be read; name the file of a wire's library", file.display())]
+    Unreadable { file: PathBuf },
+    /// The system cannot load the library.
+    #[error(
+        "the wire {} cannot be loaded: {why}; build it on this machine (`cargo build --release -p \
+         pdawl-wire-mpi`) and install what it needs",
+        file.display()
+    )]
+    Load { file: PathBuf, why: String },
+    /// The library is something else.
+    #[error(
+        "{} is no wire, as it has no function pdawl_wire_open; name the library of a wire",
+        file.display()
+    )]
+    NoWire { file: PathBuf },
+    /// The library is too old or too new.
+    #[error(
+        "the wire {} was built for another version of pdawl; build it again (`cargo build \
+         --release -p pdawl-wire-mpi`)",
+        file.display()
+    )]
+    Version { file: PathBuf },
+    /// The library does not join the run. The reason names the remedy.
+    #[error("the wire {} cannot join the run: {why}", file.display())]
+    Refused { file: PathBuf, why: String },
+    /// The library cannot carry messages any more.
+    #[error(
+        "the wire {} has failed on rank {rank}: {why}; start the run again",
+        file.display()
+    )]
+    Failed {
+        file: PathBuf,
+        rank: usize,
+        why: String,
+    },
+    /// The library breaks the rules of the interface.
+    #[error(
+        "the wire {} is faulty: {what}; report this to its authors",
+        file.display()
+    )]
+    Misbehaved { file: PathBuf, what: String },
     /// A test ended this rank ([`super::local::Faults::kill`]).
     #[error("rank {rank} was ended on purpose")]
     Killed { rank: usize },

@@ -15,6 +15,7 @@ mod error;
 pub mod heartbeat;
 mod link;
 pub mod local;
+pub mod plugin;
 mod transport;
 
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 pub use error::WireError;
 pub use link::Link;
 pub use local::LocalWire;
+pub use plugin::PluginWire;
 pub use transport::{Channel, Event, Transport};
 
 #[cfg(test)]
