@@ -41,7 +41,8 @@ pub trait Task: Send + Sync {
 }
 
 /// How a subtask is computed: a codelet, whose first arguments are memory with the blocks
-/// that it reads, then memory for those that it writes, each by rows without gaps.
+/// that it reads, then memory for those that it writes, each by rows without gaps. A block
+/// that it reads and writes is among the latter only, with its contents.
 #[derive(Clone, Debug)]
 pub struct SubtaskLaunch {
     pub codelet: Arc<Codelet>,

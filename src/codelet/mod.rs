@@ -16,6 +16,7 @@ pub mod copy;
 pub mod gemm;
 pub(crate) mod host;
 mod kernel;
+pub mod lu;
 pub mod memory;
 pub mod mix;
 mod name;

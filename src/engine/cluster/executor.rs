@@ -70,6 +70,8 @@ struct Output {
     part: Part,
     memory: HostMemoryId,
     bytes: u64,
+    /// Whether it begins with what the part had before.
+    is_changed: bool,
     buffer: Option<BufferId>,
 }
 
@@ -118,7 +120,10 @@ impl Executor {
         subtask: u64,
     ) -> Result<(), ClusterError> {
         let which = index.0 as usize;
-        let reads = task.reads(subtask);
+        // What a subtask changes is one argument: a copy of its own.
+        let (writes, mut reads) = (task.writes(subtask), task.reads(subtask));
+        let changed: Vec<bool> = writes.iter().map(|part| reads.contains(part)).collect();
+        reads.retain(|part| !writes.contains(part));
         let mut forgotten = Vec::new();
         let mut inputs = Vec::with_capacity(reads.len());
         for part in &reads {
@@ -130,12 +135,22 @@ impl Executor {
         }
         self.forget(runtime, &forgotten);
         let mut outputs = Vec::new();
-        for part in task.writes(subtask) {
+        for (part, is_changed) in writes.into_iter().zip(changed) {
             let bytes = spaces.bytes(&part);
+            let memory = self.pool.take(runtime, bytes)?;
+            if is_changed {
+                let to = runtime.host_range(memory, 0..bytes)?;
+                let copied = store.copy(spaces, &part, to);
+                copied.map_err(|block| ClusterError::Missing {
+                    space: part.space,
+                    block,
+                })?;
+            }
             outputs.push(Output {
-                memory: self.pool.take(runtime, bytes)?,
                 part,
+                memory,
                 bytes,
+                is_changed,
                 buffer: None,
             });
         }
@@ -173,6 +188,10 @@ impl Executor {
                 Some(own) => {
                     let buffer = own.take(runtime, device.id, output.bytes)?;
                     output.buffer = Some(buffer);
+                    if output.is_changed {
+                        let bytes = 0..output.bytes;
+                        commands.push(Command::write(output.memory, bytes, buffer, 0));
+                    }
                     Memory::Device(buffer)
                 }
             });

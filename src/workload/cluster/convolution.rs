@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::tiles::Tiles;
 use super::verify::{positions, single};
-use super::{Checked, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, Checked, ClusterWorkload, Fill, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::convolution::{Convolution, codelet};
@@ -99,7 +99,15 @@ impl ClusterWorkload for ConvolutionWorkload {
         RESULT
     }
 
-    fn check(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
+    fn check(&self) -> Check<'_> {
+        Check::Blocks(Box::new(|block, bytes, seed| {
+            self.compare(block, bytes, seed)
+        }))
+    }
+}
+
+impl ConvolutionWorkload {
+    fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
         let size = u64::from(self.size);
         let channels = u64::from(self.channels);
         let whole = self.filter_extent().whole();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::tiles::Tiles;
 use super::verify::{positions, single};
-use super::{Checked, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, Checked, ClusterWorkload, Fill, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::gemm::Gemm;
@@ -67,7 +67,15 @@ impl ClusterWorkload for MatmulWorkload {
         2
     }
 
-    fn check(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
+    fn check(&self) -> Check<'_> {
+        Check::Blocks(Box::new(|block, bytes, seed| {
+            self.compare(block, bytes, seed)
+        }))
+    }
+}
+
+impl MatmulWorkload {
+    fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
         let mut checked = Checked::default();
         let (mut a, mut b) = (
             vec![0; 4 * self.depth as usize],

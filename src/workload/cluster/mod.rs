@@ -2,6 +2,8 @@
 //! the simulated cluster run the same ones.
 
 mod convolution;
+mod generated;
+mod lu;
 mod matmul;
 mod placement;
 mod stencil;
@@ -11,6 +13,8 @@ mod verify;
 use std::sync::Arc;
 
 pub use convolution::ConvolutionWorkload;
+pub use generated::generated;
+pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
 pub use stencil::StencilWorkload;
@@ -47,7 +51,20 @@ pub trait ClusterWorkload: Send + Sync {
     /// Which of its spaces is the result.
     fn result(&self) -> usize;
 
-    /// Compares elements of a block of the result with a reference: all of them in small
-    /// blocks, others chosen by the seed.
-    fn check(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked;
+    /// How its result is compared with a reference.
+    fn check(&self) -> Check<'_>;
+}
+
+/// Compares the bytes of a block of the result. The seed chooses numbers in large blocks.
+pub type CheckBlock<'a> = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Sync + 'a>;
+
+/// Compares all spaces, each by rows without gaps.
+pub type CheckWhole<'a> = Box<dyn Fn(&[Vec<u8>], u64) -> Checked + Send + Sync + 'a>;
+
+/// A comparison with a reference.
+pub enum Check<'a> {
+    /// A node compares its own blocks.
+    Blocks(CheckBlock<'a>),
+    /// The first node compares everything.
+    Whole(CheckWhole<'a>),
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::verify::positions;
-use super::{Checked, ClusterWorkload, NewSpace, Placement};
+use super::{Check, Checked, ClusterWorkload, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
@@ -87,9 +87,17 @@ impl ClusterWorkload for StencilWorkload {
         (self.steps % 2) as usize
     }
 
+    fn check(&self) -> Check<'_> {
+        Check::Blocks(Box::new(|block, bytes, seed| {
+            self.compare(block, bytes, seed)
+        }))
+    }
+}
+
+impl StencilWorkload {
     /// A unit depends on as many units around it as there are steps, so these are computed
     /// again, from the first version.
-    fn check(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
+    fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
         /// Units of a block that are compared.
         const UNITS: usize = 4;
         let mut checked = Checked::default();

@@ -1,0 +1,124 @@
+//! `pdawl run convolution`.
+
+use pdawl::cluster::space::Extent;
+use pdawl::workload::cluster::{ClusterWorkload, ConvolutionWorkload, generated};
+
+use super::options::NodeOptions;
+use super::run::{ClusterJob, run_job};
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::integer::integer;
+
+/// Rows and columns by default.
+const SIZE: u64 = 4096;
+
+const EXAMPLES: &str = "Examples:\n  pdawl run convolution --size 8192 --filter 31 --verify\n  \
+                        mpirun -n 4 pdawl run convolution --size 16384 --filter 31\n  \
+                        mpirun -n 4 pdawl run convolution --spread steal --placement random \
+                        --format json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Rows and pixels a row of a square image [default: 4096]
+    #[arg(long, value_name = "N", value_parser = integer(1..=u64::from(u32::MAX)),
+          conflicts_with_all = ["rows", "columns"])]
+    size: Option<u64>,
+
+    /// Rows of the image
+    #[arg(long, value_name = "N", value_parser = integer(1..=u64::from(u32::MAX)),
+          requires = "columns")]
+    rows: Option<u64>,
+
+    /// Pixels of a row
+    #[arg(long, value_name = "N", value_parser = integer(1..=u64::from(u32::MAX)),
+          requires = "rows")]
+    columns: Option<u64>,
+
+    /// Rows and columns of the filter, an odd number
+    #[arg(long, value_name = "N", default_value_t = 31, value_parser = integer(1..=999_u32))]
+    filter: u32,
+
+    /// Numbers of a pixel
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = integer(1..=64_u32))]
+    channels: u32,
+
+    /// Rows and pixels a row of a subtask's block [default: a sixteenth of the image, at
+    /// most 2048]
+    #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
+    tile: Option<u64>,
+
+    /// Seed of the generated image and filter
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
+    seed: u64,
+
+    /// Devices that each node uses; as in `pdawl run stencil`
+    #[arg(long, value_name = "LIST")]
+    devices: Option<String>,
+
+    #[command(flatten)]
+    nodes: NodeOptions,
+
+    /// Compare numbers of the result with sums in double precision; a wrong one fails
+    #[arg(long, help_heading = "Output")]
+    verify: bool,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let square = args.size.unwrap_or(SIZE);
+    let (rows, columns) = (args.rows.unwrap_or(square), args.columns.unwrap_or(square));
+    let size = args.filter;
+    if size.is_multiple_of(2) {
+        return Err(Failure::usage(
+            format!("--filter {size}: a filter without a middle has no pixel to belong to"),
+            format!("an odd number, such as {}", size + 1),
+        ));
+    }
+    let sixteenth = rows.max(columns).div_ceil(16);
+    let tile = args.tile.unwrap_or(sixteenth.clamp(1, 2048));
+    let reach = u64::from(size / 2);
+    if reach > tile {
+        return Err(Failure::usage(
+            format!("the filter reaches {reach} pixels beyond a block, more than its {tile}"),
+            format!("--tile {reach} or more, or a smaller --filter"),
+        ));
+    }
+    let pixel = 4 * u64::from(args.channels);
+    let extent = |rows, columns, element| Extent {
+        rows,
+        columns,
+        element,
+    };
+    let workload = ConvolutionWorkload {
+        rows,
+        columns,
+        channels: args.channels,
+        size,
+        tile,
+        placement: args.nodes.placement,
+        image: generated(extent(rows, columns, pixel), args.seed),
+        filter: generated(
+            extent(size.into(), size.into(), 4),
+            args.seed.wrapping_add(1),
+        ),
+    };
+    let description = format!(
+        "{rows} x {columns} x {} with {size} x {size}, blocks of {tile}, seed {}",
+        args.channels, args.seed
+    );
+    let workload: &dyn ClusterWorkload = &workload;
+    run_job(ClusterJob {
+        workload,
+        size: description,
+        devices: args.devices.as_deref(),
+        nodes: &args.nodes,
+        tile,
+        verify: args.verify,
+        format: args.format,
+    })
+}
