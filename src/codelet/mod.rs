@@ -13,6 +13,7 @@
 pub mod add_norm;
 pub mod convolution;
 pub mod copy;
+pub mod fft;
 pub mod gemm;
 pub(crate) mod host;
 mod kernel;

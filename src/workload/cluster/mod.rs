@@ -2,6 +2,7 @@
 //! the simulated cluster run the same ones.
 
 mod convolution;
+mod fft;
 mod generated;
 mod lu;
 mod matmul;
@@ -13,6 +14,7 @@ mod verify;
 use std::sync::Arc;
 
 pub use convolution::ConvolutionWorkload;
+pub use fft::FftWorkload;
 pub use generated::generated;
 pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;

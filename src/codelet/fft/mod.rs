@@ -1,0 +1,91 @@
+//! Fourier transforms of the rows or the columns of a block of complex singles:
+//! `y_k = sum over j of x_j exp(-2 pi i j k / n)`, not scaled.
+//!
+//! Source: the 2-D FFT of Unicorn (Beri, Bansal and Kumar, section V), a task along rows and
+//! one along columns. The host uses the library `rustfft`; OpenCL devices use Stockham's
+//! algorithm (Cochran et al., "What is the fast Fourier transform?", 1967) in local memory.
+//!
+//! A block is stored by rows without gaps, real and imaginary part side by side.
+//!
+//! ## Arguments
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `x` | memory | the block |
+//! | 1 | `y` | memory | the transforms; does not overlap `x` |
+//! | 2 | `rows` | u32 | |
+//! | 3 | `columns` | u32 | |
+//!
+//! A unit is a line: a row, or a column.
+
+mod host;
+mod opencl;
+
+use super::{Codelet, Cost, Value};
+
+/// The longest lines that OpenCL devices transform: 32 KiB of local memory.
+pub const LONGEST: u32 = 4096;
+
+/// Which lines are transformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Along {
+    Rows,
+    Columns,
+}
+
+/// Transforms of a block's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fft {
+    pub rows: u32,
+    pub columns: u32,
+    pub along: Along,
+}
+
+impl Fft {
+    /// Lines.
+    pub fn units(&self) -> u64 {
+        match self.along {
+            Along::Rows => self.rows.into(),
+            Along::Columns => self.columns.into(),
+        }
+    }
+
+    /// Numbers of a line.
+    pub fn length(&self) -> u32 {
+        match self.along {
+            Along::Rows => self.columns,
+            Along::Columns => self.rows,
+        }
+    }
+
+    /// `5 n log2 n` operations a line, as is usual; the block read and written.
+    pub fn cost(&self) -> Cost {
+        let length = f64::from(self.length());
+        let lines = self.units() as f64;
+        Cost {
+            flops: 5.0 * length * length.log2().max(1.0) * lines,
+            bytes: 16.0 * length * lines,
+        }
+    }
+
+    /// The arguments after the memories.
+    pub fn values(&self) -> [Value; 2] {
+        [Value::U32(self.rows), Value::U32(self.columns)]
+    }
+
+    /// The codelet for lines of this length. OpenCL devices transform lengths that are
+    /// powers of two from 2 to [`LONGEST`].
+    pub fn codelet(&self) -> Codelet {
+        let (name, host): (_, super::HostKernel) = match self.along {
+            Along::Rows => ("fft-rows-f32", host::rows),
+            Along::Columns => ("fft-columns-f32", host::columns),
+        };
+        let length = self.length();
+        let fits = length.is_power_of_two() && (2..=LONGEST).contains(&length);
+        Codelet {
+            name: name.into(),
+            host: Some(host),
+            opencl: fits.then(|| opencl::kernel(length, self.along)),
+        }
+    }
+}
