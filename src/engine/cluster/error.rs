@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::cluster::space::{Block, SpaceId};
+use crate::cluster::wire::WireError;
 use crate::runtime::RuntimeError;
 
 /// An error of a run over a cluster.
@@ -12,7 +13,7 @@ pub enum ClusterError {
     Runtime(#[from] RuntimeError),
 
     #[error(transparent)]
-    Wire(#[from] crate::cluster::wire::WireError),
+    Wire(#[from] WireError),
 
     #[error(
         "rows {}..{} and columns {}..{} of space {} have no contents; a task must write a \
@@ -24,19 +25,11 @@ pub enum ClusterError {
     #[error("{0}")]
     Stopped(String),
 
-    #[error("{why} ({node} was lost)")]
-    Lost { node: String, why: String },
-
     #[error("{from} sent what is no message of this program; start the same program everywhere")]
     NoMessage { from: String },
 
-    #[error("subtask {subtask} of `{task}` cannot be computed: {why}; no device of {node} is left")]
-    NoDevice {
-        task: String,
-        subtask: u64,
-        node: String,
-        why: String,
-    },
+    #[error("a message cannot be written: {0}")]
+    Message(#[from] serde_json::Error),
 
     #[error("interrupted")]
     Interrupted,

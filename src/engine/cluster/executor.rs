@@ -9,7 +9,7 @@ use super::inputs::{HostPool, Inputs};
 use super::store::Store;
 use crate::cluster::protocol::DeviceIndex;
 use crate::cluster::space::{Part, Spaces};
-use crate::cluster::task::Computed;
+use crate::cluster::task::{Computed, TaskId};
 use crate::runtime::{
     BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Launch, Memory, Nanos, QueueId,
     Runtime, RuntimeError, Status,
@@ -26,6 +26,7 @@ const INPUT_MEMORY: f64 = 0.6;
 /// The end of a subtask.
 pub(super) struct Ended {
     pub device: DeviceIndex,
+    pub task: TaskId,
     pub subtask: u64,
     pub took: Nanos,
     /// What it wrote, or why the device is lost.
@@ -48,14 +49,13 @@ struct Device {
     queues: Vec<QueueId>,
     turn: usize,
     memory: Option<DeviceMemory>,
-    is_lost: bool,
 }
 
 /// A subtask on a device.
 struct Running {
     device: usize,
+    task: TaskId,
     subtask: u64,
-    reads: Vec<Part>,
     /// The host memory of each part that it reads.
     inputs: Vec<HostMemoryId>,
     outputs: Vec<Output>,
@@ -93,7 +93,6 @@ impl Executor {
                 queues,
                 turn: 0,
                 memory: (!shares).then(|| DeviceMemory::new((memory as f64 * INPUT_MEMORY) as u64)),
-                is_lost: false,
             });
         }
         Ok(Self {
@@ -115,7 +114,7 @@ impl Executor {
         &mut self,
         runtime: &mut dyn Runtime,
         (store, spaces): (&Store, &Spaces),
-        task: &dyn Computed,
+        (id, task): (TaskId, &dyn Computed),
         index: DeviceIndex,
         subtask: u64,
     ) -> Result<(), ClusterError> {
@@ -221,7 +220,7 @@ impl Executor {
         let running = Running {
             device: which,
             subtask,
-            reads,
+            task: id,
             inputs,
             outputs,
             pending,
@@ -279,11 +278,13 @@ impl Executor {
 
     fn end(&mut self, runtime: &mut dyn Runtime, running: Running) -> Result<Ended, ClusterError> {
         let device = &mut self.devices[running.device];
-        for (part, memory) in running.reads.iter().zip(&running.inputs) {
-            self.inputs.give_back(part);
+        let mut forgotten = Vec::new();
+        for memory in &running.inputs {
             if let Some(own) = &mut device.memory {
                 own.leave(*memory);
             }
+            self.inputs
+                .give_back(*memory, &mut self.pool, &mut forgotten);
         }
         let mut results = Vec::new();
         for output in running.outputs {
@@ -296,9 +297,10 @@ impl Executor {
                 own.give_back(buffer, output.bytes);
             }
         }
-        device.is_lost |= running.failure.is_some();
+        self.forget(runtime, &forgotten);
         Ok(Ended {
             device: DeviceIndex(running.device as u32),
+            task: running.task,
             subtask: running.subtask,
             took: running
                 .ended

@@ -42,18 +42,21 @@ impl HostPool {
 /// A part in host memory.
 #[derive(Debug)]
 struct Input {
-    memory: HostMemoryId,
+    part: Part,
     bytes: u64,
     /// Subtasks in flight that read it.
     users: usize,
     used: u64,
+    /// Whether nobody shall find it any longer.
+    is_old: bool,
 }
 
 /// The parts that subtasks read. Subtasks that read the same part share it, and parts stay
 /// until their room is needed or they are written (Unicorn, section IV.A).
 #[derive(Debug)]
 pub(super) struct Inputs {
-    parts: HashMap<Part, Input>,
+    found: HashMap<Part, HostMemoryId>,
+    all: HashMap<HostMemoryId, Input>,
     bytes: u64,
     /// Bytes beyond which parts without users are forgotten.
     most: u64,
@@ -63,7 +66,8 @@ pub(super) struct Inputs {
 impl Inputs {
     pub fn new(most: u64) -> Self {
         Self {
-            parts: HashMap::new(),
+            found: HashMap::new(),
+            all: HashMap::new(),
             bytes: 0,
             most,
             clock: 0,
@@ -81,24 +85,25 @@ impl Inputs {
         forgotten: &mut Vec<HostMemoryId>,
     ) -> Result<HostMemoryId, ClusterError> {
         self.clock += 1;
-        if let Some(input) = self.parts.get_mut(part) {
+        if let Some(memory) = self.found.get(part)
+            && let Some(input) = self.all.get_mut(memory)
+        {
             input.users += 1;
             input.used = self.clock;
-            return Ok(input.memory);
+            return Ok(*memory);
         }
         let bytes = spaces.bytes(part);
         while self.bytes + bytes > self.most {
-            let unused = self.parts.iter().filter(|(_, input)| input.users == 0);
+            let unused = self.all.iter().filter(|(_, input)| input.users == 0);
             let oldest = unused.min_by_key(|(_, input)| input.used);
-            let Some(oldest) = oldest.map(|(part, _)| part.clone()) else {
+            let Some(oldest) = oldest.map(|(memory, _)| *memory) else {
                 break;
             };
-            self.forget(&oldest, pool, forgotten);
+            self.forget(oldest, pool, forgotten);
         }
         let memory = pool.take(runtime, bytes)?;
         let to = runtime.host_range(memory, 0..bytes)?;
-        let copied = store.copy(spaces, part, to);
-        if let Err(block) = copied {
+        if let Err(block) = store.copy(spaces, part, to) {
             pool.give_back(memory, bytes);
             return Err(ClusterError::Missing {
                 space: part.space,
@@ -106,42 +111,67 @@ impl Inputs {
             });
         }
         self.bytes += bytes;
+        self.found.insert(part.clone(), memory);
         let input = Input {
-            memory,
+            part: part.clone(),
             bytes,
             users: 1,
             used: self.clock,
+            is_old: false,
         };
-        self.parts.insert(part.clone(), input);
+        self.all.insert(memory, input);
         Ok(memory)
     }
 
-    /// One user of a part less.
-    pub fn give_back(&mut self, part: &Part) {
-        if let Some(input) = self.parts.get_mut(part) {
-            input.users = input.users.saturating_sub(1);
+    /// One user of an input less.
+    pub fn give_back(
+        &mut self,
+        memory: HostMemoryId,
+        pool: &mut HostPool,
+        forgotten: &mut Vec<HostMemoryId>,
+    ) {
+        let Some(input) = self.all.get_mut(&memory) else {
+            return;
+        };
+        input.users = input.users.saturating_sub(1);
+        if input.is_old && input.users == 0 {
+            self.forget(memory, pool, forgotten);
         }
     }
 
-    /// Forgets parts that are written now.
+    /// Forgets parts that have other contents now. Those with users go with the last one.
     pub fn forget_where(
         &mut self,
         pool: &mut HostPool,
         forgotten: &mut Vec<HostMemoryId>,
         is_old: impl Fn(&Part) -> bool,
     ) {
-        let old = self.parts.keys().filter(|part| is_old(part));
-        let old: Vec<Part> = old.cloned().collect();
-        for part in old {
-            self.forget(&part, pool, forgotten);
+        self.found.retain(|part, _| !is_old(part));
+        let mut unused = Vec::new();
+        for (memory, input) in &mut self.all {
+            input.is_old |= is_old(&input.part);
+            if input.is_old && input.users == 0 {
+                unused.push(*memory);
+            }
+        }
+        for memory in unused {
+            self.forget(memory, pool, forgotten);
         }
     }
 
-    fn forget(&mut self, part: &Part, pool: &mut HostPool, forgotten: &mut Vec<HostMemoryId>) {
-        if let Some(input) = self.parts.remove(part) {
+    fn forget(
+        &mut self,
+        memory: HostMemoryId,
+        pool: &mut HostPool,
+        forgotten: &mut Vec<HostMemoryId>,
+    ) {
+        if let Some(input) = self.all.remove(&memory) {
             self.bytes -= input.bytes;
-            pool.give_back(input.memory, input.bytes);
-            forgotten.push(input.memory);
+            if self.found.get(&input.part) == Some(&memory) {
+                self.found.remove(&input.part);
+            }
+            pool.give_back(memory, input.bytes);
+            forgotten.push(memory);
         }
     }
 }

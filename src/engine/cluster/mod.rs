@@ -1,11 +1,23 @@
-//! Runs tasks over the nodes of a cluster.
+//! Runs workloads over the nodes of a cluster.
+//!
+//! A [`Node`] is one process of the cluster. It drives a wire and a runtime together, in one
+//! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
+//! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
+//! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
+//! bytes of messages, and `run` takes a workload from its spaces to its report.
+
+mod act;
 mod device_memory;
 mod encode;
 mod error;
 mod executor;
 mod inputs;
+mod node;
 mod record;
+mod run;
 mod store;
 
 pub use error::ClusterError;
+pub use node::{Node, Options};
 pub use record::{ClusterOutcome, DevicePart, NodeRecord};
+pub use run::Control;

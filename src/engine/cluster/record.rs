@@ -27,6 +27,8 @@ pub struct NodeRecord {
     pub sent_bytes: u64,
     /// The comparison of its blocks of the result.
     pub checked: Option<Checked>,
+    /// Such as devices that were lost.
+    pub notes: Vec<String>,
 }
 
 /// A device's part.

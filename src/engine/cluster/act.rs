@@ -1,0 +1,203 @@
+//! What a node does when the protocol says so.
+
+use super::encode::encode;
+use super::error::ClusterError;
+use super::node::{Node, Written};
+use crate::cluster::NodeId;
+use crate::cluster::protocol::{Action, DeviceIndex, Message, RequestId};
+use crate::cluster::space::{Block, Part};
+use crate::cluster::task::TaskId;
+
+impl Node<'_> {
+    pub(super) fn act(&mut self, actions: Vec<Action>) -> Result<(), ClusterError> {
+        actions.into_iter().try_for_each(|action| self.one(action))
+    }
+
+    fn one(&mut self, action: Action) -> Result<(), ClusterError> {
+        match action {
+            Action::Send { to, message } => self.send(to, message),
+            Action::Serve { to, request, parts } => self.serve(to, request, &parts),
+            Action::Start { device, subtask } => self.start(device, subtask),
+            // A kernel that runs cannot be stopped; its result is not asked for.
+            Action::Abort { .. } => {
+                self.record.copied += 1;
+                Ok(())
+            }
+            Action::Keep { subtask } => {
+                if let Some(written) = self.held.remove(&subtask) {
+                    self.keep(subtask, written);
+                }
+                Ok(())
+            }
+            Action::Discard { subtask } => {
+                self.held.remove(&subtask);
+                self.kept.remove(&subtask);
+                self.record.copied += 1;
+                Ok(())
+            }
+            Action::Release { request } => {
+                self.store.release(request);
+                Ok(())
+            }
+            Action::SendCombined { to } => self.send_combined(to),
+            Action::WakeAt(at) => {
+                self.wake_at = Some(self.wake_at.map_or(at, |before| before.min(at)));
+                Ok(())
+            }
+            Action::Ended { results } => {
+                self.ended = Some(results);
+                Ok(())
+            }
+            Action::Restart { lost } => {
+                self.lost[lost.index()] = true;
+                self.restarts = true;
+                Ok(())
+            }
+            Action::Lost { node, heir } => self.inherit(node, heir),
+            Action::Fail { why } => Err(ClusterError::Stopped(why)),
+        }
+    }
+
+    /// Sends a message. What goes to this node itself comes back as an event.
+    fn send(&mut self, to: NodeId, message: Message) -> Result<(), ClusterError> {
+        match &message {
+            Message::Fetch { request, parts, .. } => {
+                self.requests.insert(*request, parts.clone());
+            }
+            Message::Revoked { subtasks, .. } => {
+                let given: u64 = subtasks.iter().map(|run| run.end - run.start).sum();
+                self.record.given_back += given;
+            }
+            _ => {}
+        }
+        if to == self.me() {
+            self.own.push_back(message);
+            return Ok(());
+        }
+        Ok(self.wire.send(to.index(), encode(&message)?)?)
+    }
+
+    /// Sends parts of spaces that another node asked for.
+    fn serve(
+        &mut self,
+        to: NodeId,
+        request: RequestId,
+        parts: &[Part],
+    ) -> Result<(), ClusterError> {
+        let mut message = encode(&Message::Data { request })?;
+        let at = message.len();
+        while let Err((part, block)) = self.store.append(&self.spaces, parts, &mut message) {
+            // The node answers for a lost one, whose blocks it has not computed yet.
+            self.compute_first(&part, &block)?;
+            message.truncate(at);
+        }
+        self.record.sent_bytes += (message.len() - at) as u64;
+        Ok(self.wire.send(to.index(), message)?)
+    }
+
+    /// Computes the first contents of a block.
+    pub(super) fn compute_first(&mut self, part: &Part, block: &Block) -> Result<(), ClusterError> {
+        let space = part.space;
+        let mut holders = self.spaces.directory(space).holders(block);
+        let is_initial = holders.all(|(_, holder)| holder.initial);
+        let fill = self.fills.get(space.0 as usize).cloned().flatten();
+        let Some(fill) = fill.filter(|_| is_initial) else {
+            let block = block.clone();
+            return Err(ClusterError::Missing { space, block });
+        };
+        let block = block.clone();
+        let mut data = vec![0; self.spaces.extent(space).bytes(&block) as usize];
+        fill(&block, &mut data);
+        self.store.insert(Part { space, block }, data);
+        Ok(())
+    }
+
+    fn start(&mut self, device: DeviceIndex, subtask: u64) -> Result<(), ClusterError> {
+        let Some(task) = self.task.clone() else {
+            return Ok(());
+        };
+        self.busy(true);
+        let from = (&self.store, &self.spaces);
+        let task = (self.machine.task(), &*task);
+        match self.executor.start(self.runtime, from, task, device, subtask) {
+            Ok(()) => Ok(()),
+            Err(ClusterError::Runtime(error)) => self.lose_device(device, error.to_string()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keep(&mut self, subtask: u64, written: Written) {
+        let combine = self.task.as_ref().and_then(|task| task.combine());
+        match combine {
+            None => {
+                self.kept.insert(subtask, written);
+            }
+            Some(combine) => match &mut self.combined {
+                None => self.combined = Some(written),
+                Some(sums) => {
+                    for ((_, sum), (_, other)) in sums.iter_mut().zip(&written) {
+                        combine(sum, other);
+                    }
+                }
+            },
+        }
+    }
+
+    fn send_combined(&mut self, to: NodeId) -> Result<(), ClusterError> {
+        let task = self.machine.task();
+        let mut message = encode(&Message::Partial { task })?;
+        let at = message.len();
+        for (_, data) in self.combined.take().into_iter().flatten() {
+            message.extend(data);
+        }
+        self.record.sent_bytes += (message.len() - at) as u64;
+        Ok(self.wire.send(to.index(), message)?)
+    }
+
+    /// Combines what another node sent with this node's results.
+    pub(super) fn take_partial(&mut self, id: TaskId, bytes: &[u8]) -> Result<(), ClusterError> {
+        let Some(task) = self.task.clone().filter(|_| id == self.machine.task()) else {
+            return Ok(());
+        };
+        let mut at = 0;
+        let parts = task.writes(0).into_iter().map(|part| {
+            let begin = at;
+            at += self.spaces.bytes(&part) as usize;
+            let data = bytes.get(begin..at).map(<[u8]>::to_vec);
+            data.map(|data| (part, data))
+        });
+        let written: Option<Written> = parts.collect();
+        if let Some(written) = written {
+            self.keep(0, written);
+        }
+        self.tell(crate::cluster::protocol::Event::Combined)
+    }
+
+    /// Another node is lost. Its heir computes the first contents of its blocks when they
+    /// are asked for.
+    fn inherit(&mut self, node: NodeId, heir: NodeId) -> Result<(), ClusterError> {
+        self.lost[node.index()] = true;
+        self.spaces.lost(node, heir);
+        Ok(())
+    }
+
+    /// Tells all other nodes that the run ends, and why.
+    pub(super) fn fail(&mut self, error: ClusterError) -> ClusterError {
+        let why = match &error {
+            ClusterError::Stopped(_) => return error,
+            ClusterError::Interrupted => format!("interrupted at {}", self.me()),
+            error => format!("{}: {error}", self.me()),
+        };
+        if let Ok(message) = encode(&Message::Stop { why }) {
+            for rank in (0..self.wire.size()).filter(|rank| *rank != self.wire.rank()) {
+                // Nothing is left to be done for a rank that cannot be told.
+                let _ = self.wire.send(rank, message.clone());
+            }
+            let _ = self.wire.flush(LAST_WORDS);
+        }
+        error
+    }
+}
+
+/// Time for the last messages to leave.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_secs(2);

@@ -1,0 +1,428 @@
+//! A node of a cluster that runs: its wire, its devices and its data, driven by the
+//! protocol.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::encode::decode;
+use super::error::ClusterError;
+use super::executor::{DEPTH, Executor};
+use super::record::{DevicePart, NodeRecord};
+use super::store::Store;
+use crate::cluster::NodeId;
+use crate::cluster::protocol::{
+    Action, DeviceIndex, DeviceInfo, Event, Message, NodeInfo, NodeMachine, RequestId, Results,
+    Settings,
+};
+use crate::cluster::space::{Block, Part, SpaceId, Spaces};
+use crate::cluster::task::{Computed, TaskId};
+use crate::cluster::wire::{Arrived, Wire};
+use crate::runtime::{Notice, Runtime};
+use crate::spread::Spread;
+use crate::time::Nanos;
+use crate::workload::cluster::Fill;
+
+/// How long a node polls without a nap after something has happened. An answer over a fast
+/// network comes within this time.
+const AWAKE: Duration = Duration::from_micros(100);
+
+/// A nap. It leaves its core to the workers.
+const NAP: Duration = Duration::from_micros(20);
+
+/// The parts that a subtask wrote.
+pub(super) type Written = Vec<(Part, Vec<u8>)>;
+
+/// How a cluster runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What all nodes must run alike, in words: the program, the workload and its sizes.
+    pub program: String,
+    /// What this node's devices are expected to do, in the runtime's order.
+    pub devices: Vec<DeviceInfo>,
+    pub settings: Settings,
+    /// Bytes of host memory for what subtasks read.
+    pub input_bytes: u64,
+}
+
+/// Why a task has no result.
+pub(super) enum Interruption {
+    /// A node was lost with data that nobody else has: the tasks begin anew.
+    Restart,
+    Error(ClusterError),
+}
+
+impl<E: Into<ClusterError>> From<E> for Interruption {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// A node that has joined a cluster.
+pub struct Node<'a> {
+    pub(super) wire: Box<dyn Wire>,
+    pub(super) runtime: &'a mut dyn Runtime,
+    pub(super) machine: NodeMachine,
+    pub(super) spaces: Spaces,
+    pub(super) store: Store,
+    /// By space: how to compute its first contents.
+    pub(super) fills: Vec<Option<Fill>>,
+    pub(super) executor: Executor,
+    stop: &'a AtomicBool,
+    began: Instant,
+    /// Until when it polls without naps.
+    awake_until: Instant,
+    /// Messages to this node itself.
+    pub(super) own: VecDeque<Message>,
+    /// What arrived while the node did something long.
+    inbox: VecDeque<Arrived>,
+    /// What was asked of other nodes.
+    pub(super) requests: HashMap<RequestId, Vec<Part>>,
+    pub(super) task: Option<Arc<dyn Computed>>,
+    /// Results that are neither kept nor discarded yet.
+    pub(super) held: HashMap<u64, Written>,
+    pub(super) kept: HashMap<u64, Written>,
+    /// The combined results of a task that reduces.
+    pub(super) combined: Option<Written>,
+    pub(super) ended: Option<Results>,
+    pub(super) restarts: bool,
+    pub(super) wake_at: Option<Nanos>,
+    /// Since when devices compute.
+    busy_since: Option<Instant>,
+    lost_devices: Vec<DeviceIndex>,
+    /// By rank: the nodes that are lost.
+    pub(super) lost: Vec<bool>,
+    pub(super) record: NodeRecord,
+    /// At the first node: what others have told at the end.
+    pub(super) records: Vec<Option<NodeRecord>>,
+    /// Whether the first node has said that all is done.
+    pub(super) is_finished: bool,
+}
+
+impl<'a> Node<'a> {
+    /// Joins a cluster, and waits until all nodes have. The first node needs the policy.
+    ///
+    /// # Errors
+    /// When nodes run unlike programs, one is lost, or the runtime refuses queues.
+    pub fn join(
+        wire: Box<dyn Wire>,
+        runtime: &'a mut dyn Runtime,
+        options: Options,
+        spread: Option<Box<dyn Spread>>,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, ClusterError> {
+        let (me, nodes) = (NodeId(wire.rank() as u32), wire.size());
+        let info = NodeInfo {
+            name: wire.host_name().to_owned(),
+            devices: options.devices,
+        };
+        let record = NodeRecord {
+            name: info.name.clone(),
+            devices: (info.devices.iter())
+                .map(|device| DevicePart {
+                    name: device.name.clone(),
+                    ..DevicePart::default()
+                })
+                .collect(),
+            ..NodeRecord::default()
+        };
+        let executor = Executor::open(runtime, options.input_bytes)?;
+        let (program, settings) = (options.program, options.settings);
+        let machine = NodeMachine::new(me, nodes as u32, program, info, settings, spread);
+        let mut node = Self {
+            began: wire.epoch(),
+            awake_until: Instant::now(),
+            wire,
+            runtime,
+            machine,
+            spaces: Spaces::default(),
+            store: Store::default(),
+            fills: Vec::new(),
+            executor,
+            stop,
+            own: VecDeque::new(),
+            inbox: VecDeque::new(),
+            requests: HashMap::new(),
+            task: None,
+            held: HashMap::new(),
+            kept: HashMap::new(),
+            combined: None,
+            ended: None,
+            restarts: false,
+            wake_at: None,
+            busy_since: None,
+            lost_devices: Vec::new(),
+            lost: vec![false; nodes],
+            record,
+            records: vec![None; nodes],
+            is_finished: false,
+        };
+        node.runtime.notify(Notice::DrivingBegins);
+        let mut actions = Vec::new();
+        node.machine.hello(&mut actions);
+        let joined = node.act(actions).and_then(|()| {
+            while !node.machine.is_ready() {
+                node.turn()?;
+            }
+            Ok(())
+        });
+        match joined {
+            Ok(()) => Ok(node),
+            Err(error) => Err(node.fail(error)),
+        }
+    }
+
+    /// This node.
+    pub fn me(&self) -> NodeId {
+        NodeId(self.wire.rank() as u32)
+    }
+
+    /// All nodes.
+    pub fn size(&self) -> u32 {
+        self.wire.size() as u32
+    }
+
+    fn now(&self) -> Nanos {
+        self.began.elapsed().as_nanos() as Nanos
+    }
+
+    /// Runs a task. Afterwards all nodes know who has its results.
+    pub(super) fn run(&mut self, task: Arc<dyn Computed>) -> Result<(), Interruption> {
+        self.task = Some(Arc::clone(&task));
+        let mut actions = Vec::new();
+        let (now, told) = (self.now(), Arc::clone(&task));
+        self.machine.begin(told, &self.spaces, now, &mut actions);
+        self.act(actions)?;
+        while self.ended.is_none() {
+            self.check_restart()?;
+            self.turn()?;
+        }
+        self.busy(false);
+        if let Some(results) = self.ended.take() {
+            self.end(&*task, &results);
+        }
+        self.forget_task();
+        Ok(())
+    }
+
+    fn forget_task(&mut self) {
+        self.task = None;
+        self.held.clear();
+        self.kept.clear();
+        self.combined = None;
+        self.requests.clear();
+        self.wake_at = None;
+        self.store.release_all();
+    }
+
+    /// Whether the tasks must begin anew.
+    pub(super) fn check_restart(&mut self) -> Result<(), Interruption> {
+        match std::mem::take(&mut self.restarts) {
+            true => {
+                self.busy(false);
+                self.forget_task();
+                self.ended = None;
+                Err(Interruption::Restart)
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Leaves the cluster when all nodes do.
+    pub(super) fn leave(self) -> Result<(), ClusterError> {
+        self.runtime.notify(Notice::DrivingEnds);
+        self.executor.close(self.runtime);
+        Ok(self.wire.finish()?)
+    }
+
+    /// Forgets what subtasks have read.
+    pub(super) fn forget_inputs(&mut self) {
+        self.executor.changed(self.runtime, |_| true);
+    }
+
+    /// Notes the results of a task that has ended.
+    fn end(&mut self, task: &dyn Computed, results: &Results) {
+        let me = self.me();
+        self.spaces.record(task, results);
+        if task.reduces() {
+            let has_them = results.iter().any(|(_, node)| *node == me);
+            let combined = self.combined.take().filter(|_| has_them);
+            for (part, data) in combined.into_iter().flatten() {
+                self.store.insert(part, data);
+            }
+        }
+        for subtask in results.iter().filter(|(_, node)| *node == me).flat_map(|(run, _)| run.clone()) {
+            self.record.subtasks += 1;
+            for (part, data) in self.kept.remove(&subtask).into_iter().flatten() {
+                self.store.insert(part, data);
+            }
+        }
+        let mut written: Vec<SpaceId> = Vec::new();
+        for part in (0..task.count().min(1)).flat_map(|subtask| task.writes(subtask)) {
+            written.push(part.space);
+        }
+        self.executor.changed(self.runtime, |part| written.contains(&part.space));
+        let spaces = &self.spaces;
+        self.store.retain(|space, block| {
+            let mut holders = spaces.directory(space).holders(block);
+            holders.any(|(_, holder)| holder.node == me)
+        });
+    }
+
+    /// Looks once at everything that can happen, and naps if nothing did.
+    pub(super) fn turn(&mut self) -> Result<(), ClusterError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(ClusterError::Interrupted);
+        }
+        let mut happened = false;
+        while let Some(message) = self.own.pop_front() {
+            self.message(self.me(), message)?;
+            happened = true;
+        }
+        while let Some(arrived) = self.arrived()? {
+            self.take_in(arrived)?;
+            happened = true;
+        }
+        if self.wake_at.is_some_and(|at| at <= self.now()) {
+            self.wake_at = None;
+            self.tell(Event::Woken)?;
+        }
+        while let Some(completion) = self.runtime.wait(Some(Duration::ZERO))? {
+            self.completed(&completion)?;
+            happened = true;
+        }
+        self.nap(happened)
+    }
+
+    fn nap(&mut self, happened: bool) -> Result<(), ClusterError> {
+        if happened {
+            self.awake_until = Instant::now() + AWAKE;
+        }
+        if happened || Instant::now() < self.awake_until {
+            std::thread::yield_now();
+        } else if self.executor.is_idle() {
+            std::thread::sleep(NAP);
+        } else if let Some(completion) = self.runtime.wait(Some(NAP))? {
+            self.completed(&completion)?;
+        }
+        Ok(())
+    }
+
+    fn arrived(&mut self) -> Result<Option<Arrived>, ClusterError> {
+        match self.inbox.pop_front() {
+            Some(arrived) => Ok(Some(arrived)),
+            None => Ok(self.wire.poll()?),
+        }
+    }
+
+    /// Keeps the wire alive during something long.
+    pub(super) fn pulse(&mut self) -> Result<(), ClusterError> {
+        while let Some(arrived) = self.wire.poll()? {
+            self.inbox.push_back(arrived);
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, arrived: Arrived) -> Result<(), ClusterError> {
+        let (from, bytes) = match arrived {
+            Arrived::Lost { rank, .. } => {
+                self.lost[rank] = true;
+                let node = NodeId(rank as u32);
+                return self.tell(Event::NodeLost { node });
+            }
+            Arrived::Message { from, bytes } => (NodeId(from as u32), bytes),
+        };
+        let no_message = || ClusterError::NoMessage {
+            from: from.to_string(),
+        };
+        let (message, at) = decode(&bytes).ok_or_else(no_message)?;
+        match message {
+            Message::Data { request } => {
+                // Of a task that has ended, nothing is wanted.
+                let Some(parts) = self.requests.remove(&request) else {
+                    return Ok(());
+                };
+                self.record.received_bytes += (bytes.len() - at) as u64;
+                if !self.store.receive(&self.spaces, request, parts, bytes, at) {
+                    return Err(no_message());
+                }
+                self.tell(Event::Fetched { request })
+            }
+            Message::Partial { task } => {
+                self.record.received_bytes += (bytes.len() - at) as u64;
+                self.take_partial(task, &bytes[at..])
+            }
+            Message::Piece { part } => {
+                self.store.insert(part, bytes[at..].to_vec());
+                Ok(())
+            }
+            message => self.message(from, message),
+        }
+    }
+
+    /// Takes a message without data.
+    fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
+        match message {
+            Message::Finish => self.is_finished = true,
+            Message::Summary { record } => self.records[from.index()] = Some(*record),
+            message => return self.tell(Event::Message { from, message }),
+        }
+        Ok(())
+    }
+
+    /// Tells the protocol what happened, and does what it answers.
+    pub(super) fn tell(&mut self, event: Event) -> Result<(), ClusterError> {
+        let mut actions = Vec::new();
+        let now = self.now();
+        self.machine.on(event, now, &self.spaces, &mut actions);
+        self.act(actions)
+    }
+
+    fn completed(&mut self, completion: &crate::runtime::Completion) -> Result<(), ClusterError> {
+        let Some(ended) = self.executor.complete(self.runtime, completion)? else {
+            return Ok(());
+        };
+        if self.executor.is_idle() {
+            self.busy(false);
+        }
+        let (device, subtask, took) = (ended.device, ended.subtask, ended.took);
+        match ended.result {
+            Ok(written) => {
+                let part = &mut self.record.devices[device.0 as usize];
+                part.subtasks += 1;
+                part.seconds += took as f64 / 1e9;
+                if ended.task == self.machine.task() {
+                    self.held.insert(subtask, written);
+                }
+                self.tell(Event::Done {
+                    device,
+                    subtask,
+                    took,
+                })
+            }
+            Err(why) => self.lose_device(device, why),
+        }
+    }
+
+    pub(super) fn lose_device(&mut self, device: DeviceIndex, why: String) -> Result<(), ClusterError> {
+        if self.lost_devices.contains(&device) {
+            return Ok(());
+        }
+        self.lost_devices.push(device);
+        let name = &self.record.devices[device.0 as usize].name;
+        self.record.notes.push(format!("{name} was lost: {why}"));
+        self.tell(Event::DeviceLost { device, why })
+    }
+
+    pub(super) fn busy(&mut self, computes: bool) {
+        match (self.busy_since, computes) {
+            (None, true) => self.busy_since = Some(Instant::now()),
+            (Some(since), false) => {
+                self.record.busy_seconds += since.elapsed().as_secs_f64();
+                self.busy_since = None;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A workload over a cluster: its spaces, its tasks one after the other, and the comparison
+//! of its result.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::encode::encode;
+use super::error::ClusterError;
+use super::node::{Interruption, Node};
+use super::record::{ClusterOutcome, NodeRecord};
+use super::store::Store;
+use crate::cluster::NodeId;
+use crate::cluster::protocol::Message;
+use crate::cluster::space::{Block, Part, SpaceId, Spaces};
+use crate::parallel;
+use crate::workload::cluster::{Check, Checked, ClusterWorkload, NewSpace};
+
+/// What a run is to do beside computing.
+pub struct Control<'a> {
+    /// Height and width of blocks, where the placement of inputs has some.
+    pub tile: u64,
+    /// Compare the result with a reference, of numbers that this seed chooses.
+    pub verify: Option<u64>,
+    /// Told the number of tasks that have ended.
+    pub progress: &'a mut dyn FnMut(u64),
+}
+
+/// Bytes that are filled or compared before the wire is looked after.
+const PIECE: u64 = 16 << 20;
+
+impl Node<'_> {
+    /// Runs a workload. The first node gets the outcome.
+    ///
+    /// # Errors
+    /// What the runtime and the wire refuse, the loss of the first node or of all devices,
+    /// and Ctrl-C on any node. All nodes end then.
+    pub fn run_workload(
+        mut self,
+        workload: &dyn ClusterWorkload,
+        mut control: Control,
+    ) -> Result<Option<ClusterOutcome>, ClusterError> {
+        match self.until_done(workload, &mut control) {
+            Ok(outcome) => self.leave().map(|()| outcome),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    fn until_done(
+        &mut self,
+        workload: &dyn ClusterWorkload,
+        control: &mut Control,
+    ) -> Result<Option<ClusterOutcome>, ClusterError> {
+        let mut restarts = 0;
+        loop {
+            match self.attempt(workload, control) {
+                Ok(outcome) => {
+                    return Ok(outcome.map(|outcome| ClusterOutcome {
+                        restarts,
+                        ..outcome
+                    }));
+                }
+                Err(Interruption::Error(error)) => return Err(error),
+                Err(Interruption::Restart) => restarts += 1,
+            }
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        workload: &dyn ClusterWorkload,
+        control: &mut Control,
+    ) -> Result<Option<ClusterOutcome>, Interruption> {
+        self.clear();
+        let mut ids = Vec::new();
+        for space in workload.spaces() {
+            ids.push(self.add_space(&space, control.tile)?);
+        }
+        let began = Instant::now();
+        for number in 0..workload.tasks() {
+            self.run(workload.task(number, &ids))?;
+            (control.progress)(number + 1);
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
+        let check = workload.check();
+        match (control.verify, &check) {
+            (Some(seed), Check::Blocks(check)) => {
+                let result = ids[workload.result()];
+                let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
+                self.record.checked = Some(self.check_own(result, compare)?);
+            }
+            (Some(_), Check::Whole(_)) => self.send_all(&ids)?,
+            (None, _) => {}
+        }
+        let record = Box::new(self.record.clone());
+        self.send(NodeId::FIRST, Message::Summary { record })?;
+        if self.me() != NodeId::FIRST {
+            self.until(|node| node.is_finished)?;
+            return Ok(None);
+        }
+        self.until(|node| node.has_all_records())?;
+        if let (Some(seed), Check::Whole(check)) = (control.verify, &check) {
+            let checked = self.check_all(&ids, |spaces| check(spaces, seed))?;
+            if let Some(first) = &mut self.records[0] {
+                first.checked = Some(checked);
+            }
+        }
+        for rank in 1..self.size() {
+            self.send(NodeId(rank), Message::Finish)?;
+        }
+        Ok(Some(self.outcome(seconds, workload.tasks())))
+    }
+
+    /// Waits for something, unless the tasks must begin anew.
+    fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
+        while !is_so(self) {
+            self.check_restart()?;
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    fn has_all_records(&self) -> bool {
+        let both = self.records.iter().zip(&self.lost);
+        both.into_iter().all(|(record, lost)| *lost || record.is_some())
+    }
+
+    /// Forgets all spaces and results of an attempt.
+    fn clear(&mut self) {
+        self.spaces = Spaces::default();
+        self.store = Store::default();
+        self.fills.clear();
+        self.records.fill(None);
+        self.forget_inputs();
+        let record = &mut self.record;
+        (record.subtasks, record.busy_seconds) = (0, 0.0);
+    }
+
+    /// Makes a space, with this node's blocks of its first contents.
+    fn add_space(&mut self, space: &NewSpace, tile: u64) -> Result<SpaceId, ClusterError> {
+        let Some((placement, fill)) = &space.contents else {
+            self.fills.push(None);
+            return Ok(self.spaces.add(space.extent, []));
+        };
+        let blocks = placement.blocks(space.extent, [tile, tile], self.size());
+        let machine = &self.machine;
+        let blocks = blocks.into_iter().map(|(block, node)| (block, machine.heir(node)));
+        let blocks: Vec<(Block, NodeId)> = blocks.collect();
+        let own = blocks.iter().filter(|(_, node)| *node == self.me());
+        let own: Vec<Block> = own.map(|(block, _)| block.clone()).collect();
+        let id = self.spaces.add(space.extent, blocks);
+        self.fills.push(Some(Arc::clone(fill)));
+        for block in own {
+            let mut data = vec![0; space.extent.bytes(&block) as usize];
+            let length = (space.extent.element * block.width()).max(1);
+            let rows = (PIECE / length).max(1);
+            let pieces = data.chunks_mut((rows * length) as usize);
+            let first = block.rows.clone().step_by(rows as usize);
+            let jobs: Vec<(Block, &mut [u8])> = first
+                .zip(pieces)
+                .map(|(row, piece)| {
+                    let rows = row..(row + rows).min(block.rows.end);
+                    (Block::new(rows, block.columns.clone()), piece)
+                })
+                .collect();
+            let filled = parallel::map_while(
+                jobs,
+                |(block, piece)| fill(&block, piece),
+                |_| self.pulse().is_ok(),
+            );
+            if filled.is_none() {
+                self.pulse()?;
+            }
+            let part = Part { space: id, block };
+            self.store.insert(part, data);
+        }
+        Ok(id)
+    }
+
+    /// The blocks of a space that this node has.
+    fn own_blocks(&self, space: SpaceId) -> Vec<Block> {
+        let whole = self.spaces.extent(space).whole();
+        let holders = self.spaces.directory(space).holders(&whole);
+        let own = holders.filter(|(_, holder)| holder.node == self.me());
+        own.map(|(block, _)| block).collect()
+    }
+
+    /// Compares this node's blocks of a space.
+    fn check_own(
+        &mut self,
+        space: SpaceId,
+        check: impl Fn(&Block, &[u8]) -> Checked + Sync,
+    ) -> Result<Checked, ClusterError> {
+        let mut checked = Checked::default();
+        let blocks = self.own_blocks(space);
+        for some in blocks.chunks(parallel::threads().max(1)) {
+            let mut jobs = Vec::new();
+            for block in some {
+                let part = Part {
+                    space,
+                    block: block.clone(),
+                };
+                let mut bytes = vec![0; self.spaces.bytes(&part) as usize];
+                let copied = self.store.copy(&self.spaces, &part, &mut bytes);
+                copied.map_err(|block| ClusterError::Missing { space, block })?;
+                jobs.push((block, bytes));
+            }
+            let found = parallel::map(jobs, |(block, bytes)| check(block, &bytes));
+            found.iter().for_each(|one| checked.add(one));
+            self.pulse()?;
+        }
+        Ok(checked)
+    }
+
+    /// Sends this node's blocks of spaces to the first node.
+    fn send_all(&mut self, spaces: &[SpaceId]) -> Result<(), ClusterError> {
+        if self.me() == NodeId::FIRST {
+            return Ok(());
+        }
+        for space in spaces {
+            for block in self.own_blocks(*space) {
+                let part = Part {
+                    space: *space,
+                    block,
+                };
+                let message = Message::Piece { part: part.clone() };
+                let mut bytes = encode(&message)?;
+                let appended = self.store.append(&self.spaces, &[part], &mut bytes);
+                appended.map_err(|(part, block)| ClusterError::Missing {
+                    space: part.space,
+                    block,
+                })?;
+                self.wire.send(NodeId::FIRST.index(), bytes)?;
+                self.pulse()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// At the first node: compares all spaces, whose blocks it has now.
+    fn check_all(
+        &mut self,
+        ids: &[SpaceId],
+        check: impl FnOnce(&[Vec<u8>]) -> Checked + Send,
+    ) -> Result<Checked, ClusterError> {
+        let mut spaces = Vec::new();
+        for id in ids {
+            let extent = self.spaces.extent(*id);
+            let part = Part {
+                space: *id,
+                block: extent.whole(),
+            };
+            let mut bytes = vec![0; extent.bytes(&part.block) as usize];
+            // Elements that nobody wrote stay zeros.
+            let _ = self.store.copy(&self.spaces, &part, &mut bytes);
+            spaces.push(bytes);
+        }
+        Ok(std::thread::scope(|scope| {
+            let working = scope.spawn(|| check(&spaces));
+            while !working.is_finished() {
+                self.pulse()?;
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            Ok::<_, ClusterError>(working.join().unwrap_or(Checked {
+                numbers: 1,
+                wrong: 1,
+                worst: f64::INFINITY,
+            }))
+        })?)
+    }
+
+    /// At the first node: what all nodes told.
+    fn outcome(&mut self, seconds: f64, tasks: u64) -> ClusterOutcome {
+        let names = self.machine.nodes().iter();
+        let nodes = names.zip(&self.records).zip(&self.lost);
+        let nodes = nodes.map(|((info, record), lost)| match record {
+            Some(record) if !lost => record.clone(),
+            _ => NodeRecord {
+                name: info.name.clone(),
+                lost: *lost,
+                ..NodeRecord::default()
+            },
+        });
+        let requests = self.machine.requests();
+        ClusterOutcome {
+            seconds,
+            tasks,
+            restarts: 0,
+            nodes: nodes.collect(),
+            requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
+        }
+    }
+}
