@@ -12,6 +12,7 @@
 //! * [`wire`] carries messages between the processes.
 
 pub mod protocol;
+pub mod record;
 pub mod space;
 pub mod task;
 pub mod wire;

@@ -59,7 +59,7 @@ impl Node<'_> {
     }
 
     /// Sends a message. What goes to this node itself comes back as an event.
-    fn send(&mut self, to: NodeId, message: Message) -> Result<(), ClusterError> {
+    pub(super) fn send(&mut self, to: NodeId, message: Message) -> Result<(), ClusterError> {
         match &message {
             Message::Fetch { request, parts, .. } => {
                 self.requests.insert(*request, parts.clone());
@@ -119,7 +119,10 @@ impl Node<'_> {
         self.busy(true);
         let from = (&self.store, &self.spaces);
         let task = (self.machine.task(), &*task);
-        match self.executor.start(self.runtime, from, task, device, subtask) {
+        match self
+            .executor
+            .start(self.runtime, from, task, device, subtask)
+        {
             Ok(()) => Ok(()),
             Err(ClusterError::Runtime(error)) => self.lose_device(device, error.to_string()),
             Err(error) => Err(error),
@@ -189,7 +192,8 @@ impl Node<'_> {
             error => format!("{}: {error}", self.me()),
         };
         if let Ok(message) = encode(&Message::Stop { why }) {
-            for rank in (0..self.wire.size()).filter(|rank| *rank != self.wire.rank()) {
+            let me = self.wire.rank();
+            for rank in (0..self.wire.size()).filter(|rank| *rank != me) {
                 // Nothing is left to be done for a rank that cannot be told.
                 let _ = self.wire.send(rank, message.clone());
             }

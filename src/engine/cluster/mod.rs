@@ -13,11 +13,10 @@ mod error;
 mod executor;
 mod inputs;
 mod node;
-mod record;
 mod run;
 mod store;
 
 pub use error::ClusterError;
 pub use node::{Node, Options};
-pub use record::{ClusterOutcome, DevicePart, NodeRecord};
+
 pub use run::Control;

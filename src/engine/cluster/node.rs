@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::encode::decode;
 use super::error::ClusterError;
-use super::executor::{DEPTH, Executor};
-use super::record::{DevicePart, NodeRecord};
+use super::executor::Executor;
 use super::store::Store;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
-    Action, DeviceIndex, DeviceInfo, Event, Message, NodeInfo, NodeMachine, RequestId, Results,
-    Settings,
+    DeviceIndex, DeviceInfo, Event, Message, NodeInfo, NodeMachine, RequestId, Results, Settings,
 };
-use crate::cluster::space::{Block, Part, SpaceId, Spaces};
-use crate::cluster::task::{Computed, TaskId};
+use crate::cluster::record::{DevicePart, NodeRecord};
+use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::task::Computed;
 use crate::cluster::wire::{Arrived, Wire};
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
@@ -252,7 +251,11 @@ impl<'a> Node<'a> {
                 self.store.insert(part, data);
             }
         }
-        for subtask in results.iter().filter(|(_, node)| *node == me).flat_map(|(run, _)| run.clone()) {
+        for subtask in results
+            .iter()
+            .filter(|(_, node)| *node == me)
+            .flat_map(|(run, _)| run.clone())
+        {
             self.record.subtasks += 1;
             for (part, data) in self.kept.remove(&subtask).into_iter().flatten() {
                 self.store.insert(part, data);
@@ -262,7 +265,8 @@ impl<'a> Node<'a> {
         for part in (0..task.count().min(1)).flat_map(|subtask| task.writes(subtask)) {
             written.push(part.space);
         }
-        self.executor.changed(self.runtime, |part| written.contains(&part.space));
+        self.executor
+            .changed(self.runtime, |part| written.contains(&part.space));
         let spaces = &self.spaces;
         self.store.retain(|space, block| {
             let mut holders = spaces.directory(space).holders(block);
@@ -405,7 +409,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn lose_device(&mut self, device: DeviceIndex, why: String) -> Result<(), ClusterError> {
+    pub(super) fn lose_device(
+        &mut self,
+        device: DeviceIndex,
+        why: String,
+    ) -> Result<(), ClusterError> {
         if self.lost_devices.contains(&device) {
             return Ok(());
         }

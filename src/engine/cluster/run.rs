@@ -7,13 +7,13 @@ use std::time::Instant;
 use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
-use super::record::{ClusterOutcome, NodeRecord};
 use super::store::Store;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
+use crate::cluster::record::{Checked, ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::parallel;
-use crate::workload::cluster::{Check, Checked, ClusterWorkload, NewSpace};
+use crate::workload::cluster::{Check, ClusterWorkload, NewSpace};
 
 /// What a run is to do beside computing.
 pub struct Control<'a> {
@@ -122,7 +122,8 @@ impl Node<'_> {
 
     fn has_all_records(&self) -> bool {
         let both = self.records.iter().zip(&self.lost);
-        both.into_iter().all(|(record, lost)| *lost || record.is_some())
+        both.into_iter()
+            .all(|(record, lost)| *lost || record.is_some())
     }
 
     /// Forgets all spaces and results of an attempt.
@@ -144,7 +145,9 @@ impl Node<'_> {
         };
         let blocks = placement.blocks(space.extent, [tile, tile], self.size());
         let machine = &self.machine;
-        let blocks = blocks.into_iter().map(|(block, node)| (block, machine.heir(node)));
+        let blocks = blocks
+            .into_iter()
+            .map(|(block, node)| (block, machine.heir(node)));
         let blocks: Vec<(Block, NodeId)> = blocks.collect();
         let own = blocks.iter().filter(|(_, node)| *node == self.me());
         let own: Vec<Block> = own.map(|(block, _)| block.clone()).collect();

@@ -69,23 +69,11 @@ impl Store {
         self.fetched.clear();
     }
 
-    /// Forgets a space.
-    pub fn remove(&mut self, space: SpaceId) {
-        self.own.remove(&space);
-    }
-
     /// Keeps the blocks of which `is_own` is true, and forgets the others.
     pub fn retain(&mut self, is_own: impl Fn(SpaceId, &Block) -> bool) {
         for (space, pieces) in &mut self.own {
             pieces.retain(|piece| is_own(*space, &piece.block));
         }
-    }
-
-    /// Bytes of all blocks that are kept.
-    pub fn bytes(&self) -> u64 {
-        let own = self.own.values().flatten().map(|piece| piece.data.len());
-        let fetched = self.fetched.values().map(|received| received.data.len());
-        own.chain(fetched).sum::<usize>() as u64
     }
 
     /// Writes a part to `to`, which has its length. The result is a block that is not

@@ -5,7 +5,7 @@ mod text;
 
 use serde::Serialize;
 
-use crate::engine::cluster::{ClusterOutcome, DevicePart, NodeRecord};
+use crate::cluster::record::{ClusterOutcome, DevicePart, NodeRecord};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-cluster/1";

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::verify::{positions, single};
-use super::{Check, Checked, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Fill, NewSpace, Placement};
+use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::Cost;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::tiles::Tiles;
 use super::verify::{positions, single};
-use super::{Check, Checked, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Fill, NewSpace, Placement};
+use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::gemm::Gemm;

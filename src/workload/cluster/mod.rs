@@ -20,8 +20,8 @@ pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
 pub use stencil::StencilWorkload;
-pub use verify::Checked;
 
+use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, SpaceId};
 use crate::cluster::task::Computed;
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::verify::positions;
-use super::{Check, Checked, ClusterWorkload, NewSpace, Placement};
+use super::{Check, ClusterWorkload, NewSpace, Placement};
+use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::cluster::Checked;
-
 /// A node's part in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRecord {
@@ -63,5 +61,40 @@ impl ClusterOutcome {
             all.add(&one);
             all
         })
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Numbers that were compared.
+    pub numbers: u64,
+    /// Numbers that are wrong.
+    pub wrong: u64,
+    /// The greatest error, as a multiple of what rounding allows: at most 1 if none is
+    /// wrong.
+    pub worst: f64,
+}
+
+impl Checked {
+    /// Adds a number, which may differ from the right one by `allowed`.
+    pub fn number(&mut self, found: f64, right: f64, allowed: f64) {
+        let error = (found - right).abs() / allowed;
+        self.numbers += 1;
+        // A difference that is no number is wrong, too.
+        if !(error <= 1.0) {
+            self.wrong += 1;
+        }
+        self.worst = match error.is_nan() {
+            true => f64::INFINITY,
+            false => self.worst.max(error),
+        };
+    }
+
+    /// Adds another comparison.
+    pub fn add(&mut self, other: &Self) {
+        self.numbers += other.numbers;
+        self.wrong += other.wrong;
+        self.worst = self.worst.max(other.worst);
     }
 }
