@@ -3,7 +3,7 @@
 //!
 //! * `session` starts and ends MPI.
 //! * `wire` is the state of a run; `outgoing` and `incoming` are its messages under way,
-//!   and `pieces` divides the large ones.
+//!   `pieces` divides the large ones, and `window` says how many may be under way.
 //! * `call` makes errors of MPI's return codes, and `buffer` owns pdawl's buffers.
 //!
 //! Only nonblocking functions of MPI are called between the start and the end, so that no
@@ -16,6 +16,7 @@ mod incoming;
 mod outgoing;
 mod pieces;
 mod session;
+mod window;
 mod wire;
 
 use std::ffi::{CString, c_int, c_void};

@@ -9,7 +9,7 @@ use pdawl::cluster::wire::plugin::abi::{CONTROL, Host};
 use crate::buffer::Owned;
 use crate::call::{Failure, Unreachable};
 use crate::incoming::{Incoming, Whole};
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Outgoing, Piece};
 use crate::pieces;
 use crate::session::Session;
 
@@ -44,7 +44,7 @@ impl Wire {
     pub fn new(session: Session, limit: usize) -> Self {
         Self {
             limit,
-            outgoing: Outgoing::default(),
+            outgoing: Outgoing::new(session.communicator(), session.size),
             incoming: Incoming::new(session.size),
             lost: vec![false; session.size],
             losses: VecDeque::new(),
@@ -64,11 +64,13 @@ impl Wire {
         }
         let size = bytes.size();
         let bytes = Rc::new(bytes);
-        let communicator = self.session.communicator();
-        let mut send = |tag, range| self.outgoing.send(communicator, to, tag, &bytes, range);
+        let mut send = |range, tag| {
+            let bytes = bytes.clone();
+            self.outgoing.send(to, Piece { bytes, range, tag })
+        };
         let sent = match (channel, pieces::pieces(size, self.limit)) {
-            (CONTROL, _) => send(pieces::CONTROL, 0..size),
-            (_, Some(mut pieces)) => pieces.try_for_each(|(range, follow)| send(follow, range)),
+            (CONTROL, _) => send(0..size, pieces::CONTROL),
+            (_, Some(mut pieces)) => pieces.try_for_each(|(range, follow)| send(range, follow)),
             (_, None) => Err(Unreachable {
                 rank: to,
                 why: Failure::new(format!("a message of {size} bytes has too many pieces")),
@@ -106,17 +108,18 @@ impl Wire {
 
     /// How much has not left, without what is for lost ranks.
     pub fn unsent(&self) -> usize {
-        self.outgoing.count(&self.lost)
+        self.outgoing.count()
     }
 
     /// The rank is lost. Its buffers remain, since MPI may still use them.
     pub fn lose(&mut self, rank: usize) {
         self.lost[rank] = true;
+        self.outgoing.lose(rank);
     }
 
     fn unreachable(&mut self, Unreachable { rank, why }: Unreachable) {
         if !self.lost[rank] {
-            self.lost[rank] = true;
+            self.lose(rank);
             self.losses.push_back((rank, why.to_string()));
         }
     }
