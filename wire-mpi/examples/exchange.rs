@@ -1,4 +1,5 @@
-//! Messages between the ranks of an MPI run: `mpirun -n 3 exchange WIRE TASK`.
+//! Messages between the ranks of an MPI run: `mpirun -n 3 exchange TASK WIRE`. Without
+//! WIRE, the library is looked for where it is installed.
 //!
 //! * `exchange`: each rank sends random messages to all and checks what it receives.
 //! * `speed`: the latency of small messages and the bandwidth of large ones.
@@ -6,43 +7,49 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::path::Path;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, process};
 
+use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
-use pdawl::cluster::wire::plugin::find;
-use pdawl::cluster::wire::{Arrived, PluginWire, Wire};
+use pdawl::cluster::wire::{Arrived, PluginWire, Wire, WireError, join};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-fn main() -> Outcome {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let [file, task] = &arguments[..] else {
-        return Err("mpirun -n 3 exchange WIRE exchange|speed|lose".into());
-    };
-    let file = find(Some(Path::new(file)))?;
+fn main() -> ExitCode {
     // As in pdawl, the wire belongs to a thread that is not the main one.
-    let work = || -> Result<(), String> {
-        let run = || -> Outcome {
-            let mut wire = PluginWire::join(&file, Pulse::default())?;
-            let all: Vec<usize> = (0..wire.size()).collect();
-            match task.as_str() {
-                "exchange" => exchange(&mut wire, &all)?,
-                "speed" => speed(&mut wire)?,
-                "lose" => lose(&mut wire)?,
-                other => return Err(format!("there is no task {other}").into()),
-            }
-            Box::new(wire).finish()?;
-            Ok(())
-        };
-        run().map_err(|error| error.to_string())
+    let ended = thread::scope(|scope| scope.spawn(|| run().map_err(|e| e.to_string())).join());
+    match ended {
+        Ok(Ok(())) => return ExitCode::SUCCESS,
+        Ok(Err(error)) => eprintln!("{error}"),
+        Err(_) => eprintln!("the thread has panicked"),
+    }
+    ExitCode::FAILURE
+}
+
+fn run() -> Outcome {
+    let mut arguments = env::args().skip(1);
+    let task = arguments.next().ok_or("exchange, speed or lose")?;
+    let file = arguments.next().map(PathBuf::from);
+    let joined = match join(file.as_deref(), Pulse::default()) {
+        // All ranks have this error, and one says it.
+        Err(WireError::Absent(_)) if Launched::detect().is_some_and(|own| own.rank > 0) => {
+            process::exit(1)
+        }
+        joined => joined?,
     };
-    let ended = thread::scope(|scope| scope.spawn(work).join());
-    ended.map_err(|_| "the thread panicked")??;
-    Ok(())
+    let mut wire = joined.ok_or("this process is alone; start it with mpirun")?;
+    let all: Vec<usize> = (0..wire.size()).collect();
+    match task.as_str() {
+        "exchange" => exchange(&mut wire, &all)?,
+        "speed" => speed(&mut wire)?,
+        "lose" => lose(&mut wire)?,
+        other => return Err(format!("there is no task {other}").into()),
+    }
+    Ok(Box::new(wire).finish()?)
 }
 
 /// The messages from one rank to another, which both can make.
