@@ -67,6 +67,17 @@ pub enum WireError {
     /// The library does not join the run. The reason names the remedy.
     #[error("the wire {} cannot join the run: {why}", file.display())]
     Refused { file: PathBuf, why: String },
+    /// The library and the launcher are of different kinds.
+    #[error(
+        "{ranks} processes were started, but the wire {} has joined a run of {joined}; start them \
+         with the mpirun of the MPI that the wire was built with",
+        file.display()
+    )]
+    OtherLauncher {
+        file: PathBuf,
+        ranks: usize,
+        joined: usize,
+    },
     /// The library cannot carry messages any more.
     #[error(
         "the wire {} has failed on rank {rank}: {why}; start the run again",

@@ -7,12 +7,15 @@
 //! * [`Link`] makes a wire of a transport. It adds what all transports need: `control`
 //!   messages, the detection of lost ranks ([`heartbeat`]), the comparison of the clocks
 //!   (`clock`), and an end at which all leave together.
-//! * [`environment`] tells whether a launcher such as `mpirun` started this process.
+//! * [`environment`] tells whether a launcher such as `mpirun` started this process, and
+//!   [`join()`] joins the others.
 
 mod clock;
 mod control;
+pub mod environment;
 mod error;
 pub mod heartbeat;
+mod join;
 mod link;
 pub mod local;
 pub mod plugin;
@@ -21,6 +24,7 @@ mod transport;
 use std::time::{Duration, Instant};
 
 pub use error::WireError;
+pub use join::join;
 pub use link::Link;
 pub use local::LocalWire;
 pub use plugin::PluginWire;

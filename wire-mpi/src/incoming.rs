@@ -1,0 +1,187 @@
+//! Messages on their way in. Each is delivered when all of it is there and all before it
+//! on its channel, from its rank, are delivered.
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+
+use mpi::ffi;
+use pdawl::cluster::wire::plugin::abi::{CONTROL, DATA, Host};
+
+use crate::buffer::Owned;
+use crate::call::{Failure, Unreachable, check};
+use crate::pieces;
+
+/// All that has begun to arrive.
+pub struct Incoming {
+    /// By rank, the data and the control messages.
+    queues: Vec<[VecDeque<Message>; 2]>,
+    /// The rank to look at first, so that each has its turn.
+    next: usize,
+}
+
+struct Message {
+    bytes: Owned,
+    /// How much was received, or is being received.
+    size: usize,
+    /// How many pieces have not begun.
+    follow: i32,
+    /// Those that have begun and have not ended.
+    requests: Vec<ffi::MPI_Request>,
+}
+
+/// A piece that MPI has and nobody else will receive.
+struct Matched {
+    message: ffi::MPI_Message,
+    from: usize,
+    tag: c_int,
+    size: usize,
+}
+
+/// A message that is whole.
+pub struct Whole {
+    pub from: usize,
+    pub channel: u32,
+    pub bytes: Owned,
+}
+
+impl Incoming {
+    /// Nothing from so many ranks.
+    pub fn new(ranks: usize) -> Self {
+        let queues = (0..ranks).map(|_| Default::default()).collect();
+        Self { queues, next: 0 }
+    }
+
+    /// Begins to receive a piece, if one is waiting.
+    pub fn begin(&mut self, communicator: ffi::MPI_Comm, host: &Host) -> Result<(), Failure> {
+        let Some(mut matched) = probe(communicator)? else {
+            return Ok(());
+        };
+        let control = matched.tag == pieces::CONTROL;
+        let queue = &mut self.queues[matched.from][usize::from(control)];
+        if queue.back().is_none_or(|last| last.follow == 0) {
+            let follow = if control { 0 } else { matched.tag };
+            queue.push_back(Message {
+                bytes: Owned::allocate(pieces::room(matched.size, follow), *host)?,
+                size: 0,
+                // This piece begins now.
+                follow: follow + 1,
+                requests: Vec::new(),
+            });
+        }
+        let Some(message) = queue.back_mut() else {
+            return Ok(());
+        };
+        message.receive(&mut matched)
+    }
+
+    /// The next message that is whole, of a rank that is not lost.
+    pub fn next(&mut self, lost: &[bool]) -> Result<Option<Whole>, Unreachable> {
+        let ranks = self.queues.len();
+        for from in (self.next..ranks).chain(0..self.next) {
+            if lost[from] {
+                continue;
+            }
+            for channel in [CONTROL, DATA] {
+                let queue = &mut self.queues[from][channel as usize];
+                let Some(first) = queue.front_mut() else {
+                    continue;
+                };
+                let whole = first.is_whole();
+                if !whole.map_err(|why| Unreachable { rank: from, why })? {
+                    continue;
+                }
+                if let Some(mut message) = queue.pop_front() {
+                    message.bytes.truncate(message.size);
+                    self.next = (from + 1) % ranks;
+                    let bytes = message.bytes;
+                    return Ok(Some(Whole {
+                        from,
+                        channel,
+                        bytes,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Message {
+    fn receive(&mut self, matched: &mut Matched) -> Result<(), Failure> {
+        if self.size + matched.size > self.bytes.size() {
+            return Err(Failure::new(format!(
+                "rank {} sent a longer piece than the first of its message; start all ranks with \
+                 the same limit of pieces",
+                matched.from
+            )));
+        }
+        // SAFETY: a request is a plain value; MPI overwrites it.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: the piece fits, and the buffer remains until the request is done.
+        let code = unsafe {
+            ffi::MPI_Imrecv(
+                self.bytes.at(self.size).cast(),
+                matched.size as c_int,
+                ffi::RSMPI_UINT8_T,
+                &raw mut matched.message,
+                &raw mut request,
+            )
+        };
+        check("MPI_Imrecv", code)?;
+        self.requests.push(request);
+        self.size += matched.size;
+        self.follow -= 1;
+        Ok(())
+    }
+
+    fn is_whole(&mut self) -> Result<bool, Failure> {
+        while let Some(request) = self.requests.last_mut() {
+            let mut done = 0;
+            // SAFETY: the request is active.
+            let code = unsafe { ffi::MPI_Test(request, &raw mut done, ffi::RSMPI_STATUS_IGNORE) };
+            check("MPI_Imrecv", code)?;
+            if done == 0 {
+                return Ok(false);
+            }
+            self.requests.pop();
+        }
+        Ok(self.follow == 0)
+    }
+}
+
+fn probe(communicator: ffi::MPI_Comm) -> Result<Option<Matched>, Failure> {
+    let mut found = 0;
+    // SAFETY: plain values that MPI overwrites; a status is numbers, for which zeros are
+    // valid.
+    let (mut message, mut status) = unsafe {
+        (
+            ffi::RSMPI_MESSAGE_NULL,
+            std::mem::zeroed::<ffi::MPI_Status>(),
+        )
+    };
+    // SAFETY: the communicator is valid, and the pointers are to the right types.
+    let code = unsafe {
+        ffi::MPI_Improbe(
+            ffi::RSMPI_ANY_SOURCE,
+            ffi::RSMPI_ANY_TAG,
+            communicator,
+            &raw mut found,
+            &raw mut message,
+            &raw mut status,
+        )
+    };
+    check("MPI_Improbe", code)?;
+    if found == 0 {
+        return Ok(None);
+    }
+    let mut size = 0;
+    // SAFETY: the status is that of a message of bytes.
+    let code = unsafe { ffi::MPI_Get_count(&raw const status, ffi::RSMPI_UINT8_T, &raw mut size) };
+    check("MPI_Get_count", code)?;
+    Ok(Some(Matched {
+        message,
+        from: status.MPI_SOURCE as usize,
+        tag: status.MPI_TAG,
+        size: size as usize,
+    }))
+}

@@ -1,0 +1,81 @@
+//! Messages in pieces, since MPI counts bytes in 32 bits.
+//!
+//! A piece's tag says how many pieces follow. MPI keeps the order of the messages of one
+//! rank to another, so no piece needs a header, and a receiver knows at the first one how
+//! much memory suffices: all pieces but the last one are equally large.
+
+use std::env;
+use std::ops::Range;
+
+use crate::call::Failure;
+
+/// The largest tag that every MPI has (MPI 3.1, section 8.1.2). It marks control messages,
+/// which are never divided.
+pub const CONTROL: i32 = 32767;
+/// Bytes of the largest piece: a power of 2 below MPI's limit.
+const LIMIT: usize = 1 << 30;
+/// The variable with another limit, for tests. All ranks need the same.
+const VARIABLE: &str = "PDAWL_WIRE_PIECE";
+
+/// Bytes of the largest piece.
+pub fn limit() -> Result<usize, Failure> {
+    let Some(set) = env::var_os(VARIABLE) else {
+        return Ok(LIMIT);
+    };
+    let bytes = set.to_str().and_then(|text| text.parse().ok());
+    bytes
+        .filter(|bytes| (1..=LIMIT).contains(bytes))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "{VARIABLE} is {}; give bytes from 1 to {LIMIT}, or remove it",
+                set.display()
+            ))
+        })
+}
+
+/// The pieces of a message of this size: the bytes of each, and how many follow. Nothing
+/// if there are more pieces than tags.
+pub fn pieces(size: usize, limit: usize) -> Option<impl Iterator<Item = (Range<usize>, i32)>> {
+    let last = size.saturating_sub(1) / limit;
+    let follow = i32::try_from(last).ok().filter(|&last| last < CONTROL)?;
+    Some((0..=follow).map(move |number| {
+        let begin = number as usize * limit;
+        (begin..size.min(begin + limit), follow - number)
+    }))
+}
+
+/// Bytes that suffice for a message whose first piece has this size.
+pub fn room(first: usize, follow: i32) -> usize {
+    first * (follow as usize + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_make_the_message_and_the_first_tells_the_room() {
+        for limit in 1..8 {
+            for size in 0..50 {
+                let all: Vec<_> = pieces(size, limit).unwrap().collect();
+                let mut end = 0;
+                for (number, (bytes, follow)) in all.iter().enumerate() {
+                    assert_eq!(bytes.start, end);
+                    assert_eq!(*follow as usize, all.len() - 1 - number);
+                    assert!(bytes.len() <= limit);
+                    end = bytes.end;
+                }
+                assert_eq!(end, size);
+                let (first, follow) = &all[0];
+                let room = room(first.len(), *follow);
+                assert!(room >= size && room < size + limit, "{size} {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_of_too_many_pieces_is_refused() {
+        assert!(pieces(32767, 1).is_some());
+        assert!(pieces(32768, 1).is_none());
+    }
+}
