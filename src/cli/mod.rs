@@ -16,6 +16,7 @@
 
 mod args;
 mod bench;
+mod cluster;
 mod dense;
 mod devices;
 mod exec;

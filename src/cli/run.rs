@@ -19,7 +19,7 @@ use super::session::Session;
 use super::spec::dag;
 use super::spec::kernel::{KernelArgs, Saves};
 use super::workload::WorkloadRequest;
-use super::{dense, interrupt, terminal, transformer};
+use super::{cluster, dense, interrupt, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -46,6 +46,12 @@ enum Workload {
     Matmul(Box<dense::matmul::Args>),
     /// The Cholesky factor of a dense matrix that no GPU needs to hold
     Cholesky(Box<dense::cholesky::Args>),
+    /// An image convolved with a filter, over the nodes of a cluster
+    Convolution(Box<cluster::convolution::Args>),
+    /// The LU factors of a dense matrix, over the nodes of a cluster
+    Lu(Box<cluster::lu::Args>),
+    /// A 2-D Fourier transform, over the nodes of a cluster
+    Fft(Box<cluster::fft::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -182,6 +188,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Transformer(args) => transformer::run::run(args),
         Workload::Matmul(args) => dense::matmul::run(args),
         Workload::Cholesky(args) => dense::cholesky::run(args),
+        Workload::Convolution(args) => cluster::convolution::run(args),
+        Workload::Lu(args) => cluster::lu::run(args),
+        Workload::Fft(args) => cluster::fft::run(args),
         Workload::Spmv(args) => {
             let choice = args.sharing.choice()?;
             let paths = (args.options).reading(&[args.sharing.model.path(), args.product.path()]);

@@ -1,7 +1,7 @@
 //! `pdawl run convolution`.
 
 use pdawl::cluster::space::Extent;
-use pdawl::workload::cluster::{ClusterWorkload, ConvolutionWorkload, generated};
+use pdawl::workload::cluster::{ConvolutionWorkload, generated};
 
 use super::options::NodeOptions;
 use super::run::{ClusterJob, run_job};
@@ -111,13 +111,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         "{rows} x {columns} x {} with {size} x {size}, blocks of {tile}, seed {}",
         args.channels, args.seed
     );
-    let workload: &dyn ClusterWorkload = &workload;
-    run_job(ClusterJob {
-        workload,
+    run_job(&ClusterJob {
+        workload: &workload,
         size: description,
         devices: args.devices.as_deref(),
         nodes: &args.nodes,
         tile,
+        seed: args.seed,
         verify: args.verify,
         format: args.format,
     })

@@ -12,8 +12,8 @@ use crate::cli::integer::integer;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Nodes")]
 pub struct NodeOptions {
-    /// How subtasks are spread over nodes: adaptive, static, central or steal
-    #[arg(long, value_name = "NAME", default_value = "adaptive")]
+    /// How subtasks are spread over nodes: together, oblivious, static, central or steal
+    #[arg(long, value_name = "NAME", default_value = "together")]
     pub spread: NamedSpread,
 
     /// Subtasks, beyond those that compute, whose data a device's node fetches

@@ -11,12 +11,14 @@ mod device_memory;
 mod encode;
 mod error;
 mod executor;
+mod expected;
 mod inputs;
 mod node;
 mod run;
 mod store;
 
 pub use error::ClusterError;
+pub use expected::expected;
 pub use node::{Node, Options};
 
 pub use run::Control;

@@ -1,0 +1,185 @@
+//! Running a workload over nodes as asked, and reporting.
+
+use std::sync::atomic::AtomicBool;
+
+use pdawl::cluster::protocol::Settings;
+use pdawl::cluster::record::ClusterOutcome;
+use pdawl::cluster::wire::environment::Launched;
+use pdawl::cluster::wire::heartbeat::Pulse;
+use pdawl::cluster::wire::{LocalWire, Wire, WireError, join};
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
+use pdawl::report::cluster::{ClusterContext, ClusterReport, WorkloadDescription, report};
+use pdawl::runtime::select;
+use pdawl::workload::cluster::ClusterWorkload;
+
+use super::options::NodeOptions;
+use crate::cli::args::Format;
+use crate::cli::failure::{Failure, refused, wrong_devices};
+use crate::cli::{interrupt, terminal};
+
+/// The part of the host's memory that may have what subtasks read.
+const INPUT_MEMORY: f64 = 0.3;
+
+/// What is to be computed, and how.
+pub struct ClusterJob<'a> {
+    pub workload: &'a dyn ClusterWorkload,
+    /// Its sizes, in words.
+    pub size: String,
+    pub devices: Option<&'a str>,
+    pub nodes: &'a NodeOptions,
+    /// Rows and columns of blocks.
+    pub tile: u64,
+    pub seed: u64,
+    pub verify: bool,
+    pub format: Format,
+}
+
+/// Runs a job. The first node prints the report.
+///
+/// # Errors
+/// What the runtime and the wire refuse, wrong results, lost nodes, and Ctrl-C.
+pub fn run_job(job: &ClusterJob) -> Result<(), Failure> {
+    let stop = interrupt::listen()?;
+    let rank = Launched::detect().map_or(0, |launched| launched.rank);
+    let wire: Box<dyn Wire> = match join(job.nodes.wire.as_deref(), Pulse::default()) {
+        Ok(Some(wire)) => Box::new(wire),
+        Ok(None) => alone()?,
+        Err(error) => return Err(of_wire(error, rank)),
+    };
+    let rank = wire.rank();
+    match run(job, wire, stop) {
+        Ok(None) => Ok(()),
+        Ok(Some(report)) => print(job, &report),
+        Err(failure) => Err(failure).map_err(|error| of_run(error, rank)),
+    }
+}
+
+/// The wire of a run with one node.
+fn alone() -> Result<Box<dyn Wire>, Failure> {
+    let wire = LocalWire::cluster(1).pop();
+    let wire =
+        wire.ok_or_else(|| Failure::failed("a run has no node", "a report of this fault"))?;
+    Ok(Box::new(wire))
+}
+
+fn run(
+    job: &ClusterJob,
+    wire: Box<dyn Wire>,
+    stop: &AtomicBool,
+) -> Result<Option<ClusterReport>, RunError> {
+    let selection = job.devices.map(str::parse).transpose();
+    let selection = selection.map_err(|why| RunError::Cli(wrong_devices(why)))?;
+    let (mut runtime, notes) =
+        select::open(selection.as_ref(), false).map_err(|error| RunError::Cli(refused(error)))?;
+    let is_first = wire.rank() == 0;
+    let memory = runtime
+        .devices()
+        .iter()
+        .map(|device| match device.shares_host_memory {
+            true => device.memory,
+            false => 0,
+        });
+    let memory = memory.max().filter(|bytes| *bytes > 0).unwrap_or(4 << 30);
+    let (name, version) = (job.workload.name(), env!("CARGO_PKG_VERSION"));
+    let options = Options {
+        program: format!("pdawl {version} run {name} {}", job.size),
+        devices: runtime.devices().iter().map(expected).collect(),
+        settings: Settings {
+            prefetch: job.nodes.prefetch,
+            ..Settings::default()
+        },
+        input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
+    };
+    let spread = is_first.then(|| job.nodes.spread.spread(job.seed));
+    let node = Node::join(wire, runtime.as_mut(), options, spread, stop)?;
+    let tasks = job.workload.tasks();
+    let format = if is_first { job.format } else { Format::Json };
+    let bar = terminal::progress(format, tasks, "tasks");
+    let control = Control {
+        tile: job.tile,
+        verify: job.verify.then_some(job.seed),
+        progress: &mut |done| bar.set_position(done),
+    };
+    let outcome = node.run_workload(job.workload, control);
+    bar.finish_and_clear();
+    Ok(outcome?.map(|outcome| report(&outcome, context(job, &outcome, notes))))
+}
+
+fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> ClusterContext {
+    let tasks = job.workload.tasks();
+    let ids: Vec<_> = (0..)
+        .map(pdawl::cluster::space::SpaceId)
+        .take(job.workload.spaces().len())
+        .collect();
+    let (mut subtasks, mut flops) = (0, 0.0);
+    for number in 0..tasks {
+        let task = job.workload.task(number, &ids);
+        subtasks += task.count();
+        flops += (0..task.count())
+            .map(|subtask| task.cost(subtask).flops)
+            .sum::<f64>();
+    }
+    let of_nodes = outcome.nodes.iter().flat_map(|node| {
+        let notes = node.notes.iter();
+        notes.map(|note| format!("{}: {note}", node.name))
+    });
+    ClusterContext {
+        workload: WorkloadDescription {
+            name: job.workload.name(),
+            size: job.size.clone(),
+            tasks,
+            subtasks,
+            flops,
+        },
+        simulated: false,
+        policy: job.nodes.spread.to_string(),
+        prefetch: job.nodes.prefetch,
+        notes: notes.into_iter().chain(of_nodes).collect(),
+    }
+}
+
+fn print(job: &ClusterJob, report: &ClusterReport) -> Result<(), Failure> {
+    terminal::print_report(job.format, report, ClusterReport::render)?;
+    match &report.verification {
+        Some(verification) if !verification.right => Err(Failure::failed(
+            format!("{} numbers of the result are wrong", verification.wrong),
+            "the same run on one node, and with --devices host, to find the device",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Why a run fails.
+enum RunError {
+    Cli(Failure),
+    Cluster(ClusterError),
+}
+
+impl From<ClusterError> for RunError {
+    fn from(error: ClusterError) -> Self {
+        Self::Cluster(error)
+    }
+}
+
+/// The failure of an error that all ranks have: the first one prints it.
+fn of_wire(error: WireError, rank: usize) -> Failure {
+    match rank {
+        0 => Failure::of(error),
+        _ => Failure::Program(1),
+    }
+}
+
+/// The failure of a run. What a node was told by another one, only the first prints.
+fn of_run(error: RunError, rank: usize) -> Failure {
+    match error {
+        RunError::Cli(failure) => failure,
+        RunError::Cluster(ClusterError::Interrupted) => Failure::Interrupted,
+        RunError::Cluster(ClusterError::Stopped(why)) => match rank {
+            0 if why.starts_with("interrupted") => Failure::Interrupted,
+            0 => Failure::failed(why, "docs/cluster.md for what a run needs"),
+            _ => Failure::Program(1),
+        },
+        RunError::Cluster(ClusterError::Runtime(error)) => refused(error),
+        RunError::Cluster(error) => Failure::of(error),
+    }
+}
