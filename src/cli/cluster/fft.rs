@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:\n  pdawl run fft --size 4096 --verify\n  \
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Rows and columns of the matrix of complex numbers
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = integer(1..=1 << 20_u64))]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = integer(1..=1_u64 << 20))]
     size: u64,
 
     /// Rows or columns of a subtask [default: a thirty-second of the matrix]

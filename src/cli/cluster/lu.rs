@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:\n  pdawl run lu --size 8192 --verify\n  \
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Rows and columns of the matrix
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = integer(1..=1 << 20_u64))]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = integer(1..=1_u64 << 20))]
     size: u64,
 
     /// Rows and columns of a block [default: a sixteenth of the matrix, from 64 to 2048]

@@ -25,7 +25,7 @@ pub struct FftWorkload {
 }
 
 /// Terms of sums that are computed for the comparison of a block.
-const TERMS: u64 = 1 << 26;
+const TERMS: u64 = 1 << 22;
 
 impl FftWorkload {
     fn extent(&self) -> Extent {
@@ -92,10 +92,14 @@ impl FftWorkload {
         let mut sums = vec![[0.0f64; 2]; places.len()];
         let mut squares = 0.0;
         let mut line = vec![0; 8 * self.columns as usize];
-        let turn = |number: u64, length: u64| {
-            let angle = -std::f64::consts::TAU * (number % length) as f64 / length as f64;
-            [angle.cos(), angle.sin()]
+        let turns = |length: u64| -> Vec<[f64; 2]> {
+            let angle = |number: u64| -std::f64::consts::TAU * number as f64 / length as f64;
+            (0..length)
+                .map(|number| [angle(number).cos(), angle(number).sin()])
+                .collect()
         };
+        let (of_rows, of_columns) = (turns(self.rows), turns(self.columns));
+        let turn = |turns: &[[f64; 2]], number: u64| turns[(number % turns.len() as u64) as usize];
         let times =
             |a: [f64; 2], b: [f64; 2]| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
         for row in 0..self.rows {
@@ -107,12 +111,12 @@ impl FftWorkload {
                     [0, 1].map(|which| f64::from(single(&whole, &line, [row, column], 2, which)));
                 squares += x[0] * x[0] + x[1] * x[1];
                 for (part, place) in parts.iter_mut().zip(&places) {
-                    let term = times(x, turn(column * place[1], self.columns));
+                    let term = times(x, turn(&of_columns, column * place[1]));
                     *part = [part[0] + term[0], part[1] + term[1]];
                 }
             }
             for ((sum, part), place) in sums.iter_mut().zip(parts).zip(&places) {
-                let term = times(part, turn(row * place[0], self.rows));
+                let term = times(part, turn(&of_rows, row * place[0]));
                 *sum = [sum[0] + term[0], sum[1] + term[1]];
             }
         }
