@@ -84,6 +84,7 @@ mod random;
 pub mod report;
 pub mod residency;
 pub mod runtime;
+pub mod spread;
 pub mod time;
 pub mod trace;
 pub mod workload;

@@ -1,6 +1,7 @@
 //! Messages between nodes.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::RequestId;
 use crate::cluster::NodeId;
@@ -10,6 +11,10 @@ use crate::time::Nanos;
 
 /// Parts of spaces.
 pub type Parts = Vec<Part>;
+
+/// The node that has the results of each range of subtasks. It is shared, as a message to
+/// every node has it.
+pub type Results = Arc<[(Range<u64>, NodeId)]>;
 
 /// A message. Data follow [`Message::Data`] as bytes that only drivers see.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +43,8 @@ pub enum Message {
         subtasks: Vec<Range<u64>>,
         kept: Vec<Range<u64>>,
     },
-    /// From the coordinator: another node has the result of a subtask.
+    /// From the coordinator: another node has the result of a subtask. [`Self::Revoked`]
+    /// answers.
     Cancel { task: TaskId, subtask: u64 },
     /// To the coordinator: a subtask is computed. `took` is its device's time, and
     /// `waiting` the number of subtasks that this node has not begun.
@@ -56,10 +62,11 @@ pub enum Message {
     /// To the coordinator, by the first of these nodes: all results are combined.
     Combined { task: TaskId },
     /// From the coordinator, to all: the task has ended.
-    Ended {
-        task: TaskId,
-        results: Vec<(Range<u64>, NodeId)>,
-    },
+    Ended { task: TaskId, results: Results },
+    /// To the coordinator: a device of this node has failed for good.
+    DeviceLost { device: u32 },
+    /// To the coordinator: this node does not reach another one any longer.
+    Unreachable { node: NodeId },
     /// Asks a node for parts.
     Fetch {
         task: TaskId,
@@ -70,7 +77,8 @@ pub enum Message {
     Data { request: RequestId },
     /// Results of a reduction, whose bytes follow.
     Partial { task: TaskId },
-    /// From the coordinator, to all: a node is lost. With `restart`, the tasks begin anew.
+    /// From the coordinator, to all: a node is lost, and another one answers for its data
+    /// with first contents. With `restart`, the tasks begin anew.
     Lost {
         node: NodeId,
         heir: NodeId,

@@ -6,15 +6,23 @@
 //! ([`crate::spread`]). Every node has its own queue of subtasks, fetches what the next
 //! ones read while others compute, and gives them to its devices.
 
+mod combine;
+mod coordinator;
+mod devices;
+mod fetch;
 mod message;
+mod node;
+mod work;
 
-use std::ops::Range;
+#[cfg(test)]
+mod tests;
 
-pub use message::{Message, Parts};
+pub use message::{Message, Parts, Results};
+pub use node::{NodeMachine, Settings};
 
 use super::NodeId;
 use super::space::Part;
-use super::task::TaskId;
+use crate::codelet::Cost;
 use crate::time::Nanos;
 
 /// Numbers a node's own requests for data.
@@ -32,7 +40,7 @@ pub enum Event {
     Message { from: NodeId, message: Message },
     /// What a request asked for has arrived and is kept for the task.
     Fetched { request: RequestId },
-    /// A device has ended a subtask. `result` says whether it is kept or an error.
+    /// A device has ended a subtask.
     Done {
         device: DeviceIndex,
         subtask: u64,
@@ -41,8 +49,7 @@ pub enum Event {
     },
     /// A device has failed for good. The node goes on with the others.
     DeviceLost { device: DeviceIndex, why: String },
-    /// This node's results of a reduction are combined with those of `from`, or, for a
-    /// node's own subtasks, the last one is in.
+    /// The results of a reduction that another node sent are combined with this node's.
     Combined,
     /// A node is gone.
     NodeLost { node: NodeId },
@@ -62,25 +69,30 @@ pub enum Action {
         request: RequestId,
         parts: Vec<Part>,
     },
-    /// Start a subtask on a device: all that it reads is here.
+    /// Start a subtask on a device: all that it reads is here. Its result is held when it
+    /// has ended, until [`Action::Keep`] or [`Action::Discard`].
     Start { device: DeviceIndex, subtask: u64 },
     /// Stop a subtask, if that can be done; its result is not wanted. It still ends with
     /// [`Event::Done`].
     Abort { device: DeviceIndex, subtask: u64 },
-    /// Keep the result of a subtask for the task's end.
+    /// Keep the result of a subtask for the task's end, or, in a task that reduces, combine
+    /// it with the node's others.
     Keep { subtask: u64 },
-    /// Forget the result of a subtask, which another node has.
+    /// Forget the result of a subtask, which another node has. It may have been kept, but
+    /// not in a task that reduces.
     Discard { subtask: u64 },
-    /// What was fetched by requests is not needed by waiting subtasks any longer. It may
-    /// be kept in a cache until the task ends.
+    /// Forget what a request fetched. What is not released is forgotten at the task's end.
     Release { request: RequestId },
-    /// Send the node's combined results to a node, which combines them with its own.
+    /// Send the node's combined results to a node, which combines them with its own. All
+    /// that was to be kept or combined before is in them.
     SendCombined { to: NodeId },
     /// Ask again at this time.
     WakeAt(Nanos),
-    /// The task has ended everywhere. The node that has the result of each subtask.
-    Ended { results: Vec<(Range<u64>, NodeId)> },
-    /// A node was lost, with data that nobody can compute again: the tasks begin anew.
+    /// The task has ended. The node that has the result of each subtask; of a task that
+    /// reduces, one node has them all.
+    Ended { results: Results },
+    /// A node was lost, with data that nobody has any longer: the tasks begin anew, and
+    /// what devices still run is not wanted.
     Restart { lost: NodeId },
     /// A node was lost; its data with first contents go to `heir`, and the task goes on.
     Lost { node: NodeId, heir: NodeId },
@@ -109,11 +121,16 @@ pub struct DeviceInfo {
     pub depth: u32,
 }
 
-/// Which node asked for what: a request in the words of the node that serves it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
-    pub from: NodeId,
-    pub task: TaskId,
-    pub request: RequestId,
-    pub parts: Vec<Part>,
+impl DeviceInfo {
+    /// The seconds that a subtask is expected to take when others follow it: computing
+    /// and memory overlap, and with a depth of two its copies overlap them, too.
+    pub fn seconds(&self, cost: Cost) -> f64 {
+        let time = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
+        let compute = time(cost.flops, self.flops).max(time(cost.bytes, self.memory_bandwidth));
+        let copies = time(cost.bytes, self.link_bandwidth);
+        match self.depth {
+            0 | 1 => compute + copies,
+            _ => compute.max(copies),
+        }
+    }
 }

@@ -7,8 +7,13 @@
 mod block;
 mod directory;
 
+use std::ops::Range;
+
 pub use block::Block;
 pub use directory::{Directory, Holder};
+
+use super::NodeId;
+use super::task::Task;
 
 /// A space. All nodes make spaces in the same order, so ids are equal everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,7 +59,7 @@ impl Spaces {
     pub fn add(
         &mut self,
         extent: Extent,
-        placement: impl IntoIterator<Item = (Block, super::NodeId)>,
+        placement: impl IntoIterator<Item = (Block, NodeId)>,
     ) -> SpaceId {
         let id = SpaceId(self.all.len() as u32);
         let mut directory = Directory::default();
@@ -104,16 +109,29 @@ impl Spaces {
     }
 
     /// Notes that a node has the new contents of a part, and no other node has them.
-    pub fn written(&mut self, part: &Part, node: super::NodeId) {
+    pub fn written(&mut self, part: &Part, node: NodeId) {
         if let Some(Some((_, directory))) = self.all.get_mut(part.space.0 as usize) {
             let initial = false;
             directory.set(&part.block, Holder { node, initial });
         }
     }
 
+    /// Notes who has what the subtasks of a task that has ended wrote.
+    pub fn record(&mut self, task: &dyn Task, results: &[(Range<u64>, NodeId)]) {
+        for (subtasks, node) in results {
+            // All subtasks of a task that reduces write the same parts.
+            let count = if task.reduces() { 1 } else { usize::MAX };
+            for subtask in subtasks.clone().take(count) {
+                for part in task.writes(subtask) {
+                    self.written(&part, *node);
+                }
+            }
+        }
+    }
+
     /// Takes a lost node out. Its blocks with first contents go to `heir`, which computes
     /// them again. The result is whether other blocks were lost with it.
-    pub fn lost(&mut self, node: super::NodeId, heir: super::NodeId) -> bool {
+    pub fn lost(&mut self, node: NodeId, heir: NodeId) -> bool {
         let spaces = self.all.iter_mut().flatten();
         let lost = spaces.map(|(_, directory)| directory.lost(node, heir));
         lost.fold(false, |any, lost| any | lost)

@@ -1,0 +1,318 @@
+//! The coordinator: carries out what the policy orders, and knows when a task has ended.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Action, Message, NodeInfo, Results};
+use crate::cluster::NodeId;
+use crate::cluster::space::Spaces;
+use crate::cluster::task::{Task, TaskId};
+use crate::spread::{Completion, Finished, Network, Order, Requests, Spread, TaskState};
+use crate::time::Nanos;
+
+/// A task that runs.
+struct Running {
+    id: TaskId,
+    reduces: bool,
+    state: TaskState,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Computing,
+    /// The nodes' results are combined at a node.
+    Combining(NodeId),
+    Ended,
+}
+
+/// The coordinator, at node 0.
+pub(super) struct Coordinator {
+    spread: Box<dyn Spread>,
+    network: Network,
+    nodes: Vec<NodeInfo>,
+    alive: Vec<bool>,
+    /// Which devices of each node work.
+    working: Vec<Vec<bool>>,
+    running: Option<Running>,
+    /// Results of the last task, which the directory may not have yet.
+    last: Results,
+}
+
+impl Coordinator {
+    pub fn new(spread: Box<dyn Spread>, network: Network) -> Self {
+        Self {
+            spread,
+            network,
+            nodes: Vec::new(),
+            alive: Vec::new(),
+            working: Vec::new(),
+            running: None,
+            last: Results::from([]),
+        }
+    }
+
+    /// All nodes have told what they are.
+    pub fn welcome(&mut self, nodes: Vec<NodeInfo>) {
+        self.alive = vec![true; nodes.len()];
+        self.working = nodes
+            .iter()
+            .map(|node| vec![true; node.devices.len()])
+            .collect();
+        self.nodes = nodes;
+    }
+
+    pub fn requests(&self) -> Requests {
+        self.spread.requests()
+    }
+
+    fn tell(&self, message: &Message, actions: &mut Vec<Action>) {
+        for node in (0..).map(NodeId).take(self.alive.len()) {
+            if self.alive[node.index()] {
+                let message = message.clone();
+                actions.push(Action::Send { to: node, message });
+            }
+        }
+    }
+
+    /// A task begins.
+    pub fn begin(
+        &mut self,
+        id: TaskId,
+        task: Arc<dyn Task>,
+        spaces: &Spaces,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        let data = self.spread.wants_data().then_some(spaces);
+        let (nodes, working) = (self.nodes.clone(), self.working.clone());
+        let reduces = task.reduces();
+        let state = TaskState::new(task, nodes, working, data, self.network, now);
+        let phase = Phase::Computing;
+        self.running = Some(Running {
+            id,
+            reduces,
+            state,
+            phase,
+        });
+        self.decide(id, now, actions, |spread, state| spread.begin(state));
+        self.end_if_done(actions);
+    }
+
+    /// Has the policy decide, if a task computes, and carries out what it orders.
+    fn decide(
+        &mut self,
+        task: TaskId,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+        decide: impl FnOnce(&mut dyn Spread, &mut TaskState),
+    ) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        if running.id != task || running.phase != Phase::Computing {
+            return;
+        }
+        running.state.set_now(now);
+        decide(&mut *self.spread, &mut running.state);
+        for order in running.state.take_orders() {
+            let (to, message) = match order {
+                Order::Assign { node, subtasks } => (node, Message::Assign { task, subtasks }),
+                Order::Revoke { node, subtasks } => (node, Message::Revoke { task, subtasks }),
+                Order::WakeAt(at) => {
+                    actions.push(Action::WakeAt(at));
+                    continue;
+                }
+            };
+            actions.push(Action::Send { to, message });
+        }
+    }
+
+    /// The time that the policy asked for has come.
+    pub fn woken(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        if let Some(task) = self.running.as_ref().map(|running| running.id) {
+            self.decide(task, now, actions, |spread, state| spread.woken(state));
+        }
+    }
+
+    /// A node has done a subtask.
+    pub fn done(
+        &mut self,
+        task: TaskId,
+        mut finished: Finished,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        if !self.alive[finished.node.index()] {
+            return;
+        }
+        let Some(running) = self.running.as_mut().filter(|running| running.id == task) else {
+            return;
+        };
+        let (node, subtask) = (finished.node, finished.subtask);
+        finished.counts = match running.state.note_done(subtask, node) {
+            Completion::First { cancel } => {
+                if running.reduces {
+                    let message = Message::Accept { task, subtask };
+                    actions.push(Action::Send { to: node, message });
+                }
+                if let Some(to) = cancel {
+                    let message = Message::Cancel { task, subtask };
+                    actions.push(Action::Send { to, message });
+                }
+                true
+            }
+            Completion::Again => false,
+        };
+        self.decide(task, now, actions, |spread, state| {
+            spread.done(&finished, state)
+        });
+        self.end_if_done(actions);
+    }
+
+    fn end_if_done(&mut self, actions: &mut Vec<Action>) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        if running.phase != Phase::Computing || running.state.ledger().open() > 0 {
+            return;
+        }
+        let (task, results) = (running.id, running.state.ledger().results());
+        let mut nodes: Vec<NodeId> = results.iter().map(|(_, node)| *node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        match nodes.first() {
+            Some(&first) if running.reduces => {
+                running.phase = Phase::Combining(first);
+                for &to in &nodes {
+                    let nodes = nodes.clone();
+                    let message = Message::Combine { task, nodes };
+                    actions.push(Action::Send { to, message });
+                }
+            }
+            _ => self.end(results, actions),
+        }
+    }
+
+    /// All results of a reduction are combined.
+    pub fn combined(&mut self, task: TaskId, actions: &mut Vec<Action>) {
+        let Some(running) = self.running.as_ref().filter(|running| running.id == task) else {
+            return;
+        };
+        if let Phase::Combining(node) = running.phase {
+            let count = running.state.count();
+            self.end(vec![(0..count, node)], actions);
+        }
+    }
+
+    fn end(&mut self, results: Vec<(Range<u64>, NodeId)>, actions: &mut Vec<Action>) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        running.phase = Phase::Ended;
+        let (task, results) = (running.id, Results::from(results));
+        self.last = Arc::clone(&results);
+        self.running = None;
+        self.tell(&Message::Ended { task, results }, actions);
+    }
+
+    /// A node gives subtasks back and keeps others.
+    pub fn revoked(
+        &mut self,
+        task: TaskId,
+        node: NodeId,
+        (subtasks, kept): (&[Range<u64>], &[Range<u64>]),
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        if !self.alive[node.index()] {
+            return;
+        }
+        let Some(running) = self.running.as_mut().filter(|running| running.id == task) else {
+            return;
+        };
+        if !running.state.note_revoked(node, subtasks, kept) {
+            return;
+        }
+        self.decide(task, now, actions, |spread, state| {
+            spread.revoked(node, subtasks, kept, state);
+        });
+    }
+
+    /// A device of a node has failed.
+    pub fn device_lost(
+        &mut self,
+        node: NodeId,
+        device: u32,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        let device = device as usize;
+        if let Some(works) = self.working[node.index()].get_mut(device) {
+            *works = false;
+        }
+        if self.fail_without_devices(actions) {
+            return;
+        }
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        running.state.note_device_lost(node, device);
+        let task = running.id;
+        self.decide(task, now, actions, |spread, state| {
+            spread.device_lost(node, device, state);
+        });
+    }
+
+    fn fail_without_devices(&self, actions: &mut Vec<Action>) -> bool {
+        let none = !self.working.iter().flatten().any(|&works| works);
+        if none {
+            let why = "no node has a device left; start the program again".to_owned();
+            self.tell(&Message::Stop { why }, actions);
+        }
+        none
+    }
+
+    /// A node is gone. Its data with first contents go to the next node that is there. If
+    /// it had others, or results were being combined, the tasks begin anew.
+    pub fn lost(&mut self, lost: NodeId, spaces: &Spaces, now: Nanos, actions: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.alive[lost.index()], false) {
+            return;
+        }
+        self.working[lost.index()].fill(false);
+        if self.fail_without_devices(actions) {
+            return;
+        }
+        let count = self.alive.len();
+        let mut nodes = (1..count).map(|step| (lost.index() + step) % count);
+        let heir = nodes
+            .find(|&node| self.alive[node])
+            .map_or(0, |node| node as u32);
+        let heir = NodeId(heir);
+        let combining = self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.phase != Phase::Computing);
+        let unrecorded = self.last.iter().any(|(_, node)| *node == lost);
+        let restart = combining || unrecorded || spaces.clone().lost(lost, heir);
+        let message = Message::Lost {
+            node: lost,
+            heir,
+            restart,
+        };
+        self.tell(&message, actions);
+        // If it was only out of reach, it must not wait for the others.
+        actions.push(Action::Send { to: lost, message });
+        if restart {
+            self.running = None;
+            self.last = Results::from([]);
+            return;
+        }
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        running.state.note_lost(lost, heir);
+        let task = running.id;
+        self.decide(task, now, actions, |spread, state| spread.lost(lost, state));
+    }
+}

@@ -1,0 +1,445 @@
+//! A node: takes what happened to the part that it concerns.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::coordinator::Coordinator;
+use super::devices::Devices;
+use super::fetch::Fetches;
+use super::work::Work;
+use super::{Action, DeviceIndex, Event, Message, NodeInfo};
+use crate::cluster::NodeId;
+use crate::cluster::space::Spaces;
+use crate::cluster::task::{Task, TaskId};
+use crate::spread::{Finished, Network, Requests, Spread};
+use crate::time::Nanos;
+
+/// How a node works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Subtasks for each device whose data are fetched before a device has room for them.
+    /// With 0, a device has one subtask at a time, and its data are fetched when the
+    /// device has nothing to do.
+    pub prefetch: u32,
+    /// Bytes of other nodes' data that are kept though no subtask here needs them now.
+    pub cache: u64,
+    /// What the coordinator assumes of the wires.
+    pub network: Network,
+}
+
+impl Default for Settings {
+    /// Two subtasks ahead: one may be late. Everything that was fetched is kept.
+    fn default() -> Self {
+        Self {
+            prefetch: 2,
+            cache: u64::MAX,
+            network: Network::default(),
+        }
+    }
+}
+
+/// Tasks are numbered from 1 after each restart, of which the upper half has the number.
+const RESTART: u64 = 1 << 32;
+
+/// A node of a cluster as a state machine.
+///
+/// Its driver calls [`Self::hello`] once, then [`Self::on`] for each event, until
+/// [`Self::is_ready`]. It calls [`Self::begin`] for each task, and [`Self::on`] until
+/// [`Action::Ended`], when it notes in its spaces who has the results
+/// ([`Spaces::record`]). All nodes begin the same tasks in the same order, each when it
+/// likes. What is sent to the node itself must come back as an event, in order, too.
+pub struct NodeMachine {
+    me: NodeId,
+    program: String,
+    info: NodeInfo,
+    settings: Settings,
+    /// At the coordinator: what has been told of each node.
+    told: Vec<Option<NodeInfo>>,
+    coordinator: Option<Coordinator>,
+    nodes: Vec<NodeInfo>,
+    devices: Devices,
+    /// The present task, or the last one.
+    task: TaskId,
+    work: Option<Work>,
+    /// Messages for tasks that have not begun here.
+    early: Vec<(NodeId, Message)>,
+    next_request: u64,
+    /// Who answers for lost nodes.
+    heirs: HashMap<NodeId, NodeId>,
+}
+
+impl NodeMachine {
+    /// Node `me` of `nodes`, which runs `program`. Node 0 needs the policy; others have
+    /// none.
+    ///
+    /// # Panics
+    /// When node 0 has no policy.
+    pub fn new(
+        me: NodeId,
+        nodes: u32,
+        program: String,
+        info: NodeInfo,
+        settings: Settings,
+        spread: Option<Box<dyn Spread>>,
+    ) -> Self {
+        assert!(
+            me != NodeId::FIRST || spread.is_some(),
+            "node 0 needs a policy"
+        );
+        let coordinator = spread.filter(|_| me == NodeId::FIRST);
+        Self {
+            me,
+            program,
+            devices: Devices::new(&info, settings.prefetch),
+            info,
+            settings,
+            told: vec![None; nodes as usize],
+            coordinator: coordinator.map(|spread| Coordinator::new(spread, settings.network)),
+            nodes: Vec::new(),
+            task: TaskId(0),
+            work: None,
+            early: Vec::new(),
+            next_request: 0,
+            heirs: HashMap::new(),
+        }
+    }
+
+    /// Tells the coordinator what this node is.
+    pub fn hello(&self, actions: &mut Vec<Action>) {
+        let (program, info) = (self.program.clone(), self.info.clone());
+        let message = Message::Hello { program, info };
+        let to = NodeId::FIRST;
+        actions.push(Action::Send { to, message });
+    }
+
+    /// Whether all nodes are there, so that tasks may begin.
+    pub fn is_ready(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
+    /// All nodes, lost ones included; none before they are all there.
+    pub fn nodes(&self) -> &[NodeInfo] {
+        &self.nodes
+    }
+
+    /// The node that has a node's data with first contents: itself, unless it was lost.
+    /// New spaces must be placed accordingly.
+    pub fn heir(&self, mut node: NodeId) -> NodeId {
+        while let Some(&heir) = self.heirs.get(&node) {
+            node = heir;
+        }
+        node
+    }
+
+    /// At the coordinator: the policy's requests for other nodes' work.
+    pub fn requests(&self) -> Requests {
+        let coordinator = self.coordinator.as_ref();
+        coordinator.map_or_else(Requests::default, Coordinator::requests)
+    }
+
+    /// The present task, or the last one.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// Begins the next task. The driver calls it when the node is ready and no task runs.
+    pub fn begin(
+        &mut self,
+        task: Arc<dyn Task>,
+        spaces: &Spaces,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        self.task.0 += 1;
+        let fetches = Fetches::new(
+            self.me,
+            self.task,
+            self.settings.cache,
+            self.next_request,
+            self.heirs.clone(),
+        );
+        let work = Work::new(self.task, Arc::clone(&task), fetches);
+        self.devices.begin(&self.info, work.mean());
+        self.work = Some(work);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.begin(self.task, task, spaces, now, actions);
+        }
+        for (from, message) in std::mem::take(&mut self.early) {
+            self.message(from, message, now, spaces, actions);
+        }
+        self.advance(now, spaces, actions);
+    }
+
+    /// Something happened.
+    pub fn on(&mut self, event: Event, now: Nanos, spaces: &Spaces, actions: &mut Vec<Action>) {
+        match event {
+            Event::Message { from, message } => self.message(from, message, now, spaces, actions),
+            Event::Fetched { request } => match &mut self.work {
+                Some(work) => work.fetched(request, actions),
+                None => actions.push(Action::Release { request }),
+            },
+            Event::Done {
+                device,
+                subtask,
+                took,
+            } => self.done(device, subtask, took, now, actions),
+            Event::DeviceLost { device, .. } => {
+                let lost = self.devices.lost(device);
+                let message = Message::DeviceLost { device: device.0 };
+                let to = NodeId::FIRST;
+                actions.push(Action::Send { to, message });
+                if let Some(work) = &mut self.work {
+                    let id = work.id;
+                    let wanted = lost.iter().filter(|r| r.task == id && !r.cancelled);
+                    work.device_lost(wanted.map(|r| r.subtask), &self.devices, actions);
+                }
+            }
+            Event::Combined => {
+                if let Some(work) = &mut self.work {
+                    work.combining.combined(work.id, actions);
+                }
+            }
+            Event::NodeLost { node } => self.node_lost(node, now, spaces, actions),
+            Event::Woken => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.woken(now, actions);
+                }
+            }
+        }
+        self.advance(now, spaces, actions);
+    }
+
+    fn advance(&mut self, now: Nanos, spaces: &Spaces, actions: &mut Vec<Action>) {
+        if let Some(work) = &mut self.work {
+            let prefetch = self.settings.prefetch;
+            work.advance(&mut self.devices, prefetch, spaces, now, actions);
+        }
+    }
+
+    fn done(
+        &mut self,
+        device: DeviceIndex,
+        subtask: u64,
+        took: Nanos,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(running) = self.devices.done(device, subtask, now) else {
+            return;
+        };
+        // Where its task has ended, nothing of it is wanted.
+        let work = self.work.as_mut().filter(|work| work.id == running.task);
+        if let Some(work) = work {
+            self.devices.learn(device, work.weight(subtask), took, now);
+            work.done(running, device, took, actions);
+        }
+    }
+
+    fn node_lost(&mut self, node: NodeId, now: Nanos, spaces: &Spaces, actions: &mut Vec<Action>) {
+        if node == NodeId::FIRST {
+            let why = "node 0 was lost, which coordinates the others; start the program again";
+            actions.push(Action::Fail {
+                why: why.to_owned(),
+            });
+        } else if !self.is_ready() {
+            let why = format!("{node} was lost before the run began; start the program again");
+            actions.push(Action::Fail { why });
+        } else if let Some(coordinator) = &mut self.coordinator {
+            coordinator.lost(node, spaces, now, actions);
+        } else {
+            let message = Message::Unreachable { node };
+            let to = NodeId::FIRST;
+            actions.push(Action::Send { to, message });
+        }
+    }
+
+    /// The task that a message is about.
+    fn task_of(message: &Message) -> Option<TaskId> {
+        match message {
+            Message::Assign { task, .. }
+            | Message::Revoke { task, .. }
+            | Message::Cancel { task, .. }
+            | Message::Accept { task, .. }
+            | Message::Combine { task, .. }
+            | Message::Ended { task, .. }
+            | Message::Fetch { task, .. } => Some(*task),
+            _ => None,
+        }
+    }
+
+    fn message(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        now: Nanos,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        match Self::task_of(&message) {
+            Some(task) if task > self.task => self.early.push((from, message)),
+            Some(task) => {
+                if self.work.as_ref().is_some_and(|work| work.id == task) {
+                    self.task_message(from, message, actions);
+                }
+            }
+            None => self.other_message(from, message, now, spaces, actions),
+        }
+    }
+
+    /// A message about the present task.
+    fn task_message(&mut self, from: NodeId, message: Message, actions: &mut Vec<Action>) {
+        let Some(work) = &mut self.work else { return };
+        match message {
+            Message::Assign { subtasks, .. } => work.assign(subtasks, &self.devices, actions),
+            Message::Revoke { subtasks, .. } => work.revoke(subtasks, actions),
+            Message::Cancel { subtask, .. } => work.cancel(subtask, &mut self.devices, actions),
+            Message::Accept { subtask, .. } => work.accept(subtask, actions),
+            Message::Combine { nodes, task } => {
+                work.combining.begin(self.me, &nodes, task, actions);
+            }
+            Message::Ended { results, .. } => {
+                self.stop_work(actions);
+                actions.push(Action::Ended { results });
+            }
+            Message::Fetch { request, parts, .. } => {
+                let to = from;
+                actions.push(Action::Serve { to, request, parts });
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the present task here. What still runs is a copy of what another node did, or
+    /// will be done again.
+    fn stop_work(&mut self, actions: &mut Vec<Action>) {
+        if let Some(work) = self.work.take() {
+            self.next_request = work.fetches.next();
+            for (device, subtask) in self.devices.all_running(work.id) {
+                let device = DeviceIndex(device as u32);
+                actions.push(Action::Abort { device, subtask });
+            }
+        }
+    }
+
+    fn other_message(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        now: Nanos,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        match message {
+            Message::Hello { program, info } => self.greeted(from, &program, info, actions),
+            Message::Welcome { nodes } => self.nodes = nodes,
+            Message::Lost {
+                node,
+                heir,
+                restart,
+            } => self.told_lost(node, heir, restart, spaces, actions),
+            Message::Stop { why } => actions.push(Action::Fail { why }),
+            Message::Unreachable { node } => self.node_lost(node, now, spaces, actions),
+            message => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    Self::coordinate(coordinator, from, message, now, actions);
+                }
+            }
+        }
+    }
+
+    fn coordinate(
+        coordinator: &mut Coordinator,
+        node: NodeId,
+        message: Message,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        match message {
+            Message::Done {
+                task,
+                subtask,
+                device,
+                took,
+                waiting,
+            } => {
+                let finished = Finished {
+                    node,
+                    device: device as usize,
+                    subtask,
+                    took,
+                    waiting,
+                    counts: true,
+                };
+                coordinator.done(task, finished, now, actions);
+            }
+            Message::Revoked {
+                task,
+                subtasks,
+                kept,
+            } => coordinator.revoked(task, node, (&subtasks, &kept), now, actions),
+            Message::Combined { task } => coordinator.combined(task, actions),
+            Message::DeviceLost { device } => coordinator.device_lost(node, device, now, actions),
+            _ => {}
+        }
+    }
+
+    /// At the coordinator: a node tells what it is. When all have, all are told.
+    fn greeted(&mut self, from: NodeId, program: &str, info: NodeInfo, actions: &mut Vec<Action>) {
+        let Some(coordinator) = &mut self.coordinator else {
+            return;
+        };
+        let all = (0..).map(NodeId).take(self.told.len());
+        if program != self.program {
+            let why = format!(
+                "{from} ({}) runs `{program}`, node 0 runs `{}`; start the same program with the same arguments on all nodes",
+                info.name, self.program
+            );
+            for to in all {
+                let message = Message::Stop { why: why.clone() };
+                actions.push(Action::Send { to, message });
+            }
+            return;
+        }
+        if let Some(told) = self.told.get_mut(from.index()) {
+            *told = Some(info);
+        }
+        if let Some(nodes) = self.told.iter().cloned().collect::<Option<Vec<_>>>() {
+            coordinator.welcome(nodes.clone());
+            for to in all {
+                let nodes = nodes.clone();
+                let message = Message::Welcome { nodes };
+                actions.push(Action::Send { to, message });
+            }
+        }
+    }
+
+    /// The coordinator tells that a node is lost.
+    fn told_lost(
+        &mut self,
+        node: NodeId,
+        heir: NodeId,
+        restart: bool,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        if node == self.me {
+            let why = format!("the others do not reach {node} (this one) any longer");
+            actions.push(Action::Fail { why });
+            return;
+        }
+        self.heirs.insert(node, heir);
+        if restart {
+            self.stop_work(actions);
+            let restarts = self.task.0 / RESTART + 1;
+            self.task = TaskId(restarts * RESTART);
+            self.early
+                .retain(|(_, message)| Self::task_of(message).is_some_and(|task| task > self.task));
+            actions.push(Action::Restart { lost: node });
+            return;
+        }
+        actions.push(Action::Lost { node, heir });
+        if let Some(work) = &mut self.work {
+            work.fetches.lost(node, heir, spaces, actions);
+        }
+    }
+}

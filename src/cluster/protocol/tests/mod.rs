@@ -1,0 +1,187 @@
+//! Random tasks on random clusters, where messages and devices take random times.
+
+mod check;
+mod world;
+
+use std::sync::Arc;
+
+use super::{DeviceInfo, NodeInfo};
+use crate::cluster::NodeId;
+use crate::cluster::space::{Block, Extent, Part, SpaceId, Spaces};
+use crate::cluster::task::Task;
+use crate::codelet::Cost;
+use crate::spread::NamedSpread;
+use world::{Faults, Seen, World};
+
+/// The sides of all spaces.
+pub(super) const SIDE: u64 = 6;
+
+/// A task that reads random blocks and writes the elements of one space, or reduces to
+/// one element.
+pub(super) struct RandomTask {
+    reads: Vec<Vec<Part>>,
+    writes: Vec<Vec<Part>>,
+    costs: Vec<f64>,
+    reduces: bool,
+}
+
+impl Task for RandomTask {
+    fn name(&self) -> &str {
+        "random"
+    }
+
+    fn count(&self) -> u64 {
+        self.reads.len() as u64
+    }
+
+    fn reads(&self, subtask: u64) -> Vec<Part> {
+        self.reads[subtask as usize].clone()
+    }
+
+    fn writes(&self, subtask: u64) -> Vec<Part> {
+        self.writes[subtask as usize].clone()
+    }
+
+    fn cost(&self, subtask: u64) -> Cost {
+        Cost {
+            flops: self.costs[subtask as usize],
+            bytes: 0.0,
+        }
+    }
+
+    fn reduces(&self) -> bool {
+        self.reduces
+    }
+}
+
+fn random_block(random: &mut fastrand::Rng) -> Block {
+    let mut range = || {
+        let begin = random.u64(..SIDE);
+        begin..random.u64(begin..=SIDE)
+    };
+    Block::new(range(), range())
+}
+
+fn random_task(spaces: u32, random: &mut fastrand::Rng) -> RandomTask {
+    let reduces = random.u32(..3) == 0;
+    let space = SpaceId(random.u32(..spaces));
+    // Runs of elements divide the space among the subtasks.
+    let pieces = random.u64(1..=SIDE);
+    let mut writes = Vec::new();
+    for row in 0..SIDE {
+        let columns = (0..pieces).map(|piece| SIDE * piece / pieces..SIDE * (piece + 1) / pieces);
+        for columns in columns {
+            let block = match reduces {
+                true => Block::new(0..1, 0..1),
+                false => Block::new(row..row + 1, columns),
+            };
+            writes.push(vec![Part { space, block }]);
+        }
+    }
+    writes.truncate(random.usize(..=writes.len()));
+    let read = |random: &mut fastrand::Rng| Part {
+        space: SpaceId(random.u32(..spaces)),
+        block: random_block(random),
+    };
+    let reads = writes
+        .iter()
+        .map(|_| (0..random.u32(..4)).map(|_| read(random)).collect());
+    let reads = reads.collect();
+    let costs = writes.iter().map(|_| 1e6 * (0.5 + random.f64()));
+    RandomTask {
+        reads,
+        costs: costs.collect(),
+        writes,
+        reduces,
+    }
+}
+
+fn random_node(random: &mut fastrand::Rng) -> NodeInfo {
+    let device = |random: &mut fastrand::Rng| DeviceInfo {
+        name: "device".into(),
+        flops: 1e9 * 10f64.powf(random.f64() * 1.5),
+        memory_bandwidth: 1e10,
+        link_bandwidth: f64::INFINITY,
+        depth: random.u32(1..=2),
+    };
+    NodeInfo {
+        name: "node".into(),
+        devices: (0..random.u32(1..=3)).map(|_| device(random)).collect(),
+    }
+}
+
+/// A random cluster with random tasks.
+fn random_world(spread: NamedSpread, faults: Faults, seed: u64) -> World {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let nodes: Vec<_> = (0..random.u32(1..=8))
+        .map(|_| random_node(&mut random))
+        .collect();
+    let count = nodes.len() as u32;
+    let mut spaces = Spaces::default();
+    let extent = Extent {
+        rows: SIDE,
+        columns: SIDE,
+        element: 8,
+    };
+    let number = random.u32(1..=3);
+    for _ in 0..number {
+        let blocks =
+            (0..random.u32(1..6)).map(|_| (random_block(&mut random), NodeId(random.u32(..count))));
+        let blocks: Vec<_> = blocks.collect();
+        spaces.add(extent, blocks);
+    }
+    let tasks = (0..random.u32(1..=4)).map(|_| Arc::new(random_task(number, &mut random)));
+    let tasks = tasks.collect();
+    World::new(nodes, (spaces, number), tasks, spread, faults, random)
+}
+
+fn run_all(spread: NamedSpread, faults: Faults, seeds: std::ops::Range<u64>) -> Seen {
+    let run = |seed| match random_world(spread, faults, seed).run() {
+        Ok(seen) => seen,
+        Err(why) => panic!("{spread}, seed {seed}: {why}"),
+    };
+    seeds.map(run).fold(Seen::default(), Seen::and)
+}
+
+#[test]
+fn tasks_end_with_the_right_results() {
+    for spread in NamedSpread::all() {
+        let seen = run_all(spread, Faults::default(), 0..150);
+        assert!(
+            seen.fetches > 1000 && seen.combined > 20,
+            "{spread}: {seen:?}"
+        );
+        let helps = spread != NamedSpread::Static;
+        assert!(
+            !helps || seen.discards > 10 && seen.revoked > 10,
+            "{spread}: {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn nodes_may_be_lost_at_any_moment() {
+    let faults = Faults {
+        nodes: 0.4,
+        devices: 0.0,
+    };
+    for spread in NamedSpread::all() {
+        let seen = run_all(spread, faults, 1000..1250);
+        assert!(
+            seen.losses > 100 && seen.restarts > 100,
+            "{spread}: {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn devices_may_fail_at_any_moment() {
+    let faults = Faults {
+        nodes: 0.15,
+        devices: 0.3,
+    };
+    for spread in NamedSpread::all() {
+        let seen = run_all(spread, faults, 2000..2250);
+        assert!(seen.losses > 20 && seen.revoked > 20, "{spread}: {seen:?}");
+    }
+}

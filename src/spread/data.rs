@@ -1,0 +1,99 @@
+//! Which bytes subtasks read and where they are, as numbers that are quick to compare.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::cluster::NodeId;
+use crate::cluster::space::{Part, Spaces};
+use crate::cluster::task::Task;
+
+/// What the subtasks of a task read: blocks that one node has, each counted once however
+/// many subtasks read it. Blocks that overlap without being equal count as unlike ones.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// The bytes and the holder of each block.
+    blocks: Vec<(u64, NodeId)>,
+    /// The blocks that each subtask reads are `reads[begins[s]..begins[s + 1]]`.
+    reads: Vec<u32>,
+    begins: Vec<usize>,
+    /// Blocks of others that each node has or will have, because subtasks there read them.
+    fetched: Vec<HashSet<u32>>,
+}
+
+impl Data {
+    /// Asks each subtask of a task what it reads.
+    pub fn of(task: &dyn Task, spaces: &Spaces, nodes: usize) -> Self {
+        let mut numbers: HashMap<Part, u32> = HashMap::new();
+        let mut data = Self {
+            blocks: Vec::new(),
+            reads: Vec::new(),
+            begins: vec![0],
+            fetched: vec![HashSet::new(); nodes],
+        };
+        for subtask in 0..task.count() {
+            for part in task.reads(subtask) {
+                let directory = spaces.directory(part.space);
+                for (block, holder) in directory.holders(&part.block) {
+                    let part = Part {
+                        space: part.space,
+                        block,
+                    };
+                    let blocks = &mut data.blocks;
+                    let bytes = spaces.bytes(&part);
+                    data.reads.push(*numbers.entry(part).or_insert_with(|| {
+                        blocks.push((bytes, holder.node));
+                        blocks.len() as u32 - 1
+                    }));
+                }
+            }
+            data.begins.push(data.reads.len());
+        }
+        data
+    }
+
+    fn reads(&self, subtask: u64) -> &[u32] {
+        let subtask = subtask as usize;
+        &self.reads[self.begins[subtask]..self.begins[subtask + 1]]
+    }
+
+    /// The bytes that a subtask reads and a node neither has nor fetches for another one.
+    pub fn missing(&self, subtask: u64, node: NodeId) -> u64 {
+        let fetched = &self.fetched[node.index()];
+        let lacks =
+            |block: &&u32| self.blocks[**block as usize].1 != node && !fetched.contains(block);
+        let lacked = self.reads(subtask).iter().filter(lacks);
+        lacked.map(|&block| self.blocks[block as usize].0).sum()
+    }
+
+    /// The node that has most of the bytes that a subtask reads.
+    pub fn home(&self, subtask: u64) -> Option<NodeId> {
+        let mut bytes: Vec<(NodeId, u64)> = Vec::new();
+        for &block in self.reads(subtask) {
+            let (more, node) = self.blocks[block as usize];
+            match bytes.iter_mut().find(|(other, _)| *other == node) {
+                Some((_, sum)) => *sum += more,
+                None => bytes.push((node, more)),
+            }
+        }
+        let most = bytes
+            .into_iter()
+            .max_by_key(|&(node, sum)| (sum, std::cmp::Reverse(node)));
+        most.map(|(node, _)| node)
+    }
+
+    /// A node will fetch what a subtask reads.
+    pub fn fetch(&mut self, subtask: u64, node: NodeId) {
+        for &block in &self.reads[self.begins[subtask as usize]..self.begins[subtask as usize + 1]]
+        {
+            if self.blocks[block as usize].1 != node {
+                self.fetched[node.index()].insert(block);
+            }
+        }
+    }
+
+    /// Another node answers for what a lost node had.
+    pub fn lost(&mut self, node: NodeId, heir: NodeId) {
+        for (_, holder) in self.blocks.iter_mut().filter(|(_, holder)| *holder == node) {
+            *holder = heir;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Spreading: which node computes which subtasks of a task.
+//!
+//! Each policy is a pure state machine in a file of its own. It is told what happened, and
+//! gives orders through the [`TaskState`]: give subtasks to a node, ask for some back, have
+//! one computed at a second node. It knows no messages and reads no clock. In a node,
+//! devices take subtasks from the node's queue ([`crate::cluster::protocol`]).
+
+mod data;
+mod ledger;
+mod named;
+pub mod rate;
+mod runs;
+mod state;
+mod static_shares;
+mod together;
+
+use std::ops::Range;
+
+pub use ledger::{Completion, Ledger};
+pub use named::{NamedSpread, SpreadNameError};
+pub use runs::Runs;
+pub use state::{Network, Order, TaskState};
+pub use static_shares::StaticShares;
+pub use together::Together;
+
+use crate::cluster::NodeId;
+use crate::time::Nanos;
+
+/// A subtask is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finished {
+    pub node: NodeId,
+    /// The device, by its place in the node's list.
+    pub device: usize,
+    pub subtask: u64,
+    /// The device's time.
+    pub took: Nanos,
+    /// How many subtasks the node has not begun.
+    pub waiting: u64,
+    /// Whether this result counts, as no other node was faster.
+    pub counts: bool,
+}
+
+/// How a policy's requests for other nodes' work fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    pub asked: u64,
+    /// Requests that brought at least one subtask.
+    pub brought: u64,
+}
+
+/// A policy that spreads subtasks over nodes. Each of its functions is called when the
+/// state has been brought up to date.
+pub trait Spread: Send {
+    /// As users write it.
+    fn name(&self) -> &'static str;
+
+    /// Whether it asks where data are. Finding out takes a while for large tasks.
+    fn wants_data(&self) -> bool {
+        false
+    }
+
+    /// A task begins: all of its subtasks are free.
+    fn begin(&mut self, state: &mut TaskState);
+
+    /// A subtask is done.
+    fn done(&mut self, finished: &Finished, state: &mut TaskState);
+
+    /// A node has given subtasks back, which are free now, and kept others that it had
+    /// begun. A node whose last device has failed gives all back without being asked.
+    fn revoked(
+        &mut self,
+        node: NodeId,
+        subtasks: &[Range<u64>],
+        kept: &[Range<u64>],
+        state: &mut TaskState,
+    );
+
+    /// A node is lost. What it had or had done is free, unless another node has it.
+    fn lost(&mut self, node: NodeId, state: &mut TaskState);
+
+    /// A device of a node has failed.
+    fn device_lost(&mut self, node: NodeId, device: usize, state: &mut TaskState);
+
+    /// The time that it asked for has come.
+    fn woken(&mut self, state: &mut TaskState);
+
+    /// Its requests for other nodes' work in all tasks.
+    fn requests(&self) -> Requests {
+        Requests::default()
+    }
+}

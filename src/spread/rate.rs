@@ -1,0 +1,134 @@
+//! How fast a device is: first as its description says, then as measured.
+
+use crate::cluster::protocol::DeviceInfo;
+use crate::cluster::task::Task;
+use crate::codelet::Cost;
+use crate::time::Nanos;
+
+/// The part of what was measured before that still counts when another subtask is done:
+/// about the last four count, so that one disturbed subtask does not turn a decision and
+/// a device that slows is noticed after a few.
+const REMEMBERED: f64 = 0.75;
+
+/// Subtasks that are asked for the mean cost of a task.
+const SAMPLES: u64 = 64;
+
+/// The mean cost of a task's subtasks, from at most [`SAMPLES`] of them.
+pub fn mean_cost(task: &dyn Task) -> Cost {
+    let count = task.count();
+    let samples = count.min(SAMPLES);
+    let mut sum = Cost::default();
+    for sample in 0..samples {
+        let cost = task.cost(sample * count / samples);
+        sum.flops += cost.flops / samples as f64;
+        sum.bytes += cost.bytes / samples as f64;
+    }
+    sum
+}
+
+/// How much work a subtask is, where the mean one is 1: the larger of its shares in
+/// operations and in bytes.
+pub fn weight(cost: Cost, mean: Cost) -> f64 {
+    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+    let weight = share(cost.flops, mean.flops).max(share(cost.bytes, mean.bytes));
+    if weight > 0.0 { weight } else { 1.0 }
+}
+
+/// The time that a device takes for a subtask when it has the next ones at hand.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    /// Seconds for a weight of 1, before any was measured.
+    prior: f64,
+    work: f64,
+    seconds: f64,
+    last: Option<Nanos>,
+}
+
+impl Rate {
+    /// A device of which only its description is known.
+    pub fn new(device: &DeviceInfo, mean: Cost) -> Self {
+        Self {
+            prior: device.seconds(mean),
+            work: 0.0,
+            seconds: 0.0,
+            last: None,
+        }
+    }
+
+    /// The device has ended a subtask. The time since it ended the one before is what a
+    /// subtask costs, as subtasks overlap; it is not, where the device waited for work
+    /// between them, and then it is longer than `took`.
+    pub fn done(&mut self, weight: f64, took: Nanos, now: Nanos) {
+        let since = self.last.map_or(took, |last| now.saturating_sub(last));
+        self.work = self.work * REMEMBERED + weight;
+        self.seconds = self.seconds * REMEMBERED + took.min(since) as f64 * 1e-9;
+        self.last = Some(now);
+    }
+
+    /// When it last ended a subtask.
+    pub fn last(&self) -> Option<Nanos> {
+        self.last
+    }
+
+    /// Whether it has ended a subtask.
+    pub fn is_measured(&self) -> bool {
+        self.work > 0.0
+    }
+
+    /// Seconds for a weight of 1. It is 0 where nothing is known.
+    pub fn seconds(&self) -> f64 {
+        match self.is_measured() {
+            true => self.seconds / self.work,
+            false => self.prior,
+        }
+    }
+
+    /// As [`Self::seconds`], of a device that has computed for `busy` seconds since its
+    /// last result: a longer time than expected is evidence before the result is there.
+    pub fn seconds_at_least(&self, busy: f64) -> f64 {
+        let expected = self.seconds();
+        if busy <= expected {
+            return expected;
+        }
+        (self.seconds * REMEMBERED + busy) / (self.work * REMEMBERED + 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate() -> Rate {
+        let device = DeviceInfo {
+            name: "gpu".into(),
+            flops: 1e9,
+            memory_bandwidth: 1e9,
+            link_bandwidth: f64::INFINITY,
+            depth: 2,
+        };
+        let cost = Cost {
+            flops: 2e9,
+            bytes: 1e9,
+        };
+        Rate::new(&device, cost)
+    }
+
+    #[test]
+    fn measured_times_replace_the_description() {
+        let mut rate = rate();
+        assert_eq!(rate.seconds(), 2.0);
+        // Two at once, each of 8 s: one every 4 s.
+        for number in 1..20 {
+            rate.done(1.0, 8_000_000_000, number * 4_000_000_000);
+        }
+        assert!((rate.seconds() - 4.0).abs() < 0.1, "{}", rate.seconds());
+    }
+
+    #[test]
+    fn a_device_that_is_late_counts_as_slower() {
+        let mut rate = rate();
+        rate.done(1.0, 1_000_000_000, 1_000_000_000);
+        assert_eq!(rate.seconds_at_least(0.5), 1.0);
+        assert!(rate.seconds_at_least(10.0) > 5.0);
+    }
+}

@@ -1,0 +1,273 @@
+//! What a policy knows of the running task, and through which it gives its orders.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::data::Data;
+use super::ledger::{Completion, Ledger};
+use super::rate::{mean_cost, weight};
+use crate::cluster::NodeId;
+use crate::cluster::protocol::NodeInfo;
+use crate::cluster::space::Spaces;
+use crate::cluster::task::{Task, extend_runs};
+use crate::codelet::Cost;
+use crate::time::Nanos;
+
+/// What a policy wants to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// A node computes these subtasks, after those that it has.
+    Assign {
+        node: NodeId,
+        subtasks: Vec<Range<u64>>,
+    },
+    /// A node gives back those of these subtasks that have not begun.
+    Revoke {
+        node: NodeId,
+        subtasks: Vec<Range<u64>>,
+    },
+    /// The policy is asked again at this time.
+    WakeAt(Nanos),
+}
+
+/// What is known of the wires between nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Network {
+    /// Bytes a second that a node can receive.
+    pub bandwidth: f64,
+    /// From a message to a node until its answer arrives.
+    pub round_trip: Nanos,
+}
+
+impl Default for Network {
+    /// Ethernet of 10 Gbit/s; an answer takes as long as a process that naps between two
+    /// looks at its messages needs.
+    fn default() -> Self {
+        Self {
+            bandwidth: 1.25e9,
+            round_trip: 200_000,
+        }
+    }
+}
+
+/// A running task, as the coordinator sees it.
+pub struct TaskState {
+    task: Arc<dyn Task>,
+    mean: Cost,
+    nodes: Vec<NodeInfo>,
+    /// Which devices of each node work; none of a lost node does.
+    working: Vec<Vec<bool>>,
+    ledger: Ledger,
+    data: Option<Data>,
+    network: Network,
+    now: Nanos,
+    orders: Vec<Order>,
+}
+
+impl TaskState {
+    /// A task that begins. `working` says which devices of each node work. With `spaces`,
+    /// the state knows where data are.
+    pub fn new(
+        task: Arc<dyn Task>,
+        nodes: Vec<NodeInfo>,
+        working: Vec<Vec<bool>>,
+        spaces: Option<&Spaces>,
+        network: Network,
+        now: Nanos,
+    ) -> Self {
+        let mean = mean_cost(&*task);
+        let weights = (0..task.count()).map(|subtask| weight(task.cost(subtask), mean) as f32);
+        Self {
+            mean,
+            ledger: Ledger::new(weights.collect(), nodes.len()),
+            data: spaces.map(|spaces| Data::of(&*task, spaces, nodes.len())),
+            task,
+            nodes,
+            working,
+            network,
+            now,
+            orders: Vec::new(),
+        }
+    }
+
+    /// Nanoseconds on the coordinator's clock.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// The number of subtasks.
+    pub fn count(&self) -> u64 {
+        self.task.count()
+    }
+
+    /// The mean cost of a subtask.
+    pub fn mean(&self) -> Cost {
+        self.mean
+    }
+
+    /// All nodes, lost ones included.
+    pub fn nodes(&self) -> &[NodeInfo] {
+        &self.nodes
+    }
+
+    /// The nodes with devices that work.
+    pub fn working(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let nodes = (0..).map(NodeId).zip(&self.working);
+        nodes
+            .filter(|(_, works)| works.contains(&true))
+            .map(|(node, _)| node)
+    }
+
+    /// The devices of a node that work, by their place in its list.
+    pub fn devices(&self, node: NodeId) -> impl Iterator<Item = usize> + '_ {
+        let devices = self.working[node.index()].iter().enumerate();
+        devices
+            .filter(|(_, works)| **works)
+            .map(|(device, _)| device)
+    }
+
+    /// Where all subtasks are.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Bytes that a node would have to fetch for a subtask; 0 where nothing is known.
+    pub fn missing(&self, subtask: u64, node: NodeId) -> u64 {
+        self.data
+            .as_ref()
+            .map_or(0, |data| data.missing(subtask, node))
+    }
+
+    /// The node that has most of what a subtask reads.
+    pub fn home(&self, subtask: u64) -> Option<NodeId> {
+        self.data.as_ref().and_then(|data| data.home(subtask))
+    }
+
+    /// What is known of the wires.
+    pub fn network(&self) -> Network {
+        self.network
+    }
+
+    /// Gives free subtasks to a node, in this order.
+    ///
+    /// # Panics
+    /// When one of them is not free.
+    pub fn assign(&mut self, node: NodeId, subtasks: impl IntoIterator<Item = u64>) {
+        let mut runs = Vec::new();
+        for subtask in subtasks {
+            self.ledger.assign(subtask, node);
+            self.note_fetch(subtask, node);
+            extend_runs(&mut runs, subtask);
+        }
+        if !runs.is_empty() {
+            let subtasks = runs;
+            self.orders.push(Order::Assign { node, subtasks });
+        }
+    }
+
+    /// Gives a subtask that another node has to a node as well. The result of the first
+    /// one counts.
+    ///
+    /// # Panics
+    /// When the subtask is not at exactly one other node.
+    pub fn copy(&mut self, node: NodeId, subtask: u64) {
+        self.ledger.copy(subtask, node);
+        self.note_fetch(subtask, node);
+        let one = subtask..subtask + 1;
+        let subtasks = vec![one];
+        self.orders.push(Order::Assign { node, subtasks });
+    }
+
+    fn note_fetch(&mut self, subtask: u64, node: NodeId) {
+        if let Some(data) = &mut self.data {
+            data.fetch(subtask, node);
+        }
+    }
+
+    /// Asks a node to give back subtasks. It answers which it has not begun; these are
+    /// free then.
+    pub fn revoke(&mut self, node: NodeId, subtasks: &[u64]) {
+        let mut runs = Vec::new();
+        self.ledger.revoke(subtasks.iter().copied(), node);
+        subtasks
+            .iter()
+            .for_each(|&subtask| extend_runs(&mut runs, subtask));
+        if !runs.is_empty() {
+            let subtasks = runs;
+            self.orders.push(Order::Revoke { node, subtasks });
+        }
+    }
+
+    /// Asks to be woken at a time.
+    pub fn wake_at(&mut self, at: Nanos) {
+        self.orders.push(Order::WakeAt(at));
+    }
+
+    /// What was ordered since the last call. A node gets one order instead of several
+    /// that follow each other.
+    pub fn take_orders(&mut self) -> Vec<Order> {
+        let mut orders: Vec<Order> = Vec::new();
+        let mut last: HashMap<NodeId, usize> = HashMap::new();
+        for order in self.orders.drain(..) {
+            match order {
+                Order::Assign { node, subtasks } => {
+                    if let Some(Order::Assign {
+                        subtasks: before, ..
+                    }) = last.get(&node).map(|&place| &mut orders[place])
+                    {
+                        before.extend(subtasks);
+                        continue;
+                    }
+                    last.insert(node, orders.len());
+                    orders.push(Order::Assign { node, subtasks });
+                }
+                Order::Revoke { node, subtasks } => {
+                    last.remove(&node);
+                    orders.push(Order::Revoke { node, subtasks });
+                }
+                Order::WakeAt(at) => orders.push(Order::WakeAt(at)),
+            }
+        }
+        orders
+    }
+
+    /// Tells the time.
+    pub fn set_now(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// A node has the result of a subtask. To be told before the policy is.
+    pub fn note_done(&mut self, subtask: u64, node: NodeId) -> Completion {
+        self.ledger.done(subtask, node)
+    }
+
+    /// A node has answered for subtasks. To be told before the policy is. The result is
+    /// whether the answer is about more than copies that were to be forgotten.
+    pub fn note_revoked(&mut self, node: NodeId, back: &[Range<u64>], kept: &[Range<u64>]) -> bool {
+        let mut concerns = back.is_empty();
+        for (runs, back) in [(back, true), (kept, false)] {
+            for subtask in runs.iter().cloned().flatten() {
+                concerns |= self.ledger.answered(subtask, node, back);
+            }
+        }
+        concerns
+    }
+
+    /// A node is lost, and another one answers for its data. To be told before the policy
+    /// is.
+    pub fn note_lost(&mut self, node: NodeId, heir: NodeId) {
+        self.working[node.index()].fill(false);
+        self.ledger.lost(node);
+        if let Some(data) = &mut self.data {
+            data.lost(node, heir);
+        }
+    }
+
+    /// A device of a node has failed. To be told before the policy is.
+    pub fn note_device_lost(&mut self, node: NodeId, device: usize) {
+        if let Some(works) = self.working[node.index()].get_mut(device) {
+            *works = false;
+        }
+    }
+}

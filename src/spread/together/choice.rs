@@ -1,0 +1,65 @@
+//! Which free subtask a node gets.
+
+use crate::cluster::NodeId;
+use crate::spread::{Runs, TaskState};
+
+/// Free subtasks that are compared for a node, so that choosing takes the same time in
+/// large tasks. A product of 16 x 16 blocks has as many.
+const COMPARED: usize = 256;
+
+/// Free subtasks by the node that has most of what they read.
+#[derive(Default)]
+pub struct Choice {
+    by_data: bool,
+    homes: Vec<Runs>,
+}
+
+impl Choice {
+    pub fn new(by_data: bool, state: &TaskState) -> Self {
+        let mut choice = Self {
+            by_data,
+            homes: vec![Runs::default(); state.nodes().len()],
+        };
+        choice.freed(0..state.count(), state);
+        choice
+    }
+
+    /// These subtasks are free now, or were before.
+    pub fn freed(&mut self, subtasks: impl IntoIterator<Item = u64>, state: &TaskState) {
+        if !self.by_data {
+            return;
+        }
+        for subtask in subtasks {
+            if state.ledger().free().contains(subtask)
+                && let Some(home) = state.home(subtask)
+            {
+                self.homes[home.index()].insert(subtask);
+            }
+        }
+    }
+
+    /// Takes the free subtask for which a node must fetch least, of the first ones for
+    /// which it has most and the first ones of all.
+    pub fn take(&mut self, node: NodeId, state: &TaskState) -> Option<u64> {
+        let free = state.ledger().free();
+        if !self.by_data {
+            return free.first();
+        }
+        let home = self.homes[node.index()].iter().take(COMPARED);
+        let mut best: Option<(u64, u64)> = None;
+        for subtask in home.chain(free.iter().take(COMPARED)) {
+            let missing = state.missing(subtask, node);
+            if best.is_none_or(|(least, _)| missing < least) {
+                best = Some((missing, subtask));
+            }
+            if missing == 0 {
+                break;
+            }
+        }
+        let (_, subtask) = best?;
+        if let Some(home) = state.home(subtask) {
+            self.homes[home.index()].remove(subtask);
+        }
+        Some(subtask)
+    }
+}

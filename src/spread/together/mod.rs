@@ -1,0 +1,236 @@
+//! Together: all nodes finish at the same time. The default.
+//!
+//! A node has as many subtasks as it needs for not waiting until the next ones arrive; the
+//! others stay with the coordinator, so that a node that slows has little. How fast devices
+//! are follows from their descriptions, then from what they report, and from what they do
+//! not report: a subtask that takes long is evidence before it ends. When all are given
+//! out, a node that will soon have nothing gets those that wait at the node that would
+//! finish last. When none wait, a subtask that runs is copied where the copy is expected to
+//! end first.
+//!
+//! A node gets the subtasks for which it must fetch least, counting what it fetched for
+//! those before.
+
+mod choice;
+mod paces;
+
+use std::ops::Range;
+
+use super::{Finished, Spread, TaskState};
+use crate::cluster::NodeId;
+use crate::time::Nanos;
+use choice::Choice;
+use paces::Paces;
+
+/// A copy is made where it is expected to end in this part of the time that the original
+/// needs at least: it costs transfers, and expectations err.
+const COPY_MARGIN: f64 = 0.8;
+
+/// The part of a subtask's time after which the coordinator looks again whether somebody
+/// is late.
+const LOOK: f64 = 0.5;
+
+/// The coordinator does not look more often, which would cost more than it could gain.
+const LEAST_LOOK: Nanos = 1_000_000;
+
+/// The policy.
+pub struct Together {
+    by_data: bool,
+    paces: Paces,
+    choice: Choice,
+    wake: Nanos,
+}
+
+impl Together {
+    /// The policy, with regard to where data are or without.
+    pub fn new(by_data: bool) -> Self {
+        Self {
+            by_data,
+            paces: Paces::default(),
+            choice: Choice::default(),
+            wake: 0,
+        }
+    }
+
+    /// Whether others would have finished everything before this node has finished one
+    /// more.
+    fn declines(&self, node: NodeId, state: &TaskState) -> bool {
+        let others = self.paces.all() - self.paces.pace(node);
+        let weight = state.ledger().open_weight();
+        self.paces.finish(node, 1, state) * others > weight + 1.0
+    }
+
+    /// Gives free subtasks to a node that will have too few.
+    fn feed(&mut self, node: NodeId, state: &mut TaskState) {
+        let enough = self.paces.enough(node, state);
+        if state.ledger().load(node) >= enough {
+            return;
+        }
+        // A quarter more, so that not each report is answered by a message.
+        while state.ledger().load(node) < 1.25 * enough && !self.declines(node, state) {
+            let Some(subtask) = self.choice.take(node, state) else {
+                return;
+            };
+            state.assign(node, [subtask]);
+            self.paces.given(node, state);
+        }
+    }
+
+    /// Gives free subtasks to all nodes that have too few, one by one to the node that
+    /// would finish it first.
+    fn share(&mut self, state: &mut TaskState) {
+        let nodes: Vec<NodeId> = state.working().collect();
+        let enough: Vec<f64> = nodes.iter().map(|&n| self.paces.enough(n, state)).collect();
+        while !state.ledger().free().is_empty() {
+            let hungry = nodes.iter().zip(&enough);
+            let hungry = hungry.filter(|&(&node, &enough)| state.ledger().load(node) < enough);
+            let ends = hungry.map(|(&node, _)| (self.paces.finish(node, 1, state), node));
+            let first = ends.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            let Some((_, node)) = first else { return };
+            let Some(subtask) = self.choice.take(node, state) else {
+                return;
+            };
+            state.assign(node, [subtask]);
+            self.paces.given(node, state);
+        }
+    }
+
+    /// When nothing is free: has a node that will soon have nothing get what waits or runs
+    /// elsewhere.
+    fn help(&mut self, node: NodeId, state: &mut TaskState) {
+        if !state.ledger().free().is_empty() || !self.paces.is_hungry(node, state) {
+            return;
+        }
+        let ends = |node| (self.paces.finish(node, 0, state), node);
+        let others = state.working().filter(|&other| other != node);
+        let able = others.filter(|&other| state.ledger().revoking(other).is_empty());
+        let last = able.map(ends).max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((end, last)) = last else { return };
+        let mine = self.paces.finish(node, 1, state) + self.paces.round_trip(state);
+        if mine < end && self.revoke(last, node, state) {
+            return;
+        }
+        self.copy(node, state);
+    }
+
+    /// Asks for so many of the waiting subtasks of one node that it and another one finish
+    /// together. The result is whether there are any.
+    fn revoke(&mut self, from: NodeId, to: NodeId, state: &mut TaskState) -> bool {
+        let ledger = state.ledger();
+        let (give, take) = (self.paces.pace(from), self.paces.pace(to));
+        let even = (ledger.load(from) * take - ledger.load(to) * give) / (give + take);
+        let begun = self.paces.slots(from, state);
+        let queue = ledger.queue(from);
+        let waiting = queue.iter().skip(begun).rev();
+        let waiting = waiting.filter(|&&subtask| !ledger.is_copied(subtask));
+        let mut sum = 0.0;
+        let mut moved = Vec::new();
+        for &subtask in waiting {
+            sum += ledger.weight(subtask);
+            if sum > even && !moved.is_empty() {
+                break;
+            }
+            moved.push(subtask);
+        }
+        moved.reverse();
+        state.revoke(from, &moved);
+        !moved.is_empty()
+    }
+
+    /// Has a node that has a device free compute what runs elsewhere and would end later
+    /// there.
+    fn copy(&mut self, node: NodeId, state: &mut TaskState) {
+        let Some(free) = self.paces.free_device(node, state) else {
+            return;
+        };
+        let mut worst: Option<(f64, u64)> = None;
+        for other in state.working().filter(|&other| other != node) {
+            for (left, subtask) in self.paces.running(other, state) {
+                let here = self.copied_in(free, node, subtask, state);
+                let ledger = state.ledger();
+                let gain = left * COPY_MARGIN - here;
+                if gain > 0.0 && !ledger.is_copied(subtask) && worst.is_none_or(|w| w.0 < gain) {
+                    worst = Some((gain, subtask));
+                }
+            }
+        }
+        if let Some((_, subtask)) = worst {
+            state.copy(node, subtask);
+            self.paces.given(node, state);
+        }
+    }
+
+    /// Seconds until a copy has ended at a node's free device.
+    fn copied_in(&self, seconds: f64, node: NodeId, subtask: u64, state: &TaskState) -> f64 {
+        let fetch = state.missing(subtask, node) as f64 / state.network().bandwidth;
+        seconds * state.ledger().weight(subtask) + fetch + self.paces.round_trip(state)
+    }
+
+    /// Has every node that could wait get work, and looks again later.
+    fn look(&mut self, state: &mut TaskState) {
+        self.paces.look(state);
+        self.share(state);
+        let nodes: Vec<NodeId> = state.working().collect();
+        for node in nodes {
+            self.help(node, state);
+        }
+        let now = state.now();
+        let fastest = self.paces.fastest(state);
+        if state.ledger().open() > 0 && self.wake <= now && fastest.is_finite() {
+            let wait = (fastest * LOOK * 1e9) as Nanos;
+            self.wake = now + wait.max(LEAST_LOOK);
+            state.wake_at(self.wake);
+        }
+    }
+}
+
+impl Spread for Together {
+    fn name(&self) -> &'static str {
+        match self.by_data {
+            true => "together",
+            false => "oblivious",
+        }
+    }
+
+    fn wants_data(&self) -> bool {
+        self.by_data
+    }
+
+    fn begin(&mut self, state: &mut TaskState) {
+        self.paces = Paces::new(state);
+        self.choice = Choice::new(self.by_data, state);
+        self.wake = 0;
+        self.look(state);
+    }
+
+    fn done(&mut self, finished: &Finished, state: &mut TaskState) {
+        self.paces.done(finished, state);
+        self.feed(finished.node, state);
+        self.help(finished.node, state);
+    }
+
+    fn revoked(
+        &mut self,
+        _: NodeId,
+        subtasks: &[Range<u64>],
+        _: &[Range<u64>],
+        state: &mut TaskState,
+    ) {
+        self.choice.freed(subtasks.iter().cloned().flatten(), state);
+        self.share(state);
+    }
+
+    fn lost(&mut self, _: NodeId, state: &mut TaskState) {
+        let free: Vec<u64> = state.ledger().free().iter().collect();
+        self.choice.freed(free, state);
+        self.look(state);
+    }
+
+    fn device_lost(&mut self, _: NodeId, _: usize, state: &mut TaskState) {
+        self.look(state);
+    }
+
+    fn woken(&mut self, state: &mut TaskState) {
+        self.look(state);
+    }
+}
