@@ -449,6 +449,11 @@ impl World {
                     .extend(elements(&part).map(|e| (e, value(number, written))));
             }
         }
+        let mine = results.iter().filter(|(_, node)| *node == me);
+        let mine: u64 = mine.map(|(range, _)| range.end - range.start).sum();
+        if !task.reduces() && node.kept.len() as u64 != mine {
+            return Err(format!("{me} keeps results that another node has"));
+        }
         if task.reduces() && results.iter().any(|(_, node)| *node == me) {
             node.combined.sort_unstable();
             if !node.combined.iter().copied().eq(0..task.count()) {

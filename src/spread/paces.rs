@@ -1,13 +1,20 @@
 //! How fast nodes are, when they will have finished, and which of their devices are late.
 
 use crate::cluster::NodeId;
-use crate::spread::rate::Rate;
-use crate::spread::{Finished, TaskState};
 use crate::time::Nanos;
+
+use super::rate::Rate;
+use super::{Finished, TaskState};
 
 /// Subtasks that a device should have in its node's queue beside those on it, so that
 /// their data arrive while it computes.
 const AHEAD: f64 = 2.0;
+
+/// The part of a subtask's time after which a policy looks again whether somebody is late.
+const LOOK: f64 = 0.5;
+
+/// A policy does not look more often, which would cost more than it could gain.
+const LEAST_LOOK: Nanos = 1_000_000;
 
 #[derive(Clone)]
 struct Device {
@@ -41,6 +48,8 @@ pub struct Paces {
     /// Work a second of each node, and of all.
     paces: Vec<f64>,
     all: f64,
+    /// When the policy is woken next.
+    wake: Nanos,
 }
 
 impl Paces {
@@ -59,6 +68,7 @@ impl Paces {
                 .collect(),
             paces: vec![0.0; state.nodes().len()],
             all: 0.0,
+            wake: 0,
         };
         paces.look(state);
         paces
@@ -70,6 +80,17 @@ impl Paces {
             self.note(NodeId(node as u32), state);
         }
         self.all = self.paces.iter().sum();
+    }
+
+    /// Has the policy woken when it should look again, unless it will be.
+    pub fn wake(&mut self, state: &mut TaskState) {
+        let now = state.now();
+        let fastest = self.fastest(state);
+        if state.ledger().open() > 0 && self.wake <= now && fastest.is_finite() {
+            let wait = (fastest * LOOK * 1e9) as Nanos;
+            self.wake = now + wait.max(LEAST_LOOK);
+            state.wake_at(self.wake);
+        }
     }
 
     fn note(&mut self, node: NodeId, state: &TaskState) {
