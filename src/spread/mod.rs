@@ -5,22 +5,27 @@
 //! one computed at a second node. It knows no messages and reads no clock. In a node,
 //! devices take subtasks from the node's queue ([`crate::cluster::protocol`]).
 
+mod central;
 mod data;
 mod ledger;
 mod named;
+mod paces;
 pub mod rate;
 mod runs;
 mod state;
 mod static_shares;
+mod steal;
 mod together;
 
 use std::ops::Range;
 
+pub use central::Central;
 pub use ledger::{Completion, Ledger};
 pub use named::{NamedSpread, SpreadNameError};
 pub use runs::Runs;
 pub use state::{Network, Order, TaskState};
 pub use static_shares::StaticShares;
+pub use steal::Steal;
 pub use together::Together;
 
 use crate::cluster::NodeId;

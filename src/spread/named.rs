@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{Spread, StaticShares, Together};
+use super::{Central, Spread, StaticShares, Steal, Together};
 
 /// A policy between nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,17 +17,25 @@ pub enum NamedSpread {
     Oblivious,
     /// [`StaticShares`].
     Static,
+    /// [`Central`].
+    Central,
+    /// [`Steal`].
+    Steal,
 }
 
-const NAMES: [(&str, NamedSpread); 3] = [
+const NAMES: [(&str, NamedSpread); 5] = [
     ("together", NamedSpread::Together),
     ("oblivious", NamedSpread::Oblivious),
     ("static", NamedSpread::Static),
+    ("central", NamedSpread::Central),
+    ("steal", NamedSpread::Steal),
 ];
 
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not a policy between nodes; known are together, oblivious and static")]
+#[error(
+    "`{0}` is not a policy between nodes; known are together, oblivious, static, central and steal"
+)]
 pub struct SpreadNameError(String);
 
 impl FromStr for NamedSpread {
@@ -55,11 +63,13 @@ impl NamedSpread {
     }
 
     /// The policy. `seed` is that of random choices.
-    pub fn spread(self, _seed: u64) -> Box<dyn Spread> {
+    pub fn spread(self, seed: u64) -> Box<dyn Spread> {
         match self {
             Self::Together => Box::new(Together::new(true)),
             Self::Oblivious => Box::new(Together::new(false)),
             Self::Static => Box::new(StaticShares),
+            Self::Central => Box::new(Central::default()),
+            Self::Steal => Box::new(Steal::new(seed)),
         }
     }
 }

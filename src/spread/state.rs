@@ -174,7 +174,8 @@ impl TaskState {
     pub fn copy(&mut self, node: NodeId, subtask: u64) {
         self.ledger.copy(subtask, node);
         self.note_fetch(subtask, node);
-        let subtasks = vec![subtask..subtask + 1];
+        let one = subtask..subtask + 1;
+        let subtasks = vec![one];
         self.orders.push(Order::Assign { node, subtasks });
     }
 

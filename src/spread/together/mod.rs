@@ -12,33 +12,23 @@
 //! those before.
 
 mod choice;
-mod paces;
 
 use std::ops::Range;
 
+use super::paces::Paces;
 use super::{Finished, Spread, TaskState};
 use crate::cluster::NodeId;
-use crate::time::Nanos;
 use choice::Choice;
-use paces::Paces;
 
 /// A copy is made where it is expected to end in this part of the time that the original
 /// needs at least: it costs transfers, and expectations err.
 const COPY_MARGIN: f64 = 0.8;
-
-/// The part of a subtask's time after which the coordinator looks again whether somebody
-/// is late.
-const LOOK: f64 = 0.5;
-
-/// The coordinator does not look more often, which would cost more than it could gain.
-const LEAST_LOOK: Nanos = 1_000_000;
 
 /// The policy.
 pub struct Together {
     by_data: bool,
     paces: Paces,
     choice: Choice,
-    wake: Nanos,
 }
 
 impl Together {
@@ -48,7 +38,6 @@ impl Together {
             by_data,
             paces: Paces::default(),
             choice: Choice::default(),
-            wake: 0,
         }
     }
 
@@ -174,13 +163,7 @@ impl Together {
         for node in nodes {
             self.help(node, state);
         }
-        let now = state.now();
-        let fastest = self.paces.fastest(state);
-        if state.ledger().open() > 0 && self.wake <= now && fastest.is_finite() {
-            let wait = (fastest * LOOK * 1e9) as Nanos;
-            self.wake = now + wait.max(LEAST_LOOK);
-            state.wake_at(self.wake);
-        }
+        self.paces.wake(state);
     }
 }
 
@@ -199,7 +182,6 @@ impl Spread for Together {
     fn begin(&mut self, state: &mut TaskState) {
         self.paces = Paces::new(state);
         self.choice = Choice::new(self.by_data, state);
-        self.wake = 0;
         self.look(state);
     }
 

@@ -151,7 +151,7 @@ fn tasks_end_with_the_right_results() {
             seen.fetches > 1000 && seen.combined > 20,
             "{spread}: {seen:?}"
         );
-        let helps = spread != NamedSpread::Static;
+        let helps = !matches!(spread, NamedSpread::Static | NamedSpread::Central);
         assert!(
             !helps || seen.discards > 10 && seen.revoked > 10,
             "{spread}: {seen:?}"
@@ -184,13 +184,4 @@ fn devices_may_fail_at_any_moment() {
         let seen = run_all(spread, faults, 2000..2250);
         assert!(seen.losses > 20 && seen.revoked > 20, "{spread}: {seen:?}");
     }
-}
-
-#[test]
-fn debug_one() {
-    let faults = Faults {
-        nodes: 0.4,
-        devices: 0.0,
-    };
-    run_all(NamedSpread::Together, faults, 1150..1151);
 }

@@ -197,13 +197,6 @@ impl World {
             if self.number > MOST {
                 return Err("it does not end".into());
             }
-            if self.number < 5000 && !matches!(happens, Happens::Event(Event::Woken)) {
-                if let Happens::Event(e) = &happens {
-                    eprintln!("{now} at {node} {e:?}");
-                } else {
-                    eprintln!("{now} at {node} other");
-                }
-            }
             if !self.nodes[node].alive {
                 continue;
             }
@@ -293,14 +286,11 @@ impl World {
                 let event = Event::NodeLost {
                     node: NodeId(index as u32),
                 };
-                let to = if self.random.bool() {
-                    0
-                } else {
-                    self.random.usize(..self.nodes.len())
-                };
-                let to = if self.nodes[to].alive { to } else { 0 };
-                let at = now + self.random.u64(1_000..3_000_000);
-                self.at(at, to, Happens::Event(event));
+                // Another node may notice it before the coordinator does.
+                for to in [self.random.usize(..self.nodes.len()), 0] {
+                    let at = now + self.random.u64(1_000..3_000_000);
+                    self.at(at, to, Happens::Event(event.clone()));
+                }
                 return actions;
             }
         };
@@ -458,6 +448,11 @@ impl World {
                 node.own
                     .extend(elements(&part).map(|e| (e, value(number, written))));
             }
+        }
+        let mine = results.iter().filter(|(_, node)| *node == me);
+        let mine: u64 = mine.map(|(range, _)| range.end - range.start).sum();
+        if !task.reduces() && node.kept.len() as u64 != mine {
+            return Err(format!("{me} keeps results that another node has"));
         }
         if task.reduces() && results.iter().any(|(_, node)| *node == me) {
             node.combined.sort_unstable();

@@ -1,0 +1,252 @@
+//! How fast nodes are, when they will have finished, and which of their devices are late.
+
+use crate::cluster::NodeId;
+use crate::time::Nanos;
+
+use super::rate::Rate;
+use super::{Finished, TaskState};
+
+/// Subtasks that a device should have in its node's queue beside those on it, so that
+/// their data arrive while it computes.
+const AHEAD: f64 = 2.0;
+
+/// The part of a subtask's time after which a policy looks again whether somebody is late.
+const LOOK: f64 = 0.5;
+
+/// A policy does not look more often, which would cost more than it could gain.
+const LEAST_LOOK: Nanos = 1_000_000;
+
+#[derive(Clone)]
+struct Device {
+    rate: Rate,
+    depth: usize,
+    /// Since when it computes the subtask that it will report next.
+    since: Nanos,
+    /// Whether it has reported that its node's queue is empty.
+    idle: bool,
+}
+
+impl Device {
+    fn busy(&self, now: Nanos) -> f64 {
+        match self.idle {
+            true => 0.0,
+            false => now.saturating_sub(self.since) as f64 * 1e-9,
+        }
+    }
+
+    fn seconds(&self, now: Nanos) -> f64 {
+        // Nothing is known of a device without a description: all are alike.
+        let known = |seconds: f64| if seconds > 0.0 { seconds } else { 1.0 };
+        known(self.rate.seconds_at_least(self.busy(now)))
+    }
+}
+
+/// What is known of all nodes' devices.
+#[derive(Clone, Default)]
+pub struct Paces {
+    nodes: Vec<Vec<Device>>,
+    /// Work a second of each node, and of all.
+    paces: Vec<f64>,
+    all: f64,
+    /// When the policy is woken next.
+    wake: Nanos,
+}
+
+impl Paces {
+    /// What descriptions say.
+    pub fn new(state: &TaskState) -> Self {
+        let device = |device| Device {
+            rate: Rate::new(device, state.mean()),
+            depth: device.depth.max(1) as usize,
+            since: state.now(),
+            idle: true,
+        };
+        let nodes = state.nodes().iter();
+        let mut paces = Self {
+            nodes: nodes
+                .map(|node| node.devices.iter().map(device).collect())
+                .collect(),
+            paces: vec![0.0; state.nodes().len()],
+            all: 0.0,
+            wake: 0,
+        };
+        paces.look(state);
+        paces
+    }
+
+    /// Takes into account who is late now, and who is lost.
+    pub fn look(&mut self, state: &TaskState) {
+        for node in 0..self.nodes.len() {
+            self.note(NodeId(node as u32), state);
+        }
+        self.all = self.paces.iter().sum();
+    }
+
+    /// Has the policy woken when it should look again, unless it will be.
+    pub fn wake(&mut self, state: &mut TaskState) {
+        let now = state.now();
+        let fastest = self.fastest(state);
+        if state.ledger().open() > 0 && self.wake <= now && fastest.is_finite() {
+            let wait = (fastest * LOOK * 1e9) as Nanos;
+            self.wake = now + wait.max(LEAST_LOOK);
+            state.wake_at(self.wake);
+        }
+    }
+
+    fn note(&mut self, node: NodeId, state: &TaskState) {
+        let devices = &self.nodes[node.index()];
+        let pace = |device: usize| 1.0 / devices[device].seconds(state.now());
+        let pace = state.devices(node).map(pace).sum();
+        self.all += pace - self.paces[node.index()];
+        self.paces[node.index()] = pace;
+    }
+
+    /// A node has been given subtasks: its devices compute.
+    pub fn given(&mut self, node: NodeId, state: &TaskState) {
+        for device in self.nodes[node.index()]
+            .iter_mut()
+            .filter(|device| device.idle)
+        {
+            device.idle = false;
+            device.since = state.now();
+        }
+    }
+
+    /// A device has ended a subtask.
+    pub fn done(&mut self, finished: &Finished, state: &TaskState) {
+        let node = finished.node;
+        let Some(device) = self.nodes[node.index()].get_mut(finished.device) else {
+            return;
+        };
+        let weight = state.ledger().weight(finished.subtask);
+        device.rate.done(weight, finished.took, state.now());
+        device.since = state.now();
+        // With two subtasks on it, the other one runs.
+        let busy = device.depth > 1 && state.ledger().queue(node).len() > 1;
+        device.idle = finished.waiting == 0 && !busy;
+        self.note(node, state);
+    }
+
+    /// Work a second of a node.
+    pub fn pace(&self, node: NodeId) -> f64 {
+        self.paces[node.index()]
+    }
+
+    /// Work a second of all nodes.
+    pub fn all(&self) -> f64 {
+        self.all
+    }
+
+    /// Seconds from an order until its answer.
+    pub fn round_trip(&self, state: &TaskState) -> f64 {
+        state.network().round_trip as f64 * 1e-9
+    }
+
+    /// Subtasks that a node's devices have at once.
+    pub fn slots(&self, node: NodeId, state: &TaskState) -> usize {
+        let devices = &self.nodes[node.index()];
+        state
+            .devices(node)
+            .map(|device| devices[device].depth)
+            .sum()
+    }
+
+    /// The work that a node should have: its slowest device must not find the queue so
+    /// short that the others had better do the rest, and the next data must arrive in time.
+    pub fn enough(&self, node: NodeId, state: &TaskState) -> f64 {
+        let devices = &self.nodes[node.index()];
+        let times = state
+            .devices(node)
+            .map(|device| devices[device].rate.seconds());
+        let slowest = times.fold(0.0, f64::max);
+        let ahead = AHEAD * state.devices(node).count() as f64;
+        let pace = self.pace(node);
+        self.slots(node, state) as f64 + ahead + pace * (slowest + self.round_trip(state))
+    }
+
+    /// Whether a node will soon have a device without work.
+    pub fn is_hungry(&self, node: NodeId, state: &TaskState) -> bool {
+        let waits = self.round_trip(state) * 2.0 * self.pace(node);
+        let soon = self.slots(node, state) as f64 + waits;
+        state.ledger().load(node) <= soon
+    }
+
+    /// Seconds until a node has finished what it has and `more` subtasks of mean size.
+    pub fn finish(&self, node: NodeId, more: usize, state: &TaskState) -> f64 {
+        let (load, pace) = (state.ledger().load(node), self.pace(node));
+        let count = state.ledger().queue(node).len() + more;
+        let slots = self.slots(node, state);
+        if count > 2 * slots || pace == 0.0 {
+            return (load + more as f64) / pace;
+        }
+        if count == 0 {
+            return 0.0;
+        }
+        // A device finishes one after the other; the next one began some time ago.
+        let devices = &self.nodes[node.index()];
+        let mut ends: Vec<(f64, f64)> = Vec::new();
+        for device in state.devices(node) {
+            let device = &devices[device];
+            let seconds = device.seconds(state.now());
+            let begun = device.busy(state.now()).min(seconds * 0.9);
+            ends.push((seconds - begun, seconds));
+        }
+        let mut end = 0.0;
+        for _ in 0..count {
+            let Some(first) = ends.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0)) else {
+                return f64::INFINITY;
+            };
+            end = first.0;
+            first.0 += first.1;
+        }
+        let mean = (load + more as f64) / count as f64;
+        end * mean
+    }
+
+    /// The time that the fastest device of all takes for a subtask.
+    pub fn fastest(&self, state: &TaskState) -> f64 {
+        let nodes = state.working();
+        let times = nodes.flat_map(|node| {
+            let devices = &self.nodes[node.index()];
+            state
+                .devices(node)
+                .map(|device| devices[device].seconds(state.now()))
+        });
+        times.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The seconds that the fastest free device of a node takes; `None` if all compute.
+    pub fn free_device(&self, node: NodeId, state: &TaskState) -> Option<f64> {
+        if state.ledger().queue(node).len() >= state.devices(node).count() {
+            return None;
+        }
+        let devices = &self.nodes[node.index()];
+        let idle = state.devices(node).filter(|&device| devices[device].idle);
+        let times = idle.map(|device| devices[device].seconds(state.now()));
+        times.min_by(f64::total_cmp)
+    }
+
+    /// What runs at a node, with the seconds that it needs at least. The node's oldest
+    /// subtask is taken for that of the device that has not reported for longest. What
+    /// should have ended is taken to need as long again as it has had.
+    pub fn running<'a>(
+        &'a self,
+        node: NodeId,
+        state: &'a TaskState,
+    ) -> impl Iterator<Item = (f64, u64)> + 'a {
+        let now = state.now();
+        let devices = &self.nodes[node.index()];
+        let busy = state.devices(node).map(|device| &devices[device]);
+        let mut busy: Vec<&Device> = busy.filter(|device| !device.idle).collect();
+        busy.sort_by_key(|device| device.since);
+        let left = move |device: &Device, subtask: u64| {
+            let expected = device.rate.seconds() * state.ledger().weight(subtask);
+            let had = device.busy(now);
+            if had < expected { expected - had } else { had }
+        };
+        let queue = state.ledger().queue(node).iter();
+        queue
+            .zip(busy)
+            .map(move |(&subtask, device)| (left(device, subtask), subtask))
+    }
+}
