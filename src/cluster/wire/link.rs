@@ -31,6 +31,8 @@ pub struct Link<T> {
     peers: Vec<Peer>,
     offsets: Option<Vec<i64>>,
     answer: Option<Answer>,
+    /// When the user polled last.
+    polled: Nanos,
 }
 
 #[derive(Clone, Default)]
@@ -64,6 +66,7 @@ impl<T: Transport> Link<T> {
             peers: vec![Peer::default(); size],
             offsets: Some(vec![0; size]),
             answer: None,
+            polled: 0,
         };
         let now = link.now();
         link.heartbeat = pulse.map(|pulse| Heartbeat::new(rank, size, pulse, now));
@@ -158,6 +161,18 @@ impl<T: Transport> Link<T> {
         }
         self.beat(now, !moved)?;
         Ok(moved)
+    }
+
+    /// Does what is due while the user does something else; nothing if the user polled less
+    /// than a period ago. What arrives is kept. It takes half a period at most, since the
+    /// user may wait for it.
+    pub(super) fn attend(&mut self) -> Result<(), WireError> {
+        let begin = self.now();
+        let period = self.heartbeat.as_ref().map(Heartbeat::period);
+        if let Some(period) = period.filter(|period| begin - self.polled >= *period) {
+            while self.pump(self.now())? && self.now() - begin < period / 2 {}
+        }
+        Ok(())
     }
 
     fn obey(&mut self, from: usize, bytes: &[u8]) -> Result<(), WireError> {
@@ -261,7 +276,9 @@ impl<T: Transport> Wire for Link<T> {
     fn poll(&mut self) -> Result<Option<Arrived>, WireError> {
         // First from the transport, so that a rank that sends to itself again and again
         // hears the others, too.
-        self.pump(self.now())?;
+        let now = self.now();
+        self.polled = now;
+        self.pump(now)?;
         Ok(self.arrived.pop_front())
     }
 
