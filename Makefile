@@ -1,27 +1,41 @@
 # The commands of CONTRIBUTING.md. `make test` is all that a bare machine with
 # a Rust toolchain needs.
 
-.PHONY: test opencl check bench notebooks
+.PHONY: test test-mpi opencl mpi check check-mpi bench notebooks
 
 PYTHON ?= python3
 VENV := target/notebooks-venv
+# All crates but the wire over MPI: nothing else needs MPI.
+CRATES := --workspace --exclude pdawl-wire-mpi
 
-# Every test. None is skipped: one that cannot run fails and says what it lacks.
+# Every test that needs no MPI. None is skipped: one that cannot run fails and says what
+# it lacks.
 test: opencl
-	cargo test --workspace
+	cargo test $(CRATES)
+
+# Runs of several processes, with mpirun.
+test-mpi: mpi
+	cargo test -p pdawl-wire-mpi
 
 # An OpenCL CPU device for the tests, through the system's package manager.
 opencl:
 	sh scripts/install-opencl.sh
 
+# Open MPI and libclang, likewise.
+mpi:
+	sh scripts/install-mpi.sh
+
 # What a change must also pass.
 check:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	cargo clippy $(CRATES) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
+
+check-mpi: mpi
+	cargo clippy -p pdawl-wire-mpi --all-targets -- -D warnings
 
 bench:
-	cargo bench --workspace
+	cargo bench $(CRATES)
 
 # The figures of notebooks/, as pages in target/notebooks. Needs Python 3.11 or
 # newer; a cell that fails fails this.

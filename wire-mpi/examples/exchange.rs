@@ -2,6 +2,7 @@
 //! WIRE, the library is looked for where it is installed.
 //!
 //! * `exchange`: each rank sends random messages to all and checks what it receives.
+//! * `busy`: the same, while the last rank does something else at first.
 //! * `speed`: the latency of small messages and the bandwidth of large ones.
 //! * `lose`: the last rank is killed; the others hear of it and go on without it.
 
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
 
 fn run() -> Outcome {
     let mut arguments = env::args().skip(1);
-    let task = arguments.next().ok_or("exchange, speed or lose")?;
+    let task = arguments.next().ok_or("exchange, busy, speed or lose")?;
     let file = arguments.next().map(PathBuf::from);
     let joined = match join(file.as_deref(), Pulse::default()) {
         // All ranks have this error, and one says it.
@@ -45,6 +46,13 @@ fn run() -> Outcome {
     let all: Vec<usize> = (0..wire.size()).collect();
     match task.as_str() {
         "exchange" => exchange(&mut wire, &all)?,
+        "busy" => {
+            if wire.rank() + 1 == wire.size() {
+                // Longer than the silence after which a rank is lost.
+                thread::sleep(Duration::from_nanos(Pulse::default().silence) * 3 / 2);
+            }
+            exchange(&mut wire, &all)?;
+        }
         "speed" => speed(&mut wire)?,
         "lose" => lose(&mut wire)?,
         other => return Err(format!("there is no task {other}").into()),

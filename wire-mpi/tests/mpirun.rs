@@ -93,6 +93,12 @@ fn large_messages_travel_in_pieces() {
 }
 
 #[test]
+fn a_rank_that_does_something_else_is_not_lost() {
+    let run = task(3, "", "busy").succeeds();
+    assert_eq!(run.lines("in order"), 3, "{}", run.errors);
+}
+
+#[test]
 fn times_are_printed() {
     let run = task(2, "", "speed").succeeds();
     assert_eq!(run.lines("GB/s"), 4, "{}", run.errors);

@@ -7,6 +7,8 @@ pub enum Control {
     Beat,
     /// The sender ends, after this many data messages to the receiver.
     Done { messages: u64 },
+    /// The sender has heard that all ranks end. It has lost none, or some.
+    Leave { complete: bool },
     /// The sender takes the receiver for lost.
     Excluded,
     /// A question for the time.
@@ -23,6 +25,7 @@ const EXCLUDED: u8 = 2;
 const PING: u8 = 3;
 const PONG: u8 = 4;
 const OFFSETS: u8 = 5;
+const LEAVE: u8 = 6;
 
 impl Control {
     /// A byte for the kind, then numbers of 8 bytes, least significant byte first.
@@ -30,6 +33,7 @@ impl Control {
         let (kind, numbers): (u8, Vec<[u8; 8]>) = match self {
             Self::Beat => (BEAT, Vec::new()),
             Self::Done { messages } => (DONE, vec![messages.to_le_bytes()]),
+            Self::Leave { complete } => (LEAVE, vec![u64::from(*complete).to_le_bytes()]),
             Self::Excluded => (EXCLUDED, Vec::new()),
             Self::Ping => (PING, Vec::new()),
             Self::Pong { time } => (PONG, vec![time.to_le_bytes()]),
@@ -48,6 +52,9 @@ impl Control {
             (BEAT, []) => Self::Beat,
             (DONE, &[messages]) => Self::Done {
                 messages: u64::from_le_bytes(messages),
+            },
+            (LEAVE, &[complete]) => Self::Leave {
+                complete: u64::from_le_bytes(complete) != 0,
             },
             (EXCLUDED, []) => Self::Excluded,
             (PING, []) => Self::Ping,
@@ -72,6 +79,8 @@ mod tests {
         let all = [
             Control::Beat,
             Control::Done { messages: 300 },
+            Control::Leave { complete: true },
+            Control::Leave { complete: false },
             Control::Excluded,
             Control::Ping,
             Control::Pong { time: u64::MAX - 7 },
@@ -87,7 +96,7 @@ mod tests {
     fn other_bytes_are_refused() {
         let mut cut = Control::Pong { time: 1 }.encode();
         cut.pop();
-        for bytes in [&[][..], &[6], &[BEAT, 0], &[PONG], &cut] {
+        for bytes in [&[][..], &[99], &[BEAT, 0], &[PONG], &cut] {
             assert_eq!(Control::decode(bytes), None, "{bytes:?}");
         }
     }

@@ -94,6 +94,15 @@ pub enum WireError {
         file.display()
     )]
     Misbehaved { file: PathBuf, what: String },
+    /// The thread that attends to the wire cannot start.
+    #[error(
+        "the system cannot start a thread for the wire: {why}; raise the limit of processes \
+         (`ulimit -u`), or end some"
+    )]
+    NoThread { why: String },
+    /// A call after the end.
+    #[error("the wire of rank {rank} has ended; join before the run and finish after it")]
+    Ended { rank: usize },
     /// A test ended this rank ([`super::local::Faults::kill`]).
     #[error("rank {rank} was ended on purpose")]
     Killed { rank: usize },

@@ -62,6 +62,11 @@ struct Peer {
 }
 
 impl Heartbeat {
+    /// How often ranks let each other hear something.
+    pub fn period(&self) -> Nanos {
+        self.pulse.period
+    }
+
     /// The silence after which a rank is lost.
     pub fn silence(&self) -> Duration {
         Duration::from_nanos(self.pulse.silence)

@@ -31,6 +31,8 @@ pub struct Link<T> {
     peers: Vec<Peer>,
     offsets: Option<Vec<i64>>,
     answer: Option<Answer>,
+    /// When the user polled last.
+    polled: Nanos,
 }
 
 #[derive(Clone, Default)]
@@ -42,6 +44,8 @@ struct Peer {
     received: u64,
     /// It ends, after so many data messages.
     ends_after: Option<u64>,
+    /// It leaves, and says whether it has lost nobody.
+    leaves: Option<bool>,
 }
 
 /// The time on another clock.
@@ -64,6 +68,7 @@ impl<T: Transport> Link<T> {
             peers: vec![Peer::default(); size],
             offsets: Some(vec![0; size]),
             answer: None,
+            polled: 0,
         };
         let now = link.now();
         link.heartbeat = pulse.map(|pulse| Heartbeat::new(rank, size, pulse, now));
@@ -160,10 +165,23 @@ impl<T: Transport> Link<T> {
         Ok(moved)
     }
 
+    /// Does what is due while the user does something else; nothing if the user polled less
+    /// than a period ago. What arrives is kept. It takes half a period at most, since the
+    /// user may wait for it.
+    pub(super) fn attend(&mut self) -> Result<(), WireError> {
+        let begin = self.now();
+        let period = self.heartbeat.as_ref().map(Heartbeat::period);
+        if let Some(period) = period.filter(|period| begin - self.polled >= *period) {
+            while self.pump(self.now())? && self.now() - begin < period / 2 {}
+        }
+        Ok(())
+    }
+
     fn obey(&mut self, from: usize, bytes: &[u8]) -> Result<(), WireError> {
         match Control::decode(bytes).ok_or(WireError::Unknown { from })? {
             Control::Beat => {}
             Control::Done { messages } => self.peers[from].ends_after = Some(messages),
+            Control::Leave { complete } => self.peers[from].leaves = Some(complete),
             Control::Excluded => self.lose(from, "it takes this rank for lost".into())?,
             Control::Ping => {
                 let time = self.now();
@@ -212,12 +230,32 @@ impl<T: Transport> Link<T> {
         Ok(())
     }
 
-    /// Every other rank that is not lost ends, and everything it sent is here.
-    fn all_done(&self) -> bool {
+    /// Whether this holds of every other rank that is not lost.
+    fn all(&self, holds: impl Fn(&Peer) -> bool) -> bool {
         let own = self.rank();
         let mut others = self.peers.iter().enumerate();
-        others
-            .all(|(rank, peer)| rank == own || peer.lost || peer.ends_after == Some(peer.received))
+        others.all(|(rank, peer)| rank == own || peer.lost || holds(peer))
+    }
+
+    /// Waits for the others at the end, when messages are of no use any more.
+    fn wait_for_all(&mut self, holds: impl Fn(&Peer) -> bool) -> Result<(), WireError> {
+        while !self.all(&holds) || self.transport.unsent() > 0 {
+            let moved = self.pump(self.now())?;
+            self.arrived.clear();
+            if !moved {
+                thread::sleep(LOOK);
+            }
+        }
+        Ok(())
+    }
+
+    fn send_control_to_all(&mut self, message: impl Fn(&Peer) -> Control) -> Result<(), WireError> {
+        let own = self.rank();
+        for rank in (0..self.size()).filter(|&rank| rank != own) {
+            let message = message(&self.peers[rank]);
+            self.send_control(rank, &message)?;
+        }
+        Ok(())
     }
 
     /// The transport, for its own functions.
@@ -261,7 +299,9 @@ impl<T: Transport> Wire for Link<T> {
     fn poll(&mut self) -> Result<Option<Arrived>, WireError> {
         // First from the transport, so that a rank that sends to itself again and again
         // hears the others, too.
-        self.pump(self.now())?;
+        let now = self.now();
+        self.polled = now;
+        self.pump(now)?;
         Ok(self.arrived.pop_front())
     }
 
@@ -291,19 +331,19 @@ impl<T: Transport> Wire for Link<T> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), WireError> {
-        let own = self.rank();
-        for rank in (0..self.size()).filter(|&rank| rank != own) {
-            let messages = self.peers[rank].sent;
-            self.send_control(rank, &Control::Done { messages })?;
-        }
-        while !self.all_done() || self.transport.unsent() > 0 {
-            let moved = self.pump(self.now())?;
-            self.arrived.clear();
-            if !moved {
-                thread::sleep(LOOK);
-            }
-        }
+        self.send_control_to_all(|peer| Control::Done {
+            messages: peer.sent,
+        })?;
+        self.wait_for_all(|peer| peer.ends_after == Some(peer.received))?;
+        // A transport ends in good order only if all ranks agree. One that has died since
+        // it ended does not answer, so it is noticed before anybody waits for it forever.
         let complete = self.peers.iter().all(|peer| !peer.lost);
-        self.transport.close(complete)
+        self.send_control_to_all(|_| Control::Leave { complete })?;
+        self.wait_for_all(|peer| peer.leaves.is_some())?;
+        let own = self.rank();
+        let agree =
+            |(rank, peer): (usize, &Peer)| rank == own || (!peer.lost && peer.leaves == Some(true));
+        let all_agree = complete && self.peers.iter().enumerate().all(agree);
+        self.transport.close(all_agree)
     }
 }

@@ -7,9 +7,11 @@
 //! * [`Link`] makes a wire of a transport. It adds what all transports need: `control`
 //!   messages, the detection of lost ranks ([`heartbeat`]), the comparison of the clocks
 //!   (`clock`), and an end at which all leave together.
+//! * [`Attended`] keeps a wire alive while its user does something long.
 //! * [`environment`] tells whether a launcher such as `mpirun` started this process, and
 //!   [`join()`] joins the others.
 
+mod attended;
 mod clock;
 mod control;
 pub mod environment;
@@ -23,6 +25,7 @@ mod transport;
 
 use std::time::{Duration, Instant};
 
+pub use attended::Attended;
 pub use error::WireError;
 pub use join::join;
 pub use link::Link;
@@ -45,9 +48,9 @@ pub enum Arrived {
 /// Carries messages between ranks. Messages from one rank to another arrive in order,
 /// each once. Nothing is said about the order of messages of different ranks.
 ///
-/// Nothing moves by itself: a rank that waits calls [`Wire::poll`] again and again, and a
-/// rank that works calls it several times in each period of the [`heartbeat`]. The others
-/// take a rank that does not for lost.
+/// Hardly anything moves by itself: a rank that waits calls [`Wire::poll`] again and again,
+/// and a rank that works calls it often. One that does something long is not taken for
+/// lost if its wire is [`Attended`], but it answers nobody.
 pub trait Wire: Send {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crossbeam_channel::{Sender, unbounded};
+
 use super::*;
 use crate::cluster::wire::LocalWire;
 use crate::cluster::wire::local::{Local, Options};
@@ -95,4 +97,105 @@ fn a_rank_that_naps_is_not_lost() {
     let mut wires = watched(3);
     let asleep = |rank, second| rank == 1 && second % 100 > 65;
     assert_eq!(drive(&mut wires, 1..1000, asleep), []);
+}
+
+/// A transport that writes down how it was closed.
+struct Recording(Local, Sender<bool>);
+
+impl Transport for Recording {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn host_name(&self) -> &str {
+        self.0.host_name()
+    }
+
+    fn send(&mut self, to: usize, channel: Channel, bytes: Vec<u8>) -> Result<(), WireError> {
+        self.0.send(to, channel, bytes)
+    }
+
+    fn poll(&mut self) -> Result<Option<Event>, WireError> {
+        self.0.poll()
+    }
+
+    fn unsent(&self) -> usize {
+        self.0.unsent()
+    }
+
+    fn lose(&mut self, rank: usize) {
+        self.0.lose(rank);
+    }
+
+    fn close(&mut self, complete: bool) -> Result<(), WireError> {
+        self.1.send(complete).unwrap();
+        self.0.close(complete)
+    }
+}
+
+/// Three ranks end. The last one is driven by this function. Returns how the others were
+/// closed.
+fn end(last: impl FnOnce(Local)) -> [bool; 2] {
+    let mut ranks = Local::ranks(3, None);
+    let driven = ranks.pop().unwrap();
+    let (sender, closed) = unbounded();
+    thread::scope(|scope| {
+        for local in ranks {
+            let recording = Recording(local, sender.clone());
+            let link = Link::of_one_clock(recording, Instant::now(), None);
+            scope.spawn(|| Box::new(link).finish().unwrap());
+        }
+        last(driven);
+    });
+    [closed.recv().unwrap(), closed.recv().unwrap()]
+}
+
+fn send_to_both(local: &mut Local, message: &Control) {
+    for to in 0..2 {
+        local.send(to, Channel::Control, message.encode()).unwrap();
+    }
+}
+
+#[test]
+fn an_end_that_all_agree_to_is_complete() {
+    let closed = end(|local| {
+        let link = Link::of_one_clock(local, Instant::now(), None);
+        Box::new(link).finish().unwrap();
+    });
+    assert_eq!(closed, [true; 2]);
+}
+
+#[test]
+fn a_rank_that_dies_after_its_end_makes_it_incomplete() {
+    let closed = end(|mut local| {
+        send_to_both(&mut local, &Control::Done { messages: 0 });
+    });
+    assert_eq!(closed, [false; 2]);
+}
+
+#[test]
+fn a_rank_that_has_lost_another_makes_the_end_incomplete() {
+    let closed = end(|mut local| {
+        send_to_both(&mut local, &Control::Done { messages: 0 });
+        send_to_both(&mut local, &Control::Leave { complete: false });
+        local.close(false).unwrap();
+    });
+    assert_eq!(closed, [false; 2]);
+}
+
+#[test]
+fn an_end_waits_for_messages_that_control_messages_have_overtaken() {
+    let closed = end(|mut local| {
+        send_to_both(&mut local, &Control::Done { messages: 1 });
+        send_to_both(&mut local, &Control::Leave { complete: true });
+        for to in 0..2 {
+            local.send(to, Channel::Data, vec![1]).unwrap();
+        }
+        local.close(true).unwrap();
+    });
+    assert_eq!(closed, [true; 2]);
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::heartbeat::Pulse;
-use super::{Channel, Event, Link, Transport, WireError};
+use super::{Attended, Channel, Event, Link, Transport, WireError};
 use abi::{Arrival, Table};
 use host::Reason;
 
@@ -24,12 +24,12 @@ pub use find::{NAME, find};
 mod tests;
 
 /// A wire to other processes, over a library.
-pub type PluginWire = Link<Plugin>;
+pub type PluginWire = Attended<Plugin>;
 
 impl PluginWire {
     /// Joins the run with the library in this file. All ranks do so at the same time.
     pub fn join(file: &Path, pulse: Pulse) -> Result<Self, WireError> {
-        Self::connect(Plugin::open(file)?, pulse)
+        Self::new(Link::connect(Plugin::open(file)?, pulse)?, pulse)
     }
 }
 

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Installs Open MPI and libclang if they are missing. The wire over MPI is compiled with
+# both, and its tests start several processes with mpirun.
+set -eu
+
+have_libclang() {
+    for file in "${LIBCLANG_PATH:-/nonexistent}"/libclang*.so* /usr/lib/llvm*/lib/libclang*.so* \
+        /usr/lib/libclang*.so* /usr/lib64/libclang*.so* /usr/lib/*-linux-gnu/libclang*.so*; do
+        if [ -e "$file" ]; then return 0; fi
+    done
+    return 1
+}
+
+have_all() {
+    command -v mpirun >/dev/null && command -v mpicc >/dev/null && have_libclang
+}
+
+if have_all; then
+    exit 0
+fi
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+echo "installing Open MPI and libclang"
+if command -v apt-get >/dev/null; then
+    as_root apt-get update -q
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q openmpi-bin libopenmpi-dev \
+        libclang-dev
+elif command -v dnf >/dev/null; then
+    as_root dnf install -y openmpi openmpi-devel clang-libs
+elif command -v pacman >/dev/null; then
+    as_root pacman -S --noconfirm --needed openmpi clang
+elif command -v zypper >/dev/null; then
+    as_root zypper --non-interactive install openmpi4 openmpi4-devel libclang-devel
+else
+    echo "no known package manager: install Open MPI and libclang manually" >&2
+    exit 1
+fi
+
+if ! have_all; then
+    echo "mpirun, mpicc or libclang is still missing: add the folder of Open MPI's programs to" \
+        "PATH (on some systems /usr/lib64/openmpi/bin)" >&2
+    exit 1
+fi
