@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::RequestId;
 use crate::cluster::NodeId;
-use crate::cluster::space::Part;
 use crate::cluster::record::NodeRecord;
+use crate::cluster::space::Part;
 use crate::cluster::task::TaskId;
 use crate::time::Nanos;
 
@@ -87,12 +87,11 @@ pub enum Message {
         heir: NodeId,
         restart: bool,
     },
-    /// A part's bytes follow, for the first node.
-    Piece { part: Part },
+    /// A part's bytes follow, for the first node. `attempt` says how often the tasks have
+    /// begun.
+    Piece { attempt: u64, part: Part },
     /// To the first node: this node's part of the run.
-    Summary {
-        record: Box<NodeRecord>,
-    },
+    Summary { record: Box<NodeRecord> },
     /// From the first node: everything is done.
     Finish,
     /// A rank stops the run.

@@ -74,8 +74,6 @@ pub struct Node<'a> {
     awake_until: Instant,
     /// Messages to this node itself.
     pub(super) own: VecDeque<Message>,
-    /// What arrived while the node did something long.
-    inbox: VecDeque<Arrived>,
     /// What was asked of other nodes.
     pub(super) requests: HashMap<RequestId, Vec<Part>>,
     pub(super) task: Option<Arc<dyn Computed>>,
@@ -95,6 +93,10 @@ pub struct Node<'a> {
     pub(super) record: NodeRecord,
     /// At the first node: what others have told at the end.
     pub(super) records: Vec<Option<NodeRecord>>,
+    /// At the first node: parts that others have sent at the end, and where in the bytes.
+    pub(super) pieces: Vec<(Part, Vec<u8>, usize)>,
+    /// How often the tasks have begun.
+    pub(super) attempt: u64,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
 }
@@ -136,12 +138,11 @@ impl<'a> Node<'a> {
             runtime,
             machine,
             spaces: Spaces::default(),
-            store: Store::default(),
+            store: Store::new(me),
             fills: Vec::new(),
             executor,
             stop,
             own: VecDeque::new(),
-            inbox: VecDeque::new(),
             requests: HashMap::new(),
             task: None,
             held: HashMap::new(),
@@ -155,6 +156,8 @@ impl<'a> Node<'a> {
             lost: vec![false; nodes],
             record,
             records: vec![None; nodes],
+            pieces: Vec::new(),
+            attempt: 0,
             is_finished: false,
         };
         node.runtime.notify(Notice::DrivingBegins);
@@ -284,7 +287,7 @@ impl<'a> Node<'a> {
             self.message(self.me(), message)?;
             happened = true;
         }
-        while let Some(arrived) = self.arrived()? {
+        while let Some(arrived) = self.wire.poll()? {
             self.take_in(arrived)?;
             happened = true;
         }
@@ -309,21 +312,6 @@ impl<'a> Node<'a> {
             std::thread::sleep(NAP);
         } else if let Some(completion) = self.runtime.wait(Some(NAP))? {
             self.completed(&completion)?;
-        }
-        Ok(())
-    }
-
-    fn arrived(&mut self) -> Result<Option<Arrived>, ClusterError> {
-        match self.inbox.pop_front() {
-            Some(arrived) => Ok(Some(arrived)),
-            None => Ok(self.wire.poll()?),
-        }
-    }
-
-    /// Keeps the wire alive during something long.
-    pub(super) fn pulse(&mut self) -> Result<(), ClusterError> {
-        while let Some(arrived) = self.wire.poll()? {
-            self.inbox.push_back(arrived);
         }
         Ok(())
     }
@@ -357,8 +345,10 @@ impl<'a> Node<'a> {
                 self.record.received_bytes += (bytes.len() - at) as u64;
                 self.take_partial(task, &bytes[at..])
             }
-            Message::Piece { part } => {
-                self.store.insert(part, bytes[at..].to_vec());
+            Message::Piece { attempt, part } => {
+                if attempt == self.attempt {
+                    self.pieces.push((part, bytes, at));
+                }
                 Ok(())
             }
             message => self.message(from, message),
@@ -369,7 +359,11 @@ impl<'a> Node<'a> {
     fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
-            Message::Summary { record } => self.records[from.index()] = Some(*record),
+            Message::Summary { attempt, record } => {
+                if attempt == self.attempt {
+                    self.records[from.index()] = Some(*record);
+                }
+            }
             message => return self.tell(Event::Message { from, message }),
         }
         Ok(())

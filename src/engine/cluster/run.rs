@@ -9,7 +9,7 @@ use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::store::Store;
 use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
+use crate::cluster::protocol::{Message, RequestId};
 use crate::cluster::record::{Checked, ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::parallel;
@@ -25,7 +25,7 @@ pub struct Control<'a> {
     pub progress: &'a mut dyn FnMut(u64),
 }
 
-/// Bytes that are filled or compared before the wire is looked after.
+/// Bytes that a thread fills at once.
 const PIECE: u64 = 16 << 20;
 
 impl Node<'_> {
@@ -93,7 +93,8 @@ impl Node<'_> {
             (None, _) => {}
         }
         let record = Box::new(self.record.clone());
-        self.send(NodeId::FIRST, Message::Summary { record })?;
+        let attempt = self.attempt;
+        self.send(NodeId::FIRST, Message::Summary { attempt, record })?;
         if self.me() != NodeId::FIRST {
             self.until(|node| node.is_finished)?;
             return Ok(None);
@@ -129,9 +130,11 @@ impl Node<'_> {
     /// Forgets all spaces and results of an attempt.
     fn clear(&mut self) {
         self.spaces = Spaces::default();
-        self.store = Store::default();
+        self.store = Store::new(self.me());
         self.fills.clear();
         self.records.fill(None);
+        self.pieces.clear();
+        self.attempt += 1;
         self.forget_inputs();
         let record = &mut self.record;
         (record.subtasks, record.busy_seconds) = (0, 0.0);
@@ -166,14 +169,7 @@ impl Node<'_> {
                     (Block::new(rows, block.columns.clone()), piece)
                 })
                 .collect();
-            let filled = parallel::map_while(
-                jobs,
-                |(block, piece)| fill(&block, piece),
-                |_| self.pulse().is_ok(),
-            );
-            if filled.is_none() {
-                self.pulse()?;
-            }
+            parallel::map(jobs, |(block, piece)| fill(&block, piece));
             let part = Part { space: id, block };
             self.store.insert(part, data);
         }
@@ -210,7 +206,6 @@ impl Node<'_> {
             }
             let found = parallel::map(jobs, |(block, bytes)| check(block, &bytes));
             found.iter().for_each(|one| checked.add(one));
-            self.pulse()?;
         }
         Ok(checked)
     }
@@ -226,7 +221,10 @@ impl Node<'_> {
                     space: *space,
                     block,
                 };
-                let message = Message::Piece { part: part.clone() };
+                let message = Message::Piece {
+                    attempt: self.attempt,
+                    part: part.clone(),
+                };
                 let mut bytes = encode(&message)?;
                 let appended = self.store.append(&self.spaces, &[part], &mut bytes);
                 appended.map_err(|(part, block)| ClusterError::Missing {
@@ -234,7 +232,6 @@ impl Node<'_> {
                     block,
                 })?;
                 self.wire.send(NodeId::FIRST.index(), bytes)?;
-                self.pulse()?;
             }
         }
         Ok(())
@@ -244,8 +241,14 @@ impl Node<'_> {
     fn check_all(
         &mut self,
         ids: &[SpaceId],
-        check: impl FnOnce(&[Vec<u8>]) -> Checked + Send,
+        check: impl FnOnce(&[Vec<u8>]) -> Checked,
     ) -> Result<Checked, ClusterError> {
+        for (number, (part, bytes, at)) in (0..).zip(std::mem::take(&mut self.pieces)) {
+            // Requests of this node are numbered from the other end.
+            let request = RequestId(u64::MAX - number);
+            self.store
+                .receive(&self.spaces, request, vec![part], bytes, at);
+        }
         let mut spaces = Vec::new();
         for id in ids {
             let extent = self.spaces.extent(*id);
@@ -254,22 +257,11 @@ impl Node<'_> {
                 block: extent.whole(),
             };
             let mut bytes = vec![0; extent.bytes(&part.block) as usize];
-            // Elements that nobody wrote stay zeros.
-            let _ = self.store.copy(&self.spaces, &part, &mut bytes);
+            let copied = self.store.copy(&self.spaces, &part, &mut bytes);
+            copied.map_err(|block| ClusterError::Missing { space: *id, block })?;
             spaces.push(bytes);
         }
-        Ok(std::thread::scope(|scope| {
-            let working = scope.spawn(|| check(&spaces));
-            while !working.is_finished() {
-                self.pulse()?;
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            Ok::<_, ClusterError>(working.join().unwrap_or(Checked {
-                numbers: 1,
-                wrong: 1,
-                worst: f64::INFINITY,
-            }))
-        })?)
+        Ok(check(&spaces))
     }
 
     /// At the first node: what all nodes told.

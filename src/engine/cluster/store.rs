@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster::NodeId;
 use crate::cluster::protocol::RequestId;
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 
@@ -10,13 +11,12 @@ use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 struct Piece {
     block: Block,
     data: Vec<u8>,
-    /// Where in `data` the block begins.
-    at: usize,
 }
 
 /// What a node has of all spaces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Store {
+    me: NodeId,
     /// The node's own blocks, the newest last.
     own: BTreeMap<SpaceId, Vec<Piece>>,
     /// What others have sent, for the present task.
@@ -31,11 +31,20 @@ struct Received {
 }
 
 impl Store {
+    /// The store of a node.
+    pub fn new(me: NodeId) -> Self {
+        Self {
+            me,
+            own: BTreeMap::new(),
+            fetched: BTreeMap::new(),
+        }
+    }
+
     /// Takes a block's bytes.
     pub fn insert(&mut self, part: Part, data: Vec<u8>) {
         let pieces = self.own.entry(part.space).or_default();
         let block = part.block;
-        pieces.push(Piece { block, data, at: 0 });
+        pieces.push(Piece { block, data });
     }
 
     /// Takes the answer to a request: the bytes of its parts, one part after the other,
@@ -76,35 +85,53 @@ impl Store {
         }
     }
 
-    /// Writes a part to `to`, which has its length. The result is a block that is not
-    /// here, if there is one.
+    /// Writes a part to `to`, which has its length: what this node has by the directory
+    /// from its own blocks, and the rest from what others have sent. An own block may be
+    /// older than what another node has. The result is a block that is not here, if there
+    /// is one.
     pub fn copy(&self, spaces: &Spaces, part: &Part, to: &mut [u8]) -> Result<(), Block> {
         let element = spaces.extent(part.space).element as usize;
-        let mut missing = vec![part.block.clone()];
-        let own = self.own.get(&part.space).into_iter().flatten().rev();
-        let own = own.map(|piece| (&piece.block, &piece.data[..], piece.at));
+        let mut found = 0;
+        for (block, holder) in spaces.directory(part.space).holders(&part.block) {
+            found += block.elements();
+            let target = (&part.block, &mut *to);
+            match holder.node == self.me {
+                true => self.copy_own(element, part.space, block, target)?,
+                false => self.copy_fetched(element, part.space, block, target)?,
+            }
+        }
+        match found == part.block.elements() {
+            true => Ok(()),
+            // Nobody has written these elements.
+            false => Err(part.block.clone()),
+        }
+    }
+
+    fn copy_own(
+        &self,
+        element: usize,
+        space: SpaceId,
+        block: Block,
+        target: (&Block, &mut [u8]),
+    ) -> Result<(), Block> {
+        let own = self.own.get(&space).into_iter().flatten().rev();
+        let own = own.map(|piece| (&piece.block, &piece.data[..]));
+        copy_from(own, element, block, target)
+    }
+
+    fn copy_fetched(
+        &self,
+        element: usize,
+        space: SpaceId,
+        block: Block,
+        target: (&Block, &mut [u8]),
+    ) -> Result<(), Block> {
         let fetched = self.fetched.values().flat_map(|received| {
             let parts = received.parts.iter();
-            let parts = parts.filter(|(other, _)| other.space == part.space);
-            parts.map(|(other, at)| (&other.block, &received.data[..], *at))
+            let parts = parts.filter(move |(other, _)| other.space == space);
+            parts.map(|(other, at)| (&other.block, &received.data[*at..]))
         });
-        for (block, data, at) in own.chain(fetched) {
-            if missing.is_empty() {
-                break;
-            }
-            if block.common(&part.block).is_none() {
-                continue;
-            }
-            let mut rest = Vec::with_capacity(missing.len());
-            for wanted in missing {
-                if let Some(common) = wanted.common(block) {
-                    copy_common(element, &common, (block, &data[at..]), (&part.block, to));
-                }
-                rest.extend(wanted.without(block));
-            }
-            missing = rest;
-        }
-        missing.into_iter().next().map_or(Ok(()), Err)
+        copy_from(fetched, element, block, target)
     }
 
     /// Appends parts to a message, one after the other.
@@ -122,6 +149,31 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Copies a block from pieces, of which the first counts that has an element. The result is
+/// a block that none has, if there is one.
+fn copy_from<'a>(
+    pieces: impl Iterator<Item = (&'a Block, &'a [u8])>,
+    element: usize,
+    block: Block,
+    (to, bytes): (&Block, &mut [u8]),
+) -> Result<(), Block> {
+    let mut missing = vec![block];
+    for (piece, data) in pieces {
+        if missing.is_empty() {
+            break;
+        }
+        let mut rest = Vec::with_capacity(missing.len());
+        for wanted in missing {
+            if let Some(common) = wanted.common(piece) {
+                copy_common(element, &common, (piece, data), (to, bytes));
+            }
+            rest.extend(wanted.without(piece));
+        }
+        missing = rest;
+    }
+    missing.into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Copies the elements that two blocks have in common from the bytes of one to those of
@@ -161,67 +213,72 @@ mod tests {
         Block::new(range(), range())
     }
 
-    /// Compares with an array to which the same blocks are written.
+    /// Two nodes write blocks in turns. Whoever has a part of a block sends it to the
+    /// other one, and the block then has the numbers of an array.
     #[test]
-    fn a_part_has_the_newest_bytes() {
+    fn a_part_has_the_newest_numbers() {
         const SIDE: u64 = 9;
         let mut random = fastrand::Rng::with_seed(5);
-        for _ in 0..200 {
+        for _ in 0..100 {
             let mut spaces = Spaces::default();
             let extent = Extent {
                 rows: SIDE,
                 columns: SIDE,
                 element: 2,
             };
-            let space = spaces.add(extent, []);
-            let mut store = Store::default();
-            let mut array = vec![None; (SIDE * SIDE) as usize];
-            for number in 0..12u16 {
+            let nodes = [NodeId(0), NodeId(1)];
+            let space = spaces.add(extent, [(extent.whole(), nodes[0])]);
+            let mut stores = nodes.map(Store::new);
+            let whole = extent.whole();
+            let part = |block: &Block| Part {
+                space,
+                block: block.clone(),
+            };
+            stores[0].insert(part(&whole), vec![0; 2 * whole.elements() as usize]);
+            let mut array = vec![0u16; whole.elements() as usize];
+            for number in 1..12u16 {
                 let block = random_block(&mut random, SIDE);
-                let data: Vec<u8> = (0..block.elements())
-                    .flat_map(|at| (number * 100 + at as u16).to_le_bytes())
-                    .collect();
-                let cells = block
-                    .rows
-                    .clone()
-                    .flat_map(|row| block.columns.clone().map(move |column| row * SIDE + column));
+                let which = random.usize(..2);
+                let cells = block.rows.clone().flat_map(|row| {
+                    let columns = block.columns.clone();
+                    columns.map(move |column| (row * SIDE + column) as usize)
+                });
+                let mut data = Vec::new();
                 for (at, cell) in cells.enumerate() {
-                    // What was received is older than what is the node's own.
-                    if number >= 3 || array[cell as usize].is_none() {
-                        array[cell as usize] = Some(number * 100 + at as u16);
-                    }
+                    array[cell] = number * 100 + at as u16;
+                    data.extend(array[cell].to_le_bytes());
                 }
-                let part = Part { space, block };
-                match number < 3 {
-                    true => {
-                        let mut bytes = vec![9; 5];
-                        bytes.extend(data);
-                        let request = RequestId(number.into());
-                        assert!(store.receive(&spaces, request, vec![part], bytes, 5));
-                    }
-                    false => store.insert(part, data),
-                }
+                spaces.written(&part(&block), nodes[which]);
+                stores[which].insert(part(&block), data);
+
                 let block = random_block(&mut random, SIDE);
-                let wanted: Vec<Option<u16>> = block
-                    .rows
-                    .clone()
-                    .flat_map(|row| block.columns.clone().map(move |c| row * SIDE + c))
-                    .map(|cell| array[cell as usize])
-                    .collect();
-                let part = Part { space, block };
+                let to = random.usize(..2);
+                let other = 1 - to;
+                let holders = spaces.directory(space).holders(&block);
+                let foreign = holders.filter(|(_, holder)| holder.node == nodes[other]);
+                let foreign: Vec<Part> = foreign.map(|(block, _)| part(&block)).collect();
+                let mut message = vec![9; 5];
+                stores[other]
+                    .append(&spaces, &foreign, &mut message)
+                    .expect("the other node has them");
+                let needed = message.len() > 5;
                 let mut bytes = Vec::new();
-                match store.append(&spaces, std::slice::from_ref(&part), &mut bytes) {
-                    Ok(()) => {
-                        let numbers = bytes
-                            .chunks(2)
-                            .map(|b| Some(u16::from_le_bytes([b[0], b[1]])));
-                        assert_eq!(numbers.collect::<Vec<_>>(), wanted);
-                    }
-                    Err((_, missing)) => {
-                        assert!(part.block.contains(&missing));
-                        assert!(wanted.contains(&None), "{missing:?} is not missing");
-                    }
-                }
+                let early = stores[to].append(&spaces, &[part(&block)], &mut bytes);
+                assert_eq!(early.is_err(), needed);
+                let request = RequestId(number.into());
+                assert!(stores[to].receive(&spaces, request, foreign, message, 5));
+                let mut bytes = Vec::new();
+                stores[to]
+                    .append(&spaces, &[part(&block)], &mut bytes)
+                    .expect("everything is there");
+                let found = bytes.chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+                let cells = block.rows.clone().flat_map(|row| {
+                    let columns = block.columns.clone();
+                    columns.map(move |column| (row * SIDE + column) as usize)
+                });
+                let right: Vec<u16> = cells.map(|cell| array[cell]).collect();
+                assert_eq!(found.collect::<Vec<_>>(), right);
+                stores[to].release(request);
             }
         }
     }
