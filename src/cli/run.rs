@@ -10,12 +10,14 @@ use pdawl::report::{self, text};
 use pdawl::trace::About;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
+use super::cluster::NodeOptions;
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
-use super::grid::Grid;
+use super::grid::{Grid, MemoryBudget};
 use super::paths::Paths;
 use super::product::Product;
 use super::session::Session;
+use super::size::ByteSize;
 use super::spec::dag;
 use super::spec::kernel::{KernelArgs, Saves};
 use super::workload::WorkloadRequest;
@@ -68,6 +70,9 @@ struct Stencil {
 
     #[command(flatten)]
     options: Options,
+
+    #[command(flatten)]
+    nodes: NodeOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -174,9 +179,39 @@ struct Options {
     files: TraceFiles,
 }
 
+impl Stencil {
+    /// Runs it over several nodes.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        self.grid.check()?;
+        let options = &self.options;
+        let unused = [
+            ("--strategy", self.sharing.strategy.is_some()),
+            ("--machine", options.machine.machine.is_some()),
+            ("--gpu-memory", options.machine.gpu_memory.is_some()),
+            ("--fault", !options.machine.fault.is_empty()),
+            ("a chart or trace", options.files.wanted()),
+        ];
+        if let Some((name, _)) = unused.into_iter().find(|(_, given)| *given) {
+            return Err(Failure::usage(
+                format!("{name} is for a stencil on one node"),
+                "--spread for the policy between nodes, or the run without mpirun",
+            ));
+        }
+        // All nodes must choose the same size, whatever memory they have.
+        let stencil = self.grid.stencil(MemoryBudget {
+            memory: ByteSize(u64::MAX),
+            grids: 2,
+        })?;
+        let devices = options.machine.devices.as_deref();
+        let output = (options.verify, options.format);
+        cluster::stencil::run(stencil, self.grid.steps, devices, &self.nodes, output)
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.workload {
+        Workload::Stencil(args) if args.nodes.several() => args.over_nodes(),
         Workload::Stencil(args) => {
             args.grid.check()?;
             let choice = args.sharing.choice()?;

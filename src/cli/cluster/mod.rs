@@ -3,5 +3,9 @@
 pub mod convolution;
 pub mod fft;
 pub mod lu;
+pub mod matmul;
 mod options;
 mod run;
+pub mod stencil;
+
+pub use options::NodeOptions;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pdawl::cluster::wire::environment::Launched;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
@@ -28,4 +29,11 @@ pub struct NodeOptions {
     /// The library that carries messages between nodes [default: the one of MPI]
     #[arg(long, value_name = "FILE")]
     pub wire: Option<PathBuf>,
+}
+
+impl NodeOptions {
+    /// Whether the run has several nodes.
+    pub fn several(&self) -> bool {
+        self.wire.is_some() || Launched::detect().is_some_and(|launched| launched.size > 1)
+    }
 }

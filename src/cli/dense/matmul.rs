@@ -7,6 +7,7 @@ use pdawl::workload::dense::{Inputs, Operation};
 use super::input;
 use super::options::DenseOptions;
 use super::run_job::{DenseJob, run_job};
+use crate::cli::cluster::{self, NodeOptions};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 use crate::cli::paths::Paths;
@@ -18,7 +19,8 @@ const EXAMPLES: &str = "Examples:\n  pdawl run matmul --size 24576 --gpu-memory 
                         pdawl run matmul --a a.npy --b b.npy --output c.npy\n  \
                         pdawl run matmul --rows 5000 --columns 300 --depth 20000 --precision f64\n  \
                         pdawl run matmul --size 24576 --machine v100x2 --gpu-memory 2GiB \
-                        --policy dmdar --gantt run.html";
+                        --policy dmdar --gantt run.html\n  \
+                        mpirun -n 4 pdawl run matmul --size 16384 --verify";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -57,6 +59,9 @@ pub struct Args {
 
     #[command(flatten)]
     options: DenseOptions,
+
+    #[command(flatten)]
+    nodes: NodeOptions,
 }
 
 /// Runs the subcommand.
@@ -65,6 +70,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let files: Vec<_> = files.map(PathBuf::as_path).collect();
     let machine = args.options.machine.machine_path();
     let paths = Paths::reading(files.iter().copied().chain(machine));
+    if args.nodes.several() && (!files.is_empty() || args.output.is_some()) {
+        return Err(Failure::usage(
+            "products of several nodes are of generated matrices, and are not written",
+            "--verify to compare the result, or the run without mpirun",
+        ));
+    }
     let job = match files[..] {
         [a, b] => {
             let (a, b) = (input::open(a)?, input::open(b)?);
@@ -100,6 +111,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 columns: args.columns.unwrap_or(square),
                 depth: args.depth.unwrap_or(square),
             };
+            if args.nodes.several() {
+                return cluster::matmul::run(operation, &args.options, &args.nodes);
+            }
             DenseJob::generated("matmul", operation, &args.options)?
         }
     };

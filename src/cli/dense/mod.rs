@@ -9,7 +9,7 @@
 pub mod cholesky;
 mod input;
 pub mod matmul;
-mod options;
+pub mod options;
 mod result;
 mod run_job;
 mod sizes;

@@ -91,7 +91,10 @@ pub enum Message {
     /// begun.
     Piece { attempt: u64, part: Part },
     /// To the first node: this node's part of the run.
-    Summary { record: Box<NodeRecord> },
+    Summary {
+        attempt: u64,
+        record: Box<NodeRecord>,
+    },
     /// From the first node: everything is done.
     Finish,
     /// A rank stops the run.

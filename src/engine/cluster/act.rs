@@ -5,8 +5,12 @@ use super::error::ClusterError;
 use super::node::{Node, Written};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, DeviceIndex, Message, RequestId};
-use crate::cluster::space::{Block, Part};
+use crate::cluster::space::{Block, Part, SpaceId};
 use crate::cluster::task::TaskId;
+use crate::parallel;
+
+/// Bytes that a thread fills at once.
+const PIECE: u64 = 16 << 20;
 
 impl Node<'_> {
     pub(super) fn act(&mut self, actions: Vec<Action>) -> Result<(), ClusterError> {
@@ -96,20 +100,55 @@ impl Node<'_> {
     }
 
     /// Computes the first contents of a block.
-    pub(super) fn compute_first(&mut self, part: &Part, block: &Block) -> Result<(), ClusterError> {
+    fn compute_first(&mut self, part: &Part, block: &Block) -> Result<(), ClusterError> {
         let space = part.space;
-        let mut holders = self.spaces.directory(space).holders(block);
-        let is_initial = holders.all(|(_, holder)| holder.initial);
+        let is_initial = {
+            let mut holders = self.spaces.directory(space).holders(block);
+            holders.all(|(_, holder)| holder.initial)
+        };
         let fill = self.fills.get(space.0 as usize).cloned().flatten();
         let Some(fill) = fill.filter(|_| is_initial) else {
             let block = block.clone();
             return Err(ClusterError::Missing { space, block });
         };
-        let block = block.clone();
-        let mut data = vec![0; self.spaces.extent(space).bytes(&block) as usize];
-        fill(&block, &mut data);
-        self.store.insert(Part { space, block }, data);
+        self.fill_with(
+            &*fill,
+            Part {
+                space,
+                block: block.clone(),
+            },
+        );
         Ok(())
+    }
+
+    /// Computes the first contents of a part.
+    pub(super) fn fill(&mut self, part: Part) -> Result<(), ClusterError> {
+        let fill = self.fills.get(part.space.0 as usize).cloned().flatten();
+        let Some(fill) = fill else {
+            let Part { space, block } = part;
+            return Err(ClusterError::Missing { space, block });
+        };
+        self.fill_with(&*fill, part);
+        Ok(())
+    }
+
+    fn fill_with(&mut self, fill: &(dyn Fn(&Block, &mut [u8]) + Send + Sync), part: Part) {
+        let extent = self.spaces.extent(part.space);
+        let block = &part.block;
+        let mut data = vec![0; extent.bytes(block) as usize];
+        let length = (extent.element * block.width()).max(1);
+        let rows = (PIECE / length).max(1);
+        let pieces = data.chunks_mut((rows * length) as usize);
+        let first = block.rows.clone().step_by(rows as usize);
+        let jobs: Vec<(Block, &mut [u8])> = first
+            .zip(pieces)
+            .map(|(row, piece)| {
+                let rows = row..(row + rows).min(block.rows.end);
+                (Block::new(rows, block.columns.clone()), piece)
+            })
+            .collect();
+        parallel::map(jobs, |(block, piece)| fill(&block, piece));
+        self.store.insert(part, data);
     }
 
     fn start(&mut self, device: DeviceIndex, subtask: u64) -> Result<(), ClusterError> {
@@ -176,12 +215,20 @@ impl Node<'_> {
         self.tell(crate::cluster::protocol::Event::Combined)
     }
 
-    /// Another node is lost. Its heir computes the first contents of its blocks when they
-    /// are asked for.
+    /// Another node is lost. Its heir computes the first contents of its blocks.
     fn inherit(&mut self, node: NodeId, heir: NodeId) -> Result<(), ClusterError> {
         self.lost[node.index()] = true;
+        let mut inherited = Vec::new();
+        if heir == self.me() {
+            for space in (0..self.fills.len() as u32).map(SpaceId) {
+                let whole = self.spaces.extent(space).whole();
+                let holders = self.spaces.directory(space).holders(&whole);
+                let of_node = holders.filter(|(_, holder)| holder.node == node && holder.initial);
+                inherited.extend(of_node.map(|(block, _)| Part { space, block }));
+            }
+        }
         self.spaces.lost(node, heir);
-        Ok(())
+        inherited.into_iter().try_for_each(|part| self.fill(part))
     }
 
     /// Tells all other nodes that the run ends, and why.

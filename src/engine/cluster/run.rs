@@ -25,9 +25,6 @@ pub struct Control<'a> {
     pub progress: &'a mut dyn FnMut(u64),
 }
 
-/// Bytes that a thread fills at once.
-const PIECE: u64 = 16 << 20;
-
 impl Node<'_> {
     /// Runs a workload. The first node gets the outcome.
     ///
@@ -157,21 +154,7 @@ impl Node<'_> {
         let id = self.spaces.add(space.extent, blocks);
         self.fills.push(Some(Arc::clone(fill)));
         for block in own {
-            let mut data = vec![0; space.extent.bytes(&block) as usize];
-            let length = (space.extent.element * block.width()).max(1);
-            let rows = (PIECE / length).max(1);
-            let pieces = data.chunks_mut((rows * length) as usize);
-            let first = block.rows.clone().step_by(rows as usize);
-            let jobs: Vec<(Block, &mut [u8])> = first
-                .zip(pieces)
-                .map(|(row, piece)| {
-                    let rows = row..(row + rows).min(block.rows.end);
-                    (Block::new(rows, block.columns.clone()), piece)
-                })
-                .collect();
-            parallel::map(jobs, |(block, piece)| fill(&block, piece));
-            let part = Part { space: id, block };
-            self.store.insert(part, data);
+            self.fill(Part { space: id, block })?;
         }
         Ok(id)
     }
