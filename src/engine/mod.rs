@@ -4,6 +4,7 @@
 //! measure the machine behind it, [`trial`] to compare forms of a codelet, and
 //! [`scope`] releases what they allocate.
 
+pub mod cluster;
 pub mod corun;
 pub mod graph;
 mod in_flight;

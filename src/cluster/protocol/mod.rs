@@ -17,7 +17,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use message::{Message, Parts, Results};
+pub use message::{Message, Nodes, Parts, Results};
 pub use node::{NodeMachine, Settings};
 
 use super::NodeId;
