@@ -410,6 +410,9 @@ impl NodeMachine {
         if let Some(told) = self.told.get_mut(from.index()) {
             *told = Some(info);
         }
+        if !self.told.iter().all(Option::is_some) {
+            return;
+        }
         if let Some(nodes) = self.told.iter().cloned().collect::<Option<Nodes>>() {
             coordinator.welcome(Arc::clone(&nodes));
             for to in all {

@@ -25,9 +25,8 @@ pub enum Computing {
     Host,
 }
 
-/// Subtasks that are on a GPU at once: one computes, and the copies of one before and one
-/// after it overlap.
-const GPU_DEPTH: u32 = 3;
+/// Subtasks that are on a GPU at once: one computes while another one's data are copied.
+const GPU_DEPTH: u32 = 2;
 
 /// The devices of a machine, which compute in single precision.
 pub fn devices(machine: &MachineFile, computing: Computing) -> Vec<DeviceModel> {
