@@ -6,7 +6,9 @@
 //! simulated.
 
 mod device;
+mod events;
 pub mod network;
+mod node;
 #[cfg(test)]
 mod tests;
 mod world;

@@ -1,83 +1,23 @@
-//! The simulator's events.
+//! The simulated nodes with their drivers' parts.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::device::{Device, Speed};
+use super::events::{Events, Happens};
 use super::network::{End, Network};
+use super::node::Node;
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
-    Action, DeviceIndex, Event, Message, NodeInfo, NodeMachine, RequestId, Results, Settings,
+    Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Task, TaskId};
 use crate::codelet::Cost;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::sim::noise::Noise;
-use crate::spread::Network as Assumed;
 use crate::time::Nanos;
-
-/// What happens at a node.
-enum Happens {
-    Event(Event),
-    Done {
-        device: DeviceIndex,
-        subtask: u64,
-        began: Nanos,
-    },
-    Begin,
-    Lost,
-    /// A transfer ends. This concerns no node.
-    Transferred(End),
-}
-
-/// Something that happens, ordered by time, then by when it was planned.
-struct Entry {
-    at: Nanos,
-    number: u64,
-    node: usize,
-    happens: Happens,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
-struct Node {
-    machine: NodeMachine,
-    devices: Vec<Device>,
-    speed: Speed,
-    alive: bool,
-    /// The task that it begins next.
-    next: usize,
-    computes: bool,
-    ready: bool,
-    /// When its driver has handled the messages that it sends and receives.
-    sends: Nanos,
-    receives: Nanos,
-    out: usize,
-    into: usize,
-    row: NodeRow,
-}
 
 /// What a transfer brings.
 enum Brings {
@@ -98,8 +38,7 @@ pub(super) struct World<'a> {
     network: Network,
     switch: Option<usize>,
     brings: HashMap<usize, (usize, Brings)>,
-    heap: BinaryHeap<Reverse<Entry>>,
-    number: u64,
+    events: Events,
     now: Nanos,
     began: Option<Nanos>,
     ended: Nanos,
@@ -123,47 +62,10 @@ impl<'a> World<'a> {
         options: &'a Options,
     ) -> Self {
         let spec = &cluster.network;
-        let settings = Settings {
-            network: Assumed {
-                bandwidth: spec.bandwidth,
-                round_trip: 2 * (spec.latency_ns + 2 * spec.message_ns),
-            },
-            ..options.settings
-        };
-        let count = cluster.nodes.len() as u32;
         let mut network = Network::default();
-        let nodes = cluster.nodes.iter().enumerate().map(|(node, devices)| {
-            let me = NodeId(node as u32);
-            let spread = (node == 0).then(|| options.spread.spread(options.seed));
-            let info = NodeInfo {
-                name: me.to_string(),
-                devices: devices.iter().map(|device| device.info.clone()).collect(),
-            };
-            let program = "simulated".to_owned();
-            let out = network.link(spec.bandwidth);
-            let into = if spec.full_duplex {
-                network.link(spec.bandwidth)
-            } else {
-                out
-            };
-            let mut speed = Speed::default();
-            for slow in options.slowdowns.iter().filter(|slow| slow.node == me) {
-                speed.change(slow.at, slow.fraction);
-            }
-            Node {
-                machine: NodeMachine::new(me, count, program, info, settings, spread),
-                devices: devices.iter().cloned().map(Device::new).collect(),
-                speed,
-                alive: true,
-                next: 0,
-                computes: false,
-                ready: false,
-                sends: 0,
-                receives: 0,
-                out,
-                into,
-                row: NodeRow::default(),
-            }
+        let nodes = cluster.nodes.iter().enumerate();
+        let nodes = nodes.map(|(node, devices)| {
+            Node::new(NodeId(node as u32), devices, cluster, options, &mut network)
         });
         let nodes = nodes.collect();
         let switch = spec
@@ -181,8 +83,7 @@ impl<'a> World<'a> {
             network,
             switch,
             brings: HashMap::new(),
-            heap: BinaryHeap::new(),
-            number: 0,
+            events: Events::default(),
             now: 0,
             began: None,
             ended: 0,
@@ -204,22 +105,15 @@ impl<'a> World<'a> {
     }
 
     fn at(&mut self, at: Nanos, node: usize, happens: Happens) {
-        self.number += 1;
-        let number = self.number;
-        self.heap.push(Reverse(Entry {
-            at,
-            number,
-            node,
-            happens,
-        }));
+        self.events.plan(at, node, happens);
     }
 
     pub fn run(mut self) -> Result<Report, SimulateError> {
-        while let Some(Reverse(entry)) = self.heap.pop() {
-            self.now = entry.at;
-            match entry.happens {
+        while let Some(next) = self.events.next() {
+            self.now = next.at;
+            match next.happens {
                 Happens::Transferred(end) => self.transferred(end),
-                happens if self.nodes[entry.node].alive => self.happen(entry.node, happens),
+                happens if self.nodes[next.node].alive => self.happen(next.node, happens),
                 _ => {}
             }
             if let Some(why) = self.failed {
