@@ -5,8 +5,10 @@
 //! * [`MachineFile`] is a machine as a TOML file describes it, [`MachineStore`] finds
 //!   and saves such files, and [`Fingerprint`] tells whether one describes this
 //!   machine.
+//! * [`ClusterFile`] is a cluster: nodes by machine file, and the network between them.
 
 mod check;
+pub mod cluster;
 pub mod device;
 pub mod error;
 pub mod file;
@@ -18,6 +20,7 @@ pub mod store;
 mod tests;
 
 pub use crate::file_store::StoreError;
+pub use cluster::ClusterFile;
 pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 pub use error::MachineError;
 pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise, PeerSpec};

@@ -30,6 +30,10 @@ static MACHINES: StoreKind = StoreKind {
             "laptop",
             include_str!("../../datasets/machines/laptop.toml"),
         ),
+        (
+            "m2070x2",
+            include_str!("../../datasets/machines/m2070x2.toml"),
+        ),
         ("titan", include_str!("../../datasets/machines/titan.toml")),
         (
             "v100x1",
@@ -42,6 +46,10 @@ static MACHINES: StoreKind = StoreKind {
         (
             "v100x4",
             include_str!("../../datasets/machines/v100x4.toml"),
+        ),
+        (
+            "v100x7",
+            include_str!("../../datasets/machines/v100x7.toml"),
         ),
     ],
     remedy: "Add one with `pdawl machine save NAME`, or as a file NAME.toml",
@@ -116,14 +124,17 @@ const MOST: u64 = 16 << 20;
 /// # Errors
 /// A file that cannot be read or is wrong.
 pub fn load(path: &Path) -> Result<MachineFile, MachineError> {
-    let file = path.display().to_string();
+    MachineFile::parse(&bounded_text(path)?, &path.display().to_string())
+}
+
+/// The text of a machine or cluster file.
+pub(super) fn bounded_text(path: &Path) -> Result<String, MachineError> {
     let text = bounded(path, MOST).and_then(|bytes| {
         String::from_utf8(bytes)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text (UTF-8)"))
     });
-    let text = text.map_err(|source| MachineError::Read {
-        file: file.clone(),
+    text.map_err(|source| MachineError::Read {
+        file: path.display().to_string(),
         source,
-    })?;
-    MachineFile::parse(&text, &file)
+    })
 }

@@ -25,7 +25,8 @@ fn every_shipped_file_is_right_and_survives_writing() {
     assert_eq!(
         store.names(),
         [
-            "h200", "k20-32", "k20-40", "k40", "laptop", "titan", "v100x1", "v100x2", "v100x4"
+            "h200", "k20-32", "k20-40", "k40", "laptop", "m2070x2", "titan", "v100x1", "v100x2",
+            "v100x4", "v100x7"
         ]
     );
     for name in store.names() {

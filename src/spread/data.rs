@@ -1,10 +1,29 @@
 //! Which bytes subtasks read and where they are, as numbers that are quick to compare.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::cluster::NodeId;
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::Task;
+
+/// A set of small numbers, which is asked far more often than anything else.
+#[derive(Clone, Debug, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn contains(&self, number: u32) -> bool {
+        let word = self.0.get(number as usize / 64);
+        word.is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, number: u32) {
+        let word = number as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (number % 64);
+    }
+}
 
 /// What the subtasks of a task read: blocks that one node has, each counted once however
 /// many subtasks read it. Blocks that overlap without being equal count as unlike ones.
@@ -16,7 +35,7 @@ pub struct Data {
     reads: Vec<u32>,
     begins: Vec<usize>,
     /// Blocks of others that each node has or will have, because subtasks there read them.
-    fetched: Vec<HashSet<u32>>,
+    fetched: Vec<Bits>,
 }
 
 impl Data {
@@ -27,7 +46,7 @@ impl Data {
             blocks: Vec::new(),
             reads: Vec::new(),
             begins: vec![0],
-            fetched: vec![HashSet::new(); nodes],
+            fetched: vec![Bits::default(); nodes],
         };
         for subtask in 0..task.count() {
             for part in task.reads(subtask) {
@@ -59,7 +78,7 @@ impl Data {
     pub fn missing(&self, subtask: u64, node: NodeId) -> u64 {
         let fetched = &self.fetched[node.index()];
         let lacks =
-            |block: &&u32| self.blocks[**block as usize].1 != node && !fetched.contains(block);
+            |block: &&u32| self.blocks[**block as usize].1 != node && !fetched.contains(**block);
         let lacked = self.reads(subtask).iter().filter(lacks);
         lacked.map(|&block| self.blocks[block as usize].0).sum()
     }

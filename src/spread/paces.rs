@@ -10,6 +10,10 @@ use super::{Finished, TaskState};
 /// their data arrive while it computes.
 const AHEAD: f64 = 2.0;
 
+/// How many times as late a subtask will be as it is now. Times vary a little, so what is
+/// just late is expected soon; what is late by a third would better be done elsewhere.
+const LATER: f64 = 4.0;
+
 /// The part of a subtask's time after which a policy looks again whether somebody is late.
 const LOOK: f64 = 0.5;
 
@@ -226,9 +230,9 @@ impl Paces {
         times.min_by(f64::total_cmp)
     }
 
-    /// What runs at a node, with the seconds that it needs at least. The node's oldest
-    /// subtask is taken for that of the device that has not reported for longest. What
-    /// should have ended is taken to need as long again as it has had.
+    /// What runs at a node, with the seconds that it is expected to need. The node's oldest
+    /// subtask is taken for that of the device that has not reported for longest. What is
+    /// late will be later, but needs at most as long again as it has had.
     pub fn running<'a>(
         &'a self,
         node: NodeId,
@@ -241,8 +245,8 @@ impl Paces {
         busy.sort_by_key(|device| device.since);
         let left = move |device: &Device, subtask: u64| {
             let expected = device.rate.seconds() * state.ledger().weight(subtask);
-            let had = device.busy(now);
-            if had < expected { expected - had } else { had }
+            let late = device.busy(now) - expected;
+            (-late).max((late * LATER).min(expected + late))
         };
         let queue = state.ledger().queue(node).iter();
         queue

@@ -8,7 +8,7 @@ use super::data::Data;
 use super::ledger::{Completion, Ledger};
 use super::rate::{mean_cost, weight};
 use crate::cluster::NodeId;
-use crate::cluster::protocol::NodeInfo;
+use crate::cluster::protocol::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
 use crate::cluster::task::{Task, extend_runs};
 use crate::codelet::Cost;
@@ -55,7 +55,7 @@ impl Default for Network {
 pub struct TaskState {
     task: Arc<dyn Task>,
     mean: Cost,
-    nodes: Vec<NodeInfo>,
+    nodes: Nodes,
     /// Which devices of each node work; none of a lost node does.
     working: Vec<Vec<bool>>,
     ledger: Ledger,
@@ -70,7 +70,7 @@ impl TaskState {
     /// the state knows where data are.
     pub fn new(
         task: Arc<dyn Task>,
-        nodes: Vec<NodeInfo>,
+        nodes: Nodes,
         working: Vec<Vec<bool>>,
         spaces: Option<&Spaces>,
         network: Network,

@@ -45,9 +45,11 @@ impl Steal {
             let begun = self.paces.slots(node, state);
             state.ledger().queue(node).len().saturating_sub(begun)
         };
+        // Each device of the victim may begin another one before the request arrives.
+        let enough = |&other: &NodeId| waiting(other) > state.devices(other).count();
         let others = state.working().filter(|&other| other != thief);
         let able = others.filter(|&other| state.ledger().revoking(other).is_empty());
-        let victims: Vec<NodeId> = able.filter(|&other| waiting(other) > 0).collect();
+        let victims: Vec<NodeId> = able.filter(enough).collect();
         let Some(&victim) = self.random.choice(&victims) else {
             self.multi_assign(thief, state);
             return;

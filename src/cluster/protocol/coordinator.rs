@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Action, Message, NodeInfo, Results};
+use super::{Action, Message, Nodes, Results};
 use crate::cluster::NodeId;
 use crate::cluster::space::Spaces;
 use crate::cluster::task::{Task, TaskId};
@@ -30,7 +30,7 @@ enum Phase {
 pub(super) struct Coordinator {
     spread: Box<dyn Spread>,
     network: Network,
-    nodes: Vec<NodeInfo>,
+    nodes: Nodes,
     alive: Vec<bool>,
     /// Which devices of each node work.
     working: Vec<Vec<bool>>,
@@ -44,7 +44,7 @@ impl Coordinator {
         Self {
             spread,
             network,
-            nodes: Vec::new(),
+            nodes: Nodes::from([]),
             alive: Vec::new(),
             working: Vec::new(),
             running: None,
@@ -53,7 +53,7 @@ impl Coordinator {
     }
 
     /// All nodes have told what they are.
-    pub fn welcome(&mut self, nodes: Vec<NodeInfo>) {
+    pub fn welcome(&mut self, nodes: Nodes) {
         self.alive = vec![true; nodes.len()];
         self.working = nodes
             .iter()
@@ -85,7 +85,7 @@ impl Coordinator {
         actions: &mut Vec<Action>,
     ) {
         let data = self.spread.wants_data().then_some(spaces);
-        let (nodes, working) = (self.nodes.clone(), self.working.clone());
+        let (nodes, working) = (Arc::clone(&self.nodes), self.working.clone());
         let reduces = task.reduces();
         let state = TaskState::new(task, nodes, working, data, self.network, now);
         let phase = Phase::Computing;

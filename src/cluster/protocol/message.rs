@@ -15,6 +15,9 @@ use crate::time::Nanos;
 /// Parts of spaces.
 pub type Parts = Vec<Part>;
 
+/// What all nodes are. It is shared, as a message to every node has it.
+pub type Nodes = Arc<[super::NodeInfo]>;
+
 /// The node that has the results of each range of subtasks. It is shared, as a message to
 /// every node has it.
 pub type Results = Arc<[(Range<u64>, NodeId)]>;
@@ -29,7 +32,7 @@ pub enum Message {
         info: super::NodeInfo,
     },
     /// From the coordinator, to all: the run begins.
-    Welcome { nodes: Vec<super::NodeInfo> },
+    Welcome { nodes: Nodes },
     /// From the coordinator: compute these subtasks, after those that came before.
     Assign {
         task: TaskId,

@@ -19,7 +19,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use message::{Message, Parts, Results};
+pub use message::{Message, Nodes, Parts, Results};
 pub use node::{NodeMachine, Settings};
 
 use super::NodeId;

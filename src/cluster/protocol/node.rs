@@ -7,7 +7,7 @@ use super::coordinator::Coordinator;
 use super::devices::Devices;
 use super::fetch::Fetches;
 use super::work::Work;
-use super::{Action, DeviceIndex, Event, Message, NodeInfo};
+use super::{Action, DeviceIndex, Event, Message, NodeInfo, Nodes};
 use crate::cluster::NodeId;
 use crate::cluster::space::Spaces;
 use crate::cluster::task::{Task, TaskId};
@@ -56,7 +56,7 @@ pub struct NodeMachine {
     /// At the coordinator: what has been told of each node.
     told: Vec<Option<NodeInfo>>,
     coordinator: Option<Coordinator>,
-    nodes: Vec<NodeInfo>,
+    nodes: Nodes,
     devices: Devices,
     /// The present task, or the last one.
     task: TaskId,
@@ -93,9 +93,16 @@ impl NodeMachine {
             devices: Devices::new(&info, settings.prefetch),
             info,
             settings,
-            told: vec![None; nodes as usize],
+            told: vec![
+                None;
+                if me == NodeId::FIRST {
+                    nodes as usize
+                } else {
+                    0
+                }
+            ],
             coordinator: coordinator.map(|spread| Coordinator::new(spread, settings.network)),
-            nodes: Vec::new(),
+            nodes: Nodes::from([]),
             task: TaskId(0),
             work: None,
             early: Vec::new(),
@@ -403,10 +410,13 @@ impl NodeMachine {
         if let Some(told) = self.told.get_mut(from.index()) {
             *told = Some(info);
         }
-        if let Some(nodes) = self.told.iter().cloned().collect::<Option<Vec<_>>>() {
-            coordinator.welcome(nodes.clone());
+        if !self.told.iter().all(Option::is_some) {
+            return;
+        }
+        if let Some(nodes) = self.told.iter().cloned().collect::<Option<Nodes>>() {
+            coordinator.welcome(Arc::clone(&nodes));
             for to in all {
-                let nodes = nodes.clone();
+                let nodes = Arc::clone(&nodes);
                 let message = Message::Welcome { nodes };
                 actions.push(Action::Send { to, message });
             }

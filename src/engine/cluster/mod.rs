@@ -4,7 +4,8 @@
 //! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
 //! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
 //! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
-//! bytes of messages, and `run` takes a workload from its spaces to its report.
+//! bytes of messages, and `run` takes a workload from its spaces to its report. [`simulate`]
+//! drives the same protocol in a simulated cluster.
 
 mod act;
 mod device_memory;
@@ -15,6 +16,7 @@ mod expected;
 mod inputs;
 mod node;
 mod run;
+pub mod simulate;
 mod store;
 
 pub use error::ClusterError;

@@ -23,7 +23,7 @@ pub mod bandwidth_sharing;
 mod check;
 mod device_model;
 mod memory;
-mod noise;
+pub(crate) mod noise;
 mod options;
 mod peers;
 mod runtime;

@@ -4,8 +4,8 @@ use crate::cluster::NodeId;
 use crate::spread::{Runs, TaskState};
 
 /// Free subtasks that are compared for a node, so that choosing takes the same time in
-/// large tasks. A product of 16 x 16 blocks has as many.
-const COMPARED: usize = 256;
+/// large tasks: of a product of 16 x 16 blocks, half of all.
+const COMPARED: usize = 128;
 
 /// Free subtasks by the node that has most of what they read.
 #[derive(Default)]

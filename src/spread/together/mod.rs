@@ -13,6 +13,8 @@
 
 mod choice;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::paces::Paces;
@@ -21,13 +23,20 @@ use crate::cluster::NodeId;
 use choice::Choice;
 
 /// A copy is made where it is expected to end in this part of the time that the original
-/// needs at least: it costs transfers, and expectations err.
-const COPY_MARGIN: f64 = 0.8;
+/// needs: it costs transfers, and expectations err. A device that is at half its speed
+/// keeps what it runs.
+const COPY_MARGIN: f64 = 0.5;
+
+/// Nodes whose work is given to others. They are those that would finish last when the
+/// coordinator looked, and so few that helping takes as long in a large cluster.
+const LATEST: usize = 64;
 
 /// The policy.
 pub struct Together {
     by_data: bool,
     paces: Paces,
+    /// The nodes that would finish last.
+    latest: Vec<NodeId>,
     choice: Choice,
 }
 
@@ -37,6 +46,7 @@ impl Together {
         Self {
             by_data,
             paces: Paces::default(),
+            latest: Vec::new(),
             choice: Choice::default(),
         }
     }
@@ -68,20 +78,34 @@ impl Together {
     /// Gives free subtasks to all nodes that have too few, one by one to the node that
     /// would finish it first.
     fn share(&mut self, state: &mut TaskState) {
-        let nodes: Vec<NodeId> = state.working().collect();
-        let enough: Vec<f64> = nodes.iter().map(|&n| self.paces.enough(n, state)).collect();
-        while !state.ledger().free().is_empty() {
-            let hungry = nodes.iter().zip(&enough);
-            let hungry = hungry.filter(|&(&node, &enough)| state.ledger().load(node) < enough);
-            let ends = hungry.map(|(&node, _)| (self.paces.finish(node, 1, state), node));
-            let first = ends.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            let Some((_, node)) = first else { return };
+        if state.ledger().free().is_empty() {
+            return;
+        }
+        let enough = |node| (node, self.paces.enough(node, state));
+        let hungry = state.working().map(enough);
+        let hungry = hungry.filter(|&(node, enough)| state.ledger().load(node) < enough);
+        let hungry: Vec<(NodeId, f64)> = hungry.collect();
+        let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        for (place, (node, _)) in hungry.iter().enumerate() {
+            ends.push(Reverse((self.end_of_one_more(*node, state), place)));
+        }
+        while let Some(Reverse((_, place))) = ends.pop() {
+            let (node, enough) = hungry[place];
             let Some(subtask) = self.choice.take(node, state) else {
                 return;
             };
             state.assign(node, [subtask]);
             self.paces.given(node, state);
+            if state.ledger().load(node) < enough {
+                ends.push(Reverse((self.end_of_one_more(node, state), place)));
+            }
         }
+    }
+
+    /// When a node would have done one more subtask, as a number to compare.
+    fn end_of_one_more(&self, node: NodeId, state: &TaskState) -> u64 {
+        // The bits of positive numbers are ordered as the numbers are.
+        self.paces.finish(node, 1, state).max(0.0).to_bits()
     }
 
     /// When nothing is free: has a node that will soon have nothing get what waits or runs
@@ -91,7 +115,7 @@ impl Together {
             return;
         }
         let ends = |node| (self.paces.finish(node, 0, state), node);
-        let others = state.working().filter(|&other| other != node);
+        let others = self.latest.iter().copied().filter(|&other| other != node);
         let able = others.filter(|&other| state.ledger().revoking(other).is_empty());
         let last = able.map(ends).max_by(|a, b| a.0.total_cmp(&b.0));
         let Some((end, last)) = last else { return };
@@ -133,7 +157,7 @@ impl Together {
             return;
         };
         let mut worst: Option<(f64, u64)> = None;
-        for other in state.working().filter(|&other| other != node) {
+        for &other in self.latest.iter().filter(|&&other| other != node) {
             for (left, subtask) in self.paces.running(other, state) {
                 let here = self.copied_in(free, node, subtask, state);
                 let ledger = state.ledger();
@@ -159,6 +183,11 @@ impl Together {
     fn look(&mut self, state: &mut TaskState) {
         self.paces.look(state);
         self.share(state);
+        let ends = |node| (self.paces.finish(node, 0, state), node);
+        let mut latest: Vec<(f64, NodeId)> = state.working().map(ends).collect();
+        latest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        latest.truncate(LATEST);
+        self.latest = latest.into_iter().map(|(_, node)| node).collect();
         let nodes: Vec<NodeId> = state.working().collect();
         for node in nodes {
             self.help(node, state);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::cluster::NodeId;
 use crate::cluster::space::{Part, SpaceId, Spaces};
 use crate::cluster::task::Task;
 
@@ -48,4 +49,24 @@ pub fn reference(
         all.push(next);
     }
     all
+}
+
+/// What a node has before the first task.
+pub fn first_contents(
+    spaces: &Spaces,
+    count: u32,
+    me: NodeId,
+    heir: impl Fn(NodeId) -> NodeId,
+) -> Contents {
+    let mut contents = Contents::new();
+    for space in (0..count).map(SpaceId) {
+        let whole = spaces.extent(space).whole();
+        for (block, holder) in spaces.directory(space).holders(&whole) {
+            if heir(holder.node) == me {
+                let part = Part { space, block };
+                contents.extend(elements(&part).map(|element| (element, 0)));
+            }
+        }
+    }
+    contents
 }

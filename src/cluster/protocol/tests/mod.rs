@@ -1,6 +1,7 @@
 //! Random tasks on random clusters, where messages and devices take random times.
 
 mod check;
+mod seen;
 mod world;
 
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use crate::cluster::space::{Block, Extent, Part, SpaceId, Spaces};
 use crate::cluster::task::Task;
 use crate::codelet::Cost;
 use crate::spread::NamedSpread;
-use world::{Faults, Seen, World};
+use seen::{Faults, Seen};
+use world::World;
 
 /// The sides of all spaces.
 pub(super) const SIDE: u64 = 6;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::RandomTask;
-use super::check::{Contents, elements, reference, value};
+use super::check::{Contents, elements, first_contents, reference, value};
+use super::seen::{Faults, Seen};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
     Action, DeviceIndex, Event, Message, NodeInfo, NodeMachine, RequestId, Settings,
@@ -14,41 +15,6 @@ use crate::cluster::space::{Part, SpaceId, Spaces};
 use crate::cluster::task::{Task, TaskId};
 use crate::spread::NamedSpread;
 use crate::time::Nanos;
-
-/// The probability that a node, and a device, is lost during the run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    pub nodes: f64,
-    pub devices: f64,
-}
-
-/// How often a run had what tests are about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    pub restarts: u64,
-    /// Losses without a restart, at each survivor.
-    pub losses: u64,
-    /// Results of copied subtasks that were forgotten.
-    pub discards: u64,
-    /// Subtasks that were given back.
-    pub revoked: u64,
-    pub fetches: u64,
-    pub combined: u64,
-}
-
-impl Seen {
-    /// The sums of both.
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            restarts: self.restarts + other.restarts,
-            losses: self.losses + other.losses,
-            discards: self.discards + other.discards,
-            revoked: self.revoked + other.revoked,
-            fetches: self.fetches + other.fetches,
-            combined: self.combined + other.combined,
-        }
-    }
-}
 
 /// What happens at a node.
 enum Happens {
@@ -466,24 +432,4 @@ impl World {
         self.begin_soon(index);
         Ok(())
     }
-}
-
-/// What a node has before the first task.
-fn first_contents(
-    spaces: &Spaces,
-    count: u32,
-    me: NodeId,
-    heir: impl Fn(NodeId) -> NodeId,
-) -> Contents {
-    let mut contents = Contents::new();
-    for space in (0..count).map(SpaceId) {
-        let whole = spaces.extent(space).whole();
-        for (block, holder) in spaces.directory(space).holders(&whole) {
-            if heir(holder.node) == me {
-                let part = Part { space, block };
-                contents.extend(elements(&part).map(|element| (element, 0)));
-            }
-        }
-    }
-    contents
 }

@@ -1,0 +1,170 @@
+//! Tasks in a simulated cluster, with the same decisions as in a real one.
+//!
+//! One virtual clock; nodes are [`NodeMachine`](crate::cluster::protocol::NodeMachine)s.
+//! Subtasks take times by their cost and the machine files, transfers share links
+//! ([`network`]), and a node's driver handles one message after the other. Contents are not
+//! simulated.
+
+mod device;
+mod events;
+pub mod network;
+mod node;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub use device::{Computing, DeviceModel, devices};
+
+use crate::cluster::NodeId;
+use crate::cluster::protocol::Settings;
+use crate::cluster::space::Spaces;
+use crate::cluster::task::Task;
+use crate::machine::cluster::NetworkSpec;
+use crate::machine::{ClusterFile, MachineError, MachineStore};
+use crate::spread::{NamedSpread, Requests};
+use crate::time::Nanos;
+
+/// A cluster to simulate: each node's devices, and the network.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub nodes: Vec<Vec<DeviceModel>>,
+    pub network: NetworkSpec,
+}
+
+impl Cluster {
+    /// The cluster that a file describes.
+    ///
+    /// # Errors
+    /// A machine that the store does not have, or that is wrong.
+    pub fn of(
+        file: &ClusterFile,
+        store: &MachineStore,
+        computing: Computing,
+    ) -> Result<Self, MachineError> {
+        let machines = file.machines(store)?;
+        Ok(Self {
+            nodes: machines
+                .iter()
+                .map(|machine| devices(machine, computing))
+                .collect(),
+            network: file.network.clone(),
+        })
+    }
+}
+
+/// A node computes at a fraction of its speed from a moment on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slowdown {
+    pub node: NodeId,
+    pub at: Nanos,
+    pub fraction: f64,
+}
+
+/// A node is lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    pub node: NodeId,
+    pub at: Nanos,
+}
+
+/// What happens in a run beside its tasks.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub spread: NamedSpread,
+    /// What nodes assume of the wires is taken from the cluster.
+    pub settings: Settings,
+    /// Part of a device's operations a second that kernels reach. Policies do not know it.
+    pub efficiency: f64,
+    /// Relative standard deviation of a subtask's time.
+    pub noise: f64,
+    /// Of random times and choices.
+    pub seed: u64,
+    pub slowdowns: Vec<Slowdown>,
+    pub losses: Vec<Loss>,
+    /// From a loss until the coordinator knows.
+    pub detection: Nanos,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            spread: NamedSpread::default(),
+            settings: Settings::default(),
+            efficiency: 1.0,
+            noise: 0.0,
+            seed: 1,
+            slowdowns: Vec::new(),
+            losses: Vec::new(),
+            detection: 1_000_000_000,
+        }
+    }
+}
+
+/// What a node did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeRow {
+    /// Subtasks whose results it has at their task's end.
+    pub subtasks: u64,
+    /// Subtasks that it had as well as another node, which was faster.
+    pub copied: u64,
+    /// Subtasks that it gave back.
+    pub given_back: u64,
+    /// Seconds of all its devices' kernels.
+    pub busy: f64,
+    /// Seconds of all its devices without a kernel.
+    pub idle: f64,
+    /// Bytes that it received and sent.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+/// A simulated run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// From the first task's begin to the last one's end.
+    pub seconds: f64,
+    pub nodes: Vec<NodeRow>,
+    pub requests: Requests,
+    pub messages: u64,
+    /// Real time that node 0 took to decide.
+    pub decided: Duration,
+}
+
+/// Why a run did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SimulateError {
+    #[error("there is no node {node} to {what}: the cluster has {count} nodes, 0 to {}", count - 1)]
+    Node {
+        node: u32,
+        what: &'static str,
+        count: usize,
+    },
+    #[error("the simulated run has failed: {0}")]
+    Failed(String),
+}
+
+/// Runs tasks one after the other.
+///
+/// # Errors
+/// Options that name nodes which are not there, and runs that fail, as those in which node
+/// 0 is lost.
+pub fn simulate(
+    cluster: &Cluster,
+    spaces: &Spaces,
+    tasks: &[Arc<dyn Task>],
+    options: &Options,
+) -> Result<Report, SimulateError> {
+    let count = cluster.nodes.len();
+    let slowed = options.slowdowns.iter().map(|s| (s.node, "slow"));
+    let lost = options.losses.iter().map(|loss| (loss.node, "lose"));
+    if let Some((node, what)) = slowed.chain(lost).find(|(node, _)| node.index() >= count) {
+        let node = node.0;
+        return Err(SimulateError::Node { node, what, count });
+    }
+    world::World::new(cluster, spaces, tasks, options).run()
+}

@@ -1,0 +1,226 @@
+//! Small clusters, whose times can be computed by hand.
+
+use super::*;
+use crate::cluster::protocol::DeviceInfo;
+use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::codelet::Cost;
+
+/// Subtasks of equal cost. Each reads and writes an element of its own.
+struct Equal {
+    count: u64,
+    seconds: f64,
+    reduces: bool,
+    space: SpaceId,
+}
+
+impl Task for Equal {
+    fn name(&self) -> &str {
+        "equal"
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn reads(&self, subtask: u64) -> Vec<Part> {
+        let (space, block) = (self.space, Block::new(0..1, subtask..subtask + 1));
+        vec![Part { space, block }]
+    }
+
+    fn writes(&self, subtask: u64) -> Vec<Part> {
+        let element = if self.reduces { 0 } else { subtask };
+        let (space, block) = (self.space, Block::new(1..2, element..element + 1));
+        vec![Part { space, block }]
+    }
+
+    fn cost(&self, _: u64) -> Cost {
+        Cost {
+            flops: self.seconds,
+            bytes: 0.0,
+        }
+    }
+
+    fn reduces(&self) -> bool {
+        self.reduces
+    }
+}
+
+/// Nodes of one device of an operation a second, on a network of 1 MB/s.
+fn cluster(nodes: usize) -> Cluster {
+    let device = DeviceModel {
+        info: DeviceInfo {
+            name: "device".into(),
+            flops: 1.0,
+            memory_bandwidth: f64::INFINITY,
+            link_bandwidth: f64::INFINITY,
+            depth: 1,
+        },
+        launch: 0,
+    };
+    Cluster {
+        nodes: vec![vec![device]; nodes],
+        network: NetworkSpec {
+            bandwidth: 1e6,
+            latency_ns: 10_000,
+            message_ns: 1_000,
+            full_duplex: true,
+            switch_bandwidth: None,
+        },
+    }
+}
+
+/// The tasks' space, an element of 1000 bytes for each subtask, of which each node has as
+/// many.
+fn spaces(count: u64, nodes: u64) -> (Spaces, SpaceId) {
+    let mut spaces = Spaces::default();
+    let extent = Extent {
+        rows: 2,
+        columns: count,
+        element: 1000,
+    };
+    let part = |node: u64| Block::new(0..1, count * node / nodes..count * (node + 1) / nodes);
+    let placement = (0..nodes).map(|node| (part(node), NodeId(node as u32)));
+    let space = spaces.add(extent, placement);
+    (spaces, space)
+}
+
+fn run(nodes: usize, count: u64, options: &Options) -> Report {
+    let (spaces, space) = spaces(count, nodes as u64);
+    let task = |reduces| -> Arc<dyn Task> {
+        Arc::new(Equal {
+            count,
+            seconds: 0.1,
+            reduces,
+            space,
+        })
+    };
+    let report = simulate(
+        &cluster(nodes),
+        &spaces,
+        &[task(false), task(true)],
+        options,
+    );
+    report.unwrap()
+}
+
+fn slowed(fraction: f64, at: Nanos) -> Vec<Slowdown> {
+    let node = NodeId(3);
+    vec![Slowdown { node, at, fraction }]
+}
+
+#[test]
+fn equal_nodes_do_equally_much_without_copies() {
+    for spread in NamedSpread::all() {
+        let options = Options {
+            spread,
+            ..Options::default()
+        };
+        let report = run(4, 100, &options);
+        // Two tasks of 25 subtasks a node, of 0.1 s.
+        assert!(
+            (5.0..5.5).contains(&report.seconds),
+            "{spread}: {}",
+            report.seconds
+        );
+        let copied: u64 = report.nodes.iter().map(|node| node.copied).sum();
+        assert!(copied <= 1, "{spread}: {copied}");
+        assert_eq!(report.nodes[1].subtasks, 25, "{spread}: of the first task");
+        let work: f64 = report.nodes.iter().map(|node| node.busy).sum();
+        assert!(
+            (work - 20.0 - 0.1 * copied as f64).abs() < 1e-6,
+            "{spread}: {work}"
+        );
+    }
+}
+
+#[test]
+fn runs_repeat() {
+    let options = Options {
+        noise: 0.2,
+        slowdowns: slowed(0.3, 1_000_000_000),
+        spread: NamedSpread::Steal,
+        ..Options::default()
+    };
+    let (one, other) = (run(4, 64, &options), run(4, 64, &options));
+    assert_eq!((one.seconds, &one.nodes), (other.seconds, &other.nodes));
+    let seed = Options { seed: 2, ..options };
+    assert_ne!(one.seconds, run(4, 64, &seed).seconds);
+}
+
+/// One task, and what four nodes would take that had always known the node's speed.
+fn of_ideal(spread: NamedSpread, slowdowns: Vec<Slowdown>, ideal: f64) -> f64 {
+    let (spaces, space) = spaces(400, 4);
+    let task: Arc<dyn Task> = Arc::new(Equal {
+        count: 400,
+        seconds: 0.1,
+        reduces: false,
+        space,
+    });
+    let options = Options {
+        spread,
+        slowdowns,
+        ..Options::default()
+    };
+    ideal
+        / simulate(&cluster(4), &spaces, &[task], &options)
+            .unwrap()
+            .seconds
+}
+
+#[test]
+fn a_slow_node_does_not_delay_the_others() {
+    let third = |spread| of_ideal(spread, slowed(1.0 / 3.0, 0), 40.0 / (3.0 + 1.0 / 3.0));
+    assert!(third(NamedSpread::Together) > 0.95);
+    assert!(third(NamedSpread::Static) < 0.45);
+    // At 5 s, half is done; the rest takes 20 / 3.1 s.
+    let tenth = |spread| of_ideal(spread, slowed(0.1, 5_000_000_000), 5.0 + 20.0 / 3.1);
+    assert!(tenth(NamedSpread::Together) > 0.93);
+    assert!(tenth(NamedSpread::Static) < 0.3);
+}
+
+#[test]
+fn a_lost_node_is_replaced() {
+    let losses = vec![Loss {
+        node: NodeId(2),
+        at: 1_000_000_000,
+    }];
+    for spread in NamedSpread::all() {
+        let options = Options {
+            spread,
+            losses: losses.clone(),
+            ..Options::default()
+        };
+        let report = run(4, 100, &options);
+        assert_eq!(report.nodes[2].subtasks, 0, "{spread}");
+        assert!(report.seconds > 6.0, "{spread}: {}", report.seconds);
+    }
+    let first = Options {
+        losses: vec![Loss {
+            node: NodeId(0),
+            at: 1_000_000_000,
+        }],
+        ..Options::default()
+    };
+    let (spaces, space) = spaces(10, 2);
+    let task: Arc<dyn Task> = Arc::new(Equal {
+        count: 10,
+        seconds: 1.0,
+        reduces: false,
+        space,
+    });
+    let error = simulate(&cluster(2), &spaces, &[task], &first).unwrap_err();
+    assert!(error.to_string().contains("node 0 was lost"), "{error}");
+}
+
+#[test]
+fn nodes_that_are_not_there_are_named() {
+    let options = Options {
+        slowdowns: slowed(0.5, 0),
+        ..Options::default()
+    };
+    let error = simulate(&cluster(2), &Spaces::default(), &[], &options).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no node 3 to slow: the cluster has 2 nodes, 0 to 1"
+    );
+}

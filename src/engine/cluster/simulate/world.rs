@@ -1,0 +1,398 @@
+//! The simulated nodes with their drivers' parts.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::events::{Events, Happens};
+use super::network::{End, Network};
+use super::node::Node;
+use super::{Cluster, NodeRow, Options, Report, SimulateError};
+use crate::cluster::NodeId;
+use crate::cluster::protocol::{
+    Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
+};
+use crate::cluster::space::{Part, Spaces};
+use crate::cluster::task::{Task, TaskId};
+use crate::codelet::Cost;
+use crate::machine::cluster::NetworkSpec;
+use crate::runtime::sim::noise::Noise;
+use crate::time::Nanos;
+
+/// What a transfer brings.
+enum Brings {
+    Data(RequestId),
+    Partial(TaskId),
+}
+
+pub(super) struct World<'a> {
+    spec: &'a NetworkSpec,
+    tasks: &'a [Arc<dyn Task>],
+    options: &'a Options,
+    first_spaces: &'a Spaces,
+    spaces: Spaces,
+    /// How many tasks' results the spaces have, and how many restarts they have seen.
+    recorded: usize,
+    lost: HashSet<NodeId>,
+    nodes: Vec<Node>,
+    network: Network,
+    switch: Option<usize>,
+    brings: HashMap<usize, (usize, Brings)>,
+    events: Events,
+    now: Nanos,
+    began: Option<Nanos>,
+    ended: Nanos,
+    noise: Noise,
+    messages: u64,
+    decided: Duration,
+    failed: Option<String>,
+    /// Used again and again.
+    ends: Vec<End>,
+}
+
+/// Nodes begin a task when their program has prepared it. The simulator does not know for
+/// how long; nodes of a real cluster differ by about this much.
+const PREPARES: Nanos = 10_000;
+
+impl<'a> World<'a> {
+    pub fn new(
+        cluster: &'a Cluster,
+        spaces: &'a Spaces,
+        tasks: &'a [Arc<dyn Task>],
+        options: &'a Options,
+    ) -> Self {
+        let spec = &cluster.network;
+        let mut network = Network::default();
+        let nodes = cluster.nodes.iter().enumerate();
+        let nodes = nodes.map(|(node, devices)| {
+            Node::new(NodeId(node as u32), devices, cluster, options, &mut network)
+        });
+        let nodes = nodes.collect();
+        let switch = spec
+            .switch_bandwidth
+            .map(|bandwidth| network.link(bandwidth));
+        let mut world = Self {
+            spec,
+            tasks,
+            options,
+            first_spaces: spaces,
+            spaces: spaces.clone(),
+            recorded: 0,
+            lost: HashSet::new(),
+            nodes,
+            network,
+            switch,
+            brings: HashMap::new(),
+            events: Events::default(),
+            now: 0,
+            began: None,
+            ended: 0,
+            noise: Noise::new(options.seed, options.noise),
+            messages: 0,
+            decided: Duration::ZERO,
+            failed: None,
+            ends: Vec::new(),
+        };
+        for node in 0..world.nodes.len() {
+            let mut actions = Vec::new();
+            world.nodes[node].machine.hello(&mut actions);
+            world.act(node, actions);
+        }
+        for loss in &options.losses {
+            world.at(loss.at, loss.node.index(), Happens::Lost);
+        }
+        world
+    }
+
+    fn at(&mut self, at: Nanos, node: usize, happens: Happens) {
+        self.events.plan(at, node, happens);
+    }
+
+    pub fn run(mut self) -> Result<Report, SimulateError> {
+        while let Some(next) = self.events.next() {
+            self.now = next.at;
+            match next.happens {
+                Happens::Transferred(end) => self.transferred(end),
+                happens if self.nodes[next.node].alive => self.happen(next.node, happens),
+                _ => {}
+            }
+            if let Some(why) = self.failed {
+                return Err(SimulateError::Failed(why));
+            }
+            let ended = |node: &Node| node.next == self.tasks.len() && !node.computes;
+            if self.now == self.ended && self.nodes.iter().all(|n| !n.alive || ended(n)) {
+                return Ok(self.report());
+            }
+        }
+        let why =
+            "nothing happens any more, and tasks have not ended; this is a mistake of the policy";
+        Err(SimulateError::Failed(why.to_owned()))
+    }
+
+    fn report(self) -> Report {
+        let seconds = (self.ended - self.began.unwrap_or(0)) as f64 * 1e-9;
+        let requests = self.nodes[0].machine.requests();
+        let rows = self.nodes.into_iter().map(|node| {
+            let busy = node
+                .devices
+                .iter()
+                .map(|device| device.busy as f64 * 1e-9)
+                .sum();
+            NodeRow {
+                busy,
+                idle: (seconds * node.devices.len() as f64 - busy).max(0.0),
+                given_back: node.row.given_back - node.row.copied,
+                ..node.row
+            }
+        });
+        Report {
+            seconds,
+            nodes: rows.collect(),
+            requests,
+            messages: self.messages,
+            decided: self.decided,
+        }
+    }
+
+    /// Tells a node's machine something, and measures how long it takes to decide.
+    fn tell(
+        &mut self,
+        node: usize,
+        tell: impl FnOnce(&mut NodeMachine, &Spaces, Nanos, &mut Vec<Action>),
+    ) {
+        let mut actions = Vec::new();
+        let machine = &mut self.nodes[node].machine;
+        let begin = (node == 0).then(Instant::now);
+        tell(machine, &self.spaces, self.now, &mut actions);
+        self.decided += begin.map_or(Duration::ZERO, |begin| begin.elapsed());
+        self.act(node, actions);
+    }
+
+    fn happen(&mut self, index: usize, happens: Happens) {
+        let now = self.now;
+        let event = match happens {
+            Happens::Event(event) => event,
+            Happens::Done {
+                device,
+                subtask,
+                began,
+            } => Event::Done {
+                device,
+                subtask,
+                took: now - began,
+            },
+            Happens::Begin => return self.begin(index),
+            Happens::Lost => {
+                self.nodes[index].alive = false;
+                let node = NodeId(index as u32);
+                let event = Happens::Event(Event::NodeLost { node });
+                // The survivors notice the loss of node 0.
+                let to = usize::from(index == 0);
+                if to < self.nodes.len() {
+                    return self.at(now + self.options.detection, to, event);
+                }
+                self.failed = Some("the only node was lost".to_owned());
+                return;
+            }
+            Happens::Transferred(_) => return,
+        };
+        self.tell(index, |machine, spaces, now, actions| {
+            machine.on(event, now, spaces, actions);
+        });
+        let node = &mut self.nodes[index];
+        if !node.ready && node.machine.is_ready() {
+            node.ready = true;
+            self.at(now + PREPARES, index, Happens::Begin);
+        }
+    }
+
+    fn begin(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        if node.computes || !node.ready {
+            return;
+        }
+        let Some(task) = self.tasks.get(node.next) else {
+            return self.ended = self.now;
+        };
+        node.next += 1;
+        node.computes = true;
+        self.began.get_or_insert(self.now);
+        self.tell(index, |machine, spaces, now, actions| {
+            machine.begin(Arc::clone(task), spaces, now, actions);
+        });
+    }
+
+    fn act(&mut self, index: usize, actions: Vec<Action>) {
+        for action in actions {
+            self.act_one(index, action);
+        }
+    }
+
+    fn act_one(&mut self, index: usize, action: Action) {
+        match action {
+            Action::Send { to, message } => self.send(index, to.index(), message),
+            Action::Serve { to, request, parts } => {
+                let bytes = self.bytes(&parts);
+                self.transfer(index, to.index(), bytes, Brings::Data(request));
+            }
+            Action::Start { device, subtask } => self.start(index, device, subtask),
+            Action::SendCombined { to } => {
+                let node = &self.nodes[index];
+                let bytes = self.bytes(&self.tasks[node.next - 1].writes(0));
+                let task = node.machine.task();
+                self.transfer(index, to.index(), bytes, Brings::Partial(task));
+            }
+            Action::WakeAt(at) => {
+                let at = at.max(self.now + 1);
+                self.at(at, index, Happens::Event(Event::Woken));
+            }
+            Action::Ended { results } => self.task_ended(index, &results),
+            Action::Restart { lost } => self.restart(index, lost),
+            Action::Lost { node, heir } => {
+                if self.lost.insert(node) {
+                    self.spaces.lost(node, heir);
+                }
+            }
+            Action::Fail { why } => self.failed = Some(why),
+            // Kernels run to their end, and contents are not simulated.
+            Action::Abort { .. }
+            | Action::Keep { .. }
+            | Action::Discard { .. }
+            | Action::Release { .. } => {}
+        }
+    }
+
+    fn bytes(&self, parts: &[Part]) -> u64 {
+        parts.iter().map(|part| self.spaces.bytes(part)).sum()
+    }
+
+    fn send(&mut self, from: usize, to: usize, message: Message) {
+        match &message {
+            Message::Cancel { .. } => self.nodes[to].row.copied += 1,
+            Message::Revoked { subtasks, .. } => {
+                let count = subtasks.iter().map(|run| run.end - run.start);
+                self.nodes[from].row.given_back += count.sum::<u64>();
+            }
+            _ => {}
+        }
+        let event = Event::Message {
+            from: NodeId(from as u32),
+            message,
+        };
+        if from == to {
+            return self.at(self.now, to, Happens::Event(event));
+        }
+        self.messages += 1;
+        let overhead = self.spec.message_ns;
+        let sender = &mut self.nodes[from];
+        sender.sends = sender.sends.max(self.now) + overhead;
+        let arrives = sender.sends + self.spec.latency_ns;
+        let receiver = &mut self.nodes[to];
+        receiver.receives = receiver.receives.max(arrives) + overhead;
+        let at = receiver.receives;
+        self.at(at, to, Happens::Event(event));
+    }
+
+    fn transfer(&mut self, from: usize, to: usize, bytes: u64, brings: Brings) {
+        if !self.nodes[to].alive {
+            return;
+        }
+        self.messages += 1;
+        self.nodes[from].row.bytes_out += bytes;
+        self.nodes[to].row.bytes_in += bytes;
+        let mut links = vec![self.nodes[from].out, self.nodes[to].into];
+        links.extend(self.switch);
+        let flow = self
+            .network
+            .begin(links, bytes.max(1), self.now, &mut self.ends);
+        self.brings.insert(flow, (to, brings));
+        self.plan_ends();
+    }
+
+    fn plan_ends(&mut self) {
+        let mut ends = std::mem::take(&mut self.ends);
+        for end in ends.drain(..) {
+            self.at(end.at, 0, Happens::Transferred(end));
+        }
+        self.ends = ends;
+    }
+
+    fn transferred(&mut self, end: End) {
+        if !self.network.end(end, &mut self.ends) {
+            return;
+        }
+        self.plan_ends();
+        let Some((to, brings)) = self.brings.remove(&end.flow) else {
+            return;
+        };
+        let event = match brings {
+            Brings::Data(request) => Event::Fetched { request },
+            Brings::Partial(task) if self.nodes[to].machine.task() == task => Event::Combined,
+            Brings::Partial(_) => return,
+        };
+        let at = self.now + self.spec.latency_ns + self.spec.message_ns;
+        self.at(at, to, Happens::Event(event));
+    }
+
+    fn start(&mut self, index: usize, device: DeviceIndex, subtask: u64) {
+        let node = &self.nodes[index];
+        let task = &self.tasks[node.next - 1];
+        let cost = task.cost(subtask);
+        let cost = Cost {
+            flops: cost.flops / self.options.efficiency,
+            ..cost
+        };
+        let copied = (
+            self.bytes(&task.reads(subtask)),
+            self.bytes(&task.writes(subtask)),
+        );
+        let slower = self
+            .noise
+            .factor(subtask * self.nodes.len() as u64 + index as u64);
+        let now = self.now;
+        let node = &mut self.nodes[index];
+        let end = node.devices[device.0 as usize].start(cost, copied, slower, &node.speed, now);
+        let began = now;
+        let happens = Happens::Done {
+            device,
+            subtask,
+            began,
+        };
+        self.at(end, index, happens);
+    }
+
+    fn task_ended(&mut self, index: usize, results: &Results) {
+        let node = &mut self.nodes[index];
+        let (next, me) = (node.next, NodeId(index as u32));
+        node.computes = false;
+        let mine = results.iter().filter(|(_, node)| *node == me);
+        node.row.subtasks += mine.map(|(run, _)| run.end - run.start).sum::<u64>();
+        if self.recorded < next {
+            self.recorded = next;
+            self.spaces.record(&*self.tasks[next - 1], results);
+        }
+        self.ended = self.now;
+        if next < self.tasks.len() {
+            self.at(self.now + PREPARES, index, Happens::Begin);
+        }
+    }
+
+    /// The tasks begin anew, with the spaces as they were at first.
+    fn restart(&mut self, index: usize, lost: NodeId) {
+        if self.lost.insert(lost) {
+            self.recorded = 0;
+            self.spaces = self.first_spaces.clone();
+            for node in (0..self.nodes.len() as u32).map(NodeId) {
+                let heir = self.nodes[index].machine.heir(node);
+                if heir != node {
+                    self.spaces.lost(node, heir);
+                }
+            }
+        }
+        let node = &mut self.nodes[index];
+        node.next = 0;
+        node.computes = false;
+        node.row.subtasks = 0;
+        self.at(self.now + PREPARES, index, Happens::Begin);
+    }
+}
