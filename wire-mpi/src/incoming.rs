@@ -51,11 +51,20 @@ impl Incoming {
         Self { queues, next: 0 }
     }
 
-    /// Begins to receive a piece, if one is waiting.
+    /// Begins to receive what is waiting: a control message and a piece. Each poll may copy
+    /// one piece, so a control message behind a hundred pieces would be late.
     pub fn begin(&mut self, communicator: ffi::MPI_Comm, host: &Host) -> Result<(), Failure> {
-        let Some(mut matched) = probe(communicator)? else {
-            return Ok(());
-        };
+        // SAFETY: a constant.
+        let any = unsafe { ffi::RSMPI_ANY_TAG };
+        for tag in [pieces::CONTROL, any] {
+            if let Some(matched) = probe(communicator, tag)? {
+                self.receive(matched, host)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, mut matched: Matched, host: &Host) -> Result<(), Failure> {
         let control = matched.tag == pieces::CONTROL;
         let queue = &mut self.queues[matched.from][usize::from(control)];
         if queue.back().is_none_or(|last| last.follow == 0) {
@@ -68,10 +77,10 @@ impl Incoming {
                 requests: Vec::new(),
             });
         }
-        let Some(message) = queue.back_mut() else {
-            return Ok(());
-        };
-        message.receive(&mut matched)
+        match queue.back_mut() {
+            Some(message) => message.receive(&mut matched),
+            None => Ok(()),
+        }
     }
 
     /// The next message that is whole, of a rank that is not lost.
@@ -149,7 +158,8 @@ impl Message {
     }
 }
 
-fn probe(communicator: ffi::MPI_Comm) -> Result<Option<Matched>, Failure> {
+/// Takes a message with this tag, or with any, that nobody receives yet.
+fn probe(communicator: ffi::MPI_Comm, tag: c_int) -> Result<Option<Matched>, Failure> {
     let mut found = 0;
     // SAFETY: plain values that MPI overwrites; a status is numbers, for which zeros are
     // valid.
@@ -163,7 +173,7 @@ fn probe(communicator: ffi::MPI_Comm) -> Result<Option<Matched>, Failure> {
     let code = unsafe {
         ffi::MPI_Improbe(
             ffi::RSMPI_ANY_SOURCE,
-            ffi::RSMPI_ANY_TAG,
+            tag,
             communicator,
             &raw mut found,
             &raw mut message,

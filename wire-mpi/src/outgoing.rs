@@ -37,10 +37,9 @@ struct Sending {
     to: usize,
     manner: Manner,
     /// Keeps the buffer.
-    _piece: Piece,
+    piece: Piece,
 }
 
-#[derive(Default)]
 struct Peer {
     window: Window,
     waiting: VecDeque<Piece>,
@@ -48,13 +47,18 @@ struct Peer {
 }
 
 impl Outgoing {
-    /// Nothing to so many ranks.
-    pub fn new(communicator: ffi::MPI_Comm, ranks: usize) -> Self {
+    /// Nothing to so many ranks. `most` are the bytes that may be on their way to each.
+    pub fn new(communicator: ffi::MPI_Comm, ranks: usize, most: usize) -> Self {
+        let peer = |_| Peer {
+            window: Window::new(most),
+            waiting: VecDeque::new(),
+            lost: false,
+        };
         Self {
             communicator,
             requests: Vec::new(),
             sending: Vec::new(),
-            peers: (0..ranks).map(|_| Peer::default()).collect(),
+            peers: (0..ranks).map(peer).collect(),
             indices: Vec::new(),
             statuses: Vec::new(),
         }
@@ -74,13 +78,15 @@ impl Outgoing {
 
     /// Begins as many pieces as may be on their way.
     fn fill_window(&mut self, to: usize) -> Result<(), Unreachable> {
-        while !self.peers[to].waiting.is_empty() {
-            let Some(manner) = self.peers[to].window.begin() else {
-                break;
-            };
-            if let Some(piece) = self.peers[to].waiting.pop_front() {
-                self.begin(to, piece, manner)?;
-            }
+        let next = |outgoing: &mut Self| {
+            let Peer {
+                window, waiting, ..
+            } = &mut outgoing.peers[to];
+            let manner = window.begin(waiting.front()?.range.len())?;
+            Some((waiting.pop_front()?, manner))
+        };
+        while let Some((piece, manner)) = next(self) {
+            self.begin(to, piece, manner)?;
         }
         Ok(())
     }
@@ -106,11 +112,7 @@ impl Outgoing {
         };
         check("MPI_Isend", code).map_err(|why| Unreachable { rank: to, why })?;
         self.requests.push(request);
-        self.sending.push(Sending {
-            to,
-            manner,
-            _piece: piece,
-        });
+        self.sending.push(Sending { to, manner, piece });
         Ok(())
     }
 
@@ -129,14 +131,12 @@ impl Outgoing {
                 true => status.MPI_ERROR,
                 false => ffi::MPI_SUCCESS as c_int,
             };
-            let Sending { to, manner, .. } = self.sending[index as usize];
-            match (check("MPI_Isend", code), manner) {
-                (Err(why), _) => unreachable.push(Unreachable { rank: to, why }),
-                (Ok(()), Manner::Plain) => {}
-                (Ok(()), Manner::Synchronous(number)) => {
-                    self.peers[to].window.taken(number);
-                    refill.push(to);
-                }
+            let Sending { to, manner, piece } = &self.sending[index as usize];
+            if let Err(why) = check("MPI_Isend", code) {
+                unreachable.push(Unreachable { rank: *to, why });
+            } else if piece.tag != CONTROL {
+                self.peers[*to].window.leave(piece.range.len(), *manner);
+                refill.push(*to);
             }
         }
         self.remove(done);

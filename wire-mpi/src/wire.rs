@@ -40,11 +40,12 @@ pub enum Delivery {
 }
 
 impl Wire {
-    /// A wire without messages.
+    /// A wire without messages. Two pieces may be on their way to a rank, so that the
+    /// network is never idle between them.
     pub fn new(session: Session, limit: usize) -> Self {
         Self {
             limit,
-            outgoing: Outgoing::new(session.communicator(), session.size),
+            outgoing: Outgoing::new(session.communicator(), session.size, 2 * limit),
             incoming: Incoming::new(session.size),
             lost: vec![false; session.size],
             losses: VecDeque::new(),

@@ -1,8 +1,9 @@
 //! Which ranks are lost: those that were silent for too long.
 //!
-//! Every rank lets every other one hear something in each period: a message, or else a
-//! *beat*, which has no content. This file decides alone; it is told what arrived, what
-//! was sent, and the time. [`super::Link`] acts.
+//! Every rank sends every other one a *beat* in each period, a message without content.
+//! Whatever else arrives counts as one, too, but what is sent does not: a message may wait
+//! for seconds behind a large one, and a beat, which is a control message, does not. This
+//! file decides alone; it is told what arrived and the time. [`super::Link`] acts.
 //!
 //! A rank judges only while it listens. Time in which it did not poll, because it was
 //! suspended or did something long, counts as one period at most, and nobody is judged
@@ -16,7 +17,7 @@ use crate::time::Nanos;
 /// The times of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pulse {
-    /// A rank lets every other one hear something at least this often. Nanoseconds.
+    /// A rank sends every other one a beat this often. Nanoseconds.
     pub period: Nanos,
     /// A rank that was not heard for longer is lost. Nanoseconds.
     pub silence: Nanos,
@@ -57,12 +58,12 @@ pub struct Heartbeat {
 struct Peer {
     /// Something arrived from it. Later, by the time in which this rank did not listen.
     heard: Nanos,
-    /// Something was sent to it.
-    sent: Nanos,
+    /// The last beat to it.
+    beat: Nanos,
 }
 
 impl Heartbeat {
-    /// How often ranks let each other hear something.
+    /// How often ranks send beats.
     pub fn period(&self) -> Nanos {
         self.pulse.period
     }
@@ -76,7 +77,7 @@ impl Heartbeat {
     pub fn new(rank: usize, size: usize, pulse: Pulse, now: Nanos) -> Self {
         let peer = Peer {
             heard: now,
-            sent: now,
+            beat: now,
         };
         let peers = (0..size).map(|other| (other != rank).then_some(peer));
         Self {
@@ -90,13 +91,6 @@ impl Heartbeat {
     pub fn heard(&mut self, from: usize, now: Nanos) {
         if let Some(peer) = &mut self.peers[from] {
             peer.heard = peer.heard.max(now);
-        }
-    }
-
-    /// A message was sent, which serves as a beat.
-    pub fn sent(&mut self, to: usize, now: Nanos) {
-        if let Some(peer) = &mut self.peers[to] {
-            peer.sent = now;
         }
     }
 
@@ -116,9 +110,9 @@ impl Heartbeat {
             if all_read && now - peer.heard > self.pulse.silence {
                 due.lost.push(rank);
                 *slot = None;
-            } else if now - peer.sent >= self.pulse.period {
+            } else if now - peer.beat >= self.pulse.period {
                 due.beats.push(rank);
-                peer.sent = now;
+                peer.beat = now;
             }
         }
         due
@@ -148,14 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_is_due_a_period_after_the_last_message() {
+    fn a_beat_is_due_in_each_period() {
         let mut heartbeat = heartbeat();
         assert_eq!(heartbeat.due(9, true), due(&[], &[]));
-        heartbeat.sent(2, 9);
-        assert_eq!(heartbeat.due(10, true), due(&[0], &[]));
-        assert_eq!(heartbeat.due(18, true), due(&[], &[]));
-        assert_eq!(heartbeat.due(19, true), due(&[2], &[]));
-        assert_eq!(heartbeat.due(20, true), due(&[0], &[]));
+        assert_eq!(heartbeat.due(10, true), due(&[0, 2], &[]));
+        assert_eq!(heartbeat.due(19, true), due(&[], &[]));
+        assert_eq!(heartbeat.due(23, true), due(&[0, 2], &[]));
+        assert_eq!(heartbeat.due(32, true), due(&[], &[]));
     }
 
     #[test]

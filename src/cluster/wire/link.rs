@@ -29,7 +29,9 @@ pub struct Link<T> {
     arrived: VecDeque<Arrived>,
     /// By rank.
     peers: Vec<Peer>,
+    /// By rank, what [`Wire::clock_offset`] returns; nothing before rank 0 has told it.
     offsets: Option<Vec<i64>>,
+    /// The answer to rank 0's last question.
     answer: Option<Answer>,
     /// When the user polled last.
     polled: Nanos,
@@ -288,10 +290,6 @@ impl<T: Transport> Wire for Link<T> {
         } else if !self.peers[to].lost {
             self.peers[to].sent += 1;
             self.transport.send(to, Channel::Data, bytes)?;
-            let now = self.now();
-            if let Some(heartbeat) = &mut self.heartbeat {
-                heartbeat.sent(to, now);
-            }
         }
         Ok(())
     }
