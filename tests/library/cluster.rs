@@ -1,0 +1,265 @@
+//! Workloads over nodes that are threads of this process: every workload, policy and
+//! placement, on simulated devices that carry data, with messages in an order of chance.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use pdawl::cluster::protocol::Settings;
+use pdawl::cluster::record::ClusterOutcome;
+use pdawl::cluster::space::{Block, Extent};
+use pdawl::cluster::wire::local::{Faults, Options as WireOptions};
+use pdawl::cluster::wire::{LocalWire, Wire};
+use pdawl::codelet::Precision;
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
+use pdawl::machine::MachineStore;
+use pdawl::runtime::Devices;
+use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl::spread::NamedSpread;
+use pdawl::workload::cluster::{
+    ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
+    StencilWorkload, generated,
+};
+use pdawl::workload::stencil::Stencil;
+
+struct Case {
+    workload: Arc<dyn ClusterWorkload>,
+    tile: u64,
+    spread: NamedSpread,
+    prefetch: u32,
+    nodes: usize,
+    seed: u64,
+}
+
+type Ran = Result<Option<ClusterOutcome>, ClusterError>;
+
+impl Case {
+    /// One rank: a host pool and a GPU with memory of its own.
+    fn rank(&self, wire: LocalWire, stop: &AtomicBool) -> Ran {
+        let machine = MachineStore::of_user().find("k40").expect("it ships");
+        let options = SimOptions {
+            data: true,
+            ..SimOptions::default()
+        };
+        let mut runtime = Sim::new(&machine, options).expect("the machine is right");
+        let is_first = wire.rank() == 0;
+        let options = Options {
+            program: "the test".to_owned(),
+            devices: runtime.devices().iter().map(expected).collect(),
+            settings: Settings {
+                prefetch: self.prefetch,
+                ..Settings::default()
+            },
+            // Little, so that parts are forgotten and assembled again.
+            input_bytes: 100_000,
+        };
+        let spread = is_first.then(|| self.spread.spread(self.seed));
+        let node = Node::join(Box::new(wire), &mut runtime, options, spread, stop)?;
+        let control = Control {
+            tile: self.tile,
+            verify: Some(self.seed),
+            progress: &mut |_| {},
+        };
+        node.run_workload(&*self.workload, control)
+    }
+
+    /// All ranks. `disturb` runs beside them.
+    fn run(&self, disturb: impl FnOnce(Faults) + Send) -> Vec<Ran> {
+        let options = WireOptions {
+            shuffle: Some(self.seed),
+            pulse: None,
+        };
+        let wires = LocalWire::cluster_with(self.nodes, options);
+        let stop = AtomicBool::new(false);
+        let faults = wires[0].faults();
+        thread::scope(|scope| {
+            let start = |wire| scope.spawn(|| self.rank(wire, &stop));
+            let ranks: Vec<_> = wires.into_iter().map(start).collect();
+            scope.spawn(move || disturb(faults));
+            let joined = ranks
+                .into_iter()
+                .map(|rank| rank.join().expect("no rank panics"));
+            joined.collect()
+        })
+    }
+
+    /// The outcome of the first rank, when all ranks end well.
+    fn outcome(&self) -> ClusterOutcome {
+        let mut ran = self.run(|_| {});
+        let first = ran.remove(0).expect("the first rank ends well");
+        for other in ran {
+            assert_eq!(other.expect("all ranks end well"), None);
+        }
+        first.expect("the first rank has the outcome")
+    }
+}
+
+fn singles(rows: u64, columns: u64, element: u64, seed: u64) -> Fill {
+    generated(
+        Extent {
+            rows,
+            columns,
+            element,
+        },
+        seed,
+    )
+}
+
+/// Small workloads with blocks that are smaller at the edges.
+fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
+    let diagonal = singles(45, 45, 4, seed);
+    let dominant: Fill = Arc::new(move |block: &Block, bytes: &mut [u8]| {
+        diagonal(block, bytes);
+        for row in block.rows.clone().filter(|row| block.columns.contains(row)) {
+            let place = (row - block.rows.start) * block.width() + row - block.columns.start;
+            let at = 4 * place as usize;
+            let number = f32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+            bytes[at..at + 4].copy_from_slice(&(number + 12.0).to_ne_bytes());
+        }
+    });
+    let stencil = Stencil::new(17, 31, None, Precision::F64, seed).expect("a grid");
+    let deep = Stencil::new(5, 6, Some(13), Precision::F32, seed).expect("a grid");
+    vec![
+        (
+            Arc::new(ConvolutionWorkload {
+                rows: 37,
+                columns: 41,
+                channels: 3,
+                size: 5,
+                tile: 10,
+                placement,
+                image: singles(37, 41, 12, seed),
+                filter: singles(5, 5, 4, seed + 1),
+            }),
+            10,
+        ),
+        (
+            Arc::new(MatmulWorkload {
+                rows: 50,
+                columns: 33,
+                depth: 29,
+                tile: 16,
+                placement,
+                a: singles(50, 29, 4, seed),
+                b: singles(29, 33, 4, seed + 1),
+            }),
+            16,
+        ),
+        (
+            Arc::new(LuWorkload {
+                size: 45,
+                tile: 12,
+                placement,
+                matrix: dominant,
+            }),
+            12,
+        ),
+        (
+            Arc::new(FftWorkload {
+                rows: 24,
+                columns: 20,
+                tile: 5,
+                placement,
+                matrix: singles(24, 20, 8, seed),
+            }),
+            5,
+        ),
+        (
+            Arc::new(StencilWorkload {
+                stencil: Arc::new(stencil),
+                steps: 5,
+                tile: 4,
+            }),
+            4,
+        ),
+        (
+            Arc::new(StencilWorkload {
+                stencil: Arc::new(deep),
+                steps: 4,
+                tile: 3,
+            }),
+            3,
+        ),
+    ]
+}
+
+const PLACEMENTS: [Placement; 5] = [
+    Placement::Rows,
+    Placement::Central,
+    Placement::RowCyclic,
+    Placement::ColumnCyclic,
+    Placement::Random { seed: 7 },
+];
+
+fn subtasks(workload: &dyn ClusterWorkload) -> u64 {
+    let ids: Vec<_> = (0..8).map(pdawl::cluster::space::SpaceId).collect();
+    let tasks = (0..workload.tasks()).map(|number| workload.task(number, &ids).count());
+    tasks.sum()
+}
+
+#[test]
+fn every_workload_is_right_on_any_nodes() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let policies: Vec<NamedSpread> = NamedSpread::all().collect();
+    for nodes in 1..=8 {
+        let placement = PLACEMENTS[random.usize(..PLACEMENTS.len())];
+        for (workload, tile) in workloads(placement, random.u64(..1 << 40)) {
+            let case = Case {
+                workload,
+                tile,
+                spread: policies[random.usize(..policies.len())],
+                prefetch: random.u32(..4),
+                nodes,
+                seed: random.u64(..),
+            };
+            let outcome = case.outcome();
+            let name = case.workload.name();
+            let checked = outcome.checked().expect("the result was compared");
+            assert!(checked.numbers > 0, "{name}");
+            assert_eq!(checked.wrong, 0, "{name} on {nodes} nodes: {checked:?}");
+            let counted: u64 = outcome.nodes.iter().map(|node| node.subtasks).sum();
+            assert_eq!(
+                counted,
+                subtasks(&*case.workload),
+                "{name} on {nodes} nodes"
+            );
+        }
+    }
+}
+
+/// A rank is lost at some moment. The others end with the right result.
+#[test]
+fn a_lost_node_does_not_change_the_result() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for (workload, tile) in workloads(Placement::Rows, seed) {
+        let case = Case {
+            workload,
+            tile,
+            spread: NamedSpread::default(),
+            prefetch: 2,
+            nodes: 4,
+            seed: random.u64(..),
+        };
+        let victim = random.usize(1..4);
+        let after = std::time::Duration::from_micros(random.u64(..20_000));
+        let mut ran = case.run(move |faults| {
+            thread::sleep(after);
+            faults.kill(victim);
+        });
+        let name = case.workload.name();
+        match ran.remove(0) {
+            Ok(outcome) => {
+                let outcome = outcome.expect("the first rank has the outcome");
+                let checked = outcome.checked().expect("the result was compared");
+                assert_eq!(checked.wrong, 0, "{name}, node {victim} lost: {checked:?}");
+            }
+            // Before all nodes have joined, there is no run that could go on.
+            Err(ClusterError::Stopped(why)) => assert!(why.contains("before the run"), "{why}"),
+            Err(other) => panic!("{name}, node {victim} lost: {other}"),
+        }
+    }
+}
