@@ -96,6 +96,11 @@ impl TaskState {
         self.now
     }
 
+    /// The task's name. Tasks of one name have subtasks of one kind.
+    pub fn name(&self) -> &str {
+        self.task.name()
+    }
+
     /// The number of subtasks.
     pub fn count(&self) -> u64 {
         self.task.count()
