@@ -144,6 +144,11 @@ impl TaskState {
             .map_or(0, |data| data.missing(subtask, node))
     }
 
+    /// Bytes that a subtask reads; 0 where nothing is known.
+    pub fn reads(&self, subtask: u64) -> u64 {
+        self.data.as_ref().map_or(0, |data| data.bytes(subtask))
+    }
+
     /// The node that has most of what a subtask reads.
     pub fn home(&self, subtask: u64) -> Option<NodeId> {
         self.data.as_ref().and_then(|data| data.home(subtask))
