@@ -83,6 +83,12 @@ impl Data {
         lacked.map(|&block| self.blocks[block as usize].0).sum()
     }
 
+    /// The bytes that a subtask reads.
+    pub fn bytes(&self, subtask: u64) -> u64 {
+        let reads = self.reads(subtask).iter();
+        reads.map(|&block| self.blocks[block as usize].0).sum()
+    }
+
     /// The node that has most of the bytes that a subtask reads.
     pub fn home(&self, subtask: u64) -> Option<NodeId> {
         let mut bytes: Vec<(NodeId, u64)> = Vec::new();

@@ -1,5 +1,7 @@
 //! How fast nodes are, when they will have finished, and which of their devices are late.
 
+use std::collections::HashMap;
+
 use crate::cluster::NodeId;
 use crate::time::Nanos;
 
@@ -48,38 +50,57 @@ impl Device {
 /// What is known of all nodes' devices.
 #[derive(Clone, Default)]
 pub struct Paces {
+    /// The task's name.
+    task: String,
+    /// What each device's description was corrected by in the last task of a name.
+    learned: HashMap<String, Vec<Vec<f64>>>,
     nodes: Vec<Vec<Device>>,
     /// Work a second of each node, and of all.
     paces: Vec<f64>,
     all: f64,
     /// When the policy is woken next.
     wake: Nanos,
+    /// When something was told last in this task.
+    last: Nanos,
 }
 
 impl Paces {
-    /// What descriptions say.
-    pub fn new(state: &TaskState) -> Self {
-        let device = |device| Device {
-            rate: Rate::new(device, state.mean()),
-            depth: device.depth.max(1) as usize,
-            since: state.now(),
-            idle: true,
+    /// A task begins. Devices are as fast as they were in the last task of its name, or,
+    /// in the first one, as their descriptions say.
+    pub fn begin(&mut self, state: &TaskState) {
+        let last = self.last;
+        let correction = |d: &Device| d.rate.correction(d.busy(last));
+        let corrections = |node: &Vec<Device>| node.iter().map(correction).collect();
+        let learned = self.nodes.iter().map(corrections).collect();
+        self.learned.insert(std::mem::take(&mut self.task), learned);
+        state.name().clone_into(&mut self.task);
+        let learned = self.learned.get(&self.task);
+        let correction = |node: usize, device: usize| {
+            let known = learned.and_then(|nodes| nodes.get(node)?.get(device));
+            known.copied().unwrap_or(1.0)
         };
-        let nodes = state.nodes().iter();
-        let mut paces = Self {
-            nodes: nodes
-                .map(|node| node.devices.iter().map(device).collect())
-                .collect(),
-            paces: vec![0.0; state.nodes().len()],
-            all: 0.0,
-            wake: 0,
-        };
-        paces.look(state);
-        paces
+        let nodes = state.nodes().iter().enumerate().map(|(node, info)| {
+            let devices = info
+                .devices
+                .iter()
+                .enumerate()
+                .map(|(index, device)| Device {
+                    rate: Rate::new(device, state.mean()).corrected(correction(node, index)),
+                    depth: device.depth.max(1) as usize,
+                    since: state.now(),
+                    idle: true,
+                });
+            devices.collect()
+        });
+        self.nodes = nodes.collect();
+        self.paces = vec![0.0; state.nodes().len()];
+        self.wake = 0;
+        self.look(state);
     }
 
     /// Takes into account who is late now, and who is lost.
     pub fn look(&mut self, state: &TaskState) {
+        self.last = state.now();
         for node in 0..self.nodes.len() {
             self.note(NodeId(node as u32), state);
         }
@@ -119,6 +140,7 @@ impl Paces {
     /// A device has ended a subtask.
     pub fn done(&mut self, finished: &Finished, state: &TaskState) {
         let node = finished.node;
+        self.last = state.now();
         let Some(device) = self.nodes[node.index()].get_mut(finished.device) else {
             return;
         };

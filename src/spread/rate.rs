@@ -37,8 +37,10 @@ pub fn weight(cost: Cost, mean: Cost) -> f64 {
 /// The time that a device takes for a subtask when it has the next ones at hand.
 #[derive(Clone, Debug)]
 pub struct Rate {
-    /// Seconds for a weight of 1, before any was measured.
-    prior: f64,
+    /// Seconds for a weight of 1 as the description says.
+    described: f64,
+    /// How many times longer such subtasks took in an earlier task.
+    correction: f64,
     work: f64,
     seconds: f64,
     last: Option<Nanos>,
@@ -48,10 +50,25 @@ impl Rate {
     /// A device of which only its description is known.
     pub fn new(device: &DeviceInfo, mean: Cost) -> Self {
         Self {
-            prior: device.seconds(mean),
+            described: device.seconds(mean),
+            correction: 1.0,
             work: 0.0,
             seconds: 0.0,
             last: None,
+        }
+    }
+
+    /// A device that took longer than its description says in an earlier task.
+    pub fn corrected(self, correction: f64) -> Self {
+        Self { correction, ..self }
+    }
+
+    /// How many times longer than described subtasks take, as far as is known of a device
+    /// that has computed for `busy` seconds since its last result.
+    pub fn correction(&self, busy: f64) -> f64 {
+        match self.described > 0.0 {
+            true => self.seconds_at_least(busy) / self.described,
+            false => self.correction,
         }
     }
 
@@ -79,7 +96,7 @@ impl Rate {
     pub fn seconds(&self) -> f64 {
         match self.is_measured() {
             true => self.seconds / self.work,
-            false => self.prior,
+            false => self.described * self.correction,
         }
     }
 
@@ -122,6 +139,17 @@ mod tests {
             rate.done(1.0, 8_000_000_000, number * 4_000_000_000);
         }
         assert!((rate.seconds() - 4.0).abs() < 0.1, "{}", rate.seconds());
+    }
+
+    #[test]
+    fn what_one_task_has_shown_is_expected_in_the_next() {
+        let mut rate = rate();
+        assert_eq!(rate.correction(0.0), 1.0);
+        rate.done(1.0, 6_000_000_000, 6_000_000_000);
+        assert_eq!(rate.correction(0.0), 3.0);
+        let next = self::rate().corrected(rate.correction(0.0));
+        assert_eq!((next.seconds(), next.correction(0.0)), (6.0, 3.0));
+        assert_eq!(next.correction(18.0), 9.0, "it has not reported for longer");
     }
 
     #[test]

@@ -96,6 +96,11 @@ impl TaskState {
         self.now
     }
 
+    /// The task's name. Tasks of one name have subtasks of one kind.
+    pub fn name(&self) -> &str {
+        self.task.name()
+    }
+
     /// The number of subtasks.
     pub fn count(&self) -> u64 {
         self.task.count()
@@ -137,6 +142,11 @@ impl TaskState {
         self.data
             .as_ref()
             .map_or(0, |data| data.missing(subtask, node))
+    }
+
+    /// Bytes that a subtask reads; 0 where nothing is known.
+    pub fn reads(&self, subtask: u64) -> u64 {
+        self.data.as_ref().map_or(0, |data| data.bytes(subtask))
     }
 
     /// The node that has most of what a subtask reads.

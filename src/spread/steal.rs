@@ -105,7 +105,7 @@ impl Spread for Steal {
     }
 
     fn begin(&mut self, state: &mut TaskState) {
-        self.paces = Paces::new(state);
+        self.paces.begin(state);
         self.thieves.clear();
         self.give_equally(state);
         self.paces.wake(state);

@@ -7,6 +7,10 @@ use crate::spread::{Runs, TaskState};
 /// large tasks: of a product of 16 x 16 blocks, half of all.
 const COMPARED: usize = 128;
 
+/// The part of what a subtask reads that is taken for its border. If a node lacks no more
+/// of it, others are not compared.
+const BORDER: f64 = 0.1;
+
 /// Free subtasks by the node that has most of what they read.
 #[derive(Default)]
 pub struct Choice {
@@ -39,7 +43,8 @@ impl Choice {
     }
 
     /// Takes the free subtask for which a node must fetch least, of the first ones for
-    /// which it has most and the first ones of all.
+    /// which it has most and the first ones of all, or the first for which it must fetch
+    /// little.
     pub fn take(&mut self, node: NodeId, state: &TaskState) -> Option<u64> {
         let free = state.ledger().free();
         if !self.by_data {
@@ -52,7 +57,7 @@ impl Choice {
             if best.is_none_or(|(least, _)| missing < least) {
                 best = Some((missing, subtask));
             }
-            if missing == 0 {
+            if missing as f64 <= BORDER * state.reads(subtask) as f64 {
                 break;
             }
         }

@@ -209,7 +209,7 @@ impl Spread for Together {
     }
 
     fn begin(&mut self, state: &mut TaskState) {
-        self.paces = Paces::new(state);
+        self.paces.begin(state);
         self.choice = Choice::new(self.by_data, state);
         self.look(state);
     }

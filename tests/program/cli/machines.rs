@@ -15,7 +15,8 @@ fn the_machines_are_listed_and_shown() {
         .filter_map(|m| m["name"].as_str())
         .collect();
     for name in [
-        "k20-32", "k20-40", "k40", "titan", "h200", "laptop", "v100x1", "v100x2", "v100x4",
+        "k20-32", "k20-40", "k40", "titan", "h200", "laptop", "m2070x2", "v100x1", "v100x2",
+        "v100x4", "v100x7",
     ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }

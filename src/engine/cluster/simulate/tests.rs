@@ -179,6 +179,34 @@ fn a_slow_node_does_not_delay_the_others() {
 }
 
 #[test]
+fn what_a_task_has_shown_helps_the_next_one() {
+    let (spaces, space) = spaces(9, 4);
+    let task: Arc<dyn Task> = Arc::new(Equal {
+        count: 9,
+        seconds: 0.1,
+        reduces: false,
+        space,
+    });
+    let options = Options {
+        slowdowns: slowed(0.05, 0),
+        ..Options::default()
+    };
+    let seconds = |times| {
+        let tasks = vec![Arc::clone(&task); times];
+        simulate(&cluster(4), &spaces, &tasks, &options)
+            .unwrap()
+            .seconds
+    };
+    let (first, both) = (seconds(1), seconds(2));
+    // Three nodes compute three each, and the slow one does not begin any.
+    assert!(
+        first > 0.33 && both - first < 0.31,
+        "{first}, then {}",
+        both - first
+    );
+}
+
+#[test]
 fn a_lost_node_is_replaced() {
     let losses = vec![Loss {
         node: NodeId(2),
