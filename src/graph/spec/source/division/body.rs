@@ -323,6 +323,11 @@ impl<'a> Reader<'a, '_> {
                     .stores
                     .extend(address.into_iter().chain(guards.iter().copied()));
             } else {
+                let own = &self.function.name;
+                let names = given.get(1).into_iter().flat_map(|from| from.iter());
+                let copied = names.filter(|name| copies && self.global.contains(name.as_str()));
+                let copied = copied.map(|name| Node::Data(own, name));
+                let all: Vec<Node<'a>> = copied.chain(all.iter().copied()).collect();
                 for node in self.made_of(to) {
                     self.flow.depends(node, all.iter().copied());
                 }
