@@ -323,6 +323,12 @@ impl Mem {
         Ok(copies.arriving_at(&range, place))
     }
 
+    /// Hidden copies that bring a range to a place and may not have ended.
+    pub fn arriving(&self, range: &Range<usize>, place: usize) -> Vec<Arc<Native>> {
+        let (root, range) = self.in_root(range);
+        root.copies().arriving_at(&range, place)
+    }
+
     /// Copies a range from a place to the host, or the other way.
     fn copy(
         &self,

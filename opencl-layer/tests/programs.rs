@@ -83,7 +83,7 @@ fn text(output: &Output) -> String {
 /// Runs a program on one device, on two, and on one that stands for both.
 fn run(name: &str) {
     let (program, library) = (compile(name), library());
-    let ways: [&[(&str, &str)]; 5] = [
+    let ways: [&[(&str, &str)]; 6] = [
         &[("POCL_DEVICES", "pthread")],
         &[("POCL_DEVICES", "pthread pthread")],
         &[
@@ -100,6 +100,11 @@ fn run(name: &str) {
             ("POCL_DEVICES", "pthread pthread"),
             ("PDAWL_VIRTUAL", "2"),
             ("PDAWL_POLICY", "auto-fit"),
+        ],
+        &[
+            ("POCL_DEVICES", "pthread pthread"),
+            ("PDAWL_VIRTUAL", "1"),
+            ("PDAWL_POLICY", "divide:equal"),
         ],
     ];
     let kernels = target().join("opencl-programs/kernels");

@@ -8,7 +8,7 @@ use opencl_sys::{
     CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong,
 };
 use pdawl::machine::{Fingerprint, Host};
-use pdawl::profile::kernels::{KernelKey, KernelProfiles, KernelTimes, path_of_user};
+use pdawl::profile::kernels::{Division, KernelKey, KernelProfiles, KernelTimes, path_of_user};
 
 use crate::context::Place;
 use crate::native::Native;
@@ -106,6 +106,18 @@ pub fn seconds(place: &Place, key: &KernelKey) -> Option<f64> {
 /// The seconds of a kernel at a device of this name in profiles, if they are known.
 pub fn known_seconds(key: &KernelKey, device: &str) -> Option<f64> {
     store().seconds(key, device)
+}
+
+/// What the machine's file knows of dividing launches with this key.
+pub fn kept_division(key: &str) -> Option<Division> {
+    store().profiles.as_ref()?.division(key).cloned()
+}
+
+/// Keeps what was found out about dividing launches.
+pub fn keep_division(key: &str, division: &Division) {
+    if let Some(profiles) = &mut store().profiles {
+        profiles.record_division(key, division);
+    }
 }
 
 /// Notes the seconds of a kernel or a measurement at a place.

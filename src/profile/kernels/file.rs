@@ -1,6 +1,7 @@
 //! Files of kernel profiles: JSON with the header `"format": "pdawl-kernels/1"` and the
 //! machine's fingerprint. Times are seconds.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use pdawl_profiler::file::bounded;
 use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
-use super::{KernelProfilesError, KernelTimes, Profiles};
+use super::{Divisions, KernelProfilesError, KernelTimes, Profiles};
 use crate::file_store::{FileStore, StoreError, StoreKind};
 use crate::machine::Fingerprint;
 
@@ -35,6 +36,8 @@ struct Written<'a> {
     format: &'a str,
     fingerprint: &'a str,
     kernels: &'a Profiles,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    divisions: &'a Divisions,
 }
 
 #[derive(Deserialize)]
@@ -51,6 +54,15 @@ struct Contents {
     #[serde(rename = "fingerprint")]
     _fingerprint: String,
     kernels: Profiles,
+    #[serde(default)]
+    divisions: Divisions,
+}
+
+/// What a file has.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub kernels: Profiles,
+    pub divisions: Divisions,
 }
 
 /// The user's file of the machine with this fingerprint, in the directory
@@ -71,11 +83,11 @@ fn name(fingerprint: &Fingerprint) -> String {
 }
 
 /// Reads a file; there is nothing in one that does not exist.
-pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Profiles, KernelProfilesError> {
+pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfilesError> {
     let file = path.display().to_string();
     let bytes = match bounded(path, MOST) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Profiles::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
         Err(source) => return Err(KernelProfilesError::Read { file, source }),
     };
     let damaged = |error: serde_json::Error| KernelProfilesError::Damaged {
@@ -108,7 +120,10 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Profiles, KernelPro
         let why = format!("the times of kernel `{key}` are impossible");
         return Err(KernelProfilesError::Damaged { file, why });
     }
-    Ok(kernels)
+    Ok(Kept {
+        kernels,
+        divisions: contents.divisions,
+    })
 }
 
 /// Replaces a file.
@@ -116,11 +131,13 @@ pub(super) fn write(
     path: &Path,
     fingerprint: &str,
     kernels: &Profiles,
+    divisions: &Divisions,
 ) -> Result<(), KernelProfilesError> {
     let written = Written {
         format: FORMAT,
         fingerprint,
         kernels,
+        divisions,
     };
     let written = atomic_file::write(path, |out| {
         serde_json::to_writer(&mut *out, &written)?;
