@@ -10,6 +10,7 @@ use pdawl::graph::spec::source::Divisible;
 use super::cut::{Cut, local_size};
 use super::examine::{Question, refused};
 use super::fill::Numbers;
+use super::prepare::Programs;
 use super::trial::{Device, Given, Source, Trial};
 use super::verdict::Entry;
 use super::worker::{examinations, while_alive};
@@ -41,7 +42,7 @@ pub fn ask(
     for event in &command.waits {
         before.extend(Event::native(event, lane.domain)?);
     }
-    before.extend(order::before(queue, state, command, &lane)?);
+    before.extend(order::before_copies(queue, state, command, &lane)?);
     let mut arriving = Vec::new();
     for used in command.uses.iter().filter(|used| used.reads) {
         arriving.extend(used.mem.bring(queue, state, &used.range, place, &before)?);
@@ -92,6 +93,7 @@ pub fn ask(
         };
         trial.arguments.push(given);
     }
+    let programs = Programs::of(queue, state, launch)?;
     let copied: Arc<Native> = lane.marker()?;
     check(driver!(lane.table, clFlush(lane.queue)))?;
     state.last = Some(lane);
@@ -102,7 +104,10 @@ pub fn ask(
         examinations().run(move || {
             let verdict = while_alive(|| question.answer());
             match verdict {
-                Ok(verdict) => entry.tell(verdict, true),
+                Ok(verdict) => {
+                    let verdict = while_alive(|| programs.build(&question.cuts, verdict));
+                    entry.tell(verdict, true);
+                }
                 Err(code) => {
                     let why = format!("a driver refused its examination with code {code}");
                     entry.tell(refused(&why), false);

@@ -5,6 +5,7 @@
 //! * `ask` makes copies for an examination, `examine` answers on them with a `trial`, and
 //!   `verdict` keeps the answers. `fill` has the numbers for trials, `merge` compares bytes.
 //! * `cut` has the blocks of a launch, and `form` the text that lets a program run in parts.
+//! * `prepare` builds programs for parts before a launch needs them.
 //! * `parts` gives the parts to drivers, and `merged` brings results together.
 //! * `worker` has the threads for what waits for devices.
 
@@ -16,6 +17,7 @@ mod form;
 mod merge;
 mod merged;
 mod parts;
+mod prepare;
 mod refuse;
 mod trial;
 mod verdict;
@@ -55,7 +57,9 @@ pub fn begin(
         return None;
     }
     let entry = entry(launch);
-    if entry.begin() {
+    if let Some(verdict) = entry.verdict() {
+        prepare::missing(queue, state, launch, (&entry, verdict));
+    } else if entry.begin() {
         let place = match launch.can_run_at(state.place) {
             true => state.place,
             false => *queue

@@ -76,7 +76,7 @@ impl Divided<'_> {
             for event in &self.command.waits {
                 own.extend(Event::native(event, lane.domain)?);
             }
-            own.extend(order::before(queue, state, self.command, &lane)?);
+            own.extend(order::before_copies(queue, state, self.command, &lane)?);
             lanes.push(lane);
             before.push(own);
         }

@@ -140,6 +140,11 @@ impl Entry {
         is_new
     }
 
+    /// Programs are built for a verdict. Until it is told again, nobody divides by it.
+    pub fn reconsider(&self) {
+        self.state().stage = Stage::Examining;
+    }
+
     /// Whether it is being examined.
     pub fn is_examined(&self) -> bool {
         matches!(self.state().stage, Stage::Examining)

@@ -6,7 +6,7 @@
 //! then.
 
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{LazyLock, Mutex, Once, PoisonError, RwLock};
 use std::thread;
 
 type Task = Box<dyn FnOnce() + Send>;
@@ -26,8 +26,11 @@ extern "C" fn stop() {
 
 impl Worker {
     fn start(name: &str) -> Self {
-        // SAFETY: the function may be called when the process ends.
-        unsafe { libc::atexit(stop) };
+        static AT_EXIT: Once = Once::new();
+        AT_EXIT.call_once(|| {
+            // SAFETY: the function may be called when the process ends.
+            unsafe { libc::atexit(stop) };
+        });
         let (sender, tasks) = channel::<Task>();
         let body = move || tasks.into_iter().for_each(|task| task());
         let started = thread::Builder::new().name(name.to_owned()).spawn(body);
@@ -48,8 +51,7 @@ impl Worker {
     }
 }
 
-/// The thread that examines kernels and builds programs for parts. A task keeps the process
-/// from ending while it runs.
+/// The thread that examines kernels and builds programs for parts.
 pub fn examinations() -> &'static Worker {
     static WORKER: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl examinations"));
     &WORKER
