@@ -40,9 +40,8 @@ pub struct Kernel {
 pub struct Apart {
     /// Why they must not, or what decides which bytes they write.
     pub division: Result<Divisible, String>,
-    /// By argument: the type of what it is or points to, and whether the kernel may read
-    /// through it.
-    pub reads: Vec<(String, bool)>,
+    /// By argument: whether the kernel may read through it.
+    pub reads: Vec<bool>,
 }
 
 kind!(Kernel, CL_INVALID_KERNEL);

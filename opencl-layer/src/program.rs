@@ -302,14 +302,12 @@ impl Program {
         source::divisible(&text, &macros, &kernel.to_string_lossy()).map_err(|why| why.to_string())
     }
 
-    /// By argument of a kernel: the type of what it is or points to, and whether the kernel
-    /// may read through it.
-    pub fn read_by(&self, kernel: &CStr) -> Vec<(String, bool)> {
+    /// By argument of a kernel: whether it may read through it.
+    pub fn read_by(&self, kernel: &CStr) -> Vec<bool> {
         let info = self.facts(kernel).map(|(_, info)| info);
-        let both = info.map(|info| info.parameters.into_iter().zip(info.accesses));
-        both.into_iter()
-            .flatten()
-            .map(|(parameter, access)| (parameter.type_name, access.read || access.guessed))
+        let accesses = info.into_iter().flat_map(|info| info.accesses);
+        accesses
+            .map(|access| access.read || access.guessed)
             .collect()
     }
 

@@ -124,7 +124,7 @@ pub fn ask(
 
 fn question(launch: &Launch, trial: Trial) -> Question {
     let apart = launch.kernel.apart();
-    let iterates = launch.writes().any(|index| apart.reads[index].1);
+    let iterates = launch.writes().any(|index| apart.reads[index]);
     let (merges, numbers) = match &apart.division {
         Ok(division) => merging(launch, division, iterates),
         Err(_) => (None, vec![None; launch.arguments.len()]),
@@ -170,17 +170,17 @@ fn merging(
         return (None, numbers);
     }
     for (index, set) in launch.arguments.iter().enumerate() {
-        let (type_name, read) = &launch.kernel.apart().reads[index];
+        let read = launch.kernel.apart().reads[index];
         let is_fixed = division.fixed.contains(&index);
-        let known = Numbers::of(type_name).filter(|_| !is_fixed);
+        let known = Numbers::of(&division.types[index]).filter(|_| !is_fixed);
         match &set.argument {
-            Argument::Mem(_) if *read && known.is_none() => {
+            Argument::Mem(_) if read && known.is_none() => {
                 let why = format!(
                     "it reads what it writes, and a trial cannot replace the data of argument {index}"
                 );
                 return (Some(why), numbers);
             }
-            Argument::Mem(_) if *read => numbers[index] = known,
+            Argument::Mem(_) if read => numbers[index] = known,
             // Others are part of the key.
             Argument::Bytes(_) if !is_fixed && known.is_none() => {
                 let why = format!(

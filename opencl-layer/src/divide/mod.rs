@@ -7,6 +7,7 @@
 //! * `cut` has the blocks of a launch, and `form` the text that lets a program run in parts.
 //! * `prepare` builds programs for parts before a launch needs them.
 //! * `parts` gives the parts to drivers, and `merged` brings results together.
+//! * `pays` says whether parts are faster, by the `rates` of the last ones.
 //! * `worker` has the threads for what waits for devices.
 
 mod ask;
@@ -17,7 +18,9 @@ mod form;
 mod merge;
 mod merged;
 mod parts;
+mod pays;
 mod prepare;
+mod rates;
 mod refuse;
 mod trial;
 mod verdict;
@@ -41,6 +44,7 @@ use parts::{Divided, Part};
 use verdict::entry;
 
 pub use form::Form;
+pub use rates::{PartTiming, note};
 pub use verdict::{Entry, of_kernel};
 
 /// Has a launch's kernel examined if it must be. Returns what the launch waits for.
@@ -50,7 +54,10 @@ pub fn begin(
     command: &Command,
     launch: &Launch,
 ) -> Option<Arc<Entry>> {
-    if settings().division != Division::Equal {
+    let division = settings().division;
+    // Out of order, a launch that does not wait could write what is being copied.
+    let waits = division == Division::Equal;
+    if division == Division::None || (queue.is_unordered() && !waits) {
         return None;
     }
     if refuse::reason(queue, command, launch).is_some() {
@@ -59,7 +66,7 @@ pub fn begin(
     let entry = entry(launch);
     if let Some(verdict) = entry.verdict() {
         prepare::missing(queue, state, launch, (&entry, verdict));
-    } else if entry.begin() {
+    } else if (waits || pays::is_worth(queue, command, launch)) && entry.begin() {
         let place = match launch.can_run_at(state.place) {
             true => state.place,
             false => *queue
@@ -72,7 +79,7 @@ pub fn begin(
             entry.refuse(&why);
         }
     }
-    entry.is_examined().then(|| {
+    (waits && entry.is_examined()).then(|| {
         entry.wake(queue);
         entry
     })
@@ -88,51 +95,68 @@ pub fn issue(
     if settings().division == Division::None {
         return None;
     }
+    note(&mut state.plan.parts);
     let entry = entry(launch);
     let verdict = match refuse::reason(queue, command, launch) {
         Some(why) => Err(why),
         None => match entry.verdict() {
             Some(Verdict::Refused { reason }) => Err(reason),
             Some(verdict) => Ok(verdict),
-            None => Err("it has not been examined".to_owned()),
+            None => Err(UNKNOWN.to_owned()),
         },
     };
-    let (axis, merges) = match verdict {
-        Ok(Verdict::Sliced { axis }) => (axis, false),
-        Ok(Verdict::Merged { axis, .. }) => (axis, true),
-        Ok(Verdict::Refused { reason }) | Err(reason) => {
+    let planned = verdict.and_then(|verdict| planned(queue, command, launch, &entry, verdict));
+    match planned {
+        Err(reason) => {
             entry.note(|figures| figures.whole = Some(reason));
-            return None;
+            None
         }
+        Ok((divided, merges)) => {
+            divided.count(queue);
+            Some(match merges {
+                true => divided.merged(queue, state),
+                false => divided.sliced(queue, state),
+            })
+        }
+    }
+}
+
+/// Why launches stay whole of which nothing is known.
+pub const UNKNOWN: &str = "it has not been examined";
+
+/// A launch in parts and whether their results must be merged, or why it stays whole.
+fn planned<'a>(
+    queue: &Queue,
+    command: &'a Command,
+    launch: &'a Launch,
+    entry: &'a Arc<Entry>,
+    verdict: Verdict,
+) -> Result<(Divided<'a>, bool), String> {
+    let (axis, merges) = match verdict {
+        Verdict::Sliced { axis } => (axis, false),
+        Verdict::Merged { axis, .. } => (axis, true),
+        Verdict::Refused { reason } => return Err(reason),
     };
     let cut = Cut::all(&launch.shape)
         .into_iter()
-        .find(|cut| cut.axis == axis)?;
+        .find(|cut| cut.axis == axis);
+    let cut = cut.ok_or("it has one group along the axis")?;
     let places = refuse::able(queue, launch, &cut);
-    let parts = shared(&cut, &places, &vec![1.0; places.len()]);
-    if parts.len() < 2 {
-        let why = "one place alone can run it".to_owned();
-        entry.note(|figures| figures.whole = Some(why));
-        return None;
-    }
-    entry.note(|figures| {
-        figures.divided += 1;
-        for (place, blocks) in &parts {
-            let device = queue.context.places[*place].real.name.clone();
-            *figures.groups.entry(device).or_default() += cut.groups_of(blocks) as u64;
-        }
-    });
-    let divided = Divided {
+    let mut divided = Divided {
         command,
         launch,
-        entry: &entry,
+        entry,
         cut,
-        parts,
+        parts: Vec::new(),
     };
-    Some(match merges {
-        true => divided.merged(queue, state),
-        false => divided.sliced(queue, state),
-    })
+    divided.parts = match settings().division {
+        Division::Equal => shared(&divided.cut, &places, &vec![1.0; places.len()]),
+        _ => pays::parts(queue, &divided, &places, merges)?,
+    };
+    match divided.parts.len() {
+        0 | 1 => Err("one place alone can run it, or is to run all of it".to_owned()),
+        _ => Ok((divided, merges)),
+    }
 }
 
 /// The blocks of a launch for each place, in proportion to weights.

@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::cut::Cut;
+use super::rates::PartTiming;
 use super::verdict::Entry;
 use crate::command::{Command, Use, waits};
 use crate::event::Event;
@@ -48,7 +49,7 @@ impl Divided<'_> {
         blocks: &Range<usize>,
         slices: bool,
     ) -> Range<usize> {
-        let reads = self.launch.kernel.apart().reads[index].1;
+        let reads = self.launch.kernel.apart().reads[index];
         let slice = self.cut.slice(used.mem.size, blocks);
         match slice {
             Some(slice) if slices && used.writes && !reads => slice,
@@ -56,11 +57,34 @@ impl Divided<'_> {
         }
     }
 
+    /// Counts the launch as a divided one.
+    pub fn count(&self, queue: &Queue) {
+        self.entry.note(|figures| {
+            figures.divided += 1;
+            for (place, blocks) in &self.parts {
+                let device = queue.context.places[*place].real.name.clone();
+                *figures.groups.entry(device).or_default() += self.cut.groups_of(blocks) as u64;
+            }
+        });
+    }
+
     /// The uses of the command, with the positions of their arguments.
     fn uses(&self) -> impl Iterator<Item = (usize, &Use)> {
         // A launch has a use for each buffer among its arguments, in their order.
         let buffers = self.launch.buffers();
         buffers.zip(&self.command.uses)
+    }
+
+    /// The bytes that a part needs and its place does not have.
+    pub fn missing_bytes(&self, place: usize, blocks: &Range<usize>, slices: bool) -> u64 {
+        let missing = |(index, used): (usize, &Use)| {
+            let range = self.needed(used, index, blocks, slices);
+            used.mem.missing_bytes(&range, place)
+        };
+        self.uses()
+            .filter(|(_, used)| used.reads)
+            .map(missing)
+            .sum()
     }
 
     /// Gives the parts to drivers.
@@ -144,8 +168,15 @@ impl Divided<'_> {
         let lane = launched.lanes[0];
         host_view::after(self.command, Some(joined));
         order::after(queue, state, self.command, lane, Some(joined));
-        for (lane, native) in launched.lanes.iter().zip(&launched.natives) {
+        let all = launched.lanes.iter().zip(&launched.natives);
+        for ((lane, native), (place, blocks)) in all.zip(&self.parts) {
             report::part_issued(state, self.command, lane, native);
+            state.plan.parts.push(PartTiming {
+                entry: Arc::clone(self.entry),
+                device: queue.context.places[*place].real.name.clone(),
+                groups: self.cut.groups_of(blocks),
+                native: Arc::clone(native),
+            });
         }
         // A queue waits for parts in others, which nobody else may flush.
         let lanes = state.lanes();

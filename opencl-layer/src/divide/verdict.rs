@@ -50,8 +50,9 @@ pub struct Figures {
     pub groups: BTreeMap<String, u64>,
     /// Why the last launch that was not divided was not.
     pub whole: Option<String>,
-    /// By place: the seconds of a group in the last divided launches, the oldest first.
-    pub rates: Vec<Vec<f64>>,
+    /// By device: the seconds of a group along the axis in the last divided launches, the
+    /// oldest first.
+    pub rates: BTreeMap<String, Vec<f64>>,
 }
 
 fn entries() -> MutexGuard<'static, HashMap<String, Arc<Entry>>> {
@@ -96,7 +97,7 @@ fn key(launch: &Launch, apart: &Apart) -> String {
     let Ok(division) = &apart.division else {
         return key;
     };
-    let iterates = launch.writes().any(|index| apart.reads[index].1);
+    let iterates = launch.writes().any(|index| apart.reads[index]);
     for (index, set) in launch.arguments.iter().enumerate() {
         let decides =
             division.scalars.contains(&index) || (iterates && division.fixed.contains(&index));

@@ -91,7 +91,10 @@ fn division(kernel: &str) -> Vec<Division> {
     for entry in divide::of_kernel(kernel) {
         let figures = entry.figures();
         let (verdict, axis, reason) = match entry.verdict() {
-            None => ("unknown", None, figures.whole),
+            None if figures.whole.as_deref() == Some(divide::UNKNOWN) => {
+                ("unknown", None, figures.whole)
+            }
+            None => ("refused", None, figures.whole),
             Some(Verdict::Refused { reason }) => ("refused", None, Some(reason)),
             Some(Verdict::Sliced { axis }) => ("sliced", Some(axis), figures.whole),
             Some(Verdict::Merged { axis, reason }) => ("merged", Some(axis), Some(reason)),

@@ -20,7 +20,7 @@ use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
 use pdawl::profile::kernels::KernelKey;
 
 use crate::command::{self, Command};
-use crate::divide::{self, Entry};
+use crate::divide::{self, Entry, PartTiming};
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::launch::Launch;
@@ -36,7 +36,7 @@ use sample::Sample;
 use times::Timing;
 
 pub use device_profile::transfer_costs;
-pub use times::{keep_division, kept_division, known_seconds};
+pub use times::{duration, keep_division, kept_division, known_seconds, seconds, spent};
 
 /// The first epochs of a queue, each of which may move it.
 const FIRST: u64 = 4;
@@ -58,6 +58,8 @@ pub struct QueuePlan {
     samples: Vec<Sample>,
     /// What the first recorded command waits for: its kernel is being examined.
     examined: Option<Arc<Entry>>,
+    /// Parts of launches whose times are to be noted.
+    pub parts: Vec<PartTiming>,
     /// Launches of which the times are to be noted.
     timings: Vec<Timing>,
 }
@@ -369,6 +371,7 @@ pub fn synchronised(queue: &Ref<Queue>) {
     let mut state = queue.state();
     let plan = &mut state.plan;
     times::note(queue, &mut plan.timings);
+    divide::note(&mut plan.parts);
     let is_region = queue.is_scheduled(scheduling::EXPLICIT_REGION);
     if !plan.epoch.is_empty() && state.recorded.is_empty() && !is_region {
         let plan = &mut state.plan;

@@ -70,10 +70,17 @@ fn open() -> Store {
 
 extern "C" fn save() {
     let _ = panic::catch_unwind(|| {
-        if let Some(profiles) = &mut store().profiles
-            && let Err(error) = profiles.save()
-        {
-            eprintln!("pdawl: {error}");
+        let mut store = store();
+        let spent: Vec<(KernelKey, f64)> = (store.launches.keys())
+            .map(|(key, device)| (key.clone(), store.spent_at(key, device)))
+            .collect();
+        if let Some(profiles) = &mut store.profiles {
+            for (key, seconds) in spent {
+                profiles.spend(&key, seconds);
+            }
+            if let Err(error) = profiles.save() {
+                eprintln!("pdawl: {error}");
+            }
         }
     });
 }
@@ -85,6 +92,13 @@ impl Store {
             .as_ref()
             .and_then(|profiles| profiles.seconds(key, device));
         kept.or_else(|| self.seconds.get(&(key.clone(), device.to_owned())).copied())
+    }
+
+    /// The seconds that a kernel has taken at a device in this process.
+    fn spent_at(&self, key: &KernelKey, device: &str) -> f64 {
+        let count = self.launches.get(&(key.clone(), device.to_owned()));
+        let seconds = self.seconds(key, device).unwrap_or(0.0);
+        count.map_or(0.0, |count| *count as f64 * seconds)
     }
 
     fn record(&mut self, key: &KernelKey, device: &str, seconds: f64) {
@@ -147,6 +161,22 @@ pub fn launches(place: &Place, key: &KernelKey) -> u64 {
         .get(&(key.clone(), place.profile.clone()))
         .copied()
         .unwrap_or(0)
+}
+
+/// The seconds that a kernel has taken, in this process at some places and in those before.
+pub fn spent(places: &[Place], key: &KernelKey) -> f64 {
+    let store = store();
+    let before = store
+        .profiles
+        .as_ref()
+        .map_or(0.0, |profiles| profiles.spent(key));
+    let mut devices: Vec<&str> = places.iter().map(|place| place.profile.as_str()).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let here = devices
+        .into_iter()
+        .map(|device| store.spent_at(key, device));
+    before + here.sum::<f64>()
 }
 
 /// Whether nobody has begun a sample of a kernel at a place; from now on somebody has.

@@ -35,9 +35,8 @@ static KERNELS: StoreKind = StoreKind {
 struct Written<'a> {
     format: &'a str,
     fingerprint: &'a str,
-    kernels: &'a Profiles,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    divisions: &'a Divisions,
+    #[serde(flatten)]
+    kept: &'a Kept,
 }
 
 #[derive(Deserialize)]
@@ -56,13 +55,19 @@ struct Contents {
     kernels: Profiles,
     #[serde(default)]
     divisions: Divisions,
+    #[serde(default)]
+    spent: BTreeMap<String, f64>,
 }
 
 /// What a file has.
-#[derive(Default)]
+#[derive(Default, Serialize)]
 pub(super) struct Kept {
     pub kernels: Profiles,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub divisions: Divisions,
+    /// By key: the seconds that launches have taken.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub spent: BTreeMap<String, f64>,
 }
 
 /// The user's file of the machine with this fingerprint, in the directory
@@ -113,6 +118,10 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfile
     }
     let contents: Contents = serde_json::from_slice(&bytes).map_err(damaged)?;
     let kernels = contents.kernels;
+    if let Some((key, _)) = (contents.spent.iter()).find(|(_, s)| !(**s >= 0.0 && s.is_finite())) {
+        let why = format!("the time that kernel `{key}` has taken is impossible");
+        return Err(KernelProfilesError::Damaged { file, why });
+    }
     let wrong = kernels
         .iter()
         .find(|(_, devices)| !devices.values().all(KernelTimes::is_valid));
@@ -123,6 +132,7 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfile
     Ok(Kept {
         kernels,
         divisions: contents.divisions,
+        spent: contents.spent,
     })
 }
 
@@ -130,14 +140,12 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfile
 pub(super) fn write(
     path: &Path,
     fingerprint: &str,
-    kernels: &Profiles,
-    divisions: &Divisions,
+    kept: &Kept,
 ) -> Result<(), KernelProfilesError> {
     let written = Written {
         format: FORMAT,
         fingerprint,
-        kernels,
-        divisions,
+        kept,
     };
     let written = atomic_file::write(path, |out| {
         serde_json::to_writer(&mut *out, &written)?;

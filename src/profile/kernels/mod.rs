@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use division::Division;
 pub use error::KernelProfilesError;
+use file::Kept;
 pub use file::path_of_user;
 pub use key::{KernelKey, Program};
 pub use times::{KernelTimes, Recorded};
@@ -58,6 +59,10 @@ pub struct KernelProfiles {
     /// What is known of dividing launches, and what of it the file does not have yet.
     divisions: Divisions,
     unsaved_divisions: Divisions,
+    /// By key: the seconds that launches have taken, and those that the file does not have
+    /// yet.
+    spent: BTreeMap<String, f64>,
+    unsaved_spent: BTreeMap<String, f64>,
 }
 
 impl KernelProfiles {
@@ -74,6 +79,7 @@ impl KernelProfiles {
         let mut profiles = Self::empty(path, fingerprint);
         let kept = file::read(&profiles.path, &profiles.fingerprint)?;
         (profiles.profiles, profiles.divisions) = (kept.kernels, kept.divisions);
+        profiles.spent = kept.spent;
         Ok(profiles)
     }
 
@@ -87,6 +93,8 @@ impl KernelProfiles {
             unsaved: BTreeMap::new(),
             divisions: Divisions::new(),
             unsaved_divisions: Divisions::new(),
+            spent: BTreeMap::new(),
+            unsaved_spent: BTreeMap::new(),
         }
     }
 
@@ -143,6 +151,20 @@ impl KernelProfiles {
         }
     }
 
+    /// The seconds that all launches of a kernel have taken.
+    pub fn spent(&self, key: &KernelKey) -> f64 {
+        self.spent.get(key.as_str()).copied().unwrap_or(0.0)
+    }
+
+    /// Notes that launches of a kernel have taken so many seconds.
+    pub fn spend(&mut self, key: &KernelKey, seconds: f64) {
+        if seconds > 0.0 && seconds.is_finite() {
+            for map in [&mut self.spent, &mut self.unsaved_spent] {
+                *map.entry(key.as_str().to_owned()).or_default() += seconds;
+            }
+        }
+    }
+
     /// Adds the records of this process to the file, and takes over those that other
     /// processes have added since. A lock beside the file keeps processes apart; readers
     /// see the file before or after. Nothing is written if there are no new records.
@@ -151,12 +173,16 @@ impl KernelProfiles {
     /// As [`Self::open`], and when the file or the lock cannot be written. The records are
     /// kept for the next attempt.
     pub fn save(&mut self) -> Result<(), KernelProfilesError> {
-        if self.unsaved.is_empty() && self.unsaved_divisions.is_empty() {
+        let nothing = self.unsaved.is_empty() && self.unsaved_divisions.is_empty();
+        if nothing && self.unsaved_spent.is_empty() {
             return Ok(());
         }
         let _lock = file::lock(&self.path)?;
-        let kept = file::read(&self.path, &self.fingerprint)?;
+        let mut kept = file::read(&self.path, &self.fingerprint)?;
         let (mut merged, mut divisions) = (kept.kernels, kept.divisions);
+        for (key, seconds) in &self.unsaved_spent {
+            *kept.spent.entry(key.clone()).or_default() += seconds;
+        }
         divisions.append(&mut self.unsaved_divisions.clone());
         while divisions.len() > MOST {
             divisions.pop_first();
@@ -171,8 +197,16 @@ impl KernelProfiles {
             }
         }
         limit(&mut merged, MOST);
-        file::write(&self.path, &self.fingerprint, &merged, &divisions)?;
-        (self.profiles, self.divisions) = (merged, divisions);
+        kept.spent.retain(|key, _| merged.contains_key(key));
+        let kept = Kept {
+            kernels: merged,
+            divisions,
+            spent: kept.spent,
+        };
+        file::write(&self.path, &self.fingerprint, &kept)?;
+        (self.profiles, self.divisions) = (kept.kernels, kept.divisions);
+        self.spent = kept.spent;
+        self.unsaved_spent.clear();
         self.unsaved.clear();
         self.unsaved_divisions.clear();
         Ok(())

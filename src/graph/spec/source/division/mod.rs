@@ -72,6 +72,9 @@ pub struct Divisible {
     pub by_chance: bool,
     /// Plain parameters that decide it.
     pub scalars: BTreeSet<usize>,
+    /// By parameter: the type of what it is or points to, with the names of `typedef`
+    /// replaced.
+    pub types: Vec<String>,
     /// Parameters whose contents decide what is loaded, how often a loop runs, or what
     /// whole numbers are divided by. A trial must leave them as they are.
     pub fixed: BTreeSet<usize>,
@@ -115,10 +118,34 @@ pub fn divisible(
         check_function(function)?;
         body::add(function, &known, &mut flow)?;
     }
-    Ok(told(root, &flow))
+    let types: Vec<String> = (root.parameters.iter())
+        .map(|parameter| plain_type(&seen, &parameter.type_name))
+        .collect();
+    Ok(told(root, types, &flow))
 }
 
-fn told(root: &Function, flow: &Flow) -> Divisible {
+/// A type behind the names that the text gives it.
+fn plain_type(seen: &Seen, name: &str) -> String {
+    let mut name = name.to_owned();
+    let tokens = &seen.tokens;
+    // Each name is defined before the next one, so the last definition is replaced first.
+    for at in (0..tokens.len())
+        .rev()
+        .filter(|at| tokens[*at] == "typedef")
+    {
+        let end = tokens[at..].iter().position(|token| token == ";");
+        let definition = &tokens[at + 1..at + end.unwrap_or(1)];
+        if let Some((last, of)) = definition.split_last()
+            && *last == name
+            && !of.is_empty()
+        {
+            name = of.join(" ");
+        }
+    }
+    name
+}
+
+fn told(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
     let parameters = &root.parameters;
     let index = |name: &str| parameters.iter().position(|p| p.name == name);
     let reached = |values: &BTreeSet<Node>| {
@@ -138,7 +165,7 @@ fn told(root: &Function, flow: &Flow) -> Divisible {
     };
     let is_plain = |index: &usize| !parameters[*index].pointer;
     let is_float = |index: &usize| {
-        let name = &parameters[*index].type_name;
+        let name = &types[*index];
         ["float", "double", "half"]
             .iter()
             .any(|float| name.starts_with(float))
@@ -174,6 +201,7 @@ fn told(root: &Function, flow: &Flow) -> Divisible {
         by_chance,
         scalars,
         fixed,
+        types: types.clone(),
     }
 }
 

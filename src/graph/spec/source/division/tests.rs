@@ -153,6 +153,14 @@ fn what_a_trial_must_leave_is_told() {
 }
 
 #[test]
+fn types_are_told_behind_their_names() {
+    let text = "typedef unsigned int word; typedef word id; typedef float4 real;\n\
+                kernel void k(global const id *a, global real *b, struct s c) { b[0] = 1; }";
+    let told = divisible(text, &BTreeMap::new(), "k").unwrap();
+    assert_eq!(told.types, ["unsigned int", "float4", "s"]);
+}
+
+#[test]
 fn kernels_whose_groups_talk_are_refused() {
     use Indivisible::*;
     let k = || "k".to_owned();
