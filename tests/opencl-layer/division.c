@@ -55,6 +55,8 @@ static const char *sources =
     " x[get_global_size(0) - 1 - get_global_id(0)] *= s; }\n"
     "kernel void shifted(global int *out, int by) {"
     " int i = get_global_id(0); out[(i + by) % get_global_size(0)] = i; }\n"
+    HEAD("fresh") "if (in[i]) out[get_global_size(0) - 1 - i] = 0;"
+    " else out[get_global_size(0) - 1 - i] = i; }\n"
     HEAD("clash") "out[in[i]] = i; }\n"
     HEAD("one_twice") "out[i] = in[i] + 1; }\n"
     HEAD("overlap") "out[i] = in[i] + 1; }\n"
@@ -295,6 +297,33 @@ static void silent(void) {
     close_kernel();
 }
 
+/* Places have unlike bytes of a buffer that nobody has written, and zeros are written. */
+static void fresh(void) {
+    open_kernel("fresh", NULL, "merged");
+    for (int step = 0; step < 8; step++) {
+        cl_int code;
+        for (int i = 0; i < N; i++) {
+            in[i] = (i + step) % 3;
+            out[i] = step + 7;
+        }
+        /* What was freed may be given out again with its bytes. */
+        cl_mem old = filled(out);
+        OK(clReleaseMemObject(old));
+        cl_mem from = filled(in);
+        cl_mem to = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof out, NULL, &code);
+        OK(code);
+        buffer_argument(0, from);
+        buffer_argument(1, to);
+        run();
+        for (int i = 0; i < N; i++)
+            expected[N - 1 - i] = in[i] ? 0 : i;
+        results(to, step);
+        OK(clReleaseMemObject(from));
+        OK(clReleaseMemObject(to));
+    }
+    close_kernel();
+}
+
 /* A factor of one leaves what is there. */
 static void factors(void) {
     const char *names[2] = {"scale", "scale_far"};
@@ -502,6 +531,7 @@ int main(void) {
     stray();
     refused();
     silent();
+    fresh();
     factors();
     scalars();
     clash();

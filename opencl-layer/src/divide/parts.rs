@@ -104,6 +104,11 @@ impl Divided<'_> {
             lanes.push(lane);
             before.push(own);
         }
+        if !slices {
+            for (_, used) in self.uses().filter(|(_, used)| used.writes) {
+                used.mem.define(&used.range);
+            }
+        }
         let mut arriving = Vec::new();
         for ((place, blocks), before) in self.parts.iter().zip(&before) {
             let mut own = Vec::new();

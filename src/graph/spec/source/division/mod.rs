@@ -12,10 +12,11 @@
 //! stand, with the conditions around them. What is not understood counts as data.
 //!
 //! * `statements` reads a function's body, `flow` is the graph of values, `body` adds a
-//!   function to it.
+//!   function to it, and `place` has where in expressions names stand.
 
 mod body;
 mod flow;
+mod place;
 mod statements;
 #[cfg(test)]
 mod tests;
