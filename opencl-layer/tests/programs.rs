@@ -212,6 +212,50 @@ fn division() {
     }
 }
 
+/// A kernel is examined once its launches have taken long enough, and no run waits for it.
+#[test]
+fn division_that_pays() {
+    let (program, library) = (compile("heavy"), library());
+    let kernels = target().join("opencl-programs/heavy-kernels");
+    let _ = fs::remove_dir_all(&kernels);
+    fs::create_dir_all(&kernels).expect("the target folder can be written");
+    let report = kernels.join("report.txt");
+    let run = || {
+        let output = Command::new("timeout")
+            .arg("60")
+            .arg(&program)
+            .env("OPENCL_LAYERS", &library)
+            .env("POCL_DEVICES", "pthread pthread")
+            .env("PDAWL_VIRTUAL", "1")
+            .env("PDAWL_POLICY", "divide")
+            .env("PDAWL_KERNELS", &kernels)
+            .env("PDAWL_REPORT", &report)
+            .output()
+            .expect("`timeout` starts");
+        assert!(output.status.success(), "{}", text(&output));
+        let report = fs::read(&report).expect("the layer has written a report");
+        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+        let verdict = &report["kernels"][0]["division"][0]["verdict"];
+        verdict.as_str().expect("a verdict").to_owned()
+    };
+    // Seconds are too few for an examination.
+    assert_eq!(run(), "unknown");
+    let file = fs::read_dir(&kernels).expect("a folder").flatten();
+    let mut files = file.map(|entry| entry.path());
+    let profiles = files.find(|path| path.extension().is_some_and(|end| end == "json"));
+    let profiles = profiles.expect("the layer has written profiles");
+    let mut kept: Value = serde_json::from_slice(&fs::read(&profiles).expect("a file")).unwrap();
+    let spent = kept["spent"]
+        .as_object_mut()
+        .expect("times that were taken");
+    for seconds in spent.values_mut() {
+        *seconds = 1e5.into();
+    }
+    fs::write(&profiles, kept.to_string()).expect("the file can be written");
+    // A run may end before the examination does, and keeps what was found out.
+    assert!((0..5).any(|_| run() == "sliced"), "it was not examined");
+}
+
 /// Compares what the report says of a kernel with what its program says.
 fn verdict(report: &Value, name: &str, expected: &str, run: usize) {
     let kernels = report["kernels"].as_array().expect("a list").iter();

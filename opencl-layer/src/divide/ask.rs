@@ -102,15 +102,21 @@ pub fn ask(
     // The thread must not wait for what the program may still have to set.
     let taken = copied.when_ended(move || {
         examinations().run(move || {
-            let verdict = while_alive(|| question.answer());
+            let verdict = while_alive(|| {
+                let verdict = question.answer();
+                // For the next run, even if this one ends now.
+                if let Ok(verdict) = &verdict {
+                    entry.keep(verdict);
+                }
+                verdict
+            });
             match verdict {
                 Ok(verdict) => {
-                    let verdict = while_alive(|| programs.build(&question.cuts, verdict));
-                    entry.tell(verdict, true);
+                    entry.tell(while_alive(|| programs.build(&question.cuts, verdict)));
                 }
                 Err(code) => {
                     let why = format!("a driver refused its examination with code {code}");
-                    entry.tell(refused(&why), false);
+                    entry.tell(refused(&why));
                 }
             }
             while_alive(|| drop(question));

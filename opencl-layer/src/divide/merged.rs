@@ -173,7 +173,8 @@ impl Merge {
     fn again(&self) -> Fallible<()> {
         self.entry.note(|figures| figures.clashes += 1);
         let why = "parts of it wrote unlike values to one byte";
-        self.entry.tell(refused(why), true);
+        self.entry.keep(&refused(why));
+        self.entry.tell(refused(why));
         let context = &self.launch.kernel.program.context;
         let (domain, id) = (
             context.domain(self.place),

@@ -102,6 +102,9 @@ pub fn issue(
         None => match entry.verdict() {
             Some(Verdict::Refused { reason }) => Err(reason),
             Some(verdict) => Ok(verdict),
+            None if entry.is_examined() => {
+                Err("it is being examined, or its program is built for parts".to_owned())
+            }
             None => Err(UNKNOWN.to_owned()),
         },
     };

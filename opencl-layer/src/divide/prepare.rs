@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use opencl_sys::CL_INVALID_PROGRAM;
 use pdawl::profile::kernels::Division as Verdict;
 
 use super::Form;
@@ -49,16 +48,18 @@ impl Programs {
         program.is_none_or(has)
     }
 
-    /// Builds what a verdict needs, and returns it, or why there is none.
+    /// Builds what a verdict needs, and returns it, or a refusal.
     pub fn build(&self, cuts: &[Cut], verdict: Verdict) -> Verdict {
         let Some(form) = form(cuts, &verdict) else {
             return verdict;
         };
         for (domain, variant) in &self.wanted {
-            // Who holds it for a moment only keeps no program alive.
-            let program = self.program.get().ok_or(CL_INVALID_PROGRAM);
-            let built = program.and_then(|program| program.prepare(*domain, *variant, form));
-            if let Err(code) = built {
+            // Nobody launches kernels of a program that is gone. This keeps none alive but
+            // for a moment.
+            let Some(program) = self.program.get() else {
+                return verdict;
+            };
+            if let Err(code) = program.prepare(*domain, *variant, form) {
                 return refused(&format!(
                     "its program cannot be built for parts: code {code}"
                 ));
@@ -98,6 +99,6 @@ pub fn missing(
     let entry = Arc::clone(entry);
     examinations().run(move || {
         let verdict = while_alive(|| programs.build(&cuts, verdict));
-        entry.tell(verdict, false);
+        entry.tell(verdict);
     });
 }

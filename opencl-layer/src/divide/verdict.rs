@@ -165,12 +165,13 @@ impl Entry {
         }
     }
 
-    /// What was found out, or that it is otherwise than it seemed. What may be otherwise
-    /// in another run is not kept in a file.
-    pub fn tell(&self, verdict: Verdict, keeps: bool) {
-        if keeps {
-            schedule::keep_division(&self.key, &verdict);
-        }
+    /// Keeps what was found out for other runs.
+    pub fn keep(&self, verdict: &Verdict) {
+        schedule::keep_division(&self.key, verdict);
+    }
+
+    /// What was found out, or that it is otherwise than it seemed.
+    pub fn tell(&self, verdict: Verdict) {
         let waiting = {
             let mut state = self.state();
             state.stage = Stage::Known(verdict);
