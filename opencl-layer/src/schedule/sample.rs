@@ -140,7 +140,8 @@ fn start(
     for event in &command.waits {
         before.extend(Event::native(event, lane.domain)?);
     }
-    if let Some(last) = state.last.filter(|last| last.queue != lane.queue) {
+    // Hidden copies go to other queues of the drivers than the sample.
+    if let Some(last) = state.last {
         before.push(last.marker()?);
     }
     let mut arriving = Vec::new();
