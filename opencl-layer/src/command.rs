@@ -224,7 +224,14 @@ pub fn issue(
     }
     if !context.is_single() {
         host_view::before(command);
-        before.extend(order::before(queue, state, command, &lane)?);
+        let lacks = |used: &Use| {
+            let to = used.place(context, place);
+            used.reads && used.mem.missing_bytes(&used.range, to) > 0
+        };
+        before.extend(match command.uses.iter().any(lacks) {
+            true => order::before_copies(queue, state, command, &lane)?,
+            false => order::before(queue, state, command, &lane)?,
+        });
         let mut copies = Vec::new();
         for used in command.uses.iter().filter(|used| used.reads) {
             let to = used.place(context, place);

@@ -2,14 +2,16 @@
 
 use std::ffi::{CStr, CString};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libc::{c_char, c_void};
 use opencl_sys::*;
+use pdawl::graph::spec::source::Divisible;
 
 use crate::answer::Answer;
 use crate::argument::{Argument, Kept, Takes};
 use crate::device::Device;
+use crate::divide::Form;
 use crate::handle::{Ref, kind};
 use crate::program::Program;
 use crate::queue::Lane;
@@ -30,6 +32,16 @@ pub struct Kernel {
     /// The shapes of launches on some devices, whatever a launch says.
     shapes: Mutex<Vec<(cl_device_id, Shape)>>,
     natives: Mutex<Vec<Native>>,
+    /// What its text tells of running its groups apart; read when it is first wanted.
+    apart: OnceLock<Apart>,
+}
+
+/// What a kernel's text tells of running its groups apart.
+pub struct Apart {
+    /// Why they must not, or what decides which bytes they write.
+    pub division: Result<Divisible, String>,
+    /// By argument: whether the kernel may read through it.
+    pub reads: Vec<bool>,
 }
 
 kind!(Kernel, CL_INVALID_KERNEL);
@@ -58,6 +70,7 @@ unsafe impl Sync for Kernel {}
 struct Native {
     domain: usize,
     variant: u32,
+    form: Form,
     kernel: cl_kernel,
     /// The numbers of its arguments' settings, and the places of memory objects.
     set: Vec<Option<(u64, usize)>>,
@@ -78,6 +91,7 @@ impl Kernel {
             args: Mutex::default(),
             shapes: Mutex::default(),
             natives: Mutex::default(),
+            apart: OnceLock::new(),
             program,
         };
         let built = (0..kernel.program.context.places.len())
@@ -88,7 +102,7 @@ impl Kernel {
         let (mut count, mut takes): (cl_uint, _) = (0, Vec::new());
         {
             let mut natives = kernel.natives();
-            let native = kernel.native(&mut natives, domain, 0)?;
+            let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
             let (size, value) = (size_of::<cl_uint>(), ptr::from_mut(&mut count).cast());
             check(driver!(
                 table,
@@ -138,6 +152,18 @@ impl Kernel {
         self.waits
     }
 
+    /// What its text tells of running its groups apart.
+    pub fn apart(&self) -> &Apart {
+        self.apart.get_or_init(|| {
+            let reads = self.program.read_by(&self.name);
+            let division = match reads.len() == self.count {
+                true => self.program.division(&self.name),
+                false => Err("its program's text has no such kernel that can be read".to_owned()),
+            };
+            Apart { division, reads }
+        })
+    }
+
     /// Whether the kernel may write through an argument.
     pub fn may_write(&self, index: usize) -> bool {
         self.writes[index]
@@ -166,17 +192,21 @@ impl Kernel {
         natives: &'a mut Vec<Native>,
         domain: usize,
         variant: u32,
+        form: Form,
     ) -> Fallible<&'a mut Native> {
-        let is_it = |native: &Native| native.domain == domain && native.variant == variant;
+        let is_it = |native: &Native| {
+            native.domain == domain && native.variant == variant && native.form == form
+        };
         if let Some(index) = natives.iter().position(is_it) {
             return Ok(&mut natives[index]);
         }
-        let program = self.program.executable(domain, variant)?;
+        let program = self.program.executable(domain, variant, form)?;
         let table = self.program.context.domains[domain].table;
         let kernel = driver_object!(table, clCreateKernel(program, self.name.as_ptr()))?;
         natives.push(Native {
             domain,
             variant,
+            form,
             kernel,
             set: Vec::new(),
         });
@@ -188,12 +218,13 @@ impl Kernel {
     pub fn with<T>(
         &self,
         lane: &Lane,
+        form: Form,
         arguments: &[Set],
         replaced: &[(usize, cl_mem)],
         call: impl FnOnce(cl_kernel) -> Fallible<T>,
     ) -> Fallible<T> {
         let mut natives = self.natives();
-        let native = self.native(&mut natives, lane.domain, lane.variant)?;
+        let native = self.native(&mut natives, lane.domain, lane.variant, form)?;
         native.set.resize(arguments.len(), None);
         for (index, set) in arguments.iter().enumerate() {
             let known = native.set[index];
@@ -218,7 +249,23 @@ impl Kernel {
     fn at(&self, place: usize) -> Fallible<(cl_kernel, usize)> {
         let domain = self.program.context.places[place].domain;
         let mut natives = self.natives();
-        Ok((self.native(&mut natives, domain, 0)?.kernel, domain))
+        let native = self.native(&mut natives, domain, 0, Form::Whole)?;
+        Ok((native.kernel, domain))
+    }
+
+    /// A limit of the kernel at a place, in work-items or bytes.
+    pub fn limit(&self, place: usize, what: cl_kernel_work_group_info) -> Option<usize> {
+        let (native, domain) = self.at(place).ok()?;
+        let context = &self.program.context;
+        let (table, id) = (context.domains[domain].table, context.places[place].real.id);
+        let mut limit = 0_usize;
+        let (size, value) = (size_of::<usize>(), ptr::from_mut(&mut limit).cast());
+        let none = ptr::null_mut();
+        let asked = driver!(
+            table,
+            clGetKernelWorkGroupInfo(native, id, what, size, value, none)
+        );
+        (asked == CL_SUCCESS).then_some(limit)
     }
 
     /// A place whose driver has built the program.
@@ -311,7 +358,7 @@ pub unsafe extern "C" fn set_kernel_arg(
         // The driver knows whether size and value are right.
         let lane = Lane::for_questions(&kernel.program.context, place);
         let mut natives = kernel.natives();
-        let native = kernel.native(&mut natives, domain, 0)?;
+        let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
         set_native(&lane, native.kernel, index, &argument)?;
         let mut args = kernel.args();
         let number = args[index as usize]

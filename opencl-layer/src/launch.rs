@@ -7,12 +7,14 @@ use pdawl::profile::kernels::KernelKey;
 
 use crate::argument::Argument;
 use crate::command::{Action, Command, Use, Waits, submit};
+use crate::divide::Form;
 use crate::handle::Ref;
 use crate::kernel::{Kernel, Set, Shape};
 use crate::queue::{Lane, Queue};
 use crate::status::{Fallible, check, driver, status};
 
 /// A launch, with the arguments of its time.
+#[derive(Clone)]
 pub struct Launch {
     pub kernel: Ref<Kernel>,
     pub arguments: Vec<Set>,
@@ -45,6 +47,24 @@ impl Launch {
         )
     }
 
+    /// The arguments that are buffers.
+    pub fn buffers(&self) -> impl Iterator<Item = usize> + '_ {
+        let arguments = self.arguments.iter().enumerate();
+        let buffers = arguments.filter(|(_, set)| matches!(set.argument, Argument::Mem(_)));
+        buffers.map(|(index, _)| index)
+    }
+
+    /// The arguments that are buffers which it may write.
+    pub fn writes(&self) -> impl Iterator<Item = usize> + '_ {
+        let arguments = self.arguments.iter().enumerate();
+        arguments.filter_map(|(index, set)| match &set.argument {
+            Argument::Mem(mem) if mem.flags & CL_MEM_READ_ONLY == 0 => {
+                self.kernel.may_write(index).then_some(index)
+            }
+            _ => None,
+        })
+    }
+
     /// Whether a place's driver has built its program.
     pub fn can_run_at(&self, place: usize) -> bool {
         self.kernel.program.is_built_for(place)
@@ -56,10 +76,11 @@ impl Launch {
         self.kernel.shape(id).unwrap_or_else(|| self.shape.clone())
     }
 
-    /// Launches a range.
+    /// Launches a range of a form of the kernel.
     pub fn range(
         &self,
         lane: &Lane,
+        form: Form,
         shape: &Shape,
         replaced: &[(usize, cl_mem)],
         waits: &Waits,
@@ -70,28 +91,30 @@ impl Launch {
         };
         let (offset, local) = (pointer(&shape.offset), pointer(&shape.local));
         let (dimensions, global) = (shape.global.len() as cl_uint, shape.global.as_ptr());
-        self.kernel.with(lane, &self.arguments, replaced, |kernel| {
-            check(driver!(
-                lane.table,
-                clEnqueueNDRangeKernel(
-                    lane.queue,
-                    kernel,
-                    dimensions,
-                    offset,
-                    global,
-                    local,
-                    waits.count(),
-                    waits.events(),
-                    event
-                )
-            ))
-        })
+        self.kernel
+            .with(lane, form, &self.arguments, replaced, |kernel| {
+                check(driver!(
+                    lane.table,
+                    clEnqueueNDRangeKernel(
+                        lane.queue,
+                        kernel,
+                        dimensions,
+                        offset,
+                        global,
+                        local,
+                        waits.count(),
+                        waits.events(),
+                        event
+                    )
+                ))
+            })
     }
 }
 
 impl Action for Launch {
     fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        self.range(lane, &self.shape_at(lane.place), &[], waits, event)
+        let shape = self.shape_at(lane.place);
+        self.range(lane, Form::Whole, &shape, &[], waits, event)
     }
 
     fn launch(&self) -> Option<&Launch> {

@@ -19,6 +19,7 @@
 //!
 //! * `scheduling` is MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`).
 //! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
+//! * `divide` runs the parts of one launch at several places.
 //! * `report` has what all did, for `pdawl exec`.
 //!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
@@ -35,6 +36,7 @@ mod clock;
 mod command;
 mod context;
 mod device;
+mod divide;
 mod drivers;
 mod ending;
 mod event;

@@ -272,6 +272,19 @@ impl Mem {
         root.copies().regions.written(wide(&range), place);
     }
 
+    /// Takes what the host has of a range as the contents of bytes that nobody has written.
+    /// Places whose bytes are compared must begin with the same ones.
+    pub fn define(&self, range: &Range<usize>) {
+        let host = self.context.places.len();
+        let (root, range) = self.in_root(range);
+        let mut copies = root.copies();
+        let parts = copies.regions.parts(wide(&range));
+        let undefined: Vec<_> = parts.filter(|(_, places)| places.is_empty()).collect();
+        for (part, _) in undefined {
+            copies.regions.written(part, host);
+        }
+    }
+
     /// Takes what the host has of a range as new bytes, which no other place has.
     pub fn host_may_have_written(&self, range: &Range<usize>) {
         let host = self.context.places.len();
@@ -321,6 +334,12 @@ impl Mem {
         let mut copies = root.copies();
         copies.forget_ended();
         Ok(copies.arriving_at(&range, place))
+    }
+
+    /// Hidden copies that bring a range to a place and may not have ended.
+    pub fn arriving(&self, range: &Range<usize>, place: usize) -> Vec<Arc<Native>> {
+        let (root, range) = self.in_root(range);
+        root.copies().arriving_at(&range, place)
     }
 
     /// Copies a range from a place to the host, or the other way.

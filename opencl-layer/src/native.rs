@@ -2,12 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::{
-    CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, cl_command_queue, cl_event, cl_int,
+    CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+    CL_PROFILING_COMMAND_END, CL_PROFILING_INFO_NOT_AVAILABLE, cl_command_queue, cl_event, cl_int,
+    cl_profiling_info, cl_ulong,
 };
 
 use crate::context::Context;
@@ -26,6 +29,10 @@ pub struct Native {
     pub clock: i64,
     /// User events by domain.
     bridges: Mutex<Vec<(usize, UserEvent)>>,
+    /// The events of which this one is the end, if it stands for several.
+    pub parts: Vec<Arc<Native>>,
+    /// The code of a failure that the event does not have; 0 if there is none.
+    failure: AtomicI32,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -52,6 +59,18 @@ impl Native {
         queue: cl_command_queue,
         clock: i64,
     ) -> Arc<Self> {
+        Self::of_parts(table, event, domain, queue, clock, Vec::new())
+    }
+
+    /// Owns an event of a queue that ends when several others have ended.
+    pub fn of_parts(
+        table: &'static cl_icd_dispatch,
+        event: cl_event,
+        domain: usize,
+        queue: cl_command_queue,
+        clock: i64,
+        parts: Vec<Arc<Self>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             table,
             event,
@@ -59,6 +78,23 @@ impl Native {
             queue,
             clock,
             bridges: Mutex::default(),
+            parts,
+            failure: AtomicI32::new(0),
+        })
+    }
+
+    /// Notes that what it stands for has failed. To be called before the event ends.
+    pub fn fail(&self, code: cl_int) {
+        self.failure.store(code.min(-1), Ordering::Release);
+    }
+
+    /// The code of a failure of its own, or of one of its parts.
+    fn failed(&self) -> Fallible<()> {
+        check(self.failure.load(Ordering::Acquire))?;
+        let mut parts = self.parts.iter();
+        parts.try_for_each(|part| match part.execution_status()? {
+            code if code < 0 => Err(code),
+            _ => Ok(()),
         })
     }
 
@@ -103,12 +139,38 @@ impl Native {
             self.table,
             clGetEventInfo(self.event, what, size, value, ptr::null_mut())
         ))?;
-        Ok(status)
+        Ok(match self.failed() {
+            Err(code) if status <= 0 => code,
+            _ => status,
+        })
     }
 
-    /// Runs a task when it has ended, on a driver's thread; not at all if the driver
-    /// refuses.
-    pub fn when_ended(&self, task: impl FnOnce() + Send + 'static) {
+    /// A time of an event, by the common clock.
+    fn time(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
+        let mut time: cl_ulong = 0;
+        let (size, value) = (size_of::<cl_ulong>(), ptr::from_mut(&mut time).cast());
+        check(driver!(
+            self.table,
+            clGetEventProfilingInfo(self.event, what, size, value, ptr::null_mut())
+        ))?;
+        Ok(time.saturating_add_signed(self.clock))
+    }
+
+    /// When the last of its parts has ended, or when the first was queued, was submitted or
+    /// began.
+    pub fn time_of_parts(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
+        let times = self.parts.iter().map(|part| part.time(what));
+        let times: Vec<cl_ulong> = times.collect::<Fallible<_>>()?;
+        let time = match what {
+            CL_PROFILING_COMMAND_END => times.into_iter().max(),
+            _ => times.into_iter().min(),
+        };
+        time.ok_or(CL_PROFILING_INFO_NOT_AVAILABLE)
+    }
+
+    /// Runs a task when it has ended, on a driver's thread. Returns false if the driver
+    /// refuses; then it never runs.
+    pub fn when_ended(&self, task: impl FnOnce() + Send + 'static) -> bool {
         let data = Box::into_raw(Box::new(Box::new(task) as Task));
         let set = driver!(
             self.table,
@@ -118,11 +180,16 @@ impl Native {
             // SAFETY: the driver did not take the pointer.
             drop(unsafe { Box::from_raw(data) });
         }
+        set == opencl_sys::CL_SUCCESS
     }
 
     /// Waits until it has ended.
     pub fn wait(&self) -> Fallible<()> {
-        check(driver!(self.table, clWaitForEvents(1, &self.event)))
+        check(driver!(self.table, clWaitForEvents(1, &self.event)))?;
+        match self.failed() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST),
+        }
     }
 }
 
@@ -154,6 +221,13 @@ impl UserEvent {
             table: self.table,
             event: self.event,
         })
+    }
+
+    /// Gives the event to somebody else to own.
+    pub fn into_event(self) -> cl_event {
+        let event = self.event;
+        std::mem::forget(self);
+        event
     }
 
     /// Ends it well. Drivers disagree on user events that fail (PoCL never ends commands

@@ -48,6 +48,23 @@ pub fn before(
     Ok(before)
 }
 
+/// What must end before the hidden copies of a command. They go to other queues of the
+/// drivers than the command itself, so they wait for the command before it wherever that
+/// was.
+pub fn before_copies(
+    queue: &Queue,
+    state: &mut State,
+    command: &Command,
+    lane: &Lane,
+) -> Fallible<Vec<Arc<Native>>> {
+    let mut before = before(queue, state, command, lane)?;
+    let last = state.last.filter(|last| last.queue == lane.queue);
+    if let Some(last) = last.filter(|_| !queue.is_unordered()) {
+        before.push(last.marker()?);
+    }
+    Ok(before)
+}
+
 /// Whether commands that follow will wait for this one's event.
 pub fn needs_event(queue: &Queue, command: &Command) -> bool {
     !queue.context.is_single() && queue.is_unordered() && is_barrier(command)

@@ -7,11 +7,12 @@ use std::thread;
 
 use libc::c_void;
 use opencl_sys::*;
-use pdawl::graph::spec::source::{self, KernelInfo};
+use pdawl::graph::spec::source::{self, Divisible, KernelInfo};
 use pdawl::profile::kernels::Program as Identity;
 
 use crate::context::Context;
 use crate::device::Device;
+use crate::divide::Form;
 use crate::handle::{Ref, kind};
 use crate::status::{Fallible, check, driver, driver_object};
 
@@ -51,7 +52,7 @@ impl State {
     /// The driver's program of a domain, as it was first made.
     fn native(&self, domain: usize) -> Fallible<cl_program> {
         let mut natives = self.natives.iter();
-        let native = natives.find(|native| native.domain == domain && native.variant == 0);
+        let native = natives.find(|native| native.is(domain, 0, Form::Whole));
         native
             .map(|native| native.program)
             .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
@@ -62,11 +63,18 @@ struct Native {
     domain: usize,
     /// Queues of a driver that confuses launches of one program have unlike variants.
     variant: u32,
+    form: Form,
     program: cl_program,
     /// The driver's devices that it is for.
     ids: Vec<cl_device_id>,
     /// Its last build's result; `None` before.
     built: Option<Fallible<()>>,
+}
+
+impl Native {
+    fn is(&self, domain: usize, variant: u32, form: Form) -> bool {
+        self.domain == domain && self.variant == variant && self.form == form
+    }
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -89,10 +97,11 @@ impl Program {
             context,
         };
         for domain in 0..program.context.domains.len() {
-            let (native, ids) = (program.create(domain)?, program.ids(domain));
+            let (native, ids) = (program.create(domain, Form::Whole)?, program.ids(domain));
             program.state().natives.push(Native {
                 domain,
                 variant: 0,
+                form: Form::Whole,
                 program: native,
                 ids,
                 built: None,
@@ -111,6 +120,7 @@ impl Program {
         let natives = natives.into_iter().map(|(domain, program, ids)| Native {
             domain,
             variant: 0,
+            form: Form::Whole,
             program,
             ids,
             built,
@@ -132,13 +142,14 @@ impl Program {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The driver's program with the source text.
-    fn create(&self, domain: usize) -> Fallible<cl_program> {
+    /// The driver's program with the source text in a form.
+    fn create(&self, domain: usize, form: Form) -> Fallible<cl_program> {
         let Origin::Source(text) = &self.origin else {
             return Err(CL_INVALID_PROGRAM_EXECUTABLE);
         };
         let inner = &self.context.domains[domain];
-        let (mut text, length) = (text.as_ptr(), text.as_bytes().len());
+        let whole = [form.preamble().as_bytes(), text.as_bytes()].concat();
+        let (mut text, length) = (whole.as_ptr().cast(), whole.len());
         driver_object!(
             inner.table,
             clCreateProgramWithSource(inner.context, 1, &raw mut text, &raw const length)
@@ -150,34 +161,76 @@ impl Program {
         self.state().native(domain)
     }
 
-    /// The driver's built program for a queue with this variant.
-    pub fn executable(&self, domain: usize, variant: u32) -> Fallible<cl_program> {
+    /// The text and the options, if there is a text.
+    pub fn source(&self) -> Option<(CString, CString)> {
+        match &self.origin {
+            Origin::Source(text) => Some((text.clone(), self.state().options.clone())),
+            Origin::Opaque => None,
+        }
+    }
+
+    /// Whether a driver's program for a queue with this variant was built in a form.
+    pub fn has(&self, domain: usize, variant: u32, form: Form) -> bool {
+        let state = self.state();
+        let mut natives = state.natives.iter();
+        natives.any(|native| native.is(domain, variant, form))
+    }
+
+    /// Builds a driver's program for a queue with this variant, in a form, while others
+    /// may use the program.
+    pub fn prepare(&self, domain: usize, variant: u32, form: Form) -> Fallible<()> {
+        if self.has(domain, variant, form) {
+            return self.executable(domain, variant, form).map(drop);
+        }
+        let options = self.state().options.clone();
+        let native = self.built(domain, variant, form, &options)?;
+        let result = native.built.unwrap_or(Err(CL_INVALID_PROGRAM_EXECUTABLE));
+        let mut state = self.state();
+        match state.options == options && !state.natives.iter().any(|n| n.is(domain, variant, form))
+        {
+            true => state.natives.push(native),
+            false => release(&self.context, &native),
+        }
+        result
+    }
+
+    fn built(&self, domain: usize, variant: u32, form: Form, options: &CStr) -> Fallible<Native> {
+        let program = self.create(domain, form)?;
+        let mut options = options.to_bytes().to_vec();
+        options.extend(format!(" -DPDAWL_QUEUE={variant}").bytes());
+        let options = CString::new(options).map_err(|_| CL_INVALID_BUILD_OPTIONS)?;
+        let ids = self.ids(domain);
+        let built = build(&self.context, domain, program, &ids, &options);
+        Ok(Native {
+            domain,
+            variant,
+            form,
+            program,
+            ids,
+            built: Some(built),
+        })
+    }
+
+    /// The driver's built program for a queue with this variant, in a form.
+    pub fn executable(&self, domain: usize, variant: u32, form: Form) -> Fallible<cl_program> {
         let variant = match self.origin {
             Origin::Source(_) => variant,
             Origin::Opaque => 0,
         };
         let mut state = self.state();
         let mut natives = state.natives.iter();
-        if let Some(native) = natives.find(|n| n.domain == domain && n.variant == variant) {
+        if let Some(native) = natives.find(|native| native.is(domain, variant, form)) {
             return match native.built {
                 Some(Ok(())) => Ok(native.program),
                 _ => Err(CL_INVALID_PROGRAM_EXECUTABLE),
             };
         }
-        let program = self.create(domain)?;
-        let mut options = state.options.as_bytes().to_vec();
-        options.extend(format!(" -DPDAWL_QUEUE={variant}").bytes());
-        let options = CString::new(options).map_err(|_| CL_INVALID_BUILD_OPTIONS)?;
-        let ids = self.ids(domain);
-        let built = build(&self.context, domain, program, &ids, &options);
-        state.natives.push(Native {
-            domain,
-            variant,
-            program,
-            ids,
-            built: Some(built),
-        });
-        built.map(|()| program)
+        let native = self.built(domain, variant, form, &state.options)?;
+        let (program, built) = (native.program, native.built);
+        state.natives.push(native);
+        built
+            .unwrap_or(Err(CL_INVALID_PROGRAM_EXECUTABLE))
+            .map(|()| program)
     }
 
     /// Whether kernels can run at a place.
@@ -231,6 +284,33 @@ impl Program {
         Some((text, info))
     }
 
+    /// Whether and how the groups of a kernel may run apart, as far as its text tells.
+    pub fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
+        let Origin::Source(text) = &self.origin else {
+            return Err("its program has no text".to_owned());
+        };
+        let options = self.state().options.to_string_lossy().into_owned();
+        let language = options
+            .split_whitespace()
+            .find_map(|o| o.strip_prefix("-cl-std="));
+        if let Some(language) = language.filter(|name| !name.starts_with("CL1.")) {
+            return Err(format!(
+                "its program is in {language}, which has more than OpenCL C 1.2"
+            ));
+        }
+        let (text, macros) = (text.to_string_lossy(), source::macros_of(&options));
+        source::divisible(&text, &macros, &kernel.to_string_lossy()).map_err(|why| why.to_string())
+    }
+
+    /// By argument of a kernel: whether it may read through it.
+    pub fn read_by(&self, kernel: &CStr) -> Vec<bool> {
+        let info = self.facts(kernel).map(|(_, info)| info);
+        let accesses = info.into_iter().flat_map(|info| info.accesses);
+        accesses
+            .map(|access| access.read || access.guessed)
+            .collect()
+    }
+
     /// By argument of a kernel: whether it may write through it.
     pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
         let facts = self.facts(kernel);
@@ -268,7 +348,7 @@ impl Program {
         // Other variants were built with other options.
         let (kept, old): (Vec<_>, Vec<_>) = std::mem::take(&mut state.natives)
             .into_iter()
-            .partition(|n| n.variant == 0);
+            .partition(|n| n.variant == 0 && n.form == Form::Whole);
         state.natives = kept;
         old.into_iter()
             .for_each(|native| release(&self.context, &native));

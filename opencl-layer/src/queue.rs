@@ -10,7 +10,7 @@ use opencl_sys::*;
 
 use crate::answer::Answer;
 use crate::clock;
-use crate::command::Command;
+use crate::command::{Command, Waits};
 use crate::context::Context;
 use crate::device::Device;
 use crate::event::Event;
@@ -73,6 +73,20 @@ impl Lane {
             clEnqueueMarkerWithWaitList(self.queue, 0, std::ptr::null(), &mut event)
         ))?;
         Ok(self.native(event))
+    }
+
+    /// An event of this queue that ends when some others have ended. It stands for them.
+    pub fn joined(&self, waits: &Waits, parts: Vec<Arc<Native>>) -> Fallible<Arc<Native>> {
+        let mut event = std::ptr::null_mut();
+        let (count, list) = (waits.count(), waits.events());
+        check(driver!(
+            self.table,
+            clEnqueueMarkerWithWaitList(self.queue, count, list, &mut event)
+        ))?;
+        let (table, domain, queue) = (self.table, self.domain, self.queue);
+        Ok(Native::of_parts(
+            table, event, domain, queue, self.clock, parts,
+        ))
     }
 
     /// Owns an event of this queue.

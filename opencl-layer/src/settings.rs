@@ -19,9 +19,20 @@ pub enum Mapping {
     Static,
 }
 
+/// Which launches are divided over several places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    None,
+    /// Those that are predicted to take less time.
+    IfItPays,
+    /// All that can be, into parts of the same size.
+    Equal,
+}
+
 /// The settings of this process.
 pub struct Settings {
     pub mapping: Mapping,
+    pub division: Division,
     /// How many devices that stand for all of them are shown; `None` shows the real ones.
     pub virtual_devices: Option<usize>,
     /// What a device that stands for several says it is.
@@ -46,6 +57,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
     };
     let mut settings = Settings {
         mapping: Mapping::AutoFit,
+        division: Division::None,
         virtual_devices: None,
         device_type: CL_DEVICE_TYPE_GPU,
         devices: Vec::new(),
@@ -57,7 +69,13 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
             "off" => settings.mapping = Mapping::Off,
             "round-robin" => settings.mapping = Mapping::RoundRobin,
             "auto-fit" => settings.mapping = Mapping::AutoFit,
-            _ => complain("PDAWL_POLICY", &name, "off, round-robin, auto-fit"),
+            "divide" => settings.division = Division::IfItPays,
+            "divide:equal" => settings.division = Division::Equal,
+            _ => complain(
+                "PDAWL_POLICY",
+                &name,
+                "off, round-robin, auto-fit, divide, divide:equal",
+            ),
         }
     }
     if let Some(count) = variable("PDAWL_VIRTUAL") {

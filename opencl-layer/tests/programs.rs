@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
 
+use serde_json::Value;
+
 /// How a program ends that tests nothing on the devices that it finds.
 const NOTHING: i32 = 77;
 
@@ -83,7 +85,7 @@ fn text(output: &Output) -> String {
 /// Runs a program on one device, on two, and on one that stands for both.
 fn run(name: &str) {
     let (program, library) = (compile(name), library());
-    let ways: [&[(&str, &str)]; 5] = [
+    let ways: [&[(&str, &str)]; 6] = [
         &[("POCL_DEVICES", "pthread")],
         &[("POCL_DEVICES", "pthread pthread")],
         &[
@@ -100,6 +102,11 @@ fn run(name: &str) {
             ("POCL_DEVICES", "pthread pthread"),
             ("PDAWL_VIRTUAL", "2"),
             ("PDAWL_POLICY", "auto-fit"),
+        ],
+        &[
+            ("POCL_DEVICES", "pthread pthread"),
+            ("PDAWL_VIRTUAL", "1"),
+            ("PDAWL_POLICY", "divide:equal"),
         ],
     ];
     let kernels = target().join("opencl-programs/kernels");
@@ -165,6 +172,120 @@ fn errors() {
 #[test]
 fn threads() {
     run("threads");
+}
+
+/// Launches that are divided have the right results, and each kernel the verdict that its
+/// program says; also in a second run, which knows the verdicts of the first.
+#[test]
+fn division() {
+    let (program, library) = (compile("division"), library());
+    let kernels = target().join("opencl-programs/division-kernels");
+    let _ = fs::remove_dir_all(&kernels);
+    fs::create_dir_all(&kernels).expect("the target folder can be written");
+    let report = kernels.join("report.json");
+    for run in 0..2 {
+        let output = Command::new("timeout")
+            .arg("120")
+            .arg(&program)
+            .env("OPENCL_LAYERS", &library)
+            .env("POCL_DEVICES", "pthread pthread")
+            .env("PDAWL_VIRTUAL", "1")
+            .env("PDAWL_POLICY", "divide:equal")
+            .env("PDAWL_KERNELS", &kernels)
+            .env("PDAWL_REPORT", &report)
+            .env("PDAWL_CHECK_LEAKS", "1")
+            .output()
+            .expect("`timeout` starts");
+        let said = text(&output);
+        assert!(output.status.success(), "run {run}:\n{said}");
+        assert!(said.contains("no objects are left"), "run {run}:\n{said}");
+        let report = fs::read(&report).expect("the layer has written a report");
+        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+        for line in said.lines() {
+            if let Some((name, expected)) = line
+                .strip_prefix("verdict ")
+                .and_then(|line| line.split_once(' '))
+            {
+                verdict(&report, name, expected, run);
+            }
+        }
+    }
+}
+
+/// A kernel is examined once its launches have taken long enough, and no run waits for it.
+#[test]
+fn division_that_pays() {
+    let (program, library) = (compile("heavy"), library());
+    let kernels = target().join("opencl-programs/heavy-kernels");
+    let _ = fs::remove_dir_all(&kernels);
+    fs::create_dir_all(&kernels).expect("the target folder can be written");
+    let report = kernels.join("report.txt");
+    let run = || {
+        let output = Command::new("timeout")
+            .arg("60")
+            .arg(&program)
+            .env("OPENCL_LAYERS", &library)
+            .env("POCL_DEVICES", "pthread pthread")
+            .env("PDAWL_VIRTUAL", "1")
+            .env("PDAWL_POLICY", "divide")
+            .env("PDAWL_KERNELS", &kernels)
+            .env("PDAWL_REPORT", &report)
+            .output()
+            .expect("`timeout` starts");
+        assert!(output.status.success(), "{}", text(&output));
+        let report = fs::read(&report).expect("the layer has written a report");
+        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+        let verdict = &report["kernels"][0]["division"][0]["verdict"];
+        verdict.as_str().expect("a verdict").to_owned()
+    };
+    // Seconds are too few for an examination.
+    assert_eq!(run(), "unknown");
+    let file = fs::read_dir(&kernels).expect("a folder").flatten();
+    let mut files = file.map(|entry| entry.path());
+    let profiles = files.find(|path| path.extension().is_some_and(|end| end == "json"));
+    let profiles = profiles.expect("the layer has written profiles");
+    let mut kept: Value = serde_json::from_slice(&fs::read(&profiles).expect("a file")).unwrap();
+    let spent = kept["spent"]
+        .as_object_mut()
+        .expect("times that were taken");
+    for seconds in spent.values_mut() {
+        *seconds = 1e5.into();
+    }
+    fs::write(&profiles, kept.to_string()).expect("the file can be written");
+    // A run may end before the examination does, and keeps what was found out.
+    assert!((0..5).any(|_| run() == "sliced"), "it was not examined");
+}
+
+/// Compares what the report says of a kernel with what its program says.
+fn verdict(report: &Value, name: &str, expected: &str, run: usize) {
+    let kernels = report["kernels"].as_array().expect("a list").iter();
+    let own = kernels.filter(|kernel| kernel["name"] == name);
+    let all: Vec<&Value> = own
+        .flat_map(|kernel| kernel["division"].as_array().expect("a list"))
+        .collect();
+    let mut verdicts: Vec<&str> = all
+        .iter()
+        .filter_map(|one| one["verdict"].as_str())
+        .collect();
+    verdicts.sort_unstable();
+    verdicts.reverse();
+    assert_eq!(verdicts.join(","), expected, "run {run}: {name}: {all:?}");
+    for one in &all {
+        let divided = one["divided"].as_u64().expect("a number");
+        let clashes = one["clashes"].as_u64().expect("a number");
+        match one["verdict"].as_str() {
+            // Parts clash in its second launch. The next run knows that.
+            Some("refused") if name == "clash" && run == 0 => {
+                assert_eq!((divided, clashes), (2, 1), "{one}");
+            }
+            Some("refused") => assert_eq!((divided, clashes), (0, 0), "{name}: {one}"),
+            _ => {
+                assert!(divided > 0 && clashes == 0, "run {run}: {name}: {one}");
+                let shares = one["shares"].as_array().expect("a list");
+                assert_eq!(shares.len(), 2, "{name}: {one}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 /// Divides `units` in proportion to `weights` by largest remainder. A weight
 /// of 0 gets nothing; all counts are 0 where no weight is above 0.
-pub(crate) fn largest_remainder(units: u64, weights: &[f64]) -> Vec<u64> {
+pub fn largest_remainder(units: u64, weights: &[f64]) -> Vec<u64> {
     let total: f64 = weights.iter().sum();
     let mut counts = vec![0; weights.len()];
     if total.is_nan() || total <= 0.0 {

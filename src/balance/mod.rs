@@ -43,6 +43,7 @@ use crate::machine::DeviceKind;
 use crate::time::Nanos;
 
 pub use account::{Account, Trusted};
+pub use apportion::largest_remainder;
 pub use dawl::Dawl;
 pub use fixed::Fixed;
 pub use guided::Guided;

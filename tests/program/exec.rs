@@ -109,7 +109,7 @@ fn native() -> String {
 #[test]
 fn every_policy_gives_the_programs_output() {
     let expected = native();
-    for policy in ["off", "round-robin", "auto-fit"] {
+    for policy in ["off", "round-robin", "auto-fit", "divide", "divide:equal"] {
         for devices in [0, 1, 2] {
             let options = format!("--policy {policy} --virtual {devices}");
             let folder = Folder::new();

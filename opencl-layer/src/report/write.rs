@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, panic, process};
 
-use pdawl::report::exec::{Kernel, KernelDevice, Moved, Process};
+use pdawl::profile::kernels::Division as Verdict;
+use pdawl::report::exec::{Division, Kernel, KernelDevice, Moved, Process, Share};
 use pdawl::trace::{About, chrome};
 use pdawl_profiler::atomic_file::AtomicFile;
 
+use crate::divide;
 use crate::schedule;
 use crate::settings::settings;
 
@@ -83,6 +85,55 @@ fn executable() -> String {
     env::current_exe().map_or_else(|_| "unknown".to_owned(), |path| path.display().to_string())
 }
 
+/// How launches of a kernel were divided: one entry for all that is alike.
+fn division(kernel: &str) -> Vec<Division> {
+    let mut all: Vec<(Division, BTreeMap<String, u64>)> = Vec::new();
+    for entry in divide::of_kernel(kernel) {
+        let figures = entry.figures();
+        let (verdict, axis, reason) = match entry.verdict() {
+            None if figures.whole.as_deref() == Some(divide::UNKNOWN) => {
+                ("unknown", None, figures.whole)
+            }
+            None => ("refused", None, figures.whole),
+            Some(Verdict::Refused { reason }) => ("refused", None, Some(reason)),
+            Some(Verdict::Sliced { axis }) => ("sliced", Some(axis), figures.whole),
+            Some(Verdict::Merged { axis, reason }) => ("merged", Some(axis), Some(reason)),
+        };
+        let known = all.iter_mut().find(|(known, _)| {
+            known.verdict == verdict && known.axis == axis && known.reason == reason
+        });
+        let (one, groups) = match known {
+            Some(known) => known,
+            None => {
+                let one = Division {
+                    verdict: verdict.to_owned(),
+                    reason,
+                    axis,
+                    ..Division::default()
+                };
+                all.push((one, BTreeMap::new()));
+                let last = all.len() - 1;
+                &mut all[last]
+            }
+        };
+        one.divided += figures.divided;
+        one.clashes += figures.clashes;
+        for (device, count) in figures.groups {
+            *groups.entry(device).or_default() += count;
+        }
+    }
+    let shared = |(mut one, groups): (Division, BTreeMap<String, u64>)| {
+        let sum = groups.values().sum::<u64>().max(1) as f64;
+        let share = |(device, count): (String, u64)| Share {
+            device,
+            share: count as f64 / sum,
+        };
+        one.shares = groups.into_iter().map(share).collect();
+        one
+    };
+    all.into_iter().map(shared).collect()
+}
+
 fn made(complete: bool) -> Process {
     let report = report();
     let queues: Vec<_> = report.queues.iter().map(Arc::clone).collect();
@@ -136,6 +187,7 @@ fn made(complete: bool) -> Process {
             name,
             key: key.as_str().to_owned(),
             devices: devices.into_values().collect(),
+            division: division(key.as_str()),
         });
     }
     let commands = process.queues.iter().flat_map(|queue| &queue.devices);

@@ -20,6 +20,7 @@ use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
 use pdawl::profile::kernels::KernelKey;
 
 use crate::command::{self, Command};
+use crate::divide::{self, Entry, PartTiming};
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::launch::Launch;
@@ -35,7 +36,7 @@ use sample::Sample;
 use times::Timing;
 
 pub use device_profile::transfer_costs;
-pub use times::known_seconds;
+pub use times::{duration, keep_division, kept_division, known_seconds, seconds, spent};
 
 /// The first epochs of a queue, each of which may move it.
 const FIRST: u64 = 4;
@@ -55,6 +56,10 @@ pub struct QueuePlan {
     is_mapped: bool,
     /// Samples of the first recorded command.
     samples: Vec<Sample>,
+    /// What the first recorded command waits for: its kernel is being examined.
+    examined: Option<Arc<Entry>>,
+    /// Parts of launches whose times are to be noted.
+    pub parts: Vec<PartTiming>,
     /// Launches of which the times are to be noted.
     timings: Vec<Timing>,
 }
@@ -106,11 +111,17 @@ pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> 
     }
     match command.action.launch() {
         Some(launch) if fits(queue) => {
-            state.plan.samples = sample::begin(queue, state, command, launch);
-            !state.plan.samples.is_empty()
+            begin(queue, state, command, launch);
+            !state.plan.samples.is_empty() || state.plan.examined.is_some()
         }
         _ => false,
     }
+}
+
+/// Has a launch sampled and its kernel examined, if they must be.
+fn begin(queue: &Ref<Queue>, state: &mut State, command: &Command, launch: &Launch) {
+    state.plan.samples = sample::begin(queue, state, command, launch);
+    state.plan.examined = divide::begin(queue, state, command, launch);
 }
 
 /// Gives a command to the driver of the place where it should go.
@@ -130,6 +141,11 @@ pub fn place_and_issue(
         Some(launch) => place_of_launch(queue, state, command, launch),
         None => place_of_transfer(queue, state, command),
     };
+    if let Some(launch) = launch.filter(|_| fits(queue))
+        && let Some(divided) = divide::issue(queue, state, command, launch)
+    {
+        return divided.map(Some);
+    }
     let timed = launch.filter(|_| fits(queue)).and_then(|launch| {
         let key = launch.key();
         times::wants(&queue.context.places[place], key).then_some(key)
@@ -242,13 +258,23 @@ fn with<T>(queue: &Ref<Queue>, work: impl FnOnce(&mut State) -> T) -> T {
 
 /// As [`advance`], for a caller that keeps others from issuing.
 pub fn advance_locked(queue: &Ref<Queue>, state: &mut State) {
-    while !state.recorded.is_empty() && sample::all_ended(queue, &mut state.plan.samples) {
+    while !state.recorded.is_empty() && has_ended(queue, state) {
         // One sample may tell that others are worth their time.
         begin_first(queue, state);
-        if state.plan.samples.is_empty() {
+        if state.plan.samples.is_empty() && state.plan.examined.is_none() {
             issue_first(queue, state);
         }
     }
+}
+
+/// Whether all has ended that the first of the recorded commands waits for.
+fn has_ended(queue: &Ref<Queue>, state: &mut State) -> bool {
+    let examined = state.plan.examined.as_ref();
+    if examined.is_some_and(|entry| entry.is_examined()) {
+        return false;
+    }
+    state.plan.examined = None;
+    sample::all_ended(queue, &mut state.plan.samples)
 }
 
 /// Has the first of the recorded commands sampled, if it must be.
@@ -257,7 +283,7 @@ fn begin_first(queue: &Ref<Queue>, state: &mut State) {
         return;
     };
     if let Some(launch) = first.command.action.launch() {
-        state.plan.samples = sample::begin(queue, state, &first.command, launch);
+        begin(queue, state, &first.command, launch);
     }
     state.recorded.push_front(first);
 }
@@ -288,13 +314,15 @@ pub fn settle(queue: &Ref<Queue>) {
         let waiting = with(queue, |state| {
             advance_locked(queue, state);
             let is_done = state.recorded.is_empty();
-            (!is_done).then(|| sample::first_running(&state.plan.samples))
+            let plan = &state.plan;
+            (!is_done).then(|| (sample::first_running(&plan.samples), plan.examined.clone()))
         });
         match waiting {
             None => return,
             // A sample that fails is none.
-            Some(Some(native)) => drop(report::own::waits(|| native.wait())),
-            Some(None) => {}
+            Some((Some(native), _)) => drop(report::own::waits(|| native.wait())),
+            Some((None, Some(entry))) => report::own::waits(|| entry.wait()),
+            Some((None, None)) => {}
         }
     }
 }
@@ -310,6 +338,7 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) {
         with(other, |state| {
             while event.is_recorded() && !state.recorded.is_empty() {
                 state.plan.samples.clear();
+                state.plan.examined = None;
                 issue_first(other, state);
             }
         });
@@ -328,6 +357,7 @@ pub fn force(queue: &Ref<Queue>) {
 pub fn force_locked(queue: &Ref<Queue>, state: &mut State) {
     while !state.recorded.is_empty() {
         state.plan.samples.clear();
+        state.plan.examined = None;
         issue_first(queue, state);
     }
 }
@@ -341,6 +371,7 @@ pub fn synchronised(queue: &Ref<Queue>) {
     let mut state = queue.state();
     let plan = &mut state.plan;
     times::note(queue, &mut plan.timings);
+    divide::note(&mut plan.parts);
     let is_region = queue.is_scheduled(scheduling::EXPLICIT_REGION);
     if !plan.epoch.is_empty() && state.recorded.is_empty() && !is_region {
         let plan = &mut state.plan;

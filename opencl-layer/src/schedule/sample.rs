@@ -18,6 +18,7 @@ use pdawl::profile::kernels::KernelKey;
 use crate::argument::Argument;
 use crate::callbacks;
 use crate::command::{Command, waits};
+use crate::divide::Form;
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::launch::Launch;
@@ -139,7 +140,8 @@ fn start(
     for event in &command.waits {
         before.extend(Event::native(event, lane.domain)?);
     }
-    if let Some(last) = state.last.filter(|last| last.queue != lane.queue) {
+    // Hidden copies go to other queues of the drivers than the sample.
+    if let Some(last) = state.last {
         before.push(last.marker()?);
     }
     let mut arriving = Vec::new();
@@ -191,7 +193,7 @@ fn start(
     let (global, scale) = part(&shape.global, shape.local.as_deref(), units);
     shape.global = global;
     let mut event = ptr::null_mut();
-    launch.range(&lane, &shape, &replaced, &list, &mut event)?;
+    launch.range(&lane, Form::Whole, &shape, &replaced, &list, &mut event)?;
     let native = lane.native(event);
     check(driver!(lane.table, clFlush(lane.queue)))?;
     wake(queue, &native);
@@ -207,7 +209,8 @@ fn start(
 /// Has the queue go on when a sample ends, if nobody asks before.
 fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     let queue = queue.clone();
-    native.when_ended(move || callbacks::run(move || advance(&queue)));
+    // Whoever waits for the queue asks as well.
+    let _ = native.when_ended(move || callbacks::run(move || advance(&queue)));
 }
 
 fn compute_units(

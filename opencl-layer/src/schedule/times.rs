@@ -8,7 +8,7 @@ use opencl_sys::{
     CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong,
 };
 use pdawl::machine::{Fingerprint, Host};
-use pdawl::profile::kernels::{KernelKey, KernelProfiles, KernelTimes, path_of_user};
+use pdawl::profile::kernels::{Division, KernelKey, KernelProfiles, KernelTimes, path_of_user};
 
 use crate::context::Place;
 use crate::native::Native;
@@ -70,10 +70,17 @@ fn open() -> Store {
 
 extern "C" fn save() {
     let _ = panic::catch_unwind(|| {
-        if let Some(profiles) = &mut store().profiles
-            && let Err(error) = profiles.save()
-        {
-            eprintln!("pdawl: {error}");
+        let mut store = store();
+        let spent: Vec<(KernelKey, f64)> = (store.launches.keys())
+            .map(|(key, device)| (key.clone(), store.spent_at(key, device)))
+            .collect();
+        if let Some(profiles) = &mut store.profiles {
+            for (key, seconds) in spent {
+                profiles.spend(&key, seconds);
+            }
+            if let Err(error) = profiles.save() {
+                eprintln!("pdawl: {error}");
+            }
         }
     });
 }
@@ -85,6 +92,13 @@ impl Store {
             .as_ref()
             .and_then(|profiles| profiles.seconds(key, device));
         kept.or_else(|| self.seconds.get(&(key.clone(), device.to_owned())).copied())
+    }
+
+    /// The seconds that a kernel has taken at a device in this process.
+    fn spent_at(&self, key: &KernelKey, device: &str) -> f64 {
+        let count = self.launches.get(&(key.clone(), device.to_owned()));
+        let seconds = self.seconds(key, device).unwrap_or(0.0);
+        count.map_or(0.0, |count| *count as f64 * seconds)
     }
 
     fn record(&mut self, key: &KernelKey, device: &str, seconds: f64) {
@@ -106,6 +120,18 @@ pub fn seconds(place: &Place, key: &KernelKey) -> Option<f64> {
 /// The seconds of a kernel at a device of this name in profiles, if they are known.
 pub fn known_seconds(key: &KernelKey, device: &str) -> Option<f64> {
     store().seconds(key, device)
+}
+
+/// What the machine's file knows of dividing launches with this key.
+pub fn kept_division(key: &str) -> Option<Division> {
+    store().profiles.as_ref()?.division(key).cloned()
+}
+
+/// Keeps what was found out about dividing launches.
+pub fn keep_division(key: &str, division: &Division) {
+    if let Some(profiles) = &mut store().profiles {
+        profiles.record_division(key, division);
+    }
 }
 
 /// Notes the seconds of a kernel or a measurement at a place.
@@ -135,6 +161,22 @@ pub fn launches(place: &Place, key: &KernelKey) -> u64 {
         .get(&(key.clone(), place.profile.clone()))
         .copied()
         .unwrap_or(0)
+}
+
+/// The seconds that a kernel has taken, in this process at some places and in those before.
+pub fn spent(places: &[Place], key: &KernelKey) -> f64 {
+    let store = store();
+    let before = store
+        .profiles
+        .as_ref()
+        .map_or(0.0, |profiles| profiles.spent(key));
+    let mut devices: Vec<&str> = places.iter().map(|place| place.profile.as_str()).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let here = devices
+        .into_iter()
+        .map(|device| store.spent_at(key, device));
+    before + here.sum::<f64>()
 }
 
 /// Whether nobody has begun a sample of a kernel at a place; from now on somebody has.

@@ -32,7 +32,8 @@ pub use examine::examine_loader;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl exec ./program --its-own-option\n  \
                         pdawl exec --policy round-robin --report run.json ./program\n  \
-                        pdawl exec --virtual 2 --devices gpu,cpu -- ./program\n\n\
+                        pdawl exec --virtual 2 --devices gpu,cpu -- ./program\n  \
+                        pdawl exec --policy divide ./program\n\n\
                         The exit status is the program's, or 128 and the signal that ended it. \
                         It is 127 for a program that is not found, 126 for one that cannot be \
                         started, 2 for wrong usage and 1 for what fails before the start.")]
@@ -93,6 +94,11 @@ pub enum Policy {
     /// The map from queues to devices with the least predicted time
     #[default]
     AutoFit,
+    /// As auto-fit, and single launches are divided over devices where that is faster
+    Divide,
+    /// Every launch that can be is divided into equal parts: to test a program
+    #[value(name = "divide:equal")]
+    DivideEqually,
     /// All queues have the first device
     Off,
 }

@@ -1,6 +1,7 @@
 //! Files of kernel profiles: JSON with the header `"format": "pdawl-kernels/1"` and the
 //! machine's fingerprint. Times are seconds.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use pdawl_profiler::file::bounded;
 use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
-use super::{KernelProfilesError, KernelTimes, Profiles};
+use super::{Divisions, KernelProfilesError, KernelTimes, Profiles};
 use crate::file_store::{FileStore, StoreError, StoreKind};
 use crate::machine::Fingerprint;
 
@@ -34,7 +35,8 @@ static KERNELS: StoreKind = StoreKind {
 struct Written<'a> {
     format: &'a str,
     fingerprint: &'a str,
-    kernels: &'a Profiles,
+    #[serde(flatten)]
+    kept: &'a Kept,
 }
 
 #[derive(Deserialize)]
@@ -51,6 +53,21 @@ struct Contents {
     #[serde(rename = "fingerprint")]
     _fingerprint: String,
     kernels: Profiles,
+    #[serde(default)]
+    divisions: Divisions,
+    #[serde(default)]
+    spent: BTreeMap<String, f64>,
+}
+
+/// What a file has.
+#[derive(Default, Serialize)]
+pub(super) struct Kept {
+    pub kernels: Profiles,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub divisions: Divisions,
+    /// By key: the seconds that launches have taken.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub spent: BTreeMap<String, f64>,
 }
 
 /// The user's file of the machine with this fingerprint, in the directory
@@ -71,11 +88,11 @@ fn name(fingerprint: &Fingerprint) -> String {
 }
 
 /// Reads a file; there is nothing in one that does not exist.
-pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Profiles, KernelProfilesError> {
+pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfilesError> {
     let file = path.display().to_string();
     let bytes = match bounded(path, MOST) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Profiles::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
         Err(source) => return Err(KernelProfilesError::Read { file, source }),
     };
     let damaged = |error: serde_json::Error| KernelProfilesError::Damaged {
@@ -101,6 +118,10 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Profiles, KernelPro
     }
     let contents: Contents = serde_json::from_slice(&bytes).map_err(damaged)?;
     let kernels = contents.kernels;
+    if let Some((key, _)) = (contents.spent.iter()).find(|(_, s)| !(**s >= 0.0 && s.is_finite())) {
+        let why = format!("the time that kernel `{key}` has taken is impossible");
+        return Err(KernelProfilesError::Damaged { file, why });
+    }
     let wrong = kernels
         .iter()
         .find(|(_, devices)| !devices.values().all(KernelTimes::is_valid));
@@ -108,19 +129,23 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Profiles, KernelPro
         let why = format!("the times of kernel `{key}` are impossible");
         return Err(KernelProfilesError::Damaged { file, why });
     }
-    Ok(kernels)
+    Ok(Kept {
+        kernels,
+        divisions: contents.divisions,
+        spent: contents.spent,
+    })
 }
 
 /// Replaces a file.
 pub(super) fn write(
     path: &Path,
     fingerprint: &str,
-    kernels: &Profiles,
+    kept: &Kept,
 ) -> Result<(), KernelProfilesError> {
     let written = Written {
         format: FORMAT,
         fingerprint,
-        kernels,
+        kept,
     };
     let written = atomic_file::write(path, |out| {
         serde_json::to_writer(&mut *out, &written)?;

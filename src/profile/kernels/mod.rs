@@ -14,6 +14,7 @@
 //! What a device can do is in the machine file
 //! ([`DeviceRates`](crate::policy::auto_fit::DeviceRates)).
 
+mod division;
 mod error;
 mod file;
 mod key;
@@ -25,7 +26,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+pub use division::Division;
 pub use error::KernelProfilesError;
+use file::Kept;
 pub use file::path_of_user;
 pub use key::{KernelKey, Program};
 pub use times::{KernelTimes, Recorded};
@@ -37,6 +40,9 @@ const MOST: usize = 20_000;
 
 /// By key and device.
 type Profiles = BTreeMap<String, BTreeMap<String, KernelTimes>>;
+
+/// By key, and what else decides which bytes a launch writes.
+type Divisions = BTreeMap<String, Division>;
 
 /// The kernel profiles of a machine.
 ///
@@ -50,6 +56,13 @@ pub struct KernelProfiles {
     profiles: Profiles,
     /// The records that the file does not have yet.
     unsaved: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
+    /// What is known of dividing launches, and what of it the file does not have yet.
+    divisions: Divisions,
+    unsaved_divisions: Divisions,
+    /// By key: the seconds that launches have taken, and those that the file does not have
+    /// yet.
+    spent: BTreeMap<String, f64>,
+    unsaved_spent: BTreeMap<String, f64>,
 }
 
 impl KernelProfiles {
@@ -64,7 +77,9 @@ impl KernelProfiles {
         fingerprint: &Fingerprint,
     ) -> Result<Self, KernelProfilesError> {
         let mut profiles = Self::empty(path, fingerprint);
-        profiles.profiles = file::read(&profiles.path, &profiles.fingerprint)?;
+        let kept = file::read(&profiles.path, &profiles.fingerprint)?;
+        (profiles.profiles, profiles.divisions) = (kept.kernels, kept.divisions);
+        profiles.spent = kept.spent;
         Ok(profiles)
     }
 
@@ -76,6 +91,10 @@ impl KernelProfiles {
             fingerprint: fingerprint.to_string(),
             profiles: Profiles::new(),
             unsaved: BTreeMap::new(),
+            divisions: Divisions::new(),
+            unsaved_divisions: Divisions::new(),
+            spent: BTreeMap::new(),
+            unsaved_spent: BTreeMap::new(),
         }
     }
 
@@ -118,6 +137,34 @@ impl KernelProfiles {
         times.record(seconds)
     }
 
+    /// What is known of dividing launches with this key: a [`KernelKey`], and what else
+    /// decides which bytes they write.
+    pub fn division(&self, key: &str) -> Option<&Division> {
+        self.divisions.get(key)
+    }
+
+    /// Notes what was found out about dividing launches.
+    pub fn record_division(&mut self, key: &str, division: &Division) {
+        let maps = [&mut self.divisions, &mut self.unsaved_divisions];
+        for map in maps {
+            map.insert(key.to_owned(), division.clone());
+        }
+    }
+
+    /// The seconds that all launches of a kernel have taken.
+    pub fn spent(&self, key: &KernelKey) -> f64 {
+        self.spent.get(key.as_str()).copied().unwrap_or(0.0)
+    }
+
+    /// Notes that launches of a kernel have taken so many seconds.
+    pub fn spend(&mut self, key: &KernelKey, seconds: f64) {
+        if seconds > 0.0 && seconds.is_finite() {
+            for map in [&mut self.spent, &mut self.unsaved_spent] {
+                *map.entry(key.as_str().to_owned()).or_default() += seconds;
+            }
+        }
+    }
+
     /// Adds the records of this process to the file, and takes over those that other
     /// processes have added since. A lock beside the file keeps processes apart; readers
     /// see the file before or after. Nothing is written if there are no new records.
@@ -126,11 +173,20 @@ impl KernelProfiles {
     /// As [`Self::open`], and when the file or the lock cannot be written. The records are
     /// kept for the next attempt.
     pub fn save(&mut self) -> Result<(), KernelProfilesError> {
-        if self.unsaved.is_empty() {
+        let nothing = self.unsaved.is_empty() && self.unsaved_divisions.is_empty();
+        if nothing && self.unsaved_spent.is_empty() {
             return Ok(());
         }
         let _lock = file::lock(&self.path)?;
-        let mut merged = file::read(&self.path, &self.fingerprint)?;
+        let mut kept = file::read(&self.path, &self.fingerprint)?;
+        let (mut merged, mut divisions) = (kept.kernels, kept.divisions);
+        for (key, seconds) in &self.unsaved_spent {
+            *kept.spent.entry(key.clone()).or_default() += seconds;
+        }
+        divisions.append(&mut self.unsaved_divisions.clone());
+        while divisions.len() > MOST {
+            divisions.pop_first();
+        }
         for (key, devices) in &self.unsaved {
             let kernel = merged.entry(key.clone()).or_default();
             for (device, records) in devices {
@@ -141,9 +197,18 @@ impl KernelProfiles {
             }
         }
         limit(&mut merged, MOST);
-        file::write(&self.path, &self.fingerprint, &merged)?;
-        self.profiles = merged;
+        kept.spent.retain(|key, _| merged.contains_key(key));
+        let kept = Kept {
+            kernels: merged,
+            divisions,
+            spent: kept.spent,
+        };
+        file::write(&self.path, &self.fingerprint, &kept)?;
+        (self.profiles, self.divisions) = (kept.kernels, kept.divisions);
+        self.spent = kept.spent;
+        self.unsaved_spent.clear();
         self.unsaved.clear();
+        self.unsaved_divisions.clear();
         Ok(())
     }
 }

@@ -147,3 +147,34 @@ fn the_kernels_with_the_fewest_records_are_left_out() {
     let known = ["f", "g", "h"].map(|kernel| profiles.times(&key(kernel), "gpu").is_some());
     assert_eq!(known, [true, false, true]);
 }
+
+#[test]
+fn verdicts_and_times_taken_outlive_a_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.json");
+    let mut one = KernelProfiles::open(&path, &here()).unwrap();
+    let mut two = KernelProfiles::open(&path, &here()).unwrap();
+    let sliced = Division::Sliced { axis: 1 };
+    let refused = Division::Refused {
+        reason: "it prints".to_owned(),
+    };
+    one.record(&key("f"), "gpu", 1.0);
+    one.record_division("f : 3=05", &sliced);
+    one.spend(&key("f"), 2.5);
+    one.spend(&key("f"), f64::NAN);
+    two.record_division("g :", &refused);
+    two.spend(&key("f"), 0.5);
+    one.save().unwrap();
+    two.save().unwrap();
+    let again = KernelProfiles::open(&path, &here()).unwrap();
+    assert_eq!(again.division("f : 3=05"), Some(&sliced));
+    assert_eq!(again.division("g :"), Some(&refused));
+    assert_eq!(again.division("f : 3=06"), None);
+    assert_eq!((again.spent(&key("f")), again.spent(&key("g"))), (3.0, 0.0));
+    assert_eq!(two.spent(&key("f")), 3.0);
+    // What is damaged is said.
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"axis\":1", "\"axis\":-1")).unwrap();
+    let damaged = KernelProfiles::open(&path, &here());
+    assert!(matches!(damaged, Err(KernelProfilesError::Damaged { .. })));
+}

@@ -108,6 +108,34 @@ pub struct Kernel {
     /// Its key in the kernel profiles.
     pub key: String,
     pub devices: Vec<KernelDevice>,
+    /// Whether and how its launches are divided, under a policy that divides. Launches with
+    /// unlike scalars may be divided in unlike ways.
+    #[serde(default)]
+    pub division: Vec<Division>,
+}
+
+/// Whether and how launches of a kernel are divided.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Division {
+    /// `sliced`, `merged`, `refused`, or `unknown` for a kernel that was not examined.
+    pub verdict: String,
+    /// Why its launches, or the last of them, were not divided, or their results are
+    /// merged.
+    pub reason: Option<String>,
+    /// The dimension along which they are divided.
+    pub axis: Option<usize>,
+    /// Launches that were divided, and those of them whose parts clashed.
+    pub divided: u64,
+    pub clashes: u64,
+    /// The parts of their groups that each device ran, 0 to 1.
+    pub shares: Vec<Share>,
+}
+
+/// What a device ran of divided launches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    pub device: String,
+    pub share: f64,
 }
 
 /// A kernel at a device.
@@ -181,6 +209,16 @@ mod tests {
                     samples: 1,
                     seconds: Some(0.01),
                 }],
+                division: vec![Division {
+                    verdict: "sliced".into(),
+                    axis: Some(0),
+                    divided: 9,
+                    shares: vec![Share {
+                        device: "opencl0.0".into(),
+                        share: 0.75,
+                    }],
+                    ..Division::default()
+                }],
             }],
             moved: vec![Moved {
                 from: "host".into(),
@@ -231,6 +269,7 @@ mod tests {
             "host to opencl0.0",
             "4.00 KiB",
             "12.0 us",
+            "9 divided along 0, 75 % opencl0.0",
             "a note",
         ] {
             assert!(text.contains(part), "{part}: {text}");

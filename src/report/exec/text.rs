@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{ExecReport, Kernel, Process, Queue};
+use super::{Division, ExecReport, Kernel, Process, Queue};
 use crate::quantity::{Bytes, Seconds};
 use crate::report::style::{STRONG, line, notes, styled, written};
 use crate::report::table;
@@ -123,7 +123,33 @@ fn kernels(out: &mut String, kernels: &[Kernel]) -> fmt::Result {
         }
     }
     writeln!(out, "{table}")?;
-    omitted(out, kernels.len(), KERNELS, "kernels")
+    omitted(out, kernels.len(), KERNELS, "kernels")?;
+    for kernel in most.iter().take(KERNELS) {
+        for division in &kernel.division {
+            writeln!(out, "  {}: {}", kernel.name, divided(division))?;
+        }
+    }
+    Ok(())
+}
+
+/// How launches of a kernel were divided.
+fn divided(division: &Division) -> String {
+    let reason = division.reason.as_deref().unwrap_or("unknown");
+    if division.divided == 0 {
+        return format!("not divided: {reason}");
+    }
+    let axis = division.axis.unwrap_or_default();
+    let mut text = format!("{} divided along {axis}", division.divided);
+    for share in &division.shares {
+        text += &format!(", {:.0} % {}", share.share * 100.0, share.device);
+    }
+    if division.reason.is_some() {
+        text += &format!("; {}: {reason}", division.verdict);
+    }
+    if division.clashes > 0 {
+        text += &format!("; {} clashed", division.clashes);
+    }
+    text
 }
 
 /// Says how many of `all` are not listed.

@@ -1,6 +1,6 @@
 //! Conditions of `#if`, over integers.
 
-use super::preprocess::{Macro, Macros};
+use super::macros::{Macro, Macros};
 use super::token::{Token, is_name};
 
 /// Most levels of nesting; the limit protects the stack.
@@ -97,7 +97,7 @@ impl Reader<'_> {
                     [one] => number(one),
                     _ => None,
                 },
-                Some(Macro::Function) => None,
+                Some(Macro::Function(..) | Macro::Opaque) => None,
                 // As in C, a name that is not defined is 0.
                 None => Some(0),
             },

@@ -8,13 +8,19 @@
 //!   `function` finds functions and their parameters, `usage` what a body does with
 //!   its pointers, `facts` what it requires of the device.
 //!
-//! A pointer that cannot be followed (into an unknown function, or a macro with
-//! arguments) counts as read and written.
+//! `division` tells whether a kernel's groups may run apart, and what their stores depend
+//! on. `macros` replaces macros, except those that join tokens or take any number of
+//! arguments.
+//!
+//! A pointer that cannot be followed (into an unknown function, or such a macro) counts as
+//! read and written.
 
 mod brackets;
 mod condition;
+mod division;
 mod facts;
 mod function;
+mod macros;
 mod preprocess;
 mod token;
 mod usage;
@@ -22,6 +28,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 pub use brackets::Unclosed;
+pub use division::{Divisible, Indivisible, divisible};
 pub use function::Parameter;
 pub use usage::Access;
 

@@ -1,22 +1,10 @@
-//! The preprocessor: `#if` is evaluated, plain macros are replaced.
+//! The preprocessor: `#if` is evaluated, macros are replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::condition;
-use super::token::{JOINED, Token, is_name, tokens, without_comments};
-
-/// A macro: its text, or that it has arguments, and is not replaced.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Macro {
-    Plain(Vec<Token>),
-    Function,
-}
-
-/// The macros that are defined.
-pub(super) type Macros = BTreeMap<String, Macro>;
-
-/// Most levels of macros within macros.
-const DEEPEST: usize = 16;
+use super::macros::{Macro, Macros, defined_as, expanded};
+use super::token::{JOINED, Token, tokens, without_comments};
 
 /// The state of an `#if`.
 struct Branch {
@@ -34,6 +22,10 @@ pub(super) struct Seen {
     pub tokens: Vec<Token>,
     /// By token: its line, counted from 1.
     pub lines: Vec<usize>,
+    /// Whether the name of a macro that could not be replaced is among the tokens.
+    pub has_macros: bool,
+    /// Whether files are included, which are not read.
+    pub includes: bool,
 }
 
 /// The tokens of a source with these macros (of `-D`). Conditions that cannot be
@@ -44,6 +36,9 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
         .collect();
     let mut branches: Vec<Branch> = Vec::new();
     let mut seen = Seen::default();
+    // The tokens since the last directive, with their lines. A macro's arguments may
+    // extend over several lines.
+    let mut since: Vec<(Token, usize)> = Vec::new();
     let mut number = 1;
     for line in without_comments(text).split('\n') {
         let here = number;
@@ -51,12 +46,11 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
         let taken = branches.last().is_none_or(|branch| branch.taken);
         let Some(directive) = line.trim_start().strip_prefix('#') else {
             if taken {
-                let (line, all) = (tokens(line), &mut seen.tokens);
-                expand(&line, &macros, &mut BTreeSet::new(), 0, all);
-                seen.lines.resize(all.len(), here);
+                since.extend(tokens(line).into_iter().map(|token| (token, here)));
             }
             continue;
         };
+        expanded(&std::mem::take(&mut since), &macros, &mut seen);
         let words = tokens(directive);
         let rest = words.get(1..).unwrap_or_default();
         let holds = || condition::holds(rest, &macros).unwrap_or(true);
@@ -79,7 +73,8 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
             Some("endif") => {
                 branches.pop();
             }
-            Some("define") if taken => define(directive, rest, &mut macros),
+            Some("include") if taken => seen.includes = true,
+            Some("define") if taken => macros.extend(defined_as(directive, rest)),
             Some("undef") if taken => {
                 if let Some(name) = rest.first() {
                     macros.remove(name);
@@ -88,6 +83,7 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
             _ => {}
         }
     }
+    expanded(&since, &macros, &mut seen);
     seen
 }
 
@@ -104,40 +100,5 @@ impl Branch {
     fn turn(&mut self, holds: bool) {
         self.taken = self.around && !self.any && holds;
         self.any |= self.taken;
-    }
-}
-
-fn define(directive: &str, rest: &[Token], macros: &mut Macros) {
-    let Some((name, value)) = rest.split_first() else {
-        return;
-    };
-    // A macro has arguments only if a bracket follows its name at once.
-    let behind = directive
-        .find(name.as_str())
-        .map(|at| &directive[at + name.len()..]);
-    let known = match behind.is_some_and(|text| text.starts_with('(')) {
-        true => Macro::Function,
-        false => Macro::Plain(value.to_vec()),
-    };
-    macros.insert(name.clone(), known);
-}
-
-fn expand(
-    line: &[Token],
-    macros: &Macros,
-    within: &mut BTreeSet<String>,
-    depth: usize,
-    all: &mut Vec<Token>,
-) {
-    for token in line {
-        match macros.get(token) {
-            Some(Macro::Plain(text))
-                if is_name(token) && depth < DEEPEST && within.insert(token.clone()) =>
-            {
-                expand(text, macros, within, depth + 1, all);
-                within.remove(token);
-            }
-            _ => all.push(token.clone()),
-        }
     }
 }

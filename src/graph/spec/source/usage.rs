@@ -49,7 +49,8 @@ pub(super) struct Followed<'a> {
     depth: usize,
 }
 
-const ASSIGNMENTS: [&str; 10] = ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="];
+pub(super) const ASSIGNMENTS: [&str; 10] =
+    ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="];
 
 /// By parameter: how a function uses it.
 pub(super) fn follow<'a>(
@@ -252,7 +253,7 @@ fn is_keyword(token: &str) -> bool {
 }
 
 /// Whether a token ends an operand, so that a star or `&` after it is binary.
-fn is_operand(token: &str) -> bool {
+pub(super) fn is_operand(token: &str) -> bool {
     let keyword = matches!(token, "return" | "else" | "do" | "case");
     let word = token.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.');
     (word && !keyword) || matches!(token, ")" | "]")

@@ -1,0 +1,202 @@
+//! Has a kernel examined: copies of its buffers are made in order, at one place, before the
+//! launch goes on, and a thread works on them.
+
+use std::ptr;
+use std::sync::Arc;
+
+use opencl_sys::{CL_INVALID_PROGRAM_EXECUTABLE, CL_MEM_READ_WRITE, CL_OUT_OF_RESOURCES};
+use pdawl::graph::spec::source::Divisible;
+
+use super::cut::{Cut, local_size};
+use super::examine::{Question, refused};
+use super::fill::Numbers;
+use super::prepare::Programs;
+use super::trial::{Device, Given, Source, Trial};
+use super::verdict::Entry;
+use super::worker::{examinations, while_alive};
+use crate::argument::Argument;
+use crate::command::{Command, waits};
+use crate::event::Event;
+use crate::handle::Ref;
+use crate::kernel::Shape;
+use crate::launch::Launch;
+use crate::native::Native;
+use crate::order;
+use crate::queue::{Queue, State};
+use crate::status::{Fallible, check, driver, driver_object};
+
+/// Begins to examine a launch's kernel at a place.
+///
+/// # Errors
+/// When a driver refuses the copies.
+pub fn ask(
+    queue: &Ref<Queue>,
+    state: &mut State,
+    command: &Command,
+    launch: &Launch,
+    (place, entry): (usize, &Arc<Entry>),
+) -> Fallible<()> {
+    let context = &queue.context;
+    let lane = queue.lane(state, place)?;
+    let mut before = Vec::new();
+    for event in &command.waits {
+        before.extend(Event::native(event, lane.domain)?);
+    }
+    before.extend(order::before_copies(queue, state, command, &lane)?);
+    let mut arriving = Vec::new();
+    for used in command.uses.iter().filter(|used| used.reads) {
+        arriving.extend(used.mem.bring(queue, state, &used.range, place, &before)?);
+    }
+    before.extend(arriving);
+    let list = waits(context, lane.domain, &before)?;
+    let (inner, none) = (context.domain(place).context, ptr::null_mut());
+    let source = launch.kernel.program.source();
+    let (text, options) = source.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
+    let source = Source {
+        text,
+        options,
+        kernel: launch.kernel.name.clone(),
+    };
+    let device = Device {
+        table: lane.table,
+        context: inner,
+        id: context.places[place].real.id,
+    };
+    let mut trial = Trial::new(device, source, Vec::new())?;
+    for (index, set) in launch.arguments.iter().enumerate() {
+        let given = match &set.argument {
+            Argument::Mem(mem) => {
+                let bytes = mem.size;
+                let copy = driver_object!(
+                    lane.table,
+                    clCreateBuffer(inner, CL_MEM_READ_WRITE, bytes, none)
+                )?;
+                // Kept by the trial from here on.
+                trial.arguments.push(Given::Buffer {
+                    copy,
+                    bytes,
+                    written: launch.writes().any(|other| other == index),
+                });
+                let (original, event) = (mem.at(place)?, ptr::null_mut());
+                let (count, events) = (list.count(), list.events());
+                check(driver!(
+                    lane.table,
+                    clEnqueueCopyBuffer(
+                        lane.queue, original, copy, 0, 0, bytes, count, events, event
+                    )
+                ))?;
+                continue;
+            }
+            Argument::Local(bytes) => Given::Local(*bytes),
+            Argument::Bytes(bytes) => Given::Bytes(bytes.clone()),
+            Argument::Sampler(_) => return Err(CL_OUT_OF_RESOURCES),
+        };
+        trial.arguments.push(given);
+    }
+    let programs = Programs::of(queue, state, launch)?;
+    let copied: Arc<Native> = lane.marker()?;
+    check(driver!(lane.table, clFlush(lane.queue)))?;
+    state.last = Some(lane);
+    let question = question(launch, trial);
+    let entry = Arc::clone(entry);
+    // The thread must not wait for what the program may still have to set.
+    let taken = copied.when_ended(move || {
+        examinations().run(move || {
+            let verdict = while_alive(|| {
+                let verdict = question.answer();
+                // For the next run, even if this one ends now.
+                if let Ok(verdict) = &verdict {
+                    entry.keep(verdict);
+                }
+                verdict
+            });
+            match verdict {
+                Ok(verdict) => {
+                    entry.tell(while_alive(|| programs.build(&question.cuts, verdict)));
+                }
+                Err(code) => {
+                    let why = format!("a driver refused its examination with code {code}");
+                    entry.tell(refused(&why));
+                }
+            }
+            while_alive(|| drop(question));
+        });
+    });
+    match taken {
+        true => Ok(()),
+        false => Err(CL_OUT_OF_RESOURCES),
+    }
+}
+
+fn question(launch: &Launch, trial: Trial) -> Question {
+    let apart = launch.kernel.apart();
+    let iterates = launch.writes().any(|index| apart.reads[index]);
+    let (merges, numbers) = match &apart.division {
+        Ok(division) => merging(launch, division, iterates),
+        Err(_) => (None, vec![None; launch.arguments.len()]),
+    };
+    let whole = Shape {
+        local: Some(local_size(&launch.shape)),
+        ..launch.shape.clone()
+    };
+    Question {
+        trial,
+        cuts: Cut::all(&whole),
+        whole,
+        merges,
+        numbers,
+    }
+}
+
+/// Why results must be merged, and the numbers that a trial may replace. A kernel that
+/// reads what it writes may write what is there already, whichever slice it is in. Only a
+/// trial on other numbers shows such stores, so all that it reads must be replaceable.
+fn merging(
+    launch: &Launch,
+    division: &Divisible,
+    iterates: bool,
+) -> (Option<String>, Vec<Option<Numbers>>) {
+    let mut numbers = vec![None; launch.arguments.len()];
+    if division.by_chance {
+        let why = "which bytes it writes depends on the order of its work-items";
+        return (Some(why.to_owned()), numbers);
+    }
+    if division.is_by_data() {
+        let deciding: Vec<String> = division.deciding.iter().map(usize::to_string).collect();
+        let why = match deciding.is_empty() {
+            true => "which bytes it writes depends on data".to_owned(),
+            false => format!(
+                "which bytes it writes depends on data of argument {}",
+                deciding.join(", ")
+            ),
+        };
+        return (Some(why), numbers);
+    }
+    if !iterates {
+        return (None, numbers);
+    }
+    for (index, set) in launch.arguments.iter().enumerate() {
+        let read = launch.kernel.apart().reads[index];
+        let is_fixed = division.fixed.contains(&index);
+        let known = Numbers::of(&division.types[index]).filter(|_| !is_fixed);
+        match &set.argument {
+            Argument::Mem(_) if read && known.is_none() => {
+                let why = format!(
+                    "it reads what it writes, and a trial cannot replace the data of argument {index}"
+                );
+                return (Some(why), numbers);
+            }
+            Argument::Mem(_) if read => numbers[index] = known,
+            // Others are part of the key.
+            Argument::Bytes(_) if !is_fixed && known.is_none() => {
+                let why = format!(
+                    "it reads what it writes, and a trial cannot replace the value of argument {index}"
+                );
+                return (Some(why), numbers);
+            }
+            Argument::Bytes(_) => numbers[index] = known,
+            _ => {}
+        }
+    }
+    (None, numbers)
+}

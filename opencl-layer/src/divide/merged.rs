@@ -1,0 +1,222 @@
+//! Divided launches whose results are merged.
+//!
+//! Every place runs its part on its own copy of the buffers, and the host keeps the bytes
+//! with which all began. What the parts have changed is brought together in host memory. If
+//! two parts wrote unlike values to one byte, the launch runs again, whole, at one place.
+//! The buffers' bytes are the host's afterwards.
+
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libc::c_void;
+use opencl_sys::{CL_FALSE, CL_OUT_OF_RESOURCES, CL_TRUE, cl_command_queue};
+
+use super::Form;
+use super::examine::refused;
+use super::merge::merge;
+use super::parts::Divided;
+use super::verdict::Entry;
+use super::worker::{merges, while_alive};
+use crate::command::waits;
+use crate::handle::Ref;
+use crate::host_memory::HostMemory;
+use crate::launch::Launch;
+use crate::mem::Mem;
+use crate::native::{Native, UserEvent};
+use crate::queue::{Lane, Queue, State};
+use crate::status::{Fallible, check, driver, driver_object};
+
+/// What is left to do when the parts have ended.
+struct Merge {
+    launch: Launch,
+    entry: Arc<Entry>,
+    mems: Vec<Ref<Mem>>,
+    /// By part: the contents of each buffer afterwards.
+    results: Vec<Vec<HostMemory>>,
+    natives: Vec<Arc<Native>>,
+    joined: Arc<Native>,
+    /// Where the launch runs again.
+    place: usize,
+}
+
+impl Divided<'_> {
+    /// Gives the parts to drivers, and has their results merged.
+    pub fn merged(&self, queue: &Ref<Queue>, state: &mut State) -> Fallible<Arc<Native>> {
+        let context = &queue.context;
+        let host = context.places.len();
+        let launched = self.launched(queue, state, false)?;
+        let written = self.command.uses.iter().filter(|used| used.writes);
+        let mems: Vec<Ref<Mem>> = written.map(|used| used.mem.clone()).collect();
+        let (mut results, mut natives) = (Vec::new(), Vec::new());
+        for (lane, part) in launched.lanes.iter().zip(&launched.natives) {
+            let list = waits(context, lane.domain, std::slice::from_ref(part))?;
+            let mut own = Vec::new();
+            for mem in &mems {
+                let memory = HostMemory::new(mem.size)?;
+                let (native, to) = (mem.at(lane.place)?, memory.address().cast());
+                let (size, mut event) = (mem.size, ptr::null_mut());
+                let (count, events) = (list.count(), list.events());
+                check(driver!(
+                    lane.table,
+                    clEnqueueReadBuffer(
+                        lane.queue, native, CL_FALSE, 0, size, to, count, events, &mut event
+                    )
+                ))?;
+                natives.push(lane.native(event));
+                own.push(memory);
+            }
+            results.push(own);
+        }
+        for mem in &mems {
+            mem.written(&(0..mem.size), host);
+        }
+        let lane = launched.lanes[0];
+        let domain = &context.domains[lane.domain];
+        let user = UserEvent::new(domain.table, domain.context)?;
+        let end = Native::new(
+            domain.table,
+            user.share()?.into_event(),
+            lane.domain,
+            ptr::null_mut(),
+        );
+        let list = waits(context, lane.domain, std::slice::from_ref(&end))?;
+        let joined = lane.joined(&list, launched.natives.clone())?;
+        self.ends(queue, state, &launched, &joined)?;
+        let task = Merge {
+            launch: self.launch.clone(),
+            entry: Arc::clone(self.entry),
+            mems,
+            results,
+            natives: natives.clone(),
+            joined: Arc::clone(&joined),
+            place: lane.place,
+        };
+        when_all_ended(&natives, move || {
+            merges().run(move || {
+                while_alive(|| {
+                    let joined = Arc::clone(&task.joined);
+                    if let Err(code) = task.carry_out() {
+                        joined.fail(code);
+                    }
+                    user.complete();
+                });
+            });
+        });
+        Ok(joined)
+    }
+}
+
+/// Does something when all events have ended.
+fn when_all_ended(natives: &[Arc<Native>], then: impl FnOnce() + Send + 'static) {
+    let left = Arc::new(AtomicUsize::new(natives.len()));
+    let then = Arc::new(Mutex::new(Some(then)));
+    for native in natives {
+        let (left, then) = (Arc::clone(&left), Arc::clone(&then));
+        let one_less = move || {
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(then) = then {
+                    then();
+                }
+            }
+        };
+        if !native.when_ended(one_less.clone()) {
+            // A driver that tells nothing is waited for.
+            let _ = native.wait();
+            one_less();
+        }
+    }
+}
+
+fn bytes_of(memory: &HostMemory, size: usize) -> &[u8] {
+    // SAFETY: the memory has so many bytes, and the command that filled it has ended.
+    unsafe { std::slice::from_raw_parts(memory.address(), size) }
+}
+
+impl Merge {
+    /// Brings the results together. What the launch kept alive ends here.
+    fn carry_out(self) -> Fallible<()> {
+        for native in &self.natives {
+            if native.execution_status()? < 0 {
+                return Err(CL_OUT_OF_RESOURCES);
+            }
+        }
+        let mut merged = Vec::new();
+        for (index, mem) in self.mems.iter().enumerate() {
+            let base = self.base(mem)?;
+            let mut all = base.to_vec();
+            for part in &self.results {
+                if merge(base, bytes_of(&part[index], mem.size), &mut all).is_err() {
+                    return self.again();
+                }
+            }
+            merged.push(all);
+        }
+        for (mem, all) in self.mems.iter().zip(&merged) {
+            let address = mem.host_address(&(0..mem.size))?;
+            // SAFETY: the host's copy has so many bytes, and later commands wait for this.
+            unsafe { ptr::copy_nonoverlapping(all.as_ptr(), address, all.len()) };
+        }
+        Ok(())
+    }
+
+    /// What all parts began with.
+    fn base(&self, mem: &Ref<Mem>) -> Fallible<&[u8]> {
+        let address = mem.host_address(&(0..mem.size))?;
+        // SAFETY: the host's copy has so many bytes and lives as long as the object, which
+        // `self` keeps; later commands wait for this.
+        Ok(unsafe { std::slice::from_raw_parts(address, mem.size) })
+    }
+
+    /// Runs the launch whole, from what all began with.
+    fn again(&self) -> Fallible<()> {
+        self.entry.note(|figures| figures.clashes += 1);
+        let why = "parts of it wrote unlike values to one byte";
+        self.entry.keep(&refused(why));
+        self.entry.tell(refused(why));
+        let context = &self.launch.kernel.program.context;
+        let (domain, id) = (
+            context.domain(self.place),
+            context.places[self.place].real.id,
+        );
+        let queue = driver_object!(domain.table, clCreateCommandQueue(domain.context, id, 0))?;
+        let mut lane = Lane::for_questions(context, self.place);
+        lane.queue = queue;
+        lane.variant = match domain.program_per_queue {
+            true => context.variants.take(),
+            false => 0,
+        };
+        let result = self.whole(&lane);
+        if domain.program_per_queue {
+            context.variants.give_back(lane.variant, None);
+        }
+        let _ = driver!(lane.table, clReleaseCommandQueue(queue));
+        result
+    }
+
+    fn whole(&self, lane: &Lane) -> Fallible<()> {
+        let (table, queue): (_, cl_command_queue) = (lane.table, lane.queue);
+        let (none, event) = (ptr::null(), ptr::null_mut());
+        for mem in &self.mems {
+            let (native, size) = (mem.at(lane.place)?, mem.size);
+            let from: *const c_void = mem.host_address(&(0..size))?.cast();
+            check(driver!(
+                table,
+                clEnqueueWriteBuffer(queue, native, CL_TRUE, 0, size, from, 0, none, event)
+            ))?;
+        }
+        let list = waits(&self.launch.kernel.program.context, lane.domain, &[])?;
+        let shape = self.launch.shape_at(lane.place);
+        (self.launch).range(lane, Form::Whole, &shape, &[], &list, event)?;
+        for mem in &self.mems {
+            let (native, size) = (mem.at(lane.place)?, mem.size);
+            let to: *mut c_void = mem.host_address(&(0..size))?.cast();
+            check(driver!(
+                table,
+                clEnqueueReadBuffer(queue, native, CL_TRUE, 0, size, to, 0, none, event)
+            ))?;
+        }
+        check(driver!(table, clFinish(queue)))
+    }
+}

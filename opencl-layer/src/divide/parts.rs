@@ -1,0 +1,191 @@
+//! The parts of one launch, given to drivers.
+//!
+//! What the parts read is brought to their places first. A place may write what another
+//! part still reads, so a part waits for the copies that leave its place. One event stands
+//! for all parts: later commands of the queue wait for it.
+
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use super::cut::Cut;
+use super::rates::PartTiming;
+use super::verdict::Entry;
+use crate::command::{Command, Use, waits};
+use crate::event::Event;
+use crate::host_view;
+use crate::launch::Launch;
+use crate::native::Native;
+use crate::order;
+use crate::queue::{Lane, Queue, State};
+use crate::report;
+use crate::status::{Fallible, check, driver};
+
+/// A part: a place, and its blocks.
+pub type Part = (usize, Range<usize>);
+
+/// A launch that is divided.
+pub struct Divided<'a> {
+    pub command: &'a Command,
+    pub launch: &'a Launch,
+    pub entry: &'a Arc<Entry>,
+    pub cut: Cut,
+    pub parts: Vec<Part>,
+}
+
+/// Parts that drivers have.
+pub struct Launched {
+    pub lanes: Vec<Lane>,
+    pub natives: Vec<Arc<Native>>,
+}
+
+impl Divided<'_> {
+    /// The bytes of a use that a part needs. `slices` tells whether a part writes only its
+    /// slices; then it needs only these of a buffer that the kernel does not read.
+    fn needed(
+        &self,
+        used: &Use,
+        index: usize,
+        blocks: &Range<usize>,
+        slices: bool,
+    ) -> Range<usize> {
+        let reads = self.launch.kernel.apart().reads[index];
+        let slice = self.cut.slice(used.mem.size, blocks);
+        match slice {
+            Some(slice) if slices && used.writes && !reads => slice,
+            _ => used.range.clone(),
+        }
+    }
+
+    /// Counts the launch as a divided one.
+    pub fn count(&self, queue: &Queue) {
+        self.entry.note(|figures| {
+            figures.divided += 1;
+            for (place, blocks) in &self.parts {
+                let device = queue.context.places[*place].real.name.clone();
+                *figures.groups.entry(device).or_default() += self.cut.groups_of(blocks) as u64;
+            }
+        });
+    }
+
+    /// The uses of the command, with the positions of their arguments.
+    fn uses(&self) -> impl Iterator<Item = (usize, &Use)> {
+        // A launch has a use for each buffer among its arguments, in their order.
+        let buffers = self.launch.buffers();
+        buffers.zip(&self.command.uses)
+    }
+
+    /// The bytes that a part needs and its place does not have.
+    pub fn missing_bytes(&self, place: usize, blocks: &Range<usize>, slices: bool) -> u64 {
+        let missing = |(index, used): (usize, &Use)| {
+            let range = self.needed(used, index, blocks, slices);
+            used.mem.missing_bytes(&range, place)
+        };
+        self.uses()
+            .filter(|(_, used)| used.reads)
+            .map(missing)
+            .sum()
+    }
+
+    /// Gives the parts to drivers.
+    pub fn launched(&self, queue: &Queue, state: &mut State, slices: bool) -> Fallible<Launched> {
+        let context = &queue.context;
+        let host = context.places.len();
+        host_view::before(self.command);
+        let mut lanes = Vec::new();
+        let mut before = Vec::new();
+        for (place, _) in &self.parts {
+            let lane = queue.timed_lane(state, *place)?;
+            let mut own = Vec::new();
+            for event in &self.command.waits {
+                own.extend(Event::native(event, lane.domain)?);
+            }
+            own.extend(order::before_copies(queue, state, self.command, &lane)?);
+            lanes.push(lane);
+            before.push(own);
+        }
+        if !slices {
+            for (_, used) in self.uses().filter(|(_, used)| used.writes) {
+                used.mem.define(&used.range);
+            }
+        }
+        let mut arriving = Vec::new();
+        for ((place, blocks), before) in self.parts.iter().zip(&before) {
+            let mut own = Vec::new();
+            for (index, used) in self.uses().filter(|(_, used)| used.reads) {
+                let range = self.needed(used, index, blocks, slices);
+                own.extend(used.mem.bring(queue, state, &range, *place, before)?);
+            }
+            arriving.push(own);
+        }
+        if !slices {
+            // The bytes that all parts begin with stay at the host.
+            for (_, used) in self.uses().filter(|(_, used)| used.writes) {
+                used.mem
+                    .bring(queue, state, &used.range, host, &before[0])?;
+            }
+        }
+        let leaving = self.uses().filter(|(_, used)| used.writes);
+        let leaving: Vec<Arc<Native>> = leaving
+            .flat_map(|(_, used)| used.mem.arriving(&used.range, host))
+            .collect();
+        let mut natives = Vec::new();
+        let form = self.cut.form();
+        for (index, ((_, blocks), lane)) in self.parts.iter().zip(&lanes).enumerate() {
+            let all = before[index].iter().chain(&arriving[index]).chain(&leaving);
+            let all: Vec<Arc<Native>> = all.cloned().collect();
+            let list = waits(context, lane.domain, &all)?;
+            let mut event = ptr::null_mut();
+            let shape = self.cut.part(blocks);
+            report::own::driver(|| {
+                (self.launch).range(lane, form, &shape, &[], &list, &raw mut event)
+            })?;
+            natives.push(lane.native(event));
+        }
+        Ok(Launched { lanes, natives })
+    }
+
+    /// Gives the parts to drivers, each of which writes only its slices.
+    pub fn sliced(&self, queue: &Queue, state: &mut State) -> Fallible<Arc<Native>> {
+        let launched = self.launched(queue, state, true)?;
+        for (place, blocks) in &self.parts {
+            for (_, used) in self.uses().filter(|(_, used)| used.writes) {
+                if let Some(slice) = self.cut.slice(used.mem.size, blocks) {
+                    used.mem.written(&slice, *place);
+                }
+            }
+        }
+        let lane = launched.lanes[0];
+        let list = waits(&queue.context, lane.domain, &launched.natives)?;
+        let joined = lane.joined(&list, launched.natives.clone())?;
+        self.ends(queue, state, &launched, &joined)?;
+        Ok(joined)
+    }
+
+    /// Has later commands wait for the event that stands for all parts.
+    pub fn ends(
+        &self,
+        queue: &Queue,
+        state: &mut State,
+        launched: &Launched,
+        joined: &Arc<Native>,
+    ) -> Fallible<()> {
+        let lane = launched.lanes[0];
+        host_view::after(self.command, Some(joined));
+        order::after(queue, state, self.command, lane, Some(joined));
+        let all = launched.lanes.iter().zip(&launched.natives);
+        for ((lane, native), (place, blocks)) in all.zip(&self.parts) {
+            report::part_issued(state, self.command, lane, native);
+            state.plan.parts.push(PartTiming {
+                entry: Arc::clone(self.entry),
+                device: queue.context.places[*place].real.name.clone(),
+                groups: self.cut.groups_of(blocks),
+                native: Arc::clone(native),
+            });
+        }
+        // A queue waits for parts in others, which nobody else may flush.
+        let lanes = state.lanes();
+        let mut lanes = lanes.iter();
+        lanes.try_for_each(|lane| check(driver!(lane.table, clFlush(lane.queue))))
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether a launch takes less time in parts, and whether its kernel's examination is worth
+//! its time.
+
+use super::cut::Cut;
+use super::parts::{Divided, Part};
+use super::shared;
+use super::verdict::Entry;
+use crate::command::Command;
+use crate::launch::Launch;
+use crate::queue::Queue;
+use crate::schedule;
+
+/// The part of a kernel's time that its examination may cost.
+const BUDGET: f64 = 0.02;
+/// Runs of an examination, and bytes a second and seconds that are assumed of its copies
+/// and of building programs.
+const RUNS: f64 = 40.0;
+const COPIES: f64 = 4e9;
+const BUILDING: f64 = 1.0;
+/// By so much parts must be faster: predictions are not exact.
+const GAIN: f64 = 0.03;
+/// Seconds of a part beside its work, and bytes a second at which the host merges.
+const OVERHEAD: f64 = 30e-6;
+const MERGED: f64 = 1e9;
+
+/// Whether the examination of a kernel is worth its time.
+pub fn is_worth(queue: &Queue, command: &Command, launch: &Launch) -> bool {
+    let places = &queue.context.places;
+    let key = launch.key();
+    let able = queue
+        .places
+        .iter()
+        .filter(|place| launch.can_run_at(**place));
+    let known = able.map(|place| schedule::seconds(&places[*place], key));
+    let Some(known) = known.collect::<Option<Vec<f64>>>() else {
+        return false;
+    };
+    let bytes: usize = command.uses.iter().map(|used| used.mem.size).sum();
+    let slowest = known.iter().copied().fold(0.0, f64::max);
+    let cost = RUNS * (slowest + 2.0 * bytes as f64 / COPIES) + BUILDING * known.len() as f64;
+    known.len() > 1 && cost <= BUDGET * schedule::spent(places, key)
+}
+
+/// The parts that are predicted to end together, or why the launch stays whole.
+pub fn parts(
+    queue: &Queue,
+    divided: &Divided,
+    places: &[usize],
+    merges: bool,
+) -> Result<Vec<Part>, String> {
+    let Divided {
+        command,
+        launch,
+        entry,
+        cut,
+        ..
+    } = divided;
+    let rates = rates(queue, launch, entry, cut, places);
+    let rates = rates.ok_or("its time at some devices is not known")?;
+    let weights: Vec<f64> = rates.iter().map(|rate| 1.0 / rate.max(1e-12)).collect();
+    let parts = shared(cut, places, &weights);
+    let costs = queue.context.costs();
+    let host = costs.host();
+    let copies = |place: usize, bytes: u64| match bytes {
+        0 => 0.0,
+        bytes => costs.copy(host, place, bytes).0,
+    };
+    let all = |place: usize| -> u64 {
+        let reads = command.uses.iter().filter(|used| used.reads);
+        reads
+            .map(|used| used.mem.missing_bytes(&used.range, place))
+            .sum()
+    };
+    let groups = cut.groups_of(&(0..cut.blocks())) as f64;
+    let whole = places.iter().zip(&rates);
+    let whole = whole.map(|(place, rate)| rate * groups + copies(*place, all(*place)));
+    let whole = whole.fold(f64::INFINITY, f64::min);
+    let rate = |place: usize| {
+        let index = places.iter().position(|other| *other == place);
+        index.map_or(f64::INFINITY, |index| rates[index])
+    };
+    let mut longest = 0.0_f64;
+    for (place, blocks) in &parts {
+        let missing = divided.missing_bytes(*place, blocks, !merges);
+        let work = rate(*place) * cut.groups_of(blocks) as f64;
+        longest = longest.max(work + copies(*place, missing) + OVERHEAD);
+    }
+    if merges {
+        let written = command.uses.iter().filter(|used| used.writes);
+        let written: u64 = written.map(|used| used.mem.size as u64).sum();
+        // The bytes that all begin with go to the host, those of each part too, and the
+        // result goes back to a place.
+        for (place, _) in &parts {
+            longest += costs.copy(*place, host, written).0 + written as f64 / MERGED;
+        }
+        longest += 2.0 * copies(parts.first().map_or(host, |(place, _)| *place), written);
+    }
+    match longest < whole * (1.0 - GAIN) {
+        true => Ok(parts),
+        false => Err(format!(
+            "parts are predicted to take {longest:.3e} s, and the whole {whole:.3e} s"
+        )),
+    }
+}
+
+/// By place: the seconds of a group along the axis.
+fn rates(
+    queue: &Queue,
+    launch: &Launch,
+    entry: &Entry,
+    cut: &Cut,
+    places: &[usize],
+) -> Option<Vec<f64>> {
+    let figures = entry.figures();
+    let groups = cut.groups_of(&(0..cut.blocks())) as f64;
+    let rate = |place: &usize| {
+        let place = &queue.context.places[*place];
+        let seen = figures.seconds_of_group(&place.real.name);
+        seen.or_else(|| Some(schedule::seconds(place, launch.key())? / groups))
+    };
+    places.iter().map(rate).collect()
+}

@@ -1,0 +1,104 @@
+//! Builds programs for parts, on a thread, before a launch needs them.
+
+use std::sync::Arc;
+
+use pdawl::profile::kernels::Division as Verdict;
+
+use super::Form;
+use super::cut::Cut;
+use super::examine::refused;
+use super::verdict::Entry;
+use super::worker::{examinations, while_alive};
+use crate::handle::{Ref, Remembered};
+use crate::launch::Launch;
+use crate::program::Program;
+use crate::queue::{Queue, State};
+use crate::status::Fallible;
+
+/// The programs that the parts of a queue's launches need.
+pub struct Programs {
+    program: Remembered<Program>,
+    /// Drivers, as indices, and variants.
+    wanted: Vec<(usize, u32)>,
+}
+
+impl Programs {
+    /// Those for launches of a kernel at all places of a queue.
+    pub fn of(queue: &Queue, state: &mut State, launch: &Launch) -> Fallible<Self> {
+        let places = queue.places.iter().copied();
+        let able = places.filter(|place| launch.can_run_at(*place));
+        let lanes = able.map(|place| queue.timed_lane(state, place));
+        let lanes: Vec<_> = lanes.collect::<Fallible<_>>()?;
+        Ok(Self {
+            program: launch.kernel.program.remember(),
+            wanted: lanes
+                .iter()
+                .map(|lane| (lane.domain, lane.variant))
+                .collect(),
+        })
+    }
+
+    /// Whether all are built in a form.
+    fn are_built(&self, form: Form) -> bool {
+        let program = self.program.get();
+        let has = |program: Ref<Program>| {
+            let mut wanted = self.wanted.iter();
+            wanted.all(|(domain, variant)| program.has(*domain, *variant, form))
+        };
+        program.is_none_or(has)
+    }
+
+    /// Builds what a verdict needs, and returns it, or a refusal.
+    pub fn build(&self, cuts: &[Cut], verdict: Verdict) -> Verdict {
+        let Some(form) = form(cuts, &verdict) else {
+            return verdict;
+        };
+        for (domain, variant) in &self.wanted {
+            // Nobody launches kernels of a program that is gone. This keeps none alive but
+            // for a moment.
+            let Some(program) = self.program.get() else {
+                return verdict;
+            };
+            if let Err(code) = program.prepare(*domain, *variant, form) {
+                return refused(&format!(
+                    "its program cannot be built for parts: code {code}"
+                ));
+            }
+        }
+        verdict
+    }
+}
+
+fn form(cuts: &[Cut], verdict: &Verdict) -> Option<Form> {
+    let axis = match verdict {
+        Verdict::Refused { .. } => return None,
+        Verdict::Sliced { axis } | Verdict::Merged { axis, .. } => *axis,
+    };
+    let cut = cuts.iter().find(|cut| cut.axis == axis)?;
+    Some(cut.form())
+}
+
+/// Has programs built that a known verdict needs.
+pub fn missing(
+    queue: &Queue,
+    state: &mut State,
+    launch: &Launch,
+    (entry, verdict): (&Arc<Entry>, Verdict),
+) {
+    let cuts = Cut::all(&launch.shape);
+    let Some(form) = form(&cuts, &verdict) else {
+        return;
+    };
+    let Ok(programs) = Programs::of(queue, state, launch) else {
+        return;
+    };
+    if programs.are_built(form) {
+        return;
+    }
+    entry.reconsider();
+    let entry = Arc::clone(entry);
+    examinations().run(move || {
+        let verdict = while_alive(|| programs.build(&cuts, verdict));
+        entry.tell(verdict);
+    });
+}

@@ -1,0 +1,77 @@
+//! What of a single launch keeps it from being divided, whatever is known of its kernel.
+
+use opencl_sys::CL_KERNEL_WORK_GROUP_SIZE;
+
+use super::cut::Cut;
+use crate::argument::Argument;
+use crate::command::Command;
+use crate::launch::Launch;
+use crate::queue::Queue;
+
+/// Why a launch is not divided, if there is a reason.
+pub fn reason(queue: &Queue, command: &Command, launch: &Launch) -> Option<String> {
+    if let Err(why) = &launch.kernel.apart().division {
+        return Some(why.clone());
+    }
+    if command.fixed_place().is_some() {
+        return Some("it uses an image, which is at one place".to_owned());
+    }
+    let shaped = |place: &usize| {
+        let id = queue.context.places[*place].real.id;
+        launch.kernel.shape(id).is_some()
+    };
+    if queue.places.iter().any(shaped) {
+        return Some("the program gives its launches other shapes by device".to_owned());
+    }
+    let offset = launch.shape.offset.iter().flatten();
+    if offset.copied().any(|offset| offset > 0) {
+        return Some("the launch has an offset".to_owned());
+    }
+    if Cut::all(&launch.shape).is_empty() {
+        return Some("it has one group along every axis".to_owned());
+    }
+    if launch.writes().next().is_none() {
+        return Some("it writes no buffer".to_owned());
+    }
+    if launch
+        .arguments
+        .iter()
+        .any(|set| matches!(set.argument, Argument::Sampler(_)))
+    {
+        return Some("it has a sampler".to_owned());
+    }
+    overlap(launch)
+}
+
+/// Two arguments that share bytes, one of which is written.
+fn overlap(launch: &Launch) -> Option<String> {
+    let mems = || {
+        let arguments = launch.arguments.iter().enumerate();
+        arguments.filter_map(|(index, set)| match &set.argument {
+            Argument::Mem(mem) => Some((index, mem)),
+            _ => None,
+        })
+    };
+    for written in launch.writes() {
+        for (index, mem) in mems() {
+            let (_, other) = mems().find(|(other, _)| *other == written)?;
+            if index != written && mem.overlaps(0..mem.size, other, 0..other.size) {
+                return Some(format!(
+                    "arguments {} and {} share bytes",
+                    index.min(written),
+                    index.max(written)
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// The places that can run parts of a launch.
+pub fn able(queue: &Queue, launch: &Launch, cut: &Cut) -> Vec<usize> {
+    let fits = |place: &usize| {
+        let most = launch.kernel.limit(*place, CL_KERNEL_WORK_GROUP_SIZE);
+        launch.can_run_at(*place) && most.is_some_and(|most| cut.items_of_group() <= most)
+    };
+    queue.places.iter().copied().filter(fits).collect()
+}

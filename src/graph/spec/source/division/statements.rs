@@ -1,0 +1,184 @@
+//! The statements of a function's body, each with the conditions on which it depends.
+
+use crate::graph::spec::source::function::close;
+use crate::graph::spec::source::token::Token;
+
+/// A statement without a body, or a condition.
+pub(super) struct Statement<'a> {
+    pub tokens: &'a [Token],
+    /// The conditions on which it depends, as indices.
+    pub guards: Vec<usize>,
+}
+
+/// A body in statements.
+#[derive(Default)]
+pub(super) struct Body<'a> {
+    pub statements: Vec<Statement<'a>>,
+    /// The tokens of each condition. The first one is that nothing has returned. A loop
+    /// that can be left in its middle has several.
+    pub conditions: Vec<Vec<&'a [Token]>>,
+}
+
+/// What reads a body.
+struct Reader<'a> {
+    body: Body<'a>,
+    /// The conditions that hold here.
+    guards: Vec<usize>,
+    /// Those of the loops and the `switch` around.
+    loops: Vec<usize>,
+}
+
+/// The statements of a body; `None` if they cannot be understood.
+pub(super) fn read(tokens: &[Token]) -> Option<Body<'_>> {
+    let mut reader = Reader {
+        body: Body::default(),
+        guards: vec![0],
+        loops: Vec::new(),
+    };
+    reader.body.conditions.push(Vec::new());
+    let mut at = 0;
+    while at < tokens.len() {
+        at = reader.statement(tokens, at)?;
+    }
+    Some(reader.body)
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a statement; returns the index of what follows.
+    fn statement(&mut self, tokens: &'a [Token], at: usize) -> Option<usize> {
+        match tokens.get(at)?.as_str() {
+            "{" => {
+                let end = close(tokens, at)?;
+                let mut inner = at + 1;
+                while inner < end {
+                    inner = self.statement(tokens, inner)?;
+                }
+                Some(end + 1)
+            }
+            ";" => Some(at + 1),
+            "if" => {
+                let (condition, next) = bracket(tokens, at + 1)?;
+                self.simple(condition);
+                let after = self.guarded(condition, |reader| reader.statement(tokens, next))?;
+                match tokens.get(after).map(String::as_str) {
+                    Some("else") => {
+                        self.guarded(condition, |reader| reader.statement(tokens, after + 1))
+                    }
+                    _ => Some(after),
+                }
+            }
+            "while" | "switch" => {
+                let (condition, next) = bracket(tokens, at + 1)?;
+                self.repeated(condition, |reader| {
+                    reader.simple(condition);
+                    reader.statement(tokens, next)
+                })
+            }
+            "do" => {
+                let end = self.skipped(tokens, at + 1)?;
+                if tokens.get(end)? != "while" {
+                    return None;
+                }
+                let (condition, next) = bracket(tokens, end + 1)?;
+                self.repeated(condition, |reader| {
+                    reader.simple(condition);
+                    reader.statement(tokens, at + 1)
+                })?;
+                Some(next + 1)
+            }
+            "for" => {
+                let (head, next) = bracket(tokens, at + 1)?;
+                let mut parts = head.split(|token| token == ";");
+                let (first, condition, step) = (parts.next()?, parts.next()?, parts.next()?);
+                self.simple(first);
+                self.repeated(condition, |reader| {
+                    reader.simple(condition);
+                    reader.simple(step);
+                    reader.statement(tokens, next)
+                })
+            }
+            "case" | "default" => {
+                let colon = tokens[at..].iter().position(|token| token == ":")?;
+                Some(at + colon + 1)
+            }
+            "__attribute__" => Some(close(tokens, at + 1)? + 1),
+            "goto" | "asm" | "__asm" | "__asm__" | "typedef" => None,
+            _ => {
+                let end = end_of(tokens, at)?;
+                self.ending(&tokens[at..end]);
+                Some(end + 1)
+            }
+        }
+    }
+
+    /// Where a statement ends, without taking it in.
+    fn skipped(&self, tokens: &'a [Token], at: usize) -> Option<usize> {
+        let mut other = Reader {
+            body: Body::default(),
+            guards: Vec::new(),
+            loops: Vec::new(),
+        };
+        other.body.conditions.push(Vec::new());
+        other.statement(tokens, at)
+    }
+
+    /// Takes a statement in that may leave what is around it.
+    fn ending(&mut self, tokens: &'a [Token]) {
+        self.simple(tokens);
+        let leaves = match tokens.first().map(String::as_str) {
+            Some("return") => vec![0],
+            Some("break" | "continue") => self.loops.clone(),
+            _ => return,
+        };
+        // What follows is only reached where the conditions here do not hold.
+        let here: Vec<&'a [Token]> = (self.guards.iter())
+            .filter(|guard| !leaves.contains(guard))
+            .flat_map(|guard| self.body.conditions[*guard].clone())
+            .collect();
+        for guard in leaves {
+            self.body.conditions[guard].extend(here.iter().copied());
+        }
+    }
+
+    fn simple(&mut self, tokens: &'a [Token]) {
+        if !tokens.is_empty() {
+            self.body.statements.push(Statement {
+                tokens,
+                guards: self.guards.clone(),
+            });
+        }
+    }
+
+    fn guarded<T>(&mut self, condition: &'a [Token], read: impl FnOnce(&mut Self) -> T) -> T {
+        self.guards.push(self.body.conditions.len());
+        self.body.conditions.push(vec![condition]);
+        let result = read(self);
+        self.guards.pop();
+        result
+    }
+
+    fn repeated<T>(&mut self, condition: &'a [Token], read: impl FnOnce(&mut Self) -> T) -> T {
+        self.loops.push(self.body.conditions.len());
+        let result = self.guarded(condition, read);
+        self.loops.pop();
+        result
+    }
+}
+
+/// What is in the brackets at `at`, and the index of what follows.
+fn bracket(tokens: &[Token], at: usize) -> Option<(&[Token], usize)> {
+    let end = close(tokens, at).filter(|_| tokens[at] == "(")?;
+    Some((&tokens[at + 1..end], end + 1))
+}
+
+/// The index of the semicolon that ends a statement.
+fn end_of(tokens: &[Token], at: usize) -> Option<usize> {
+    let mut index = at;
+    loop {
+        match tokens.get(index)?.as_str() {
+            ";" => return Some(index),
+            "(" | "[" | "{" => index = close(tokens, index)? + 1,
+            _ => index += 1,
+        }
+    }
+}
