@@ -319,7 +319,7 @@ impl<'a> Node<'a> {
     fn take_in(&mut self, arrived: Arrived) -> Result<(), ClusterError> {
         let (from, bytes) = match arrived {
             Arrived::Lost { rank, .. } => {
-                self.lost[rank] = true;
+                // Whether the run goes on without it, or begins anew, node 0 says.
                 let node = NodeId(rank as u32);
                 return self.tell(Event::NodeLost { node });
             }

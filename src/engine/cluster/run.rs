@@ -111,11 +111,13 @@ impl Node<'_> {
 
     /// Waits for something, unless the tasks must begin anew.
     fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
-        while !is_so(self) {
+        loop {
             self.check_restart()?;
+            if is_so(self) {
+                return Ok(());
+            }
             self.turn()?;
         }
-        Ok(())
     }
 
     fn has_all_records(&self) -> bool {
