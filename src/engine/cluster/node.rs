@@ -196,14 +196,16 @@ impl<'a> Node<'a> {
         let (now, told) = (self.now(), Arc::clone(&task));
         self.machine.begin(told, &self.spaces, now, &mut actions);
         self.act(actions)?;
-        while self.ended.is_none() {
+        let results = loop {
+            // The end of a task may be followed at once by news that it begins anew.
             self.check_restart()?;
-            self.turn()?;
-        }
+            match self.ended.take() {
+                Some(results) => break results,
+                None => self.turn()?,
+            }
+        };
         self.busy(false);
-        if let Some(results) = self.ended.take() {
-            self.end(&*task, &results);
-        }
+        self.end(&*task, &results);
         self.forget_task();
         Ok(())
     }

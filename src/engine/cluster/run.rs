@@ -134,6 +134,8 @@ impl Node<'_> {
         self.records.fill(None);
         self.pieces.clear();
         self.attempt += 1;
+        // What was told before the first task begins is regarded by it.
+        self.restarts = false;
         self.forget_inputs();
         let record = &mut self.record;
         (record.subtasks, record.busy_seconds) = (0, 0.0);
