@@ -113,7 +113,8 @@ impl Node<'_> {
     fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
         loop {
             self.check_restart()?;
-            if is_so(self) {
+            // What the node has told itself may be that they do.
+            if self.own.is_empty() && is_so(self) {
                 return Ok(());
             }
             self.turn()?;
