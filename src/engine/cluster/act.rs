@@ -90,35 +90,17 @@ impl Node<'_> {
     ) -> Result<(), ClusterError> {
         let mut message = encode(&Message::Data { request })?;
         let at = message.len();
-        while let Err((part, block)) = self.store.append(&self.spaces, parts, &mut message) {
-            // The node answers for a lost one, whose blocks it has not computed yet.
-            self.compute_first(&part, &block)?;
-            message.truncate(at);
+        if self
+            .store
+            .append(&self.spaces, parts, &mut message)
+            .is_err()
+        {
+            // The other node knows already that this one answers for a lost one.
+            self.unserved.push((to, request, parts.to_vec()));
+            return Ok(());
         }
         self.record.sent_bytes += (message.len() - at) as u64;
         Ok(self.wire.send(to.index(), message)?)
-    }
-
-    /// Computes the first contents of a block.
-    fn compute_first(&mut self, part: &Part, block: &Block) -> Result<(), ClusterError> {
-        let space = part.space;
-        let is_initial = {
-            let mut holders = self.spaces.directory(space).holders(block);
-            holders.all(|(_, holder)| holder.initial)
-        };
-        let fill = self.fills.get(space.0 as usize).cloned().flatten();
-        let Some(fill) = fill.filter(|_| is_initial) else {
-            let block = block.clone();
-            return Err(ClusterError::Missing { space, block });
-        };
-        self.fill_with(
-            &*fill,
-            Part {
-                space,
-                block: block.clone(),
-            },
-        );
-        Ok(())
     }
 
     /// Computes the first contents of a part.
@@ -128,11 +110,6 @@ impl Node<'_> {
             let Part { space, block } = part;
             return Err(ClusterError::Missing { space, block });
         };
-        self.fill_with(&*fill, part);
-        Ok(())
-    }
-
-    fn fill_with(&mut self, fill: &(dyn Fn(&Block, &mut [u8]) + Send + Sync), part: Part) {
         let extent = self.spaces.extent(part.space);
         let block = &part.block;
         let mut data = vec![0; extent.bytes(block) as usize];
@@ -149,6 +126,7 @@ impl Node<'_> {
             .collect();
         parallel::map(jobs, |(block, piece)| fill(&block, piece));
         self.store.insert(part, data);
+        Ok(())
     }
 
     fn start(&mut self, device: DeviceIndex, subtask: u64) -> Result<(), ClusterError> {
@@ -228,7 +206,11 @@ impl Node<'_> {
             }
         }
         self.spaces.lost(node, heir);
-        inherited.into_iter().try_for_each(|part| self.fill(part))
+        inherited.into_iter().try_for_each(|part| self.fill(part))?;
+        for (to, request, parts) in std::mem::take(&mut self.unserved) {
+            self.serve(to, request, &parts)?;
+        }
+        Ok(())
     }
 
     /// Tells all other nodes that the run ends, and why.

@@ -93,6 +93,8 @@ pub struct Node<'a> {
     pub(super) record: NodeRecord,
     /// At the first node: what others have told at the end.
     pub(super) records: Vec<Option<NodeRecord>>,
+    /// Requests for blocks of a lost node, of whose loss this node has not been told yet.
+    pub(super) unserved: Vec<(NodeId, RequestId, Vec<Part>)>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
     pub(super) pieces: Vec<(Part, Vec<u8>, usize)>,
     /// How often the tasks have begun.
@@ -156,6 +158,7 @@ impl<'a> Node<'a> {
             lost: vec![false; nodes],
             record,
             records: vec![None; nodes],
+            unserved: Vec::new(),
             pieces: Vec::new(),
             attempt: 0,
             is_finished: false,
@@ -216,6 +219,7 @@ impl<'a> Node<'a> {
         self.kept.clear();
         self.combined = None;
         self.requests.clear();
+        self.unserved.clear();
         self.wake_at = None;
         self.store.release_all();
     }
