@@ -26,16 +26,16 @@ void fft(__global const float2 *restrict x, __global float2 *restrict y, uint ro
         line[i] = x[first + i * stride];
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    for (uint half = 1; half < LENGTH; half *= 2) {
+    for (uint apart = 1; apart < LENGTH; apart *= 2) {
         float2 sums[EACH], differences[EACH];
 #pragma unroll
         for (uint e = 0; e < EACH; e++) {
             const uint j = item + e * ITEMS;
-            const uint k = j & (half - 1);
+            const uint k = j & (apart - 1);
             const float2 a = line[j];
             const float2 b = line[j + LENGTH / 2];
             float cosine;
-            const float sine = sincos(-M_PI_F * (float)k / (float)half, &cosine);
+            const float sine = sincos(-M_PI_F * (float)k / (float)apart, &cosine);
             const float2 turned = (float2)(b.x * cosine - b.y * sine, b.x * sine + b.y * cosine);
             sums[e] = a + turned;
             differences[e] = a - turned;
@@ -44,10 +44,10 @@ void fft(__global const float2 *restrict x, __global float2 *restrict y, uint ro
 #pragma unroll
         for (uint e = 0; e < EACH; e++) {
             const uint j = item + e * ITEMS;
-            const uint k = j & (half - 1);
+            const uint k = j & (apart - 1);
             const uint to = 2 * (j - k) + k;
             line[to] = sums[e];
-            line[to + half] = differences[e];
+            line[to + apart] = differences[e];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -25,14 +25,14 @@ __kernel GROUP void lu_factor(__global float *d, __global uint *pivots, uint n)
         where[item] = at;
         barrier(CLK_LOCAL_MEM_FENCE);
         // The first of the greatest, as on the host.
-        for (uint half = ITEMS / 2; half > 0; half /= 2) {
-            if (item < half) {
-                const float other = greatest[item + half];
+        for (uint apart = ITEMS / 2; apart > 0; apart /= 2) {
+            if (item < apart) {
+                const float other = greatest[item + apart];
                 const bool better = other > greatest[item]
-                    || (other == greatest[item] && where[item + half] < where[item]);
+                    || (other == greatest[item] && where[item + apart] < where[item]);
                 if (better) {
                     greatest[item] = other;
-                    where[item] = where[item + half];
+                    where[item] = where[item + apart];
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);

@@ -38,7 +38,17 @@ impl Node<'_> {
     ) -> Result<Option<ClusterOutcome>, ClusterError> {
         match self.until_done(workload, &mut control) {
             Ok(outcome) => self.leave().map(|()| outcome),
-            Err(error) => Err(self.fail(error)),
+            Err(error) => Err(self.explained(error)),
+        }
+    }
+
+    /// Tells the others of an error, and adds what happened to this node's devices.
+    fn explained(&mut self, error: ClusterError) -> ClusterError {
+        match self.fail(error) {
+            ClusterError::Stopped(why) if !self.record.notes.is_empty() => {
+                ClusterError::Stopped(format!("{why} ({})", self.record.notes.join("; ")))
+            }
+            error => error,
         }
     }
 
