@@ -82,9 +82,8 @@ impl Checked {
         let error = (found - right).abs() / allowed;
         self.numbers += 1;
         // A difference that is no number is wrong, too.
-        if !(error <= 1.0) {
-            self.wrong += 1;
-        }
+        let is_right = error <= 1.0;
+        self.wrong += u64::from(!is_right);
         self.worst = match error.is_nan() {
             true => f64::INFINITY,
             false => self.worst.max(error),

@@ -13,7 +13,7 @@ const REMEMBERED: f64 = 0.75;
 /// Subtasks that are asked for the mean cost of a task.
 const SAMPLES: u64 = 64;
 
-/// The mean cost of a task's subtasks, from at most [`SAMPLES`] of them.
+/// The mean cost of a task's subtasks, from at most `SAMPLES` of them.
 pub fn mean_cost(task: &dyn Task) -> Cost {
     let count = task.count();
     let samples = count.min(SAMPLES);
