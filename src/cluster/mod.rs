@@ -11,6 +11,7 @@
 //!   machine without clock, wire and devices.
 //! * [`wire`] carries messages between the processes.
 
+pub mod info;
 pub mod protocol;
 pub mod record;
 pub mod space;

@@ -10,9 +10,12 @@
 //!   allocates nothing.
 //! * [`Regions`] knows for every byte of one buffer in which [`Places`] it is valid.
 //!
+//! [`difference`] brings together what several wrote into copies of one buffer.
+//!
 //! Versions of a datum that kernels make in place share a *slot*. A device holds one
 //! version of a slot at a time.
 
+pub mod difference;
 mod places;
 mod recency;
 mod regions;

@@ -1,6 +1,6 @@
 //! How fast a device is: first as its description says, then as measured.
 
-use crate::cluster::protocol::DeviceInfo;
+use crate::cluster::info::DeviceInfo;
 use crate::cluster::task::Task;
 use crate::codelet::Cost;
 use crate::time::Nanos;

@@ -8,7 +8,7 @@ use super::data::Data;
 use super::ledger::{Completion, Ledger};
 use super::rate::{mean_cost, weight};
 use crate::cluster::NodeId;
-use crate::cluster::protocol::{NodeInfo, Nodes};
+use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
 use crate::cluster::task::{Task, extend_runs};
 use crate::codelet::Cost;

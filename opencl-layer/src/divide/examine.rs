@@ -15,11 +15,11 @@
 //! kernels are always merged.
 
 use pdawl::profile::kernels::Division as Verdict;
+use pdawl::residency::difference::{Twice, merge, unchanged_outside};
 
 use super::Form;
 use super::cut::Cut;
 use super::fill::{Numbers, Random};
-use super::merge::{merge, unchanged_outside};
 use super::trial::{Built, Given, Trial};
 use crate::kernel::Shape;
 use crate::status::Fallible;
@@ -128,7 +128,7 @@ impl Question {
             for (((index, base), (_, part)), (_, all)) in
                 base_written.iter().zip(&results).zip(&mut together)
             {
-                if merge(base, part, all).is_err() {
+                if merge(base, part, all, Twice::MayAgree).is_err() {
                     return Ok(Some(format!(
                         "groups of different parts write unlike values to argument {index}"
                     )));
@@ -169,7 +169,10 @@ impl Question {
                         };
                         let before = contents.iter().find(|(other, _)| other == index);
                         let before = before.map_or(&[][..], |(_, bytes)| bytes);
-                        if !unchanged_outside(before, after, &slices) {
+                        let wide: Vec<_> = (slices.iter())
+                            .map(|slice| slice.start as u64..slice.end as u64)
+                            .collect();
+                        if !unchanged_outside(before, after, &wide) {
                             return Ok(Some(format!(
                                 "groups write outside of their slices of argument {index}"
                             )));

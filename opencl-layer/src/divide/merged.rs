@@ -14,7 +14,6 @@ use opencl_sys::{CL_FALSE, CL_OUT_OF_RESOURCES, CL_TRUE, cl_command_queue};
 
 use super::Form;
 use super::examine::refused;
-use super::merge::merge;
 use super::parts::Divided;
 use super::verdict::Entry;
 use super::worker::{merges, while_alive};
@@ -26,6 +25,7 @@ use crate::mem::Mem;
 use crate::native::{Native, UserEvent};
 use crate::queue::{Lane, Queue, State};
 use crate::status::{Fallible, check, driver, driver_object};
+use pdawl::residency::difference::{Twice, merge};
 
 /// What is left to do when the parts have ended.
 struct Merge {
@@ -147,7 +147,14 @@ impl Merge {
             let base = self.base(mem)?;
             let mut all = base.to_vec();
             for part in &self.results {
-                if merge(base, bytes_of(&part[index], mem.size), &mut all).is_err() {
+                if merge(
+                    base,
+                    bytes_of(&part[index], mem.size),
+                    &mut all,
+                    Twice::MayAgree,
+                )
+                .is_err()
+                {
                     return self.again();
                 }
             }

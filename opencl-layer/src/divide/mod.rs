@@ -3,7 +3,7 @@
 //! * `refuse` says what of a launch keeps it whole; what a kernel's text tells is in the
 //!   library (`source::divisible`).
 //! * `ask` makes copies for an examination, `examine` answers on them with a `trial`, and
-//!   `verdict` keeps the answers. `fill` has the numbers for trials, `merge` compares bytes.
+//!   `verdict` keeps the answers. `fill` has the numbers for trials.
 //! * `cut` has the blocks of a launch, and `form` the text that lets a program run in parts.
 //! * `prepare` builds programs for parts before a launch needs them.
 //! * `parts` gives the parts to drivers, and `merged` brings results together.
@@ -15,7 +15,6 @@ mod cut;
 mod examine;
 mod fill;
 mod form;
-mod merge;
 mod merged;
 mod parts;
 mod pays;

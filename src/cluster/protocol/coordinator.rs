@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Action, Message, Nodes, Results};
+use super::{Action, Message, Results};
 use crate::cluster::NodeId;
+use crate::cluster::info::Nodes;
 use crate::cluster::space::Spaces;
 use crate::cluster::task::{Task, TaskId};
 use crate::spread::{Completion, Finished, Network, Order, Requests, Spread, TaskState};

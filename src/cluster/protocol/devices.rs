@@ -1,6 +1,7 @@
 //! A node's devices: which of them takes the next subtask of the node's queue.
 
-use super::{DeviceIndex, NodeInfo};
+use super::DeviceIndex;
+use crate::cluster::info::NodeInfo;
 use crate::cluster::task::TaskId;
 use crate::codelet::Cost;
 use crate::spread::rate::Rate;
@@ -188,7 +189,7 @@ impl Devices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::protocol::DeviceInfo;
+    use crate::cluster::info::DeviceInfo;
 
     const TASK: TaskId = TaskId(1);
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::RequestId;
 use crate::cluster::NodeId;
+use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::record::NodeRecord;
 use crate::cluster::space::Part;
 use crate::cluster::task::TaskId;
@@ -14,9 +15,6 @@ use crate::time::Nanos;
 
 /// Parts of spaces.
 pub type Parts = Vec<Part>;
-
-/// What all nodes are. It is shared, as a message to every node has it.
-pub type Nodes = Arc<[super::NodeInfo]>;
 
 /// The node that has the results of each range of subtasks. It is shared, as a message to
 /// every node has it.
@@ -27,10 +25,7 @@ pub type Results = Arc<[(Range<u64>, NodeId)]>;
 pub enum Message {
     /// To the coordinator: what this node is. `program` says what it runs, so that unlike
     /// programs are refused.
-    Hello {
-        program: String,
-        info: super::NodeInfo,
-    },
+    Hello { program: String, info: NodeInfo },
     /// From the coordinator, to all: the run begins.
     Welcome { nodes: Nodes },
     /// From the coordinator: compute these subtasks, after those that came before.

@@ -1,7 +1,7 @@
 //! What a device is expected to do, before it has done anything.
 
 use super::executor::DEPTH;
-use crate::cluster::protocol::DeviceInfo;
+use crate::cluster::info::DeviceInfo;
 use crate::machine::{Device, DeviceKind};
 
 /// Operations a clock and core in single precision: two vectors of eight of a CPU, and the

@@ -11,8 +11,9 @@ use super::error::ClusterError;
 use super::executor::Executor;
 use super::store::Store;
 use crate::cluster::NodeId;
+use crate::cluster::info::{DeviceInfo, NodeInfo};
 use crate::cluster::protocol::{
-    DeviceIndex, DeviceInfo, Event, Message, NodeInfo, NodeMachine, RequestId, Results, Settings,
+    DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, SpaceId, Spaces};

@@ -6,8 +6,8 @@ mod world;
 
 use std::sync::Arc;
 
-use super::{DeviceInfo, NodeInfo};
 use crate::cluster::NodeId;
+use crate::cluster::info::{DeviceInfo, NodeInfo};
 use crate::cluster::space::{Block, Extent, Part, SpaceId, Spaces};
 use crate::cluster::task::Task;
 use crate::codelet::Cost;

@@ -8,8 +8,9 @@ use super::RandomTask;
 use super::check::{Contents, elements, first_contents, reference, value};
 use super::seen::{Faults, Seen};
 use crate::cluster::NodeId;
+use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{
-    Action, DeviceIndex, Event, Message, NodeInfo, NodeMachine, RequestId, Settings,
+    Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Settings,
 };
 use crate::cluster::space::{Part, SpaceId, Spaces};
 use crate::cluster::task::{Task, TaskId};

@@ -1,6 +1,6 @@
 //! A simulated device: when a subtask on it ends.
 
-use crate::cluster::protocol::DeviceInfo;
+use crate::cluster::info::DeviceInfo;
 use crate::codelet::Cost;
 use crate::machine::MachineFile;
 use crate::time::Nanos;

@@ -4,7 +4,8 @@ use super::device::{Device, DeviceModel, Speed};
 use super::network::Network;
 use super::{Cluster, NodeRow, Options};
 use crate::cluster::NodeId;
-use crate::cluster::protocol::{NodeInfo, NodeMachine, Settings};
+use crate::cluster::info::NodeInfo;
+use crate::cluster::protocol::{NodeMachine, Settings};
 use crate::spread::Network as Assumed;
 use crate::time::Nanos;
 

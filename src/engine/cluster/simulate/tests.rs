@@ -1,7 +1,7 @@
 //! Small clusters, whose times can be computed by hand.
 
 use super::*;
-use crate::cluster::protocol::DeviceInfo;
+use crate::cluster::info::DeviceInfo;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::codelet::Cost;
 

@@ -18,10 +18,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::merge::{merge, unchanged_outside};
 use super::slices::SliceTrial;
 use super::trial::{Contents, KernelTrial};
 use crate::engine::corun::CorunError;
+use crate::residency::difference::{Twice, merge, unchanged_outside};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
@@ -166,7 +166,8 @@ fn parts(
         }
         let results = trial.run(user, base, std::slice::from_ref(&part))?;
         for (which, index) in written.iter().enumerate() {
-            if let Err(byte) = merge(&base[which], &results[which], &mut together[which]) {
+            let all = &mut together[which];
+            if let Err(byte) = merge(&base[which], &results[which], all, Twice::Clashes) {
                 return Ok(Err(format!(
                     "work-groups of different parts write the same bytes of argument {} (the \
                      first at byte {byte})",

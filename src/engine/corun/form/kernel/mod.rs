@@ -7,7 +7,7 @@
 //! written before it where the image lacks it, and what it wrote comes back:
 //! of a buffer that is divided as the work is, the units' slices behind each
 //! chunk; of others the whole image at the barrier, where what has changed is
-//! taken ([`merge`]).
+//! taken ([`difference`]).
 //!
 //! [`examine()`] finds out beforehand, by running parts of the kernel, along which
 //! dimension it can be divided and which buffers are.
@@ -16,9 +16,9 @@
 //! step begins with, and the *result*. If a buffer is read and written, the
 //! result is the next step's base.
 
+mod copy;
 mod examine;
 mod images;
-pub mod merge;
 mod slices;
 mod trial;
 mod verify;
@@ -37,6 +37,7 @@ use crate::engine::corun::memory::QUEUES;
 use crate::engine::corun::{CorunError, GATHER, INPUT, Options};
 use crate::engine::scope::RuntimeScope;
 use crate::graph::spec::Direction;
+use crate::residency::difference::{self, Twice};
 use crate::runtime::{Command, HostMemoryId, Memory};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
@@ -181,7 +182,7 @@ impl<'a> KernelForm<'a> {
     fn reset_results(&mut self, context: &mut Context) -> Result<(), CorunError> {
         for buffer in self.buffers.iter().filter(|b| b.direction.writes()) {
             let HostBuffer { base, result, .. } = *buffer;
-            merge::copy(&mut *context.runtime, base, result, buffer.bytes)?;
+            copy::copy(&mut *context.runtime, base, result, buffer.bytes)?;
         }
         Ok(())
     }
@@ -211,9 +212,11 @@ impl<'a> KernelForm<'a> {
                 let base = context.runtime.host_bytes(buffer.base)?[..length].to_vec();
                 let part = context.runtime.host_bytes(scratch)?[..length].to_vec();
                 let all = &mut context.runtime.host_bytes(buffer.result)?[..length];
-                merge::merge(&base, &part, all).map_err(|byte| CorunError::Overlap {
-                    argument: buffer.position,
-                    byte: byte as u64,
+                difference::merge(&base, &part, all, Twice::Clashes).map_err(|byte| {
+                    CorunError::Overlap {
+                        argument: buffer.position,
+                        byte: byte as u64,
+                    }
                 })?;
             }
         }

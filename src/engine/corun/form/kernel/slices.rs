@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::merge::unchanged_outside;
 use super::trial::{Contents, KernelTrial};
 use crate::engine::corun::CorunError;
+use crate::residency::difference::unchanged_outside;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
 

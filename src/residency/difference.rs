@@ -1,28 +1,31 @@
 //! Bringing results together by who wrote what.
 //!
-//! Everyone begins a step with the same base. A byte that differs from it was
-//! written; one that does not is as it would be if it had not been. So of each
-//! part's result the bytes that differ are taken. Two parts that changed the same
-//! byte have no common result.
+//! Everyone begins with the same base. A byte that differs from it was written; one that
+//! does not is as it would be if it had not been. So of each part's result the bytes that
+//! differ are taken.
 
-use crate::runtime::{HostMemoryId, Runtime, RuntimeError};
+use std::ops::Range;
 
 /// Bytes compared at a time where nothing differs.
 const BLOCK: usize = 4096;
 
-/// Bytes copied at a time: they stay in a cache in between.
-const PIECE: usize = 256 << 10;
+/// What two parts mean that changed the same byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twice {
+    /// They have no common result.
+    Clashes,
+    /// They have one if both wrote the same value.
+    MayAgree,
+}
 
-/// Takes the bytes of `part` that differ from `base` over into `all`.
+/// Takes the bytes of `part` that differ from `base` over into `all`, which began as
+/// `base`.
 ///
 /// # Errors
-/// The first byte that has changed in `all` as well.
-pub fn merge(base: &[u8], part: &[u8], all: &mut [u8]) -> Result<(), usize> {
-    for (block, ((base, part), all)) in (base.chunks(BLOCK))
-        .zip(part.chunks(BLOCK))
-        .zip(all.chunks_mut(BLOCK))
-        .enumerate()
-    {
+/// The first byte of which `all` has another change already.
+pub fn merge(base: &[u8], part: &[u8], all: &mut [u8], twice: Twice) -> Result<(), usize> {
+    let blocks = base.chunks(BLOCK).zip(part.chunks(BLOCK));
+    for (block, ((base, part), all)) in blocks.zip(all.chunks_mut(BLOCK)).enumerate() {
         if base == part {
             continue;
         }
@@ -30,7 +33,8 @@ pub fn merge(base: &[u8], part: &[u8], all: &mut [u8]) -> Result<(), usize> {
             if base == part {
                 continue;
             }
-            if all != base {
+            let agrees = twice == Twice::MayAgree && all == part;
+            if all != base && !agrees {
                 return Err(block * BLOCK + at);
             }
             *all = *part;
@@ -39,8 +43,8 @@ pub fn merge(base: &[u8], part: &[u8], all: &mut [u8]) -> Result<(), usize> {
     Ok(())
 }
 
-/// Whether every byte outside of `within` is as in `base`.
-pub fn unchanged_outside(base: &[u8], part: &[u8], within: &[std::ops::Range<u64>]) -> bool {
+/// Whether every byte outside of some ranges, which are in order, is as in `base`.
+pub fn unchanged_outside(base: &[u8], part: &[u8], within: &[Range<u64>]) -> bool {
     let mut at = 0;
     for inside in within {
         let (start, end) = (inside.start as usize, inside.end as usize);
@@ -50,29 +54,6 @@ pub fn unchanged_outside(base: &[u8], part: &[u8], within: &[std::ops::Range<u64
         at = end;
     }
     base.get(at..) == part.get(at..)
-}
-
-/// Copies host memory.
-pub(super) fn copy(
-    runtime: &mut dyn Runtime,
-    from: HostMemoryId,
-    to: HostMemoryId,
-    bytes: u64,
-) -> Result<(), RuntimeError> {
-    let mut piece = vec![0; PIECE.min(bytes as usize)];
-    let mut at = 0;
-    while at < bytes as usize {
-        let end = (at + PIECE).min(bytes as usize);
-        let piece = &mut piece[..end - at];
-        match runtime.host_bytes(from) {
-            Ok(from) => piece.copy_from_slice(&from[at..end]),
-            Err(RuntimeError::NoData) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        runtime.host_bytes(to)?[at..end].copy_from_slice(piece);
-        at = end;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -88,11 +69,24 @@ mod tests {
         all[9_000] = 1;
         let mut part = base.clone();
         part[8_999] = 7;
-        assert_eq!(merge(&base, &part, &mut all), Ok(()));
+        assert_eq!(merge(&base, &part, &mut all, Twice::Clashes), Ok(()));
         assert_eq!((all[8_999], all[9_000]), (7, 1));
         part[9_000] = 1;
         part[8_999] = 0;
-        assert_eq!(merge(&base, &part, &mut all), Err(9_000));
+        assert_eq!(merge(&base, &part, &mut all, Twice::Clashes), Err(9_000));
+    }
+
+    #[test]
+    fn equal_values_agree_where_they_may() {
+        let base = vec![0; 10_000];
+        let mut all = base.clone();
+        let mut part = base.clone();
+        part[9_000] = 1;
+        assert_eq!(merge(&base, &part, &mut all, Twice::MayAgree), Ok(()));
+        assert_eq!(merge(&base, &part, &mut all, Twice::MayAgree), Ok(()));
+        part[9_000] = 2;
+        part[3] = 4;
+        assert_eq!(merge(&base, &part, &mut all, Twice::MayAgree), Err(9_000));
     }
 
     #[test]
@@ -118,7 +112,7 @@ mod tests {
             };
             let mut all = base.clone();
             for who in 0..3 {
-                prop_assert_eq!(merge(&base, &of(who), &mut all), Ok(()));
+                prop_assert_eq!(merge(&base, &of(who), &mut all, Twice::Clashes), Ok(()));
             }
             for i in 0..base.len() {
                 let expected = if owner[i] < 3 { new[i] } else { base[i] };

@@ -1,0 +1,45 @@
+//! What nodes tell of themselves: their devices.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::codelet::Cost;
+
+/// All nodes. It is shared, as a message to every node has it.
+pub type Nodes = Arc<[NodeInfo]>;
+
+/// What a node tells of itself before the first task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    pub name: String,
+    pub devices: Vec<DeviceInfo>,
+}
+
+/// What scheduling knows of a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    pub name: String,
+    /// Seconds that subtasks of a cost are expected to take, before any was measured:
+    /// operations a second, bytes a second of its memory, and of its link to the node's
+    /// memory (infinite for the host's cores).
+    pub flops: f64,
+    pub memory_bandwidth: f64,
+    pub link_bandwidth: f64,
+    /// Subtasks that may be on the device at once, so that its copies overlap.
+    pub depth: u32,
+}
+
+impl DeviceInfo {
+    /// The seconds that a subtask is expected to take when others follow it: computing
+    /// and memory overlap, and with a depth of two its copies overlap them, too.
+    pub fn seconds(&self, cost: Cost) -> f64 {
+        let time = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
+        let compute = time(cost.flops, self.flops).max(time(cost.bytes, self.memory_bandwidth));
+        let copies = time(cost.bytes, self.link_bandwidth);
+        match self.depth {
+            0 | 1 => compute + copies,
+            _ => compute.max(copies),
+        }
+    }
+}
