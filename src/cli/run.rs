@@ -10,7 +10,7 @@ use pdawl::report::{self, text};
 use pdawl::trace::About;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
-use super::cluster::NodeOptions;
+use super::cluster::{NodeOptions, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget};
@@ -184,19 +184,23 @@ impl Stencil {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.grid.check()?;
         let options = &self.options;
-        let unused = [
+        let machine = &options.machine;
+        let given = [
             ("--strategy", self.sharing.strategy.is_some()),
-            ("--machine", options.machine.machine.is_some()),
-            ("--gpu-memory", options.machine.gpu_memory.is_some()),
-            ("--fault", !options.machine.fault.is_empty()),
+            ("--adaptive", self.sharing.adaptive),
+            (
+                "--model",
+                self.sharing.model.choice() != ModelChoice::Fitting,
+            ),
+            ("--machine", machine.machine.is_some()),
+            ("--gpu-memory", machine.gpu_memory.is_some()),
+            ("--host-memory", machine.host_memory.is_some()),
+            ("--fault", !machine.fault.is_empty()),
+            ("--noise", machine.noise.is_some()),
             ("a chart or trace", options.files.wanted()),
         ];
-        if let Some((name, _)) = unused.into_iter().find(|(_, given)| *given) {
-            return Err(Failure::usage(
-                format!("{name} is for a stencil on one node"),
-                "--spread for the policy between nodes, or the run without mpirun",
-            ));
-        }
+        let remedy = "--spread for the policy between nodes, or the run without mpirun";
+        refuse(given, "a stencil on one node", remedy)?;
         // All nodes must choose the same size, whatever memory they have.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -213,6 +217,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.workload {
         Workload::Stencil(args) if args.nodes.several() => args.over_nodes(),
         Workload::Stencil(args) => {
+            args.nodes.refuse_alone()?;
             args.grid.check()?;
             let choice = args.sharing.choice()?;
             let paths = args.options.reading(&[args.sharing.model.path()]);

@@ -72,7 +72,7 @@ pub struct Checked {
     /// Numbers that are wrong.
     pub wrong: u64,
     /// The greatest error, as a multiple of what rounding allows: at most 1 if none is
-    /// wrong.
+    /// wrong, and `f64::MAX` if a number is not finite.
     pub worst: f64,
 }
 
@@ -85,8 +85,9 @@ impl Checked {
         let is_right = error <= 1.0;
         self.wrong += u64::from(!is_right);
         self.worst = match error.is_nan() {
-            true => f64::INFINITY,
-            false => self.worst.max(error),
+            // A message cannot say infinity.
+            true => f64::MAX,
+            false => self.worst.max(error.min(f64::MAX)),
         };
     }
 

@@ -13,14 +13,16 @@ use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
 use pdawl::machine::MachineStore;
-use pdawl::runtime::Devices;
+use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::{
-    ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
-    StencilWorkload, generated,
+    Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload,
+    Placement, StencilWorkload, generated,
 };
 use pdawl::workload::stencil::Stencil;
+
+use crate::pocl;
 
 struct Case {
     workload: Arc<dyn ClusterWorkload>,
@@ -42,6 +44,11 @@ impl Case {
             ..SimOptions::default()
         };
         let mut runtime = Sim::new(&machine, options).expect("the machine is right");
+        self.on(&mut runtime, wire, stop)
+    }
+
+    /// A rank with these devices.
+    fn on(&self, runtime: &mut dyn Runtime, wire: LocalWire, stop: &AtomicBool) -> Ran {
         let is_first = wire.rank() == 0;
         let options = Options {
             program: "the test".to_owned(),
@@ -54,7 +61,7 @@ impl Case {
             input_bytes: 100_000,
         };
         let spread = is_first.then(|| self.spread.spread(self.seed));
-        let node = Node::join(Box::new(wire), &mut runtime, options, spread, stop)?;
+        let node = Node::join(Box::new(wire), runtime, options, spread, stop)?;
         let control = Control {
             tile: self.tile,
             verify: Some(self.seed),
@@ -156,11 +163,11 @@ fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, 
         ),
         (
             Arc::new(FftWorkload {
-                rows: 24,
-                columns: 20,
+                rows: 16,
+                columns: 32,
                 tile: 5,
                 placement,
-                matrix: singles(24, 20, 8, seed),
+                matrix: singles(16, 32, 8, seed),
             }),
             5,
         ),
@@ -226,6 +233,68 @@ fn every_workload_is_right_on_any_nodes() {
                 "{name} on {nodes} nodes"
             );
         }
+    }
+}
+
+/// Results with wrong numbers are not taken for right ones.
+#[test]
+fn wrong_results_are_seen() {
+    for (workload, _) in workloads(Placement::Rows, 3) {
+        let extents: Vec<Extent> = (workload.spaces().iter())
+            .map(|space| space.extent)
+            .collect();
+        let of_bytes = |extent: &Extent, byte: u8| {
+            let bytes = extent.bytes(&extent.whole()) as usize;
+            vec![byte; bytes]
+        };
+        // Zeros, a huge number, and one that is none.
+        for byte in [0, 0x7b, 0xff] {
+            let name = workload.name();
+            let checked = match workload.check() {
+                Check::Blocks(check) => {
+                    let extent = &extents[workload.result()];
+                    check(&extent.whole(), &of_bytes(extent, byte), 5)
+                }
+                Check::Whole(check) => {
+                    let spaces = extents.iter().map(|extent| of_bytes(extent, byte));
+                    check(&spaces.collect::<Vec<_>>(), 5)
+                }
+            };
+            assert!(checked.numbers > 0, "{name}");
+            assert!(2 * checked.wrong >= checked.numbers, "{name}: {checked:?}");
+            assert!(
+                checked.worst.is_finite(),
+                "{name}: messages cannot say {checked:?}"
+            );
+        }
+    }
+}
+
+/// The codelets' OpenCL kernels, on a device with memory of its own.
+#[test]
+fn every_workload_is_right_on_an_opencl_device() {
+    for (workload, tile) in workloads(Placement::Rows, 9) {
+        let case = Case {
+            workload,
+            tile,
+            spread: NamedSpread::default(),
+            prefetch: 2,
+            nodes: 1,
+            seed: 4,
+        };
+        let mut runtime = pocl::open("cpu:1=own");
+        let wire = LocalWire::cluster(1).remove(0);
+        let ran = case.on(&mut runtime, wire, &AtomicBool::new(false));
+        let name = case.workload.name();
+        let outcome = ran.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let outcome = outcome.expect("the first rank has the outcome");
+        let checked = outcome.checked().expect("the result was compared");
+        assert_eq!(checked.wrong, 0, "{name}: {checked:?}");
+        assert_eq!(
+            outcome.nodes[0].devices[0].subtasks,
+            subtasks(&*case.workload),
+            "{name}"
+        );
     }
 }
 

@@ -3,9 +3,8 @@
 use pdawl::cluster::space::Extent;
 use pdawl::workload::cluster::{ConvolutionWorkload, generated};
 
-use super::options::NodeOptions;
+use super::options::ClusterOptions;
 use super::run::{ClusterJob, run_job};
-use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 
@@ -44,28 +43,12 @@ pub struct Args {
     channels: u32,
 
     /// Rows and pixels a row of a subtask's block [default: a sixteenth of the image, at
-    /// most 2048]
+    /// most 2048, and at least what the filter reaches beyond it]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
 
-    /// Seed of the generated image and filter
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
-    seed: u64,
-
-    /// Devices that each node uses; as in `pdawl run stencil`
-    #[arg(long, value_name = "LIST")]
-    devices: Option<String>,
-
     #[command(flatten)]
-    nodes: NodeOptions,
-
-    /// Compare numbers of the result with sums in double precision; a wrong one fails
-    #[arg(long, help_heading = "Output")]
-    verify: bool,
-
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
-    format: Format,
+    options: ClusterOptions,
 }
 
 /// Runs the subcommand.
@@ -79,9 +62,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             format!("an odd number, such as {}", size + 1),
         ));
     }
-    let sixteenth = rows.max(columns).div_ceil(16);
-    let tile = args.tile.unwrap_or(sixteenth.clamp(1, 2048));
     let reach = u64::from(size / 2);
+    let sixteenth = rows.max(columns).div_ceil(16).min(2048);
+    let tile = args.tile.unwrap_or(sixteenth.max(reach).max(1));
     if reach > tile {
         return Err(Failure::usage(
             format!("the filter reaches {reach} pixels beyond a block, more than its {tile}"),
@@ -100,25 +83,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         channels: args.channels,
         size,
         tile,
-        placement: args.nodes.placement,
-        image: generated(extent(rows, columns, pixel), args.seed),
+        placement: args.options.nodes.placement(args.options.seed),
+        image: generated(extent(rows, columns, pixel), args.options.seed),
         filter: generated(
             extent(size.into(), size.into(), 4),
-            args.seed.wrapping_add(1),
+            args.options.seed.wrapping_add(1),
         ),
     };
     let description = format!(
         "{rows} x {columns} x {} with {size} x {size}, blocks of {tile}, seed {}",
-        args.channels, args.seed
+        args.channels, args.options.seed
     );
-    run_job(&ClusterJob {
-        workload: &workload,
-        size: description,
-        devices: args.devices.as_deref(),
-        nodes: &args.nodes,
+    run_job(&ClusterJob::new(
+        &workload,
+        description,
         tile,
-        seed: args.seed,
-        verify: args.verify,
-        format: args.format,
-    })
+        &args.options,
+    ))
 }

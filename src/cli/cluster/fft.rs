@@ -3,9 +3,8 @@
 use pdawl::cluster::space::Extent;
 use pdawl::workload::cluster::{FftWorkload, generated};
 
-use super::options::NodeOptions;
+use super::options::ClusterOptions;
 use super::run::{ClusterJob, run_job};
-use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 
@@ -23,26 +22,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = integer(1..=65536_u64))]
     tile: Option<u64>,
 
-    /// Seed of the generated matrix
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
-    seed: u64,
-
-    /// Devices that each node uses; as in `pdawl run stencil`
-    ///
-    /// OpenCL devices transform lengths that are powers of two up to 4096.
-    #[arg(long, value_name = "LIST")]
-    devices: Option<String>,
-
     #[command(flatten)]
-    nodes: NodeOptions,
-
-    /// Compare numbers of the result with sums in double precision; a wrong one fails
-    #[arg(long, help_heading = "Output")]
-    verify: bool,
-
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
-    format: Format,
+    options: ClusterOptions,
 }
 
 /// Runs the subcommand.
@@ -58,20 +39,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         rows: size,
         columns: size,
         tile,
-        placement: args.nodes.placement,
-        matrix: generated(extent, args.seed),
+        placement: args.options.nodes.placement(args.options.seed),
+        matrix: generated(extent, args.options.seed),
     };
-    run_job(&ClusterJob {
-        workload: &workload,
-        size: format!(
+    run_job(&ClusterJob::new(
+        &workload,
+        format!(
             "{size} x {size}, {tile} lines a subtask, seed {}",
-            args.seed
+            args.options.seed
         ),
-        devices: args.devices.as_deref(),
-        nodes: &args.nodes,
         tile,
-        seed: args.seed,
-        verify: args.verify,
-        format: args.format,
-    })
+        &args.options,
+    ))
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use pdawl::cluster::space::{Block, Extent};
 use pdawl::workload::cluster::{LuWorkload, generated};
 
-use super::options::NodeOptions;
+use super::options::ClusterOptions;
 use super::run::{ClusterJob, run_job};
-use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 
@@ -25,24 +24,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
 
-    /// Seed of the generated matrix
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
-    seed: u64,
-
-    /// Devices that each node uses; as in `pdawl run stencil`
-    #[arg(long, value_name = "LIST")]
-    devices: Option<String>,
-
     #[command(flatten)]
-    nodes: NodeOptions,
-
-    /// Compare numbers of the product of the factors with the matrix; a wrong one fails
-    #[arg(long, help_heading = "Output")]
-    verify: bool,
-
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
-    format: Format,
+    options: ClusterOptions,
 }
 
 /// Runs the subcommand.
@@ -54,7 +37,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         columns: size,
         element: 4,
     };
-    let uniform = generated(extent, args.seed);
+    let uniform = generated(extent, args.options.seed);
     // Rows are exchanged within blocks only, so the diagonal must be large enough that no
     // block is nearly singular. Eigenvalues of the rest are about the square root of a
     // third of the size at most.
@@ -73,17 +56,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let workload = LuWorkload {
         size,
         tile,
-        placement: args.nodes.placement,
+        placement: args.options.nodes.placement(args.options.seed),
         matrix,
     };
-    run_job(&ClusterJob {
-        workload: &workload,
-        size: format!("{size} x {size}, blocks of {tile}, seed {}", args.seed),
-        devices: args.devices.as_deref(),
-        nodes: &args.nodes,
+    run_job(&ClusterJob::new(
+        &workload,
+        format!(
+            "{size} x {size}, blocks of {tile}, seed {}",
+            args.options.seed
+        ),
         tile,
-        seed: args.seed,
-        verify: args.verify,
-        format: args.format,
-    })
+        &args.options,
+    ))
 }

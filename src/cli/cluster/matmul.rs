@@ -5,10 +5,11 @@ use pdawl::codelet::Precision;
 use pdawl::workload::cluster::{MatmulWorkload, generated};
 use pdawl::workload::dense::Operation;
 
-use super::options::NodeOptions;
+use super::options::{NodeOptions, refuse};
 use super::run::{ClusterJob, run_job};
-use crate::cli::dense::options::{DenseOptions, TileArg};
+use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
+use crate::cli::tasks::OrderName;
 
 /// Runs a product of generated matrices.
 ///
@@ -31,25 +32,22 @@ pub fn run(
         ));
     };
     let machine = &options.machine;
-    let unused = [
+    let is_f64 = |of| Precision::from(of) == Precision::F64;
+    let given = [
         ("--machine", machine.machine.is_some()),
         ("--gpu-memory", machine.gpu_memory.is_some()),
+        ("--host-memory", machine.host_memory.is_some()),
         ("--fault", !machine.fault.is_empty()),
+        ("--noise", machine.noise.is_some()),
+        ("--policy", options.policy.to_string() != POLICY),
         ("--window", options.window.is_some()),
-        (
-            "--precision f64",
-            options
-                .precision
-                .is_some_and(|of| Precision::from(of) == Precision::F64),
-        ),
+        ("--order random", options.order != OrderName::default()),
+        ("--repeats", options.repeats != 1),
+        ("--precision f64", options.precision.is_some_and(is_f64)),
         ("a chart or trace", options.files.wanted()),
     ];
-    if let Some((name, _)) = unused.into_iter().find(|(_, given)| *given) {
-        return Err(Failure::usage(
-            format!("{name} is for products on one node"),
-            "the run without it, or without mpirun",
-        ));
-    }
+    let remedy = "the run without it, or without mpirun";
+    refuse(given, "products on one node", remedy)?;
     let [rows, columns, depth] = [rows, columns, depth].map(u64::from);
     let tile = match options.tile {
         TileArg::Rows(rows) => rows.into(),
@@ -66,7 +64,7 @@ pub fn run(
         columns,
         depth,
         tile,
-        placement: nodes.placement,
+        placement: nodes.placement(seed),
         a: generated(singles(rows, depth), seed),
         b: generated(singles(depth, columns), seed.wrapping_add(1)),
     };

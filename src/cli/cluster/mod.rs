@@ -8,4 +8,4 @@ mod options;
 mod run;
 pub mod stencil;
 
-pub use options::NodeOptions;
+pub use options::{NodeOptions, refuse};

@@ -6,7 +6,12 @@ use pdawl::cluster::wire::environment::Launched;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
+
+/// Subtasks whose data are fetched ahead: one may be late.
+const PREFETCH: u32 = 2;
 
 /// How a workload runs over the nodes of a cluster. A run has several nodes when `mpirun`
 /// starts it.
@@ -14,17 +19,18 @@ use crate::cli::integer::integer;
 #[command(next_help_heading = "Nodes")]
 pub struct NodeOptions {
     /// How subtasks are spread over nodes: together, oblivious, static, central or steal
-    #[arg(long, value_name = "NAME", default_value = "together")]
-    pub spread: NamedSpread,
+    /// [default: together]
+    #[arg(long, value_name = "NAME")]
+    spread: Option<NamedSpread>,
 
-    /// Subtasks, beyond those that compute, whose data a device's node fetches
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = integer(0..=1000_u32))]
-    pub prefetch: u32,
+    /// Subtasks, beyond those that compute, whose data a device's node fetches [default: 2]
+    #[arg(long, value_name = "N", value_parser = integer(0..=1000_u32))]
+    prefetch: Option<u32>,
 
     /// Where the inputs' blocks are at first: rows (a band a node), central (on node 0),
-    /// row-cyclic, column-cyclic or random
-    #[arg(long, value_name = "NAME", default_value = "rows")]
-    pub placement: Placement,
+    /// row-cyclic, column-cyclic or random [default: rows]
+    #[arg(long, value_name = "NAME")]
+    placement: Option<Placement>,
 
     /// The library that carries messages between nodes [default: the one of MPI]
     #[arg(long, value_name = "FILE")]
@@ -32,8 +38,81 @@ pub struct NodeOptions {
 }
 
 impl NodeOptions {
+    pub fn spread(&self) -> NamedSpread {
+        self.spread.unwrap_or_default()
+    }
+
+    pub fn prefetch(&self) -> u32 {
+        self.prefetch.unwrap_or(PREFETCH)
+    }
+
+    /// The placement. A random one depends on the run's seed.
+    pub fn placement(&self, seed: u64) -> Placement {
+        match self.placement.unwrap_or(Placement::Rows) {
+            Placement::Random { .. } => Placement::Random { seed },
+            other => other,
+        }
+    }
+
     /// Whether the run has several nodes.
     pub fn several(&self) -> bool {
         self.wire.is_some() || Launched::detect().is_some_and(|launched| launched.size > 1)
     }
+
+    /// Checks that a run on one node, which has a driver of its own, has none of these
+    /// options.
+    ///
+    /// # Errors
+    /// The first that it has.
+    pub fn refuse_alone(&self) -> Result<(), Failure> {
+        let given = [
+            ("--spread", self.spread.is_some()),
+            ("--prefetch", self.prefetch.is_some()),
+            ("--placement", self.placement.is_some()),
+        ];
+        refuse(
+            given,
+            "a run over several nodes",
+            "the run with mpirun, or without it",
+        )
+    }
+}
+
+/// Checks that options are not given, which are for something else.
+///
+/// # Errors
+/// The first that is.
+pub fn refuse<const N: usize>(
+    given: [(&str, bool); N],
+    purpose: &str,
+    remedy: &str,
+) -> Result<(), Failure> {
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(Failure::usage(format!("{name} is for {purpose}"), remedy)),
+        None => Ok(()),
+    }
+}
+
+/// The options of workloads that always run as on a cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ClusterOptions {
+    /// Seed of the generated data
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
+    pub seed: u64,
+
+    /// Devices that each node uses; as in `pdawl run stencil`
+    #[arg(long, value_name = "LIST")]
+    pub devices: Option<String>,
+
+    #[command(flatten)]
+    pub nodes: NodeOptions,
+
+    /// Compare numbers of the result with a reference in double precision; a wrong one
+    /// fails
+    #[arg(long, help_heading = "Output")]
+    pub verify: bool,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub format: Format,
 }

@@ -4,18 +4,20 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
+use pdawl::cluster::space::Extent;
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
-use pdawl::cluster::wire::{LocalWire, Wire, WireError, join};
+use pdawl::cluster::wire::{LocalWire, Wire, join};
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
+use pdawl::machine::host::Host;
 use pdawl::report::cluster::{ClusterContext, ClusterReport, WorkloadDescription, report};
 use pdawl::runtime::select;
-use pdawl::workload::cluster::ClusterWorkload;
+use pdawl::workload::cluster::{Check, ClusterWorkload};
 
-use super::options::NodeOptions;
+use super::options::{ClusterOptions, NodeOptions};
 use crate::cli::args::Format;
 use crate::cli::failure::{Failure, refused, wrong_devices};
-use crate::cli::{interrupt, terminal};
+use crate::cli::{graph, interrupt, terminal};
 
 /// The part of the host's memory that may have what subtasks read.
 const INPUT_MEMORY: f64 = 0.3;
@@ -34,6 +36,27 @@ pub struct ClusterJob<'a> {
     pub format: Format,
 }
 
+impl<'a> ClusterJob<'a> {
+    /// A job with the options that several workloads share.
+    pub fn new(
+        workload: &'a dyn ClusterWorkload,
+        size: String,
+        tile: u64,
+        options: &'a ClusterOptions,
+    ) -> Self {
+        Self {
+            workload,
+            size,
+            devices: options.devices.as_deref(),
+            nodes: &options.nodes,
+            tile,
+            seed: options.seed,
+            verify: options.verify,
+            format: options.format,
+        }
+    }
+}
+
 /// Runs a job. The first node prints the report.
 ///
 /// # Errors
@@ -44,14 +67,41 @@ pub fn run_job(job: &ClusterJob) -> Result<(), Failure> {
     let wire: Box<dyn Wire> = match join(job.nodes.wire.as_deref(), Pulse::default()) {
         Ok(Some(wire)) => Box::new(wire),
         Ok(None) => alone()?,
-        Err(error) => return Err(of_wire(error, rank)),
+        Err(error) => return Err(first(Failure::of(error), rank)),
     };
     let rank = wire.rank();
+    check_memory(job, wire.size() as u64).map_err(|failure| first(failure, rank))?;
     match run(job, wire, stop) {
         Ok(None) => Ok(()),
         Ok(Some(report)) => print(job, &report),
-        Err(failure) => Err(failure).map_err(|error| of_run(error, rank)),
+        Err(error) => Err(of_run(error, rank)),
     }
+}
+
+/// Checks that a node's part of all spaces, or all of them where one node compares them,
+/// fits in its memory.
+fn check_memory(job: &ClusterJob, nodes: u64) -> Result<(), Failure> {
+    let bytes = job.workload.spaces().into_iter().map(|space| {
+        let Extent {
+            rows,
+            columns,
+            element,
+        } = space.extent;
+        u128::from(rows) * u128::from(columns) * u128::from(element)
+    });
+    let all = bytes.sum::<u128>();
+    let (needed, title) = match job.workload.check() {
+        // The first node gets all blocks, and puts them together.
+        Check::Whole(_) if job.verify => (2 * all, format!("--verify of {}", job.size)),
+        _ => (
+            all.div_ceil(nodes.into()),
+            format!("a node's part of {}", job.size),
+        ),
+    };
+    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    let here = Host::detect().memory.obtainable(0);
+    let remedy = "a smaller size, or more nodes";
+    graph::host_memory(&title, (needed, here), "", remedy)
 }
 
 /// The wire of a run with one node.
@@ -85,12 +135,12 @@ fn run(
         program: format!("pdawl {version} run {name} {}", job.size),
         devices: runtime.devices().iter().map(expected).collect(),
         settings: Settings {
-            prefetch: job.nodes.prefetch,
+            prefetch: job.nodes.prefetch(),
             ..Settings::default()
         },
         input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
     };
-    let spread = is_first.then(|| job.nodes.spread.spread(job.seed));
+    let spread = is_first.then(|| job.nodes.spread().spread(job.seed));
     let node = Node::join(wire, runtime.as_mut(), options, spread, stop)?;
     let tasks = job.workload.tasks();
     let format = if is_first { job.format } else { Format::Json };
@@ -132,8 +182,8 @@ fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> Cl
             flops,
         },
         simulated: false,
-        policy: job.nodes.spread.to_string(),
-        prefetch: job.nodes.prefetch,
+        policy: job.nodes.spread().to_string(),
+        prefetch: job.nodes.prefetch(),
         notes: notes.into_iter().chain(of_nodes).collect(),
     }
 }
@@ -161,10 +211,10 @@ impl From<ClusterError> for RunError {
     }
 }
 
-/// The failure of an error that all ranks have: the first one prints it.
-fn of_wire(error: WireError, rank: usize) -> Failure {
+/// A failure that all ranks have: the first one prints it.
+fn first(failure: Failure, rank: usize) -> Failure {
     match rank {
-        0 => Failure::of(error),
+        0 => failure,
         _ => Failure::Program(1),
     }
 }

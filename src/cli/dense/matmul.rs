@@ -76,6 +76,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             "--verify to compare the result, or the run without mpirun",
         ));
     }
+    if !args.nodes.several() {
+        args.nodes.refuse_alone()?;
+    }
     let job = match files[..] {
         [a, b] => {
             let (a, b) = (input::open(a)?, input::open(b)?);

@@ -11,6 +11,9 @@ use crate::cli::grid::PrecisionArg;
 use crate::cli::integer::integer;
 use crate::cli::tasks::OrderName;
 
+/// The policy by default.
+pub const POLICY: &str = "locality";
+
 #[derive(Clone, Debug, clap::Args)]
 pub struct DenseOptions {
     /// Rows and columns of a tile, or `auto`
@@ -44,7 +47,7 @@ pub struct DenseOptions {
     #[arg(
         long,
         value_name = "POLICY",
-        default_value = "locality",
+        default_value = POLICY,
         help_heading = "Scheduling"
     )]
     pub policy: NamedPolicy,

@@ -1,10 +1,12 @@
 //! What a node does when the protocol says so.
 
+use std::time::Duration;
+
 use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Node, Written};
 use crate::cluster::NodeId;
-use crate::cluster::protocol::{Action, DeviceIndex, Message, RequestId};
+use crate::cluster::protocol::{Action, DeviceIndex, Event, Message, RequestId};
 use crate::cluster::space::{Block, Part, SpaceId};
 use crate::cluster::task::TaskId;
 use crate::parallel;
@@ -190,7 +192,7 @@ impl Node<'_> {
         if let Some(written) = written {
             self.keep(0, written);
         }
-        self.tell(crate::cluster::protocol::Event::Combined)
+        self.tell(Event::Combined)
     }
 
     /// Another node is lost. Its heir computes the first contents of its blocks.
@@ -233,4 +235,4 @@ impl Node<'_> {
 }
 
 /// Time for the last messages to leave.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_secs(2);
+const LAST_WORDS: Duration = Duration::from_secs(2);

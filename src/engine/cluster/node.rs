@@ -1,7 +1,7 @@
 //! A node of a cluster that runs: its wire, its devices and its data, driven by the
 //! protocol.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -271,10 +271,8 @@ impl<'a> Node<'a> {
                 self.store.insert(part, data);
             }
         }
-        let mut written: Vec<SpaceId> = Vec::new();
-        for part in (0..task.count().min(1)).flat_map(|subtask| task.writes(subtask)) {
-            written.push(part.space);
-        }
+        let parts = (0..task.count()).flat_map(|subtask| task.writes(subtask));
+        let written: BTreeSet<SpaceId> = parts.map(|part| part.space).collect();
         self.executor
             .changed(self.runtime, |part| written.contains(&part.space));
         let spaces = &self.spaces;

@@ -98,7 +98,7 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         right: checked.wrong == 0,
         numbers: checked.numbers,
         wrong: checked.wrong,
-        worst: checked.worst.is_finite().then_some(checked.worst),
+        worst: (checked.worst < f64::MAX).then_some(checked.worst),
     });
     ClusterReport {
         schema: SCHEMA,
