@@ -67,7 +67,8 @@ static const char *sources =
 
 static void open_kernel(const char *kernel_name, const char *source, const char *verdict) {
     name = kernel_name;
-    program = source ? build(source, "") : common;
+    /* The folder of included files is the present one. */
+    program = source ? build(source, "-I.") : common;
     if (!source)
         OK(clRetainProgram(program));
     kernel = kernel_of(program, name);
@@ -278,6 +279,14 @@ static void refused(void) {
           "refused", counted, same);
     steps("prints", NULL, "refused", counted, same);
     steps("cast", NULL, "sliced", counted, same);
+}
+
+/* What included files have counts. */
+static void includes(void) {
+    steps("includes", "#include \"added.h\"\n" HEAD("includes") "out[i] = added(in[i]); }", "sliced",
+          counted, same);
+    steps("includes_atomics", "#include \"added.h\"\n" HEAD("includes_atomics") "put_added(&out[i], in[i]); }",
+          "refused", counted, same);
 }
 
 /* Zeros over zeros tell nothing in the first launch. */
@@ -530,6 +539,7 @@ int main(void) {
     simple();
     stray();
     refused();
+    includes();
     silent();
     fresh();
     factors();

@@ -8,11 +8,13 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use pdawl::profile::kernels::Division as Verdict;
 
 use crate::argument::Argument;
+use crate::context::Place;
 use crate::handle::{Ref, Remembered};
 use crate::kernel::Apart;
 use crate::launch::Launch;
 use crate::queue::Queue;
 use crate::schedule;
+use crate::settings::settings;
 
 /// One kernel, as far as dividing it is concerned.
 pub struct Entry {
@@ -67,7 +69,8 @@ pub fn entry(launch: &Launch) -> Arc<Entry> {
     if let Some(entry) = entries.get(&key) {
         return Arc::clone(entry);
     }
-    let kept = schedule::kept_division(&key);
+    let places = &launch.kernel.program.context.places;
+    let kept = schedule::kept_division(&key).filter(|kept| is_enough(kept, places));
     let entry = Arc::new(Entry {
         key: key.clone(),
         state: Mutex::new(State {
@@ -78,6 +81,16 @@ pub fn entry(launch: &Launch) -> Arc<Entry> {
     });
     entries.insert(key, Arc::clone(&entry));
     entry
+}
+
+/// Whether a kept verdict tells all that this process asks.
+fn is_enough(kept: &Verdict, places: &[Place]) -> bool {
+    let Some(agreeing) = kept.agreeing().filter(|_| settings().exact) else {
+        return true;
+    };
+    places
+        .iter()
+        .all(|place| agreeing.contains_key(&place.profile))
 }
 
 /// All entries whose key begins with that of a kernel in profiles.

@@ -26,7 +26,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use division::Division;
+pub use division::{Agreeing, Division};
 pub use error::KernelProfilesError;
 use file::Kept;
 pub use file::path_of_user;
