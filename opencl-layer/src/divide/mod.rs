@@ -63,9 +63,17 @@ pub fn begin(
         return None;
     }
     let entry = entry(launch);
+    let examined = match entry.is_new() {
+        true => verdict::examined(launch),
+        false => Vec::new(),
+    };
+    if let Some(verdict) = verdict::by_others(&examined) {
+        entry.settle(verdict);
+    }
+    let is_worth = || pays::is_worth(queue, command, launch, examined.len());
     if let Some(verdict) = entry.verdict() {
         prepare::missing(queue, state, launch, (&entry, verdict));
-    } else if (waits || pays::is_worth(queue, command, launch)) && entry.begin() {
+    } else if (waits || is_worth()) && entry.begin() {
         let place = match launch.can_run_at(state.place) {
             true => state.place,
             false => *queue

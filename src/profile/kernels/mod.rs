@@ -143,6 +143,13 @@ impl KernelProfiles {
         self.divisions.get(key)
     }
 
+    /// What is known of dividing launches with keys that begin so.
+    pub fn divisions<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a Division> {
+        let from = self.divisions.range(begin.to_owned()..);
+        from.take_while(move |(key, _)| key.starts_with(begin))
+            .map(|(_, division)| division)
+    }
+
     /// Notes what was found out about dividing launches.
     pub fn record_division(&mut self, key: &str, division: &Division) {
         let maps = [&mut self.divisions, &mut self.unsaved_divisions];

@@ -173,6 +173,7 @@ fn verdicts_and_times_taken_outlive_a_process() {
     assert_eq!(again.division("f : 3=05"), Some(&sliced));
     assert_eq!(again.division("g :"), Some(&refused));
     assert_eq!(again.division("f : 3=06"), None);
+    assert_eq!(again.divisions("f :").collect::<Vec<_>>(), [&sliced]);
     assert_eq!((again.spent(&key("f")), again.spent(&key("g"))), (3.0, 0.0));
     assert_eq!(two.spent(&key("f")), 3.0);
     // What another version of the examination found is not used; times are.
