@@ -281,6 +281,29 @@ static void refused(void) {
     steps("cast", NULL, "sliced", counted, same);
 }
 
+/* Parts of few work-items with offsets beyond 16 bits. */
+static void wide(void) {
+    enum { WIDE = 98304, WIDE_GROUP = 64 };
+    static int data[WIDE];
+    open_kernel("wide",
+                "kernel void wide(global int *out) { size_t i = get_global_id(0);"
+                " out[i] = (get_global_size(0) > 65535) + 2 * (i > 65535)"
+                " + 4 * (get_group_id(0) > 1000) + 8 * (get_num_groups(0) > 1100); }", "sliced");
+    cl_int code;
+    cl_mem to = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof data, NULL, &code);
+    OK(code);
+    buffer_argument(0, to);
+    size_t local = WIDE_GROUP;
+    launch(1, WIDE, 1, 1, &local);
+    OK(clEnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
+    int wrong = 0;
+    for (int i = 0; i < WIDE; i++)
+        wrong += data[i] != 1 + 2 * (i > 65535) + 4 * (i / WIDE_GROUP > 1000) + 8;
+    CHECK(wrong == 0);
+    OK(clReleaseMemObject(to));
+    close_kernel();
+}
+
 /* What included files have counts. */
 static void includes(void) {
     steps("includes", "#include \"added.h\"\n" HEAD("includes") "out[i] = added(in[i]); }", "sliced",
@@ -540,6 +563,7 @@ int main(void) {
     stray();
     refused();
     includes();
+    wide();
     silent();
     fresh();
     factors();
