@@ -19,6 +19,8 @@ const EXACT: usize = 256;
 struct Link {
     bandwidth: f64,
     flows: Vec<usize>,
+    /// Of all transfers that have begun.
+    bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -52,9 +54,17 @@ pub struct Network {
 impl Network {
     /// Adds a link of so many bytes a second.
     pub fn link(&mut self, bandwidth: f64) -> usize {
-        let flows = Vec::new();
-        self.links.push(Link { bandwidth, flows });
+        self.links.push(Link {
+            bandwidth,
+            flows: Vec::new(),
+            bytes: 0,
+        });
         self.links.len() - 1
+    }
+
+    /// Seconds that a link needs for all bytes of the transfers that have begun on it.
+    pub fn seconds(&self, link: usize) -> f64 {
+        self.links[link].bytes as f64 / self.links[link].bandwidth
     }
 
     /// Begins a transfer over links. The result is its number; `ends` gets the new ends of
@@ -76,6 +86,7 @@ impl Network {
         let number = self.free.pop().unwrap_or(self.flows.len());
         for &link in &flow.links {
             self.links[link].flows.push(number);
+            self.links[link].bytes += bytes;
         }
         let links = flow.links.clone();
         match self.flows.get_mut(number) {
