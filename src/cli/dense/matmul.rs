@@ -20,7 +20,8 @@ const EXAMPLES: &str = "Examples:\n  pdawl run matmul --size 24576 --gpu-memory 
                         pdawl run matmul --rows 5000 --columns 300 --depth 20000 --precision f64\n  \
                         pdawl run matmul --size 24576 --machine v100x2 --gpu-memory 2GiB \
                         --policy dmdar --gantt run.html\n  \
-                        mpirun -n 4 pdawl run matmul --size 16384 --verify";
+                        mpirun -n 4 pdawl run matmul --size 16384 --verify\n  \
+                        pdawl run matmul --size 65536 --cluster unicorn";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -73,7 +74,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.nodes.several() && (!files.is_empty() || args.output.is_some()) {
         return Err(Failure::usage(
             "products of several nodes are of generated matrices, and are not written",
-            "--verify to compare the result, or the run without mpirun",
+            "--verify to compare the result, or the run on one node",
         ));
     }
     if !args.nodes.several() {
