@@ -7,6 +7,7 @@ pub mod matmul;
 mod options;
 mod prepared;
 mod run;
+pub mod scaling;
 mod simulated;
 pub mod stencil;
 

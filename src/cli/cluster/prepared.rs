@@ -1,6 +1,6 @@
 //! A workload that was made from the command line.
 
-use pdawl::cluster::space::Extent;
+use pdawl::cluster::space::{Extent, SpaceId};
 use pdawl::report::cluster::WorkloadDescription;
 use pdawl::workload::cluster::ClusterWorkload;
 
@@ -27,13 +27,25 @@ impl PreparedWorkload {
         bytes.sum()
     }
 
+    /// The ids that its spaces have where there are no others.
+    fn spaces(&self) -> Vec<SpaceId> {
+        let count = self.workload.spaces().len() as u32;
+        (0..count).map(SpaceId).collect()
+    }
+
+    /// The subtasks of its largest task. The first three tasks have one of each kind, and
+    /// later ones are not larger.
+    pub fn most_subtasks(&self) -> u64 {
+        let ids = self.spaces();
+        let first = 0..self.workload.tasks().min(3);
+        let counts = first.map(|number| self.workload.task(number, &ids).count());
+        counts.max().unwrap_or(0)
+    }
+
     /// What is computed, for reports.
     pub fn described(&self) -> WorkloadDescription {
         let tasks = self.workload.tasks();
-        let ids: Vec<_> = (0..)
-            .map(pdawl::cluster::space::SpaceId)
-            .take(self.workload.spaces().len())
-            .collect();
+        let ids = self.spaces();
         let (mut subtasks, mut flops) = (0, 0.0);
         for number in 0..tasks {
             let task = self.workload.task(number, &ids);

@@ -19,6 +19,17 @@ pub struct Simulation<'a> {
     pub seed: u64,
 }
 
+impl Simulation<'_> {
+    /// The relative standard deviation of subtasks' times.
+    pub fn noise(&self) -> f64 {
+        self.noise.unwrap_or(0.0)
+    }
+}
+
+/// Subtasks of a task that are simulated. So many take a minute, as a subtask takes
+/// tens of microseconds, and policies keep some hundred bytes for each.
+const MOST_SUBTASKS: u64 = 1_000_000;
+
 /// A cluster of a file.
 pub struct DescribedCluster {
     pub file: ClusterFile,
@@ -122,7 +133,7 @@ impl DescribedCluster {
         prepared: &PreparedWorkload,
         simulation: &Simulation,
     ) -> Result<Report, Failure> {
-        self.check_memory(prepared)?;
+        self.check(prepared)?;
         let store = MachineStore::of_user();
         let cluster = Cluster::of(&self.file, &store, Computing::All).map_err(Failure::of)?;
         let options = Options {
@@ -131,7 +142,7 @@ impl DescribedCluster {
                 prefetch: simulation.spread.prefetch(),
                 ..Settings::default()
             },
-            noise: simulation.noise.unwrap_or(0.0),
+            noise: simulation.noise(),
             seed: simulation.seed,
             ..Options::default()
         };
@@ -139,8 +150,23 @@ impl DescribedCluster {
             .map_err(Failure::of)
     }
 
-    /// Checks that a node's part of all spaces fits in the memory of each node.
-    fn check_memory(&self, prepared: &PreparedWorkload) -> Result<(), Failure> {
+    /// Checks that a workload's subtasks are not too many, and that a node's part of all
+    /// spaces fits in the memory of each node.
+    ///
+    /// # Errors
+    /// Names what is too much.
+    pub fn check(&self, prepared: &PreparedWorkload) -> Result<(), Failure> {
+        let most = prepared.most_subtasks();
+        if most > MOST_SUBTASKS {
+            return Err(Failure::failed(
+                format!(
+                    "{} of {}: a task has {most} subtasks, and at most {MOST_SUBTASKS} are simulated",
+                    prepared.workload.name(),
+                    prepared.size
+                ),
+                "a greater --tile, or a smaller size",
+            ));
+        }
         let count = self.machines.len() as u128;
         let part = prepared.bytes().div_ceil(count);
         let part = u64::try_from(part).unwrap_or(u64::MAX);
@@ -150,7 +176,7 @@ impl DescribedCluster {
             .min_by_key(|machine| machine.host.memory);
         let Some(least) = least else { return Ok(()) };
         let title = format!(
-            "a node's part of {} on {count} nodes of cluster {}",
+            "a node's part, 1/{count} of {}, on cluster {}",
             prepared.size, self.file.name
         );
         let needed = (part, least.host.memory);
