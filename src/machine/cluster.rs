@@ -1,6 +1,6 @@
 //! Cluster files: nodes by machine file, and the network between them.
 //!
-//! The format is TOML with the header `format = "pdawl-cluster/1"`. Units are as in machine
+//! The format is TOML with the header `format = "pdawl-cluster-file/1"`. Units are as in machine
 //! files.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::{MachineError, MachineFile, MachineStore};
 use crate::file_store::check_name;
 
 /// The header of this version of the format.
-pub const FORMAT: &str = "pdawl-cluster/1";
+pub const FORMAT: &str = "pdawl-cluster-file/1";
 
 /// Nodes that a file may have, as a rank of a node is a number of 32 bits and a run keeps a
 /// description of each.
@@ -223,9 +223,9 @@ mod tests {
     fn what_is_wrong_is_named_with_the_remedy() {
         for (from, to, part) in [
             (
-                "pdawl-cluster/1",
+                "pdawl-cluster-file/1",
                 "pdawl-machine/1",
-                "must be `format = \"pdawl-cluster/1\"`",
+                "must be `format = \"pdawl-cluster-file/1\"`",
             ),
             ("count = 4", "count = 0", "count of at least 1"),
             ("count = 4", "count = 70000", "at most 65536"),
