@@ -79,9 +79,13 @@ pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
 /// # Errors
 /// When a launcher has started several.
 pub fn refuse_launched() -> Result<(), Failure> {
-    let several = Launched::detect().is_some_and(|launched| launched.size > 1);
+    let launched = Launched::detect().filter(|launched| launched.size > 1);
+    // What all processes refuse, the first one prints.
+    if launched.is_some_and(|launched| launched.rank > 0) {
+        return Err(Failure::Program(2));
+    }
     refuse(
-        [("mpirun", several)],
+        [("mpirun", launched.is_some())],
         "real clusters, and one process simulates all nodes of --cluster",
         "the command without mpirun, or without --cluster",
     )

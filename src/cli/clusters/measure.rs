@@ -90,9 +90,10 @@ fn of_measuring(error: ClusterError, rank: usize) -> Failure {
 
 /// Checks that the name can be given to a new file, and with a number to machine files.
 fn check_name(store: &ClusterStore, args: &MeasureArgs, nodes: usize) -> Result<(), Failure> {
+    let existing = store.existing(&args.name).map_err(Failure::of)?;
     let numbered = format!("{}-{nodes}", args.name);
     store.existing(&numbered).map_err(Failure::of)?;
-    match store.existing(&args.name).map_err(Failure::of)? {
+    match existing {
         Some(path) if !args.force => Err(Failure::failed(
             format!("{} is there already", path.display()),
             "another name, or --force to replace the file",

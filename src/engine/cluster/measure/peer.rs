@@ -68,10 +68,17 @@ impl<'w, 'm> Peer<'w, 'm> {
     /// Does what rank 0 orders until it says that all is measured.
     pub fn follow(&mut self) -> Result<(), ClusterError> {
         loop {
-            match self.told()? {
-                (0, Talk::End { why: None }) => return Ok(()),
-                (0, Talk::End { why: Some(why) }) => return Err(ClusterError::Stopped(why)),
-                _ => {}
+            match self.told() {
+                Ok((_, Talk::End { .. })) => return Ok(()),
+                Ok(_) => {}
+                Err(ClusterError::Stopped(why)) => return Err(ClusterError::Stopped(why)),
+                Err(error) => {
+                    // Rank 0 would wait for this rank. If it cannot be told, it notices
+                    // the loss.
+                    let why = Some(format!("node {}: {error}", self.wire.rank()));
+                    let _ = self.tell(0, &Talk::End { why });
+                    return Err(error);
+                }
             }
         }
     }
@@ -117,8 +124,12 @@ impl<'w, 'm> Peer<'w, 'm> {
                         let from = format!("node {from}");
                         return Err(ClusterError::NoMessage { from });
                     };
-                    if let Some(talk) = self.answer(from, talk)? {
-                        return Ok((from, talk));
+                    match self.answer(from, talk)? {
+                        Some(Talk::End { why: Some(why) }) => {
+                            return Err(ClusterError::Stopped(why));
+                        }
+                        Some(talk) => return Ok((from, talk)),
+                        None => {}
                     }
                 }
                 // As nodes do that run tasks.

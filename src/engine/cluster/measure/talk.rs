@@ -25,7 +25,7 @@ pub(super) enum Talk {
         ns: u64,
     },
 
-    /// Rank 0 orders: measure your machine.
+    /// An order of rank 0, as the next three: measure your machine.
     MeasureMachine,
     /// The median round trip of small messages to a rank and back.
     PingPong {
@@ -40,7 +40,7 @@ pub(super) enum Talk {
         to: usize,
         bytes: u64,
     },
-    /// The measurement ends: all is measured, or it was refused.
+    /// The measurement ends: all is measured, or a rank says why it cannot go on.
     End {
         why: Option<String>,
     },

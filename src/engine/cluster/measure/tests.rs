@@ -133,6 +133,33 @@ fn what_rank_0_refuses_ends_it_on_all_ranks() {
 }
 
 #[test]
+fn a_rank_that_is_interrupted_ends_it_on_all_ranks() {
+    let ran = thread::scope(|scope| {
+        let ranks = LocalWire::cluster(3).into_iter().map(|mut wire| {
+            scope.spawn(move || {
+                let stop = AtomicBool::new(wire.rank() == 1);
+                let this = ThisMachine {
+                    fingerprint: String::new(),
+                    known: &|_| Some(k40("known")),
+                    measure: &mut || Err("not asked".to_owned()),
+                };
+                measure(&mut wire, this, SMALL, &stop, &mut |_| {}).unwrap_err()
+            })
+        });
+        let ranks: Vec<_> = ranks.collect();
+        ranks
+            .into_iter()
+            .map(|rank| rank.join().unwrap().to_string())
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(ran[1], "interrupted");
+    for other in [&ran[0], &ran[2]] {
+        // Its wire ends with its thread, which another rank may notice first.
+        assert!(other.contains("node 1"), "{other}");
+    }
+}
+
+#[test]
 fn a_lost_rank_ends_it() {
     let mut wires = LocalWire::cluster(3).into_iter();
     let (mut first, second) = (wires.next().unwrap(), wires.next().unwrap());
