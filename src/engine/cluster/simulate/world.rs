@@ -336,7 +336,7 @@ impl<'a> World<'a> {
     fn plan_ends(&mut self) {
         let mut ends = std::mem::take(&mut self.ends);
         for end in ends.drain(..) {
-            self.at(end.at, 0, Happens::Transferred(end));
+            self.events.plan_end(end);
         }
         self.ends = ends;
     }
