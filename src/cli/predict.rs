@@ -1,4 +1,5 @@
-//! `pdawl predict`: how long a workload would take on a machine, by strategy.
+//! `pdawl predict`: how long a workload would take on a machine, by strategy, or on the
+//! nodes of a described cluster.
 
 use clap::Subcommand;
 use pdawl::machine::DeviceKind;
@@ -11,6 +12,8 @@ use pdawl::runtime::opencl;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
+use super::cluster::scaling::{self, ScalingOptions};
+use super::cluster::{self, refuse};
 use super::failure::Failure;
 use super::grid::{Grid, MemoryBudget};
 use super::machine_session::NamedMachine;
@@ -23,7 +26,8 @@ use super::{interrupt, terminal, this_machine};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict stencil --size 20000 --machine k40\n  \
-                        pdawl predict spmv --matrix like:FullChip@0.1 --machine h200"
+                        pdawl predict spmv --matrix like:FullChip@0.1 --machine h200\n  \
+                        pdawl predict lu --size 32768 --cluster four --nodes 1,2,4,8"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -39,12 +43,15 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Predict the product of a sparse matrix with a vector
     Spmv(Box<Spmv>),
+    #[command(flatten)]
+    OverNodes(scaling::Workload),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict stencil --size 20000 --machine k40\n  \
-                  pdawl predict stencil --size 20000 --machine k40 --gpu-memory 2GiB --format json"
+                  pdawl predict stencil --size 20000 --machine k40 --gpu-memory 2GiB --format json\n  \
+                  pdawl predict stencil --size 32768 --cluster four --nodes 1,2,4,8,16"
 )]
 struct Stencil {
     #[command(flatten)]
@@ -52,6 +59,35 @@ struct Stencil {
 
     #[command(flatten)]
     place: PredictionArgs,
+
+    #[command(flatten)]
+    scaling: ScalingOptions,
+}
+
+impl Stencil {
+    /// Predicts it on nodes of a described cluster.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        let place = &self.place;
+        let given = [
+            ("--machine", place.machine.is_some()),
+            ("--gpu-memory", place.gpu_memory.is_some()),
+            ("--model", place.model.is_some()),
+        ];
+        let purpose = "a stencil on one machine, and --cluster names a cluster";
+        refuse(
+            given,
+            purpose,
+            "the command without it, or without --cluster",
+        )?;
+        // A cluster's memory is not this machine's.
+        let stencil = self.grid.stencil(MemoryBudget {
+            memory: ByteSize(u64::MAX),
+            grids: 2,
+        })?;
+        let seed = stencil.seed();
+        let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
+        scaling::predict(&prepared, &self.scaling, seed, place.format)
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -98,7 +134,12 @@ struct PredictionArgs {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (report, format) = match &args.workload {
+        Workload::OverNodes(workload) => return scaling::run(workload),
+        Workload::Stencil(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Stencil(args) => {
+            args.scaling
+                .spread
+                .refuse_alone("--cluster NAME, or the command without it")?;
             args.grid.check()?;
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }

@@ -10,7 +10,7 @@ use pdawl::report::{self, text};
 use pdawl::trace::About;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
-use super::cluster::{NodeOptions, refuse};
+use super::cluster::{ClusterJob, NodeOptions, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget};
@@ -60,7 +60,8 @@ enum Workload {
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
                   pdawl run stencil --size 16384 --gpu-memory 2GiB --gantt run.html\n  \
                   pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
-                  pdawl run stencil --machine k40 --fault gpu0:slow:2@10")]
+                  pdawl run stencil --machine k40 --fault gpu0:slow:2@10\n  \
+                  pdawl run stencil --size 32768 --cluster four --nodes 8")]
 struct Stencil {
     #[command(flatten)]
     grid: Grid,
@@ -196,19 +197,26 @@ impl Stencil {
             ("--gpu-memory", machine.gpu_memory.is_some()),
             ("--host-memory", machine.host_memory.is_some()),
             ("--fault", !machine.fault.is_empty()),
-            ("--noise", machine.noise.is_some()),
             ("a chart or trace", options.files.wanted()),
         ];
-        let remedy = "--spread for the policy between nodes, or the run without mpirun";
+        let remedy = "--spread for the policy between nodes, or the run on one node";
         refuse(given, "a stencil on one node", remedy)?;
         // All nodes must choose the same size, whatever memory they have.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
             grids: 2,
         })?;
-        let devices = options.machine.devices.as_deref();
-        let output = (options.verify, options.format);
-        cluster::stencil::run(stencil, self.grid.steps, devices, &self.nodes, output)
+        let seed = stencil.seed();
+        let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
+        cluster::run_job(&ClusterJob {
+            prepared: &prepared,
+            devices: machine.devices.as_deref(),
+            nodes: &self.nodes,
+            noise: machine.noise,
+            seed,
+            verify: options.verify,
+            format: options.format,
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! `pdawl run convolution`.
 
 use pdawl::cluster::space::Extent;
-use pdawl::workload::cluster::{ConvolutionWorkload, generated};
+use pdawl::workload::cluster::{ConvolutionWorkload, Placement, generated};
 
 use super::options::ClusterOptions;
+use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -14,11 +15,12 @@ const SIZE: u64 = 4096;
 const EXAMPLES: &str = "Examples:\n  pdawl run convolution --size 8192 --filter 31 --verify\n  \
                         mpirun -n 4 pdawl run convolution --size 16384 --filter 31\n  \
                         mpirun -n 4 pdawl run convolution --spread steal --placement random \
-                        --format json";
+                        --format json\n  \
+                        pdawl run convolution --size 65536 --cluster unicorn --noise 0.05";
 
+/// The sizes of an image, its filter and its blocks.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct Sizes {
     /// Rows and pixels a row of a square image [default: 4096]
     #[arg(long, value_name = "N", value_parser = integer(1..=u64::from(u32::MAX)),
           conflicts_with_all = ["rows", "columns"])]
@@ -46,6 +48,13 @@ pub struct Args {
     /// most 2048, and at least what the filter reaches beyond it]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
 
     #[command(flatten)]
     options: ClusterOptions,
@@ -53,6 +62,15 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let prepared = prepare(&args.sizes, args.options.placement(), args.options.seed)?;
+    run_job(&ClusterJob::new(&prepared, &args.options))
+}
+
+/// The convolution of a generated image.
+///
+/// # Errors
+/// A filter without a middle, and blocks that it exceeds.
+pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> Result<PreparedWorkload, Failure> {
     let square = args.size.unwrap_or(SIZE);
     let (rows, columns) = (args.rows.unwrap_or(square), args.columns.unwrap_or(square));
     let size = args.filter;
@@ -83,21 +101,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         channels: args.channels,
         size,
         tile,
-        placement: args.options.nodes.placement(args.options.seed),
-        image: generated(extent(rows, columns, pixel), args.options.seed),
-        filter: generated(
-            extent(size.into(), size.into(), 4),
-            args.options.seed.wrapping_add(1),
-        ),
+        placement,
+        image: generated(extent(rows, columns, pixel), seed),
+        filter: generated(extent(size.into(), size.into(), 4), seed.wrapping_add(1)),
     };
-    let description = format!(
-        "{rows} x {columns} x {} with {size} x {size}, blocks of {tile}, seed {}",
-        args.channels, args.options.seed
-    );
-    run_job(&ClusterJob::new(
-        &workload,
-        description,
+    Ok(PreparedWorkload {
+        workload: Box::new(workload),
+        size: format!(
+            "{rows} x {columns} x {} with {size} x {size}, blocks of {tile}, seed {seed}",
+            args.channels
+        ),
         tile,
-        &args.options,
-    ))
+    })
 }

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use pdawl::cluster::space::{Block, Extent};
-use pdawl::workload::cluster::{LuWorkload, generated};
+use pdawl::workload::cluster::{LuWorkload, Placement, generated};
 
 use super::options::ClusterOptions;
+use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run lu --size 8192 --verify\n  \
-                        mpirun -n 4 pdawl run lu --size 16384 --tile 1024";
+                        mpirun -n 4 pdawl run lu --size 16384 --tile 1024\n  \
+                        pdawl run lu --size 32768 --cluster four --nodes 16";
 
+/// The sizes of a matrix and its blocks.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct Sizes {
     /// Rows and columns of the matrix
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = integer(1..=1_u64 << 20))]
     size: u64,
@@ -23,6 +25,13 @@ pub struct Args {
     /// Rows and columns of a block [default: a sixteenth of the matrix, from 64 to 2048]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
 
     #[command(flatten)]
     options: ClusterOptions,
@@ -30,6 +39,12 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let prepared = prepare(&args.sizes, args.options.placement(), args.options.seed);
+    run_job(&ClusterJob::new(&prepared, &args.options))
+}
+
+/// The factors of a generated matrix.
+pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> PreparedWorkload {
     let size = args.size;
     let tile = args.tile.unwrap_or(size.div_ceil(16).clamp(64, 2048));
     let extent = Extent {
@@ -37,7 +52,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         columns: size,
         element: 4,
     };
-    let uniform = generated(extent, args.options.seed);
+    let uniform = generated(extent, seed);
     // Rows are exchanged within blocks only, so the diagonal must be large enough that no
     // block is nearly singular. Eigenvalues of the rest are about the square root of a
     // third of the size at most.
@@ -56,16 +71,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let workload = LuWorkload {
         size,
         tile,
-        placement: args.options.nodes.placement(args.options.seed),
+        placement,
         matrix,
     };
-    run_job(&ClusterJob::new(
-        &workload,
-        format!(
-            "{size} x {size}, blocks of {tile}, seed {}",
-            args.options.seed
-        ),
+    PreparedWorkload {
+        workload: Box::new(workload),
+        size: format!("{size} x {size}, blocks of {tile}, seed {seed}"),
         tile,
-        &args.options,
-    ))
+    }
 }

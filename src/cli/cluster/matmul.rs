@@ -2,10 +2,11 @@
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
-use pdawl::workload::cluster::{MatmulWorkload, generated};
+use pdawl::workload::cluster::{MatmulWorkload, Placement, generated};
 use pdawl::workload::dense::Operation;
 
 use super::options::{NodeOptions, refuse};
+use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
@@ -38,7 +39,6 @@ pub fn run(
         ("--gpu-memory", machine.gpu_memory.is_some()),
         ("--host-memory", machine.host_memory.is_some()),
         ("--fault", !machine.fault.is_empty()),
-        ("--noise", machine.noise.is_some()),
         ("--policy", options.policy.to_string() != POLICY),
         ("--window", options.window.is_some()),
         ("--order random", options.order != OrderName::default()),
@@ -46,36 +46,52 @@ pub fn run(
         ("--precision f64", options.precision.is_some_and(is_f64)),
         ("a chart or trace", options.files.wanted()),
     ];
-    let remedy = "the run without it, or without mpirun";
+    let remedy = "the run without it, or on one node";
     refuse(given, "products on one node", remedy)?;
-    let [rows, columns, depth] = [rows, columns, depth].map(u64::from);
     let tile = match options.tile {
-        TileArg::Rows(rows) => rows.into(),
-        TileArg::Auto => rows.max(columns).div_ceil(16).clamp(1, 2048),
+        TileArg::Rows(rows) => Some(rows.into()),
+        TileArg::Auto => None,
     };
+    let seed = options.seed;
+    let shape = [rows, columns, depth].map(u64::from);
+    let prepared = prepare(shape, tile, nodes.spread.placement(seed), seed);
+    run_job(&ClusterJob {
+        prepared: &prepared,
+        devices: machine.devices.as_deref(),
+        nodes,
+        noise: machine.noise,
+        seed,
+        verify: options.verify,
+        format: options.format,
+    })
+}
+
+/// The product of generated matrices, `rows x depth` and `depth x columns`, by blocks of
+/// `tile` rows and columns; by default a sixteenth of the result, at most 2048.
+pub fn prepare(
+    [rows, columns, depth]: [u64; 3],
+    tile: Option<u64>,
+    placement: Placement,
+    seed: u64,
+) -> PreparedWorkload {
+    let tile = tile.unwrap_or_else(|| rows.max(columns).div_ceil(16).clamp(1, 2048));
     let singles = |rows, columns| Extent {
         rows,
         columns,
         element: 4,
     };
-    let seed = options.seed;
     let workload = MatmulWorkload {
         rows,
         columns,
         depth,
         tile,
-        placement: nodes.placement(seed),
+        placement,
         a: generated(singles(rows, depth), seed),
         b: generated(singles(depth, columns), seed.wrapping_add(1)),
     };
-    run_job(&ClusterJob {
-        workload: &workload,
+    PreparedWorkload {
+        workload: Box::new(workload),
         size: format!("{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"),
-        devices: machine.devices.as_deref(),
-        nodes,
         tile,
-        seed,
-        verify: options.verify,
-        format: options.format,
-    })
+    }
 }

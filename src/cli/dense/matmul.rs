@@ -20,19 +20,20 @@ const EXAMPLES: &str = "Examples:\n  pdawl run matmul --size 24576 --gpu-memory 
                         pdawl run matmul --rows 5000 --columns 300 --depth 20000 --precision f64\n  \
                         pdawl run matmul --size 24576 --machine v100x2 --gpu-memory 2GiB \
                         --policy dmdar --gantt run.html\n  \
-                        mpirun -n 4 pdawl run matmul --size 16384 --verify";
+                        mpirun -n 4 pdawl run matmul --size 16384 --verify\n  \
+                        pdawl run matmul --size 65536 --cluster unicorn";
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+/// The sizes of generated matrices.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Sizes {
     /// Rows and columns of square matrices [default: 4096]
     #[arg(long, value_name = "N", value_parser = integer(1..=u32::MAX),
-          conflicts_with_all = ["rows", "columns", "depth", "a", "b"])]
+          conflicts_with_all = ["rows", "columns", "depth"])]
     size: Option<u32>,
 
     /// Rows of A and C
     #[arg(long, value_name = "M", value_parser = integer(1..=u32::MAX),
-          requires_all = ["columns", "depth"], conflicts_with_all = ["a", "b"])]
+          requires_all = ["columns", "depth"])]
     rows: Option<u32>,
 
     /// Columns of B and C
@@ -42,11 +43,27 @@ pub struct Args {
     /// Columns of A, rows of B
     #[arg(long, value_name = "K", value_parser = integer(1..=u32::MAX), requires = "rows")]
     depth: Option<u32>,
+}
+
+impl Sizes {
+    /// Rows and columns of the product, and columns of the first matrix.
+    pub fn shape(&self) -> [u32; 3] {
+        let square = self.size.unwrap_or(SIZE);
+        [self.rows, self.columns, self.depth].map(|given| given.unwrap_or(square))
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
 
     /// Read A from an NPY file of float32 or float64, in C or Fortran order
     ///
     /// Without files, the matrices are generated: uniform from -1 to 1.
-    #[arg(long, value_name = "FILE", requires = "b")]
+    #[arg(long, value_name = "FILE", requires = "b",
+          conflicts_with_all = ["size", "rows", "columns", "depth"])]
     a: Option<PathBuf>,
 
     /// Read B from an NPY file
@@ -73,7 +90,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.nodes.several() && (!files.is_empty() || args.output.is_some()) {
         return Err(Failure::usage(
             "products of several nodes are of generated matrices, and are not written",
-            "--verify to compare the result, or the run without mpirun",
+            "--verify to compare the result, or the run on one node",
         ));
     }
     if !args.nodes.several() {
@@ -108,11 +125,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
         }
         _ => {
-            let square = args.size.unwrap_or(SIZE);
+            let [rows, columns, depth] = args.sizes.shape();
             let operation = Operation::Product {
-                rows: args.rows.unwrap_or(square),
-                columns: args.columns.unwrap_or(square),
-                depth: args.depth.unwrap_or(square),
+                rows,
+                columns,
+                depth,
             };
             if args.nodes.several() {
                 return cluster::matmul::run(operation, &args.options, &args.nodes);

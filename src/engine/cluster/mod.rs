@@ -4,8 +4,8 @@
 //! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
 //! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
 //! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
-//! bytes of messages, and `run` takes a workload from its spaces to its report. [`simulate`]
-//! drives the same protocol in a simulated cluster.
+//! bytes of messages, and `run` takes a workload from its spaces to its report. [`measure`]
+//! measures a cluster for its cluster file, and [`simulate`] drives the same protocol in a simulated cluster.
 
 mod act;
 mod device_memory;
@@ -14,6 +14,7 @@ mod error;
 mod executor;
 mod expected;
 mod inputs;
+pub mod measure;
 mod node;
 mod run;
 pub mod simulate;

@@ -18,6 +18,8 @@ pub struct ClusterReport {
     pub version: &'static str,
     pub workload: WorkloadDescription,
     pub simulated: bool,
+    /// The name of the simulated cluster.
+    pub cluster: Option<String>,
     pub policy: String,
     /// Subtasks beyond those that compute whose data a node fetches.
     pub prefetch: u32,
@@ -87,6 +89,8 @@ pub struct ClusterVerification {
 pub struct ClusterContext {
     pub workload: WorkloadDescription,
     pub simulated: bool,
+    /// The name of the simulated cluster.
+    pub cluster: Option<String>,
     pub policy: String,
     pub prefetch: u32,
     pub notes: Vec<String>,
@@ -104,6 +108,7 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         simulated: context.simulated,
+        cluster: context.cluster,
         policy: context.policy,
         prefetch: context.prefetch,
         seconds: outcome.seconds,
