@@ -1,7 +1,7 @@
 //! Command queues. One of ours has a queue at each device that its commands went to.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libc::c_void;
@@ -20,6 +20,7 @@ use crate::native::Native;
 use crate::report::{self, QueueRecord};
 use crate::schedule::{self, QueuePlan};
 use crate::scheduling;
+use crate::settings::settings;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 /// A command queue.
@@ -95,6 +96,9 @@ impl Lane {
     }
 }
 
+/// Queues that were made, where the user says which device each has.
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
 /// What changes in a queue.
 pub struct State {
     /// By place: the queue for most commands.
@@ -148,7 +152,12 @@ impl Queue {
             0 => context.places_of(&device),
             _ => (0..context.places.len()).collect(),
         };
-        let place = *places.first().ok_or(CL_INVALID_DEVICE)?;
+        let mut place = *places.first().ok_or(CL_INVALID_DEVICE)?;
+        let map = &settings().map;
+        if !map.is_empty() {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            place = *places.get(map[number % map.len()]).unwrap_or(&place);
+        }
         let queue = Self {
             state: Mutex::new(State {
                 lanes: vec![None; context.places.len()],

@@ -32,6 +32,9 @@ pub enum Division {
 /// The settings of this process.
 pub struct Settings {
     pub mapping: Mapping,
+    /// By queue, in the order in which they are made, again and again: its device, as an
+    /// index. Empty: the mapping decides.
+    pub map: Vec<usize>,
     pub division: Division,
     /// Whether only devices whose results agree bit for bit share a launch.
     pub exact: bool,
@@ -59,6 +62,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
     };
     let mut settings = Settings {
         mapping: Mapping::AutoFit,
+        map: Vec::new(),
         division: Division::None,
         exact: false,
         virtual_devices: None,
@@ -79,6 +83,14 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
                 &name,
                 "off, round-robin, auto-fit, divide, divide:equal",
             ),
+        }
+    }
+    if let Some(map) = variable("PDAWL_MAP") {
+        let places: Result<Vec<usize>, _> =
+            map.split(',').map(|place| place.trim().parse()).collect();
+        match places {
+            Ok(places) => (settings.map, settings.mapping) = (places, Mapping::Off),
+            Err(_) => complain("PDAWL_MAP", &map, "lists of numbers, such as 0,1"),
         }
     }
     if let Some(exact) = variable("PDAWL_EXACT") {

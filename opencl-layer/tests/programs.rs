@@ -319,6 +319,34 @@ fn exact_division() {
     assert_eq!(run().0, 20);
 }
 
+/// Queues have the devices that the user says.
+#[test]
+fn map() {
+    let (program, library) = (compile("heavy"), library());
+    let report = target().join("opencl-programs/map-report.txt");
+    for (map, device) in [
+        ("0,1", "opencl0.0"),
+        ("1,0", "opencl0.1"),
+        ("7", "opencl0.0"),
+    ] {
+        let output = Command::new("timeout")
+            .arg("60")
+            .arg(&program)
+            .env("OPENCL_LAYERS", &library)
+            .env("POCL_DEVICES", "pthread pthread")
+            .env("PDAWL_VIRTUAL", "1")
+            .env("PDAWL_POLICY", "auto-fit")
+            .env("PDAWL_MAP", map)
+            .env("PDAWL_REPORT", &report)
+            .output()
+            .expect("`timeout` starts");
+        assert!(output.status.success(), "{}", text(&output));
+        let report = fs::read(&report).expect("the layer has written a report");
+        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+        assert_eq!(report["queues"][0]["device"], device, "{map}");
+    }
+}
+
 /// Compares what the report says of a kernel with what its program says.
 fn verdict(report: &Value, name: &str, expected: &str, run: usize) {
     let kernels = report["kernels"].as_array().expect("a list").iter();

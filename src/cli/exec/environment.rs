@@ -32,6 +32,7 @@ pub fn of(args: &Args, layer: &Layer, folder: &Path) -> Environment {
         (LAYERS, Some(layers(layer.path.as_os_str(), &others))),
         ("PDAWL_VIRTUAL", shown),
         ("PDAWL_POLICY", Some(typed(&args.policy).into())),
+        ("PDAWL_MAP", map(&args.map)),
         ("PDAWL_EXACT", args.exact.then(|| "1".into())),
         ("PDAWL_DEVICE_TYPE", Some(typed(&args.device_type).into())),
         ("PDAWL_DEVICES", args.devices.as_ref().map(Into::into)),
@@ -39,6 +40,11 @@ pub fn of(args: &Args, layer: &Layer, folder: &Path) -> Environment {
         ("PDAWL_TRACE", args.trace.as_ref().map(|_| folder.into())),
     ];
     Environment { variables, others }
+}
+
+fn map(places: &[u8]) -> Option<OsString> {
+    let places: Vec<String> = places.iter().map(u8::to_string).collect();
+    (!places.is_empty()).then(|| places.join(",").into())
 }
 
 /// Ours first. Loaders call the last layer first, and pdawl's calls no other: it opens

@@ -50,6 +50,12 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     policy: Policy,
 
+    /// Which device each queue has, in the order in which queues are made, instead of a
+    /// policy: 0,1 are the first and the second of --devices, in turns
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "policy",
+          value_parser = clap::value_parser!(u8).range(0..=63))]
+    map: Vec<u8>,
+
     /// Divide launches only between devices whose results agree bit for bit
     ///
     /// Each device runs a kernel on the same data before its launches are divided.
@@ -185,6 +191,7 @@ fn build(args: &Args, layer: &layer::Layer, ended: &Ended, collected: &Collected
             layer: layer.path.display().to_string(),
             virtual_devices: (args.virtual_devices > 0).then_some(args.virtual_devices),
             policy: typed(&args.policy),
+            map: args.map.clone(),
             exact: args.exact,
             device_type: typed(&args.device_type),
             devices: args.devices.clone(),

@@ -37,6 +37,9 @@ pub struct Settings {
     /// Devices that the program sees, each of which stands for all; null: the real ones.
     pub virtual_devices: Option<u8>,
     pub policy: String,
+    /// The device of each queue, in the order in which they are made, again and again; empty:
+    /// as the policy says.
+    pub map: Vec<u8>,
     /// Whether launches are divided only between devices whose results agree bit for bit.
     pub exact: bool,
     pub device_type: String,
@@ -247,6 +250,7 @@ mod tests {
                 layer: "libpdawl_opencl.so".into(),
                 virtual_devices: Some(1),
                 policy: "auto-fit".into(),
+                map: Vec::new(),
                 exact: false,
                 device_type: "gpu".into(),
                 devices: None,
