@@ -40,6 +40,9 @@ const FREE: u64 = 64 << 10;
 /// The groups of a sample, as a part of all and by compute unit.
 const PART: usize = 16;
 const GROUPS: usize = 4;
+/// How many times slower than the first device another one may be: a CPU beside another
+/// device (EP of NPB, 16 cores beside an H200), and others.
+const SLOWER: [f64; 2] = [400.0, 10.0];
 
 /// A sample that runs.
 pub struct Sample {
@@ -95,12 +98,20 @@ pub fn begin(
         if known || times::was_sampled(&queue.context.places[place], key) {
             continue;
         }
-        if place != home && !is_worth(queue, command, key, home, place) {
+        let most = match place == home {
+            true => Some(1.0),
+            false => worth(queue, command, key, home, place),
+        };
+        let shape = launch.shape_at(place);
+        let real = &queue.context.places[place].real;
+        let units = compute_units(real.driver.table, real.id);
+        let part = most.and_then(|most| part(&shape.global, shape.local.as_deref(), units, most));
+        let Some(part) = part else {
             continue;
-        }
+        };
         if times::first_sample(&queue.context.places[place], key)
             // A driver that refuses a sample gets none.
-            && let Ok(sample) = start(queue, state, command, launch, place)
+            && let Ok(sample) = start(queue, state, command, launch, (place, part))
         {
             samples.push(sample);
         }
@@ -108,22 +119,30 @@ pub fn begin(
     samples
 }
 
-/// Whether a sample elsewhere costs little of the time that the kernel takes at home.
-fn is_worth(queue: &Queue, command: &Command, key: &KernelKey, home: usize, place: usize) -> bool {
+/// The part of the range that a sample elsewhere may run, so that it costs little of the
+/// time that the kernel takes at home.
+fn worth(
+    queue: &Queue,
+    command: &Command,
+    key: &KernelKey,
+    home: usize,
+    place: usize,
+) -> Option<f64> {
+    let places = &queue.context.places;
     let missing = command
         .uses
         .iter()
         .map(|used| used.mem.missing_bytes(&used.range, place));
     let bytes: u64 = missing.sum();
-    let kind = queue.context.places[place].real.kind;
-    let preparing = PREPARING[usize::from(kind & CL_DEVICE_TYPE_CPU != 0)];
-    let cost = bytes as f64 / COPIES + preparing;
-    match times::seconds(&queue.context.places[home], key) {
+    let is_cpu = |place: usize| places[place].real.kind & CL_DEVICE_TYPE_CPU != 0;
+    let cost = bytes as f64 / COPIES + PREPARING[usize::from(is_cpu(place))];
+    match times::seconds(&places[home], key) {
         Some(seconds) => {
-            let launches = times::launches(&queue.context.places[home], key) + 1;
-            seconds * launches as f64 * BUDGET >= cost
+            let left = (times::spent(places, key) + seconds) * BUDGET - cost;
+            let slower = SLOWER[usize::from(is_cpu(home) || !is_cpu(place))];
+            (left >= 0.0).then(|| left / (seconds * slower).max(f64::MIN_POSITIVE))
         }
-        None => bytes <= FREE && kind & CL_DEVICE_TYPE_CPU == 0,
+        None => (bytes <= FREE && !is_cpu(place)).then_some(1.0),
     }
 }
 
@@ -132,7 +151,7 @@ fn start(
     state: &mut State,
     command: &Command,
     launch: &Launch,
-    place: usize,
+    (place, (global, scale)): (usize, (Vec<usize>, f64)),
 ) -> Fallible<Sample> {
     let context = &queue.context;
     let lane = queue.timed_lane(state, place)?;
@@ -185,12 +204,7 @@ fn start(
             )
         ))?;
     }
-    let units = compute_units(
-        context.places[place].real.driver.table,
-        context.places[place].real.id,
-    );
     let mut shape = launch.shape_at(place);
-    let (global, scale) = part(&shape.global, shape.local.as_deref(), units);
     shape.global = global;
     let mut event = ptr::null_mut();
     launch.range(&lane, Form::Whole, &shape, &replaced, &list, &mut event)?;
@@ -228,22 +242,33 @@ fn compute_units(
 }
 
 /// A part of a range with enough groups to keep a device busy, and how often it goes into
-/// the range.
-fn part(global: &[usize], local: Option<&[usize]>, compute_units: usize) -> (Vec<usize>, f64) {
+/// the range. `None` if one group for each unit is more than the given part.
+fn part(
+    global: &[usize],
+    local: Option<&[usize]>,
+    compute_units: usize,
+    most: f64,
+) -> Option<(Vec<usize>, f64)> {
     let group = |axis: usize| local.map_or(1, |local| local[axis].max(1));
     // Without a local size, 64 work-items count as a group.
     let items = if local.is_some() { 1 } else { 64 };
     let groups = |axis: usize| global[axis] / group(axis);
     let all: usize = (0..global.len()).map(groups).product::<usize>().max(1);
     let mut part = global.to_vec();
-    let Some(axis) = (0..global.len()).rev().find(|axis| groups(*axis) > 1) else {
-        return (part, 1.0);
+    let axis = (0..global.len()).rev().find(|axis| groups(*axis) > 1);
+    let slice = axis.map_or(1, |axis| all / groups(axis)).max(1);
+    let most = (most.min(1.0) * all as f64) as usize;
+    let least = (compute_units * items).min(all).next_multiple_of(slice);
+    if least > most {
+        return None;
+    }
+    let Some(axis) = axis else {
+        return Some((part, 1.0));
     };
-    let slice = all / groups(axis);
     let enough = (compute_units * GROUPS * items).max(all / PART);
-    let units = enough.div_ceil(slice.max(1)).clamp(1, groups(axis));
+    let units = enough.min(most).div_ceil(slice).clamp(1, groups(axis));
     part[axis] = units * group(axis);
-    (part, global[axis] as f64 / (units * group(axis)) as f64)
+    Some((part, global[axis] as f64 / (units * group(axis)) as f64))
 }
 
 /// Whether all samples have ended; notes the times of those that have.
@@ -275,6 +300,7 @@ mod tests {
 
     #[test]
     fn a_part_keeps_the_device_busy_and_is_within_the_range() {
+        let part = |global: &[usize], local, units| part(global, local, units, 1.0).unwrap();
         // A sixteenth of 4096 groups is more than 4 for each of 8 units.
         assert_eq!(part(&[4096 * 64], Some(&[64]), 8), (vec![256 * 64], 16.0));
         // 132 units need 528 groups.
@@ -292,5 +318,14 @@ mod tests {
             (vec![64, 1, 1], 1.0)
         );
         assert_eq!(part(&[10], None, 8), (vec![10], 1.0));
+    }
+
+    #[test]
+    fn a_part_is_no_larger_than_it_may_be() {
+        let range = [4096 * 64];
+        let part = |units, most| part(&range, Some(&[64]), units, most);
+        assert_eq!(part(8, 0.01), Some((vec![40 * 64], 102.4)));
+        assert_eq!(part(8, 8.0 / 4096.0), Some((vec![8 * 64], 512.0)));
+        assert_eq!(part(8, 7.0 / 4096.0), None);
     }
 }

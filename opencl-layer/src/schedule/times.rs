@@ -173,15 +173,6 @@ pub fn wants(place: &Place, key: &KernelKey) -> bool {
     kept < TIMED || (count >= NOT_SMALL && count.is_power_of_two())
 }
 
-/// Launches of a kernel at a place in this process.
-pub fn launches(place: &Place, key: &KernelKey) -> u64 {
-    let launches = &store().launches;
-    launches
-        .get(&(key.clone(), place.profile.clone()))
-        .copied()
-        .unwrap_or(0)
-}
-
 /// The seconds that a kernel has taken, in this process at some places and in those before.
 pub fn spent(places: &[Place], key: &KernelKey) -> f64 {
     let store = store();
