@@ -65,6 +65,7 @@ impl Case {
         let control = Control {
             tile: self.tile,
             verify: Some(self.seed),
+            output: None,
             progress: &mut |_| {},
         };
         node.run_workload(&*self.workload, control)
@@ -116,13 +117,14 @@ fn singles(rows: u64, columns: u64, element: u64, seed: u64) -> Fill {
 fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let diagonal = singles(45, 45, 4, seed);
     let dominant: Fill = Arc::new(move |block: &Block, bytes: &mut [u8]| {
-        diagonal(block, bytes);
+        diagonal(block, bytes)?;
         for row in block.rows.clone().filter(|row| block.columns.contains(row)) {
             let place = (row - block.rows.start) * block.width() + row - block.columns.start;
             let at = 4 * place as usize;
             let number = f32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
             bytes[at..at + 4].copy_from_slice(&(number + 12.0).to_ne_bytes());
         }
+        Ok(())
     });
     let stencil = Stencil::new(17, 31, None, Precision::F64, seed).expect("a grid");
     let deep = Stencil::new(5, 6, Some(13), Precision::F32, seed).expect("a grid");
@@ -255,8 +257,8 @@ fn wrong_results_are_seen() {
                     let extent = &extents[workload.result()];
                     check(&extent.whole(), &of_bytes(extent, byte), 5)
                 }
-                Check::Whole(check) => {
-                    let spaces = extents.iter().map(|extent| of_bytes(extent, byte));
+                Check::Whole(which, check) => {
+                    let spaces = which.iter().map(|space| of_bytes(&extents[*space], byte));
                     check(&spaces.collect::<Vec<_>>(), 5)
                 }
             };

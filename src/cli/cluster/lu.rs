@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // third of the size at most.
     let more = 2.0 * (size as f32).sqrt();
     let matrix = Arc::new(move |block: &Block, bytes: &mut [u8]| {
-        uniform(block, bytes);
+        uniform(block, bytes)?;
         for row in block.rows.clone().filter(|row| block.columns.contains(row)) {
             let place = (row - block.rows.start) * block.width() + row - block.columns.start;
             let at = 4 * place as usize;
@@ -52,6 +52,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 .map_or(0.0, |four| f32::from_ne_bytes(*four));
             bytes[at..at + 4].copy_from_slice(&(number + more).to_ne_bytes());
         }
+        Ok(())
     });
     let workload = LuWorkload {
         size,

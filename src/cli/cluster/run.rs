@@ -92,7 +92,7 @@ fn check_memory(job: &ClusterJob, nodes: u64) -> Result<(), Failure> {
     let all = bytes.sum::<u128>();
     let (needed, title) = match job.workload.check() {
         // The first node gets all blocks, and puts them together.
-        Check::Whole(_) if job.verify => (2 * all, format!("--verify of {}", job.size)),
+        Check::Whole(..) if job.verify => (2 * all, format!("--verify of {}", job.size)),
         _ => (
             all.div_ceil(nodes.into()),
             format!("a node's part of {}", job.size),
@@ -148,6 +148,7 @@ fn run(
     let control = Control {
         tile: job.tile,
         verify: job.verify.then_some(job.seed),
+        output: None,
         progress: &mut |done| bar.set_position(done),
     };
     let outcome = node.run_workload(job.workload, control);

@@ -102,7 +102,8 @@ impl Fetches {
     ) {
         let mut needs = BTreeSet::new();
         let mut lacks: BTreeMap<NodeId, Vec<Part>> = BTreeMap::new();
-        for part in task.reads(subtask) {
+        let parts = task.reads(subtask).into_iter();
+        for part in parts.filter(|part| !spaces.is_made(part.space)) {
             let directory = spaces.directory(part.space);
             for (block, holder) in directory.holders(&part.block) {
                 let holder = self.holder(holder.node);

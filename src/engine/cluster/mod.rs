@@ -4,7 +4,8 @@
 //! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
 //! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
 //! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
-//! bytes of messages, and `run` takes a workload from its spaces to its report. [`simulate`]
+//! bytes of messages, `run` takes a workload from its spaces to its report, and `gather`
+//! brings its result to the first node. [`simulate`]
 //! drives the same protocol in a simulated cluster.
 
 mod act;
@@ -13,6 +14,7 @@ mod encode;
 mod error;
 mod executor;
 mod expected;
+mod gather;
 mod inputs;
 mod node;
 mod run;
@@ -23,4 +25,4 @@ pub use error::ClusterError;
 pub use expected::expected;
 pub use node::{Node, Options};
 
-pub use run::Control;
+pub use run::{Control, Sink};

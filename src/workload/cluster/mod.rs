@@ -1,6 +1,7 @@
 //! Workloads over the nodes of a cluster: spaces, and tasks one after the other. Nodes and
 //! the simulated cluster run the same ones.
 
+mod contents;
 mod convolution;
 mod fft;
 mod generated;
@@ -13,6 +14,7 @@ mod verify;
 
 use std::sync::Arc;
 
+pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
 pub use fft::FftWorkload;
 pub use generated::generated;
@@ -25,15 +27,12 @@ use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, SpaceId};
 use crate::cluster::task::Computed;
 
-/// Computes the first contents of a block: elements by rows without gaps.
-pub type Fill = Arc<dyn Fn(&Block, &mut [u8]) + Send + Sync>;
-
 /// A space of a workload.
 #[derive(Clone)]
 pub struct NewSpace {
     pub extent: Extent,
-    /// Its first contents, and which nodes have them; none if a task writes it first.
-    pub contents: Option<(Placement, Fill)>,
+    /// Its first contents; none if a task writes it first.
+    pub contents: Option<Contents>,
 }
 
 /// What the nodes of a cluster compute.
@@ -60,13 +59,13 @@ pub trait ClusterWorkload: Send + Sync {
 /// Compares the bytes of a block of the result. The seed chooses numbers in large blocks.
 pub type CheckBlock<'a> = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Sync + 'a>;
 
-/// Compares all spaces, each by rows without gaps.
+/// Compares spaces, each by rows without gaps.
 pub type CheckWhole<'a> = Box<dyn Fn(&[Vec<u8>], u64) -> Checked + Send + Sync + 'a>;
 
 /// A comparison with a reference.
 pub enum Check<'a> {
     /// A node compares its own blocks.
     Blocks(CheckBlock<'a>),
-    /// The first node compares everything.
-    Whole(CheckWhole<'a>),
+    /// The first node compares these spaces of the workload, whole.
+    Whole(Vec<usize>, CheckWhole<'a>),
 }
