@@ -54,6 +54,8 @@ enum Workload {
     Lu(Box<cluster::lu::Args>),
     /// A 2-D Fourier transform, over the nodes of a cluster
     Fft(Box<cluster::fft::Args>),
+    /// The page ranks of a graph, over the nodes of a cluster
+    Pagerank(Box<cluster::sparse::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,7 +82,8 @@ struct Stencil {
     after_help = "Examples:\n  pdawl run spmv --matrix memplus.mtx.gz --adaptive\n  \
                   pdawl run spmv --matrix like:FullChip@0.1 --strategy fixed:0.3 --verify\n  \
                   pdawl run spmv --matrix rmat:20,16 --iterate --steps 100 --format json\n  \
-                  pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB"
+                  pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB\n  \
+                  mpirun -n 4 pdawl run spmv --matrix rmat:22,16 --iterate --verify"
 )]
 struct Spmv {
     #[command(flatten)]
@@ -91,6 +94,9 @@ struct Spmv {
 
     #[command(flatten)]
     options: Options,
+
+    #[command(flatten)]
+    nodes: NodeOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -184,23 +190,7 @@ impl Stencil {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.grid.check()?;
         let options = &self.options;
-        let machine = &options.machine;
-        let given = [
-            ("--strategy", self.sharing.strategy.is_some()),
-            ("--adaptive", self.sharing.adaptive),
-            (
-                "--model",
-                self.sharing.model.choice() != ModelChoice::Fitting,
-            ),
-            ("--machine", machine.machine.is_some()),
-            ("--gpu-memory", machine.gpu_memory.is_some()),
-            ("--host-memory", machine.host_memory.is_some()),
-            ("--fault", !machine.fault.is_empty()),
-            ("--noise", machine.noise.is_some()),
-            ("a chart or trace", options.files.wanted()),
-        ];
-        let remedy = "--spread for the policy between nodes, or the run without mpirun";
-        refuse(given, "a stencil on one node", remedy)?;
+        options.refuse_over_nodes(&self.sharing, "a stencil on one node")?;
         // All nodes must choose the same size, whatever memory they have.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -209,6 +199,20 @@ impl Stencil {
         let devices = options.machine.devices.as_deref();
         let output = (options.verify, options.format);
         cluster::stencil::run(stencil, self.grid.steps, devices, &self.nodes, output)
+    }
+}
+
+impl Spmv {
+    /// Runs it over several nodes.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        let options = &self.options;
+        let purpose = "a sparse product on one node";
+        options.refuse_over_nodes(&self.sharing, purpose)?;
+        let given = [("--irregular", self.product.irregular.is_some())];
+        refuse(given, purpose, "the run without it, or without mpirun")?;
+        let devices = options.machine.devices.as_deref();
+        let output = (options.verify, options.format);
+        cluster::sparse::run_spmv(&self.product, devices, &self.nodes, output)
     }
 }
 
@@ -231,7 +235,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Convolution(args) => cluster::convolution::run(args),
         Workload::Lu(args) => cluster::lu::run(args),
         Workload::Fft(args) => cluster::fft::run(args),
+        Workload::Pagerank(args) => cluster::sparse::run_pagerank(args),
+        Workload::Spmv(args) if args.nodes.several() => args.over_nodes(),
         Workload::Spmv(args) => {
+            args.nodes.refuse_alone()?;
             let choice = args.sharing.choice()?;
             let paths = (args.options).reading(&[args.sharing.model.path(), args.product.path()]);
             let stop = interrupt::listen()?;
@@ -282,6 +289,24 @@ impl Options {
     fn reading(&self, files: &[Option<&Path>]) -> Paths {
         let machine = self.machine.machine_path();
         Paths::reading(files.iter().copied().chain([machine]).flatten())
+    }
+
+    /// Checks that a run over several nodes has none of the options of one node's runs.
+    fn refuse_over_nodes(&self, sharing: &Sharing, purpose: &str) -> Result<(), Failure> {
+        let machine = &self.machine;
+        let given = [
+            ("--strategy", sharing.strategy.is_some()),
+            ("--adaptive", sharing.adaptive),
+            ("--model", sharing.model.choice() != ModelChoice::Fitting),
+            ("--machine", machine.machine.is_some()),
+            ("--gpu-memory", machine.gpu_memory.is_some()),
+            ("--host-memory", machine.host_memory.is_some()),
+            ("--fault", !machine.fault.is_empty()),
+            ("--noise", machine.noise.is_some()),
+            ("a chart or trace", self.files.wanted()),
+        ];
+        let remedy = "--spread for the policy between nodes, or the run without mpirun";
+        refuse(given, purpose, remedy)
     }
 
     /// Runs a workload and reports. `request` loads what the workload needs, after

@@ -13,13 +13,15 @@ use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
 use pdawl::machine::MachineStore;
+use pdawl::matrix::{MatrixSource, control};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::{
     Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload,
-    Placement, StencilWorkload, generated,
+    PagerankWorkload, Placement, SpmvWorkload, StencilWorkload, generated,
 };
+use pdawl::workload::spmv::Form;
 use pdawl::workload::stencil::Stencil;
 
 use crate::pocl;
@@ -128,7 +130,7 @@ fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, 
     });
     let stencil = Stencil::new(17, 31, None, Precision::F64, seed).expect("a grid");
     let deep = Stencil::new(5, 6, Some(13), Precision::F32, seed).expect("a grid");
-    vec![
+    let dense: Vec<(Arc<dyn ClusterWorkload>, u64)> = vec![
         (
             Arc::new(ConvolutionWorkload {
                 rows: 37,
@@ -189,7 +191,37 @@ fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, 
             }),
             3,
         ),
-    ]
+    ];
+    dense.into_iter().chain(sparse(seed)).collect()
+}
+
+/// Products and page ranks, whose tiles do not count.
+fn sparse(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
+    let matrix = |source: &str| {
+        let source: MatrixSource = source.parse().expect("a source");
+        let source = MatrixSource { seed, ..source };
+        Arc::new(
+            control::quietly(|control| source.load(control))
+                .expect("it is small")
+                .csr,
+        )
+    };
+    let spmv = |source, form, precision, steps| -> Arc<dyn ClusterWorkload> {
+        let workload = SpmvWorkload::new(matrix(source), form, precision, steps, seed);
+        Arc::new(workload.expect("it suits"))
+    };
+    let pagerank = |source, precision, steps| -> Arc<dyn ClusterWorkload> {
+        let workload = PagerankWorkload::new(&matrix(source), 0.85, precision, steps);
+        Arc::new(workload.expect("it suits"))
+    };
+    let all = [
+        spmv("uniform:300,4", Form::Product, Precision::F64, 2),
+        spmv("rmat:11,9", Form::Iteration, Precision::F32, 3),
+        spmv("banded:3000,3", Form::Iteration, Precision::F64, 4),
+        pagerank("rmat:11,6", Precision::F64, 5),
+        pagerank("web:2000", Precision::F32, 4),
+    ];
+    all.into_iter().map(|workload| (workload, 1)).collect()
 }
 
 const PLACEMENTS: [Placement; 5] = [

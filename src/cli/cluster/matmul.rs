@@ -77,5 +77,6 @@ pub fn run(
         seed,
         verify: options.verify,
         format: options.format,
+        notes: Vec::new(),
     })
 }

@@ -6,6 +6,7 @@ pub mod lu;
 pub mod matmul;
 mod options;
 mod run;
+pub mod sparse;
 pub mod stencil;
 
 pub use options::{NodeOptions, refuse};

@@ -59,6 +59,20 @@ impl NodeOptions {
         self.wire.is_some() || Launched::detect().is_some_and(|launched| launched.size > 1)
     }
 
+    /// Checks that no placement is given where the workload has its own.
+    ///
+    /// # Errors
+    /// When one is.
+    pub fn refuse_placement(&self, other: &str) -> Result<(), Failure> {
+        match self.placement {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(
+                format!("--placement is for blocks of dense matrices and images, not for {other}"),
+                "the run without it",
+            )),
+        }
+    }
+
     /// Checks that a run on one node, which has a driver of its own, has none of these
     /// options.
     ///
@@ -75,6 +89,24 @@ impl NodeOptions {
             "a run over several nodes",
             "the run with mpirun, or without it",
         )
+    }
+}
+
+/// Whether this process prints for all nodes.
+pub fn is_first() -> bool {
+    Launched::detect().is_none_or(|launched| launched.rank == 0)
+}
+
+/// The failure of what a node does by itself, such as reading a file: it names the node.
+pub fn at_rank(failure: Failure) -> Failure {
+    match (Launched::detect(), failure) {
+        (Some(launched), Failure::Failed { what, remedy }) if launched.size > 1 => {
+            Failure::Failed {
+                what: format!("node {}: {what}", launched.rank),
+                remedy,
+            }
+        }
+        (_, failure) => failure,
     }
 }
 

@@ -34,6 +34,8 @@ pub struct ClusterJob<'a> {
     pub seed: u64,
     pub verify: bool,
     pub format: Format,
+    /// Notes for the report.
+    pub notes: Vec<String>,
 }
 
 impl<'a> ClusterJob<'a> {
@@ -53,6 +55,7 @@ impl<'a> ClusterJob<'a> {
             seed: options.seed,
             verify: options.verify,
             format: options.format,
+            notes: Vec::new(),
         }
     }
 }
@@ -182,10 +185,14 @@ fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> Cl
             subtasks,
             flops,
         },
+        figure: (job.workload.figure()).map(|figure| [figure.name, figure.title]),
         simulated: false,
         policy: job.nodes.spread().to_string(),
         prefetch: job.nodes.prefetch(),
-        notes: notes.into_iter().chain(of_nodes).collect(),
+        notes: (job.notes.iter().cloned())
+            .chain(notes)
+            .chain(of_nodes)
+            .collect(),
     }
 }
 

@@ -46,5 +46,6 @@ pub fn run(
         seed,
         verify,
         format,
+        notes: Vec::new(),
     })
 }

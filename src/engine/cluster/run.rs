@@ -133,6 +133,10 @@ impl Node<'_> {
                 first.checked = Some(checked);
             }
         }
+        let figure = match workload.figure() {
+            Some(figure) => Some((figure.of)(&self.whole(ids[figure.space])?)),
+            None => None,
+        };
         let is_wrong = |record: &NodeRecord| record.checked.is_some_and(|found| found.wrong > 0);
         let is_right = !self.records.iter().flatten().any(is_wrong);
         if let Some(output) = control.output.as_deref_mut().filter(|_| is_right) {
@@ -142,7 +146,8 @@ impl Node<'_> {
         for rank in 1..self.size() {
             self.send(NodeId(rank), Message::Finish)?;
         }
-        Ok(Some(self.outcome(seconds, workload.tasks())))
+        let outcome = self.outcome(seconds, workload.tasks());
+        Ok(Some(ClusterOutcome { figure, ..outcome }))
     }
 
     /// Waits for something, unless the tasks must begin anew.
@@ -258,6 +263,7 @@ impl Node<'_> {
             tasks,
             restarts: 0,
             nodes: nodes.collect(),
+            figure: None,
             requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
         }
     }

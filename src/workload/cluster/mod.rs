@@ -8,6 +8,7 @@ mod generated;
 mod lu;
 mod matmul;
 mod placement;
+mod sparse;
 mod stencil;
 mod tiles;
 mod verify;
@@ -21,6 +22,7 @@ pub use generated::generated;
 pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
+pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
 pub use stencil::StencilWorkload;
 
 use crate::cluster::record::Checked;
@@ -54,6 +56,21 @@ pub trait ClusterWorkload: Send + Sync {
 
     /// How its result is compared with a reference.
     fn check(&self) -> Check<'_>;
+
+    /// A number that its report has beside the times.
+    fn figure(&self) -> Option<Figure> {
+        None
+    }
+}
+
+/// A number of a workload, such as an eigenvalue, from the bytes of a space.
+pub struct Figure {
+    /// In reports for programs.
+    pub name: &'static str,
+    /// In reports for people.
+    pub title: &'static str,
+    pub space: usize,
+    pub of: Box<dyn Fn(&[u8]) -> f64 + Send + Sync>,
 }
 
 /// Compares the bytes of a block of the result. The seed chooses numbers in large blocks.

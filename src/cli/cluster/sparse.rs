@@ -1,0 +1,158 @@
+//! `pdawl run spmv` over several nodes, and `pdawl run pagerank`.
+
+use std::sync::Arc;
+
+use pdawl::codelet::Precision;
+use pdawl::matrix::{Csr, MatrixSource};
+use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
+use pdawl::workload::spmv::Form;
+
+use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
+use super::run::{ClusterJob, run_job};
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::grid::PrecisionArg;
+use crate::cli::integer::integer;
+use crate::cli::interrupt;
+use crate::cli::matrix::load;
+use crate::cli::product::{Product, unsuitable};
+
+/// Blocks of spaces have no common height and width.
+const NO_TILE: u64 = 1;
+
+/// Runs a product. Every node reads or generates the matrix.
+///
+/// # Errors
+/// When there is no such matrix, or it cannot be iterated, and as [`run_job`].
+pub fn run_spmv(
+    product: &Product,
+    devices: Option<&str>,
+    nodes: &NodeOptions,
+    (verify, format): (bool, Format),
+) -> Result<(), Failure> {
+    nodes.refuse_placement("a sparse product, whose nodes have bands of rows")?;
+    let stop = interrupt::listen()?;
+    let matrix = product.load(None, shown(format), stop).map_err(at_rank)?;
+    let (name, csr, notes) = matrix.into_parts();
+    let (form, precision) = (product.form(), product.precision());
+    let what = match form {
+        Form::Product => "y = A x",
+        Form::Iteration => "x = A x / |A x|",
+    };
+    let size = format!(
+        "{}, {what}, {} steps, {}, seed {}",
+        sizes(&name, &csr),
+        product.steps,
+        precision.name(),
+        product.seed
+    );
+    let steps = product.steps.into();
+    let workload = SpmvWorkload::new(Arc::new(csr), form, precision, steps, product.seed);
+    let workload = workload.map_err(unsuitable)?;
+    run_job(&ClusterJob {
+        workload: &workload,
+        size,
+        devices,
+        nodes,
+        tile: NO_TILE,
+        seed: product.seed,
+        verify,
+        format,
+        notes,
+    })
+}
+
+const EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
+                        mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
+                        pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --format json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The links: an entry of the matrix is a link from its row's vertex to its column's
+    #[arg(long, value_name = "MATRIX", long_help = long_help())]
+    matrix: MatrixSource,
+
+    /// The probability that a visitor follows a link
+    #[arg(long, value_name = "PART", default_value_t = 0.85, value_parser = part)]
+    damping: f64,
+
+    /// Steps from equal ranks
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX))]
+    steps: u32,
+
+    /// Floating-point type
+    #[arg(long, value_enum, default_value_t)]
+    precision: PrecisionArg,
+
+    /// Neither use nor keep a binary copy beside a matrix's file
+    #[arg(long)]
+    no_cache: bool,
+
+    #[command(flatten)]
+    options: ClusterOptions,
+}
+
+fn long_help() -> String {
+    format!(
+        "The links: an entry of the matrix is a link from its row's vertex to its column's, \
+         whatever its value is. {}",
+        load::SOURCES
+    )
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    (text.parse().ok())
+        .filter(|part| (0.0..1.0).contains(part))
+        .ok_or_else(|| "this is a probability from 0 to less than 1, such as 0.85".to_owned())
+}
+
+/// Runs `pdawl run pagerank`.
+///
+/// # Errors
+/// When there is no such matrix, or it is not square, and as [`run_job`].
+pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
+    let options = &args.options;
+    (options.nodes).refuse_placement("a page rank, whose nodes have bands of vertices")?;
+    let stop = interrupt::listen()?;
+    let source = MatrixSource {
+        seed: options.seed,
+        cache: !args.no_cache,
+        ..args.matrix.clone()
+    };
+    let loaded = load::load(&source, shown(options.format), stop).map_err(at_rank)?;
+    let precision: Precision = args.precision.into();
+    let size = format!(
+        "{}, damping {}, {} steps, {}, seed {}",
+        sizes(&loaded.name, &loaded.csr),
+        args.damping,
+        args.steps,
+        precision.name(),
+        options.seed
+    );
+    let steps = args.steps.into();
+    let workload = PagerankWorkload::new(&loaded.csr, args.damping, precision, steps);
+    let workload = workload.map_err(|error| Failure::failed(error, "the matrix of a graph"))?;
+    drop(loaded.csr);
+    run_job(&ClusterJob {
+        notes: loaded.notes,
+        ..ClusterJob::new(&workload as &dyn ClusterWorkload, size, NO_TILE, options)
+    })
+}
+
+/// The form of output that decides about a bar: only the first node shows one.
+fn shown(format: Format) -> Format {
+    match is_first() {
+        true => format,
+        false => Format::Json,
+    }
+}
+
+fn sizes(name: &str, csr: &Csr) -> String {
+    format!(
+        "{name}, {} x {} with {} entries",
+        csr.rows(),
+        csr.columns(),
+        csr.nonzeros()
+    )
+}
